@@ -1,0 +1,67 @@
+// The options of a context. Every one has a default, a range and an environment variable.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pullman {
+
+struct Config {
+  // Which driver opens the NICs: "fabric" (libfabric FI_EP_DGRAM).          PULLMAN_DRIVER
+  std::string driver = "fabric";
+  // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER
+  std::string provider;
+  // NICs to use, by interface name or address; empty: the first usable one
+  // that is not loopback, else loopback. Comma-separated in the variable.   PULLMAN_NICS
+  std::vector<std::string> nics;
+  // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
+  std::uint16_t port = 0;
+
+  // Messages up to this many bytes may use the command channel. 0..1024.    PULLMAN_TINY_BYTES
+  std::size_t tiny_bytes = 768;
+  // Bytes of one message sent before it is matched. 1024..1048576.          PULLMAN_EAGER_BYTES
+  std::size_t eager_bytes = 64 * 1024;
+  // Peers connected at once. 1..1000000.                                    PULLMAN_MAX_PEERS
+  std::size_t max_peers = 1024;
+  // Memory for messages nobody has posted a receive for, over all peers; each
+  // may use its equal share of it (at least 4096 bytes each).               PULLMAN_UNEXPECTED_BYTES
+  std::size_t unexpected_bytes = 256u << 20;
+  // Packets being sent and not yet acked, over all peers. 64..1048576.      PULLMAN_SEND_PACKETS
+  std::size_t send_packets = 16384;
+  // Receive buffers posted on each channel. 16..65536.                      PULLMAN_RECEIVE_PACKETS
+  std::size_t receive_packets = 512;
+  // Packets in flight to one peer. 16..4096.                                PULLMAN_SEND_WINDOW
+  std::size_t send_window = 4096;
+
+  // How long an ACK waits for company. 0..10 ms.                            PULLMAN_ACK_DELAY_US
+  std::chrono::nanoseconds ack_delay = std::chrono::microseconds(50);
+  // In-order packets after which an ACK waits no longer. 1..1024.           PULLMAN_ACK_PACKETS
+  std::size_t ack_packets = 16;
+  // Probe timeout: before the first round-trip sample; floor after it.      PULLMAN_RTO_INITIAL_US,
+  // 1 ms..10 s; 100 us..1 s.                                                PULLMAN_RTO_MIN_US
+  std::chrono::nanoseconds rto_initial = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds rto_min = std::chrono::milliseconds(1);
+  // Silence after which a peer with operations pending is unreachable.
+  // 10 ms..1 h.                                                             PULLMAN_PEER_TIMEOUT_MS
+  std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
+  // Bound on close(): draining what was accepted. 0..1 h.                   PULLMAN_CLOSE_TIMEOUT_MS
+  std::chrono::nanoseconds close_timeout = std::chrono::seconds(10);
+
+  // Put a CRC-32 over every packet and require it of others (both ends must
+  // agree). For networks that do not check by themselves.                   PULLMAN_CHECKSUM (0, 1)
+  bool checksum = false;
+  // Random seed of epochs, connection ids and numbering; 0: from the kernel. PULLMAN_SEED
+  std::uint64_t seed = 0;
+
+  // The defaults, overridden by the PULLMAN_* variables that are set. Throws Error(kBadOption) with the
+  // variable, its value and its range if one cannot be read.
+  static Config from_environment();
+
+  // Throws Error(kBadOption) with the option, its value and its range if one is out of it.
+  void validate() const;
+};
+
+}  // namespace pullman

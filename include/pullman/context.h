@@ -1,0 +1,118 @@
+// A context: this process on the fabric. Everything begins here.
+//
+//   pullman::Context context(pullman::Config::from_environment());
+//   pullman::PeerId peer = context.connect("10.0.0.2:7100");
+//   pullman::Request request;
+//   context.send(peer, 42, bytes, request);
+//   context.wait(request);
+//
+// Threads: one at a time. Different contexts are independent. Nothing runs in the background: packets
+// move during the calls below, so a program that waits for nothing calls progress() now and then.
+// Errors: constructing and connect() throw Error; everything else returns a Status, at once or in the
+// request. Every operation finishes: with its result, or with a status that says why not.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pullman/config.h"
+#include "pullman/request.h"
+#include "pullman/stats.h"
+#include "pullman/status.h"
+#include "pullman/types.h"
+
+namespace pullman {
+
+// A message that has arrived (at least its first bytes) and waits for a receive.
+struct Probe {
+  PeerId source;
+  Tag tag = 0;
+  std::uint64_t length = 0;  // bytes of the whole message
+};
+
+enum class PeerState : std::uint8_t {
+  kUnknown,     // no such peer
+  kConnecting,  // no answer yet; sends queue and leave with the answer
+  kConnected,   // messages flow
+  kDraining,    // this side is closing: what was accepted is being delivered
+  kGone,        // closed, restarted or unreachable: operations fail with peer_status()
+};
+
+class Context {
+ public:
+  // Opens the NICs. Throws Error: kBadOption, kNoDevice.
+  explicit Context(const Config& config = Config::from_environment());
+  // Closes with Config::close_timeout if close() was not called.
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // What another process passes to connect() to reach this one: "10.0.0.1:7100".
+  std::string address() const;
+
+  // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
+  // addresses are opaque). Returns at once, without waiting for an answer: sends may follow immediately
+  // and travel with the first packets. Connecting twice gives the same handle. Throws Error:
+  // kInvalidArgument (cannot parse or find it), kTooManyPeers, kClosed.
+  PeerId connect(std::string_view address);
+
+  // The next process that connected to us and has not been returned by accept() yet.
+  std::optional<PeerId> accept();
+
+  PeerState peer_state(PeerId peer) const;
+  // Why a peer is kGone; kOk while it is not.
+  Status peer_status(PeerId peer) const;
+
+  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied and the
+  // request is already done; kPending when `bytes` stays in use until request.done(), which then means
+  // it was delivered; otherwise a status that says why nothing was sent, with the request done.
+  Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+
+  // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches: messages of
+  // one sender match in the order they were sent, receives in the order they were posted. Returns kOk
+  // or kTruncated when a waiting message completed it at once, kPending, or why it was not posted.
+  Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
+
+  // Takes back a receive that no message has matched. False if it is done or already matched; sends
+  // cannot be cancelled.
+  bool cancel(Request& request);
+
+  // The message a receive with these arguments would match now, if there is one.
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+
+  // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
+  std::size_t progress();
+
+  // progress(), then whether the request is done.
+  bool test(Request& request);
+
+  // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
+  // over first (the request stays pending).
+  Status wait(Request& request,
+              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+
+  // Forgets one peer in good order: what was accepted for it is delivered (within close_timeout), then
+  // it is told. Later operations on the handle fail with kUnknownPeer or kPeerClosed.
+  void disconnect(PeerId peer);
+
+  // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long. What is
+  // still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut.
+  Status close(std::chrono::nanoseconds timeout);
+  Status close();
+
+  Stats stats() const;
+
+  // Everything a bug report needs, as text: peers, links, windows, timers. Cold.
+  std::string dump() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pullman

@@ -1,0 +1,9 @@
+// Pullman: reliable tagged messages over datagram NICs. This header brings all of the public API.
+#pragma once
+
+#include "pullman/config.h"
+#include "pullman/context.h"
+#include "pullman/request.h"
+#include "pullman/stats.h"
+#include "pullman/status.h"
+#include "pullman/types.h"

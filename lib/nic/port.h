@@ -1,0 +1,136 @@
+// The NIC interface: what the rest of Pullman knows of a datagram device (DESIGN 4). A driver derives
+// Port once; batches, not packets, cross it, so a virtual call is paid per batch.
+//
+// Nobody above knows sockets, completion queues, prefixes, registered memory or address vectors; no
+// driver knows connections, links or messages. A driver reads no clock and starts no thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "nic/address.h"
+
+namespace pullman::nic {
+
+// A resolved address: what a port wants to hear as the destination. Meaningful to that port only.
+using Destination = std::uint64_t;
+inline constexpr Destination kNowhere = ~Destination{0};
+
+// One packet to send, in at most two pieces (the second may be empty). Borrowed for the call: when
+// send() returns, the bytes are the caller's again, whatever the NIC is still doing. A driver whose NIC
+// reads later copies them into memory of its own.
+struct Outgoing {
+  std::span<const std::byte> head;
+  std::span<const std::byte> payload;
+  Destination to = kNowhere;
+};
+
+// One datagram received. Lent: the bytes stay valid until give_back() with the same `buffer`.
+struct Incoming {
+  std::span<const std::byte> bytes;  // as they were in the datagram's payload, prefix removed
+  std::uint64_t buffer = 0;          // the driver's name for the memory
+};
+
+struct PortLimits {
+  std::size_t packet_bytes = 0;     // largest datagram payload this port sends and receives
+  std::size_t receive_packets = 0;  // full-size packets it holds unread before it drops any
+};
+
+struct PortEvent {
+  enum class Kind : std::uint8_t {
+    kResolved,       // `to` is the destination for the address resolved with `cookie`
+    kResolveFailed,  // the address resolved with `cookie` cannot be reached from here
+    kLinkDown,       // the device lost its link
+    kLinkUp,         // the device has its link back
+    kFailed,         // the port is beyond use
+  };
+  Kind kind = Kind::kFailed;
+  std::uint64_t cookie = 0;
+  Destination to = kNowhere;
+};
+
+// All since the port was opened.
+struct PortCounters {
+  std::uint64_t sent = 0;              // packets taken
+  std::uint64_t received = 0;          // packets handed up
+  std::uint64_t send_refused = 0;      // send() took fewer than offered: queue or socket full
+  std::uint64_t send_errors = 0;       // packets the device or kernel rejected; lost
+  std::uint64_t receive_errors = 0;    // errored completions
+  std::uint64_t receive_truncated = 0; // datagrams longer than a packet; dropped
+};
+
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  // Sends packets in order. Returns how many were taken; the rest did not fit now: offer them again. A
+  // packet the device rejects counts as taken and lost (send_errors). Each fits limits().packet_bytes.
+  virtual std::size_t send(std::span<const Outgoing> batch) = 0;
+
+  // Receives up to batch.size() packets. Fewer means there are no more right now.
+  virtual std::size_t receive(std::span<Incoming> batch) = 0;
+
+  // Returns lent buffers; the driver reposts them in batches.
+  virtual void give_back(std::span<const Incoming> batch) = 0;
+
+  // Starts turning an address into a destination. Exactly one kResolved or kResolveFailed event with
+  // this cookie follows, never from inside this call.
+  virtual void resolve(const Address& address, std::uint64_t cookie) = 0;
+
+  // The destination will not be used again.
+  virtual void forget(Destination to) = 0;
+
+  // Takes up to events.size() events; returns how many. Cheap when there are none.
+  virtual std::size_t poll_events(std::span<PortEvent> events) = 0;
+
+  virtual const PortLimits& limits() const = 0;
+  virtual const PortCounters& counters() const = 0;
+
+  // Where others reach this port.
+  virtual const Address& address() const = 0;
+
+  // Becomes readable when receive() or poll_events() has something; -1 if the driver has none.
+  virtual int wait_fd() const = 0;
+};
+
+// One NIC as a driver sees it.
+struct Device {
+  std::string driver;            // of the driver that lists it
+  std::string name;              // interface or domain name: "eth0", "usnic_0"
+  std::string provider;          // fabric: the libfabric provider
+  Address address;               // of the host on this NIC; port 0
+  std::size_t packet_bytes = 0;  // largest datagram payload
+  std::uint32_t mbps = 0;        // 0 unknown
+  int numa_node = -1;            // -1 unknown
+  bool up = true;
+  bool loopback = false;
+};
+
+struct PortOptions {
+  std::size_t packet_bytes = 0;     // largest datagram wanted, at most the device's; 0 = the device's
+  std::size_t send_packets = 256;   // depth of the send queue
+  std::size_t receive_packets = 256;  // receive buffers posted
+  std::uint16_t port = 0;           // 0: any free one
+};
+
+// Why a device could not be listed or opened: a sentence that says what to do.
+class NicError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual std::string name() const = 0;
+  virtual std::vector<Device> devices() = 0;
+  // Throws NicError.
+  virtual std::unique_ptr<Port> open(const Device& device, const PortOptions& options) = 0;
+};
+
+}  // namespace pullman::nic

@@ -1,0 +1,148 @@
+#include "wire/frame.h"
+
+#include "wire/bytes.h"
+#include "wire/header.h"
+
+namespace pullman::wire {
+namespace {
+
+constexpr std::size_t kMaxSackWords = kWindow / 64;
+
+// Bytes before the data, by type (wire.md 4.1); 0 for an unknown type.
+constexpr std::size_t fixed_bytes(std::uint8_t type) {
+  switch (static_cast<FrameType>(type)) {
+    case FrameType::kMessage: return kMessageBytes;
+    case FrameType::kChunk: return kChunkBytes;
+    case FrameType::kGrant: return kGrantBytes;
+    case FrameType::kAllowance: return kAllowanceBytes;
+    case FrameType::kSack: return kSackBytes;
+    case FrameType::kHello: return kFrameHeadBytes;
+    case FrameType::kPing: return kPingBytes;
+    case FrameType::kBye: return kByeBytes;
+  }
+  return 0;
+}
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(9) == 0);
+
+void put_head(std::byte* out, FrameType type, std::size_t length) {
+  store8(out, static_cast<std::uint8_t>(type));
+  store8(out + 1, 0);
+  store16(out + 2, static_cast<std::uint16_t>(length));
+}
+
+// wire.md 4.4: a chunk is not empty and lies within its message.
+bool chunk_is_sane(const Frame& chunk) {
+  return !chunk.data.empty() && chunk.total <= kMaxMessageBytes && chunk.offset < chunk.total &&
+         chunk.data.size() <= chunk.total - chunk.offset;
+}
+
+}  // namespace
+
+bool FrameReader::next(Frame& out) {
+  if (rest_.empty()) return false;
+  if (rest_.size() < kFrameHeadBytes) return fail();
+  const std::byte* in = rest_.data();
+  const std::uint8_t type = load8(in);
+  const std::size_t fixed = fixed_bytes(type);
+  const std::size_t length = load16(in + 2);
+  if (fixed == 0 || load8(in + 1) != 0 || rest_.size() < fixed + length) return fail();
+  out.type = static_cast<FrameType>(type);
+  out.data = rest_.subspan(fixed, length);
+  rest_ = rest_.subspan(fixed + length);
+  switch (out.type) {
+    case FrameType::kMessage:
+      out.id = load32(in + 4);
+      out.tag = load64(in + 8);
+      return true;
+    case FrameType::kChunk:
+      out.id = load32(in + 4);
+      out.tag = load64(in + 8);
+      out.total = load64(in + 16);
+      out.offset = load64(in + 24);
+      return chunk_is_sane(out) || fail();
+    case FrameType::kGrant:
+      out.id = load32(in + 4);
+      out.limit = load64(in + 8);
+      return (length == 0 && out.limit <= kMaxMessageBytes) || fail();
+    case FrameType::kAllowance:
+      out.limit = load64(in + 4);
+      return length == 0 || fail();
+    case FrameType::kSack:
+      out.id = load32(in + 4);
+      return (length % 8 == 0 && length / 8 <= kMaxSackWords && length != 0) || fail();
+    case FrameType::kHello:
+      return true;
+    case FrameType::kPing:
+    case FrameType::kBye:
+      return length == 0 || fail();
+  }
+  return fail();
+}
+
+bool well_formed(std::span<const std::byte> body) {
+  FrameReader reader(body);
+  Frame frame;
+  while (reader.next(frame)) {
+  }
+  return reader.ok();
+}
+
+std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length) {
+  put_head(out, FrameType::kMessage, length);
+  store32(out + 4, static_cast<std::uint32_t>(id));
+  store64(out + 8, tag);
+  return kMessageBytes;
+}
+
+std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length) {
+  put_head(out, FrameType::kChunk, length);
+  store32(out + 4, chunk.id);
+  store64(out + 8, chunk.tag);
+  store64(out + 16, chunk.total);
+  store64(out + 24, chunk.offset);
+  return kChunkBytes;
+}
+
+std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit) {
+  put_head(out, FrameType::kGrant, 0);
+  store32(out + 4, static_cast<std::uint32_t>(id));
+  store64(out + 8, limit);
+  return kGrantBytes;
+}
+
+std::size_t put_allowance(std::byte* out, std::uint64_t limit) {
+  put_head(out, FrameType::kAllowance, 0);
+  store64(out + 4, limit);
+  return kAllowanceBytes;
+}
+
+std::size_t put_ping(std::byte* out) {
+  put_head(out, FrameType::kPing, 0);
+  return kPingBytes;
+}
+
+std::size_t put_bye(std::byte* out) {
+  put_head(out, FrameType::kBye, 0);
+  return kByeBytes;
+}
+
+std::size_t put_hello(std::byte* out, std::size_t length) {
+  put_head(out, FrameType::kHello, length);
+  return kFrameHeadBytes;
+}
+
+std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words) {
+  put_head(out, FrameType::kSack, words * 8);
+  store32(out + 4, static_cast<std::uint32_t>(first));
+  return kSackBytes;
+}
+
+void set_sack_word(std::byte* sack, std::size_t word, std::uint64_t bits) {
+  store64(sack + kSackBytes + word * 8, bits);
+}
+
+std::uint64_t sack_word(std::span<const std::byte> bitmap, std::size_t word) {
+  return load64(bitmap.data() + word * 8);
+}
+
+}  // namespace pullman::wire

@@ -1,0 +1,87 @@
+// Frames: the typed records inside a packet (wire.md 4).
+//
+// Knows bytes and what makes a frame well-formed. Does not know peers, messages in progress or grants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "wire/verdict.h"
+
+namespace pullman::wire {
+
+// wire.md 4.1
+enum class FrameType : std::uint8_t {
+  kMessage = 1,    // a whole small message
+  kChunk = 2,      // a piece of a larger message
+  kGrant = 3,      // how much of a message the receiver wants sent
+  kAllowance = 4,  // how much unexpected memory the sender may have used up
+  kSack = 5,       // which packets beyond the cumulative ack have arrived
+  kHello = 6,      // who I am and where (hello.h)
+  kPing = 7,       // acknowledge at once
+  kBye = 8,        // I shall send nothing more
+};
+
+inline constexpr std::size_t kFrameHeadBytes = 4;
+inline constexpr std::size_t kMessageBytes = 16;  // before the payload
+inline constexpr std::size_t kChunkBytes = 32;    // before the payload
+inline constexpr std::size_t kGrantBytes = 16;
+inline constexpr std::size_t kAllowanceBytes = 12;
+inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
+inline constexpr std::size_t kPingBytes = 4;
+inline constexpr std::size_t kByeBytes = 4;
+
+// Total message length a chunk may announce (wire.md 4.4): far above any memory, far below overflow.
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
+
+// One decoded frame. Which members mean something depends on the type; `data` points into the packet.
+struct Frame {
+  FrameType type = FrameType::kPing;
+  std::uint32_t id = 0;             // message: low 32 bits of the message id. sack: of its first number
+  std::uint64_t tag = 0;            // message, chunk
+  std::uint64_t total = 0;          // chunk: bytes of the whole message
+  std::uint64_t offset = 0;         // chunk: where `data` lies in the message
+  std::uint64_t limit = 0;          // grant: bytes wanted in all. allowance: charge granted in all
+  std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. hello: its body
+};
+
+// Reads the frames of one packet's body in turn.
+class FrameReader {
+ public:
+  explicit FrameReader(std::span<const std::byte> body) : rest_(body) {}
+
+  // True if another frame was read into `out`. False at the end, or at a malformed frame: see ok().
+  bool next(Frame& out);
+  bool ok() const { return ok_; }
+
+ private:
+  bool fail() {
+    ok_ = false;
+    return false;
+  }
+
+  std::span<const std::byte> rest_;
+  bool ok_ = true;
+};
+
+// Whether every frame of a body is well-formed. Asked before any of them is acted on.
+bool well_formed(std::span<const std::byte> body);
+
+// Writers. Each writes at `out`, which has room for what the constants above say, and returns the
+// bytes written. Payloads of messages and chunks follow right behind and are the caller's to place.
+std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length);
+std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length);
+std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
+std::size_t put_allowance(std::byte* out, std::uint64_t limit);
+std::size_t put_ping(std::byte* out);
+std::size_t put_bye(std::byte* out);
+std::size_t put_hello(std::byte* out, std::size_t length);
+
+// Writes the head of a SACK whose bitmap of `words` 64-bit words follows; set_sack_word fills it in.
+// Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.
+std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words);
+void set_sack_word(std::byte* sack, std::size_t word, std::uint64_t bits);
+std::uint64_t sack_word(std::span<const std::byte> bitmap, std::size_t word);
+
+}  // namespace pullman::wire

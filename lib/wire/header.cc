@@ -1,0 +1,89 @@
+#include "wire/header.h"
+
+#include <zlib.h>
+
+#include "wire/bytes.h"
+
+namespace pullman::wire {
+namespace {
+
+// Offsets, wire.md 2.1
+constexpr std::size_t kTypeAt = 0;
+constexpr std::size_t kFlagsAt = 1;
+constexpr std::size_t kLengthAt = 2;
+constexpr std::size_t kIndexAt = 4;
+constexpr std::size_t kProofAt = 8;
+constexpr std::size_t kNumberAt = 12;
+constexpr std::size_t kFloorAt = 16;
+constexpr std::size_t kCreditAt = 18;
+constexpr std::size_t kCumulativeAt = 20;
+constexpr std::size_t kHoldAt = 24;
+constexpr std::size_t kReservedAt = 26;
+constexpr std::size_t kChecksumAt = 28;
+static_assert(kChecksumAt + sizeof(std::uint32_t) == kHeaderBytes);
+
+std::uint32_t crc(std::uint32_t so_far, std::span<const std::byte> bytes) {
+  return static_cast<std::uint32_t>(
+      crc32(so_far, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+// CRC-32 as if the checksum field were zero (wire.md 2.9).
+std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::byte> payload) {
+  static constexpr std::byte kZero[sizeof(std::uint32_t)] = {};
+  std::uint32_t sum = crc(0, head.first(kChecksumAt));
+  sum = crc(sum, kZero);
+  sum = crc(sum, head.subspan(kHeaderBytes));
+  return payload.empty() ? sum : crc(sum, payload);
+}
+
+}  // namespace
+
+void encode(const PacketHeader& header, std::byte* out) {
+  store8(out + kTypeAt, static_cast<std::uint8_t>(kVersion << 4 | static_cast<int>(header.type)));
+  store8(out + kFlagsAt, header.flags);
+  store16(out + kLengthAt, header.length);
+  store32(out + kIndexAt, header.to.index);
+  store32(out + kProofAt, header.to.proof);
+  store32(out + kNumberAt, header.number);
+  store16(out + kFloorAt, header.floor_distance);
+  store16(out + kCreditAt, header.credit);
+  store32(out + kCumulativeAt, header.cumulative);
+  store16(out + kHoldAt, header.hold);
+  store16(out + kReservedAt, 0);
+  store32(out + kChecksumAt, header.checksum);
+}
+
+Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
+  if (datagram.size() < kHeaderBytes) return Verdict::kTooShort;
+  const std::byte* in = datagram.data();
+  const std::uint8_t first = load8(in + kTypeAt);
+  if (first >> 4 != kVersion) return Verdict::kBadVersion;
+  const std::uint8_t type = first & 0x0F;
+  if (type < 1 || type > 4) return Verdict::kBadType;
+  out.type = static_cast<PacketType>(type);
+  out.flags = load8(in + kFlagsAt);
+  if ((out.flags & ~kFlagsKnown) != 0) return Verdict::kBadReserved;
+  out.length = load16(in + kLengthAt);
+  if (out.length != datagram.size()) return Verdict::kBadLength;
+  out.to = {load32(in + kIndexAt), load32(in + kProofAt)};
+  out.number = load32(in + kNumberAt);
+  out.floor_distance = load16(in + kFloorAt);
+  if (out.floor_distance >= kWindow) return Verdict::kOutsideWindow;
+  out.credit = load16(in + kCreditAt);
+  out.cumulative = load32(in + kCumulativeAt);
+  out.hold = load16(in + kHoldAt);
+  if (load16(in + kReservedAt) != 0) return Verdict::kBadReserved;
+  out.checksum = load32(in + kChecksumAt);
+  return Verdict::kAccepted;
+}
+
+void seal(std::span<std::byte> head, std::span<const std::byte> payload) {
+  store8(head.data() + kFlagsAt, load8(head.data() + kFlagsAt) | kFlagChecksum);
+  store32(head.data() + kChecksumAt, checksum_of(head, payload));
+}
+
+bool checksum_holds(std::span<const std::byte> datagram, const PacketHeader& header) {
+  return checksum_of(datagram, {}) == header.checksum;
+}
+
+}  // namespace pullman::wire

@@ -1,0 +1,71 @@
+// The packet header: the first 32 bytes of every datagram (wire.md 2).
+//
+// Knows bytes and what makes a header well-formed. Does not know connections, windows or time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "wire/verdict.h"
+
+namespace pullman::wire {
+
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::size_t kWindow = 4096;  // packet numbers between floor and highest (wire.md 3.2)
+
+// wire.md 2.2
+enum class PacketType : std::uint8_t {
+  kSequenced = 1,  // frames under a packet number; acknowledged
+  kControl = 2,    // an ACK alone; its number counts control packets; never acknowledged
+  kHello = 3,      // opens a connection; sequenced; addressed to connection 0
+  kWelcome = 4,    // answers a HELLO; sequenced
+};
+
+// What the receiver of a packet chose for its sender to say: an index for the lookup, random bits for
+// the proof (wire.md 2.4). {0, 0} addresses nobody: only HELLO uses it.
+struct ConnectionId {
+  std::uint32_t index = 0;
+  std::uint32_t proof = 0;
+  bool operator==(const ConnectionId&) const = default;
+};
+
+// Flags, wire.md 2.3
+inline constexpr std::uint8_t kFlagAck = 0x01;       // cumulative, hold and credit are valid
+inline constexpr std::uint8_t kFlagChecksum = 0x02;  // the checksum field is valid
+inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum;
+
+// How long the ACK was held, in units of 128 ns (wire.md 2.8). kHoldUnknown: take no sample.
+inline constexpr std::uint16_t kHoldUnknown = 0xFFFF;
+inline constexpr std::uint64_t kHoldUnitNs = 128;
+
+struct PacketHeader {
+  PacketType type = PacketType::kSequenced;
+  std::uint8_t flags = 0;
+  std::uint16_t length = 0;           // of the whole packet in bytes, header included
+  ConnectionId to;                    // the receiver's connection
+  std::uint32_t number = 0;           // low 32 bits of the packet number
+  std::uint16_t floor_distance = 0;   // number - lowest number still in flight: < kWindow
+  std::uint16_t credit = 0;           // packets the acker can hold beyond `cumulative`
+  std::uint32_t cumulative = 0;       // all packets below are received or settled
+  std::uint16_t hold = kHoldUnknown;  // since packet `cumulative - 1` arrived
+  std::uint32_t checksum = 0;         // CRC-32 over the packet with this field 0
+
+  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+};
+
+void encode(const PacketHeader& header, std::byte* out);
+
+// Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field is in
+// range; otherwise `out` is unspecified. Does not verify the checksum.
+Verdict decode(std::span<const std::byte> datagram, PacketHeader& out);
+
+// Fills in the checksum of an encoded packet that lies in two pieces (the second may be empty), and
+// sets its flag. The first piece holds at least the header.
+void seal(std::span<std::byte> head, std::span<const std::byte> payload);
+
+// Whether the checksum of a decoded datagram is right. Call it only when kFlagChecksum is set.
+bool checksum_holds(std::span<const std::byte> datagram, const PacketHeader& header);
+
+}  // namespace pullman::wire

@@ -1,0 +1,108 @@
+#include "wire/hello.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/bytes.h"
+
+namespace pullman::wire {
+namespace {
+
+std::size_t address_bytes(const WireAddress& address) { return 2u + address.length; }
+
+std::byte* put_address(std::byte* out, const WireAddress& address) {
+  store8(out, address.kind);
+  store8(out + 1, address.length);
+  std::memcpy(out + 2, address.bytes.data(), address.length);
+  return out + address_bytes(address);
+}
+
+// Takes an address off the front of `in`; false if it does not fit (wire.md 5.3).
+bool take_address(std::span<const std::byte>& in, WireAddress& out) {
+  if (in.size() < 2) return false;
+  out.kind = load8(in.data());
+  out.length = load8(in.data() + 1);
+  if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < address_bytes(out)) return false;
+  if (out.kind == 4 ? out.length != 6 : out.kind == 6 ? out.length != 22 : out.kind != 255) {
+    return false;
+  }
+  std::memcpy(out.bytes.data(), in.data() + 2, out.length);
+  in = in.subspan(address_bytes(out));
+  return true;
+}
+
+bool take_rail(std::span<const std::byte>& in, RailInfo& out) {
+  if (in.size() < kRailFixedBytes) return false;
+  out.command_packet_bytes = load16(in.data());
+  out.data_packet_bytes = load16(in.data() + 2);
+  out.mbps = load32(in.data() + 4);
+  in = in.subspan(kRailFixedBytes);
+  return take_address(in, out.command) && take_address(in, out.data);
+}
+
+}  // namespace
+
+bool WireAddress::operator==(const WireAddress& other) const {
+  return kind == other.kind && length == other.length &&
+         std::equal(bytes.begin(), bytes.begin() + length, other.bytes.begin());
+}
+
+std::size_t encoded_bytes(const Hello& hello) {
+  std::size_t total = kHelloFixedBytes;
+  for (std::size_t i = 0; i < hello.rail_count; ++i) {
+    total += kRailFixedBytes + address_bytes(hello.rails[i].command) +
+             address_bytes(hello.rails[i].data);
+  }
+  return total;
+}
+
+void encode(const Hello& hello, std::byte* out) {
+  store64(out, hello.epoch);
+  store32(out + 8, hello.reply_to.index);
+  store32(out + 12, hello.reply_to.proof);
+  store64(out + 16, hello.first_number);
+  store64(out + 24, hello.first_message);
+  store64(out + 32, hello.allowance);
+  store32(out + 40, hello.eager_bytes);
+  store16(out + 44, hello.credit);
+  store8(out + 46, hello.rail);
+  store8(out + 47, hello.rail_count);
+  store32(out + 48, 0);
+  std::byte* at = out + kHelloFixedBytes;
+  for (std::size_t i = 0; i < hello.rail_count; ++i) {
+    const RailInfo& rail = hello.rails[i];
+    store16(at, rail.command_packet_bytes);
+    store16(at + 2, rail.data_packet_bytes);
+    store32(at + 4, rail.mbps);
+    at = put_address(at + kRailFixedBytes, rail.command);
+    at = put_address(at, rail.data);
+  }
+}
+
+std::optional<Hello> decode_hello(std::span<const std::byte> body) {
+  if (body.size() < kHelloFixedBytes) return std::nullopt;
+  const std::byte* in = body.data();
+  Hello hello;
+  hello.epoch = load64(in);
+  hello.reply_to = {load32(in + 8), load32(in + 12)};
+  hello.first_number = load64(in + 16);
+  hello.first_message = load64(in + 24);
+  hello.allowance = load64(in + 32);
+  hello.eager_bytes = load32(in + 40);
+  hello.credit = load16(in + 44);
+  hello.rail = load8(in + 46);
+  hello.rail_count = load8(in + 47);
+  if (load32(in + 48) != 0) return std::nullopt;
+  if (hello.rail_count == 0 || hello.rail_count > kMaxRails || hello.rail >= hello.rail_count ||
+      hello.credit == 0) {
+    return std::nullopt;
+  }
+  std::span<const std::byte> rest = body.subspan(kHelloFixedBytes);
+  for (std::size_t i = 0; i < hello.rail_count; ++i) {
+    if (!take_rail(rest, hello.rails[i])) return std::nullopt;
+  }
+  if (!rest.empty()) return std::nullopt;
+  return hello;
+}
+
+}  // namespace pullman::wire

@@ -1,0 +1,62 @@
+// The HELLO frame's body: what a process tells another when they meet (wire.md 5). HELLO and WELCOME
+// carry the same.
+//
+// Addresses travel as {kind, bytes}: the wire does not know what a NIC takes them for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "wire/header.h"
+
+namespace pullman::wire {
+
+inline constexpr std::size_t kMaxAddressBytes = 56;
+inline constexpr std::size_t kMaxRails = 4;
+inline constexpr std::size_t kHelloFixedBytes = 52;
+inline constexpr std::size_t kRailFixedBytes = 8;
+
+// A NIC port's address. kind: 4 = IPv4 (4 address bytes, then the port), 6 = IPv6 (16, port, 4-byte
+// scope), 255 = opaque bytes of the fabric (wire.md 5.3).
+struct WireAddress {
+  std::uint8_t kind = 0;
+  std::uint8_t length = 0;
+  std::array<std::byte, kMaxAddressBytes> bytes{};
+  bool operator==(const WireAddress& other) const;
+};
+
+// One NIC of the sender (wire.md 5.2).
+struct RailInfo {
+  std::uint16_t command_packet_bytes = 0;  // largest packet its command channel receives
+  std::uint16_t data_packet_bytes = 0;     // largest packet its data channel receives
+  std::uint32_t mbps = 0;                  // link speed, 10^6 bit/s; 0 unknown
+  WireAddress command;
+  WireAddress data;
+};
+
+struct Hello {
+  std::uint64_t epoch = 0;         // names one incarnation of one process
+  ConnectionId reply_to;           // how to address packets to the sender
+  std::uint64_t first_number = 0;  // the first packet number the sender uses on this link
+  std::uint64_t first_message = 0;  // the first message id it uses
+  std::uint64_t allowance = 0;      // unexpected memory the receiver of this may charge at first, bytes
+  std::uint32_t eager_bytes = 0;    // of one message, to be sent before it is granted
+  std::uint16_t credit = 0;         // packets the sender of this can hold unread
+  std::uint8_t rail = 0;            // which of `rails` this link uses
+  std::uint8_t rail_count = 0;
+  std::array<RailInfo, kMaxRails> rails{};
+};
+
+// Bytes that encode() will write.
+std::size_t encoded_bytes(const Hello& hello);
+
+// `out` has room for encoded_bytes(hello).
+void encode(const Hello& hello, std::byte* out);
+
+// Nothing when the body is malformed: wrong length, counts or ranges.
+std::optional<Hello> decode_hello(std::span<const std::byte> body);
+
+}  // namespace pullman::wire
