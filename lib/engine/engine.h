@@ -1,0 +1,96 @@
+// The engine: the only place where all layers meet (DESIGN 2). One engine is one process on the fabric:
+// its NICs, its peers, its matching, its timers.
+//
+// Pure but for its ports: it reads no clock, draws no randomness but from its seed, and never blocks.
+// `now` never runs backwards from one call to the next (a clock that does is clamped by the caller).
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "nic/port.h"
+#include "pullman/config.h"
+#include "pullman/context.h"
+#include "pullman/request.h"
+#include "pullman/stats.h"
+#include "pullman/status.h"
+#include "pullman/types.h"
+
+namespace pullman::engine {
+
+// One NIC's two channels, opened.
+struct NicPorts {
+  nic::Device device;
+  std::unique_ptr<nic::Port> command;
+  std::unique_ptr<nic::Port> data;
+};
+
+// What must balance whatever happens: the simulator's oracles ask after every step.
+struct Audit {
+  std::size_t packets_in_flight = 0;   // counted in the windows
+  std::size_t hotel_guests = 0;        // checked in: equals packets_in_flight, always
+  std::size_t packets_taken = 0;       // out of the packet pools
+  std::size_t packets_accounted = 0;   // found in windows, queues and channels: equals packets_taken
+  std::uint64_t unexpected_bytes = 0;  // charged to peers: at most Config::unexpected_bytes
+  std::size_t sends_pending = 0;       // requests in outboxes
+  std::size_t receives_posted = 0;     // requests in the matcher or being filled
+  std::size_t windows_in_use = 0;      // links that hold a window
+};
+
+struct Connected {
+  Status status = Status::kOk;
+  PeerId peer;
+};
+
+class Engine {
+ public:
+  // `config` is validated. At least one NIC.
+  Engine(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // As in Context, with the time given.
+  Connected connect(Instant now, const nic::Address& address);
+  std::optional<PeerId> accept();
+  void disconnect(Instant now, PeerId peer);
+  Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 Request& request);
+  bool cancel(Request& request);
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+
+  // One turn of the loop. Returns packets received.
+  std::size_t progress(Instant now);
+
+  // When progress() has to be called although nothing arrives; kNever if nothing is due, and at most
+  // `now` if there is something to send at once.
+  Instant next_deadline() const;
+
+  // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is left
+  // with kClosed. After begin_close() no operation is accepted; peers that connect are ignored.
+  void begin_close(Instant now);
+  bool drained() const;
+  void abort();
+
+  PeerState peer_state(PeerId peer) const;
+  Status peer_status(PeerId peer) const;
+  const nic::Address& address() const;  // of the first NIC's command channel
+
+  Stats stats() const;
+  Audit audit() const;
+  std::string dump() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pullman::engine
