@@ -25,8 +25,9 @@ using QueueHook = boost::intrusive::list_member_hook<>;
 struct Operation {
   enum class Kind : std::uint8_t { kIdle, kSend, kReceive };
 
+  Request* request = nullptr;        // whose notes these are
   QueueHook queue;                   // send: in one of the outbox's queues. receive: in the matcher
-  QueueHook all;                     // send: every unfinished one of its peer. receive: same
+  QueueHook all;                     // send: every unfinished one of its peer
   std::byte* buffer = nullptr;       // receive: where to. send: where from, never written to
   std::size_t size = 0;              // of the buffer in bytes; send: of the message
   std::uint64_t order = 0;           // receive: counts posts, so the earliest match wins
@@ -34,7 +35,8 @@ struct Operation {
   std::uint64_t sent = 0;            // send: bytes put into packets so far
   std::uint64_t granted = 0;         // send: bytes that may be put into packets
   std::uint32_t packets = 0;         // send: packets not yet acked that refer to the buffer
-  std::uint32_t stage = 0;           // send: where it stands (outbox.h). receive: same (matcher.h)
+  std::uint32_t stage = 0;           // send: where it stands (message::SendStage)
+  Tag tag = 0;
   Tag ignore = 0;                    // receive: tag bits that need not match
   PeerId peer;                       // send: to. receive: from, or kAnyPeer
   Kind kind = Kind::kIdle;
@@ -44,7 +46,7 @@ struct Operation {
 
 class Request {
  public:
-  Request() = default;
+  Request() { operation_.request = this; }
   // Aborts if it is still pending: the library would write into freed memory.
   ~Request();
   Request(const Request&) = delete;
@@ -70,9 +72,10 @@ class Request {
 
   // For the library.
   detail::Operation& operation() { return operation_; }
-  void begin(detail::Operation::Kind kind, Tag tag);
-  void finish(Status status, PeerId source, std::size_t length, std::uint64_t message_length);
-  void set_tag(Tag tag) { tag_ = tag; }
+  void begin(detail::Operation::Kind kind, PeerId peer, Tag tag);
+  void finish(Status status, std::size_t length);
+  void finish_receive(Status status, PeerId source, Tag tag, std::size_t length,
+                      std::uint64_t message_length);
 
  private:
   detail::Operation operation_;

@@ -70,6 +70,9 @@ class Engine {
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now);
 
+  // Whether a tiny send to this peer would leave from inside send(): then `now` must be fresh.
+  bool sends_at_once(PeerId peer) const;
+
   // When progress() has to be called although nothing arrives; kNever if nothing is due, and at most
   // `now` if there is something to send at once.
   Instant next_deadline() const;

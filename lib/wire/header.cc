@@ -18,7 +18,7 @@ constexpr std::size_t kFloorAt = 16;
 constexpr std::size_t kCreditAt = 18;
 constexpr std::size_t kCumulativeAt = 20;
 constexpr std::size_t kHoldAt = 24;
-constexpr std::size_t kReservedAt = 26;
+constexpr std::size_t kLateAt = 26;
 constexpr std::size_t kChecksumAt = 28;
 static_assert(kChecksumAt + sizeof(std::uint32_t) == kHeaderBytes);
 
@@ -49,7 +49,7 @@ void encode(const PacketHeader& header, std::byte* out) {
   store16(out + kCreditAt, header.credit);
   store32(out + kCumulativeAt, header.cumulative);
   store16(out + kHoldAt, header.hold);
-  store16(out + kReservedAt, 0);
+  store16(out + kLateAt, header.late);
   store32(out + kChecksumAt, header.checksum);
 }
 
@@ -72,7 +72,7 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   out.credit = load16(in + kCreditAt);
   out.cumulative = load32(in + kCumulativeAt);
   out.hold = load16(in + kHoldAt);
-  if (load16(in + kReservedAt) != 0) return Verdict::kBadReserved;
+  out.late = load16(in + kLateAt);
   out.checksum = load32(in + kChecksumAt);
   return Verdict::kAccepted;
 }

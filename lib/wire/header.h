@@ -50,6 +50,7 @@ struct PacketHeader {
   std::uint16_t credit = 0;           // packets the acker can hold beyond `cumulative`
   std::uint32_t cumulative = 0;       // all packets below are received or settled
   std::uint16_t hold = kHoldUnknown;  // since packet `cumulative - 1` arrived
+  std::uint16_t late = 0;             // packets that came although settled or had before, modulo 2^16
   std::uint32_t checksum = 0;         // CRC-32 over the packet with this field 0
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }

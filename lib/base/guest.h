@@ -1,0 +1,18 @@
+// A guest: base of whatever has a timer in a hotel (reliability/hotel.h).
+#pragma once
+
+#include <boost/intrusive/list_hook.hpp>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace pullman {
+
+// In at most one floor of one hotel.
+struct Guest : boost::intrusive::list_base_hook<> {
+  Instant due = kNever;    // when it is evicted
+  std::uint8_t floor = 0;  // which floor it is on
+  bool checked_in() const { return is_linked(); }
+};
+
+}  // namespace pullman

@@ -1,0 +1,60 @@
+#include "channel/channel.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace pullman::channel {
+
+Channel::Channel(ChannelKind kind, std::unique_ptr<nic::Port> port)
+    : kind_(kind), port_(std::move(port)) {}
+
+Channel::~Channel() { drop_first(count_); }
+
+void Channel::post(Packet& packet, nic::Destination to) {
+  PULLMAN_DCHECK(count_ < kBatch && packet.state == PacketState::kInFlight);
+  packet.in_channel = true;
+  packets_[count_] = &packet;
+  outgoing_[count_] = {packet.head(), {packet.payload, packet.payload_bytes}, to};
+  ++count_;
+}
+
+void Channel::flush() {
+  if (count_ == 0) return;
+  const std::size_t taken = port_->send({outgoing_.data(), count_});
+  PULLMAN_DCHECK(taken <= count_);
+  drop_first(taken);
+}
+
+void Channel::drop_first(std::size_t taken) {
+  for (std::size_t i = 0; i < taken; ++i) packets_[i]->in_channel = false;
+  if (taken < count_) {
+    std::move(packets_.begin() + taken, packets_.begin() + count_, packets_.begin());
+    std::move(outgoing_.begin() + taken, outgoing_.begin() + count_, outgoing_.begin());
+  }
+  count_ -= taken;
+}
+
+bool Channel::send_unremembered(std::span<const std::byte> bytes, nic::Destination to) {
+  const nic::Outgoing one{bytes, {}, to};
+  return port_->send({&one, 1}) == 1;
+}
+
+void Channel::withdraw(Packet& packet) {
+  const auto end = packets_.begin() + count_;
+  const auto at = std::find(packets_.begin(), end, &packet);
+  PULLMAN_CHECK(at != end);
+  const auto index = at - packets_.begin();
+  std::move(at + 1, end, at);
+  std::move(outgoing_.begin() + index + 1, outgoing_.begin() + count_, outgoing_.begin() + index);
+  --count_;
+  packet.in_channel = false;
+}
+
+std::span<const nic::Incoming> Channel::receive() {
+  const std::size_t got = port_->receive({incoming_.data(), burst_});
+  burst_ = got == burst_ ? std::min(burst_ * 2, kBatch) : std::size_t{1};
+  return {incoming_.data(), got};
+}
+
+}  // namespace pullman::channel

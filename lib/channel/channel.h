@@ -1,0 +1,65 @@
+// A channel: one datagram port with its packet size, its batch and its credits to post.
+//
+// Collects packets into batches for the port and keeps, in order, those the port would not take yet.
+// Does not know links: whether a packet may be sent was decided before it comes here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "channel/packet.h"
+#include "nic/port.h"
+
+namespace pullman::channel {
+
+class Channel {
+ public:
+  static constexpr std::size_t kBatch = 64;
+
+  Channel(ChannelKind kind, std::unique_ptr<nic::Port> port);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // How many more packets post() accepts before flush() makes room.
+  std::size_t room() const { return kBatch - count_; }
+
+  // Adds an encoded packet to the batch. There is room().
+  void post(Packet& packet, nic::Destination to);
+
+  // Offers the batch to the port. What it refuses stays, in order, for the next flush.
+  void flush();
+
+  // Sends one datagram that nobody remembers (an ACK alone). False if the port has no credit for it
+  // now: dropping an ACK is fine, the next one says the same and more.
+  bool send_unremembered(std::span<const std::byte> bytes, nic::Destination to);
+
+  // Takes a packet out of the batch before it is reused: acked or abandoned before it left.
+  void withdraw(Packet& packet);
+
+  // Receives a batch; see nic::Port. Starts with one packet and doubles while the batches come full,
+  // so that a lone packet costs one receive and a stream few.
+  std::span<const nic::Incoming> receive();
+  void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
+
+  nic::Port& port() { return *port_; }
+  const nic::Port& port() const { return *port_; }
+  ChannelKind kind() const { return kind_; }
+  std::size_t packet_bytes() const { return port_->limits().packet_bytes; }
+  std::size_t waiting() const { return count_; }
+
+ private:
+  void drop_first(std::size_t taken);
+
+  ChannelKind kind_;
+  std::unique_ptr<nic::Port> port_;
+  std::size_t count_ = 0;                        // packets in the batch
+  std::array<nic::Outgoing, kBatch> outgoing_;   // what the port is offered
+  std::array<Packet*, kBatch> packets_{};        // whose bytes they are
+  std::size_t burst_ = 1;                        // size of the next receive
+  std::array<nic::Incoming, kBatch> incoming_;
+};
+
+}  // namespace pullman::channel

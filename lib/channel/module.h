@@ -1,0 +1,41 @@
+// A module: one NIC, opened: its command channel and its data channel.
+//
+// The command channel has small packets and short queues: ACKs, control and tiny messages find it
+// empty when the data channel is full. Does not know links or peers.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "channel/channel.h"
+#include "nic/port.h"
+
+namespace pullman::channel {
+
+class Module {
+ public:
+  Module(nic::Device device, std::unique_ptr<nic::Port> command, std::unique_ptr<nic::Port> data)
+      : device_(std::move(device)),
+        command_(ChannelKind::kCommand, std::move(command)),
+        data_(ChannelKind::kData, std::move(data)) {}
+
+  Channel& channel(ChannelKind kind) { return kind == ChannelKind::kCommand ? command_ : data_; }
+  const Channel& channel(ChannelKind kind) const {
+    return kind == ChannelKind::kCommand ? command_ : data_;
+  }
+  const nic::Device& device() const { return device_; }
+
+  // Packets a peer may have under way to this NIC before one could be dropped unread: in the worst case
+  // they all take the same channel.
+  std::size_t receive_packets() const {
+    return std::min(command_.port().limits().receive_packets, data_.port().limits().receive_packets);
+  }
+
+ private:
+  nic::Device device_;
+  Channel command_;
+  Channel data_;
+};
+
+}  // namespace pullman::channel

@@ -1,0 +1,103 @@
+// A packet in this process: the bytes that go out, and what has to be remembered until they are acked.
+//
+// A packet is built once, by whoever owns its frames, and keeps its body until it is acked: "lost"
+// means that the same body leaves again under a new number (wire.md 3.1). Its life is one enum.
+// Knows its own bytes; does not know windows, peers or NICs.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/guest.h"
+#include "base/sequence.h"
+#include "base/time.h"
+#include "wire/header.h"
+
+namespace pullman {
+class Request;
+}
+
+namespace pullman::channel {
+
+enum class ChannelKind : std::uint8_t { kCommand = 0, kData = 1 };
+inline constexpr std::size_t kChannels = 2;
+
+enum class PacketState : std::uint8_t {
+  kFree,      // in the pool
+  kQueued,    // built or being filled, waits for a number
+  kInFlight,  // numbered: in a window and in the hotel
+  kLost,      // judged lost: waits for another number
+};
+
+struct Packet;
+struct QueueTag;
+using QueueHook = boost::intrusive::list_base_hook<boost::intrusive::tag<QueueTag>>;
+
+// In the hotel while in flight; in one queue while queued or lost.
+struct Packet : Guest, QueueHook {
+  // Room for the header and one chunk's frame: what a packet needs whose payload lies elsewhere.
+  static constexpr std::size_t kSmallBytes = 64;
+
+  std::byte* bytes = nullptr;          // header, then frames; `capacity` bytes, the pool's
+  std::uint32_t used = 0;              // of `bytes`, header included
+  std::uint32_t capacity = 0;
+  const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
+  std::uint32_t payload_bytes = 0;
+  std::uint32_t peer = 0;              // index of the peer whose packet this is
+  Request* message = nullptr;          // the send that `payload` belongs to
+  PacketNumber number = 0;             // valid in flight
+  Instant sent_at{};                   // valid in flight
+  ChannelKind channel = ChannelKind::kData;
+  PacketState state = PacketState::kFree;
+  bool in_channel = false;  // the channel has yet to hand it to the port
+  bool is_probe = false;    // carries a PING and nothing to deliver
+
+  std::size_t size() const { return used + payload_bytes; }
+  std::size_t room() const { return capacity - used; }
+  std::span<const std::byte> head() const { return {bytes, used}; }
+  std::span<const std::byte> body() const {
+    return {bytes + wire::kHeaderBytes, used - wire::kHeaderBytes};
+  }
+  std::byte* end() { return bytes + used; }
+};
+
+using PacketQueue =
+    boost::intrusive::list<Packet, boost::intrusive::base_hook<QueueHook>,
+                           boost::intrusive::constant_time_size<true>>;
+
+// All packets of an engine, in two sizes: small (kSmallBytes) and large (a full packet). Bounded; grows
+// by blocks up to the bound, then allocates nothing. Empty is an answer: the caller waits.
+class PacketPool {
+ public:
+  PacketPool(std::size_t capacity, std::size_t large_bytes);
+
+  // A packet with room for at least `bytes`, header included; null when the pool is empty.
+  Packet* take(std::size_t bytes);
+  void give_back(Packet& packet);
+
+  std::size_t in_use() const { return in_use_; }
+  std::size_t large_bytes() const { return large_.bytes_each; }
+
+ private:
+  struct SizeClass {
+    std::size_t bytes_each = 0;
+    std::size_t made = 0;
+    PacketQueue free;
+    std::vector<std::unique_ptr<Packet[]>> packets;
+    std::vector<std::unique_ptr<std::byte[]>> memory;
+  };
+  static constexpr std::size_t kBlock = 64;
+
+  void grow(SizeClass& size_class);
+
+  std::size_t capacity_;  // of each size
+  SizeClass small_;
+  SizeClass large_;
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace pullman::channel

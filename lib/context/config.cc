@@ -1,0 +1,144 @@
+#include "pullman/config.h"
+
+#include <fmt/format.h>
+
+#include <boost/algorithm/string/classification.hpp>
+#include <boost/algorithm/string/split.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "pullman/status.h"
+
+namespace pullman {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// One numeric option: where it is, what it is called, what it may be. Durations count in `unit`.
+struct Option {
+  const char* name;
+  const char* variable;
+  std::uint64_t least;
+  std::uint64_t most;
+  std::uint64_t (*get)(const Config&);
+  void (*set)(Config&, std::uint64_t);
+  const char* unit;
+};
+
+template <auto Member>
+std::uint64_t get_number(const Config& config) {
+  return static_cast<std::uint64_t>(config.*Member);
+}
+template <auto Member>
+void set_number(Config& config, std::uint64_t value) {
+  using T = std::remove_reference_t<decltype(config.*Member)>;
+  config.*Member = static_cast<T>(value);
+}
+// A duration that is not a whole number of units rounds up, so that a range check sees the excess.
+template <auto Member, typename Unit>
+std::uint64_t get_duration(const Config& config) {
+  const auto value = config.*Member;
+  return value.count() < 0 ? std::numeric_limits<std::uint64_t>::max()
+                           : static_cast<std::uint64_t>(std::chrono::ceil<Unit>(value).count());
+}
+template <auto Member, typename Unit>
+void set_duration(Config& config, std::uint64_t value) {
+  config.*Member = Unit(static_cast<std::int64_t>(value));
+}
+
+constexpr std::uint64_t kAnything = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kHourMs = 3'600'000;
+
+constexpr Option kOptions[] = {
+    {"port", "PULLMAN_PORT", 0, 65535, get_number<&Config::port>, set_number<&Config::port>, ""},
+    {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
+     set_number<&Config::tiny_bytes>, " bytes"},
+    {"eager_bytes", "PULLMAN_EAGER_BYTES", 1024, 1 << 20, get_number<&Config::eager_bytes>,
+     set_number<&Config::eager_bytes>, " bytes"},
+    {"max_peers", "PULLMAN_MAX_PEERS", 1, 1'000'000, get_number<&Config::max_peers>,
+     set_number<&Config::max_peers>, ""},
+    {"unexpected_bytes", "PULLMAN_UNEXPECTED_BYTES", 4096, std::uint64_t{1} << 44,
+     get_number<&Config::unexpected_bytes>, set_number<&Config::unexpected_bytes>, " bytes"},
+    {"send_packets", "PULLMAN_SEND_PACKETS", 64, 1 << 20, get_number<&Config::send_packets>,
+     set_number<&Config::send_packets>, ""},
+    {"receive_packets", "PULLMAN_RECEIVE_PACKETS", 16, 65536, get_number<&Config::receive_packets>,
+     set_number<&Config::receive_packets>, ""},
+    {"send_window", "PULLMAN_SEND_WINDOW", 16, 4096, get_number<&Config::send_window>,
+     set_number<&Config::send_window>, " packets"},
+    {"ack_delay", "PULLMAN_ACK_DELAY_US", 0, 10'000, get_duration<&Config::ack_delay, microseconds>,
+     set_duration<&Config::ack_delay, microseconds>, " us"},
+    {"ack_packets", "PULLMAN_ACK_PACKETS", 1, 1024, get_number<&Config::ack_packets>,
+     set_number<&Config::ack_packets>, ""},
+    {"rto_initial", "PULLMAN_RTO_INITIAL_US", 1'000, 10'000'000,
+     get_duration<&Config::rto_initial, microseconds>,
+     set_duration<&Config::rto_initial, microseconds>, " us"},
+    {"rto_min", "PULLMAN_RTO_MIN_US", 100, 1'000'000, get_duration<&Config::rto_min, microseconds>,
+     set_duration<&Config::rto_min, microseconds>, " us"},
+    {"peer_timeout", "PULLMAN_PEER_TIMEOUT_MS", 10, kHourMs,
+     get_duration<&Config::peer_timeout, milliseconds>,
+     set_duration<&Config::peer_timeout, milliseconds>, " ms"},
+    {"close_timeout", "PULLMAN_CLOSE_TIMEOUT_MS", 0, kHourMs,
+     get_duration<&Config::close_timeout, milliseconds>,
+     set_duration<&Config::close_timeout, milliseconds>, " ms"},
+    {"checksum", "PULLMAN_CHECKSUM", 0, 1, get_number<&Config::checksum>,
+     set_number<&Config::checksum>, ""},
+    {"seed", "PULLMAN_SEED", 0, kAnything, get_number<&Config::seed>, set_number<&Config::seed>, ""},
+};
+
+[[noreturn]] void bad_option(const std::string& sentence) {
+  throw Error(Status::kBadOption, sentence);
+}
+
+std::uint64_t read_number(const char* variable, const char* text) {
+  std::uint64_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [at, error] = std::from_chars(text, end, value);
+  if (error != std::errc{} || at != end || at == text) {
+    bad_option(fmt::format("{}='{}' is not a whole number", variable, text));
+  }
+  return value;
+}
+
+void check(const Option& option, const char* called, std::uint64_t value) {
+  if (value >= option.least && value <= option.most) return;
+  bad_option(fmt::format("{} = {}{} is out of range: {} to {}", called, value, option.unit,
+                         option.least, option.most));
+}
+
+}  // namespace
+
+Config Config::from_environment() {
+  Config config;
+  if (const char* driver = std::getenv("PULLMAN_DRIVER")) config.driver = driver;
+  if (const char* provider = std::getenv("PULLMAN_PROVIDER")) config.provider = provider;
+  if (const char* nics = std::getenv("PULLMAN_NICS"); nics != nullptr && *nics != '\0') {
+    boost::algorithm::split(config.nics, nics, boost::algorithm::is_any_of(","));
+  }
+  for (const Option& option : kOptions) {
+    const char* text = std::getenv(option.variable);
+    if (text == nullptr) continue;
+    const std::uint64_t value = read_number(option.variable, text);
+    check(option, option.variable, value);
+    option.set(config, value);
+  }
+  config.validate();
+  return config;
+}
+
+void Config::validate() const {
+  for (const Option& option : kOptions) check(option, option.name, option.get(*this));
+  if (unexpected_bytes / max_peers < 4096) {
+    bad_option(fmt::format(
+        "unexpected_bytes = {} leaves {} bytes for each of max_peers = {} peers: at least 4096 each",
+        unexpected_bytes, unexpected_bytes / max_peers, max_peers));
+  }
+  for (const std::string& nic : nics) {
+    if (nic.empty()) bad_option("nics has an empty name: write names or addresses between commas");
+  }
+}
+
+}  // namespace pullman

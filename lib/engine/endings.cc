@@ -1,0 +1,233 @@
+// How time passes and how peers part: timers, silence, BYE. Cold, but for the empty checks.
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/engine_impl.h"
+
+namespace pullman::engine {
+
+using channel::PacketState;
+using reliability::AckNeed;
+
+void Engine::Impl::handle_timers(Instant now) {
+  while (Packet* packet = hotel_.evict(now)) handle_eviction(now, *packet);
+  while (Timer* timer = ack_timers_.evict(now)) {
+    Peer& peer = *timer->peer;
+    if (peer.link.ack_need() != AckNeed::kNone && !peer.ack.is_linked()) ack_now_.push_back(peer);
+  }
+  while (Timer* timer = alarms_.evict(now)) {
+    Peer& peer = *timer->peer;
+    if (timer == &peer.alarm) {
+      handle_alarm(now, peer);
+    } else {
+      peer.link.handle_loss_due(now);
+      collect(now, peer);
+    }
+  }
+}
+
+// A HELLO that got no answer is sent again; anything else overdue is asked about.
+void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
+  Peer& peer = *peers_.at(packet.peer);
+  const bool calling = &packet == peer.hello && !packet.in_channel &&
+                       (peer.phase == Phase::kCalling ||
+                        (peer.phase == Phase::kAnswering && !peer.called_us));
+  peer.link.handle_eviction(now, packet);
+  if (!calling) {
+    if (peer.flows()) mark_ready(peer);
+    return;
+  }
+  peer.link.take_probe();
+  if (peer.phase == Phase::kAnswering) return answer(now, peer);
+  peer.link.abandon(packet);
+  packet.state = PacketState::kQueued;
+  call(now, peer);
+}
+
+bool Engine::Impl::has_pending(const Peer& peer) const {
+  return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.inbox.filling() > 0 ||
+         peer.bye_due || const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
+}
+
+// The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
+Duration Engine::Impl::alarm_stay() const { return config_.peer_timeout / 8; }
+
+// Operations became pending with a peer that had none: from now on silence counts.
+void Engine::Impl::arm(Instant now, Peer& peer) {
+  if (peer.alarm.checked_in() || peer.phase == Phase::kGone) return;
+  peer.heard_at = std::max(peer.heard_at, now);
+  peer.news_at = std::max(peer.news_at, now);
+  alarms_.check_in(now, alarm_stay(), peer.alarm);
+}
+
+void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
+  if (peer.phase == Phase::kGone || !has_pending(peer)) return;
+  if (peer.phase == Phase::kFarewell) return end_peer(peer, Status::kClosed);
+  const bool silent = now - peer.heard_at >= config_.peer_timeout;
+  // A peer that answers probes but acknowledges nothing else cannot be reached either.
+  const bool fruitless = peer.link.in_flight() + peer.link.lost().size() > 0 &&
+                         now - peer.news_at >= config_.peer_timeout;
+  if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
+    return end_peer(peer, Status::kUnreachable);
+  }
+  if (peer.link.in_flight() == 0) {
+    peer.news_at = now;
+    if (peer.flows()) {
+      peer.ping_due = true;
+      mark_ready(peer);
+    }
+  }
+  alarms_.check_in(now, alarm_stay(), peer.alarm);
+}
+
+void Engine::Impl::update_loss_timer(Instant now, Peer& peer) {
+  const Instant due = peer.link.next_loss_due();
+  if (peer.loss_timer.checked_in()) {
+    if (due >= peer.loss_timer.due && due != kNever) return;  // it will look again then
+    alarms_.check_out(peer.loss_timer);
+  }
+  if (due != kNever) alarms_.check_in(now, std::max(due - now, Duration(1)), peer.loss_timer);
+}
+
+void Engine::Impl::set_phase(Peer& peer, Phase phase) {
+  PULLMAN_DCHECK(peer.phase != Phase::kGone && phase > peer.phase);
+  peer.phase = phase;
+}
+
+void Engine::Impl::disconnect(Instant now, PeerId id) {
+  Peer* peer = peers_.find(id);
+  if (peer == nullptr) return;
+  if (peer->phase == Phase::kGone) return discard(*peer);
+  peer->release_when_gone = true;
+  if (peer->phase == Phase::kConnected) set_phase(*peer, Phase::kClosing);
+  arm(now, *peer);
+  begin_leaving(now, *peer);
+}
+
+void Engine::Impl::discard_leaving() {
+  for (const PeerId id : leaving_) {
+    if (Peer* peer = peers_.find(id)) discard(*peer);
+  }
+  leaving_.clear();
+}
+
+void Engine::Impl::begin_close(Instant now) {
+  if (closing_) return;
+  closing_ = true;
+  while (Request* posted = matcher_.any_posted()) {
+    matcher_.remove(*posted);
+    posted->finish(Status::kClosed, 0);
+  }
+  peers_.for_each([&](Peer& peer) {
+    if (peer.phase == Phase::kGone) return;
+    if (peer.phase == Phase::kConnected) set_phase(peer, Phase::kClosing);
+    arm(now, peer);
+    begin_leaving(now, peer);
+  });
+}
+
+// Once everything accepted is acked: say good-bye, and give the answer a bounded while.
+void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
+  if (peer.phase < Phase::kConnected && peer.outbox.unfinished() == 0 && peer.outbox.idle()) {
+    return end_peer(peer, Status::kClosed);
+  }
+  if (peer.phase != Phase::kClosing || !peer.outbox.idle() || peer.link.in_flight() > 0) return;
+  if (!peer.link.lost().empty() || peer.data_to == nic::kNowhere) return;
+  set_phase(peer, Phase::kFarewell);
+  peer.bye_due = true;
+  if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
+  alarms_.check_in(now, kFarewell, peer.alarm);
+  mark_ready(peer);
+}
+
+// The peer will send nothing more. Everything it sent has arrived: it says BYE last.
+void Engine::Impl::handle_bye(Peer& peer) {
+  // Both sides said it: neither waits for the other's last ACK.
+  end_peer(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
+}
+
+bool Engine::Impl::drained() const {
+  bool all = true;
+  peers_.for_each([&](Peer& peer) { all = all && peer.phase == Phase::kGone; });
+  return all && ack_now_.empty() && command().waiting() == 0 && data().waiting() == 0;
+}
+
+void Engine::Impl::abort() {
+  closing_ = true;
+  while (Request* posted = matcher_.any_posted()) {
+    matcher_.remove(*posted);
+    posted->finish(Status::kClosed, 0);
+  }
+  ack_now_.clear();
+  peers_.for_each([&](Peer& peer) {
+    if (peer.phase != Phase::kGone) end_peer(peer, Status::kClosed);
+  });
+  ack_now_.clear();
+}
+
+// Everything pending with this peer finishes with `why`, once; every packet goes home.
+void Engine::Impl::end_peer(Peer& peer, Status why) {
+  set_phase(peer, Phase::kGone);
+  peer.why = why;
+  take_back_packets(peer);
+  peer.outbox.fail(why);
+  peer.inbox.fail(why);
+  while (Request* posted = matcher_.posted_for(peer.id)) {
+    matcher_.remove(*posted);
+    posted->finish(why, 0);
+  }
+  if (peer.loss_timer.checked_in()) alarms_.check_out(peer.loss_timer);
+  if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
+  if (peer.ready.is_linked()) ready_.erase(ready_.iterator_to(peer));
+  peer.bye_due = peer.ping_due = false;
+  peers_.unindex(peer);
+  stats_.spurious_retransmits += peer.link.spurious();
+  stats_.held_back_sends += peer.outbox.held_back();
+  stats_.timeouts += peer.link.timeouts();
+  if (peer.release_when_gone) leaving_.push_back(peer.id);
+  gone_.push_back(peer.id);
+  if (gone_.size() > 2 * config_.max_peers) gone_.pop_front();
+}
+
+void Engine::Impl::take_back_packets(Peer& peer) {
+  const auto end = peer.link.window().next();
+  for (auto n = peer.link.window().floor(); n < end && peer.link.in_flight() > 0; ++n) {
+    if (Packet* packet = peer.link.find(n)) {
+      peer.link.abandon(*packet);
+      if (packet->in_channel) modules_.front()->channel(packet->channel).withdraw(*packet);
+      if (packet == peer.hello) peer.hello = nullptr;
+      peer.outbox.abandon(*packet);
+    }
+  }
+  for (auto* queue : {&peer.link.lost(), &peer.link.acked()}) {
+    while (!queue->empty()) {
+      Packet& packet = queue->front();
+      queue->pop_front();
+      if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
+      if (&packet == peer.hello) peer.hello = nullptr;
+      peer.outbox.abandon(packet);
+    }
+  }
+  if (peer.hello != nullptr) packets_.give_back(*peer.hello);
+  peer.hello = nullptr;
+}
+
+// A packet that was acked or is not needed again.
+void Engine::Impl::release(Packet& packet) {
+  if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
+  packets_.give_back(packet);
+}
+
+// Frees a gone peer's slot; what it sent and nobody received goes with it.
+void Engine::Impl::discard(Peer& peer) {
+  PULLMAN_CHECK(peer.phase == Phase::kGone);
+  if (peer.ack.is_linked()) ack_now_.erase(ack_now_.iterator_to(peer));
+  if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
+  for (auto [kind, to] : {std::pair(ChannelKind::kCommand, peer.command_to),
+                          std::pair(ChannelKind::kData, peer.data_to)}) {
+    if (to != nic::kNowhere) modules_.front()->channel(kind).port().forget(to);
+  }
+  peers_.remove(peer);
+}
+
+}  // namespace pullman::engine

@@ -1,0 +1,215 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "engine/engine_impl.h"
+#include "wire/frame.h"
+
+namespace pullman::engine {
+namespace {
+
+constexpr std::size_t kBlockCacheBytes = 1 << 20;  // largest block the held-message memory keeps
+
+reliability::LinkOptions link_options_of(const Config& config) {
+  return {.window = static_cast<std::uint32_t>(config.send_window),
+          .packets_per_ack = static_cast<std::uint32_t>(config.ack_packets),
+          .ack_delay = config.ack_delay,
+          .rto_initial = config.rto_initial,
+          .rto_floor = config.rto_min,
+          .rto_ceiling = std::max(config.rto_initial, config.peer_timeout / 8)};
+}
+
+std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> nics) {
+  PULLMAN_CHECK(!nics.empty());
+  std::vector<std::unique_ptr<channel::Module>> modules;
+  for (NicPorts& nic : nics) {
+    modules.push_back(std::make_unique<channel::Module>(
+        std::move(nic.device), std::move(nic.command), std::move(nic.data)));
+  }
+  return modules;
+}
+
+}  // namespace
+
+Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now)
+    : config_(config),
+      random_(seed),
+      epoch_(random_.next()),
+      modules_(modules_of(std::move(nics))),
+      memory_({.max_blocks_per_chunk = 64, .largest_required_pool_block = kBlockCacheBytes}),
+      packets_(config.send_packets, std::max(command().packet_bytes(), data().packet_bytes())),
+      rings_(config.max_peers),
+      arrival_bitmaps_(config.max_peers),
+      id_bitmaps_(2 * config.max_peers),
+      link_options_(link_options_of(config)),
+      link_resources_{hotel_, rings_, arrival_bitmaps_},
+      inbox_resources_{matcher_, memory_, id_bitmaps_},
+      share_(config.unexpected_bytes / config.max_peers),
+      eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+          share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
+      ack_timers_(config.ack_delay),
+      peers_(config.max_peers),
+      tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)) {}
+
+Engine::Impl::~Impl() { abort(); }
+
+Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
+  if (closing_) return {Status::kClosed, {}};
+  Peer* peer = peers_.find_address(address);
+  if (peer == nullptr || peer->phase >= Phase::kClosing) peer = make_peer(now, address);
+  if (peer == nullptr) return {Status::kTooManyPeers, {}};
+  return {Status::kOk, peer->id};
+}
+
+std::optional<PeerId> Engine::Impl::accept() {
+  if (callers_.empty()) return std::nullopt;
+  const PeerId id = callers_.front();
+  callers_.pop_front();
+  return id;
+}
+
+Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes,
+                          Request& request) {
+  if (!request.done()) return Status::kBusy;
+  Peer* peer = peers_.find(id);
+  Status refused = Status::kOk;
+  if (closing_) {
+    refused = Status::kClosed;
+  } else if (peer == nullptr) {
+    refused = Status::kUnknownPeer;
+  } else if (bytes.size() > wire::kMaxMessageBytes) {
+    refused = Status::kInvalidArgument;
+  } else if (peer->phase >= Phase::kClosing) {
+    refused = peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
+  }
+  if (refused != Status::kOk) {
+    request.begin(detail::Operation::Kind::kSend, id, tag);
+    request.finish(refused, 0);
+    return refused;
+  }
+  const bool at_once = sends_at_once(id);
+  const bool copied = peer->outbox.send(id, tag, bytes, request);
+  ++stats_.messages_sent;
+  stats_.bytes_sent += bytes.size();
+  if (!peer->alarm.checked_in()) arm(now, *peer);
+  if (at_once && copied && bytes.size() <= config_.tiny_bytes) {
+    ++stats_.fast_path_sends;
+    if (serve(now, *peer)) mark_ready(*peer);
+    flush();
+  } else {
+    mark_ready(*peer);
+  }
+  return copied ? Status::kOk : Status::kPending;
+}
+
+// The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait for.
+bool Engine::Impl::sends_at_once(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  return peer != nullptr && peer->flows() && peer->link.in_flight() == 0 &&
+         !peer->ready.is_linked() && peer->outbox.queued_packets() == 0;
+}
+
+Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
+                             std::span<std::byte> buffer, Request& request) {
+  if (!request.done()) return Status::kBusy;
+  request.begin(detail::Operation::Kind::kReceive, source, tag);
+  auto& op = request.operation();
+  op.ignore = ignore;
+  op.buffer = buffer.data();
+  op.size = buffer.size();
+  if (closing_) {
+    request.finish(Status::kClosed, 0);
+    return Status::kClosed;
+  }
+  Peer* named = source == kAnyPeer ? nullptr : peers_.find(source);
+  if (source != kAnyPeer && named == nullptr) {
+    request.finish(Status::kUnknownPeer, 0);
+    return Status::kUnknownPeer;
+  }
+  if (message::InMessage* message = matcher_.find({source, tag, ignore})) {
+    Peer& from = *peers_.find(message->peer);
+    from.inbox.attach(*message, request);
+    if (from.phase != Phase::kGone) {
+      if (from.inbox.has_frames()) mark_ready(from);
+      if (!request.done() && !from.alarm.checked_in()) arm(now, from);
+    }
+    return request.status();
+  }
+  if (named != nullptr && named->phase == Phase::kGone) {
+    request.finish(named->why, 0);
+    return named->why;
+  }
+  matcher_.post(request);
+  if (named != nullptr && !named->alarm.checked_in()) arm(now, *named);
+  return Status::kPending;
+}
+
+bool Engine::Impl::cancel(Request& request) {
+  auto& op = request.operation();
+  if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
+  matcher_.remove(request);
+  request.finish(Status::kCancelled, 0);
+  return true;
+}
+
+std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
+  const message::InMessage* message = matcher_.find({source, tag, ignore});
+  if (message == nullptr) return std::nullopt;
+  return Probe{message->peer, message->tag, message->total};
+}
+
+// One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
+std::size_t Engine::Impl::progress(Instant now) {
+  const std::size_t received = receive_all(now);
+  handle_events(now);
+  handle_timers(now);
+  transmit(now);
+  send_acks(now);
+  flush();
+  if (!leaving_.empty()) discard_leaving();
+  return received;
+}
+
+Instant Engine::Impl::next_deadline() const {
+  if (!ready_.empty() || !ack_now_.empty()) return Instant::min();
+  if (command().waiting() + data().waiting() > 0) return Instant::min();
+  return std::min({hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
+}
+
+Engine::Engine(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now)
+    : impl_(std::make_unique<Impl>(config, std::move(nics), seed, now)) {}
+Engine::~Engine() = default;
+
+Connected Engine::connect(Instant now, const nic::Address& address) {
+  return impl_->connect(now, address);
+}
+std::optional<PeerId> Engine::accept() { return impl_->accept(); }
+void Engine::disconnect(Instant now, PeerId peer) { impl_->disconnect(now, peer); }
+Status Engine::send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
+                    Request& request) {
+  return impl_->send(now, peer, tag, bytes, request);
+}
+Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                       Request& request) {
+  return impl_->receive(now, source, tag, ignore, buffer, request);
+}
+bool Engine::cancel(Request& request) { return impl_->cancel(request); }
+std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore) {
+  return impl_->probe(source, tag, ignore);
+}
+std::size_t Engine::progress(Instant now) { return impl_->progress(now); }
+Instant Engine::next_deadline() const { return impl_->next_deadline(); }
+bool Engine::sends_at_once(PeerId peer) const { return impl_->sends_at_once(peer); }
+void Engine::begin_close(Instant now) { impl_->begin_close(now); }
+bool Engine::drained() const { return impl_->drained(); }
+void Engine::abort() { impl_->abort(); }
+PeerState Engine::peer_state(PeerId peer) const { return impl_->peer_state(peer); }
+Status Engine::peer_status(PeerId peer) const { return impl_->peer_status(peer); }
+const nic::Address& Engine::address() const { return impl_->address(); }
+Stats Engine::stats() const { return impl_->stats(); }
+Audit Engine::audit() const { return impl_->audit(); }
+std::string Engine::dump() const { return impl_->dump(); }
+
+}  // namespace pullman::engine

@@ -1,0 +1,190 @@
+// The engine's inside. One class, told in five files, each one part of a turn:
+//   engine.cc     the verbs of the API, and the loop
+//   receive.cc    from a datagram to its frames
+//   transmit.cc   from due frames to datagrams, ACKs included
+//   handshake.cc  HELLO and WELCOME: how peers meet
+//   endings.cc    timers, BYE, silence: how they part
+//   inspect.cc    statistics, audit, dump
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory_resource>
+#include <vector>
+
+#include "base/random.h"
+#include "channel/module.h"
+#include "engine/engine.h"
+#include "engine/peer.h"
+#include "engine/peer_table.h"
+#include "message/matcher.h"
+#include "reliability/hotel.h"
+#include "wire/frame.h"
+#include "wire/hello.h"
+#include "wire/verdict.h"
+
+namespace pullman::engine {
+
+using channel::Channel;
+using channel::ChannelKind;
+using channel::Packet;
+using wire::Verdict;
+
+class Engine::Impl {
+ public:
+  Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now);
+  ~Impl();
+
+  Connected connect(Instant now, const nic::Address& address);
+  std::optional<PeerId> accept();
+  void disconnect(Instant now, PeerId id);
+  Status send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes, Request& request);
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 Request& request);
+  bool cancel(Request& request);
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+  std::size_t progress(Instant now);
+  Instant next_deadline() const;
+  bool sends_at_once(PeerId id) const;
+  void begin_close(Instant now);
+  bool drained() const;
+  void abort();
+  PeerState peer_state(PeerId id) const;
+  Status peer_status(PeerId id) const;
+  const nic::Address& address() const { return command().port().address(); }
+  Stats stats() const;
+  Audit audit() const;
+  std::string dump() const;
+
+ private:
+  // Retransmissions in one turn, then new work and ACKs (DESIGN section 5).
+  static constexpr std::size_t kRetransmitsPerTurn = 16;
+  // Packets to one peer before the next one has its turn.
+  static constexpr std::size_t kPacketsPerTurn = 64;
+  // Peers that have called and not yet proved themselves; beyond, the oldest makes room.
+  static constexpr std::size_t kMaxHalfOpen = 64;
+  // HELLO bodies are padded to this, so that no WELCOME is longer than its HELLO (wire.md 5.5).
+  static constexpr std::size_t kHelloBodyBytes = 256;
+  // The least packet sizes a peer may announce.
+  static constexpr std::size_t kLeastCommandBytes = 576;
+  static constexpr std::size_t kLeastDataBytes = 576;
+  // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
+  static constexpr Duration kFarewell = std::chrono::milliseconds(500);
+  // Granularity of "heard lately", for sharing the receive credit.
+  static constexpr Duration kTick = std::chrono::milliseconds(10);
+
+  // --- receive.cc
+  std::size_t receive_all(Instant now);
+  std::size_t receive_from(Instant now, Channel& channel);
+  Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
+  Verdict handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
+                         std::span<const std::byte> body);
+  Verdict handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
+                           std::span<const std::byte> body);
+  Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
+                        std::span<const std::byte> body);
+  Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
+                      std::span<const std::byte> body);
+  Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
+                     const wire::Frame* sack);
+  void collect(Instant now, Peer& peer);
+  void note_heard(Instant now, Peer& peer);
+  void schedule_ack(Instant now, Peer& peer);
+  std::uint16_t credit() const;
+
+  // --- transmit.cc
+  void mark_ready(Peer& peer);
+  void transmit(Instant now);
+  bool serve(Instant now, Peer& peer);
+  bool resend_lost(Instant now, Peer& peer);
+  bool send_probe(Instant now, Peer& peer);
+  bool send_control_frames(Instant now, Peer& peer);
+  bool send_new(Instant now, Peer& peer);
+  bool has_work(const Peer& peer) const;
+  Channel* channel_for(const Peer& peer, const Packet& packet);
+  Channel* with_room(ChannelKind kind);
+  void post(Instant now, Peer& peer, Packet& packet, Channel& channel, wire::PacketType type);
+  void send_acks(Instant now);
+  void send_ack(Instant now, Peer& peer);
+  void flush();
+
+  // --- handshake.cc
+  Peer* make_peer(Instant now, const nic::Address& command);
+  void start_resolving(Peer& peer, ChannelKind kind, const nic::Address& address);
+  void handle_events(Instant now);
+  void handle_event(Instant now, ChannelKind kind, const nic::PortEvent& event);
+  void handle_resolved(Instant now, Peer& peer);
+  Verdict handle_hello(Instant now, const wire::PacketHeader& header,
+                       std::span<const std::byte> body, std::size_t datagram_bytes);
+  Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
+                         std::span<const std::byte> body);
+  Peer* peer_for_hello(Instant now, const wire::Hello& hello);
+  bool acceptable(const wire::Hello& hello) const;
+  void introduce(Peer& peer, const wire::Hello& hello);
+  void call(Instant now, Peer& peer);
+  void answer(Instant now, Peer& peer);
+  void prove(Instant now, Peer& peer);
+  void put_hello(Peer& peer, Packet& packet, std::size_t padded_bytes);
+  wire::Hello describe(const Peer& peer) const;
+  void make_room_for_caller();
+
+  // --- endings.cc
+  void handle_timers(Instant now);
+  void handle_eviction(Instant now, Packet& packet);
+  void handle_alarm(Instant now, Peer& peer);
+  void arm(Instant now, Peer& peer);
+  Duration alarm_stay() const;
+  bool has_pending(const Peer& peer) const;
+  void set_phase(Peer& peer, Phase phase);
+  void begin_leaving(Instant now, Peer& peer);
+  void handle_bye(Peer& peer);
+  void end_peer(Peer& peer, Status why);
+  void take_back_packets(Peer& peer);
+  void release(Packet& packet);
+  void discard(Peer& peer);
+  void discard_leaving();
+  void update_loss_timer(Instant now, Peer& peer);
+
+  Channel& command() { return modules_.front()->channel(ChannelKind::kCommand); }
+  const Channel& command() const { return modules_.front()->channel(ChannelKind::kCommand); }
+  Channel& data() { return modules_.front()->channel(ChannelKind::kData); }
+  const Channel& data() const { return modules_.front()->channel(ChannelKind::kData); }
+
+  Config config_;
+  Random random_;
+  std::uint64_t epoch_;  // this incarnation
+  std::vector<std::unique_ptr<channel::Module>> modules_;
+  std::pmr::unsynchronized_pool_resource memory_;  // messages held; bounded by the allowances
+  channel::PacketPool packets_;
+  reliability::Hotel<Packet> hotel_;
+  Pool<reliability::WindowRing> rings_;
+  Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
+  Pool<message::IdBitmap> id_bitmaps_;
+  message::Matcher matcher_;
+  message::InboxCounters inbox_counters_;
+  reliability::LinkOptions link_options_;
+  reliability::LinkResources link_resources_;
+  message::InboxResources inbox_resources_;
+  std::uint64_t share_;         // unexpected memory of one peer
+  std::uint32_t eager_bytes_;   // of one message, before it is granted
+
+  reliability::Floor<Timer> ack_timers_;
+  reliability::Hotel<Timer> alarms_;  // loss timers and alarms
+  ReadyList ready_;
+  AckList ack_now_;
+  PeerTable peers_;
+  std::deque<PeerId> callers_;            // for accept()
+  std::deque<PeerId> half_open_;          // callers not proved yet (and some that are), oldest first
+  std::deque<PeerId> gone_;               // oldest first: reused when the table is full
+  std::vector<PeerId> leaving_;           // disconnected and gone: freed at the end of the turn
+  bool closing_ = false;
+
+  std::size_t retransmits_left_ = 0;  // this turn
+  std::uint64_t tick_ = 0;            // now / kTick
+  std::uint32_t heard_this_tick_ = 0;
+  std::uint32_t heard_last_tick_ = 0;
+  Stats stats_;
+  std::uint64_t rtt_ns_ = 0;
+};
+
+}  // namespace pullman::engine

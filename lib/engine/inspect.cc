@@ -1,0 +1,100 @@
+// What the outside sees: states, statistics, the audit, the dump. Cold.
+#include <fmt/format.h>
+
+#include "engine/engine_impl.h"
+#include "nic/address.h"
+
+namespace pullman::engine {
+
+PeerState Engine::Impl::peer_state(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  if (peer == nullptr) return PeerState::kUnknown;
+  switch (peer->phase) {
+    case Phase::kResolving:
+    case Phase::kCalling:
+    case Phase::kAnswering: return PeerState::kConnecting;
+    case Phase::kConnected: return PeerState::kConnected;
+    case Phase::kClosing:
+    case Phase::kFarewell: return PeerState::kDraining;
+    case Phase::kGone: return PeerState::kGone;
+  }
+  return PeerState::kUnknown;
+}
+
+Status Engine::Impl::peer_status(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  return peer == nullptr ? Status::kUnknownPeer : peer->why;
+}
+
+Stats Engine::Impl::stats() const {
+  Stats stats = stats_;
+  stats.messages_received = inbox_counters_.messages;
+  stats.bytes_received = inbox_counters_.bytes;
+  stats.unexpected_messages = inbox_counters_.unexpected;
+  peers_.for_each([&](const Peer& peer) {
+    stats.unexpected_bytes += peer.inbox.charged();
+    if (peer.phase == Phase::kGone) return;  // counted when it left
+    stats.spurious_retransmits += peer.link.spurious();
+    stats.held_back_sends += peer.outbox.held_back();
+    stats.timeouts += peer.link.timeouts();
+    if (peer.phase == Phase::kConnected) ++stats.peers_connected;
+  });
+  stats.packets_in_flight = hotel_.guests();
+  for (const Channel* channel : {&command(), &data()}) {
+    const nic::PortCounters& counters = channel->port().counters();
+    stats.nic_send_errors += counters.send_errors;
+    stats.nic_receive_errors += counters.receive_errors + counters.receive_truncated;
+  }
+  stats.rtt_ns = rtt_ns_;
+  return stats;
+}
+
+Audit Engine::Impl::audit() const {
+  Audit audit;
+  audit.hotel_guests = hotel_.guests();
+  audit.packets_taken = packets_.in_use();
+  audit.receives_posted = matcher_.posted();
+  audit.windows_in_use = rings_.in_use();
+  peers_.for_each([&](Peer& peer) {
+    const bool hello_waits =
+        peer.hello != nullptr && peer.hello->state == channel::PacketState::kQueued;
+    audit.packets_in_flight += peer.link.in_flight();
+    audit.packets_accounted += peer.link.in_flight() + peer.link.lost().size() +
+                               peer.outbox.queued_packets() + (hello_waits ? 1 : 0);
+    audit.unexpected_bytes += peer.inbox.charged();
+    audit.sends_pending += peer.outbox.unfinished();
+    audit.receives_posted += peer.inbox.filling();
+  });
+  return audit;
+}
+
+std::string Engine::Impl::dump() const {
+  const Stats now = stats();
+  std::string out = fmt::format(
+      "engine {:016x} on {} ({}): {} peers, {} packets taken, {} in flight, {} receives posted\n",
+      epoch_, modules_.front()->device().name, nic::to_string(address()), peers_.size(),
+      packets_.in_use(), hotel_.guests(), matcher_.posted());
+  out += fmt::format("  retransmits {} (spurious {}), timeouts {}, acks alone {}, dropped {}\n",
+                     now.retransmits, now.spurious_retransmits, now.timeouts, now.acks_sent,
+                     now.dropped_packets);
+  for (std::size_t i = 0; i < wire::kVerdicts; ++i) {
+    if (now.dropped_by_reason[i] == 0) continue;
+    out += fmt::format("  dropped {}: {}\n", wire::name(static_cast<Verdict>(i)),
+                       now.dropped_by_reason[i]);
+  }
+  peers_.for_each([&](Peer& peer) {
+    const auto& link = peer.link;
+    out += fmt::format(
+        "peer {}.{} at {}: {}{}{}, in flight {} of {}, lost {}, next {}, floor {}, expects {}{}, "
+        "srtt {} ns, timeout {} ns, queued {}, unfinished {}, charged {}\n",
+        peer.id.index, peer.id.generation, nic::to_string(peer.command_address), name(peer.phase),
+        peer.phase == Phase::kGone ? ": " : "", peer.phase == Phase::kGone ? name(peer.why) : "",
+        link.in_flight(), link.congestion_window(), peer.link.lost().size(), link.window().next(),
+        link.window().floor(), link.acks().next(), link.acks().has_gap() ? " (gaps)" : "",
+        link.rtt().smoothed().count(), link.timeout().count(), peer.outbox.queued_packets(),
+        peer.outbox.unfinished(), peer.inbox.charged());
+  });
+  return out;
+}
+
+}  // namespace pullman::engine

@@ -1,0 +1,113 @@
+// A peer: one remote process, with the link to it and both directions of its messages.
+//
+// Where the layers' objects of one peer stand side by side; they do not know each other. Its life is
+// one enum, changed in Engine::Impl::set_phase only.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+
+#include "base/guest.h"
+#include "message/inbox.h"
+#include "message/outbox.h"
+#include "nic/port.h"
+#include "pullman/status.h"
+#include "pullman/types.h"
+#include "reliability/link.h"
+#include "wire/header.h"
+
+namespace pullman::engine {
+
+struct Peer;
+
+enum class Phase : std::uint8_t {
+  kResolving,  // its addresses are being turned into destinations
+  kCalling,    // our HELLO is under way; nothing else may be sent yet
+  kAnswering,  // our WELCOME is under way; until the peer proves that it got it, nothing else is sent
+  kConnected,  // messages flow both ways
+  kClosing,    // we are leaving: what was accepted is still being delivered
+  kFarewell,   // our BYE is under way: everything else has been acked
+  kGone,       // over: `why` says how it ended. Late packets are acked, nothing else
+};
+const char* name(Phase phase);
+
+struct Timer : Guest {
+  Peer* peer = nullptr;
+};
+
+using ListHook = boost::intrusive::list_member_hook<>;
+
+struct PeerSetup {
+  const reliability::LinkOptions& link;
+  const reliability::LinkResources& link_resources;
+  const message::InboxResources& inbox_resources;
+  message::InboxCounters& inbox_counters;
+  channel::PacketPool& packets;
+  Pool<message::IdBitmap>& id_bitmaps;
+  PeerId id;
+  PacketNumber first_number;
+  MessageId first_message;
+  std::uint64_t allowance;
+  std::uint32_t eager_bytes;
+  std::size_t first_packet_bytes;
+};
+
+struct Peer {
+  explicit Peer(const PeerSetup& setup)
+      : id(setup.id),
+        first_message(setup.first_message),
+        link(setup.link, setup.link_resources, setup.first_number),
+        outbox(setup.packets, setup.id_bitmaps, setup.id.index, setup.first_message,
+               setup.first_packet_bytes),
+        inbox(setup.inbox_resources, setup.inbox_counters, setup.id, setup.allowance,
+              setup.eager_bytes) {
+    ack_timer.peer = loss_timer.peer = alarm.peer = this;
+  }
+
+  // Packets may leave: both ends have proved themselves and both destinations are known.
+  bool flows() const {
+    return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
+           data_to != nic::kNowhere;
+  }
+
+  PeerId id;
+  Phase phase = Phase::kResolving;
+  Status why = Status::kOk;          // once kGone
+  bool introduced = false;           // its HELLO or WELCOME has been read
+  bool called_us = false;            // it connected to us: accept() will return it
+  bool bye_due = false;              // a BYE is to be sent
+  bool ping_due = false;             // a keep-alive probe is to be sent
+  bool release_when_gone = false;    // the user disconnected: the handle ends with the peer
+  std::uint64_t epoch = 0;           // its incarnation, once introduced
+  wire::ConnectionId mine;           // what it must say to us
+  wire::ConnectionId theirs;         // what we must say to it, once introduced
+  MessageId first_message;           // our first id, for HELLO
+  nic::Address command_address;      // where it was dialled, or said to be
+  nic::Destination command_to = nic::kNowhere;
+  nic::Destination data_to = nic::kNowhere;
+  std::size_t command_bytes = 0;     // largest packet for its command channel
+  channel::Packet* hello = nullptr;  // our HELLO or WELCOME, until it is acked
+  std::size_t hello_heard_bytes = 0; // length of its last HELLO: WELCOME is no longer
+  Instant heard_at{};                // a valid packet came
+  Instant news_at{};                 // something we sent was acked, or operations became pending
+  std::uint32_t heard_tick = 0;      // see Engine::Impl::note_heard
+
+  reliability::Link link;
+  message::Outbox outbox;
+  message::Inbox inbox;
+
+  Timer ack_timer;   // an ACK has waited long enough
+  Timer loss_timer;  // a gap has lasted long enough to be a loss
+  Timer alarm;       // silence: keep alive, or give up
+  ListHook ready;    // in the list of peers with something to send
+  ListHook ack;      // in the list of peers owed an ACK this turn
+};
+
+using ReadyList = boost::intrusive::list<
+    Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,
+    boost::intrusive::constant_time_size<true>>;
+using AckList = boost::intrusive::list<Peer,
+                                       boost::intrusive::member_hook<Peer, ListHook, &Peer::ack>,
+                                       boost::intrusive::constant_time_size<false>>;
+
+}  // namespace pullman::engine

@@ -1,0 +1,70 @@
+// All peers of an engine: by handle, by connection id, by epoch and by address.
+//
+// Bounded by max_peers. A slot's index is also its connection index; its generation makes old handles
+// fail. Knows nothing of what a peer does.
+#pragma once
+
+#include <boost/container_hash/hash.hpp>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/peer.h"
+
+namespace pullman::engine {
+
+class PeerTable {
+ public:
+  explicit PeerTable(std::size_t max_peers) : max_peers_(max_peers) {}
+
+  // A handle for the next peer to be put(); index 0xFFFFFFFF when the table is full.
+  PeerId next_id();
+  Peer& put(std::unique_ptr<Peer> peer);
+  // The peer is no longer found by anything; its handle ends.
+  void remove(Peer& peer);
+
+  Peer* find(PeerId id) const;
+  Peer* find(wire::ConnectionId to) const;
+  Peer* at(std::uint32_t index) const { return slots_[index].peer.get(); }
+  Peer* find_epoch(std::uint64_t epoch) const;
+  Peer* find_address(const nic::Address& address) const;
+
+  // By epoch and by address only the latest live peer is found.
+  void index_epoch(Peer& peer);
+  void index_address(Peer& peer);
+  // It is gone: found by handle and connection id only.
+  void unindex(Peer& peer);
+
+  std::size_t slots() const { return slots_.size(); }
+  std::size_t size() const { return used_; }
+  bool full() const { return used_ == max_peers_; }
+
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].peer != nullptr) visit(*slots_[i].peer);
+    }
+  }
+
+ private:
+  struct Slot {
+    std::unique_ptr<Peer> peer;
+    std::uint32_t generation = 0;
+  };
+  struct HashAddress {
+    std::size_t operator()(const nic::Address& address) const {
+      return boost::hash_range(reinterpret_cast<const char*>(address.bytes.data()),
+                               reinterpret_cast<const char*>(address.bytes.data()) + address.length);
+    }
+  };
+
+  std::size_t max_peers_;
+  std::size_t used_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::unordered_map<std::uint64_t, Peer*> by_epoch_;
+  std::unordered_map<nic::Address, Peer*, HashAddress> by_address_;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,204 @@
+// From a datagram to its frames. A datagram is judged in full before any of it is acted on.
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/engine_impl.h"
+
+namespace pullman::engine {
+
+using reliability::AckNeed;
+using reliability::Arrival;
+
+std::size_t Engine::Impl::receive_all(Instant now) {
+  if (const auto tick = static_cast<std::uint64_t>(now.time_since_epoch() / kTick); tick != tick_) {
+    heard_last_tick_ = tick == tick_ + 1 ? heard_this_tick_ : 0;
+    heard_this_tick_ = 0;
+    tick_ = tick;
+  }
+  return receive_from(now, command()) + receive_from(now, data());
+}
+
+std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
+  const auto batch = channel.receive();
+  for (const nic::Incoming& incoming : batch) {
+    const Verdict verdict = handle_datagram(now, incoming.bytes);
+    if (verdict == Verdict::kAccepted) {
+      ++stats_.packets_received;
+    } else if (verdict == Verdict::kDuplicate) {
+      ++stats_.duplicate_packets;
+    } else {
+      ++stats_.dropped_packets;
+      ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
+    }
+  }
+  if (!batch.empty()) channel.give_back(batch);
+  return batch.size();
+}
+
+// wire.md 1.3: the order of the checks.
+Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> datagram) {
+  wire::PacketHeader header;
+  if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
+    return verdict;
+  }
+  if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
+  if (config_.checksum && !wire::checksum_holds(datagram, header)) return Verdict::kBadChecksum;
+  const auto body = datagram.subspan(wire::kHeaderBytes);
+  if (!wire::well_formed(body)) return Verdict::kBadFrame;
+  if (header.type == wire::PacketType::kHello) {
+    return handle_hello(now, header, body, datagram.size());
+  }
+  Peer* peer = peers_.find(header.to);
+  if (peer == nullptr) return Verdict::kUnknownConnection;
+  switch (header.type) {
+    case wire::PacketType::kHello: return Verdict::kBadType;  // handled above
+    case wire::PacketType::kWelcome: return handle_welcome(now, *peer, header, body);
+    case wire::PacketType::kControl: return handle_control(now, *peer, header, body);
+    case wire::PacketType::kSequenced: return handle_sequenced(now, *peer, header, body);
+  }
+  return Verdict::kBadType;
+}
+
+// An ACK alone: nothing, or one SACK frame (wire.md 2.2).
+Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                     std::span<const std::byte> body) {
+  if (!peer.introduced || peer.phase == Phase::kGone) return Verdict::kWrongState;
+  wire::FrameReader reader(body);
+  wire::Frame sack;
+  const bool has_sack = reader.next(sack);
+  if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
+  if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
+  const Verdict verdict = handle_ack(now, peer, header, has_sack ? &sack : nullptr);
+  if (verdict == Verdict::kAccepted) note_heard(now, peer);
+  return verdict;
+}
+
+Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                       std::span<const std::byte> body) {
+  if (!peer.introduced) return Verdict::kWrongState;
+  if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
+  if (header.has(wire::kFlagAck)) {
+    const Verdict verdict = handle_ack(now, peer, header, nullptr);
+    if (verdict != Verdict::kAccepted) return verdict;
+    if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
+  }
+  if (peer.phase == Phase::kAnswering) prove(now, peer);
+  const Verdict verdict = handle_frames(now, peer, header, body);
+  if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
+    note_heard(now, peer);
+    schedule_ack(now, peer);
+  }
+  return verdict;
+}
+
+// A packet of a peer that is gone. After an orderly end it may lack our last ACK, or be its own BYE
+// that crossed ours; anything else has nobody to go to.
+Verdict Engine::Impl::handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                  std::span<const std::byte> body) {
+  if (peer.why != Status::kPeerClosed && peer.why != Status::kClosed) return Verdict::kWrongState;
+  const Arrival arrival = peer.link.judge(header);
+  wire::FrameReader reader(body);
+  wire::Frame frame;
+  const bool bye = reader.next(frame) && frame.type == wire::FrameType::kBye;
+  if (arrival == Arrival::kNew && bye) peer.link.handle_arrival(now, header);
+  if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye)) return Verdict::kWrongState;
+  peer.link.handle_redundant();
+  schedule_ack(now, peer);
+  return Verdict::kDuplicate;
+}
+
+// Acts on a sequenced packet's frames. All of them are idempotent, so a packet of which one is refused
+// is simply not noted: it will be sent again.
+Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                    std::span<const std::byte> body) {
+  switch (peer.link.judge(header)) {
+    case Arrival::kDuplicate: peer.link.handle_redundant(); return Verdict::kDuplicate;
+    case Arrival::kOutside: return Verdict::kOutsideWindow;
+    case Arrival::kNew: break;
+  }
+  bool redundant = false;
+  bool useful = false;
+  bool pinged = false;
+  bool bye = false;
+  wire::FrameReader reader(body);
+  wire::Frame frame;
+  while (reader.next(frame)) {
+    message::Taken taken = message::Taken::kNew;
+    switch (frame.type) {
+      case wire::FrameType::kMessage: taken = peer.inbox.handle_message(frame); break;
+      case wire::FrameType::kChunk: taken = peer.inbox.handle_chunk(frame); break;
+      case wire::FrameType::kGrant:
+        if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = message::Taken::kRefused;
+        break;
+      case wire::FrameType::kAllowance: peer.outbox.handle_allowance(frame.limit); break;
+      case wire::FrameType::kPing: pinged = true; break;
+      case wire::FrameType::kBye: bye = true; break;
+      case wire::FrameType::kHello: break;  // read before
+      case wire::FrameType::kSack: taken = message::Taken::kRefused; break;  // wire.md 4.7
+    }
+    if (taken == message::Taken::kRefused) return Verdict::kOverLimit;
+    (taken == message::Taken::kRedundant ? redundant : useful) = true;
+  }
+  peer.link.handle_arrival(now, header);
+  if (redundant && !useful) peer.link.handle_redundant();
+  if (pinged || bye) peer.link.handle_ping();
+  if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
+  if (bye) handle_bye(peer);
+  return Verdict::kAccepted;
+}
+
+Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                 const wire::Frame* sack) {
+  const Verdict verdict = peer.link.handle_ack(now, header, sack);
+  if (verdict != Verdict::kAccepted) return verdict;
+  collect(now, peer);
+  if (peer.link.rtt().sampled()) {
+    rtt_ns_ = static_cast<std::uint64_t>(peer.link.rtt().smoothed().count());
+  }
+  return verdict;
+}
+
+// Releases what the last ack delivered; what it proved lost, or made room for, makes the peer ready.
+void Engine::Impl::collect(Instant now, Peer& peer) {
+  bool bye_acked = false;
+  for (auto& acked = peer.link.acked(); !acked.empty();) {
+    Packet& packet = acked.front();
+    acked.pop_front();
+    if (!packet.is_probe) peer.news_at = now;
+    if (&packet == peer.hello) peer.hello = nullptr;
+    peer.outbox.handle_acked(packet);
+    release(packet);
+    bye_acked = peer.phase == Phase::kFarewell && !peer.bye_due && peer.link.in_flight() == 0 &&
+                peer.link.lost().empty();
+  }
+  update_loss_timer(now, peer);
+  if (bye_acked) return end_peer(peer, Status::kClosed);
+  if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
+  if (has_work(peer)) mark_ready(peer);
+}
+
+void Engine::Impl::note_heard(Instant now, Peer& peer) {
+  peer.heard_at = now;
+  const auto tick = static_cast<std::uint32_t>(tick_);
+  if (peer.heard_tick == tick) return;
+  peer.heard_tick = tick;
+  ++heard_this_tick_;
+}
+
+void Engine::Impl::schedule_ack(Instant now, Peer& peer) {
+  const AckNeed need = peer.link.ack_need();
+  if (need == AckNeed::kNow) {
+    if (!peer.ack.is_linked()) ack_now_.push_back(peer);
+  } else if (need == AckNeed::kDelayed && !peer.ack_timer.checked_in()) {
+    ack_timers_.check_in(now, peer.ack_timer);
+  }
+}
+
+// What the NIC can hold, shared among the peers heard lately (DESIGN, principle 8).
+std::uint16_t Engine::Impl::credit() const {
+  const std::uint32_t active = std::max({heard_this_tick_, heard_last_tick_, 1u});
+  const std::size_t share = modules_.front()->receive_packets() / active;
+  return static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
+}
+
+}  // namespace pullman::engine

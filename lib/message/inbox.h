@@ -1,0 +1,119 @@
+// The receiving side of one peer's messages: reassembly, exactly once, turns in message-id order.
+//
+// Bytes are placed as they come; only matching waits for earlier messages. A message that is matched
+// when its first byte arrives is written straight into the receive's buffer; what comes before its
+// match is held within the peer's allowance.
+// Does not know packets, links or time. Finishes receives itself; asks for GRANT and ALLOWANCE frames
+// through has_frames() / write_frames().
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+
+#include "base/pool.h"
+#include "message/allowance.h"
+#include "message/id_window.h"
+#include "message/in_message.h"
+#include "message/matcher.h"
+#include "pullman/request.h"
+#include "wire/frame.h"
+
+namespace pullman::message {
+
+// What became of one MESSAGE or CHUNK frame.
+enum class Taken : std::uint8_t {
+  kNew,        // it brought something
+  kRedundant,  // all of it had come before
+  kRefused,    // beyond what was granted, or contradicting what came before
+};
+
+// What the inboxes of one engine share.
+struct InboxResources {
+  Matcher& matcher;
+  std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
+  Pool<IdBitmap>& bitmaps;
+};
+
+struct InboxCounters {
+  std::uint64_t messages = 0;    // completed into a receive
+  std::uint64_t bytes = 0;       // of those, as sent
+  std::uint64_t unexpected = 0;  // found no posted receive at their turn
+};
+
+class Inbox {
+ public:
+  Inbox(const InboxResources& shared, InboxCounters& counters, PeerId peer, std::uint64_t allowance,
+        std::uint32_t eager_bytes);
+  ~Inbox();
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  // The peer's first message id.
+  void start(MessageId first);
+
+  Taken handle_message(const wire::Frame& frame);
+  Taken handle_chunk(const wire::Frame& frame);
+
+  // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
+  void attach(InMessage& message, Request& receive);
+
+  bool has_frames() const { return !grants_.empty() || allowance_.worth_telling(); }
+  // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
+  // longer due: the caller's packet sees to it that it arrives.
+  std::size_t write_frames(std::byte* out, std::size_t room);
+
+  // The peer is gone: receives being filled finish with `status`; complete messages stay to be
+  // received, others are dropped.
+  void fail(Status status);
+
+  std::uint64_t allowance() const { return allowance_.share(); }
+  std::uint64_t charged() const { return allowance_.outstanding(); }
+  std::uint32_t eager_bytes() const { return eager_bytes_; }
+  std::size_t filling() const { return filling_; }
+  // Nothing of this peer is kept: no message held, waiting or being filled.
+  bool empty() const { return kept_ == 0; }
+
+ private:
+  struct IdOf {
+    using type = MessageId;
+    MessageId operator()(const InMessage& message) const { return message.id; }
+  };
+  using ById = boost::intrusive::set<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
+      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
+  using Grants = boost::intrusive::list<
+      InMessage, boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
+      boost::intrusive::constant_time_size<false>>;
+
+  InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
+  Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  void take_turns();
+  void take_turn(InMessage& message);
+  void give_to(InMessage& message, Request& receive);
+  void write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  void settle_if_complete(InMessage& message);
+  void finish(Request& receive, Tag tag, std::uint64_t total);
+  void release_held(InMessage& message);
+  void destroy(InMessage& message);
+  Taken deliver_at_once(const wire::Frame& frame, Request& receive);
+
+  Matcher& matcher_;
+  std::pmr::memory_resource& memory_;
+  InboxCounters& counters_;
+  PeerId peer_;
+  AllowanceGranted allowance_;
+  std::uint32_t eager_bytes_;  // of one message, that the peer may send before a GRANT
+  IdWindow done_;              // ids all of whose bytes have arrived
+  MessageId next_turn_ = 0;    // the next message to be matched
+  ById incomplete_;            // begun, and either bytes or the turn are outstanding
+  InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
+  Grants grants_;
+  std::size_t filling_ = 0;  // messages in state kFilling
+  std::size_t kept_ = 0;     // InMessages alive
+};
+
+}  // namespace pullman::message

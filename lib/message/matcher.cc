@@ -1,0 +1,96 @@
+#include "message/matcher.h"
+
+#include "base/check.h"
+
+namespace pullman::message {
+
+std::size_t Matcher::bucket_of(PeerId peer, Tag tag) {
+  const std::uint64_t mixed = (tag ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
+  return mixed >> 54;
+}
+static_assert(std::uint64_t{1} << (64 - 54) == 1024);
+
+Matcher::Posted& Matcher::list_of(Request& receive) {
+  const auto& op = receive.operation();
+  const Want want{op.peer, op.tag, op.ignore};
+  return want.exact() ? exact_[bucket_of(op.peer, op.tag)] : wild_;
+}
+
+void Matcher::post(Request& receive) {
+  receive.operation().order = ++posts_;
+  list_of(receive).push_back(receive.operation());
+  ++posted_count_;
+}
+
+Request* Matcher::take_posted(PeerId peer, Tag tag) {
+  if (posted_count_ == 0) return nullptr;
+  detail::Operation* best = nullptr;
+  for (auto& op : exact_[bucket_of(peer, tag)]) {
+    if (op.tag == tag && op.peer == peer) {
+      best = &op;
+      break;
+    }
+  }
+  for (auto& op : wild_) {
+    if (best != nullptr && op.order > best->order) break;
+    if (Want{op.peer, op.tag, op.ignore}.fits(peer, tag)) {
+      best = &op;
+      break;
+    }
+  }
+  if (best == nullptr) return nullptr;
+  remove(*best->request);
+  return best->request;
+}
+
+void Matcher::remove(Request& receive) {
+  PULLMAN_DCHECK(receive.operation().queue.is_linked());
+  Posted& list = list_of(receive);
+  list.erase(list.iterator_to(receive.operation()));
+  --posted_count_;
+}
+
+void Matcher::add(InMessage& message) {
+  arrived_[bucket_of(message.peer, message.tag)].push_back(message);
+  in_order_.push_back(message);
+}
+
+InMessage* Matcher::find(const Want& want) {
+  if (want.exact()) {
+    for (InMessage& message : arrived_[bucket_of(want.source, want.tag)]) {
+      if (want.fits(message.peer, message.tag)) return &message;
+    }
+    return nullptr;
+  }
+  for (InMessage& message : in_order_) {
+    if (want.fits(message.peer, message.tag)) return &message;
+  }
+  return nullptr;
+}
+
+void Matcher::remove(InMessage& message) {
+  Bucket& bucket = arrived_[bucket_of(message.peer, message.tag)];
+  bucket.erase(bucket.iterator_to(message));
+  in_order_.erase(in_order_.iterator_to(message));
+}
+
+Request* Matcher::posted_for(PeerId peer) {
+  for (Posted& list : exact_) {
+    for (auto& op : list) {
+      if (op.peer == peer) return op.request;
+    }
+  }
+  for (auto& op : wild_) {
+    if (op.peer == peer) return op.request;
+  }
+  return nullptr;
+}
+
+Request* Matcher::any_posted() {
+  for (Posted& list : exact_) {
+    if (!list.empty()) return list.front().request;
+  }
+  return wild_.empty() ? nullptr : wild_.front().request;
+}
+
+}  // namespace pullman::message

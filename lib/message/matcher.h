@@ -1,0 +1,89 @@
+// Tag matching: posted receives on one side, unexpected messages on the other.
+//
+// A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived message
+// that fits. Receives that name source and full tag are found by hash; those with a wildcard stand in
+// a list of their own, and the post order decides between the two.
+// Does not know how messages arrive or where their bytes are. One per engine.
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+
+#include "message/in_message.h"
+#include "pullman/request.h"
+#include "pullman/types.h"
+
+namespace pullman::message {
+
+// What a receive or a probe asks for.
+struct Want {
+  PeerId source;
+  Tag tag = 0;
+  Tag ignore = 0;
+
+  bool exact() const { return source != kAnyPeer && ignore == 0; }
+  bool fits(PeerId peer, Tag other) const {
+    return ((tag ^ other) & ~ignore) == 0 && (source == kAnyPeer || source == peer);
+  }
+};
+
+class Matcher {
+ public:
+  Matcher() = default;
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
+
+  // Posts a receive that no unexpected message fits.
+  void post(Request& receive);
+
+  // The posted receive that a message from `peer` goes to, no longer posted; null if none fits.
+  Request* take_posted(PeerId peer, Tag tag);
+
+  // The receive is no longer posted.
+  void remove(Request& receive);
+
+  // A message whose turn came and that no posted receive fits.
+  void add(InMessage& message);
+
+  // The unexpected message that fits; it stays. Null if none does.
+  InMessage* find(const Want& want);
+
+  // The message is no longer unexpected.
+  void remove(InMessage& message);
+
+  // A posted receive that names this peer as its source; null when there is none left.
+  Request* posted_for(PeerId peer);
+  // Any posted receive.
+  Request* any_posted();
+
+  std::size_t posted() const { return posted_count_; }
+
+ private:
+  using Posted = boost::intrusive::list<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::queue>,
+      boost::intrusive::constant_time_size<false>>;
+  using Bucket = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_bucket>,
+      boost::intrusive::constant_time_size<false>>;
+  using InOrder = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      boost::intrusive::constant_time_size<false>>;
+  static constexpr std::size_t kBuckets = 1024;
+
+  static std::size_t bucket_of(PeerId peer, Tag tag);
+  Posted& list_of(Request& receive);
+
+  std::array<Posted, kBuckets> exact_;     // receives that name source and full tag
+  Posted wild_;                            // the others, in post order
+  std::array<Bucket, kBuckets> arrived_;   // unexpected messages by source and tag
+  InOrder in_order_;                       // the same messages, in order of their turns
+  std::uint64_t posts_ = 0;
+  std::size_t posted_count_ = 0;
+};
+
+}  // namespace pullman::message

@@ -1,0 +1,258 @@
+#include "message/outbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace pullman::message {
+
+using detail::Operation;
+
+Outbox::Outbox(PacketPool& packets, Pool<IdBitmap>& bitmaps, std::uint32_t peer_index,
+               MessageId first, std::size_t first_packet_bytes)
+    : packets_(packets),
+      done_(bitmaps),
+      next_id_(first),
+      packet_bytes_(first_packet_bytes),
+      peer_index_(peer_index) {
+  done_.start(first);
+}
+
+Outbox::~Outbox() { fail(Status::kClosed); }
+
+void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
+                          std::uint32_t eager_bytes) {
+  introduced_ = true;
+  packet_bytes_ = packet_bytes;
+  allowance_.raise(allowance);
+  eager_bytes_ = eager_bytes;
+}
+
+// A small message fits one packet whole and needs no grant.
+bool Outbox::is_small(std::size_t size) const {
+  return size <= eager_bytes_ && size + wire::kMessageBytes + wire::kHeaderBytes <= packet_bytes_;
+}
+
+bool Outbox::can_admit(std::uint64_t size) const {
+  if (!introduced_ && !is_small(size)) return false;
+  return done_.contains(next_id_) && allowance_.affords(charge_of(size, eager_bytes_));
+}
+
+MessageId Outbox::admit(std::uint64_t size) {
+  allowance_.spend(charge_of(size, eager_bytes_));
+  return next_id_++;
+}
+
+bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
+  Operation& op = request.operation();
+  request.begin(Operation::Kind::kSend, peer, tag);
+  if (waiting_.empty() && can_admit(bytes.size())) {
+    if (!is_small(bytes.size())) {
+      op.buffer = const_cast<std::byte*>(bytes.data());
+      op.size = bytes.size();
+      unfinished_.push_back(op);
+      start_long(op);
+      return false;
+    }
+    if (copy_small(tag, bytes)) {
+      request.finish(Status::kOk, bytes.size());
+      return true;
+    }
+  }
+  op.buffer = const_cast<std::byte*>(bytes.data());
+  op.size = bytes.size();
+  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
+  ++held_back_;
+  unfinished_.push_back(op);
+  waiting_.push_back(op);
+  return false;
+}
+
+// Room behind the last waiting packet, or in a new one; null if neither is to be had.
+std::byte* Outbox::room_for(std::size_t bytes) {
+  if (!ready_.empty()) {
+    Packet& last = ready_.back();
+    if (last.used + bytes <= std::min<std::size_t>(last.capacity, packet_bytes_)) return last.end();
+  }
+  if (ready_.size() >= kMaxReady) return nullptr;
+  // A lone small message takes a large packet, too: company may come.
+  Packet* packet = packets_.take(packets_.large_bytes());
+  if (packet == nullptr) return nullptr;
+  packet->peer = peer_index_;
+  ready_.push_back(*packet);
+  return packet->end();
+}
+
+bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
+  const std::size_t size = wire::kMessageBytes + bytes.size();
+  std::byte* out = room_for(size);
+  if (out == nullptr) return false;
+  wire::put_message(out, admit(bytes.size()), tag, bytes.size());
+  if (!bytes.empty()) std::memcpy(out + wire::kMessageBytes, bytes.data(), bytes.size());
+  ready_.back().used += static_cast<std::uint32_t>(size);
+  return true;
+}
+
+void Outbox::start_long(Operation& op) {
+  op.message = admit(op.size);
+  op.granted = std::min<std::uint64_t>(op.size, eager_bytes_);
+  op.stage = static_cast<std::uint32_t>(SendStage::kEager);
+  eager_.push_back(op);
+}
+
+bool Outbox::may_admit() const { return !waiting_.empty() && can_admit(waiting_.front().size); }
+
+// In the order of send(): the first that cannot be admitted holds back all behind it.
+void Outbox::admit_waiting() {
+  while (may_admit()) {
+    Operation& op = waiting_.front();
+    if (is_small(op.size)) {
+      if (!copy_small(op.tag, {op.buffer, op.size})) return;
+      waiting_.pop_front();
+      unfinished_.erase(unfinished_.iterator_to(op));
+      op.request->finish(Status::kOk, op.size);
+    } else {
+      waiting_.pop_front();
+      start_long(op);
+    }
+  }
+}
+
+Packet* Outbox::next_packet() {
+  if (!waiting_.empty()) admit_waiting();
+  const bool chunks = !eager_.empty() || !bulk_.empty();
+  if (!ready_.empty() && !(chunks && chunk_turn_)) {
+    chunk_turn_ = true;
+    Packet& packet = ready_.front();
+    ready_.pop_front();
+    return &packet;
+  }
+  chunk_turn_ = false;
+  if (!eager_.empty()) return cut_chunk(eager_);
+  return bulk_.empty() ? nullptr : cut_chunk(bulk_);
+}
+
+Packet* Outbox::cut_chunk(Queue& from) {
+  constexpr std::size_t kHead = wire::kHeaderBytes + wire::kChunkBytes;
+  static_assert(kHead <= Packet::kSmallBytes);
+  Packet* packet = packets_.take(kHead);
+  if (packet == nullptr) return nullptr;
+  Operation& op = from.front();
+  const auto length =
+      static_cast<std::size_t>(std::min<std::uint64_t>(packet_bytes_ - kHead, op.granted - op.sent));
+  wire::put_chunk(packet->end(),
+                  {.type = wire::FrameType::kChunk,
+                   .id = low32(op.message),
+                   .tag = op.tag,
+                   .total = op.size,
+                   .offset = op.sent,
+                   .limit = 0,
+                   .data = {}},
+                  length);
+  packet->used += wire::kChunkBytes;
+  packet->payload = op.buffer + op.sent;
+  packet->payload_bytes = static_cast<std::uint32_t>(length);
+  packet->message = op.request;
+  packet->peer = peer_index_;
+  ++op.packets;
+  op.sent += length;
+  if (op.sent == op.granted) settle_stage(op, &from);
+  return packet;
+}
+
+// All granted bytes are in packets: either that was all, or a grant must come first.
+void Outbox::settle_stage(Operation& op, Queue* from) {
+  const bool was_granted = stage(op) == SendStage::kBulk || stage(op) == SendStage::kAwaitingGrant;
+  if (was_granted || op.size <= eager_bytes_) {
+    set_stage(op, SendStage::kSent, from, nullptr);
+  } else {
+    set_stage(op, SendStage::kAwaitingGrant, from, &awaiting_grant_);
+  }
+}
+
+void Outbox::set_stage(Operation& op, SendStage to_stage, Queue* from, Queue* to) {
+  if (from != nullptr) from->erase(from->iterator_to(op));
+  op.stage = static_cast<std::uint32_t>(to_stage);
+  if (to != nullptr) to->push_back(op);
+}
+
+// Grants come about in the order of ids: the search is short.
+Operation* Outbox::find_ungranted(MessageId id) {
+  for (Queue* queue : {&awaiting_grant_, &eager_}) {
+    for (Operation& op : *queue) {
+      if (op.message == id) return &op;
+    }
+  }
+  return nullptr;
+}
+
+// wire.md 4.5
+bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
+  const MessageId id = expand(id_low, next_id_);
+  if (id >= next_id_) return false;
+  Operation* op = find_ungranted(id);
+  if (op == nullptr) return true;  // it had its grant before
+  if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
+  Queue* from = stage(*op) == SendStage::kEager ? &eager_ : &awaiting_grant_;
+  op->granted = limit;
+  set_stage(*op, SendStage::kBulk, from, &bulk_);
+  if (op->sent == op->granted) {
+    settle_stage(*op, &bulk_);
+    finish_if_acked(*op);
+  }
+  return true;
+}
+
+Packet* Outbox::control_packet(std::size_t bytes) {
+  Packet* packet = packets_.take(wire::kHeaderBytes + bytes);
+  if (packet != nullptr) packet->peer = peer_index_;
+  return packet;
+}
+
+void Outbox::handle_acked(Packet& packet) {
+  if (packet.message != nullptr) {
+    Operation& op = packet.message->operation();
+    PULLMAN_DCHECK(op.packets > 0);
+    --op.packets;
+    finish_if_acked(op);
+    return;
+  }
+  wire::FrameReader reader(packet.body());
+  wire::Frame frame;
+  while (reader.next(frame)) {
+    if (frame.type == wire::FrameType::kMessage) done_.finish(expand(frame.id, done_.floor()));
+  }
+}
+
+void Outbox::finish_if_acked(Operation& op) {
+  if (op.packets > 0 || stage(op) != SendStage::kSent) return;
+  done_.finish(op.message);
+  unfinished_.erase(unfinished_.iterator_to(op));
+  op.request->finish(Status::kOk, op.size);
+}
+
+void Outbox::abandon(Packet& packet) {
+  if (packet.message != nullptr) --packet.message->operation().packets;
+  packets_.give_back(packet);
+}
+
+void Outbox::fail(Status status) {
+  while (!ready_.empty()) {
+    Packet& packet = ready_.front();
+    ready_.pop_front();
+    packets_.give_back(packet);
+  }
+  waiting_.clear();
+  eager_.clear();
+  awaiting_grant_.clear();
+  bulk_.clear();
+  while (!unfinished_.empty()) {
+    Operation& op = unfinished_.front();
+    unfinished_.pop_front();
+    PULLMAN_CHECK(op.packets == 0);
+    op.request->finish(status, 0);
+  }
+}
+
+}  // namespace pullman::message

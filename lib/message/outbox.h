@@ -1,0 +1,131 @@
+// The sending side of one peer's messages: ids, coalescing, chunks, holding back.
+//
+// Small messages are copied into packets that wait for their turn, as many to a packet as fit; long
+// ones are cut into chunks that refer to the caller's buffer until they are acked. A long message
+// leaves in two parts: the eager bytes at once, the rest when the receiver's GRANT says that it is
+// matched. What cannot be admitted now (ids, allowance or packets used up) waits by reference in the
+// caller's own Request, so waiting costs no memory and has no limit of its own.
+// Does not know links, windows or time: it hands out packets when asked and is told of acked ones.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/pool.h"
+#include "channel/packet.h"
+#include "message/allowance.h"
+#include "message/id_window.h"
+#include "pullman/request.h"
+#include "wire/frame.h"
+
+namespace pullman::message {
+
+using channel::Packet;
+using channel::PacketPool;
+using channel::PacketQueue;
+
+// Where an unfinished send stands (detail::Operation::stage).
+enum class SendStage : std::uint32_t {
+  kWaiting,        // no id yet: an earlier one waits, or ids, allowance or packets are used up
+  kEager,          // has an id; eager bytes are being cut into chunks
+  kAwaitingGrant,  // the eager bytes are in packets; the receiver has not matched it
+  kBulk,           // granted; the rest is being cut into chunks
+  kSent,           // all wanted bytes are in packets; acks are outstanding
+};
+
+class Outbox {
+ public:
+  // `first`: the first message id. Before the peer has introduced itself, packets are at most
+  // `first_packet_bytes` long and little may be charged.
+  Outbox(PacketPool& packets, Pool<IdBitmap>& bitmaps, std::uint32_t peer_index, MessageId first,
+         std::size_t first_packet_bytes);
+  ~Outbox();
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  // The peer introduced itself: how long packets to it may be, and what it allows.
+  void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
+
+  // Takes a message. True if it was copied and the request is done.
+  bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+
+  // False: the frame contradicts what was sent.
+  bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
+  void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
+
+  // Whether next_packet() has something to give (unless the pool is empty).
+  bool has_packets() const { return !ready_.empty() || !eager_.empty() || !bulk_.empty() || may_admit(); }
+
+  // The next packet to leave, with kHeaderBytes of room in front; null if there is none.
+  Packet* next_packet();
+
+  // A packet with nothing else in it, for control frames; null when the pool is empty.
+  Packet* control_packet(std::size_t bytes);
+
+  // A packet from here arrived: finishes what it completed. The packet is the caller's again.
+  void handle_acked(Packet& packet);
+
+  // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go back
+  // to the pool. `abandoned()` must have been told of those that were.
+  void fail(Status status);
+  // A packet handed out earlier will not be sent any more.
+  void abandon(Packet& packet);
+
+  std::size_t unfinished() const { return unfinished_.size(); }
+  // Everything accepted is acked.
+  bool idle() const {
+    return unfinished_.empty() && ready_.empty() && done_.floor() == next_id_;
+  }
+  std::size_t queued_packets() const { return ready_.size(); }
+  std::size_t packet_bytes() const { return packet_bytes_; }
+  std::uint64_t held_back() const { return held_back_; }
+
+ private:
+  using Queue = boost::intrusive::list<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::queue>,
+      boost::intrusive::constant_time_size<false>>;
+  using All = boost::intrusive::list<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
+      boost::intrusive::constant_time_size<true>>;
+  // Small messages copied but not yet sent, to one peer: beyond, they wait by reference, so that one
+  // stalled peer does not take the packets of all.
+  static constexpr std::size_t kMaxReady = 64;
+
+  bool is_small(std::size_t size) const;
+  bool can_admit(std::uint64_t size) const;
+  bool may_admit() const;
+  MessageId admit(std::uint64_t size);
+  std::byte* room_for(std::size_t bytes);
+  bool copy_small(Tag tag, std::span<const std::byte> bytes);
+  void start_long(detail::Operation& op);
+  void admit_waiting();
+  Packet* cut_chunk(Queue& from);
+  void settle_stage(detail::Operation& op, Queue* from);
+  detail::Operation* find_ungranted(MessageId id);
+  void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);
+  static SendStage stage(const detail::Operation& op) { return static_cast<SendStage>(op.stage); }
+  void finish_if_acked(detail::Operation& op);
+
+  PacketPool& packets_;
+  IdWindow done_;      // ids that are acked whole
+  MessageId next_id_;
+  AllowanceSpent allowance_;
+  std::size_t packet_bytes_;
+  std::uint32_t eager_bytes_ = kLeastEager;
+  std::uint32_t peer_index_;
+  bool introduced_ = false;  // the peer's limits are known: long messages may start
+  bool chunk_turn_ = false;  // chunks and small messages alternate while there are both
+  PacketQueue ready_;        // packets of small messages; the last one may still be filled
+  Queue waiting_;            // kWaiting, in the order of send()
+  Queue eager_;              // kEager
+  Queue awaiting_grant_;     // kAwaitingGrant
+  Queue bulk_;               // kBulk
+  All unfinished_;
+  std::uint64_t held_back_ = 0;
+};
+
+}  // namespace pullman::message

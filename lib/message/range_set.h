@@ -1,0 +1,50 @@
+// Which bytes of one message have arrived: exact under any order, duplication and overlap.
+//
+// A prefix plus a short sorted list of ranges beyond it; bytes in order cost no memory. Not a bitmap
+// of chunks, because rails of different packet sizes cut the same message differently. Bounded: a
+// range that would need one entry too many is refused, as if its packet had been lost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <vector>
+
+namespace pullman::message {
+
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // one past
+};
+
+class RangeSet {
+ public:
+  enum class Added : std::uint8_t {
+    kNew,        // at least one byte had not arrived before
+    kRedundant,  // all had
+    kRefused,    // too many gaps: nothing was remembered
+  };
+  static constexpr std::size_t kMaxRanges = 2048;
+
+  explicit RangeSet(std::pmr::memory_resource* memory) : beyond_(memory) {}
+
+  Added add(Range range);
+
+  // Bytes [0, prefix()) have all arrived.
+  std::uint64_t prefix() const { return prefix_; }
+
+  // Calls visit(Range) for every maximal range that has arrived, in order.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    if (prefix_ > 0) visit(Range{0, prefix_});
+    for (const Range& range : beyond_) visit(range);
+  }
+
+ private:
+  Added insert(Range range);
+
+  std::uint64_t prefix_ = 0;
+  std::pmr::vector<Range> beyond_;  // sorted, disjoint, not touching each other nor the prefix
+};
+
+}  // namespace pullman::message

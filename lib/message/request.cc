@@ -1,0 +1,38 @@
+#include "pullman/request.h"
+
+#include "base/check.h"
+
+namespace pullman {
+
+Request::~Request() { PULLMAN_CHECK(done() && "a Request was destroyed while still pending"); }
+
+void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
+  PULLMAN_DCHECK(done() && !operation_.queue.is_linked() && !operation_.all.is_linked());
+  operation_.kind = kind;
+  operation_.peer = peer;
+  operation_.tag = tag;
+  operation_.sent = operation_.granted = 0;
+  operation_.packets = 0;
+  tag_ = tag;
+  source_ = peer;
+  length_ = 0;
+  message_length_ = 0;
+  status_ = Status::kPending;
+}
+
+void Request::finish(Status status, std::size_t length) {
+  PULLMAN_DCHECK(!operation_.queue.is_linked() && !operation_.all.is_linked());
+  operation_.kind = detail::Operation::Kind::kIdle;
+  length_ = length;
+  status_ = status;
+}
+
+void Request::finish_receive(Status status, PeerId source, Tag tag, std::size_t length,
+                             std::uint64_t message_length) {
+  source_ = source;
+  tag_ = tag;
+  message_length_ = message_length;
+  finish(status, length);
+}
+
+}  // namespace pullman

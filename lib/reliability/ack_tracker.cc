@@ -1,0 +1,102 @@
+#include "reliability/ack_tracker.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "wire/frame.h"
+
+namespace pullman::reliability {
+
+Arrival AckTracker::judge(const wire::PacketHeader& header) const {
+  const PacketNumber number = number_of(header);
+  if (number < next_) return Arrival::kDuplicate;
+  const PacketNumber floor = number - header.floor_distance;
+  if (number - std::max(floor, next_) >= wire::kWindow) return Arrival::kOutside;
+  if (bitmap_ != nullptr) {
+    return number < highest_ && bitmap_->test(number) ? Arrival::kDuplicate : Arrival::kNew;
+  }
+  const bool opens_gap = number != std::max(floor, next_);
+  return opens_gap && bitmaps_.in_use() == bitmaps_.capacity() ? Arrival::kOutside : Arrival::kNew;
+}
+
+// wire.md 6.2: when an ACK leaves alone.
+void AckTracker::note(Instant now, const wire::PacketHeader& header) {
+  const PacketNumber number = number_of(header);
+  advance(number - header.floor_distance);
+  const bool new_gap = number > std::max(highest_, next_);
+  if (number == next_) {
+    ++next_;
+    if (bitmap_ != nullptr) next_ = bitmap_->pop_run(next_);
+  } else {
+    if (bitmap_ == nullptr) bitmap_ = bitmaps_.take();
+    PULLMAN_CHECK(bitmap_ != nullptr);
+    bitmap_->set(number);
+  }
+  if (number >= highest_) {
+    highest_ = number + 1;
+    highest_at_ = now;
+  }
+  if (bitmap_ != nullptr && next_ >= highest_) release_bitmap();
+  ++unacked_;
+  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4, 1u) : packets_per_ack_;
+  if (new_gap || unacked_ >= enough) {
+    need_ = AckNeed::kNow;
+  } else if (need_ == AckNeed::kNone) {
+    need_ = AckNeed::kDelayed;
+  }
+}
+
+// wire.md 3.3: numbers below the sender's floor are settled, whether they arrived or not.
+void AckTracker::advance(PacketNumber floor) {
+  if (floor <= next_) return;
+  if (bitmap_ != nullptr) {
+    const PacketNumber end = std::min(floor, next_ + wire::kWindow);
+    for (PacketNumber n = next_; n < end; ++n) bitmap_->clear(n);
+    next_ = floor < highest_ ? bitmap_->pop_run(floor) : floor;
+    if (next_ >= highest_) release_bitmap();
+  } else {
+    next_ = floor;
+  }
+  highest_ = std::max(highest_, next_);
+}
+
+void AckTracker::release_bitmap() {
+  if (bitmap_ == nullptr) return;
+  bitmap_->reset();
+  bitmaps_.give_back(bitmap_);
+  bitmap_ = nullptr;
+}
+
+std::uint16_t AckTracker::hold_at(Instant now) const {
+  const auto units = static_cast<std::uint64_t>((now - highest_at_).count()) / wire::kHoldUnitNs;
+  return units < wire::kHoldUnknown ? static_cast<std::uint16_t>(units) : wire::kHoldUnknown;
+}
+
+void AckTracker::ride(Instant now, wire::PacketHeader& header) {
+  header.flags |= wire::kFlagAck;
+  header.cumulative = low32(next_);
+  header.late = late_;
+  header.hold = has_gap() ? wire::kHoldUnknown : hold_at(now);
+  if (!has_gap()) settled();
+}
+
+std::size_t AckTracker::write_alone(Instant now, wire::PacketHeader& header, std::byte* out) {
+  ride(now, header);
+  header.hold = hold_at(now);
+  settled();
+  if (!has_gap()) return 0;
+  const PacketNumber first = next_ & ~PacketNumber{63};
+  const auto words = static_cast<std::size_t>((highest_ - first + 63) / 64);
+  const std::size_t head = wire::put_sack(out, first, words);
+  for (std::size_t w = 0; w < words; ++w) {
+    const PacketNumber at = first + w * 64;
+    // A window that is not aligned to 64 shares its first and last word in the bitmap.
+    std::uint64_t bits = bitmap_->word(at);
+    if (w == 0) bits &= ~std::uint64_t{0} << (next_ & 63);
+    if (highest_ - at < 64) bits &= (std::uint64_t{1} << (highest_ - at)) - 1;
+    wire::set_sack_word(out, w, bits);
+  }
+  return head + words * 8;
+}
+
+}  // namespace pullman::reliability

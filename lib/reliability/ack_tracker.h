@@ -1,0 +1,94 @@
+// The receiving half of a link: which packets have arrived, and when to say so.
+//
+// Keeps a cumulative number and, only while there are gaps, a bitmap of 4096 packets beyond it. A
+// number the sender has settled (acked or given up: below the floor that its packets carry) is not
+// waited for. ACK policy (wire.md 6): riding on what leaves anyway; alone when the ACK delay is over or
+// after N packets; at once at a new gap, a duplicate or a PING.
+// Does not know what the packets carry, nor how an ACK is sent. Reads no clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bitmap.h"
+#include "base/pool.h"
+#include "base/sequence.h"
+#include "base/time.h"
+#include "wire/header.h"
+
+namespace pullman::reliability {
+
+using ArrivalBitmap = SlidingBitmap<wire::kWindow>;
+
+enum class AckNeed : std::uint8_t {
+  kNone,     // everything received has been acked
+  kDelayed,  // may wait for company until the ACK delay is over
+  kNow,      // this turn
+};
+
+enum class Arrival : std::uint8_t {
+  kNew,        // not seen before: process it, then note() it
+  kDuplicate,  // seen or settled before
+  kOutside,    // beyond the window, or no memory to remember it: as if it had been lost
+};
+
+class AckTracker {
+ public:
+  AckTracker(Pool<ArrivalBitmap>& bitmaps, std::uint32_t packets_per_ack)
+      : bitmaps_(bitmaps), packets_per_ack_(packets_per_ack) {}
+  ~AckTracker() { release_bitmap(); }
+  AckTracker(const AckTracker&) = delete;
+  AckTracker& operator=(const AckTracker&) = delete;
+
+  // The peer's first packet number.
+  void start(PacketNumber first) { next_ = highest_ = first; }
+
+  PacketNumber number_of(const wire::PacketHeader& header) const {
+    return expand(header.number, next_);
+  }
+  Arrival judge(const wire::PacketHeader& header) const;
+
+  // A packet judged kNew was processed.
+  void note(Instant now, const wire::PacketHeader& header);
+  // A duplicate came, or a packet with nothing new in it: ack at once, the sender lacks an ACK.
+  void note_late() {
+    ++late_;
+    need_ = AckNeed::kNow;
+  }
+  void ask_now() { need_ = AckNeed::kNow; }
+
+  AckNeed need() const { return need_; }
+  bool has_gap() const { return bitmap_ != nullptr; }
+  PacketNumber next() const { return next_; }
+
+  // Puts the cumulative ack into a header about to leave. It says everything, and settles the need,
+  // unless there is a gap.
+  void ride(Instant now, wire::PacketHeader& header);
+
+  // Fills in the header of an ACK that leaves alone, and its SACK frame if there are gaps; returns the
+  // frame's bytes. `out` has room for kMaxSackBytes.
+  std::size_t write_alone(Instant now, wire::PacketHeader& header, std::byte* out);
+  static constexpr std::size_t kMaxSackBytes = 8 + wire::kWindow / 8 + 8;
+
+ private:
+  void advance(PacketNumber floor);
+  void release_bitmap();
+  std::uint16_t hold_at(Instant now) const;
+  void settled() {
+    need_ = AckNeed::kNone;
+    unacked_ = 0;
+  }
+
+  Pool<ArrivalBitmap>& bitmaps_;
+  std::uint32_t packets_per_ack_;
+  std::uint32_t unacked_ = 0;        // new packets since the last ACK left
+  PacketNumber next_ = 0;            // everything below has arrived or is settled
+  PacketNumber highest_ = 0;         // one past the highest number that arrived
+  Instant highest_at_{};             // when highest_ - 1 arrived
+  ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
+  AckNeed need_ = AckNeed::kNone;
+  std::uint16_t late_ = 0;           // see PacketHeader::late
+};
+
+}  // namespace pullman::reliability

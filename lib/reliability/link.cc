@@ -1,0 +1,177 @@
+#include "reliability/link.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace pullman::reliability {
+
+Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number)
+    : options_(options),
+      window_(shared.rings, shared.hotel, first_number),
+      acks_(shared.bitmaps, options.packets_per_ack),
+      rtt_(options.rto_initial, options.rto_floor),
+      congestion_(options.window),
+      acked_until_(first_number) {
+  recompute_allowed();
+}
+
+Duration Link::timeout() const {
+  const Duration base = rtt_.timeout(options_.ack_delay);
+  return std::min(base * (1 << backoff_), std::max(base, options_.rto_ceiling));
+}
+
+void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
+  acks_.start(first);
+  credit_ = credit;
+  recompute_allowed();
+}
+
+Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
+  const PacketNumber cumulative = expand(header.cumulative, window_.next());
+  if (!plausible(cumulative, sack)) return Verdict::kBadAck;
+  const std::uint32_t in_flight = window_.in_flight();
+  Packet* newest = nullptr;
+  std::uint32_t count = release_until(cumulative, newest);
+  if (sack != nullptr) count += release_sacked(*sack, newest);
+  if (cumulative >= acked_until_) {
+    acked_until_ = cumulative;
+    credit_ = header.credit;
+    note_late(header.late);
+  }
+  if (newest != nullptr) {
+    backoff_ = 0;
+    if (header.hold != wire::kHoldUnknown && newest->number + 1 == reported_end(cumulative, sack)) {
+      const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
+      rtt_.add(now - newest->sent_at - hold);
+    }
+    congestion_.on_ack({.acked = count,
+                        .in_flight = in_flight,
+                        .highest_acked = newest->number,
+                        .next_number = window_.next(),
+                        .rtt = rtt_.latest(),
+                        .least = rtt_.least()});
+    find_losses(now);
+  }
+  recompute_allowed();
+  return Verdict::kAccepted;
+}
+
+// wire.md 6.4: nothing beyond what was sent can be acknowledged.
+bool Link::plausible(PacketNumber cumulative, const wire::Frame* sack) const {
+  if (cumulative > window_.next() || cumulative < window_.first()) return false;
+  if (sack == nullptr) return true;
+  return reported_end(cumulative, sack) <= window_.next() &&
+         expand(sack->id, window_.next()) + 64 > window_.first();
+}
+
+// One past the highest packet the ACK reports: the hold time counts from that one's arrival.
+PacketNumber Link::reported_end(PacketNumber cumulative, const wire::Frame* sack) const {
+  if (sack == nullptr) return cumulative;
+  const std::size_t words = sack->data.size() / 8;
+  const std::uint64_t last = wire::sack_word(sack->data, words - 1);
+  return expand(sack->id, window_.next()) + words * 64 -
+         static_cast<unsigned>(std::countl_zero(last));
+}
+
+std::uint32_t Link::release_until(PacketNumber cumulative, Packet*& newest) {
+  std::uint32_t count = 0;
+  while (window_.in_flight() > 0 && window_.floor() < cumulative) {
+    release(*window_.find(window_.floor()), newest);
+    ++count;
+  }
+  return count;
+}
+
+std::uint32_t Link::release_sacked(const wire::Frame& sack, Packet*& newest) {
+  std::uint32_t count = 0;
+  const PacketNumber first = expand(sack.id, window_.next());
+  for (std::size_t w = 0; w < sack.data.size() / 8; ++w) {
+    for (std::uint64_t bits = wire::sack_word(sack.data, w); bits != 0; bits &= bits - 1) {
+      const auto bit = static_cast<unsigned>(std::countr_zero(bits));
+      if (Packet* packet = window_.find(first + w * 64 + bit)) {
+        release(*packet, newest);
+        ++count;
+      }
+    }
+  }
+  return count;
+}
+
+void Link::release(Packet& packet, Packet*& newest) {
+  window_.remove(packet);
+  loss_.note_acked(packet);
+  acked_.push_back(packet);
+  if (newest == nullptr || packet.number > newest->number) newest = &packet;
+}
+
+// The peer counts packets that brought nothing new: what we sent again without need.
+void Link::note_late(std::uint16_t late) {
+  const auto news = static_cast<std::uint16_t>(late - late_seen_);
+  if (news == 0 || news > 0x7FFF) return;
+  late_seen_ = late;
+  spurious_ += news;
+  loss_.note_spurious();
+}
+
+void Link::find_losses(Instant now) {
+  const std::size_t before = lost_.size();
+  loss_.detect(now, rtt_, window_, lost_);
+  congestion_.on_lost(static_cast<std::uint32_t>(lost_.size() - before));
+}
+
+void Link::handle_loss_due(Instant now) {
+  find_losses(now);
+  recompute_allowed();
+}
+
+// RFC 9002 6.2.4: a timeout does not mark anything lost; it asks. What the answer does not cover is
+// then found lost by find_losses(), on evidence.
+void Link::handle_eviction(Instant now, Packet& packet) {
+  window_.recheck_in(now, timeout(), packet);
+  if (last_probe_ != Instant::min() && now - last_probe_ < timeout()) return;
+  last_probe_ = now;
+  probe_ = packet.channel;
+  ++timeouts_;
+  if (backoff_ >= 2) congestion_.on_timeout();
+  if (backoff_ < 16) ++backoff_;
+  recompute_allowed();
+}
+
+std::optional<ChannelKind> Link::take_probe() {
+  const auto due = probe_;
+  probe_.reset();
+  return due;
+}
+
+void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
+                 Packet& packet) {
+  window_.add(now, timeout(), packet);
+  wire::PacketHeader header;
+  header.type = type;
+  header.length = static_cast<std::uint16_t>(packet.size());
+  header.to = to;
+  header.number = low32(packet.number);
+  header.floor_distance = static_cast<std::uint16_t>(packet.number - window_.floor());
+  header.credit = credit;
+  if (type != wire::PacketType::kHello) acks_.ride(now, header);
+  wire::encode(header, packet.bytes);
+}
+
+std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t credit,
+                            std::byte* out) {
+  wire::PacketHeader header;
+  header.type = wire::PacketType::kControl;
+  header.to = to;
+  header.number = control_number_++;
+  header.credit = credit;
+  const std::size_t sack = acks_.write_alone(now, header, out + wire::kHeaderBytes);
+  header.length = static_cast<std::uint16_t>(wire::kHeaderBytes + sack);
+  wire::encode(header, out);
+  return header.length;
+}
+
+void Link::recompute_allowed() {
+  allowed_ = std::min({options_.window, std::max(credit_, 1u), congestion_.window()});
+}
+
+}  // namespace pullman::reliability

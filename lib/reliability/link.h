@@ -1,0 +1,141 @@
+// A link: one peer over one rail. It makes packets arrive, or says which did not.
+//
+// Joins a send window, an ack tracker, a round-trip estimate, a loss detector and a congestion window.
+// Pure state: no I/O, no clock, no allocation. Does not know what packets carry (a lost packet's body
+// is simply due again), which NIC takes them, nor how peers find each other.
+// Methods come in four kinds: getters; handle_*: input; commands; and outputs the engine collects:
+// acked(), lost(), take_probe(), ack_need().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/pool.h"
+#include "base/time.h"
+#include "channel/packet.h"
+#include "reliability/ack_tracker.h"
+#include "reliability/congestion.h"
+#include "reliability/hotel.h"
+#include "reliability/loss_detector.h"
+#include "reliability/rtt.h"
+#include "reliability/send_window.h"
+#include "wire/frame.h"
+#include "wire/header.h"
+
+namespace pullman::reliability {
+
+using channel::ChannelKind;
+using channel::PacketQueue;
+using wire::Verdict;
+
+struct LinkOptions {
+  std::uint32_t window = wire::kWindow;  // packets in flight at most
+  std::uint32_t packets_per_ack = 16;
+  Duration ack_delay = std::chrono::microseconds(50);
+  Duration rto_initial = std::chrono::milliseconds(100);
+  Duration rto_floor = std::chrono::milliseconds(1);
+  Duration rto_ceiling = std::chrono::seconds(1);  // of the backed-off timeout
+};
+
+// What links of one engine share.
+struct LinkResources {
+  Hotel<Packet>& hotel;
+  Pool<WindowRing>& rings;
+  Pool<ArrivalBitmap>& bitmaps;
+};
+
+class Link {
+ public:
+  Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number);
+
+  // --- getters
+  // Whether another packet may leave: the least of the window, the congestion window and the peer's
+  // credit (DESIGN, principle 8).
+  bool may_send() const {
+    return window_.in_flight() < allowed_ && window_.has_space();
+  }
+  bool has_space() const { return window_.has_space(); }
+  std::uint32_t in_flight() const { return window_.in_flight(); }
+  const SendWindow& window() const { return window_; }
+  Packet* find(PacketNumber number) { return window_.find(number); }
+  std::uint64_t spurious() const { return spurious_; }
+  const Rtt& rtt() const { return rtt_; }
+  const AckTracker& acks() const { return acks_; }
+  std::uint32_t congestion_window() const { return congestion_.window(); }
+  Instant next_loss_due() const { return loss_.next_due(); }
+  AckNeed ack_need() const { return acks_.need(); }
+  Duration timeout() const;
+  std::uint64_t timeouts() const { return timeouts_; }
+
+  // --- input
+  // The peer introduced itself: its first packet number and its credit.
+  void handle_hello(PacketNumber first, std::uint16_t credit);
+
+  // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
+  // acked() and lost() have news. Anything else: nothing was touched.
+  Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack);
+
+  Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
+  void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
+  void handle_redundant() { acks_.note_late(); }
+  void handle_ping() { acks_.ask_now(); }
+
+  // A guest's stay is over: ask the peer, by a probe on the packet's channel. It stays in flight.
+  void handle_eviction(Instant now, Packet& packet);
+
+  // next_loss_due() has come.
+  void handle_loss_due(Instant now);
+
+  // --- commands
+  // Numbers the packet, checks it in and encodes its header, with an ACK riding along. may_send(), or
+  // has_space() for a probe.
+  void stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
+             Packet& packet);
+
+  // Encodes an ACK that leaves alone into `out` (room for kAckBytes); returns its length.
+  std::size_t write_ack(Instant now, wire::ConnectionId to, std::uint16_t credit, std::byte* out);
+  static constexpr std::size_t kAckBytes = wire::kHeaderBytes + AckTracker::kMaxSackBytes;
+
+  // Gives up on a packet in flight without evidence: HELLO is simply sent again.
+  void abandon(Packet& packet) { window_.remove(packet); }
+
+  // --- output
+  PacketQueue& acked() { return acked_; }  // delivered: release them
+  PacketQueue& lost() { return lost_; }    // to be sent again
+  const PacketQueue& lost() const { return lost_; }
+  // The channel that a probe is due on; at most once per timeout.
+  std::optional<ChannelKind> take_probe();
+
+ private:
+  bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
+  PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
+  std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);
+  std::uint32_t release_sacked(const wire::Frame& sack, Packet*& newest);
+  void release(Packet& packet, Packet*& newest);
+  void note_late(std::uint16_t late);
+  void find_losses(Instant now);
+  void recompute_allowed();
+
+  LinkOptions options_;
+  SendWindow window_;
+  AckTracker acks_;
+  Rtt rtt_;
+  LossDetector loss_;
+  Congestion congestion_;
+  PacketQueue acked_;
+  PacketQueue lost_;
+  std::uint32_t allowed_ = 0;     // packets in flight: least of window, credit and congestion
+  std::uint32_t credit_ = 1;      // the peer's, from its newest ack
+  PacketNumber acked_until_ = 0;  // highest cumulative ack seen
+  std::uint32_t control_number_ = 0;  // counts ACKs sent alone
+  std::uint64_t timeouts_ = 0;
+  Instant last_probe_ = Instant::min();
+  std::uint16_t late_seen_ = 0;  // the peer's PacketHeader::late when last seen
+  std::uint8_t backoff_ = 0;     // doublings of the timeout since the last news
+  std::uint64_t spurious_ = 0;  // packets the peer reported as bringing nothing new
+  std::optional<ChannelKind> probe_;
+};
+
+}  // namespace pullman::reliability

@@ -1,0 +1,56 @@
+// Round-trip time and what follows from it (RFC 6298 section 2, RFC 9002 section 5).
+//
+// Fed with samples from which the peer's hold time is already taken off. Reads no clock.
+#pragma once
+
+#include <algorithm>
+
+#include "base/time.h"
+
+namespace pullman::reliability {
+
+class Rtt {
+ public:
+  // `initial`: the timeout before the first sample. `floor`: the least one after it.
+  Rtt(Duration initial, Duration floor) : initial_(initial), floor_(floor) {}
+
+  void add(Duration sample) {
+    sample = std::max(sample, Duration(1));
+    latest_ = sample;
+    if (!sampled_) {
+      sampled_ = true;
+      smoothed_ = least_ = sample;
+      variation_ = sample / 2;
+      return;
+    }
+    least_ = std::min(least_, sample);
+    const Duration error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
+    variation_ += (error - variation_) / 4;
+    smoothed_ += (sample - smoothed_) / 8;
+  }
+
+  // After how long without an ack to ask: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1).
+  Duration timeout(Duration ack_delay) const {
+    if (!sampled_) return initial_;
+    const Duration rto = std::max(smoothed_ + 4 * variation_ + ack_delay, floor_);
+    // DESIGN, principle 6: the initial value is also the ceiling, unless the round trip is larger.
+    return std::min(rto, std::max(initial_, 2 * smoothed_ + ack_delay));
+  }
+
+  bool sampled() const { return sampled_; }
+  Duration smoothed() const { return smoothed_; }
+  Duration latest() const { return latest_; }
+  Duration least() const { return least_; }
+  Duration variation() const { return variation_; }
+
+ private:
+  Duration initial_;
+  Duration floor_;
+  Duration smoothed_{};
+  Duration variation_{};
+  Duration latest_{};
+  Duration least_{};
+  bool sampled_ = false;
+};
+
+}  // namespace pullman::reliability
