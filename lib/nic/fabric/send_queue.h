@@ -1,0 +1,68 @@
+// The sending half of a fabric port: packets of the caller's memory into the provider's queue.
+//
+// Two ways, chosen once. A provider that copies during the call (udp) gets the bytes by
+// fi_inject(), which makes no completion to be read. Any other may read later, so the packet is
+// gathered into a slot of our own behind the provider's prefix, and the slot is held until its
+// completion. Free slots are the credits: some providers (usnic) do not check theirs, and a post
+// too many would fault.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nic/fabric/facts.h"
+#include "nic/fabric/slab.h"
+#include "nic/port.h"
+
+namespace pullman::nic::fabric {
+
+class SendQueue {
+ public:
+  // `completions` is bound to `endpoint` for transmission only, and has room for slab.slots().
+  SendQueue(const Facts& facts, std::optional<Slab::Options> slots, fid_cq* completions);
+
+  void start(fid_ep* endpoint) { endpoint_ = endpoint; }
+
+  std::size_t send(std::span<const Outgoing> batch, PortCounters& counters) {
+    return slab_ ? send_slots(batch, counters) : send_at_once(batch, counters);
+  }
+
+  // Takes back the slots of finished sends.
+  void reclaim(PortCounters& counters);
+
+  // How many sends were ever posted, and how many of them are finished: a destination may be taken
+  // out of the address vector when those posted before are.
+  std::uint64_t posted() const { return posted_; }
+  std::uint64_t finished() const { return finished_; }
+  std::size_t in_flight() const { return static_cast<std::size_t>(posted_ - finished_); }
+  bool broken() const { return broken_; }
+
+ private:
+  enum class Outcome { kTaken, kLost, kRefused };
+
+  std::size_t send_at_once(std::span<const Outgoing> batch, PortCounters& counters);
+  std::size_t send_slots(std::span<const Outgoing> batch, PortCounters& counters);
+  Outcome inject(const Outgoing& packet);
+  Outcome post(const Outgoing& packet);
+  void release(const void* context);
+  bool read_error(PortCounters& counters);
+
+  std::size_t prefix_;  // bytes the provider wants in front
+  fid_cq* completions_;
+  fid_ep* endpoint_ = nullptr;
+  std::optional<Slab> slab_;         // none when sends are done at once
+  std::vector<std::uint32_t> free_;  // slots without a send in them: the credits
+  std::vector<std::byte> gathered_;  // at once: a packet in two pieces, made one
+  std::uint64_t posted_ = 0;
+  std::uint64_t finished_ = 0;
+  bool broken_ = false;  // the completion queue failed: nothing comes back any more
+};
+
+}  // namespace pullman::nic::fabric

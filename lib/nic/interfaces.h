@@ -1,0 +1,30 @@
+// The kernel's network interfaces, as getifaddrs and sysfs tell them. Read once per call; cold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nic/address.h"
+
+namespace pullman::nic {
+
+struct Interface {
+  std::string name;
+  std::vector<Address> addresses;  // IPv4 and IPv6, port 0
+  std::size_t mtu = 0;             // 0 unknown
+  std::uint32_t mbps = 0;  // 10^6 bit/s; 0 unknown (loopback, veth in some kernels, link down)
+  int numa_node = -1;      // of its PCI device; -1 none or unknown
+  bool up = false;         // configured up and with a carrier
+  bool loopback = false;
+};
+
+std::vector<Interface> list_interfaces();
+
+// The interface with that name, else the one that has that address.
+const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,
+                                const Address& address);
+
+}  // namespace pullman::nic
