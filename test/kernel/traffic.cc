@@ -70,17 +70,17 @@ void Receiver::post(std::size_t index) {
 void Receiver::pump() {
   for (std::size_t i = 0; i < kReceiveSlots && !finished(); ++i) {
     Slot& slot = slots_[i];
-    if (!slot.request.done()) continue;
+    if (!slot.request.done() || slot.request.status() != pullman::Status::kOk) continue;
     take(slot);
     if (!finished()) post(i);
   }
+  // Failures count last: a peer that has sent everything may say good-bye before we have looked.
+  for (std::size_t i = 0; i < kReceiveSlots && !finished(); ++i) {
+    if (slots_[i].request.done()) status_ = slots_[i].request.status();
+  }
 }
 
-void Receiver::take(Slot& slot) {
-  if (slot.request.status() != pullman::Status::kOk) {
-    status_ = slot.request.status();
-    return;
-  }
+void Receiver::take(const Slot& slot) {
   const auto bytes = std::span(slot.buffer).first(slot.request.length());
   records_.push_back({slot.posted, slot.request.tag(), bytes.size(), hash_of(bytes)});
 }

@@ -70,7 +70,7 @@ class Receiver {
   };
 
   void post(std::size_t slot);
-  void take(Slot& slot);
+  void take(const Slot& slot);
 
   pullman::Context& context_;
   pullman::PeerId peer_;
