@@ -10,6 +10,10 @@ namespace {
 constexpr std::size_t kSendSlots = 32;
 constexpr std::size_t kReceiveSlots = 16;
 
+bool takes_anything(std::size_t slot) {
+  return slot % 2 == 0;
+}
+
 }  // namespace
 
 Sender::Sender(pullman::Context& context, pullman::PeerId peer, std::vector<Message> plan)
@@ -62,22 +66,31 @@ Receiver::Receiver(pullman::Context& context, pullman::PeerId peer, std::uint64_
 void Receiver::post(std::size_t index) {
   Slot& slot = slots_[index];
   slot.posted = ++posts_;
-  const bool any = index % 2 == 0;
-  const pullman::Tag ignore = any ? ~pullman::Tag{0} : 0;
+  const pullman::Tag ignore = takes_anything(index) ? ~pullman::Tag{0} : 0;
   context_.receive(peer_, tag_of_plan(seed_, dice_.below(64)), ignore, slot.buffer, slot.request);
 }
 
 void Receiver::pump() {
+  while (take_what_came()) {
+  }
+  // A peer that has sent everything may say good-bye before we have looked. Then receives for a tag
+  // that does not come again fail, and rightly; one that takes anything fails only when nothing is
+  // left.
+  for (std::size_t i = 0; i < kReceiveSlots && !finished(); ++i) {
+    if (takes_anything(i) && slots_[i].request.done()) status_ = slots_[i].request.status();
+  }
+}
+
+bool Receiver::take_what_came() {
+  bool some = false;
   for (std::size_t i = 0; i < kReceiveSlots && !finished(); ++i) {
     Slot& slot = slots_[i];
     if (!slot.request.done() || slot.request.status() != pullman::Status::kOk) continue;
     take(slot);
-    if (!finished()) post(i);
+    some = true;
+    if (!finished()) post(i);  // may complete at once
   }
-  // Failures count last: a peer that has sent everything may say good-bye before we have looked.
-  for (std::size_t i = 0; i < kReceiveSlots && !finished(); ++i) {
-    if (slots_[i].request.done()) status_ = slots_[i].request.status();
-  }
+  return some;
 }
 
 void Receiver::take(const Slot& slot) {

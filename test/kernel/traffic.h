@@ -70,6 +70,7 @@ class Receiver {
   };
 
   void post(std::size_t slot);
+  bool take_what_came();
   void take(const Slot& slot);
 
   pullman::Context& context_;
