@@ -12,7 +12,7 @@ namespace perf {
 namespace {
 
 std::string driver_of(const Options& options) {
-  const std::string driver =
+  std::string driver =
       options.driver.empty() ? pullman::Config::from_environment().driver : options.driver;
   if (driver != "fabric") {
     throw Failure(fmt::format("--raw knows the driver fabric only, not '{}'", driver));
