@@ -206,7 +206,8 @@ def release(_):
 
 
 def kernel(_):
-    return run([script("real kernels", ["test/kernel/run.py", "build"], 420)])
+    return run([script("programs and examples", ["test/kernel/programs.py", "build"], 240),
+                script("real kernels", ["test/kernel/run.py", "build"], 420)])
 
 
 def sanitizer(folder, kinds, environment):

@@ -1,8 +1,6 @@
 """End-to-end tests on a real kernel: two processes in two network namespaces.
 
-    run.py BUILD_DIRECTORY [NAME...]      all cases, or those whose names contain a NAME
-
-Each case is a function whose name is a sentence. The last line is `N passed, N failed, N skipped`.
+    run.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
 """
 
 import json
@@ -13,29 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+import cases
+from cases import Failed, expect, netns
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / "tools"))
-import netns  # noqa: E402
-
 PORT = 7100
 PATIENCE = 150  # seconds; a case that takes longer hangs
 CASES = []
 
 
-class Failed(Exception):
-    """What a case expected and did not see."""
-
-
 def case(function):
     CASES.append(function)
     return function
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failed(what)
 
 
 class Soak:
@@ -194,39 +182,5 @@ def kill(soak):
     soak.program.wait()
 
 
-def run_case(function, build):
-    start = time.monotonic()
-    try:
-        with netns.Pair() as pair:
-            function(pair, build)
-    except Failed as problem:
-        verdict, text = "FAILED", str(problem)
-    except Exception:  # a fault of the test itself is a failure, too
-        verdict, text = "FAILED", traceback.format_exc()
-    else:
-        verdict, text = "passed", ""
-    sentence = function.__name__.replace("_", " ")
-    print(f"{verdict} {time.monotonic() - start:6.1f} s  {sentence}", flush=True)
-    if text:
-        print("    " + text.replace("\n", "\n    "), flush=True)
-    return verdict == "passed"
-
-
-def main():
-    netns.exit_on_signals()
-    build = pathlib.Path(sys.argv[1]).resolve()
-    wanted = [name.replace(" ", "_") for name in sys.argv[2:]]
-    cases = [f for f in CASES if not wanted or any(name in f.__name__ for name in wanted)]
-    why_not = netns.possible()
-    if why_not:
-        for function in cases:
-            print(f"skipped ({why_not}): {function.__name__.replace('_', ' ')}")
-        print(f"0 passed, 0 failed, {len(cases)} skipped")
-        return 0
-    passed = sum(run_case(function, build) for function in cases)
-    print(f"{passed} passed, {len(cases) - passed} failed, 0 skipped")
-    return 0 if passed == len(cases) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.main(CASES, netns.Pair, netns.possible()))
