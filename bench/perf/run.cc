@@ -48,7 +48,8 @@ std::string server_address(const Options& options) {
   const std::string& host = options.host;
   if (host.rfind("hex:", 0) == 0) return host;
   const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
-  return bare_v6 ? fmt::format("[{}]:{}", host, options.port) : fmt::format("{}:{}", host, options.port);
+  return bare_v6 ? fmt::format("[{}]:{}", host, options.port)
+                 : fmt::format("{}:{}", host, options.port);
 }
 
 // Counts what Pullman sent again between two looks.
