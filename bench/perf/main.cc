@@ -1,0 +1,35 @@
+// pullman-perf: measures messages between two processes.
+#include <fmt/format.h>
+
+#include "options.h"
+#include "pullman/pullman.h"
+#include "run.h"
+
+namespace {
+
+// The port both ends mean if nobody says one.
+std::uint16_t port_of(const perf::Options& options) {
+  if (options.port != 0) return options.port;
+  const std::uint16_t port = pullman::Config::from_environment().port;
+  return port != 0 ? port : perf::kDefaultPort;
+}
+
+int run(perf::Options& options) {
+  options.port = port_of(options);
+  if (options.raw) return options.host.empty() ? run_raw_server(options) : run_raw_client(options);
+  return options.host.empty() ? run_server(options) : run_client(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    perf::Options options;
+    int exit_code = 0;
+    if (!perf::parse_command_line(argc, argv, options, exit_code)) return exit_code;
+    return run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pullman-perf: {}\n", error.what());
+    return 1;
+  }
+}

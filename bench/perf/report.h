@@ -1,0 +1,65 @@
+// Results, and how they are shown: a table that fills as it goes, JSON lines, or CSV.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace perf {
+
+using Clock = std::chrono::steady_clock;
+
+// Half round trips in nanoseconds. Keeps every sample up to a bound, then only count and maximum.
+class Samples {
+ public:
+  void add(std::chrono::nanoseconds half_round_trip);
+  bool empty() const { return kept_.empty(); }
+  double max_us() const { return static_cast<double>(max_ns_) / 1e3; }
+  // `fraction` of the samples are at most this. Sorts: call after the run.
+  double percentile_us(double fraction);
+
+ private:
+  static constexpr std::size_t kMostKept = 16u << 20;  // 64 MiB
+  std::vector<std::uint32_t> kept_;
+  std::uint32_t max_ns_ = 0;
+};
+
+// What one run of one size came to, on one side or both.
+struct Outcome {
+  std::uint64_t messages = 0;  // delivered, all directions together
+  std::chrono::nanoseconds elapsed{0};
+  std::uint64_t errors = 0;  // messages that failed, were wrong, or (raw) were lost
+  std::uint64_t retransmits = 0;
+  std::uint64_t spurious_retransmits = 0;
+  Samples half_round_trips;  // latency only
+};
+
+class Report {
+ public:
+  explicit Report(const Options& options, std::string driver);
+
+  // Says on a terminal, about twice a second, how far a run is. Cheap when called often.
+  void progress(std::size_t size, std::uint64_t messages, Clock::time_point now);
+  void row(std::size_t size, Outcome& outcome);
+
+ private:
+  void table_row(std::size_t size, Outcome& outcome);
+  void json_row(std::size_t size, Outcome& outcome);
+  void csv_row(std::size_t size, Outcome& outcome);
+  void erase_progress();
+
+  Test test_;
+  Format format_;
+  bool raw_;
+  std::string driver_;
+  bool terminal_;                // standard error is one
+  bool progress_shown_ = false;  // and its last line is ours
+  Clock::time_point next_progress_;
+};
+
+}  // namespace perf

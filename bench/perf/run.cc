@@ -1,0 +1,137 @@
+#include "run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "patterns.h"
+#include "report.h"
+#include "session.h"
+
+namespace perf {
+
+namespace {
+
+pullman::Config config_for(const Options& options, std::uint16_t port) {
+  pullman::Config config = pullman::Config::from_environment();
+  if (!options.driver.empty()) config.driver = options.driver;
+  if (!options.nics.empty()) config.nics = options.nics;
+  config.port = port;
+  return config;
+}
+
+// What the server counted, into what the client measured. A one-way stream is measured where it
+// arrives.
+void combine(const Job& job, const nlohmann::json& server, Outcome& outcome) {
+  const std::chrono::nanoseconds elapsed(server.value("elapsed_ns", std::int64_t{0}));
+  const auto messages = server.value("messages", std::uint64_t{0});
+  switch (job.test) {
+    case Test::kLatency:
+    case Test::kRate:
+      break;
+    case Test::kBandwidth:
+      outcome.elapsed = elapsed;
+      outcome.messages = messages;
+      break;
+    case Test::kBidirectional:
+      outcome.elapsed = std::max(outcome.elapsed, elapsed);
+      outcome.messages += messages;
+      break;
+  }
+  outcome.errors += server.value("errors", std::uint64_t{0});
+  outcome.retransmits += server.value("retransmits", std::uint64_t{0});
+  outcome.spurious_retransmits += server.value("spurious_retransmits", std::uint64_t{0});
+}
+
+// HOST may be a name, an IPv4 or IPv6 address, or what an opaque fabric calls one.
+std::string server_address(const Options& options) {
+  const std::string& host = options.host;
+  if (host.rfind("hex:", 0) == 0) return host;
+  const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
+  return bare_v6 ? fmt::format("[{}]:{}", host, options.port)
+                 : fmt::format("{}:{}", host, options.port);
+}
+
+// Counts what Pullman sent again between two looks.
+class Resent {
+ public:
+  explicit Resent(const pullman::Context& context) : context_(context), before_(context.stats()) {}
+
+  void add_to(Outcome& outcome) const {
+    const pullman::Stats now = context_.stats();
+    outcome.retransmits = now.retransmits - before_.retransmits;
+    outcome.spurious_retransmits = now.spurious_retransmits - before_.spurious_retransmits;
+  }
+
+ private:
+  const pullman::Context& context_;
+  pullman::Stats before_;
+};
+
+Outcome run_job(Session& session, const Job& job) {
+  session.say(Word::kJob, to_json(job));
+  session.hear(Word::kReady);
+  const Resent resent(session.context());
+  Outcome outcome =
+      job.test == Test::kLatency ? measure_latency(session, job) : measure_flow(session, job);
+  const nlohmann::json server = session.hear(Word::kResult);
+  resent.add_to(outcome);
+  combine(job, server, outcome);
+  return outcome;
+}
+
+}  // namespace
+
+int run_client(const Options& options) {
+  const pullman::Config config = config_for(options, 0);
+  pullman::Context context(config);
+  Session session(context, options);
+  session.meet_server(server_address(options));
+
+  Report report(options, config.driver);
+  std::uint64_t wrong = 0;
+  std::uint64_t run = 0;
+  for (const std::size_t size : options.sizes) {
+    Job job{options.test,
+            size,
+            options.window,
+            options.check,
+            ++run,
+            options.iterations,
+            std::chrono::nanoseconds(static_cast<std::int64_t>(options.duration_s * 1e9)),
+            &report};
+    wrong += run_job(session, warm_up(job)).errors;
+    job.run = ++run;
+    Outcome outcome = run_job(session, job);
+    wrong += outcome.errors;
+    report.row(size, outcome);
+  }
+  session.say(Word::kJob, {{"bye", true}});
+  context.close();
+  if (wrong != 0) throw Failure(fmt::format("{} messages arrived with wrong bytes", wrong));
+  return 0;
+}
+
+int run_server(const Options& options) {
+  pullman::Context context(config_for(options, options.port));
+  fmt::print(stderr, "serving one client at {}\n", context.address());
+  Session session(context, options);
+  nlohmann::json word = session.meet_client();
+  while (!word.contains("bye")) {
+    const Job job = to_job(word);
+    const Resent resent(context);
+    Outcome outcome =
+        job.test == Test::kLatency ? serve_latency(session, job) : serve_flow(session, job);
+    resent.add_to(outcome);
+    session.say(Word::kResult, {{"messages", outcome.messages},
+                                {"elapsed_ns", outcome.elapsed.count()},
+                                {"errors", outcome.errors},
+                                {"retransmits", outcome.retransmits},
+                                {"spurious_retransmits", outcome.spurious_retransmits}});
+    word = session.hear(Word::kJob);
+  }
+  context.close();
+  return 0;
+}
+
+}  // namespace perf

@@ -1,0 +1,98 @@
+#include "session.h"
+
+#include <fmt/format.h>
+
+namespace perf {
+
+namespace {
+
+constexpr std::size_t kWordBytes = 4096;
+constexpr pullman::Tag kWords = pullman::Tag{0x50455246} << 32;  // "PERF"; data tags have 0 there
+constexpr std::uint32_t kTurnsPerClock = 4096;                   // turns between looks at the clock
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+pullman::Tag tag_of(Word word) {
+  return kWords | static_cast<pullman::Tag>(word);
+}
+pullman::Tag data_tag(std::uint64_t run) {
+  return run & 0xFFFFFFFF;
+}
+
+nlohmann::json Session::meet_client() {
+  peer_ = pullman::kAnyPeer;
+  pullman::Request request;
+  std::vector<std::byte> buffer;
+  listen(Word::kJob, request, buffer);
+  finish(request);
+  peer_ = request.source();
+  return heard(request, buffer);
+}
+
+void Session::meet_server(const std::string& address) {
+  other_end_ = "server at " + address;
+  peer_ = context_.connect(address);
+}
+
+void Session::say(Word word, const nlohmann::json& what) {
+  const std::string text = what.dump();
+  pullman::Request request;
+  context_.send(peer_, tag_of(word), bytes_of(text), request);
+  finish(request);
+}
+
+nlohmann::json Session::hear(Word word) {
+  pullman::Request request;
+  std::vector<std::byte> buffer;
+  listen(word, request, buffer);
+  finish(request);
+  return heard(request, buffer);
+}
+
+void Session::listen(Word word, pullman::Request& request, std::vector<std::byte>& buffer) {
+  buffer.resize(kWordBytes);
+  context_.receive(peer_, tag_of(word), 0, buffer, request);
+}
+
+nlohmann::json Session::heard(const pullman::Request& request,
+                              const std::vector<std::byte>& buffer) {
+  expect_ok(request);
+  const char* text = reinterpret_cast<const char*>(buffer.data());
+  nlohmann::json word = nlohmann::json::parse(text, text + request.length(), nullptr, false);
+  if (word.is_discarded()) give_up("said something that cannot be understood: is it pullman-perf?");
+  return word;
+}
+
+void Session::finish(pullman::Request& request) {
+  moved_ = true;
+  while (!request.done()) turn(false);
+  expect_ok(request);
+}
+
+void Session::expect_ok(const pullman::Request& request) {
+  if (request.status() != pullman::Status::kOk) give_up(to_sentence(request.status()));
+}
+
+void Session::turn(bool moved) {
+  context_.progress();
+  moved_ |= moved;
+  if (++turns_ < kTurnsPerClock) return;
+  turns_ = 0;
+  const Clock::time_point now = Clock::now();
+  if (moved_) last_moved_ = now;
+  moved_ = false;
+  if (now - last_moved_ > std::chrono::duration<double>(options_.patience_s)) {
+    give_up(fmt::format("nothing was heard for {} s", options_.patience_s));
+  }
+}
+
+void Session::give_up(const std::string& why) {
+  context_.close(std::chrono::nanoseconds(0));
+  throw Failure(fmt::format("the {}: {}", other_end_, why));
+}
+
+}  // namespace perf

@@ -1,0 +1,59 @@
+"""What test cases here share: how one is written, run and counted.
+
+A case is a function of (place, build) whose name is a sentence. The last line printed is
+`N passed, N failed, N skipped`.
+"""
+
+import pathlib
+import sys
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
+import netns  # noqa: E402
+
+
+class Failed(Exception):
+    """What a case expected and did not see."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def sentence(function):
+    return function.__name__.replace("_", " ")
+
+
+def run_case(function, make_place, build):
+    start = time.monotonic()
+    try:
+        with make_place() as place:
+            function(place, build)
+    except Failed as problem:
+        verdict, text = "FAILED", str(problem)
+    except Exception:  # a fault of the test itself is a failure, too
+        verdict, text = "FAILED", traceback.format_exc()
+    else:
+        verdict, text = "passed", ""
+    print(f"{verdict} {time.monotonic() - start:6.1f} s  {sentence(function)}", flush=True)
+    if text:
+        print("    " + text.replace("\n", "\n    "), flush=True)
+    return verdict == "passed"
+
+
+def main(cases, make_place, why_not=""):
+    """Runs `PROGRAM BUILD_DIRECTORY [WORDS...]`: all cases, or those whose sentence has one of the words."""
+    netns.exit_on_signals()
+    build = pathlib.Path(sys.argv[1]).resolve()
+    wanted = sys.argv[2:]
+    cases = [f for f in cases if not wanted or any(words in sentence(f) for words in wanted)]
+    if why_not:
+        for function in cases:
+            print(f"skipped ({why_not}): {sentence(function)}")
+        print(f"0 passed, 0 failed, {len(cases)} skipped")
+        return 0
+    passed = sum(run_case(function, make_place, build) for function in cases)
+    print(f"{passed} passed, {len(cases) - passed} failed, 0 skipped")
+    return 0 if passed == len(cases) else 1

@@ -1,0 +1,159 @@
+"""The programs and examples, as a user runs them, on the loopback.
+
+    programs.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import cases
+from cases import expect, netns
+
+PORT = 7300
+KEYS = ["test", "driver", "raw", "size", "messages", "p50_us", "p90_us", "p99_us", "max_us", "mb_per_s",
+        "messages_per_s", "retransmits", "spurious_retransmits", "errors"]
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def finish(program, seconds=60):
+    """Its exit code; a program that hangs is a failure."""
+    try:
+        return program.wait(seconds)
+    except subprocess.TimeoutExpired:
+        raise cases.Failed(f"hangs: {' '.join(map(str, program.args))}") from None
+
+
+def perf(place, build, *options):
+    """Server and client of pullman-perf; the rows of the client's JSON."""
+    program = build / "bench/pullman-perf"
+    both = [option for option in options if option in ("--raw", "--check")]
+    common = ["--nic", "lo", "--port", PORT, "--patience", 20]
+    server = place.start_server(0, program, *common, *both)
+    client = place.start(1, program, *common, "--format", "json", *options, "127.0.0.1",
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    output, errors = client.communicate(timeout=100)
+    expect(client.returncode == 0, f"client: {errors}\n{netns.text_of(server)}")
+    expect(finish(server) == 0, f"server: {netns.text_of(server)}")
+    rows = [json.loads(line) for line in output.splitlines()]
+    expect(all(list(row) == KEYS for row in rows), f"keys differ: {rows[:1]}")
+    return rows
+
+
+@case
+def perf_measures_latency_over_a_range_of_sizes(place, build):
+    rows = perf(place, build, "--size", "0..64K", "--iterations", "50", "--check")
+    expect([row["size"] for row in rows] == [0] + [1 << i for i in range(17)], f"{rows}")
+    for row in rows:
+        expect(row["errors"] == 0 and row["messages"] == 100, f"{row}")
+        expect(0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["max_us"], f"{row}")
+
+
+@case
+def perf_measures_streams_one_way_and_both_ways(place, build):
+    for test, messages in (("bandwidth", 200), ("bidirectional", None)):
+        row, = perf(place, build, "--test", test, "--size", "100K", "--iterations", "200", "--check")
+        expect(row["test"] == test and row["errors"] == 0 and row["mb_per_s"] > 0, f"{row}")
+        expect(messages is None or row["messages"] == messages, f"{row}")
+
+
+@case
+def perf_measures_rate_and_counts_a_broken_window(place, build):
+    row, = perf(place, build, "--test", "rate", "--size", "64", "--window", "16", "--iterations", "1001",
+                "--check")
+    expect(row["messages"] == 1001 and row["errors"] == 0 and row["messages_per_s"] > 0, f"{row}")
+
+
+@case
+def perf_measures_bare_datagrams_in_every_test(place, build):
+    for test in ("latency", "bandwidth", "bidirectional", "rate"):
+        rows = perf(place, build, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
+        expect(len(rows) == 17 and all(row["raw"] for row in rows), f"{rows}")
+        expect(rows[6]["messages"] > 0, f"{rows[6]}")
+
+
+@case
+def perf_refuses_options_that_make_no_sense(place, build):
+    for options in (["--size", "4..1"], ["--size", "3X"], ["--window", "0"], ["--test", "speed"],
+                    ["--nic", "nonesuch0"], ["--raw", "--driver", "nonesuch"]):
+        run = subprocess.run([build / "bench/pullman-perf", *options], capture_output=True, text=True,
+                             timeout=30, check=False)
+        expect(run.returncode not in (0, -signal.SIGABRT) and len(run.stderr) > 10,
+               f"{options}: {run.returncode} {run.stderr}")
+
+
+@case
+def a_perf_server_nobody_calls_ends_with_a_sentence(place, build):
+    for more in ([], ["--raw"]):
+        server = place.start_server(0, build / "bench/pullman-perf", "--nic", "lo", "--port", PORT,
+                                    "--patience", 0.5, *more)
+        expect(finish(server, 20) == 1, "exit code")
+        expect("nothing was heard" in netns.text_of(server), netns.text_of(server))
+
+
+@case
+def a_perf_client_whose_server_dies_ends_with_a_sentence(place, build):
+    for more in ([], ["--raw"]):
+        common = ["--nic", "lo", "--port", PORT, "--patience", 3, *more]
+        server = place.start_server(0, build / "bench/pullman-perf", *common)
+        client = place.start(1, build / "bench/pullman-perf", *common, "--duration", 60, "127.0.0.1",
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "PULLMAN_PEER_TIMEOUT_MS": "1000"})
+        time.sleep(0.5)
+        server.kill()
+        _, errors = client.communicate(timeout=30)
+        expect(client.returncode == 1 and len(errors) > 10, f"{client.returncode} {errors}")
+
+
+@case
+def two_pingpong_examples_play(place, build):
+    environment = {**os.environ, "PULLMAN_NICS": "lo"}
+    server = place.start_server(0, build / "examples/pingpong", env=environment)
+    address = netns.text_of(server).split()[-1]
+    client = place.start(1, build / "examples/pingpong", address, env=environment,
+                         stdout=subprocess.DEVNULL)
+    expect(finish(client) == 0 and finish(server) == 0, netns.text_of(server))
+
+
+@case
+def four_tagged_ring_examples_pass_the_token(place, build):
+    addresses = [f"127.0.0.1:{PORT + 2 * i}" for i in range(4)]
+    ring = [place.start(0, build / "examples/tagged_ring", rank, *addresses, stdout=subprocess.PIPE,
+                        text=True) for rank in range(4)]
+    output, _ = ring[0].communicate(timeout=60)
+    expect(all(finish(process) == 0 for process in ring), "exit code")
+    expect("10 times: 60" in output, output)
+
+
+@case
+def send_file_copies_files_of_any_size(place, build):
+    program = build / "examples/send_file"
+    environment = {**os.environ, "PULLMAN_NICS": "lo"}
+    with tempfile.TemporaryDirectory() as folder:
+        source, copy = pathlib.Path(folder) / "source", pathlib.Path(folder) / "copy"
+        for size in (0, 1, 1 << 20, (1 << 20) + 1, 10_000_000):
+            source.write_bytes(random.Random(size).randbytes(size))
+            receiver = place.start_server(0, program, "receive", copy, env=environment)
+            address = netns.text_of(receiver).split()[-1]
+            sender = place.start(1, program, "send", source, address, env=environment,
+                                 stdout=subprocess.PIPE, text=True)
+            output, _ = sender.communicate(timeout=60)
+            expect(sender.returncode == 0 and finish(receiver) == 0, netns.text_of(receiver))
+            expect(copy.read_bytes() == source.read_bytes(), f"{size} bytes differ")
+            expect(hashlib.sha256(source.read_bytes()).hexdigest() in output, output)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(CASES, netns.Loopback))

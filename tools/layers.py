@@ -1,0 +1,149 @@
+"""The layer rule: a folder includes only folders below it.
+
+    layers.py               checks the tree; says file:line of every violation
+    layers.py --self-test   plants violations in a tree of its own and sees whether they are found
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Bottom to top. Folders of one line do not include each other.
+LAYERS = [
+    ["base"],
+    ["wire"],
+    ["nic"],
+    ["channel"],
+    ["reliability", "message"],
+    ["failover"],
+    ["engine", "launch"],
+    ["context"],
+    ["ofi"],
+]
+RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
+
+# The public headers every layer speaks in, and those that only the top may see (the engine for the
+# states of a peer).
+VOCABULARY = {"status.h", "types.h", "request.h", "config.h", "stats.h"}
+SEES_ALL_PUBLIC = {"engine", "context", "ofi"}
+
+# Programs that are users: public headers only.
+USERS = ["examples", "bench/perf", "test/kernel"]
+
+# Headers of the system that belong to some layers.
+SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch"}, "hwloc": {"nic"}}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        found = INCLUDE.match(line)
+        if found:
+            yield number, found.group(1) == "<", found.group(2)
+
+
+def sources(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".h", ".cc")) if folder.is_dir() else []
+
+
+def wrong_in_library(path, layer, system, name):
+    """Why a file of a layer may not include this, or an empty string."""
+    if system:
+        for prefix, layers in SYSTEM.items():
+            if name.startswith(prefix) and layer not in layers:
+                return f"<{name}> belongs to {', '.join(sorted(layers))}"
+        return ""
+    first, _, rest = name.partition("/")
+    if ".." in name:
+        return "includes are written from lib/ or include/ down"
+    if first == "pullman":
+        if rest in VOCABULARY or layer in SEES_ALL_PUBLIC:
+            return ""
+        return f"{name} is not for {layer}: only {', '.join(sorted(VOCABULARY))} are for all"
+    if first not in RANK:
+        return "" if (path.parent / name).exists() else f"{first} is no layer (see tools/layers.py)"
+    if first == layer or RANK[first] < RANK[layer]:
+        return ""
+    return f"{layer} is not above {first}"
+
+
+def wrong_in_user(path, system, name):
+    if system or name.startswith("pullman/") or (path.parent / name).exists():
+        return ""
+    return "users of the library include public headers only"
+
+
+def violations(root):
+    found = []
+
+    def look(path, judge):
+        for number, system, name in includes(path):
+            why = judge(system, name)
+            if why:
+                found.append(f"{path.relative_to(root)}:{number}: {name}: {why}")
+
+    for path in sources(root / "lib"):
+        layer = path.relative_to(root / "lib").parts[0]
+        if layer not in RANK:
+            found.append(f"{path.relative_to(root)}:1: {layer} is no layer (see tools/layers.py)")
+            continue
+        look(path, lambda system, name: wrong_in_library(path, layer, system, name))
+    users = [path for folder in USERS for path in sources(root / folder)]
+    for path in users + sources(root / "include"):
+        look(path, lambda system, name: wrong_in_user(path, system, name))
+    return found
+
+
+PLANTED = {
+    "lib/wire/a.h": '#include "engine/engine.h"',
+    "lib/message/b.cc": '#include "base/time.h"\n#include "reliability/link.h"',
+    "lib/reliability/c.cc": '#include "message/inbox.h"',
+    "lib/channel/d.h": '#include "pullman/context.h"',
+    "lib/engine/e.cc": "#include <rdma/fabric.h>",
+    "lib/nowhere/f.cc": "",
+    "lib/nic/g.cc": '#include "../wire/a.h"',
+    "examples/h.cc": '#include "wire/a.h"',
+    "include/pullman/i.h": '#include "base/time.h"',
+}
+HARMLESS = {
+    "lib/base/time.h": "#include <chrono>",
+    "lib/message/good.cc": '#include "message/own.h"\n#include "wire/a.h"\n#include "pullman/types.h"',
+    "lib/engine/good.cc": '#include "message/own.h"\n#include "pullman/context.h"',
+    "lib/nic/good.cc": "#include <rdma/fabric.h>",
+    "examples/good.cc": '#include "pullman/pullman.h"',
+}
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**PLANTED, **HARMLESS}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        found = {line.split(":")[0] for line in violations(root)}
+    missed, invented = set(PLANTED) - found, found - set(PLANTED)
+    for name in sorted(missed):
+        print(f"planted in {name}, and not found")
+    for name in sorted(invented):
+        print(f"found in {name}, where there is none")
+    failed = len(missed) + len(invented)
+    print(f"{len(PLANTED) + len(HARMLESS) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+def main():
+    if "--self-test" in sys.argv:
+        return self_test()
+    found = violations(ROOT)
+    for line in found:
+        print(line)
+    print(f"{0 if found else 1} passed, {len(found)} failed, 0 skipped")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

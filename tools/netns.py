@@ -1,0 +1,159 @@
+"""Two places for two programs: network namespaces joined by a veth pair, or the loopback.
+
+Namespaces need root. Their names are unique to the process that makes them; leaving the `with` block
+removes them and ends the programs started in them, however it is left.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+class CannotMake(Exception):
+    """No namespaces here; the text says why."""
+
+
+def run(*command, check=True):
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    if check and result.returncode != 0:
+        raise CannotMake(f"{' '.join(command)}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def possible():
+    """Why namespaces cannot be made here, or an empty string."""
+    if os.geteuid() != 0:
+        return "needs root"
+    for program in ("ip", "nft"):
+        if shutil.which(program, path=search_path()) is None:
+            return f"needs {program}"
+    try:
+        with Pair():
+            return ""
+    except (CannotMake, subprocess.TimeoutExpired) as error:
+        return str(error)
+
+
+def search_path():
+    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def exit_on_signals():
+    """Lets `with` blocks clean up when the program is told to stop."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(128 + number))
+
+
+class Places:
+    """Sides 0 and 1, each with a host address and a way to run programs there."""
+
+    hosts = ("127.0.0.1", "127.0.0.1")
+    environment = {}  # what programs need to know of the place
+
+    def __init__(self):
+        self.programs = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for program in self.programs:
+            if program.poll() is None:
+                program.kill()
+                program.wait()
+
+    def command(self, _side, *command):
+        return [str(word) for word in command]
+
+    def start(self, side, *command, **options):
+        """Starts a program; options as for Popen."""
+        options.setdefault("env", {**os.environ, **self.environment})
+        program = subprocess.Popen(self.command(side, *command), **options)
+        self.programs.append(program)
+        return program
+
+    def start_server(self, side, *command, **options):
+        """Starts a program and waits until it has said something: then it listens."""
+        said = tempfile.TemporaryFile(mode="w+")
+        program = self.start(side, *command, stdout=said, stderr=subprocess.STDOUT, **options)
+        program.said = said
+        end = time.monotonic() + 20
+        while os.fstat(said.fileno()).st_size == 0 and time.monotonic() < end:
+            if program.poll() is not None:
+                break
+            time.sleep(0.01)
+        return program
+
+
+def text_of(program):
+    """What a program of start_server() has said."""
+    program.said.seek(0)
+    return program.said.read()
+
+
+class Loopback(Places):
+    environment = {"PULLMAN_NICS": "lo"}
+
+
+class Pair(Places):
+    """Namespaces `a` and `b`, with addresses 10.77.0.1 and 10.77.0.2."""
+
+    count = 0
+
+    def __init__(self, mtu=1500):
+        super().__init__()
+        Pair.count += 1
+        stem = f"pullman-{os.getpid()}-{Pair.count}"
+        self.names = (stem + "a", stem + "b")
+        self.hosts = ("10.77.0.1", "10.77.0.2")
+        self.mtu = mtu
+
+    def __enter__(self):
+        os.environ["PATH"] = search_path()
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _make(self):
+        for name in self.names:
+            run("ip", "netns", "add", name)
+        run("ip", "link", "add", "veth0", "netns", self.names[0], "type", "veth", "peer", "name",
+            "veth0", "netns", self.names[1])
+        for name, host in zip(self.names, self.hosts):
+            in_namespace = ("ip", "-n", name)
+            run(*in_namespace, "addr", "add", host + "/24", "dev", "veth0")
+            run(*in_namespace, "link", "set", "veth0", "mtu", str(self.mtu), "up")
+            run(*in_namespace, "link", "set", "lo", "up")
+
+    def __exit__(self, *_):
+        super().__exit__()
+        for name in self.names:
+            run("ip", "netns", "del", name, check=False)
+
+    def command(self, side, *command):
+        return ["ip", "netns", "exec", self.names[side], *map(str, command)]
+
+    def drop_udp(self, percent):
+        """From now on both namespaces drop so many of the UDP packets that come in."""
+        for name in self.names:
+            prefix = ("ip", "netns", "exec", name, "nft")
+            run(*prefix, "flush", "ruleset")
+            if percent == 0:
+                continue
+            run(*prefix, "add", "table", "inet", "loss")
+            run(*prefix, "add", "chain", "inet", "loss", "input",
+                "{ type filter hook input priority 0 ; }")
+            run(*prefix, "add", "rule", "inet", "loss", "input", "meta", "l4proto", "udp", "numgen",
+                "random", "mod", "100", "<", str(percent), "drop")
+
+    def udp_ports(self, side):
+        """The UDP ports open in one namespace."""
+        table = run("ip", "netns", "exec", self.names[side], "cat", "/proc/net/udp")
+        return sorted({int(line.split()[1].split(":")[1], 16) for line in table.splitlines()[1:]})

@@ -1,0 +1,66 @@
+"""README's code, compiled as it stands against the installed library: readme.py BUILD_DIRECTORY
+
+Installs into a folder of its own, asks pkg-config, compiles every C++ block that has a main().
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if result.returncode != 0:
+        print(" ".join(map(str, command)), result.stdout, result.stderr, sep="\n")
+    return result
+
+
+def install(build, place):
+    """Returns pkg-config's flags for the library installed there, or None."""
+    if run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", place]).returncode != 0:
+        return None
+    found = list(place.rglob("pullman.pc"))
+    if len(found) != 1:
+        print("pullman.pc was not installed")
+        return None
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
+                   "PKG_CONFIG_SYSROOT_DIR": str(place)}
+    flags = run(["pkg-config", "--cflags", "--libs", "pullman"], env=environment)
+    # The sysroot is for our own files; what lies in /usr is there as it is.
+    return flags.stdout.replace(f"{place}/usr/include", "/usr/include").split() if (
+        flags.returncode == 0) else None
+
+
+def programs():
+    text = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
+    return [block for block in re.findall(r"```(?:cpp|c\+\+)\n(.*?)```", text, re.S)
+            if "int main" in block]
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    blocks = programs()
+    if not blocks:
+        print("README.md has no C++ program")
+    good = 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        flags = install(build, place) if blocks else None
+        for number, block in enumerate(blocks if flags else []):
+            source = place / f"readme{number}.cc"
+            source.write_text(block)
+            command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", source, "-o",
+                       place / f"readme{number}", *flags]
+            good += run(command).returncode == 0
+    failed = max(1, len(blocks)) - good
+    print(f"{good} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

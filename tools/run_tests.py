@@ -1,0 +1,275 @@
+"""Everything that proves the project: builds, runs, counts.
+
+    run_tests.py [--only NAME] [--fuzz-seconds N]
+
+A list of steps, each with a time limit and a log in build*/logs. Every step ends in counts: what its
+program said, or one failure if it crashed, hung, could not be built or said nothing. The last line is
+`N passed, N failed, N skipped`.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+JOBS = os.cpu_count() or 2
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+# What programs say last, and how to count it.
+def read_counts(text):
+    """The counts a program printed, or None."""
+    line = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped", text, re.M)
+    if line:
+        return Counts(*map(int, line[-1]))
+    line = re.findall(r"^(\d+) seeds?, (\d+) failed", text, re.M)
+    if line:
+        seeds, failed = map(int, line[-1])
+        return Counts(seeds - failed, failed)
+    line = re.findall(r"^All tests passed \(.* in (\d+) test cases?\)", text, re.M)  # Catch2
+    if line:
+        return Counts(int(line[-1]))
+    line = re.findall(r"^test cases:(.*)$", text, re.M)
+    if line:
+        def number(word):
+            found = re.search(rf"(\d+) {word}", line[-1])
+            return int(found.group(1)) if found else 0
+        return Counts(number("passed") + number("failed as expected"), number(r"failed(?! as)"))
+    return None
+
+
+@dataclass
+class Step:
+    name: str
+    command: list
+    seconds: int
+    logs: pathlib.Path
+    counted: bool = True  # the program says its counts; otherwise its exit code is one case
+    case: bool = True  # a build is none: it is reported when it fails
+    environment: dict = field(default_factory=dict)
+
+    def start(self):
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.log = self.logs / (re.sub(r"[^a-z0-9]+", "-", self.name.lower()) + ".log")
+        self.began = time.monotonic()
+        self.why = ""
+        self.process = None
+        command = [str(word) for word in self.command]
+        with open(self.log, "w") as log:
+            try:
+                self.process = subprocess.Popen(
+                    ["timeout", "--kill-after=10", str(self.seconds), *command], stdout=log,
+                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT,
+                    env={**os.environ, **self.environment})
+            except OSError as error:
+                self.why = str(error)
+        return self
+
+    def finish(self):
+        code = self.process.wait() if self.process else 127
+        text = self.log.read_text(errors="replace")
+        counts = read_counts(text) if self.counted else Counts(1 if code == 0 and self.case else 0)
+        if code in (124, 137):
+            self.why = f"not finished after {self.seconds} s"
+        elif code == 127 and not self.why:
+            self.why = "no such program"
+        if counts is None:
+            counts = Counts()
+            self.why = self.why or f"said no counts, exit code {code}"
+        if code != 0 and counts.failed == 0:
+            self.why = self.why or f"exit code {code}"
+        if self.why and counts.failed == 0:
+            counts.failed = 1
+        self.report(counts, text)
+        return counts
+
+    def report(self, counts, text):
+        took = time.monotonic() - self.began
+        said = counts if self.case or counts.failed else "done"
+        print(f"{self.name:<48} {said}  ({took:.0f} s)", flush=True)
+        for line in text.splitlines():
+            if line.startswith("skipped"):
+                print("    " + line)
+        if counts.failed:
+            print(f"    {self.why or 'failed'}; log: {self.log.relative_to(ROOT)}")
+            for line in text.splitlines()[-25:]:
+                print("    | " + line)
+
+
+class Build:
+    """One build directory."""
+
+    def __init__(self, folder, setup=(), environment=None):
+        self.folder = ROOT / folder
+        self.logs = self.folder / "logs"
+        self.setup = setup
+        self.environment = environment or {}
+
+    def configure(self):
+        if (self.folder / "build.ninja").exists():
+            return Counts()
+        # The folder exists already, for the log: meson minds only what it made itself.
+        return self.step("configure", ["meson", "setup", *self.setup, self.folder], 120)
+
+    def step(self, what, command, seconds):
+        return Step(f"{self.folder.name}: {what}", command, seconds, self.logs, counted=False,
+                    case=False, environment=self.environment).start().finish()
+
+    def make(self, choose_targets=list):
+        """Configures and builds. `choose_targets` is asked once the build is configured; none is all."""
+        counts = self.configure()
+        if counts.failed:
+            return counts
+        return self.step("build", self.ninja(choose_targets()), 900)
+
+    def ninja(self, targets):
+        return ["ninja", "-C", self.folder, "-j", JOBS, *targets]
+
+    def introspect(self, what):
+        result = subprocess.run(["meson", "introspect", what, str(self.folder)], capture_output=True,
+                                text=True, check=False)
+        return json.loads(result.stdout) if result.returncode == 0 else []
+
+    def test_targets(self):
+        """Everything defined under test/ that sanitizers are to look at."""
+        files = []
+        for target in self.introspect("--targets"):
+            place = pathlib.Path(target["defined_in"]).relative_to(ROOT)
+            wanted = place.parts[0] == "test" and "kernel" not in place.parts
+            if wanted and target["type"] in ("executable", "shared library", "shared module"):
+                files += [str(pathlib.Path(f).relative_to(self.folder)) for f in target["filename"]]
+        return files
+
+    def unit_steps(self, environment=None):
+        """The programs that say test() in the meson files; the simulator has a step of its own."""
+        return [
+            Step(f"{self.folder.name}: {test['name']}", test["cmd"], max(120, test["timeout"]),
+                 self.logs, environment={**test["env"], **(environment or {})})
+            for test in self.introspect("--tests") if not test["cmd"][0].endswith("/pullman-sim")
+        ]
+
+    def simulator(self, seeds, seconds, environment=None):
+        return Step(f"{self.folder.name}: simulator, seeds {seeds}",
+                    [self.folder / "test/sim/pullman-sim", "--seeds", seeds], seconds, self.logs,
+                    environment=environment or {})
+
+
+def run(steps):
+    total = Counts()
+    for step in steps:
+        total.add(step.start().finish())
+    return total
+
+
+def script(name, command, seconds, **more):
+    return Step(name, [sys.executable, *command], seconds, ROOT / "build/logs", **more)
+
+
+def unit_steps_or_failure(build, environment=None):
+    """No registered test at all is a failure, not a silence."""
+    steps = build.unit_steps(environment)
+    return steps or [Step(f"{build.folder.name}: unit tests", ["false"], 10, build.logs)]
+
+
+def release(_):
+    build = Build("build")
+    total = build.make()
+    total.add(run([
+        script("layer rule", ["tools/layers.py"], 60),
+        script("layer rule notices a violation", ["tools/layers.py", "--self-test"], 60),
+        script("file map", ["tools/filemap.py"], 60),
+        script("README's code against the installed library", ["tools/readme.py", "build"], 120),
+    ]))
+    total.add(run(unit_steps_or_failure(build)))
+    total.add(run([build.simulator("1..1000", 180)]))
+    return total
+
+
+def kernel(_):
+    return run([script("programs and examples", ["test/kernel/programs.py", "build"], 240),
+                script("real kernels", ["test/kernel/run.py", "build"], 420)])
+
+
+def sanitizer(folder, kinds, environment):
+    # Clang: its sanitizers are the stricter ones, and the code is built by a second compiler.
+    build = Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Ddchecks=true",
+                                 "--optimization=1", "-Dcpp_args=-fno-sanitize-recover=all"],
+                  environment={"CXX": "ccache clang++", "CC": "ccache clang"})
+    total = build.make(build.test_targets)
+    total.add(run(unit_steps_or_failure(build, environment)))
+    total.add(run([build.simulator("1..100", 180, environment)]))
+    return total
+
+
+def address(_):
+    return sanitizer("build-asan", "address,undefined",
+                     {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+                      "UBSAN_OPTIONS": "print_stacktrace=1"})
+
+
+def thread(_):
+    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1"})
+
+
+def fuzz(options):
+    build = Build("build-fuzz", setup=["-Dfuzz=true", "-Db_sanitize=address", "-Db_lundef=false",
+                                       "-Ddchecks=true", "-Dcpp_args=-fsanitize=fuzzer-no-link"],
+                  environment={"CXX": "ccache clang++", "CC": "ccache clang"})
+    names = ("fuzz-decoder", "fuzz-link")
+    total = build.make(lambda: [f"test/fuzz/{name}" for name in names])
+    steps = []
+    for name in names:
+        corpus = build.folder / "corpus" / name
+        corpus.mkdir(parents=True, exist_ok=True)
+        seeds = [folder for folder in [ROOT / "test/fuzz/corpus" / name] if folder.is_dir()]
+        steps.append(Step(f"fuzz: {name}, {options.fuzz_seconds} s", [
+            build.folder / "test/fuzz" / name, f"-max_total_time={options.fuzz_seconds}", "-timeout=10",
+            "-rss_limit_mb=2048", f"-artifact_prefix={build.logs}/{name}-", corpus, *seeds],
+            options.fuzz_seconds + 60, build.logs, counted=False))
+    for step in steps:  # side by side: one core each
+        step.start()
+    for step in steps:
+        total.add(step.finish())
+    return total
+
+
+GROUPS = {"release": release, "kernel": kernel, "address": address, "thread": thread, "fuzz": fuzz}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--only", choices=GROUPS)
+    arguments.add_argument("--fuzz-seconds", type=int, default=60)
+    options = arguments.parse_args()
+    began = time.monotonic()
+    total = Counts()
+    for name, group in GROUPS.items():
+        if options.only in (None, name):
+            total.add(group(options))
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes")
+    print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
