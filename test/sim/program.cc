@@ -1,0 +1,192 @@
+#include "sim/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/draw.h"
+
+namespace pullman::sim {
+namespace {
+
+constexpr std::size_t kGuardBytes = 16;
+constexpr std::byte kGuard{0x5A};
+constexpr std::byte kScribble{0xEE};
+constexpr std::size_t kFinishingReceives = 4;
+
+}  // namespace
+
+Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed)
+    : shared_(shared),
+      node_(node),
+      plan_(plan),
+      random_(seed),
+      operations_left_(plan.operations),
+      next_operation_(node.network_now()) {}
+
+void Program::run() {
+  accept();
+  reap();
+  if (stopped_) return;
+  if (mode_ == Mode::kFinishing) {
+    keep_receiving();
+  } else {
+    const Instant now = node_.network_now();
+    for (std::size_t i = 0; i < 8 && next_operation_ <= now && operations_left_ != 0; ++i) {
+      --operations_left_;
+      operate();
+      next_operation_ += between(random_, Duration(0), plan_.pace * 2);
+    }
+    if (operations_left_ != 0) node_.wake_at(std::max(next_operation_, now));
+  }
+  node_.touched();
+}
+
+void Program::accept() {
+  while (const auto id = node_.engine().accept()) {
+    const bool is_known = std::any_of(known_.begin(), known_.end(),
+                                      [&](const Known& known) { return known.id == *id; });
+    if (!is_known) known_.push_back({.id = *id, .host = {}});
+  }
+}
+
+void Program::finish() {
+  mode_ = Mode::kFinishing;
+  node_.wake_at(node_.network_now());
+}
+
+void Program::keep_receiving() {
+  if (stopped_) return;
+  const auto is_wide = [](const auto& operation) {
+    return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
+           operation->wanted.ignore == ~Tag{0};
+  };
+  const auto wide =
+      static_cast<std::size_t>(std::count_if(pending_.begin(), pending_.end(), is_wide));
+  for (std::size_t i = wide; i < kFinishingReceives; ++i) {
+    post_receive({.source = kAnyPeer,
+                  .tag = 0,
+                  .ignore = ~Tag{0},
+                  .capacity = std::max<std::size_t>(plan_.max_message, kNameBytes)},
+                 false);
+  }
+}
+
+void Program::cancel_receives() {
+  for (const auto& operation : pending_) {
+    if (operation->kind != Operation::Kind::kReceive || operation->request.done()) continue;
+    operation->cancelled = node_.engine().cancel(operation->request);
+    if (operation->cancelled && operation->must_match &&
+        !shared_.excuses.any(node_.host(),
+                             shared_.ledger.host_of(node_.process(), operation->wanted.source))) {
+      shared_.ledger.findings().report(
+          fmt::format("host {}: a probed message with tag {:x} was never received", node_.host(),
+                      operation->wanted.tag));
+    }
+  }
+  stop();
+  node_.touched();
+}
+
+void Program::reap() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i]->request.done()) {
+      finished(*pending_[i]);
+      free_.push_back(std::move(pending_[i]));
+    } else {
+      if (kept != i) pending_[kept] = std::move(pending_[i]);
+      ++kept;
+    }
+  }
+  pending_.resize(kept);
+}
+
+// The bytes after the buffer must be as they were; the buffer is ours again, so nobody may mind
+// what is written into it.
+void Program::finished(Operation& operation) {
+  const std::size_t size =
+      operation.kind == Operation::Kind::kSend ? operation.size : operation.wanted.capacity;
+  for (std::size_t i = 0; i < kGuardBytes; ++i) {
+    if (operation.buffer[size + i] != kGuard) {
+      shared_.findings.report(
+          fmt::format("host {}: written beyond a buffer of {} bytes", node_.host(), size));
+    }
+  }
+  if (operation.kind == Operation::Kind::kSend) {
+    const Status status = operation.request.status();
+    note("send of message {} of conversation {} done: {}", operation.name.index,
+         operation.name.conversation, name(status));
+    shared_.ledger.send_done(operation.name, status);
+  } else {
+    finished_receive(operation);
+  }
+  std::memset(operation.buffer.get(), static_cast<int>(kScribble), size);
+}
+
+void Program::finished_receive(Operation& operation) {
+  const Request& request = operation.request;
+  const Wanted& wanted = operation.wanted;
+  note("receive {} done: {}, tag {:x}, {} of {} B", wanted.order, name(request.status()),
+       request.tag(), request.length(), request.message_length());
+  switch (request.status()) {
+    case Status::kOk:
+    case Status::kTruncated:
+      shared_.ledger.received(
+          node_.process(), wanted, request,
+          {operation.buffer.get(), std::min(request.length(), wanted.capacity)});
+      return;
+    case Status::kCancelled:
+      if (!operation.cancelled) shared_.findings.report("a receive was cancelled by nobody");
+      return;
+    case Status::kClosed:
+      return;
+    default:
+      break;
+  }
+  const auto host = wanted.source == kAnyPeer
+                        ? std::nullopt
+                        : shared_.ledger.host_of(node_.process(), wanted.source);
+  if (!shared_.excuses.allows(node_.host(), host, request.status())) {
+    shared_.findings.report(
+        fmt::format("host {}: a receive failed with {}", node_.host(), name(request.status())));
+  }
+}
+
+void Program::ended() {
+  reap();
+  if (!pending_.empty()) {
+    shared_.findings.report(fmt::format("host {}: {} requests are not done after abort()",
+                                        node_.host(), pending_.size()));
+  }
+  known_.clear();
+  posts_ = 0;
+  stopped_ = false;
+}
+
+std::size_t Program::pending_sends() const {
+  return static_cast<std::size_t>(std::count_if(
+      pending_.begin(), pending_.end(),
+      [](const auto& operation) { return operation->kind == Operation::Kind::kSend; }));
+}
+
+Program::Operation& Program::take(std::size_t capacity) {
+  if (free_.empty()) {
+    pending_.push_back(std::make_unique<Operation>());
+  } else {
+    pending_.push_back(std::move(free_.back()));
+    free_.pop_back();
+  }
+  Operation& operation = *pending_.back();
+  if (operation.allocated < capacity + kGuardBytes) {
+    operation.allocated = capacity + kGuardBytes;
+    operation.buffer.reset(new std::byte[operation.allocated]);
+  }
+  std::memset(operation.buffer.get() + capacity, static_cast<int>(kGuard), kGuardBytes);
+  operation.cancelled = false;
+  operation.must_match = false;
+  return operation;
+}
+
+}  // namespace pullman::sim
