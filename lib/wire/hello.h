@@ -56,7 +56,7 @@ std::size_t encoded_bytes(const Hello& hello);
 // `out` has room for encoded_bytes(hello).
 void encode(const Hello& hello, std::byte* out);
 
-// Nothing when the body is malformed: wrong length, counts or ranges.
+// Nothing when the body is malformed: wrong length, counts or ranges. Zero bytes may follow.
 std::optional<Hello> decode_hello(std::span<const std::byte> body);
 
 }  // namespace pullman::wire
