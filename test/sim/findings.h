@@ -1,0 +1,21 @@
+// What an oracle found. The first finding counts: it ends the run, later ones are its echoes.
+#pragma once
+
+#include <string>
+#include <utility>
+
+namespace pullman::sim {
+
+class Findings {
+ public:
+  void report(std::string sentence) {
+    if (first_.empty()) first_ = std::move(sentence);
+  }
+  bool any() const { return !first_.empty(); }
+  const std::string& first() const { return first_; }
+
+ private:
+  std::string first_;
+};
+
+}  // namespace pullman::sim

@@ -1,0 +1,232 @@
+#include "sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/draw.h"
+#include "sim/sim_port.h"
+
+namespace pullman::sim {
+
+const char* name(Fate fate) {
+  switch (fate) {
+    case Fate::kArrives:
+      return "arrives";
+    case Fate::kDuplicated:
+      return "arrives twice";
+    case Fate::kReordered:
+      return "arrives late";
+    case Fate::kCorrupted:
+      return "corrupted";
+    case Fate::kTruncated:
+      return "truncated";
+    case Fate::kLost:
+      return "LOST";
+    case Fate::kPartitioned:
+      return "PARTITIONED";
+    case Fate::kQueueFull:
+      return "QUEUE FULL";
+    case Fate::kDropped:
+      return "DROPPED by rule";
+    case Fate::kMuted:
+      return "MUTED: sender is dead";
+    case Fate::kInjected:
+      return "INJECTED";
+    case Fate::kOverflowed:
+      return "OVERFLOWED the receiver";
+  }
+  return "?";
+}
+
+Network::Network(std::size_t hosts, std::uint64_t seed, Findings& findings)
+    : hosts_(hosts), random_(seed), findings_(findings), wires_(kMaxHosts * kMaxHosts) {}
+
+Network::~Network() {
+  for (const Event& event : heap_) {
+    if (event.slot != Datagrams::kNone) datagrams_.release(event.slot);
+  }
+  if (datagrams_.in_use() != 0) findings_.report("receive buffers were never given back");
+}
+
+std::unique_ptr<nic::Port> Network::open(Endpoint at, const PortPlan& plan) {
+  return std::make_unique<SimPort>(*this, at, plan);
+}
+
+void Network::attach(Endpoint at, SimPort& port) {
+  ports_[at.index()] = &port;
+}
+void Network::detach(Endpoint at) {
+  ports_[at.index()] = nullptr;
+}
+
+bool Network::has_work(std::size_t host) const {
+  const SimPort* command = ports_[host * 2];
+  const SimPort* data = ports_[host * 2 + 1];
+  return (command != nullptr && command->has_work()) || (data != nullptr && data->has_work());
+}
+
+void Network::end_faults() {
+  for (Wire& wire : wires_) {
+    WireFaults& faults = wire.faults;
+    faults.loss = faults.duplicate = faults.reorder = faults.corrupt = faults.truncate = 0;
+    faults.queue = kForever;
+  }
+  partitions_.clear();
+  noise_.chances = {};
+}
+
+void Network::push(Instant at, Endpoint to, Datagrams::Slot slot) {
+  heap_.push_back({at, serial_++, to, slot});
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+void Network::wake_at(Instant when, Endpoint at) {
+  push(when, at, Datagrams::kNone);
+}
+
+void Network::advance(Instant now) {
+  now_ = std::max(now_, now);
+  while (!heap_.empty() && heap_.front().at <= now_) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const Event event = heap_.back();
+    heap_.pop_back();
+    if (event.slot != Datagrams::kNone) arrive(event);
+  }
+}
+
+void Network::arrive(const Event& event) {
+  SimPort* port = ports_[event.to.index()];
+  if (port != nullptr && port->arrive(event.slot)) {
+    ++counters_.delivered;
+    return;
+  }
+  ++counters_.overflowed;
+  note({.sent = event.at,
+        .arrival = event.at,
+        .from = event.to,
+        .to = event.to,
+        .bytes = datagrams_.bytes(event.slot),
+        .fate = Fate::kOverflowed});
+  datagrams_.release(event.slot);
+}
+
+void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,
+                       std::span<const std::byte> payload) {
+  ++counters_.sent;
+  const Datagrams::Slot slot = datagrams_.make(head, payload);
+  counters_.bytes_sent += head.size() + payload.size();
+  Passing passing{.sent = now_,
+                  .arrival = kNever,
+                  .from = from,
+                  .to = to,
+                  .bytes = datagrams_.bytes(slot),
+                  .fate = Fate::kArrives};
+  const auto noise = noise_.hear(random_, hosts_, passing);
+  pass(slot, passing);
+  note(passing);
+  if (passing.arrival == kNever) {
+    ++counters_.lost;
+    datagrams_.release(slot);
+  } else {
+    push(passing.arrival, to, slot);
+  }
+  if (noise) inject(from, noise->to, noise->bytes, between(random_, Duration(0), kNoiseDelay));
+}
+
+// Decides the fate; no arrival means it is gone.
+void Network::pass(Datagrams::Slot slot, Passing& passing) {
+  Wire& wire = wires_[passing.from.host * kMaxHosts + passing.to.host];
+  const WireFaults& faults = wire.faults;
+  if (muted_[passing.from.host]) {
+    passing.fate = Fate::kMuted;
+  } else if (drop_rule_ && drop_rule_(passing)) {
+    passing.fate = Fate::kDropped;
+  } else if (partitioned(passing)) {
+    passing.fate = Fate::kPartitioned;
+  } else if (chance(faults.loss)) {
+    passing.fate = Fate::kLost;
+  } else if (wire.busy_until - now_ > faults.queue) {
+    passing.fate = Fate::kQueueFull;
+  } else {
+    passing.arrival = arrival_on(wire, passing);
+    damage(slot, faults, passing);
+    if (chance(faults.duplicate)) {
+      passing.fate = Fate::kDuplicated;
+      const Duration later = between(random_, Duration(0), faults.delay + faults.jitter);
+      push(passing.arrival + later, passing.to, datagrams_.make(datagrams_.bytes(slot)));
+    }
+  }
+}
+
+bool Network::partitioned(const Passing& passing) const {
+  return std::any_of(partitions_.begin(), partitions_.end(), [&](const Partition& partition) {
+    return partition.from == passing.from.host && partition.to == passing.to.host &&
+           partition.start <= now_ && now_ < partition.end;
+  });
+}
+
+// Bandwidth, delay and jitter keep a channel in order; only `reorder` takes a packet out of it.
+Instant Network::arrival_on(Wire& wire, Passing& passing) {
+  const WireFaults& faults = wire.faults;
+  const auto transfer = passing.bytes.size() * faults.ns_per_kib / 1024;
+  wire.busy_until =
+      std::max(wire.busy_until, now_) + Duration(static_cast<Duration::rep>(transfer));
+  Instant at = wire.busy_until + faults.delay;
+  if (passing.to.channel == Channel::kData) at += faults.data_delay;
+  if (faults.jitter.count() != 0) at += between(random_, Duration(0), faults.jitter);
+  Instant& last = wire.last_arrival[static_cast<std::size_t>(passing.from.channel) * 2 +
+                                    static_cast<std::size_t>(passing.to.channel)];
+  if (chance(faults.reorder)) {
+    ++counters_.reordered;
+    passing.fate = Fate::kReordered;
+    return std::max(at, last) + between(random_, Duration(0), faults.reorder_by);
+  }
+  last = std::max(at, last);
+  return last;
+}
+
+void Network::damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing) {
+  std::vector<std::byte>& bytes = datagrams_.bytes(slot);
+  if (chance(faults.corrupt)) {
+    const std::size_t flips = between(random_, 1, 4);
+    for (std::size_t i = 0; i < flips; ++i) {
+      bytes[random_.below(bytes.size())] ^= std::byte{1} << random_.below(8);
+    }
+    passing.fate = Fate::kCorrupted;
+    ++counters_.damaged;
+  }
+  if (chance(faults.truncate)) {
+    bytes.resize(random_.below(bytes.size()) + 1);
+    passing.bytes = bytes;
+    passing.fate = Fate::kTruncated;
+    ++counters_.damaged;
+  }
+}
+
+void Network::inject(Endpoint from, Endpoint to, std::span<const std::byte> bytes, Duration delay) {
+  if (bytes.empty()) return;
+  ++counters_.injected;
+  const Datagrams::Slot slot = datagrams_.make(bytes);
+  note({.sent = now_,
+        .arrival = now_ + delay,
+        .from = from,
+        .to = to,
+        .bytes = datagrams_.bytes(slot),
+        .fate = Fate::kInjected});
+  push(now_ + delay, to, slot);
+}
+
+void Network::note(const Passing& passing) {
+  const auto mix = [this](std::uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001B3u; };
+  mix(static_cast<std::uint64_t>(passing.sent.time_since_epoch().count()));
+  mix(passing.from.index() * 16 + passing.to.index());
+  mix(passing.bytes.size() * 16 + static_cast<std::uint64_t>(passing.fate));
+  if (passing.bytes.size() >= 32) {
+    std::uint64_t words[4];
+    std::memcpy(words, passing.bytes.data(), sizeof(words));
+    for (const std::uint64_t word : words) mix(word);
+  }
+  if (observer_) observer_(passing);
+}
+
+}  // namespace pullman::sim

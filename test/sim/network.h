@@ -1,0 +1,122 @@
+// The simulator's network: hosts with two ports each, a wire between every pair in each direction,
+// and all that can happen to a datagram on it. Time is virtual; every fate is drawn from a seed.
+//
+// Knows datagrams and ports. Does not know engines, messages or what is right.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "base/time.h"
+#include "nic/port.h"
+#include "sim/datagrams.h"
+#include "sim/findings.h"
+#include "sim/noise.h"
+#include "sim/wire.h"
+
+namespace pullman::sim {
+
+class SimPort;
+
+class Network {
+ public:
+  Network(std::size_t hosts, std::uint64_t seed, Findings& findings);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  Instant now() const { return now_; }
+  std::size_t hosts() const { return hosts_; }
+  WireFaults& wire(std::size_t from, std::size_t to) {
+    return wires_[from * kMaxHosts + to].faults;
+  }
+  std::vector<Partition>& partitions() { return partitions_; }
+  Noise& noise() { return noise_.chances; }
+  void end_faults();
+
+  // For scenarios: sees every datagram first; true drops it. And sees what became of each.
+  void set_drop_rule(std::function<bool(const Passing&)> rule) { drop_rule_ = std::move(rule); }
+  void set_observer(std::function<void(const Passing&)> observer) {
+    observer_ = std::move(observer);
+  }
+
+  // A port at `at`; the one there before must be gone.
+  std::unique_ptr<nic::Port> open(Endpoint at, const PortPlan& plan);
+  const SimPort* port(Endpoint at) const { return ports_[at.index()]; }
+  // Whether receive() or poll_events() of one of the host's ports has something now.
+  bool has_work(std::size_t host) const;
+  // The host's process dies: nothing it sends from now on leaves.
+  void mute(std::size_t host, bool on) { muted_[host] = on; }
+
+  // The next arrival (or resolved address); kNever if nothing is on its way.
+  Instant next_event() const { return heap_.empty() ? kNever : heap_.front().at; }
+  // Moves time forward and puts what has arrived into the ports.
+  void advance(Instant now);
+
+  // Puts a datagram on the wire to `to` as if it had come from outside.
+  void inject(Endpoint from, Endpoint to, std::span<const std::byte> bytes, Duration delay);
+
+  const NetworkCounters& counters() const { return counters_; }
+  // Of all that was sent, in order: equal for equal seeds.
+  std::uint64_t digest() const { return digest_; }
+
+  // For ports.
+  void attach(Endpoint at, SimPort& port);
+  void detach(Endpoint at);
+  void transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,
+                std::span<const std::byte> payload);
+  void wake_at(Instant when, Endpoint at);
+  bool chance(std::uint64_t millionths) { return millionths != 0 && random_.chance(millionths); }
+  void count_rejected() { ++counters_.lost; }
+  Datagrams& datagrams() { return datagrams_; }
+  Findings& findings() { return findings_; }
+
+ private:
+  struct Wire {
+    WireFaults faults;
+    Instant busy_until{};
+    std::array<Instant, 4> last_arrival{};  // per pair of channels, to keep order
+  };
+  struct Event {
+    Instant at;
+    std::uint64_t serial = 0;  // breaks ties in the order of sending
+    Endpoint to;
+    Datagrams::Slot slot = Datagrams::kNone;  // none: only wakes the port
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : serial > other.serial;
+    }
+  };
+
+  void pass(Datagrams::Slot slot, Passing& passing);
+  bool partitioned(const Passing& passing) const;
+  Instant arrival_on(Wire& wire, Passing& passing);
+  void damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing);
+  void arrive(const Event& event);
+  void push(Instant at, Endpoint to, Datagrams::Slot slot);
+  void note(const Passing& passing);
+
+  std::size_t hosts_;
+  Random random_;
+  Findings& findings_;
+  Datagrams datagrams_;
+  Instant now_{};
+  std::vector<Wire> wires_;
+  std::vector<Partition> partitions_;
+  NoiseMaker noise_;
+  std::array<SimPort*, kMaxHosts * 2> ports_{};
+  std::array<bool, kMaxHosts> muted_{};
+  std::vector<Event> heap_;
+  std::uint64_t serial_ = 0;
+  std::function<bool(const Passing&)> drop_rule_;
+  std::function<void(const Passing&)> observer_;
+  NetworkCounters counters_;
+  std::uint64_t digest_ = 0;
+};
+
+}  // namespace pullman::sim

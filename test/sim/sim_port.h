@@ -1,0 +1,69 @@
+// The NIC interface over the simulated network.
+//
+// Besides carrying datagrams it watches its user: oversized packets, destinations that were never
+// resolved or were forgotten, buffers given back twice or never are findings.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "nic/port.h"
+#include "sim/network.h"
+
+namespace pullman::sim {
+
+// The address of a port, in the family a run uses: 4, 6 or 255.
+nic::Address address_of(Endpoint at, std::uint8_t kind = 4);
+// Nothing for an address no port can have.
+std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hosts);
+
+class SimPort final : public nic::Port {
+ public:
+  SimPort(Network& network, Endpoint at, const PortPlan& plan);
+  ~SimPort() override;
+  SimPort(const SimPort&) = delete;
+  SimPort& operator=(const SimPort&) = delete;
+
+  std::size_t send(std::span<const nic::Outgoing> batch) override;
+  std::size_t receive(std::span<nic::Incoming> batch) override;
+  void give_back(std::span<const nic::Incoming> batch) override;
+  void resolve(const nic::Address& address, std::uint64_t cookie) override;
+  void forget(nic::Destination to) override;
+  std::size_t poll_events(std::span<nic::PortEvent> events) override;
+  const nic::PortLimits& limits() const override { return limits_; }
+  const nic::PortCounters& counters() const override { return counters_; }
+  const nic::Address& address() const override { return address_; }
+  int wait_fd() const override { return -1; }
+
+  // For the network: a datagram has arrived. False if there was no buffer for it.
+  bool arrive(Datagrams::Slot slot);
+  bool has_work() const;
+  // When the full send queue has room again; kNever if it is not full.
+  Instant room_at() const;
+
+ private:
+  struct Resolution {
+    Instant due;
+    nic::PortEvent event;
+  };
+
+  bool take(const nic::Outgoing& packet);
+  std::optional<Endpoint> place_of(nic::Destination to) const;
+  void drain_queue();
+
+  Network& network_;
+  const Endpoint at_;
+  const PortPlan plan_;
+  nic::PortLimits limits_;
+  nic::PortCounters counters_;
+  nic::Address address_;
+  std::deque<Instant> leaving_;  // when each packet in the send queue will have left it
+  std::deque<Datagrams::Slot> arrived_;
+  std::vector<Datagrams::Slot> lent_;
+  std::deque<Resolution> resolutions_;                 // in the order they are due
+  std::vector<std::optional<Endpoint>> destinations_;  // nothing: forgotten
+};
+
+}  // namespace pullman::sim

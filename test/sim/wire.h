@@ -1,0 +1,109 @@
+// What the simulated network is told and what it tells: faults, fates, counters. Data only.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/time.h"
+
+namespace pullman::sim {
+
+inline constexpr std::size_t kMaxHosts = 8;
+inline constexpr Duration kForever = std::chrono::hours(1000);
+inline constexpr Duration kNoiseDelay = std::chrono::microseconds(200);
+
+enum class Channel : std::uint8_t { kCommand, kData };
+
+// One port's place: host and channel.
+struct Endpoint {
+  std::uint8_t host = 0;
+  Channel channel = Channel::kCommand;
+  std::size_t index() const { return host * 2u + static_cast<std::size_t>(channel); }
+  bool operator==(const Endpoint&) const = default;
+};
+
+// What a wire does in one direction. Chances are in millionths.
+struct WireFaults {
+  Duration delay = std::chrono::microseconds(5);
+  Duration data_delay{0};  // on top, data channel: the two channels reorder against each other
+  Duration jitter{0};      // up to, on top; a channel's packets stay in order
+  std::uint64_t loss = 0;
+  std::uint64_t duplicate = 0;
+  std::uint64_t reorder = 0;  // chance to be overtaken by what is sent within `reorder_by`
+  Duration reorder_by{0};
+  std::uint64_t corrupt = 0;
+  std::uint64_t truncate = 0;
+  std::uint64_t ns_per_kib = 0;                     // bandwidth; 0 is unlimited
+  Duration queue = std::chrono::milliseconds(100);  // backlog the bottleneck holds before it drops
+};
+
+// Nothing gets from one host to the other while start <= now < end.
+struct Partition {
+  std::uint8_t from = 0;
+  std::uint8_t to = 0;
+  Instant start;
+  Instant end;
+};
+
+// Datagrams nobody sent, per datagram sent, in millionths.
+struct Noise {
+  std::uint64_t stray = 0;     // random bytes
+  std::uint64_t replay = 0;    // an old datagram again, to where it went
+  std::uint64_t misroute = 0;  // an old datagram, to another port
+  std::uint64_t forge = 0;     // a copy with fields changed and the wrong proof
+  std::uint64_t hello = 0;     // a HELLO with fields changed
+  bool knows_proof = false;    // forged with the right connection id: an attacker on the path
+};
+
+// How one host's ports behave.
+struct PortPlan {
+  std::uint8_t address_kind = 4;  // 4, 6, 255: see wire.md 5.3
+  std::size_t packet_bytes = 1472;
+  std::size_t receive_packets = 512;
+  std::size_t send_queue = 256;
+  std::uint64_t send_ns_per_kib = 0;  // how fast the send queue drains
+  std::uint64_t send_error = 0;       // chance in millionths that the device rejects a packet
+  Duration resolve_delay{0};
+  std::uint64_t resolve_failure = 0;
+};
+
+enum class Fate : std::uint8_t {
+  kArrives,
+  kDuplicated,
+  kReordered,
+  kCorrupted,
+  kTruncated,  // and arrives
+  kLost,
+  kPartitioned,
+  kQueueFull,
+  kDropped,
+  kMuted,
+  kOverflowed,  // and does not
+  kInjected,
+};
+const char* name(Fate fate);
+
+// A datagram on its way, as observers see it.
+struct Passing {
+  Instant sent;
+  Instant arrival;
+  Endpoint from;
+  Endpoint to;
+  std::span<const std::byte> bytes;
+  Fate fate = Fate::kArrives;
+};
+
+struct NetworkCounters {
+  std::uint64_t sent = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t lost = 0;        // on the wire, whatever the reason
+  std::uint64_t overflowed = 0;  // at a port whose receive buffers were all used
+  std::uint64_t reordered = 0;   // within one channel
+  std::uint64_t damaged = 0;     // corrupted or truncated
+  std::uint64_t injected = 0;    // strays, replays, forgeries
+};
+
+}  // namespace pullman::sim
