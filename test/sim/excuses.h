@@ -1,0 +1,74 @@
+// Why operations between two hosts may fail in this run: what was done to them. A failure without an
+// excuse is a bug.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "pullman/status.h"
+#include "sim/wire.h"
+
+namespace pullman::sim {
+
+class Excuses {
+ public:
+  enum Reason : std::uint8_t {
+    kSilence = 1,   // they could not hear each other for so long that one may give up
+    kRestart = 2,   // one of them died and came back
+    kGoodbye = 4,   // one of them disconnected or closed
+    kCrowded = 8,   // more peers than one of them allows
+  };
+
+  void add(std::uint8_t a, std::uint8_t b, Reason reason) {
+    reasons_[a][b] |= reason;
+    reasons_[b][a] |= reason;
+  }
+  void add_all(std::uint8_t host, Reason reason) {
+    for (std::uint8_t other = 0; other < kMaxHosts; ++other) add(host, other, reason);
+  }
+
+  // Whether anything at all was done to `host` and `other` (or to anybody `host` may have meant).
+  bool any(std::uint8_t host, std::optional<std::uint8_t> other) const {
+    return reasons_of(host, other) != 0;
+  }
+
+  // Whether an operation of `host` with `other` (or one it does not know yet) may end so.
+  bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status) const {
+    return (reasons_of(host, other) & reasons_for(status)) != 0;
+  }
+
+ private:
+  std::uint8_t reasons_of(std::uint8_t host, std::optional<std::uint8_t> other) const {
+    if (other) return reasons_[host][*other];
+    std::uint8_t reasons = 0;
+    for (const std::uint8_t reason : reasons_[host]) reasons |= reason;
+    return reasons;
+  }
+
+  static std::uint8_t reasons_for(Status status) {
+    switch (status) {
+      case Status::kUnreachable: return kSilence | kRestart | kGoodbye | kCrowded;
+      case Status::kPeerRestarted: return kRestart | kGoodbye | kSilence;
+      case Status::kPeerClosed: return kGoodbye | kRestart | kSilence;
+      case Status::kUnknownPeer: return kGoodbye | kRestart | kSilence | kCrowded;
+      case Status::kRefused: return kCrowded;
+      case Status::kTooManyPeers: return kCrowded;
+      case Status::kOk:
+      case Status::kPending:
+      case Status::kTruncated:
+      case Status::kCancelled:
+      case Status::kClosed:
+      case Status::kInvalidArgument:
+      case Status::kBusy:
+      case Status::kTimedOut:
+      case Status::kBadOption:
+      case Status::kNoDevice: return 0;
+    }
+    return 0;
+  }
+
+  std::array<std::array<std::uint8_t, kMaxHosts>, kMaxHosts> reasons_{};
+};
+
+}  // namespace pullman::sim

@@ -1,0 +1,109 @@
+// The ledger: every message sent and every receive completed in a run, and what must be true of them.
+//
+// Exactly once, bytes intact, matching rules, order: checked at each completion. Delivery of all that
+// was accepted: checked at the end. Knows programs' view only, nothing of packets.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pullman/context.h"
+#include "pullman/request.h"
+#include "pullman/types.h"
+#include "sim/content.h"
+#include "sim/excuses.h"
+#include "sim/findings.h"
+
+namespace pullman::sim {
+
+// What a receive asked for.
+struct Wanted {
+  PeerId source = kAnyPeer;
+  Tag tag = 0;
+  Tag ignore = 0;
+  std::size_t capacity = 0;
+  std::uint64_t order = 0;  // counts the process's posts
+
+  bool accepts(PeerId from, Tag sent) const {
+    return (source == kAnyPeer || source == from) && ((sent ^ tag) & ~ignore) == 0;
+  }
+};
+
+class Ledger {
+ public:
+  Ledger(Findings& findings, Excuses& excuses) : findings_(findings), excuses_(excuses) {}
+
+  // The conversation of a process with one of its handles. `host` is set when it knows whom it called.
+  std::uint32_t open(std::uint32_t process, PeerId peer, std::optional<std::uint8_t> host);
+
+  // The name the next message of a conversation gets.
+  MessageName next(std::uint32_t conversation) const;
+  void sent(const MessageName& name, Tag tag, std::size_t length);
+  void send_done(const MessageName& name, Status status);
+
+  // A receive of `process` is done, its bytes in `received`.
+  void received(std::uint32_t process, const Wanted& wanted, const Request& request,
+                std::span<const std::byte> received);
+
+  // probe() said there was this one. It must be real, and still wait.
+  void probed(std::uint32_t process, const Probe& probe);
+
+  // The host a handle of this process turned out to name.
+  std::optional<std::uint8_t> host_of(std::uint32_t process, PeerId peer) const;
+
+  // A message sent to this host's process through a handle that named the host, not yet received there.
+  std::optional<Tag> awaited(std::uint32_t process, std::uint64_t choice) const;
+
+  // How many messages are owed: accepted, both processes alive and without excuse, not yet received.
+  // With `say`, the first of them is reported.
+  std::size_t owed(const std::vector<std::uint32_t>& living, bool say) const;
+
+  std::size_t messages() const { return total_messages_; }
+  std::size_t deliveries() const { return deliveries_; }
+
+ private:
+  struct Message {
+    Tag tag = 0;
+    std::uint64_t length = 0;
+    Status send_status = Status::kPending;
+  };
+  struct Delivery {
+    bool done = false;
+    Wanted wanted;
+  };
+  // What one process received of a conversation. A conversation has a second one only if its first
+  // messages reached a process that died before it answered.
+  struct Reception {
+    std::uint32_t process = 0;
+    PeerId source;
+    std::vector<Delivery> deliveries;
+  };
+  struct Conversation {
+    std::uint32_t process = 0;
+    PeerId peer;
+    std::optional<std::uint8_t> host;
+    std::vector<Message> messages;
+    std::vector<Reception> receptions;
+  };
+
+  Reception& reception_of(Conversation& conversation, std::uint32_t process, PeerId source);
+  void check_result(const Message& message, const Wanted& wanted, const Request& request);
+  void check_order(const Conversation& conversation, const Reception& reception, std::size_t index);
+  bool excused(const Conversation& conversation) const;
+  void report(const std::string& what, const MessageName& name) const;
+
+  Findings& findings_;
+  Excuses& excuses_;
+  std::vector<Conversation> conversations_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_handle_;  // of senders
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_source_;  // of receivers
+  std::size_t total_messages_ = 0;
+  std::size_t deliveries_ = 0;
+};
+
+}  // namespace pullman::sim

@@ -1,0 +1,141 @@
+#include "sim/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/draw.h"
+#include "sim/sim_port.h"
+
+namespace pullman::sim {
+namespace {
+
+constexpr std::size_t kTurnsPerPoll = 64;
+constexpr std::uint32_t kMaxIdleTurns = 20000;  // far more than any full send queue explains
+constexpr Duration kMaxBackoff = std::chrono::microseconds(50);
+
+}  // namespace
+
+Node::Node(Network& network, std::uint8_t host, const NodePlan& plan, std::uint64_t seed)
+    : network_(network), host_(host), plan_(plan), random_(seed) {}
+
+Node::~Node() {
+  if (alive()) end(true);
+}
+
+nic::Address Node::address() const {
+  return address_of({host_, Channel::kCommand}, plan_.command.address_kind);
+}
+
+void Node::boot() {
+  network_.mute(host_, false);
+  ++incarnation_;
+  engine::NicPorts ports;
+  ports.command = network_.open({host_, Channel::kCommand}, plan_.command);
+  ports.data = network_.open({host_, Channel::kData}, plan_.data);
+  ports.device.driver = "sim";
+  ports.device.name = fmt::format("sim{}", host_);
+  ports.device.address = nic::with_port(address(), 0);
+  ports.device.packet_bytes = plan_.data.packet_bytes;
+  std::vector<engine::NicPorts> nics;
+  nics.push_back(std::move(ports));
+  engine_ = std::make_unique<engine::Engine>(plan_.config, std::move(nics), random_.next(),
+                                             local_now());
+  idle_turns_ = 0;
+  touched();
+}
+
+void Node::end(bool quietly) {
+  network_.mute(host_, quietly);
+  engine_->abort();
+  engine_.reset();
+  network_.mute(host_, true);
+  deadline_ = kNever;
+  own_wake_ = kNever;
+}
+
+void Node::jump_clock(Duration by) {
+  clock_offset_ += by;
+  if (alive()) touched();
+}
+
+// Not before the gap is over, nor in a stall, nor between polls.
+Instant Node::earliest_run(Instant at) const {
+  at = std::max({at, stalled_until_, last_turn_ + plan_.turn_gap});
+  if (plan_.poll_interval.count() == 0) return at;
+  const auto interval = plan_.poll_interval.count();
+  const auto since = at.time_since_epoch().count();
+  return Instant(Duration((since + interval - 1) / interval * interval));
+}
+
+Instant Node::wake() const {
+  if (!alive()) return kNever;
+  if (plan_.poll_interval.count() != 0) return earliest_run(network_.now());
+  Instant due = std::min(deadline_, own_wake_);
+  if (network_.has_work(host_)) {
+    due = network_.now();
+  } else if (idle_turns_ > 1 && deadline_ <= network_.now()) {
+    // It wants to send and the port takes nothing: look again later and later.
+    const Duration backoff = std::min(plan_.turn_gap * idle_turns_, kMaxBackoff);
+    due = std::min(last_turn_ + backoff, own_wake_);
+  }
+  return due == kNever ? kNever : earliest_run(due);
+}
+
+void Node::turn() {
+  last_turn_ = network_.now();
+  const std::uint64_t sent_before = network_.counters().sent;
+  std::size_t received = engine_->progress(local_now());
+  if (plan_.poll_interval.count() != 0 && !plan_.polls_once) {
+    std::size_t more = received;
+    for (std::size_t i = 1; i < kTurnsPerPoll && more != 0; ++i) {
+      more = engine_->progress(local_now());
+      received += more;
+    }
+  }
+  own_wake_ = kNever;
+  touched();
+  note_turn(received, network_.counters().sent - sent_before);
+  audit();
+}
+
+void Node::touched() {
+  const Instant local = engine_->next_deadline();
+  deadline_ = local == kNever ? kNever : local - clock_offset_;
+}
+
+void Node::note_turn(std::size_t received, std::uint64_t sent) {
+  const bool asks_again = deadline_ <= network_.now();
+  idle_turns_ = asks_again && received == 0 && sent == 0 ? idle_turns_ + 1 : 0;
+  if (idle_turns_ == kMaxIdleTurns) {
+    network_.findings().report(
+        fmt::format("host {} asks for progress() at once, {} times in a row, and does nothing\n{}",
+                    host_, idle_turns_, engine_->dump()));
+  }
+}
+
+void Node::audit() {
+  const engine::Audit audit = engine_->audit();
+  const auto report = [&](const char* what, std::uint64_t a, std::uint64_t b) {
+    network_.findings().report(fmt::format("host {}: {}: {} and {}\n{}", host_, what, a, b, engine_->dump()));
+  };
+  if (audit.hotel_guests != audit.packets_in_flight) {
+    report("hotel guests and packets in flight differ", audit.hotel_guests,
+           audit.packets_in_flight);
+  }
+  if (audit.packets_taken != audit.packets_accounted) {
+    report("packets taken and packets accounted for differ", audit.packets_taken,
+           audit.packets_accounted);
+  }
+  if (audit.packets_taken > plan_.config.send_packets) {
+    report("more packets taken than Config::send_packets", audit.packets_taken,
+           plan_.config.send_packets);
+  }
+  const std::uint64_t budget = std::max<std::uint64_t>(plan_.config.unexpected_bytes,
+                                                       4096 * plan_.config.max_peers);
+  if (audit.unexpected_bytes > budget) {
+    report("unexpected messages exceed their budget", audit.unexpected_bytes, budget);
+  }
+}
+
+}  // namespace pullman::sim

@@ -1,0 +1,75 @@
+// One host: its process's engine, booted, crashed and booted again, and when the process gets to run.
+//
+// Knows when progress() has to be called and what must balance after it. Does not know messages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/engine.h"
+#include "sim/network.h"
+
+namespace pullman::sim {
+
+struct NodePlan {
+  Config config;
+  PortPlan command;
+  PortPlan data;
+  Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next, at least
+  Duration poll_interval{0};  // 0: runs when there is something to do. Else a program that polls
+  bool polls_once = false;    // one progress() per poll, else until there is nothing to do
+};
+
+class Node {
+ public:
+  Node(Network& network, std::uint8_t host, const NodePlan& plan, std::uint64_t seed);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  std::uint8_t host() const { return host_; }
+  const NodePlan& plan() const { return plan_; }
+  // Names one process of this host: no two have the same.
+  std::uint32_t process() const { return incarnation_ * kMaxHosts + host_; }
+  bool alive() const { return engine_ != nullptr; }
+  engine::Engine& engine() { return *engine_; }
+  nic::Address address() const;
+
+  void boot();
+  // The process ends. With `quietly` its last packets never leave, as after kill -9. All its requests
+  // end with kClosed.
+  void end(bool quietly);
+
+  void stall_until(Instant until) { stalled_until_ = std::max(stalled_until_, until); }
+  void jump_clock(Duration by);
+  // What this process's clock says now.
+  Instant local_now() const { return network_.now() + clock_offset_; }
+
+  // When it should run next, in the network's time; kNever if nothing is due.
+  Instant wake() const;
+  // Runs at `at` for a reason of the caller's.
+  void wake_at(Instant at) { own_wake_ = at; }
+  void turn();
+  // The caller used the engine: deadlines may have moved.
+  void touched();
+
+ private:
+  Instant earliest_run(Instant at) const;
+  void note_turn(std::size_t received, std::uint64_t sent);
+  void audit();
+
+  Network& network_;
+  const std::uint8_t host_;
+  const NodePlan plan_;
+  Random random_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::uint32_t incarnation_ = 0;
+  Duration clock_offset_{0};
+  Instant deadline_ = kNever;   // of the engine, in the network's time
+  Instant own_wake_ = kNever;
+  Instant last_turn_{};
+  Instant stalled_until_{};
+  std::uint32_t idle_turns_ = 0;  // turns in a row in which it had asked to run and did nothing
+};
+
+}  // namespace pullman::sim

@@ -1,0 +1,108 @@
+#include "sim/trace.h"
+
+#include <fmt/format.h>
+
+#include "wire/frame.h"
+#include "wire/header.h"
+#include "wire/hello.h"
+
+namespace pullman::sim {
+namespace {
+
+using wire::FrameType;
+
+std::string time_of(Instant at) {
+  return fmt::format("{:12.6f} ms", static_cast<double>(at.time_since_epoch().count()) / 1e6);
+}
+
+const char* name(wire::PacketType type) {
+  switch (type) {
+    case wire::PacketType::kSequenced: return "seq";
+    case wire::PacketType::kControl: return "ctl";
+    case wire::PacketType::kHello: return "HELLO";
+    case wire::PacketType::kWelcome: return "WELCOME";
+  }
+  return "?";
+}
+
+std::string describe(const wire::PacketHeader& header) {
+  std::string text =
+      fmt::format("{} to {}/{:08x} #{} floor -{}", name(header.type), header.to.index,
+                  header.to.proof, header.number, header.floor_distance);
+  if (header.has(wire::kFlagAck)) {
+    text += fmt::format(" ack {} credit {}", header.cumulative, header.credit);
+    if (header.hold != wire::kHoldUnknown) {
+      text += fmt::format(" held {} ns", header.hold * wire::kHoldUnitNs);
+    }
+  }
+  return text;
+}
+
+std::string describe_sack(const wire::Frame& frame) {
+  std::string text = fmt::format("sack from {}:", frame.id);
+  for (std::size_t word = 0; word < frame.data.size() / 8; ++word) {
+    text += fmt::format(" {:x}", wire::sack_word(frame.data, word));
+  }
+  return text;
+}
+
+std::string describe_hello(const wire::Frame& frame) {
+  const auto hello = wire::decode_hello(frame.data);
+  if (!hello) return "hello MALFORMED";
+  return fmt::format("hello epoch {:x} reply to {}/{:08x} first #{} message {} allowance {} credit {}",
+                     hello->epoch, hello->reply_to.index, hello->reply_to.proof,
+                     hello->first_number, hello->first_message, hello->allowance, hello->credit);
+}
+
+std::string describe(const wire::Frame& frame) {
+  switch (frame.type) {
+    case FrameType::kMessage:
+      return fmt::format("message {} tag {:x}, {} B", frame.id, frame.tag, frame.data.size());
+    case FrameType::kChunk:
+      return fmt::format("chunk of {} tag {:x}, {}+{} of {}", frame.id, frame.tag, frame.offset,
+                         frame.data.size(), frame.total);
+    case FrameType::kGrant: return fmt::format("grant {} to {}", frame.id, frame.limit);
+    case FrameType::kAllowance: return fmt::format("allowance {}", frame.limit);
+    case FrameType::kSack: return describe_sack(frame);
+    case FrameType::kHello: return describe_hello(frame);
+    case FrameType::kPing: return "ping";
+    case FrameType::kBye: return "BYE";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string describe(const Passing& passing) {
+  std::string text = fmt::format("{} {}>{} {} {:5} B ", time_of(passing.sent), passing.from.host,
+                                 passing.to.host,
+                                 passing.to.channel == Channel::kCommand ? "cmd " : "data",
+                                 passing.bytes.size());
+  wire::PacketHeader header;
+  const wire::Verdict verdict = wire::decode(passing.bytes, header);
+  if (verdict == wire::Verdict::kAccepted) {
+    text += describe(header);
+    wire::FrameReader reader(passing.bytes.subspan(wire::kHeaderBytes));
+    wire::Frame frame;
+    while (reader.next(frame)) text += " | " + describe(frame);
+    if (!reader.ok()) text += " | MALFORMED";
+  } else {
+    text += fmt::format("undecodable: {}", wire::name(verdict));
+  }
+  text += fmt::format(" -> {}", name(passing.fate));
+  if (passing.arrival != kNever && passing.arrival != passing.sent) {
+    text += fmt::format(" after {:.3f} us",
+                        static_cast<double>((passing.arrival - passing.sent).count()) / 1e3);
+  }
+  return text;
+}
+
+void Trace::packet(const Passing& passing) {
+  if (on()) fmt::print(out_, "{}\n", describe(passing));
+}
+
+void Trace::note(Instant now, const std::string& text) {
+  if (on()) fmt::print(out_, "{} {}\n", time_of(now), text);
+}
+
+}  // namespace pullman::sim
