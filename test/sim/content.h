@@ -10,8 +10,8 @@
 
 namespace pullman::sim {
 
-// Names a message in a whole run: its conversation (one sender's messages through one PeerId) and its
-// place in it.
+// Names a message in a whole run: its conversation (one sender's messages through one PeerId) and
+// its place in it.
 struct MessageName {
   std::uint32_t conversation = 0;
   std::uint32_t index = 0;

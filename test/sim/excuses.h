@@ -1,5 +1,5 @@
-// Why operations between two hosts may fail in this run: what was done to them. A failure without an
-// excuse is a bug.
+// Why operations between two hosts may fail in this run: what was done to them. A failure without
+// an excuse is a bug.
 #pragma once
 
 #include <array>
@@ -14,10 +14,11 @@ namespace pullman::sim {
 class Excuses {
  public:
   enum Reason : std::uint8_t {
-    kSilence = 1,   // they could not hear each other for so long that one may give up
-    kRestart = 2,   // one of them died and came back
-    kGoodbye = 4,   // one of them disconnected or closed
-    kCrowded = 8,   // more peers than one of them allows
+    kSilence = 1,  // they could not hear each other for so long that one may give up
+    kRestart = 2,  // one of them died and came back
+    kGoodbye = 4,  // one of them disconnected or closed
+    kCrowded = 8,  // more peers than one of them allows
+    kAttack = 16,  // somebody on the path forges packets with the right proof
   };
 
   void add(std::uint8_t a, std::uint8_t b, Reason reason) {
@@ -35,7 +36,8 @@ class Excuses {
 
   // Whether an operation of `host` with `other` (or one it does not know yet) may end so.
   bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status) const {
-    return (reasons_of(host, other) & reasons_for(status)) != 0;
+    const std::uint8_t reasons = reasons_of(host, other);
+    return (reasons & (reasons_for(status) | kAttack)) != 0;
   }
 
  private:
@@ -48,12 +50,18 @@ class Excuses {
 
   static std::uint8_t reasons_for(Status status) {
     switch (status) {
-      case Status::kUnreachable: return kSilence | kRestart | kGoodbye | kCrowded;
-      case Status::kPeerRestarted: return kRestart | kGoodbye | kSilence;
-      case Status::kPeerClosed: return kGoodbye | kRestart | kSilence;
-      case Status::kUnknownPeer: return kGoodbye | kRestart | kSilence | kCrowded;
-      case Status::kRefused: return kCrowded;
-      case Status::kTooManyPeers: return kCrowded;
+      case Status::kUnreachable:
+        return kSilence | kRestart | kGoodbye | kCrowded;
+      case Status::kPeerRestarted:
+        return kRestart | kGoodbye | kSilence;
+      case Status::kPeerClosed:
+        return kGoodbye | kRestart | kSilence;
+      case Status::kUnknownPeer:
+        return kGoodbye | kRestart | kSilence | kCrowded;
+      case Status::kRefused:
+        return kCrowded;
+      case Status::kTooManyPeers:
+        return kCrowded;
       case Status::kOk:
       case Status::kPending:
       case Status::kTruncated:
@@ -63,7 +71,8 @@ class Excuses {
       case Status::kBusy:
       case Status::kTimedOut:
       case Status::kBadOption:
-      case Status::kNoDevice: return 0;
+      case Status::kNoDevice:
+        return 0;
     }
     return 0;
   }

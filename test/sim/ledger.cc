@@ -23,7 +23,8 @@ std::uint32_t Ledger::open(std::uint32_t process, PeerId peer, std::optional<std
   const auto next = static_cast<std::uint32_t>(conversations_.size());
   const auto [place, made] = by_handle_.try_emplace(key(process, peer), next);
   if (made) {
-    conversations_.push_back({.process = process, .peer = peer, .host = {}, .messages = {}, .receptions = {}});
+    conversations_.push_back(
+        {.process = process, .peer = peer, .host = {}, .messages = {}, .receptions = {}});
   }
   Conversation& conversation = conversations_[place->second];
   if (host && conversation.host && *host != *conversation.host) {
@@ -120,8 +121,8 @@ Ledger::Reception& Ledger::reception_of(Conversation& conversation, std::uint32_
   return conversation.receptions.back();
 }
 
-// Messages of one sender match in the order sent, receives in the order posted: if both messages would
-// have done for both receives, the earlier message has the earlier receive.
+// Messages of one sender match in the order sent, receives in the order posted: if both messages
+// would have done for both receives, the earlier message has the earlier receive.
 void Ledger::check_order(const Conversation& conversation, const Reception& reception,
                          std::size_t index) {
   const Wanted& mine = reception.deliveries[index].wanted;
@@ -132,7 +133,8 @@ void Ledger::check_order(const Conversation& conversation, const Reception& rece
     // The later message's receive would have taken the earlier message.
     const Wanted& later_wanted = earlier ? mine : other.wanted;
     const Tag earlier_tag = conversation.messages[std::min(i, index)].tag;
-    const bool overtaken = earlier ? other.wanted.order > mine.order : mine.order > other.wanted.order;
+    const bool overtaken =
+        earlier ? other.wanted.order > mine.order : mine.order > other.wanted.order;
     if (overtaken && later_wanted.accepts(reception.source, earlier_tag)) {
       const auto number = static_cast<std::uint32_t>(&conversation - conversations_.data());
       report(fmt::format("message {} overtook message {}", std::max(i, index), std::min(i, index)),
@@ -194,11 +196,12 @@ std::size_t Ledger::owed(const std::vector<std::uint32_t>& living, bool say) con
     for (std::uint32_t i = 0; i < conversation.messages.size(); ++i) {
       const Status status = conversation.messages[i].send_status;
       if (status != Status::kOk && status != Status::kPending) continue;
-      const bool arrived = std::any_of(
-          conversation.receptions.begin(), conversation.receptions.end(), [&](const auto& reception) {
-            return lives(reception.process) && i < reception.deliveries.size() &&
-                   reception.deliveries[i].done;
-          });
+      const bool arrived = std::any_of(conversation.receptions.begin(),
+                                       conversation.receptions.end(), [&](const auto& reception) {
+                                         return lives(reception.process) &&
+                                                i < reception.deliveries.size() &&
+                                                reception.deliveries[i].done;
+                                       });
       if (arrived) continue;
       ++owed;
       if (say) report(fmt::format("never received; its send is {}", pullman::name(status)), {c, i});
@@ -219,11 +222,11 @@ bool Ledger::excused(const Conversation& conversation) const {
 void Ledger::report(const std::string& what, const MessageName& name) const {
   const Conversation& conversation = conversations_[name.conversation];
   const Message& message = conversation.messages[name.index];
-  findings_.report(fmt::format(
-      "{}: message {} of conversation {} (host {} to {}), tag {:x}, {} bytes", what, name.index,
-      name.conversation, host_of_process(conversation.process),
-      conversation.host ? fmt::format("host {}", *conversation.host) : "whoever it is", message.tag,
-      message.length));
+  findings_.report(
+      fmt::format("{}: message {} of conversation {} (host {} to {}), tag {:x}, {} bytes", what,
+                  name.index, name.conversation, host_of_process(conversation.process),
+                  conversation.host ? fmt::format("host {}", *conversation.host) : "whoever it is",
+                  message.tag, message.length));
 }
 
 }  // namespace pullman::sim

@@ -1,7 +1,8 @@
-// The ledger: every message sent and every receive completed in a run, and what must be true of them.
+// The ledger: every message sent and every receive completed in a run, and what must be true of
+// them.
 //
-// Exactly once, bytes intact, matching rules, order: checked at each completion. Delivery of all that
-// was accepted: checked at the end. Knows programs' view only, nothing of packets.
+// Exactly once, bytes intact, matching rules, order: checked at each completion. Delivery of all
+// that was accepted: checked at the end. Knows programs' view only, nothing of packets.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Ledger {
  public:
   Ledger(Findings& findings, Excuses& excuses) : findings_(findings), excuses_(excuses) {}
 
-  // The conversation of a process with one of its handles. `host` is set when it knows whom it called.
+  // The conversation of a process with one of its handles. `host` is set when it knows whom it
+  // called.
   std::uint32_t open(std::uint32_t process, PeerId peer, std::optional<std::uint8_t> host);
 
   // The name the next message of a conversation gets.
@@ -56,13 +58,15 @@ class Ledger {
   // The host a handle of this process turned out to name.
   std::optional<std::uint8_t> host_of(std::uint32_t process, PeerId peer) const;
 
-  // A message sent to this host's process through a handle that named the host, not yet received there.
+  // A message sent to this host's process through a handle that named the host, not yet received
+  // there.
   std::optional<Tag> awaited(std::uint32_t process, std::uint64_t choice) const;
 
-  // How many messages are owed: accepted, both processes alive and without excuse, not yet received.
-  // With `say`, the first of them is reported.
+  // How many messages are owed: accepted, both processes alive and without excuse, not yet
+  // received. With `say`, the first of them is reported.
   std::size_t owed(const std::vector<std::uint32_t>& living, bool say) const;
 
+  Findings& findings() { return findings_; }
   std::size_t messages() const { return total_messages_; }
   std::size_t deliveries() const { return deliveries_; }
 

@@ -66,10 +66,10 @@ bool Network::has_work(std::size_t host) const {
 }
 
 void Network::end_faults() {
+  calm_ = true;
   for (Wire& wire : wires_) {
-    WireFaults& faults = wire.faults;
-    faults.loss = faults.duplicate = faults.reorder = faults.corrupt = faults.truncate = 0;
-    faults.queue = kForever;
+    wire.faults.queue = kForever;
+    wire.faults.jitter = Duration(0);
   }
   partitions_.clear();
   noise_.chances = {};

@@ -72,7 +72,9 @@ class Network {
   void transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,
                 std::span<const std::byte> payload);
   void wake_at(Instant when, Endpoint at);
-  bool chance(std::uint64_t millionths) { return millionths != 0 && random_.chance(millionths); }
+  bool chance(std::uint64_t millionths) {
+    return millionths != 0 && !calm_ && random_.chance(millionths);
+  }
   void count_rejected() { ++counters_.lost; }
   Datagrams& datagrams() { return datagrams_; }
   Findings& findings() { return findings_; }
@@ -117,6 +119,7 @@ class Network {
   std::function<void(const Passing&)> observer_;
   NetworkCounters counters_;
   std::uint64_t digest_ = 0;
+  bool calm_ = false;  // the faults have ended
 };
 
 }  // namespace pullman::sim

@@ -39,8 +39,8 @@ void Node::boot() {
   ports.device.packet_bytes = plan_.data.packet_bytes;
   std::vector<engine::NicPorts> nics;
   nics.push_back(std::move(ports));
-  engine_ = std::make_unique<engine::Engine>(plan_.config, std::move(nics), random_.next(),
-                                             local_now());
+  engine_ =
+      std::make_unique<engine::Engine>(plan_.config, std::move(nics), random_.next(), local_now());
   idle_turns_ = 0;
   touched();
 }
@@ -117,7 +117,8 @@ void Node::note_turn(std::size_t received, std::uint64_t sent) {
 void Node::audit() {
   const engine::Audit audit = engine_->audit();
   const auto report = [&](const char* what, std::uint64_t a, std::uint64_t b) {
-    network_.findings().report(fmt::format("host {}: {}: {} and {}\n{}", host_, what, a, b, engine_->dump()));
+    network_.findings().report(
+        fmt::format("host {}: {}: {} and {}\n{}", host_, what, a, b, engine_->dump()));
   };
   if (audit.hotel_guests != audit.packets_in_flight) {
     report("hotel guests and packets in flight differ", audit.hotel_guests,
@@ -131,8 +132,8 @@ void Node::audit() {
     report("more packets taken than Config::send_packets", audit.packets_taken,
            plan_.config.send_packets);
   }
-  const std::uint64_t budget = std::max<std::uint64_t>(plan_.config.unexpected_bytes,
-                                                       4096 * plan_.config.max_peers);
+  const std::uint64_t budget =
+      std::max<std::uint64_t>(plan_.config.unexpected_bytes, 4096 * plan_.config.max_peers);
   if (audit.unexpected_bytes > budget) {
     report("unexpected messages exceed their budget", audit.unexpected_bytes, budget);
   }

@@ -1,4 +1,5 @@
-// One host: its process's engine, booted, crashed and booted again, and when the process gets to run.
+// One host: its process's engine, booted, crashed and booted again, and when the process gets to
+// run.
 //
 // Knows when progress() has to be called and what must balance after it. Does not know messages.
 #pragma once
@@ -32,16 +33,18 @@ class Node {
   // Names one process of this host: no two have the same.
   std::uint32_t process() const { return incarnation_ * kMaxHosts + host_; }
   bool alive() const { return engine_ != nullptr; }
+  bool stalled() const { return stalled_until_ > network_.now(); }
   engine::Engine& engine() { return *engine_; }
   nic::Address address() const;
 
   void boot();
-  // The process ends. With `quietly` its last packets never leave, as after kill -9. All its requests
-  // end with kClosed.
+  // The process ends. With `quietly` its last packets never leave, as after kill -9. All its
+  // requests end with kClosed.
   void end(bool quietly);
 
   void stall_until(Instant until) { stalled_until_ = std::max(stalled_until_, until); }
   void jump_clock(Duration by);
+  Instant network_now() const { return network_.now(); }
   // What this process's clock says now.
   Instant local_now() const { return network_.now() + clock_offset_; }
 
@@ -65,7 +68,7 @@ class Node {
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;
   Duration clock_offset_{0};
-  Instant deadline_ = kNever;   // of the engine, in the network's time
+  Instant deadline_ = kNever;  // of the engine, in the network's time
   Instant own_wake_ = kNever;
   Instant last_turn_{};
   Instant stalled_until_{};

@@ -13,9 +13,9 @@ namespace pullman::sim {
 
 class Stage {
  public:
-  Stage(std::size_t hosts, std::uint64_t seed)
-      : network_(hosts, seed, findings_) {
-    network_.advance(Instant(std::chrono::seconds(1)));  // not 0: that might mean "never" to someone
+  Stage(std::size_t hosts, std::uint64_t seed) : network_(hosts, seed, findings_) {
+    network_.advance(
+        Instant(std::chrono::seconds(1)));  // not 0: that might mean "never" to someone
   }
 
   Findings& findings() { return findings_; }
@@ -33,8 +33,8 @@ class Stage {
   // Called after each turn of a node: the program that uses it.
   void set_program(std::function<void(Node&)> program) { program_ = std::move(program); }
 
-  // Goes to the next event, at most to `limit`, and runs what is due. False if nothing will ever happen
-  // again and `limit` is kNever.
+  // Goes to the next event, at most to `limit`, and runs what is due. False if nothing will ever
+  // happen again and `limit` is kNever.
   bool step(Instant limit);
 
  private:

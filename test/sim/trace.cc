@@ -17,10 +17,14 @@ std::string time_of(Instant at) {
 
 const char* name(wire::PacketType type) {
   switch (type) {
-    case wire::PacketType::kSequenced: return "seq";
-    case wire::PacketType::kControl: return "ctl";
-    case wire::PacketType::kHello: return "HELLO";
-    case wire::PacketType::kWelcome: return "WELCOME";
+    case wire::PacketType::kSequenced:
+      return "seq";
+    case wire::PacketType::kControl:
+      return "ctl";
+    case wire::PacketType::kHello:
+      return "HELLO";
+    case wire::PacketType::kWelcome:
+      return "WELCOME";
   }
   return "?";
 }
@@ -49,9 +53,10 @@ std::string describe_sack(const wire::Frame& frame) {
 std::string describe_hello(const wire::Frame& frame) {
   const auto hello = wire::decode_hello(frame.data);
   if (!hello) return "hello MALFORMED";
-  return fmt::format("hello epoch {:x} reply to {}/{:08x} first #{} message {} allowance {} credit {}",
-                     hello->epoch, hello->reply_to.index, hello->reply_to.proof,
-                     hello->first_number, hello->first_message, hello->allowance, hello->credit);
+  return fmt::format(
+      "hello epoch {:x} reply to {}/{:08x} first #{} message {} allowance {} credit {}",
+      hello->epoch, hello->reply_to.index, hello->reply_to.proof, hello->first_number,
+      hello->first_message, hello->allowance, hello->credit);
 }
 
 std::string describe(const wire::Frame& frame) {
@@ -61,12 +66,18 @@ std::string describe(const wire::Frame& frame) {
     case FrameType::kChunk:
       return fmt::format("chunk of {} tag {:x}, {}+{} of {}", frame.id, frame.tag, frame.offset,
                          frame.data.size(), frame.total);
-    case FrameType::kGrant: return fmt::format("grant {} to {}", frame.id, frame.limit);
-    case FrameType::kAllowance: return fmt::format("allowance {}", frame.limit);
-    case FrameType::kSack: return describe_sack(frame);
-    case FrameType::kHello: return describe_hello(frame);
-    case FrameType::kPing: return "ping";
-    case FrameType::kBye: return "BYE";
+    case FrameType::kGrant:
+      return fmt::format("grant {} to {}", frame.id, frame.limit);
+    case FrameType::kAllowance:
+      return fmt::format("allowance {}", frame.limit);
+    case FrameType::kSack:
+      return describe_sack(frame);
+    case FrameType::kHello:
+      return describe_hello(frame);
+    case FrameType::kPing:
+      return "ping";
+    case FrameType::kBye:
+      return "BYE";
   }
   return "?";
 }
@@ -74,10 +85,9 @@ std::string describe(const wire::Frame& frame) {
 }  // namespace
 
 std::string describe(const Passing& passing) {
-  std::string text = fmt::format("{} {}>{} {} {:5} B ", time_of(passing.sent), passing.from.host,
-                                 passing.to.host,
-                                 passing.to.channel == Channel::kCommand ? "cmd " : "data",
-                                 passing.bytes.size());
+  std::string text =
+      fmt::format("{} {}>{} {} {:5} B ", time_of(passing.sent), passing.from.host, passing.to.host,
+                  passing.to.channel == Channel::kCommand ? "cmd " : "data", passing.bytes.size());
   wire::PacketHeader header;
   const wire::Verdict verdict = wire::decode(passing.bytes, header);
   if (verdict == wire::Verdict::kAccepted) {

@@ -1,0 +1,61 @@
+// pullman-sim: runs the engine in a simulated world, as seeds say. See docs/testing.md.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "sim/runner.h"
+#include "sim/simulation.h"
+
+namespace {
+
+using namespace pullman::sim;
+
+// "A..B" or "N", which is 1..N.
+std::string read_range(const std::string& text, SeedRange& range) {
+  const auto number = [](std::string_view digits, std::uint64_t& out) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const std::size_t dots = text.find("..");
+  const bool good = dots == std::string::npos
+                        ? number(text, range.last)
+                        : number(std::string_view(text).substr(0, dots), range.first) &&
+                              number(std::string_view(text).substr(dots + 2), range.last);
+  return good && range.first <= range.last ? "" : "seeds are A..B with A <= B, for example 1..1000";
+}
+
+int run_one(std::uint64_t seed, bool traced) {
+  Simulation simulation(draw_plan(seed), traced ? stdout : nullptr);
+  const Outcome outcome = simulation.run();
+  fmt::print("seed {}: {} packets, {} messages, {} steps, digest {:016x}\n", seed, outcome.packets,
+             outcome.messages, outcome.steps, outcome.digest);
+  if (outcome.failure.empty()) return 0;
+  fmt::print("seed {} FAILED: {}\n", seed, outcome.failure);
+  std::fflush(stdout);
+  _exit(1);  // its state may be broken: no teardown
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs Pullman's engine in a simulated world: everything follows from the seed.");
+  std::uint64_t seed = 1;
+  bool traced = false;
+  std::string range_text;
+  RunnerOptions options;
+  options.program = argv[0];
+  auto* one = app.add_option("--seed", seed, "run this seed");
+  app.add_flag("--trace", traced, "with --seed: print every packet and call");
+  auto* many = app.add_option("--seeds", range_text, "run the seeds A..B")->excludes(one);
+  app.add_option("--jobs", options.jobs, "worker processes")->check(CLI::Range(1, 256));
+  app.add_option("--max-failures", options.max_failures, "stop after so many");
+  CLI11_PARSE(app, argc, argv);
+  if (many->empty()) return run_one(seed, traced);
+  const std::string error = read_range(range_text, options.seeds);
+  if (!error.empty()) {
+    fmt::print(stderr, "{}\n", error);
+    return 2;
+  }
+  return run_seeds(options) == 0 ? 0 : 1;
+}

@@ -1,0 +1,274 @@
+#include "sim/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/draw.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr Instant kStart{seconds(1)};
+
+// Which kinds of trouble a seed has. Each is in about a quarter of the seeds; one in eight has
+// none.
+struct Troubles {
+  bool loss, duplicates, reordering, damage, slow, partitions, noise, crashes, stalls, jumps, crowd,
+      disconnects, tiny_ports, poor_nics;
+
+  explicit Troubles(Random& random) {
+    const std::uint64_t often = percent(random, 12) ? 0 : 25;
+    for (bool* trouble : {&loss, &duplicates, &reordering, &damage, &slow, &partitions, &noise,
+                          &stalls, &tiny_ports, &poor_nics}) {
+      *trouble = percent(random, often);
+    }
+    for (bool* trouble : {&crashes, &jumps, &crowd, &disconnects}) {
+      *trouble = percent(random, often / 2);
+    }
+  }
+};
+
+Config draw_config(Random& random, const Troubles& troubles, std::size_t hosts) {
+  Config config;
+  config.max_peers = troubles.crowd ? between(random, 1, hosts) : between(random, hosts + 2, 64);
+  config.tiny_bytes = percent(random, 60) ? 768 : between(random, 0, 1024);
+  config.eager_bytes = percent(random, 50) ? 64 * 1024 : log_between(random, 1024, 1 << 20);
+  config.send_window = percent(random, 50) ? 4096 : log_between(random, 16, 4096);
+  config.send_packets = percent(random, 50) ? 16384 : log_between(random, 64, 16384);
+  config.unexpected_bytes =
+      percent(random, 40) ? 256u << 20 : log_between(random, 4096 * config.max_peers, 4 << 20);
+  config.ack_packets = percent(random, 60) ? 16 : log_between(random, 1, 1024);
+  if (percent(random, 20)) config.ack_delay = between(random, Duration(0), milliseconds(10));
+  if (percent(random, 20)) config.rto_initial = log_between(random, milliseconds(1), seconds(10));
+  if (percent(random, 20)) config.rto_min = log_between(random, microseconds(100), seconds(1));
+  config.peer_timeout = between(random, seconds(30), seconds(60));
+  config.close_timeout = seconds(20);
+  return config;
+}
+
+PortPlan draw_port(Random& random, const Troubles& troubles, std::size_t largest) {
+  PortPlan port;
+  port.packet_bytes =
+      percent(random, 50) ? std::min<std::size_t>(largest, 1472) : between(random, 576, largest);
+  port.receive_packets = troubles.tiny_ports ? log_between(random, 16, 256) : 4096;
+  port.send_queue = troubles.tiny_ports ? log_between(random, 4, 256) : 4096;
+  if (percent(random, 50)) port.send_ns_per_kib = log_between(random, 50, 20000);
+  port.resolve_delay =
+      percent(random, 50) ? Duration(0) : log_between(random, microseconds(1), milliseconds(50));
+  if (troubles.poor_nics) {
+    port.send_error = log_between(random, 100, 50'000);
+    if (percent(random, 30)) port.resolve_failure = log_between(random, 1000, 200'000);
+  }
+  return port;
+}
+
+NodePlan draw_node(Random& random, const Troubles& troubles, std::size_t hosts) {
+  NodePlan node;
+  node.config = draw_config(random, troubles, hosts);
+  node.command = draw_port(random, troubles, 1472);
+  node.data = draw_port(random, troubles, 8972);
+  node.config.receive_packets = std::min<std::size_t>(node.data.receive_packets, 65536);
+  node.turn_gap = log_between(random, nanoseconds(300), microseconds(5));
+  if (troubles.stalls && percent(random, 20)) {
+    node.poll_interval = log_between(random, microseconds(100), milliseconds(50));
+    node.polls_once = percent(random, 50);
+  }
+  return node;
+}
+
+WireFaults draw_wire(Random& random, const Troubles& troubles) {
+  WireFaults wire;
+  wire.delay = log_between(random, microseconds(1), milliseconds(2));
+  wire.data_delay = percent(random, 50) ? Duration(0) : between(random, Duration(0), wire.delay);
+  wire.jitter = percent(random, 50) ? Duration(0) : between(random, Duration(0), wire.delay * 2);
+  if (troubles.loss) wire.loss = log_between(random, 100, percent(random, 10) ? 500'000 : 120'000);
+  if (troubles.duplicates) wire.duplicate = log_between(random, 1000, 300'000);
+  if (troubles.reordering) {
+    wire.reorder = log_between(random, 1000, 300'000);
+    wire.reorder_by = log_between(random, microseconds(1), milliseconds(1));
+  }
+  if (troubles.damage) {
+    wire.truncate = log_between(random, 100, 20'000);
+    wire.corrupt = log_between(random, 100, 20'000);
+  }
+  if (troubles.slow) {
+    wire.ns_per_kib = log_between(random, 100, 50'000);
+    wire.queue = log_between(random, microseconds(500), milliseconds(20));
+  }
+  return wire;
+}
+
+void draw_programs(Random& random, const Troubles& troubles, Plan& plan) {
+  ProgramPlan program;
+  program.operations = log_between(random, 10, 600) / plan.hosts() + 5;
+  program.pace = log_between(random, nanoseconds(500), microseconds(500));
+  program.max_message = percent(random, 3)    ? log_between(random, 1 << 20, 4 << 20)
+                        : percent(random, 30) ? log_between(random, 4096, 256 << 10)
+                                              : log_between(random, 16, 16 << 10);
+  if (program.max_message >= 1 << 20) program.operations = 10;
+  program.max_pending = program.max_message >= 1 << 20 ? 4 : log_between(random, 4, 64);
+  program.labels = percent(random, 50) ? between(random, 1, 4) : 60000;
+  program.disconnect_weight = troubles.disconnects ? 2 : 0;
+  for (std::size_t host = 0; host < plan.hosts(); ++host) {
+    program.late_receives = percent(random, 20);
+    program.receive_weight = between(random, 20, 50);
+    plan.programs.push_back(program);
+  }
+}
+
+// A moment in the time the programs work.
+Instant moment(Random& random, Duration work) {
+  return kStart + between(random, Duration(0), work);
+}
+
+void draw_partitions(Random& random, Duration work, Plan& plan) {
+  const std::size_t count = between(random, 1, 4);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto a = static_cast<std::uint8_t>(random.below(plan.hosts()));
+    const auto b = static_cast<std::uint8_t>(random.below(plan.hosts()));
+    const Instant start = moment(random, work);
+    // Most are short enough that nobody may give up.
+    const Duration length = percent(random, 15) ? between(random, seconds(1), seconds(100))
+                                                : log_between(random, microseconds(50), seconds(2));
+    plan.partitions.push_back({.from = a, .to = b, .start = start, .end = start + length});
+    if (percent(random, 50)) {
+      plan.partitions.push_back({.from = b, .to = a, .start = start, .end = start + length});
+    }
+  }
+}
+
+void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
+  const auto add = [&](Happening::Kind kind, Duration longest) {
+    const std::size_t count = between(random, 1, 3);
+    for (std::size_t i = 0; i < count; ++i) {
+      plan.happenings.push_back({.at = moment(random, work),
+                                 .kind = kind,
+                                 .host = static_cast<std::uint8_t>(random.below(plan.hosts())),
+                                 .duration = log_between(random, microseconds(10), longest)});
+    }
+  };
+  if (troubles.stalls) add(Happening::Kind::kStall, percent(random, 10) ? seconds(60) : seconds(3));
+  if (troubles.jumps) add(Happening::Kind::kJump, percent(random, 10) ? seconds(90) : seconds(3));
+  if (troubles.crashes) {
+    add(percent(random, 60) ? Happening::Kind::kCrash : Happening::Kind::kClose, seconds(1));
+  }
+  std::stable_sort(plan.happenings.begin(), plan.happenings.end(),
+                   [](const Happening& a, const Happening& b) { return a.at < b.at; });
+}
+
+Noise draw_noise(Random& random) {
+  Noise noise;
+  for (std::uint64_t* chance :
+       {&noise.stray, &noise.replay, &noise.misroute, &noise.forge, &noise.hello}) {
+    if (percent(random, 50)) *chance = log_between(random, 1000, 200'000);
+  }
+  noise.knows_proof = percent(random, 10);
+  return noise;
+}
+
+void draw_wires(Random& random, const Troubles& troubles, Plan& plan) {
+  const WireFaults common = draw_wire(random, troubles);
+  const bool all_alike = percent(random, 50);
+  for (std::size_t from = 0; from < plan.hosts(); ++from) {
+    for (std::size_t to = 0; to < plan.hosts(); ++to) {
+      plan.wires[from][to] = all_alike ? common : draw_wire(random, troubles);
+    }
+  }
+}
+
+// The hosts of a run speak one address family, and all use checksums or none does.
+void make_alike(Random& random, const Troubles& troubles, Plan& plan) {
+  const std::uint8_t kind = percent(random, 70) ? 4 : percent(random, 50) ? 6 : 255;
+  const bool checksum = troubles.damage || percent(random, 10);
+  for (NodePlan& node : plan.nodes) {
+    node.command.address_kind = node.data.address_kind = kind;
+    node.config.checksum = checksum;
+  }
+}
+
+}  // namespace
+
+const char* name(Happening::Kind kind) {
+  switch (kind) {
+    case Happening::Kind::kCrash:
+      return "crashes";
+    case Happening::Kind::kClose:
+      return "closes";
+    case Happening::Kind::kStall:
+      return "stalls";
+    case Happening::Kind::kJump:
+      return "its clock jumps";
+  }
+  return "?";
+}
+
+Plan draw_plan(std::uint64_t seed) {
+  Random random(seed * 0x9E3779B97F4A7C15u + 1);
+  Plan plan;
+  plan.seed = seed;
+  plan.network_seed = random.next();
+  const std::size_t hosts = percent(random, 50) ? 2 : between(random, 2, 6);
+  const Troubles troubles(random);
+  for (std::size_t i = 0; i < hosts; ++i) {
+    plan.nodes.push_back(draw_node(random, troubles, hosts));
+  }
+  make_alike(random, troubles, plan);
+  draw_wires(random, troubles, plan);
+  draw_programs(random, troubles, plan);
+  const Duration work =
+      plan.programs[0].pace * static_cast<Duration::rep>(plan.programs[0].operations);
+  if (troubles.partitions) draw_partitions(random, work, plan);
+  draw_happenings(random, troubles, work, plan);
+  if (troubles.noise) plan.noise = draw_noise(random);
+  plan.faults_end = kStart + work;
+  for (const Partition& partition : plan.partitions) {
+    if (percent(random, 50)) plan.faults_end = std::max(plan.faults_end, partition.end);
+  }
+  return plan;
+}
+
+std::string describe(const Plan& plan) {
+  std::string text =
+      fmt::format("seed {}: {} hosts, faults end at {:.3f} ms\n", plan.seed, plan.hosts(),
+                  static_cast<double>(plan.faults_end.time_since_epoch().count()) / 1e6);
+  const auto us = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };
+  for (std::size_t i = 0; i < plan.hosts(); ++i) {
+    const NodePlan& node = plan.nodes[i];
+    const Config& config = node.config;
+    const ProgramPlan& program = plan.programs[i];
+    text += fmt::format(
+        "host {}: packets {}/{} B, receive {}/{}, send queue {}/{}, window {}, send packets {}, "
+        "unexpected {}, eager {}, tiny {}, ack {} us/{}, peers {}, checksum {}, poll {} us, "
+        "{} operations of up to {} B, {} pending, {} labels\n",
+        i, node.command.packet_bytes, node.data.packet_bytes, node.command.receive_packets,
+        node.data.receive_packets, node.command.send_queue, node.data.send_queue,
+        config.send_window, config.send_packets, config.unexpected_bytes, config.eager_bytes,
+        config.tiny_bytes, us(config.ack_delay), config.ack_packets, config.max_peers,
+        config.checksum, us(node.poll_interval), program.operations, program.max_message,
+        program.max_pending, program.labels);
+  }
+  const WireFaults& wire = plan.wires[0][1];
+  text += fmt::format(
+      "wire 0>1: delay {} us, data +{} us, jitter {} us, loss {} ppm, duplicate {}, reorder {} by "
+      "{} "
+      "us, corrupt {}, truncate {}, {} ns/KiB, queue {} us\n",
+      us(wire.delay), us(wire.data_delay), us(wire.jitter), wire.loss, wire.duplicate, wire.reorder,
+      us(wire.reorder_by), wire.corrupt, wire.truncate, wire.ns_per_kib, us(wire.queue));
+  text += fmt::format("noise: stray {} replay {} misroute {} forge {} hello {} on the path {}\n",
+                      plan.noise.stray, plan.noise.replay, plan.noise.misroute, plan.noise.forge,
+                      plan.noise.hello, plan.noise.knows_proof);
+  for (const Partition& partition : plan.partitions) {
+    text +=
+        fmt::format("partition {}>{} from {} us to {} us\n", partition.from, partition.to,
+                    us(partition.start.time_since_epoch()), us(partition.end.time_since_epoch()));
+  }
+  return text;
+}
+
+}  // namespace pullman::sim

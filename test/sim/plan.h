@@ -1,0 +1,66 @@
+// A plan: everything a seed decides before the run begins. Hosts, options, wires, faults, what
+// befalls whom and when, and how busy the programs are.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/node.h"
+#include "sim/wire.h"
+
+namespace pullman::sim {
+
+// How one host's program behaves.
+struct ProgramPlan {
+  std::size_t operations = 50;
+  Duration pace = std::chrono::microseconds(20);  // between operations, on average
+  std::size_t max_message = 4096;
+  std::size_t max_pending = 32;  // operations at once
+  Tag labels = 4;                // how many different ones it uses
+  std::uint64_t send_weight = 45;
+  std::uint64_t receive_weight = 40;
+  std::uint64_t connect_weight = 6;
+  std::uint64_t cancel_weight = 3;
+  std::uint64_t probe_weight = 5;
+  std::uint64_t disconnect_weight = 0;
+  bool late_receives = false;  // posts few receives before the end: messages wait unexpected
+};
+
+// Something that befalls a host.
+struct Happening {
+  enum class Kind : std::uint8_t {
+    kCrash,  // its process dies without a word; another starts after `duration`
+    kClose,  // its process closes in good order, then another starts
+    kStall,  // it does not run for `duration`
+    kJump,   // its clock jumps forward by `duration`
+  };
+  Instant at;
+  Kind kind = Kind::kStall;
+  std::uint8_t host = 0;
+  Duration duration{0};
+};
+
+const char* name(Happening::Kind kind);
+
+struct Plan {
+  std::uint64_t seed = 0;
+  std::vector<NodePlan> nodes;
+  std::vector<ProgramPlan> programs;
+  std::array<std::array<WireFaults, kMaxHosts>, kMaxHosts> wires{};
+  std::vector<Partition> partitions;
+  std::vector<Happening> happenings;  // in order of time
+  Noise noise;
+  Instant faults_end;
+  std::uint64_t network_seed = 0;
+
+  std::size_t hosts() const { return nodes.size(); }
+};
+
+Plan draw_plan(std::uint64_t seed);
+
+// One line per host, wire and happening, for the head of a trace.
+std::string describe(const Plan& plan);
+
+}  // namespace pullman::sim

@@ -1,0 +1,112 @@
+// A host's program: it calls the API at random, as its plan says, and hands every result to the
+// ledger.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/excuses.h"
+#include "sim/ledger.h"
+#include "sim/node.h"
+#include "sim/plan.h"
+#include "sim/trace.h"
+
+namespace pullman::sim {
+
+class Program {
+ public:
+  // What all programs of a run share.
+  struct Shared {
+    Ledger& ledger;
+    Excuses& excuses;
+    Findings& findings;  // what counts in any run
+    Trace& trace;
+    std::vector<nic::Address> addresses;  // of all hosts
+  };
+
+  Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed);
+
+  // The node has run: takes what is finished, and does the next operations if it is time.
+  void run();
+
+  bool has_work_left() const { return operations_left_ != 0; }
+  // Stops the random operations and receives whatever comes.
+  void finish();
+  std::size_t pending_sends() const;
+  std::size_t pending() const { return pending_.size(); }
+  // Takes back all receives that nothing has matched.
+  void cancel_receives();
+
+  // The process is about to close: no new operation.
+  void stop() { stopped_ = true; }
+  // The process has ended: every request has to be done. The next one starts afresh.
+  void ended();
+
+ private:
+  enum class Mode : std::uint8_t { kRandom, kFinishing };
+
+  struct Operation {
+    enum class Kind : std::uint8_t { kSend, kReceive };
+    Request request;
+    std::unique_ptr<std::byte[]> buffer;
+    std::size_t allocated = 0;
+    Kind kind = Kind::kSend;
+    MessageName name;      // send
+    std::size_t size = 0;  // send
+    Wanted wanted;         // receive
+    bool cancelled = false;
+    bool must_match = false;  // probe() promised a message for it
+  };
+  struct Known {
+    PeerId id;
+    std::optional<std::uint8_t> host;
+  };
+
+  void accept();
+  void reap();
+  void finished(Operation& operation);
+  void finished_receive(Operation& operation);
+  void operate();
+
+  void connect();
+  void send();
+  void receive();
+  void cancel();
+  void probe();
+  void disconnect();
+  void keep_receiving();
+
+  void post_receive(const Wanted& wanted, bool must_match);
+  Operation& take(std::size_t capacity);
+  Known* any_known();
+  void forget(PeerId id);
+  PeerId draw_source();
+
+  template <typename... Values>
+  void note(fmt::format_string<Values...> text, Values&&... values) {
+    if (!shared_.trace.on()) return;
+    shared_.trace.note(node_.network_now(), fmt::format("host {}: ", node_.host()) +
+                                                fmt::format(text, std::forward<Values>(values)...));
+  }
+
+  Shared& shared_;
+  Node& node_;
+  const ProgramPlan plan_;
+  Random random_;
+  std::size_t operations_left_;
+  Instant next_operation_;
+  Mode mode_ = Mode::kRandom;
+  bool stopped_ = false;
+  std::uint64_t posts_ = 0;
+  std::vector<Known> known_;
+  std::vector<std::unique_ptr<Operation>> pending_;  // in the order begun
+  std::vector<std::unique_ptr<Operation>> free_;
+};
+
+}  // namespace pullman::sim

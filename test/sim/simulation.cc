@@ -1,0 +1,308 @@
+#include "sim/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pullman::sim {
+namespace {
+
+constexpr std::uint64_t kMaxSteps = 4'000'000;
+constexpr Duration kFinishBound = std::chrono::seconds(300);
+constexpr Duration kSettleBound = std::chrono::seconds(120);
+constexpr std::uint64_t kStepsPerLook = 64;
+
+}  // namespace
+
+Simulation::Simulation(const Plan& plan, std::FILE* trace)
+    : plan_(plan),
+      trace_(trace),
+      stage_(plan.hosts(), plan.network_seed),
+      ledger_(plan.noise.knows_proof ? ignored_ : stage_.findings(), excuses_),
+      shared_{ledger_, excuses_, stage_.findings(), trace_, {}},
+      waiting_(plan.happenings.rbegin(), plan.happenings.rend()) {
+  Network& network = stage_.network();
+  for (std::size_t from = 0; from < plan.hosts(); ++from) {
+    for (std::size_t to = 0; to < plan.hosts(); ++to) network.wire(from, to) = plan.wires[from][to];
+  }
+  network.partitions() = plan.partitions;
+  network.noise() = plan.noise;
+  if (trace_.on()) network.set_observer([this](const Passing& passing) { trace_.packet(passing); });
+  excuse(plan);
+  Random random(plan.seed + 77);
+  for (std::size_t host = 0; host < plan.hosts(); ++host) {
+    Node& node = stage_.add(plan.nodes[host], random.next());
+    node.boot();
+    shared_.addresses.push_back(node.address());
+    programs_.push_back(
+        std::make_unique<Program>(shared_, node, plan.programs[host], random.next()));
+    node.wake_at(stage_.now());
+  }
+  stage_.set_program([this](Node& node) { programs_[node.host()]->run(); });
+}
+
+Simulation::~Simulation() {
+  for (std::uint8_t host = 0; host < programs_.size(); ++host) end_process(host, true);
+}
+
+Outcome Simulation::run() {
+  if (trace_.on()) trace_.note(stage_.now(), "\n" + describe(plan_));
+  work();
+  if (!failed()) finish();
+  if (!failed()) settle();
+  if (!failed()) check_stats();
+  if (!failed()) close();
+  const NetworkCounters& counters = stage_.network().counters();
+  return {.failure = stage_.findings().first(),
+          .digest = stage_.network().digest(),
+          .packets = counters.sent,
+          .messages = ledger_.messages(),
+          .steps = steps_};
+}
+
+// What was done to whom. Silence counts as an excuse from a quarter of the time-out on, because a
+// sender that backs off may not notice at once that it is over.
+void Simulation::excuse(const Plan& plan) {
+  const Duration limit = shortest_timeout() / 4;
+  for (const Partition& partition : plan.partitions) {
+    if (partition.end - partition.start >= limit) {
+      excuses_.add(partition.from, partition.to, Excuses::kSilence);
+    }
+  }
+  for (std::uint8_t a = 0; a < plan.hosts(); ++a) {
+    if (plan.nodes[a].config.max_peers < plan.hosts()) excuses_.add_all(a, Excuses::kCrowded);
+    if (plan.noise.knows_proof) excuses_.add_all(a, Excuses::kAttack);
+    if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
+      excuses_.add_all(a, Excuses::kSilence);
+    }
+    for (std::uint8_t b = 0; b < plan.hosts(); ++b) {
+      if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, Excuses::kSilence);
+    }
+  }
+}
+
+Duration Simulation::shortest_timeout() const {
+  Duration shortest = kForever;
+  for (const NodePlan& node : plan_.nodes) shortest = std::min(shortest, node.config.peer_timeout);
+  return shortest;
+}
+
+bool Simulation::step(Instant limit) {
+  if (++steps_ > kMaxSteps) {
+    did_not_finish("the run");
+    return false;
+  }
+  while (!waiting_.empty() && waiting_.back().at <= stage_.now()) {
+    happen(waiting_.back());
+    waiting_.pop_back();
+  }
+  if (!waiting_.empty()) limit = std::min(limit, waiting_.back().at);
+  for (std::size_t i = 0; i < reboots_.size();) {
+    if (reboots_[i].first <= stage_.now()) {
+      reboot(reboots_[i].second);
+      reboots_.erase(reboots_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      limit = std::min(limit, reboots_[i++].first);
+    }
+  }
+  for (std::size_t i = 0; i < closing_.size();) {
+    Node& node = stage_.node(closing_[i].host);
+    if (node.engine().drained() || closing_[i].deadline <= stage_.now()) {
+      end_process(closing_[i].host, false);
+      reboot(closing_[i].host);
+      closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      limit = std::min(limit, closing_[i++].deadline);
+    }
+  }
+  return stage_.step(limit) && !failed();
+}
+
+void Simulation::happen(const Happening& happening) {
+  Node& node = stage_.node(happening.host);
+  if (!node.alive() || std::any_of(closing_.begin(), closing_.end(), [&](const Closing& closing) {
+        return closing.host == happening.host;
+      })) {
+    return;
+  }
+  const Instant until = stage_.now() + happening.duration;
+  const bool silent = happening.duration >= shortest_timeout() / 4;
+  trace_.note(stage_.now(), fmt::format("host {}: {} for {} us", happening.host,
+                                        name(happening.kind), happening.duration.count() / 1000));
+  switch (happening.kind) {
+    case Happening::Kind::kCrash:
+      excuses_.add_all(happening.host, Excuses::kRestart);
+      end_process(happening.host, true);
+      reboots_.emplace_back(until, happening.host);
+      return;
+    case Happening::Kind::kClose:
+      excuses_.add_all(happening.host, Excuses::kGoodbye);
+      excuses_.add_all(happening.host, Excuses::kRestart);
+      programs_[happening.host]->stop();
+      node.engine().begin_close(node.local_now());
+      node.touched();
+      closing_.push_back(
+          {happening.host, stage_.now() + plan_.nodes[happening.host].config.close_timeout});
+      return;
+    case Happening::Kind::kStall:
+      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+      node.stall_until(until);
+      return;
+    case Happening::Kind::kJump:
+      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+      node.jump_clock(happening.duration);
+      return;
+  }
+}
+
+void Simulation::end_process(std::uint8_t host, bool quietly) {
+  Node& node = stage_.node(host);
+  if (!node.alive()) return;
+  node.end(quietly);
+  programs_[host]->ended();
+}
+
+void Simulation::reboot(std::uint8_t host) {
+  trace_.note(stage_.now(), fmt::format("host {}: boots", host));
+  stage_.node(host).boot();
+  stage_.node(host).wake_at(stage_.now());
+}
+
+// Until the programs have done what they wanted and the faults are over.
+void Simulation::work() {
+  const auto busy = [&] {
+    return stage_.now() < plan_.faults_end || !waiting_.empty() || !reboots_.empty() ||
+           !closing_.empty() ||
+           std::any_of(programs_.begin(), programs_.end(),
+                       [](const auto& program) { return program->has_work_left(); });
+  };
+  while (busy()) {
+    if (!step(std::max(plan_.faults_end, stage_.now() + std::chrono::seconds(1)))) return;
+  }
+}
+
+// Without faults everything accepted arrives, or fails for a reason.
+void Simulation::finish() {
+  trace_.note(stage_.now(), "the faults are over; everything must finish");
+  stage_.network().end_faults();
+  for (const auto& program : programs_) program->finish();
+  const Instant bound = stage_.now() + kFinishBound;
+  for (std::uint64_t i = 0; !failed(); ++i) {
+    if (i % kStepsPerLook == 0 && all_sent_and_received()) return;
+    const bool moved = step(bound);
+    if (!moved || stage_.now() >= bound) {
+      if (failed() || all_sent_and_received()) return;
+      return did_not_finish(moved ? "the messages" : "the messages (nothing will happen any more)");
+    }
+  }
+}
+
+bool Simulation::all_sent_and_received() const {
+  if (plan_.noise.knows_proof) return stage_.now() > plan_.faults_end + std::chrono::seconds(5);
+  for (const auto& program : programs_) {
+    if (program->pending_sends() != 0) return false;
+  }
+  return ledger_.owed(living(), false) == 0;
+}
+
+std::vector<std::uint32_t> Simulation::living() const {
+  std::vector<std::uint32_t> processes;
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    processes.push_back(stage_.node(host).process());
+  }
+  return processes;
+}
+
+void Simulation::did_not_finish(const char* what) {
+  std::size_t sends = 0;
+  std::size_t pending = 0;
+  for (const auto& program : programs_) {
+    sends += program->pending_sends();
+    pending += program->pending();
+  }
+  if (!plan_.noise.knows_proof) ledger_.owed(living(), true);
+  const std::string owed = stage_.findings().any() ? "; " + stage_.findings().first() : "";
+  Findings whole;
+  whole.report(fmt::format("{} did not finish: {} sends and {} operations pending{}", what, sends,
+                           pending, owed));
+  std::string dumps;
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    if (stage_.node(host).alive()) dumps += stage_.node(host).engine().dump() + "\n";
+  }
+  stage_.findings() = {};
+  stage_.findings().report(whole.first() + "\n" + dumps);
+}
+
+// Nothing to send, nothing to receive: nothing may be held.
+void Simulation::settle() {
+  if (plan_.noise.knows_proof) return;
+  // What came for receives that were posted with messages still waiting.
+  const Instant quiet = stage_.now() + std::chrono::milliseconds(200);
+  while (stage_.now() < quiet && step(quiet)) {
+  }
+  for (const auto& program : programs_) program->cancel_receives();
+  const Instant bound = stage_.now() + kSettleBound;
+  while (!failed() && !all_idle()) {
+    if (!step(bound) || stage_.now() >= bound) {
+      if (!failed() && !all_idle()) did_not_finish("settling");
+      return;
+    }
+  }
+}
+
+bool Simulation::all_idle() {
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    const engine::Audit audit = stage_.node(host).engine().audit();
+    if (programs_[host]->pending() != 0 || audit.packets_in_flight != 0 ||
+        audit.packets_taken != 0 || audit.sends_pending != 0 || audit.receives_posted != 0 ||
+        audit.unexpected_bytes != 0 || audit.windows_in_use != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// In a run in which nothing was lost or overtaken there is not one retransmission.
+void Simulation::check_stats() {
+  const NetworkCounters& counters = stage_.network().counters();
+  if (counters.lost + counters.overflowed + counters.reordered + counters.damaged +
+          counters.injected !=
+      0) {
+    return;
+  }
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    const Stats stats = stage_.node(host).engine().stats();
+    if (stats.retransmits != 0) {
+      stage_.findings().report(fmt::format("host {} retransmitted {} packets though none was lost",
+                                           host, stats.retransmits));
+    }
+    if (stats.dropped_packets != 0) {
+      stage_.findings().report(fmt::format("host {} dropped {} packets though all were good", host,
+                                           stats.dropped_packets));
+    }
+  }
+}
+
+void Simulation::close() {
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    programs_[host]->stop();
+    stage_.node(host).engine().begin_close(stage_.node(host).local_now());
+    stage_.node(host).touched();
+  }
+  const auto drained = [&] {
+    for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+      if (!stage_.node(host).engine().drained()) return false;
+    }
+    return true;
+  };
+  const Instant bound = stage_.now() + kSettleBound;
+  while (!failed() && !drained()) {
+    if (!step(bound) || stage_.now() >= bound) {
+      if (!failed() && !drained()) did_not_finish("closing");
+      return;
+    }
+  }
+  for (std::uint8_t host = 0; host < stage_.hosts(); ++host) end_process(host, false);
+}
+
+}  // namespace pullman::sim

@@ -1,0 +1,75 @@
+// One run of one seed: a stage, its programs, what befalls them; then the faults end and everything
+// must finish.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/excuses.h"
+#include "sim/ledger.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/stage.h"
+#include "sim/trace.h"
+
+namespace pullman::sim {
+
+struct Outcome {
+  std::string failure;       // empty: none
+  std::uint64_t digest = 0;  // of every packet: equal for equal seeds
+  std::uint64_t packets = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t steps = 0;
+};
+
+class Simulation {
+ public:
+  // `trace` may be null.
+  Simulation(const Plan& plan, std::FILE* trace);
+  ~Simulation();
+
+  Outcome run();
+
+ private:
+  struct Closing {
+    std::uint8_t host = 0;
+    Instant deadline;
+  };
+
+  // The phases of a run, in order.
+  void work();
+  void finish();
+  void settle();
+  void close();
+  void check_stats();
+
+  bool step(Instant limit);
+  bool failed() const { return stage_.findings().any(); }
+  void happen(const Happening& happening);
+  void end_process(std::uint8_t host, bool quietly);
+  void reboot(std::uint8_t host);
+  void excuse(const Plan& plan);
+  Duration shortest_timeout() const;
+  bool all_sent_and_received() const;
+  bool all_idle();
+  std::vector<std::uint32_t> living() const;
+  void did_not_finish(const char* what);
+
+  const Plan plan_;
+  Trace trace_;
+  mutable Stage stage_;
+  Excuses excuses_;
+  Findings ignored_;  // with an attacker on the path anything may arrive: only crashes count
+  Ledger ledger_;
+  Program::Shared shared_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<Happening> waiting_;  // what is still to happen, the next one last
+  std::vector<Closing> closing_;
+  std::vector<std::pair<Instant, std::uint8_t>> reboots_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace pullman::sim
