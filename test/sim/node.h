@@ -43,6 +43,7 @@ class Node {
   void end(bool quietly);
 
   void stall_until(Instant until) { stalled_until_ = std::max(stalled_until_, until); }
+  void set_poll_interval(Duration interval) { plan_.poll_interval = interval; }
   void jump_clock(Duration by);
   Instant network_now() const { return network_.now(); }
   // What this process's clock says now.
@@ -63,7 +64,7 @@ class Node {
 
   Network& network_;
   const std::uint8_t host_;
-  const NodePlan plan_;
+  NodePlan plan_;
   Random random_;
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;

@@ -1,0 +1,122 @@
+#include "sim/scene.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "sim/content.h"
+#include "sim/sim_port.h"
+
+namespace pullman::sim {
+namespace {
+
+MessageName name_for(Tag tag, std::size_t size) {
+  return {static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(size)};
+}
+
+}  // namespace
+
+Scene::Scene(std::size_t hosts, const Tweak& tweak) : stage_(hosts, 1) {
+  for (std::size_t host = 0; host < hosts; ++host) {
+    NodePlan plan;
+    plan.turn_gap = Duration(0);
+    if (tweak) tweak(plan);
+    stage_.add(plan, host + 1).boot();
+  }
+}
+
+Scene::~Scene() {
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    if (node(host).alive()) node(host).end(true);
+  }
+}
+
+PeerId Scene::connect(std::size_t from, std::size_t to) {
+  const auto connected = engine(from).connect(node(from).local_now(), node(to).address());
+  if (connected.status != Status::kOk) throw std::runtime_error(name(connected.status));
+  node(from).touched();
+  return connected.peer;
+}
+
+Scene::Couple Scene::couple(std::size_t from, std::size_t to) {
+  Couple couple{.there = connect(from, to), .back = {}};
+  std::optional<PeerId> accepted;
+  const bool met = run_until([&] {
+    if (!accepted) accepted = accept(to);
+    return accepted && engine(from).peer_state(couple.there) == PeerState::kConnected &&
+           engine(to).peer_state(*accepted) == PeerState::kConnected;
+  });
+  if (!met) throw std::runtime_error("they do not meet");
+  couple.back = *accepted;
+  run_for(std::chrono::milliseconds(20));  // the last ACKs of the meeting
+  return couple;
+}
+
+Act& Scene::send(std::size_t host, PeerId to, Tag tag, std::size_t size) {
+  Act& act = acts_.emplace_back();
+  act.bytes.resize(size);
+  fill(act.bytes, name_for(tag, size));
+  act.returned = engine(host).send(node(host).local_now(), to, tag, act.bytes, act.request);
+  node(host).touched();
+  return act;
+}
+
+Act& Scene::receive(std::size_t host, PeerId from, Tag tag, std::size_t capacity, Tag ignore) {
+  Act& act = acts_.emplace_back();
+  act.bytes.resize(capacity);
+  act.returned =
+      engine(host).receive(node(host).local_now(), from, tag, ignore, act.bytes, act.request);
+  node(host).touched();
+  return act;
+}
+
+void Scene::disconnect(std::size_t host, PeerId peer) {
+  engine(host).disconnect(node(host).local_now(), peer);
+  node(host).touched();
+}
+
+void Scene::begin_close(std::size_t host) {
+  engine(host).begin_close(node(host).local_now());
+  node(host).touched();
+}
+
+bool Scene::holds(const Act& receive, Tag tag, std::size_t size) {
+  const std::span<const std::byte> received(receive.bytes.data(), receive.request.length());
+  return receive.request.tag() == tag && receive.request.message_length() == size &&
+         received.size() == std::min(size, receive.bytes.size()) &&
+         first_difference(received, name_for(tag, size)) == received.size();
+}
+
+void Scene::run_for(Duration time) {
+  const Instant end = now() + time;
+  while (now() < end) stage_.step(end);
+}
+
+bool Scene::run_until(const std::function<bool()>& condition, Duration bound) {
+  const Instant end = now() + bound;
+  while (!condition()) {
+    if (now() >= end) return false;
+    stage_.step(end);
+  }
+  return true;
+}
+
+void Scene::restart(std::size_t host) {
+  node(host).end(true);
+  node(host).boot();
+}
+
+Opened::Opened(std::span<const std::byte> bytes) {
+  wire::PacketHeader decoded;
+  if (wire::decode(bytes, decoded) != wire::Verdict::kAccepted) return;
+  header = decoded;
+  wire::FrameReader reader(bytes.subspan(wire::kHeaderBytes));
+  wire::Frame frame;
+  while (reader.next(frame)) frames.push_back(frame);
+}
+
+bool Opened::has(wire::FrameType type) const {
+  return std::any_of(frames.begin(), frames.end(),
+                     [&](const wire::Frame& frame) { return frame.type == type; });
+}
+
+}  // namespace pullman::sim
