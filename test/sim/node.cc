@@ -101,7 +101,9 @@ void Node::turn() {
 
 void Node::touched() {
   const Instant local = engine_->next_deadline();
-  deadline_ = local == kNever ? kNever : local - clock_offset_;
+  deadline_ = local == kNever        ? kNever
+              : local <= local_now() ? network_.now()
+                                     : local - clock_offset_;
 }
 
 void Node::note_turn(std::size_t received, std::uint64_t sent) {

@@ -15,12 +15,6 @@ constexpr std::byte kGuard{0x5A};
 constexpr std::byte kScribble{0xEE};
 constexpr std::size_t kFinishingReceives = 4;
 
-bool is_gone(Status status) {
-  return status == Status::kUnreachable || status == Status::kPeerClosed ||
-         status == Status::kPeerRestarted || status == Status::kRefused ||
-         status == Status::kUnknownPeer;
-}
-
 }  // namespace
 
 Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed)
@@ -55,176 +49,6 @@ void Program::accept() {
                                       [&](const Known& known) { return known.id == *id; });
     if (!is_known) known_.push_back({.id = *id, .host = {}});
   }
-}
-
-void Program::operate() {
-  const std::uint64_t receive_weight =
-      plan_.late_receives ? plan_.receive_weight / 8 : plan_.receive_weight;
-  std::uint64_t choice =
-      random_.below(plan_.send_weight + receive_weight + plan_.connect_weight +
-                    plan_.cancel_weight + plan_.probe_weight + plan_.disconnect_weight);
-  const auto is = [&](std::uint64_t weight) {
-    if (choice < weight) return true;
-    choice -= weight;
-    return false;
-  };
-  if (known_.empty() || is(plan_.connect_weight)) return connect();
-  if (is(plan_.send_weight)) return send();
-  if (is(receive_weight)) return receive();
-  if (is(plan_.cancel_weight)) return cancel();
-  if (is(plan_.probe_weight)) return probe();
-  disconnect();
-}
-
-void Program::connect() {
-  auto host = static_cast<std::uint8_t>(random_.below(shared_.addresses.size()));
-  if (host == node_.host()) host = static_cast<std::uint8_t>((host + 1) % shared_.addresses.size());
-  const auto connected = node_.engine().connect(node_.local_now(), shared_.addresses[host]);
-  note("connect to host {}: {}, peer {}.{}", host, name(connected.status), connected.peer.index,
-       connected.peer.generation);
-  if (connected.status != Status::kOk) {
-    if (!shared_.excuses.allows(node_.host(), host, connected.status)) {
-      shared_.findings.report(fmt::format("host {}: connect to host {} says {}", node_.host(), host,
-                                          name(connected.status)));
-    }
-    return;
-  }
-  for (Known& known : known_) {
-    if (known.id == connected.peer) {
-      known.host = host;
-      return;
-    }
-    if (known.host == host && node_.engine().peer_state(known.id) == PeerState::kConnected) {
-      shared_.findings.report(
-          fmt::format("host {}: connecting twice to host {} gave two handles", node_.host(), host));
-    }
-  }
-  known_.push_back({.id = connected.peer, .host = host});
-}
-
-void Program::send() {
-  if (pending_.size() >= plan_.max_pending) return;
-  const Known* known = any_known();
-  if (known == nullptr) return;
-  const PeerId peer = known->id;
-  const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), peer);
-  const std::size_t size = percent(random_, 10) ? 0 : log_between(random_, 1, plan_.max_message);
-  Operation& operation = take(size);
-  operation.kind = Operation::Kind::kSend;
-  operation.size = size;
-  operation.name = shared_.ledger.next(shared_.ledger.open(node_.process(), peer, host));
-  const Tag label = random_.below(plan_.labels);
-  const bool named = size < kNameBytes || percent(random_, 50);
-  const Tag tag = named ? named_tag(operation.name, label) : label;
-  fill({operation.buffer.get(), size}, operation.name);
-  shared_.ledger.sent(operation.name, tag, size);
-  const Status status = node_.engine().send(node_.local_now(), peer, tag,
-                                            {operation.buffer.get(), size}, operation.request);
-  note("send message {} of conversation {} to peer {}.{}, tag {:x}, {} B: {}", operation.name.index,
-       operation.name.conversation, peer.index, peer.generation, tag, size, name(status));
-  if (status != operation.request.status()) {
-    shared_.findings.report(fmt::format("send() returned {}, its request says {}", name(status),
-                                        name(operation.request.status())));
-  }
-  if (status == Status::kPending) return;
-  if (is_gone(status)) forget(peer);
-  finished(operation);
-  pending_.back().swap(free_.emplace_back());
-  pending_.pop_back();
-}
-
-// Some are sure to match early, some late, some only a certain message.
-void Program::receive() {
-  if (pending_.size() >= plan_.max_pending) return;
-  Wanted wanted;
-  wanted.source = percent(random_, 50) ? kAnyPeer : draw_source();
-  wanted.capacity = percent(random_, 75) ? plan_.max_message
-                                         : log_between(random_, kNameBytes, plan_.max_message);
-  wanted.capacity = std::max(wanted.capacity, kNameBytes);
-  const Tag label = random_.below(plan_.labels);
-  switch (random_.below(5)) {
-    case 0:
-      wanted.ignore = ~Tag{0};
-      break;  // any tag
-    case 1:
-      wanted.tag = label, wanted.ignore = ~kLabelBits;
-      break;  // one label
-    case 2:
-      wanted.tag = label, wanted.ignore = ~kLabelBits | 3;
-      break;  // a few labels
-    case 3:
-      wanted.tag = label;
-      break;  // exactly, unnamed
-    default:  // one message
-      const auto tag = shared_.ledger.awaited(node_.process(), random_.next());
-      if (!tag) return;
-      wanted.tag = *tag;
-  }
-  post_receive(wanted, false);
-}
-
-void Program::post_receive(const Wanted& wanted, bool must_match) {
-  Operation& operation = take(wanted.capacity);
-  operation.kind = Operation::Kind::kReceive;
-  operation.wanted = wanted;
-  operation.wanted.order = ++posts_;
-  operation.must_match = must_match;
-  const Status status =
-      node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-                             {operation.buffer.get(), wanted.capacity}, operation.request);
-  note("receive {} from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
-       static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
-       wanted.ignore, wanted.capacity, name(status));
-  if (status == Status::kPending) return;
-  finished(operation);
-  pending_.back().swap(free_.emplace_back());
-  pending_.pop_back();
-}
-
-void Program::cancel() {
-  if (pending_.empty()) return;
-  Operation& operation = *pending_[random_.below(pending_.size())];
-  if (operation.kind != Operation::Kind::kReceive || operation.must_match) return;
-  const bool taken_back = node_.engine().cancel(operation.request);
-  note("cancel receive {}: {}", operation.wanted.order, taken_back);
-  operation.cancelled = taken_back;
-  if (taken_back != (operation.request.status() == Status::kCancelled)) {
-    shared_.findings.report(fmt::format("cancel() said {}, the request {}", taken_back,
-                                        name(operation.request.status())));
-  }
-}
-
-// What probe() saw, a receive with the message's own tag must get.
-void Program::probe() {
-  const PeerId source = percent(random_, 50) ? kAnyPeer : draw_source();
-  const bool any_tag = percent(random_, 60);
-  const Tag label = random_.below(plan_.labels);
-  const auto probe =
-      node_.engine().probe(source, any_tag ? 0 : label, any_tag ? ~Tag{0} : ~kLabelBits);
-  if (!probe) return;
-  note("probe: tag {:x}, {} B", probe->tag, probe->length);
-  shared_.ledger.probed(node_.process(), *probe);
-  if ((probe->tag & kNamedTag) == 0) return;
-  const Wanted wanted{.source = probe->source,
-                      .tag = probe->tag,
-                      .ignore = 0,
-                      .capacity = std::max<std::size_t>(plan_.max_message, kNameBytes)};
-  post_receive(wanted, true);
-}
-
-void Program::disconnect() {
-  const Known* known = any_known();
-  if (known == nullptr) return;
-  const PeerId peer = known->id;
-  const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), peer);
-  note("disconnect peer {}.{}", peer.index, peer.generation);
-  if (host) {
-    shared_.excuses.add(node_.host(), *host, Excuses::kGoodbye);
-  } else {
-    shared_.excuses.add_all(node_.host(), Excuses::kGoodbye);
-  }
-  node_.engine().disconnect(node_.local_now(), peer);
-  forget(peer);
 }
 
 void Program::finish() {
@@ -363,19 +187,6 @@ Program::Operation& Program::take(std::size_t capacity) {
   operation.cancelled = false;
   operation.must_match = false;
   return operation;
-}
-
-Program::Known* Program::any_known() {
-  return known_.empty() ? nullptr : &known_[random_.below(known_.size())];
-}
-
-void Program::forget(PeerId id) {
-  std::erase_if(known_, [&](const Known& known) { return known.id == id; });
-}
-
-PeerId Program::draw_source() {
-  const Known* known = any_known();
-  return known == nullptr ? kAnyPeer : known->id;
 }
 
 }  // namespace pullman::sim
