@@ -101,10 +101,9 @@ std::optional<Hello> decode_hello(std::span<const std::byte> body) {
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     if (!take_rail(rest, hello.rails[i])) return std::nullopt;
   }
-  // Padding, wire.md 5.5.
-  if (!std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; })) {
-    return std::nullopt;
-  }
+  // wire.md 5.5: what follows is padding, all zero.
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (!std::all_of(rest.begin(), rest.end(), is_zero)) return std::nullopt;
   return hello;
 }
 
