@@ -86,6 +86,7 @@ void Program::cancel_receives() {
     }
   }
   stop();
+  reap();
   node_.touched();
 }
 
