@@ -69,7 +69,9 @@ Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::Packet
   if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
   if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
   const Verdict verdict = handle_ack(now, peer, header, has_sack ? &sack : nullptr);
-  if (verdict == Verdict::kAccepted) note_heard(now, peer);
+  if (verdict != Verdict::kAccepted) return verdict;
+  if (peer.phase == Phase::kAnswering) prove(now, peer);  // it knows the id that our WELCOME told
+  note_heard(now, peer);
   return verdict;
 }
 
