@@ -61,8 +61,8 @@ void Engine::Impl::arm(Instant now, Peer& peer) {
 }
 
 void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
-  if (peer.phase == Phase::kGone || !has_pending(peer)) return;
   if (peer.phase == Phase::kFarewell) return end_peer(peer, Status::kClosed);
+  if (peer.phase == Phase::kGone || !has_pending(peer)) return;
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
   const bool fruitless = peer.link.in_flight() + peer.link.lost().size() > 0 &&
