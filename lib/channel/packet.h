@@ -86,9 +86,9 @@ class PacketPool {
   struct SizeClass {
     std::size_t bytes_each = 0;
     std::size_t made = 0;
-    PacketQueue free;
-    std::vector<std::unique_ptr<Packet[]>> packets;
     std::vector<std::unique_ptr<std::byte[]>> memory;
+    std::vector<std::unique_ptr<Packet[]>> packets;
+    PacketQueue free;  // last: emptied before the packets in it are destroyed
   };
   static constexpr std::size_t kBlock = 64;
 
