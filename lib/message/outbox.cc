@@ -24,7 +24,6 @@ Outbox::~Outbox() { fail(Status::kClosed); }
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
   introduced_ = true;
-  introduced_ = true;
   packet_bytes_ = packet_bytes;
   allowance_.raise(allowance);
   eager_bytes_ = eager_bytes;
@@ -37,7 +36,6 @@ bool Outbox::is_small(std::size_t size) const {
 
 bool Outbox::can_admit(std::uint64_t size) const {
   if (!introduced_ && !is_small(size)) return false;
-  if (!introduced_ && !is_small(size)) return false;  // its charge is not known yet
   return done_.contains(next_id_) && allowance_.affords(charge_of(size, eager_bytes_));
 }
 

@@ -116,7 +116,6 @@ class Outbox {
   AllowanceSpent allowance_;
   std::size_t packet_bytes_;
   std::uint32_t eager_bytes_ = kLeastEager;
-  bool introduced_ = false;  // handle_hello() came
   std::uint32_t peer_index_;
   bool introduced_ = false;  // the peer's limits are known: long messages may start
   bool chunk_turn_ = false;  // chunks and small messages alternate while there are both
