@@ -43,8 +43,8 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
                         .first_message = random_start(random_),
                         .allowance = share_,
                         .eager_bytes = eager_bytes_,
-                        .first_packet_bytes = command().packet_bytes() - kHelloBodyBytes -
-                                              wire::kFrameHeadBytes};
+                        .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
+                                              kHelloBodyBytes - wire::kFrameHeadBytes};
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
   peer.mine = {id.index, static_cast<std::uint32_t>(random_.next() | 1)};
   peer.command_address = command_address;
