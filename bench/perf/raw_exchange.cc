@@ -2,6 +2,7 @@
 // one message and so is the answer; in rate a round is a window of messages and the answer one
 // packet.
 #include <algorithm>
+#include <thread>
 
 #include "raw_patterns.h"
 
@@ -101,7 +102,9 @@ class Client {
         if (!answer_.mine(packet)) continue;
         if (job_.test == Test::kLatency && !packets_.right(packet)) ++outcome.errors;
         if (answer_.take(packet)) return true;
-      } else if (polls % 1024 == 0) {
+      } else if (polls % kRawPollsBeforeYield == 0) {
+        std::this_thread::yield();
+        if (polls % 1024 != 0) continue;
         const Clock::time_point now = Clock::now();
         if (deadline == Clock::time_point{}) deadline = now + patience_for(job_);
         if (now > deadline) return false;
@@ -166,7 +169,9 @@ Outcome serve_raw_exchange(RawEnds ends, const Job& job) {
       for (std::uint64_t i = 0; job.test == Test::kLatency && i < packets.per_message(); ++i) {
         packets.send(round.round(), i);
       }
-    } else if (++polls % kRawPollsPerLook == 0) {
+    } else if (++polls % kRawPollsBeforeYield == 0) {
+      std::this_thread::yield();
+      if (polls % kRawPollsPerLook != 0) continue;
       const Clock::time_point now = Clock::now();
       if (polls == kRawPollsPerLook) heard = now;
       const auto word = ends.control.poll();

@@ -62,6 +62,8 @@ Outcome serve_raw_exchange(RawEnds ends, const Job& job);
 Outcome measure_raw_flood(RawEnds ends, const Job& job);
 Outcome serve_raw_flood(RawEnds ends, const Job& job);
 
+// Empty polls after which a busier machine may have the processor, as in session.cc.
+inline constexpr std::uint32_t kRawPollsBeforeYield = 128;
 // Empty polls between looks at the clock and at the control connection.
 inline constexpr std::uint32_t kRawPollsPerLook = 4096;
 

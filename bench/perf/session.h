@@ -60,6 +60,7 @@ class Session {
   const Options& options_;
   pullman::PeerId peer_;
   std::string other_end_ = "client";
+  std::uint32_t idle_ = 0;   // turns in a row that brought nothing
   std::uint32_t turns_ = 0;  // since the clock was looked at
   bool moved_ = true;        // something has happened since then
   Clock::time_point last_moved_ = Clock::now();

@@ -34,7 +34,7 @@ void print(const nlohmann::json& line) {
 }
 
 void turn(pullman::Context& context, const Options& options) {
-  context.progress();
+  if (context.progress() == 0) std::this_thread::yield();
   if (options.poll_every_ms != 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(options.poll_every_ms));
   }
