@@ -16,7 +16,7 @@ enum class Status : std::uint8_t {
   kUnreachable,       // the peer was silent for Config::peer_timeout
   kPeerClosed,        // the peer said good-bye before the operation finished
   kPeerRestarted,     // another process answers at the peer's address now
-  kRefused,           // the peer would not have us: it has as many peers as it allows
+  kRefused,           // the peer is connected already, under another of its addresses
   kClosed,            // this context was closed
   kInvalidArgument,   // the call cannot mean anything: see its documentation
   kBusy,              // the request is still pending; wait for it or cancel it first

@@ -53,7 +53,12 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, std::uint64
       peers_(config.max_peers),
       tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)) {}
 
-Engine::Impl::~Impl() { abort(); }
+Engine::Impl::~Impl() {
+  abort();
+  for (std::uint32_t i = 0; i < peers_.slots(); ++i) {
+    if (Peer* peer = peers_.at(i)) discard(*peer);
+  }
+}
 
 Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
   if (closing_) return {Status::kClosed, {}};
