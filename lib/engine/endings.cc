@@ -161,6 +161,7 @@ void Engine::Impl::abort() {
   ack_now_.clear();
   peers_.for_each([&](Peer& peer) {
     if (peer.phase != Phase::kGone) end_peer(peer, Status::kClosed);
+    if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
   });
   ack_now_.clear();
 }

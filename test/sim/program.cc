@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 16;
 constexpr std::byte kGuard{0x5A};
 constexpr std::byte kScribble{0xEE};
-constexpr std::size_t kFinishingReceives = 4;
+constexpr std::ptrdiff_t kFinishingReceives = 4;
 
 }  // namespace
 
@@ -56,15 +56,14 @@ void Program::finish() {
   node_.wake_at(node_.network_now());
 }
 
+// Some that take whatever comes are always posted; what has come already is taken at once.
 void Program::keep_receiving() {
-  if (stopped_) return;
   const auto is_wide = [](const auto& operation) {
     return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
            operation->wanted.ignore == ~Tag{0};
   };
-  const auto wide =
-      static_cast<std::size_t>(std::count_if(pending_.begin(), pending_.end(), is_wide));
-  for (std::size_t i = wide; i < kFinishingReceives; ++i) {
+  while (std::count_if(pending_.begin(), pending_.end(), is_wide) < kFinishingReceives &&
+         !shared_.findings.any()) {
     post_receive({.source = kAnyPeer,
                   .tag = 0,
                   .ignore = ~Tag{0},
