@@ -111,6 +111,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer) const {
   hello.credit = credit();
   hello.rail = 0;
   hello.rail_count = 1;
+  hello.called = peer.command_address;
   const channel::Module& module = *modules_.front();
   hello.rails[0] = {.command_packet_bytes = static_cast<std::uint16_t>(command().packet_bytes()),
                     .data_packet_bytes = static_cast<std::uint16_t>(data().packet_bytes()),
@@ -187,7 +188,7 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return Verdict::kBadFrame;
   const auto hello = wire::decode_hello(frame.data);
   if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
-  if (closing_) return Verdict::kWrongState;
+  if (closing_ || !nic::same_port(hello->called, address())) return Verdict::kWrongState;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->introduced && (peer->theirs != hello->reply_to || peer->phase == Phase::kGone)) {
@@ -207,7 +208,11 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
 // The peer a HELLO is from. Simultaneous connects need no winner (wire.md 5.6): a HELLO from where we
 // are calling is the answer as well, and each end keeps the one connection it began.
 Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
-  if (Peer* known = peers_.find_epoch(hello.epoch)) return known;
+  // One that is leaving may call again; its old connection ends by itself.
+  Peer* known = peers_.find_epoch(hello.epoch);
+  if (known != nullptr && (known->theirs == hello.reply_to || known->phase < Phase::kClosing)) {
+    return known;
+  }
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     Peer* called = peers_.find_address(hello.rails[i].command);
     if (called != nullptr && !called->introduced) return called;
@@ -262,7 +267,8 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
   if (peer.introduced && hello->reply_to != peer.theirs) return Verdict::kWrongState;
   if (!peer.introduced) {
-    if (Peer* known = peers_.find_epoch(hello->epoch); known != nullptr && known != &peer) {
+    Peer* known = peers_.find_epoch(hello->epoch);
+    if (known != nullptr && known != &peer && known->phase < Phase::kClosing) {
       // The same process under another address: it is connected already.
       end_peer(peer, Status::kRefused);
       return Verdict::kWrongState;
@@ -285,7 +291,9 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
 // The peer has shown that it receives what we send it: messages may flow.
 void Engine::Impl::prove(Instant now, Peer& peer) {
   Peer* before = peers_.find_address(peer.command_address);
-  if (before != nullptr && before != &peer) end_peer(*before, Status::kPeerRestarted);
+  if (before != nullptr && before != &peer && before->epoch != peer.epoch) {
+    end_peer(*before, Status::kPeerRestarted);
+  }
   peers_.index_address(peer);
   set_phase(peer, closing_ || peer.release_when_gone ? Phase::kClosing : Phase::kConnected);
   if (peer.called_us) callers_.push_back(peer.id);

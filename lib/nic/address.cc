@@ -159,6 +159,11 @@ Address with_port(const Address& address, std::uint16_t port) {
 
 bool same_host(const Address& a, const Address& b) { return with_port(a, 0) == with_port(b, 0); }
 
+bool same_port(const Address& a, const Address& b) {
+  if (a.kind != kInet6 || b.kind != kInet6) return a == b;
+  return std::equal(a.bytes.begin(), a.bytes.begin() + kInet6Bytes + 2, b.bytes.begin());
+}
+
 std::optional<Address> parse(std::string_view text, std::uint16_t default_port, std::string& why) {
   if (text.starts_with("hex:")) return parse_opaque(text.substr(4), why);
   std::string host;

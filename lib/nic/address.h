@@ -31,6 +31,8 @@ std::string host_string(const Address& address);
 std::uint16_t port_of(const Address& address);
 Address with_port(const Address& address, std::uint16_t port);
 bool same_host(const Address& a, const Address& b);
+// The same port of the same host, as two hosts see it: scopes of IPv6 addresses are local to each.
+bool same_port(const Address& a, const Address& b);
 
 // Reads "HOST:PORT", "[V6]:PORT", "HOST" (then `default_port`) or "hex:..."; HOST may be a name, which is
 // looked up. On failure returns nothing and puts a sentence into `why`.

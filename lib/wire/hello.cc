@@ -48,7 +48,7 @@ bool WireAddress::operator==(const WireAddress& other) const {
 }
 
 std::size_t encoded_bytes(const Hello& hello) {
-  std::size_t total = kHelloFixedBytes;
+  std::size_t total = kHelloFixedBytes + address_bytes(hello.called);
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     total += kRailFixedBytes + address_bytes(hello.rails[i].command) +
              address_bytes(hello.rails[i].data);
@@ -68,7 +68,7 @@ void encode(const Hello& hello, std::byte* out) {
   store8(out + 46, hello.rail);
   store8(out + 47, hello.rail_count);
   store32(out + 48, 0);
-  std::byte* at = out + kHelloFixedBytes;
+  std::byte* at = put_address(out + kHelloFixedBytes, hello.called);
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     const RailInfo& rail = hello.rails[i];
     store16(at, rail.command_packet_bytes);
@@ -98,6 +98,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte> body) {
     return std::nullopt;
   }
   std::span<const std::byte> rest = body.subspan(kHelloFixedBytes);
+  if (!take_address(rest, hello.called)) return std::nullopt;
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     if (!take_rail(rest, hello.rails[i])) return std::nullopt;
   }

@@ -47,6 +47,7 @@ struct Hello {
   std::uint16_t credit = 0;         // packets the sender of this can hold unread
   std::uint8_t rail = 0;            // which of `rails` this link uses
   std::uint8_t rail_count = 0;
+  WireAddress called;             // where this goes: a HELLO that strays elsewhere is refused
   std::array<RailInfo, kMaxRails> rails{};
 };
 
