@@ -265,7 +265,12 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return Verdict::kBadFrame;
   const auto hello = wire::decode_hello(frame.data);
   if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
-  if (peer.introduced && hello->reply_to != peer.theirs) return Verdict::kWrongState;
+  if (peer.introduced && hello->reply_to != peer.theirs) {
+    // The process that introduced itself before it had proved itself is not the one that answers.
+    const bool restarted = peer.phase < Phase::kConnected && hello->epoch != peer.epoch;
+    if (restarted) end_peer(peer, Status::kPeerRestarted);
+    return Verdict::kWrongState;
+  }
   if (!peer.introduced) {
     Peer* known = peers_.find_epoch(hello->epoch);
     if (known != nullptr && known != &peer && known->phase < Phase::kClosing) {
