@@ -64,7 +64,7 @@ Instant Node::earliest_run(Instant at) const {
   at = std::max({at, stalled_until_, last_turn_ + plan_.turn_gap});
   if (plan_.poll_interval.count() == 0) return at;
   const auto interval = plan_.poll_interval.count();
-  const auto since = at.time_since_epoch().count();
+  const auto since = std::max(at, last_turn_ + Duration(1)).time_since_epoch().count();
   return Instant(Duration((since + interval - 1) / interval * interval));
 }
 
