@@ -106,7 +106,7 @@ WireFaults draw_wire(Random& random, const Troubles& troubles) {
 
 void draw_programs(Random& random, const Troubles& troubles, Plan& plan) {
   ProgramPlan program;
-  program.operations = log_between(random, 10, 600) / plan.hosts() + 5;
+  program.operations = log_between(random, 10, 3000) / plan.hosts() + 5;
   program.pace = log_between(random, nanoseconds(500), microseconds(500));
   program.max_message = percent(random, 3)    ? log_between(random, 1 << 20, 4 << 20)
                         : percent(random, 30) ? log_between(random, 4096, 256 << 10)
@@ -169,6 +169,9 @@ Noise draw_noise(Random& random) {
     if (percent(random, 50)) *chance = log_between(random, 1000, 200'000);
   }
   noise.knows_proof = percent(random, 10);
+  // A HELLO is believed as far as it goes before its sender has proved itself: forging one is an
+  // attack.
+  if (!noise.knows_proof) noise.hello = 0;
   return noise;
 }
 
