@@ -127,14 +127,15 @@ void Link::handle_loss_due(Instant now) {
 // RFC 9002 6.2.4: a timeout does not mark anything lost; it asks. What the answer does not cover is
 // then found lost by find_losses(), on evidence.
 void Link::handle_eviction(Instant now, Packet& packet) {
+  if (last_probe_ == Instant::min() || now - last_probe_ >= timeout()) {
+    last_probe_ = now;
+    probe_ = packet.channel;
+    ++timeouts_;
+    if (backoff_ >= 2) congestion_.on_timeout();
+    if (backoff_ < kMostBackoff) ++backoff_;
+    recompute_allowed();
+  }
   window_.recheck_in(now, timeout(), packet);
-  if (last_probe_ != Instant::min() && now - last_probe_ < timeout()) return;
-  last_probe_ = now;
-  probe_ = packet.channel;
-  ++timeouts_;
-  if (backoff_ >= 2) congestion_.on_timeout();
-  if (backoff_ < 16) ++backoff_;
-  recompute_allowed();
 }
 
 std::optional<ChannelKind> Link::take_probe() {

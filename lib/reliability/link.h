@@ -109,6 +109,8 @@ class Link {
   std::optional<ChannelKind> take_probe();
 
  private:
+  static constexpr std::uint8_t kMostBackoff = 16;
+
   bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
   std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);

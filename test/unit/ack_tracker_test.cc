@@ -1,0 +1,195 @@
+// reliability/ack_tracker.h: what has arrived, and when to say so (wire.md 3.3, 6).
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "base/random.h"
+#include "reliability/ack_tracker.h"
+#include "wire/frame.h"
+
+namespace pullman::reliability {
+namespace {
+
+constexpr PacketNumber kFirst = (PacketNumber{5} << 32) - 3;  // wraps soon
+
+struct Receiver {
+  explicit Receiver(PacketNumber first = kFirst) : tracker(bitmaps, 4) { tracker.start(first); }
+
+  static wire::PacketHeader header(PacketNumber number, std::uint16_t floor_distance) {
+    wire::PacketHeader header;
+    header.number = low32(number);
+    header.floor_distance = floor_distance;
+    return header;
+  }
+  Arrival arrive(PacketNumber number, std::uint16_t floor_distance) {
+    const auto packet = header(number, floor_distance);
+    const Arrival arrival = tracker.judge(packet);
+    if (arrival == Arrival::kNew) tracker.note(now, packet);
+    return arrival;
+  }
+  // The numbers beyond the cumulative ack that the ACK reports.
+  std::set<PacketNumber> sacked() {
+    wire::PacketHeader ack;
+    std::byte bytes[AckTracker::kMaxSackBytes];
+    const std::size_t length = tracker.write_alone(now, ack, bytes);
+    std::set<PacketNumber> numbers;
+    wire::FrameReader reader({bytes, length});
+    wire::Frame frame;
+    if (!reader.next(frame)) return numbers;
+    const PacketNumber first = expand(frame.id, tracker.next());
+    for (std::size_t i = 0; i < frame.data.size() * 8; ++i) {
+      if (wire::sack_word(frame.data, i / 64) >> (i % 64) & 1) numbers.insert(first + i);
+    }
+    return numbers;
+  }
+
+  Pool<ArrivalBitmap> bitmaps{1};
+  AckTracker tracker;
+  Instant now{std::chrono::milliseconds(1)};
+};
+
+}  // namespace
+
+TEST_CASE("packets in order advance the cumulative ack, across the wrap") {
+  Receiver receiver;
+  for (PacketNumber n = kFirst; n < kFirst + 10; ++n) CHECK(receiver.arrive(n, 0) == Arrival::kNew);
+
+  CHECK(receiver.tracker.next() == kFirst + 10);
+  CHECK_FALSE(receiver.tracker.has_gap());
+  CHECK(receiver.sacked().empty());
+}
+
+TEST_CASE("numbering may start anywhere") {
+  for (PacketNumber start = (PacketNumber{1} << 32); start < (PacketNumber{1} << 32) + 65536;
+       start += 61) {
+    Receiver receiver(start);
+    REQUIRE(receiver.arrive(start + 2, 2) == Arrival::kNew);
+    REQUIRE(receiver.arrive(start, 0) == Arrival::kNew);
+    REQUIRE(receiver.arrive(start + 1, 0) == Arrival::kNew);
+    REQUIRE(receiver.tracker.next() == start + 3);
+  }
+}
+
+TEST_CASE("past, repeated and far future packets are told from new ones") {
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+  receiver.arrive(kFirst + 5, 4);
+
+  CHECK(receiver.arrive(kFirst, 0) == Arrival::kDuplicate);
+  CHECK(receiver.arrive(kFirst + 5, 4) == Arrival::kDuplicate);
+  CHECK(receiver.arrive(kFirst - 1, 0) == Arrival::kDuplicate);
+  CHECK(receiver.arrive(kFirst + 1 + 4096, 4095) == Arrival::kNew);  // its floor settles what is before
+}
+
+TEST_CASE("a number beyond the window is as good as lost") {
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+
+  CHECK(receiver.arrive(kFirst + 1 + 4095, 4095) == Arrival::kNew);
+  CHECK(receiver.arrive(kFirst + 1 + 4096, 0) == Arrival::kNew);  // all before it are settled
+  CHECK(receiver.tracker.next() == kFirst + 1 + 4097);
+}
+
+TEST_CASE("the sender's floor settles holes that will never be filled, wire.md 3.3") {
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+  receiver.arrive(kFirst + 2, 1);
+  receiver.arrive(kFirst + 4, 3);
+  REQUIRE(receiver.tracker.next() == kFirst + 1);
+
+  receiver.arrive(kFirst + 5, 2);
+
+  CHECK(receiver.tracker.next() == kFirst + 3);
+  CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 4, kFirst + 5});
+  receiver.arrive(kFirst + 6, 0);
+  CHECK(receiver.tracker.next() == kFirst + 7);
+  CHECK_FALSE(receiver.tracker.has_gap());
+  CHECK(receiver.bitmaps.in_use() == 0);
+  CHECK(receiver.arrive(kFirst + 1, 0) == Arrival::kDuplicate);  // it came after all: too late
+}
+
+TEST_CASE("an ACK is needed later for packets in order, at once for the Nth, wire.md 6.2") {
+  Receiver receiver;
+  CHECK(receiver.tracker.need() == AckNeed::kNone);
+  for (int i = 0; i < 3; ++i) {
+    receiver.arrive(kFirst + static_cast<unsigned>(i), 0);
+    CHECK(receiver.tracker.need() == AckNeed::kDelayed);
+  }
+  receiver.arrive(kFirst + 3, 0);
+  CHECK(receiver.tracker.need() == AckNeed::kNow);
+
+  wire::PacketHeader riding;
+  receiver.tracker.ride(receiver.now, riding);
+
+  CHECK(receiver.tracker.need() == AckNeed::kNone);
+  CHECK(riding.cumulative == low32(kFirst + 4));
+  CHECK(riding.has(wire::kFlagAck));
+}
+
+TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
+  Receiver receiver;
+  SECTION("gap") { receiver.arrive(kFirst + 1, 1); }
+  SECTION("duplicate") { receiver.tracker.note_late(); }
+  SECTION("ping") { receiver.tracker.ask_now(); }
+  CHECK(receiver.tracker.need() == AckNeed::kNow);
+}
+
+TEST_CASE("while there is a gap, an ACK that rides does not settle the need") {
+  Receiver receiver;
+  receiver.arrive(kFirst + 1, 1);
+
+  wire::PacketHeader riding;
+  receiver.tracker.ride(receiver.now, riding);
+
+  CHECK(receiver.tracker.need() == AckNeed::kNow);
+  CHECK(riding.hold == wire::kHoldUnknown);
+  CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 1});
+  CHECK(receiver.tracker.need() == AckNeed::kNone);
+}
+
+TEST_CASE("the hold time counts from the highest packet, wire.md 2.8") {
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+  receiver.now += std::chrono::microseconds(64);
+
+  wire::PacketHeader ack;
+  receiver.tracker.ride(receiver.now, ack);
+
+  CHECK(ack.hold * wire::kHoldUnitNs == 64'000);
+}
+
+TEST_CASE("late packets are counted back to the sender, wire.md 2.7") {
+  Receiver receiver;
+  receiver.tracker.note_late();
+  receiver.tracker.note_late();
+  wire::PacketHeader ack;
+  receiver.tracker.ride(receiver.now, ack);
+  CHECK(ack.late == 2);
+}
+
+TEST_CASE("without memory for a gap, a packet that would open one is as good as lost") {
+  Receiver receiver;
+  REQUIRE(receiver.bitmaps.take() != nullptr);
+  CHECK(receiver.arrive(kFirst + 1, 1) == Arrival::kOutside);
+  CHECK(receiver.arrive(kFirst, 0) == Arrival::kNew);
+}
+
+TEST_CASE("any order of arrival is reported as a set would report it") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    Receiver receiver;
+    std::set<PacketNumber> arrived;
+    PacketNumber next = kFirst;
+    for (int i = 0; i < 400; ++i) {
+      const PacketNumber number = next + random.below(90);
+      const bool known = number < next || arrived.count(number) != 0;
+      const auto distance = static_cast<std::uint16_t>(number - next);  // nothing settled yet
+      REQUIRE((receiver.arrive(number, distance) == Arrival::kDuplicate) == known);
+      arrived.insert(number);
+      while (arrived.count(next) != 0) arrived.erase(next++);
+      REQUIRE(receiver.tracker.next() == next);
+      REQUIRE(receiver.sacked() == arrived);
+    }
+  }
+}
+
+}  // namespace pullman::reliability

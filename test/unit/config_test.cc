@@ -1,0 +1,94 @@
+// What users may say, and what they hear when it makes no sense.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "nic/address.h"
+#include "pullman/config.h"
+#include "pullman/status.h"
+
+namespace pullman {
+namespace {
+
+// Sets a variable for one test.
+struct Variable {
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  const char* name_;
+};
+
+std::string complaint(const Config& config) {
+  try {
+    config.validate();
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.status() == Status::kBadOption);
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the defaults are in range") { CHECK(complaint(Config{}).empty()); }
+
+TEST_CASE("an option out of range is named with its value and its range") {
+  Config config;
+  config.send_window = 5000;
+  CHECK(complaint(config) == "send_window = 5000 packets is out of range: 16 to 4096");
+  config = {};
+  config.ack_delay = std::chrono::milliseconds(-1);
+  CHECK_THAT(complaint(config), Catch::Contains("ack_delay"));
+  config = {};
+  config.max_peers = 1'000'000;
+  CHECK_THAT(complaint(config), Catch::Contains("at least 4096 each"));
+  config = {};
+  config.nics = {""};
+  CHECK_THAT(complaint(config), Catch::Contains("empty name"));
+}
+
+TEST_CASE("variables override defaults, and a bad one is named") {
+  const Variable window("PULLMAN_SEND_WINDOW", "128");
+  const Variable nics("PULLMAN_NICS", "eth0,10.0.0.1");
+  const Variable delay("PULLMAN_ACK_DELAY_US", "70");
+  const Config config = Config::from_environment();
+  CHECK(config.send_window == 128);
+  CHECK(config.nics == std::vector<std::string>{"eth0", "10.0.0.1"});
+  CHECK(config.ack_delay == std::chrono::microseconds(70));
+
+  for (const char* bad : {"", "x", "12x", "-1", "99999999999999999999", "8"}) {
+    const Variable wrong("PULLMAN_SEND_WINDOW", bad);
+    CHECK_THROWS_WITH(Config::from_environment(), Catch::Contains("PULLMAN_SEND_WINDOW"));
+  }
+}
+
+TEST_CASE("every status has a name and a sentence") {
+  for (int i = 0; i <= static_cast<int>(Status::kNoDevice); ++i) {
+    CHECK(std::string(to_sentence(static_cast<Status>(i))).size() > 3);
+    CHECK(std::string(name(static_cast<Status>(i))) != "?");
+  }
+}
+
+TEST_CASE("addresses are read as people write them, and written back") {
+  std::string why;
+  for (const char* text : {"10.0.0.1:7100", "[fe80::1%2]:7100", "[::1]:1", "hex:0a1bff"}) {
+    const auto address = nic::parse(text, 0, why);
+    REQUIRE(address.has_value());
+    CHECK(nic::to_string(*address) == text);
+  }
+  CHECK(nic::to_string(*nic::parse("10.1.2.3", 7100, why)) == "10.1.2.3:7100");
+  for (const char* bad : {"", ":7100", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0.1:x", "[::1", "hex:1",
+                          "hex:", "hex:zz", "[::1]x"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(nic::parse(bad, 7100, why).has_value());
+    CHECK_FALSE(why.empty());
+  }
+}
+
+TEST_CASE("an IPv6 port is the same whatever scope a host gives it") {
+  std::string why;
+  const auto here = *nic::parse("[fe80::1%2]:7100", 0, why);
+  const auto there = *nic::parse("[fe80::1%3]:7100", 0, why);
+  CHECK(nic::same_port(here, there));
+  CHECK_FALSE(nic::same_port(here, nic::with_port(there, 7101)));
+}
+
+}  // namespace pullman

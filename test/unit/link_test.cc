@@ -1,0 +1,311 @@
+// reliability/link.h: two links wired by hand. What arrives, what is lost, what is sent again.
+#include <catch2/catch.hpp>
+#include <deque>
+#include <vector>
+
+#include "base/random.h"
+#include "reliability/link.h"
+
+namespace pullman::reliability {
+namespace {
+
+constexpr Duration us(std::int64_t n) { return std::chrono::microseconds(n); }
+
+// One end: a link and what it needs.
+struct End {
+  explicit End(PacketNumber first, std::uint32_t window = 64)
+      : link(LinkOptions{.window = window}, {hotel, rings, bitmaps}, first) {}
+  ~End() {
+    for (PacketNumber n = link.window().floor(); n < link.window().next(); ++n) {
+      if (Packet* packet = link.find(n)) release_in_flight(*packet);
+    }
+    collect();
+    drop_lost();
+  }
+
+  void release_in_flight(Packet& packet) {
+    link.abandon(packet);
+    pool.give_back(packet);
+  }
+  std::size_t collect() {
+    std::size_t count = 0;
+    for (; !link.acked().empty(); ++count) {
+      Packet& packet = link.acked().front();
+      link.acked().pop_front();
+      pool.give_back(packet);
+    }
+    return count;
+  }
+  void drop_lost() {
+    while (!link.lost().empty()) {
+      Packet& packet = link.lost().front();
+      link.lost().pop_front();
+      pool.give_back(packet);
+    }
+  }
+  // Sends a packet; returns its header as the other end reads it.
+  wire::PacketHeader send(Instant now, ChannelKind channel = ChannelKind::kData) {
+    return stamp(now, *pool.take(64), channel);
+  }
+  wire::PacketHeader stamp(Instant now, Packet& packet, ChannelKind channel = ChannelKind::kData) {
+    packet.channel = channel;
+    link.stamp(now, {1, 1}, 64, wire::PacketType::kSequenced, packet);
+    wire::PacketHeader header;
+    REQUIRE(wire::decode(packet.head(), header) == Verdict::kAccepted);
+    return header;
+  }
+  Verdict take(Instant now, const wire::PacketHeader& header) {
+    if (link.judge(header) != Arrival::kNew) {
+      link.handle_redundant();
+      return Verdict::kDuplicate;
+    }
+    link.handle_arrival(now, header);
+    return Verdict::kAccepted;
+  }
+  // The other end's ACK alone, delivered here.
+  Verdict take_ack_of(Instant now, End& other) {
+    std::byte bytes[Link::kAckBytes];
+    const std::size_t length = other.link.write_ack(now, {1, 1}, credit, bytes);
+    wire::PacketHeader header;
+    REQUIRE(wire::decode({bytes, length}, header) == Verdict::kAccepted);
+    wire::FrameReader reader({bytes + wire::kHeaderBytes, length - wire::kHeaderBytes});
+    wire::Frame sack;
+    return link.handle_ack(now, header, reader.next(sack) ? &sack : nullptr);
+  }
+
+  Hotel<Packet> hotel;
+  Pool<WindowRing> rings{4};
+  Pool<ArrivalBitmap> bitmaps{4};
+  channel::PacketPool pool{8192, 1472};
+  Link link;
+  std::uint16_t credit = 64;
+};
+
+struct Pair {
+  Pair() {
+    a.link.handle_hello(b.link.window().first(), 64);
+    b.link.handle_hello(a.link.window().first(), 64);
+  }
+  Instant later(Duration by) { return now += by; }
+
+  Instant now{std::chrono::seconds(1)};
+  End a{(PacketNumber{9} << 32) - 2};
+  End b{PacketNumber{3} << 32};
+};
+
+// A packet that its sender has not sent yet.
+wire::PacketHeader future_of(wire::PacketHeader header) {
+  header.number += 5;
+  header.floor_distance = 0;
+  return header;
+}
+
+}  // namespace
+
+TEST_CASE("an acked packet leaves the window and the hotel, and gives a round-trip sample") {
+  Pair pair;
+  const auto packet = pair.a.send(pair.now);
+  CHECK(pair.a.hotel.guests() == 1);
+  pair.b.take(pair.later(us(10)), packet);
+
+  REQUIRE(pair.a.take_ack_of(pair.later(us(15)), pair.b) == Verdict::kAccepted);
+
+  CHECK(pair.a.collect() == 1);
+  CHECK(pair.a.hotel.guests() == 0);
+  CHECK(pair.a.link.in_flight() == 0);
+  CHECK(pair.a.rings.in_use() == 0);
+  // 25 us less the 15 us that the ACK was held, in units of 128 ns.
+  CHECK(pair.a.link.rtt().smoothed() - us(10) < Duration(128));
+}
+
+TEST_CASE("a lost packet is found by evidence once its patience is over, not before") {
+  Pair pair;
+  const auto first = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(10)), first);
+  pair.a.take_ack_of(pair.later(us(10)), pair.b);
+  pair.a.collect();
+
+  pair.a.send(pair.now);  // lost
+  const auto third = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(10)), third);
+  REQUIRE(pair.b.link.ack_need() == AckNeed::kNow);
+  REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+
+  CHECK(pair.a.collect() == 1);
+  CHECK(pair.a.link.lost().empty());
+  const Instant due = pair.a.link.next_loss_due();
+  REQUIRE(due != kNever);
+  pair.a.link.handle_loss_due(due - Duration(1));
+  CHECK(pair.a.link.lost().empty());
+  pair.a.link.handle_loss_due(due);
+  CHECK(pair.a.link.lost().size() == 1);
+  CHECK(pair.a.link.next_loss_due() == kNever);
+}
+
+TEST_CASE("what is sent again has a new number, and the hole it leaves is settled, wire.md 3.1") {
+  Pair pair;
+  pair.a.send(pair.now);  // lost
+  const auto second = pair.a.send(pair.now);
+  pair.b.take(pair.now, second);
+  pair.a.take_ack_of(pair.later(us(100)), pair.b);
+  pair.a.link.handle_loss_due(pair.later(us(1000)));
+  REQUIRE(pair.a.link.lost().size() == 1);
+
+  Packet& packet = pair.a.link.lost().front();
+  pair.a.link.lost().pop_front();
+  const auto again = pair.a.stamp(pair.now, packet);
+
+  CHECK(again.number == second.number + 1);
+  CHECK(again.floor_distance == 0);
+  CHECK(pair.b.take(pair.now, again) == Verdict::kAccepted);
+  CHECK(pair.b.link.acks().next() == pair.a.link.window().next());
+}
+
+TEST_CASE("packets of the other channel prove nothing, wire.md 7.2") {
+  Pair pair;
+  pair.a.send(pair.now, ChannelKind::kData);
+  const auto tiny = pair.a.send(pair.now, ChannelKind::kCommand);
+  pair.b.take(pair.later(us(10)), tiny);
+  pair.a.take_ack_of(pair.later(us(10)), pair.b);
+
+  pair.a.link.handle_loss_due(pair.later(std::chrono::seconds(5)));
+
+  CHECK(pair.a.link.lost().empty());
+  CHECK(pair.a.link.next_loss_due() == kNever);
+}
+
+TEST_CASE("an ACK for a packet never sent is refused and touches nothing, wire.md 6.4") {
+  Pair pair;
+  const auto packet = pair.a.send(pair.now);
+  pair.b.take(pair.now, packet);
+  pair.b.take(pair.now, future_of(packet));
+
+  CHECK(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kBadAck);
+  CHECK(pair.a.link.in_flight() == 1);
+  CHECK(pair.a.collect() == 0);
+}
+
+TEST_CASE("an old ACK, arriving late, does no harm") {
+  Pair pair;
+  const auto first = pair.a.send(pair.now);
+  pair.b.take(pair.now, first);
+  std::byte old[Link::kAckBytes];
+  const std::size_t length = pair.b.link.write_ack(pair.now, {1, 1}, 1, old);
+  const auto second = pair.a.send(pair.now);
+  pair.b.take(pair.now, second);
+  pair.a.take_ack_of(pair.now, pair.b);
+  REQUIRE(pair.a.collect() == 2);
+
+  wire::PacketHeader header;
+  REQUIRE(wire::decode({old, length}, header) == Verdict::kAccepted);
+  CHECK(pair.a.link.handle_ack(pair.now, header, nullptr) == Verdict::kAccepted);
+  CHECK(pair.a.collect() == 0);
+}
+
+TEST_CASE("a timeout asks once and condemns nobody, wire.md 7.3") {
+  Pair pair;
+  pair.a.send(pair.now);
+  pair.a.send(pair.now);
+  const Instant due = pair.a.hotel.next_due();
+
+  int probes = 0;
+  while (Packet* packet = pair.a.hotel.evict(due)) {
+    pair.a.link.handle_eviction(due, *packet);
+    if (pair.a.link.take_probe()) ++probes;
+  }
+
+  CHECK(probes == 1);
+  CHECK(pair.a.link.lost().empty());
+  CHECK(pair.a.link.in_flight() == 2);
+  CHECK(pair.a.hotel.guests() == 2);
+  CHECK(pair.a.hotel.next_due() - due >= 2 * (due - pair.now) * 3 / 4);  // backed off
+}
+
+TEST_CASE("what may be in flight is the least of window, credit and congestion window") {
+  Pair pair;
+  pair.a.credit = 3;
+  const auto first = pair.a.send(pair.now);
+  pair.b.take(pair.now, first);
+  pair.a.take_ack_of(pair.now, pair.b);
+
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(pair.a.link.may_send());
+    pair.a.send(pair.now);
+  }
+  CHECK_FALSE(pair.a.link.may_send());
+  CHECK(pair.a.link.has_space());  // a probe may leave
+}
+
+TEST_CASE("a redundant packet widens the reordering window and is counted, wire.md 2.7") {
+  Pair pair;
+  const auto packet = pair.a.send(pair.now);
+  pair.b.take(pair.now, packet);
+  pair.b.take(pair.now, packet);
+
+  pair.a.take_ack_of(pair.now, pair.b);
+
+  CHECK(pair.a.link.spurious() == 1);
+}
+
+TEST_CASE("every order and loss of a window is recovered without a packet too many") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    Pair pair;
+    std::size_t delivered = 0;
+    std::size_t sent = 0;
+    for (int turn = 0; turn < 2000 && delivered < 300; ++turn) {
+      std::vector<wire::PacketHeader> wire;
+      while (!pair.a.link.lost().empty() && pair.a.link.may_send()) {
+        Packet& packet = pair.a.link.lost().front();
+        pair.a.link.lost().pop_front();
+        wire.push_back(pair.a.stamp(pair.now, packet));
+      }
+      while (sent < 300 && pair.a.link.may_send() && random.chance(800'000)) {
+        wire.push_back(pair.a.send(pair.now));
+        ++sent;
+      }
+      if (pair.a.hotel.next_due() <= pair.now) {
+        while (Packet* packet = pair.a.hotel.evict(pair.now)) {
+          pair.a.link.handle_eviction(pair.now, *packet);
+        }
+        if (pair.a.link.take_probe()) {
+          Packet* probe = pair.a.pool.take(64);
+          probe->is_probe = true;
+          wire.push_back(pair.a.stamp(pair.now, *probe));
+        }
+      }
+      pair.later(us(10));
+      for (const auto& header : wire) {
+        if (!random.chance(200'000)) pair.b.take(pair.now, header);
+      }
+      pair.later(us(10));
+      if (!random.chance(200'000)) {
+        REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+      }
+      pair.a.link.handle_loss_due(pair.now);
+      while (!pair.a.link.acked().empty()) {
+        Packet& packet = pair.a.link.acked().front();
+        pair.a.link.acked().pop_front();
+        if (!packet.is_probe) ++delivered;
+        pair.a.pool.give_back(packet);
+      }
+      PacketQueue keep;
+      while (!pair.a.link.lost().empty()) {
+        Packet& packet = pair.a.link.lost().front();
+        pair.a.link.lost().pop_front();
+        if (packet.is_probe) {
+          pair.a.pool.give_back(packet);
+        } else {
+          keep.push_back(packet);
+        }
+      }
+      pair.a.link.lost().swap(keep);
+      REQUIRE(pair.a.hotel.guests() == pair.a.link.in_flight());
+      pair.later(us(400));
+    }
+    REQUIRE(delivered == 300);
+    REQUIRE(pair.a.link.spurious() == 0);
+  }
+}
+
+}  // namespace pullman::reliability

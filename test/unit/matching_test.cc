@@ -1,0 +1,178 @@
+// message/range_set.h, id_window.h, matcher.h: against models that are too simple to be wrong.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "message/id_window.h"
+#include "message/matcher.h"
+#include "message/range_set.h"
+
+namespace pullman::message {
+
+TEST_CASE("ranges in any order, repeated and overlapping, are remembered exactly") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    std::pmr::monotonic_buffer_resource memory;
+    RangeSet set(&memory);
+    std::vector<bool> model(200);
+    while (set.prefix() < model.size()) {
+      const std::uint64_t begin = random.below(model.size());
+      const std::uint64_t end = std::min<std::uint64_t>(model.size(), begin + 1 + random.below(30));
+      const bool fresh = !std::all_of(model.begin() + static_cast<long>(begin),
+                                      model.begin() + static_cast<long>(end), [](bool b) { return b; });
+      const auto added = set.add({begin, end});
+      REQUIRE((added == RangeSet::Added::kNew) == fresh);
+      std::fill(model.begin() + static_cast<long>(begin), model.begin() + static_cast<long>(end), true);
+      std::vector<bool> said(model.size());
+      set.for_each([&](Range range) {
+        REQUIRE(range.begin < range.end);
+        std::fill(said.begin() + static_cast<long>(range.begin),
+                  said.begin() + static_cast<long>(range.end), true);
+      });
+      REQUIRE(said == model);
+    }
+  }
+}
+
+TEST_CASE("a range set has room for so many gaps and refuses one more, until some close") {
+  std::pmr::monotonic_buffer_resource memory;
+  RangeSet set(&memory);
+  for (std::uint64_t i = 1; i <= RangeSet::kMaxRanges; ++i) {
+    REQUIRE(set.add({i * 10, i * 10 + 1}) == RangeSet::Added::kNew);
+  }
+  CHECK(set.add({5, 6}) == RangeSet::Added::kRefused);
+  CHECK(set.add({10, 20}) == RangeSet::Added::kNew);  // joins two
+  CHECK(set.add({5, 6}) == RangeSet::Added::kNew);
+}
+
+TEST_CASE("ids finish in any order; the window remembers which, across the wrap") {
+  Pool<IdBitmap> pool(1);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    IdWindow window(pool);
+    const MessageId first = (MessageId{1} << 32) - 100;
+    window.start(first);
+    std::vector<bool> done(9000);
+    while (window.floor() < first + 4000) {
+      const MessageId id = window.floor() + random.below(kIdWindow);
+      if (window.finished(id)) continue;
+      REQUIRE_FALSE(done[id - first]);
+      window.finish(id);
+      done[id - first] = true;
+      if (random.chance(600'000) && !window.finished(window.floor())) {
+        done[window.floor() - first] = true;
+        window.finish(window.floor());
+      }
+      for (MessageId n = window.floor(); n < window.floor() + 64; ++n) {
+        REQUIRE(window.finished(n) == done[n - first]);
+      }
+    }
+    CHECK(window.finished(first));
+    CHECK_FALSE(window.contains(window.floor() - 1));
+    CHECK(window.contains(window.floor() + kIdWindow - 1));
+    CHECK_FALSE(window.contains(window.floor() + kIdWindow));
+  }
+  CHECK(pool.in_use() == 0);
+}
+
+namespace {
+
+constexpr PeerId kAlice{0, 1};
+constexpr PeerId kBob{1, 1};
+
+void want(Request& request, PeerId source, Tag tag, Tag ignore) {
+  request.begin(detail::Operation::Kind::kReceive, source, tag);
+  request.operation().ignore = ignore;
+}
+
+}  // namespace
+
+TEST_CASE("of the receives that fit a message, the earliest posted is taken") {
+  Matcher matcher;
+  Request wild;
+  Request exact;
+  want(wild, kAnyPeer, 0, ~Tag{0});
+  want(exact, kAlice, 7, 0);
+
+  SECTION("the wildcard was first") {
+    matcher.post(wild);
+    matcher.post(exact);
+    CHECK(matcher.take_posted(kAlice, 7) == &wild);
+    CHECK(matcher.take_posted(kAlice, 7) == &exact);
+  }
+  SECTION("the exact one was first") {
+    matcher.post(exact);
+    matcher.post(wild);
+    CHECK(matcher.take_posted(kAlice, 7) == &exact);
+    CHECK(matcher.take_posted(kBob, 9) == &wild);
+  }
+  CHECK(matcher.take_posted(kAlice, 7) == nullptr);
+  CHECK(matcher.posted() == 0);
+  wild.finish(Status::kCancelled, 0);
+  exact.finish(Status::kCancelled, 0);
+}
+
+TEST_CASE("matching agrees with a list that is searched from the front") {
+  struct Post {
+    Want want;
+    Request* request;
+  };
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    Matcher matcher;
+    std::deque<std::unique_ptr<Request>> requests;
+    std::vector<std::unique_ptr<InMessage>> messages;
+    std::vector<Post> posted;
+    std::vector<InMessage*> arrived;
+    std::pmr::monotonic_buffer_resource memory;
+    for (int i = 0; i < 500; ++i) {
+      const PeerId peer = random.chance(500'000) ? kAlice : kBob;
+      const Tag tag = random.below(4);
+      if (random.chance(500'000)) {  // a message's turn comes
+        const auto fits = std::find_if(posted.begin(), posted.end(),
+                                       [&](const Post& p) { return p.want.fits(peer, tag); });
+        Request* taken = matcher.take_posted(peer, tag);
+        REQUIRE(taken == (fits == posted.end() ? nullptr : fits->request));
+        if (taken != nullptr) {
+          posted.erase(fits);
+          taken->finish(Status::kOk, 0);
+          continue;
+        }
+        auto message = std::make_unique<InMessage>(&memory);
+        message->peer = peer;
+        message->tag = tag;
+        matcher.add(*message);
+        arrived.push_back(message.get());
+        messages.push_back(std::move(message));
+      } else {  // a receive is posted
+        const Want what{random.chance(300'000) ? kAnyPeer : peer, tag,
+                        random.chance(300'000) ? random.below(4) : 0};
+        const auto fits = std::find_if(arrived.begin(), arrived.end(), [&](const InMessage* m) {
+          return what.fits(m->peer, m->tag);
+        });
+        InMessage* found = matcher.find(what);
+        REQUIRE(found == (fits == arrived.end() ? nullptr : *fits));
+        if (found != nullptr) {
+          matcher.remove(*found);
+          arrived.erase(fits);
+          continue;
+        }
+        requests.push_back(std::make_unique<Request>());
+        want(*requests.back(), what.source, what.tag, what.ignore);
+        matcher.post(*requests.back());
+        posted.push_back({what, requests.back().get()});
+      }
+    }
+    REQUIRE(matcher.posted() == posted.size());
+    for (const Post& post : posted) {
+      matcher.remove(*post.request);
+      post.request->finish(Status::kCancelled, 0);
+    }
+    for (InMessage* message : arrived) matcher.remove(*message);
+  }
+}
+
+}  // namespace pullman::message

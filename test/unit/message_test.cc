@@ -1,0 +1,402 @@
+// message/outbox.h and inbox.h, wired by their packets' frames: no links, nothing lost unless said.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "base/random.h"
+#include "message/inbox.h"
+#include "message/outbox.h"
+
+namespace pullman::message {
+namespace {
+
+constexpr PeerId kPeer{0, 0};
+constexpr std::size_t kPacketBytes = 1472;
+constexpr std::uint32_t kEager = 4096;
+constexpr std::uint64_t kShare = 64 * 1024;
+
+std::vector<std::byte> content(std::size_t size, unsigned salt) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + salt);
+  return bytes;
+}
+
+struct Wire {
+  Wire() {
+    inbox.start(kFirst);
+    outbox.handle_hello(kPacketBytes, kShare, kEager);
+  }
+  ~Wire() {
+    for (Packet* packet : in_flight) outbox.abandon(*packet);
+    outbox.fail(Status::kClosed);
+    inbox.fail(Status::kClosed);
+  }
+
+  // Takes what the outbox has, up to `most` packets.
+  void pull(std::size_t most = 10000) {
+    while (most-- > 0) {
+      Packet* packet = outbox.next_packet();
+      if (packet == nullptr) return;
+      in_flight.push_back(packet);
+    }
+  }
+  // Delivers a packet's frames; it stays in flight.
+  Taken deliver(const Packet& packet) {
+    std::vector<std::byte> body(packet.body().begin(), packet.body().end());
+    body.insert(body.end(), packet.payload, packet.payload + packet.payload_bytes);
+    REQUIRE(wire::well_formed(body));
+    wire::FrameReader reader(body);
+    wire::Frame frame;
+    Taken last = Taken::kNew;
+    while (reader.next(frame)) {
+      last = frame.type == wire::FrameType::kMessage ? inbox.handle_message(frame)
+                                                     : inbox.handle_chunk(frame);
+    }
+    return last;
+  }
+  void ack(std::size_t index) {
+    Packet* packet = in_flight[index];
+    in_flight.erase(in_flight.begin() + static_cast<long>(index));
+    outbox.handle_acked(*packet);
+    packets.give_back(*packet);
+  }
+  // The receiver's grants and allowances reach the sender.
+  void answer() {
+    std::byte frames[2048];
+    const std::size_t length = inbox.write_frames(frames, sizeof frames);
+    wire::FrameReader reader({frames, length});
+    wire::Frame frame;
+    while (reader.next(frame)) {
+      if (frame.type == wire::FrameType::kGrant) {
+        REQUIRE(outbox.handle_grant(frame.id, frame.limit));
+      } else {
+        outbox.handle_allowance(frame.limit);
+      }
+    }
+  }
+  // Everything flows until nothing moves.
+  void run() {
+    for (bool moved = true; moved;) {
+      pull();
+      moved = !in_flight.empty() || inbox.has_frames();
+      while (!in_flight.empty()) {
+        deliver(*in_flight.front());
+        ack(0);
+      }
+      answer();
+    }
+  }
+  void post(Request& request, std::vector<std::byte>& buffer, Tag tag = 1, Tag ignore = 0) {
+    if (InMessage* message = matcher.find({kPeer, tag, ignore})) {
+      begin(request, buffer, tag, ignore);
+      inbox.attach(*message, request);
+      return;
+    }
+    begin(request, buffer, tag, ignore);
+    matcher.post(request);
+  }
+  static void begin(Request& request, std::vector<std::byte>& buffer, Tag tag, Tag ignore) {
+    request.begin(detail::Operation::Kind::kReceive, kPeer, tag);
+    request.operation().ignore = ignore;
+    request.operation().buffer = buffer.data();
+    request.operation().size = buffer.size();
+  }
+
+  static constexpr MessageId kFirst = (MessageId{2} << 32) - 2;
+  channel::PacketPool packets{4096, kPacketBytes};
+  Pool<IdBitmap> bitmaps{2};
+  Matcher matcher;
+  std::pmr::unsynchronized_pool_resource memory;
+  InboxCounters counters;
+  Outbox outbox{packets, bitmaps, 0, kFirst, 556};
+  Inbox inbox{{matcher, memory, bitmaps}, counters, kPeer, kShare, kEager};
+  std::vector<Packet*> in_flight;
+};
+
+}  // namespace
+
+TEST_CASE("messages of every size arrive whole, expected or not") {
+  const std::size_t inline_limit = kPacketBytes - wire::kHeaderBytes - wire::kMessageBytes;
+  for (std::size_t size : {std::size_t{0}, std::size_t{1}, inline_limit - 1, inline_limit,
+                           inline_limit + 1, std::size_t{kEager} - 1, std::size_t{kEager},
+                           std::size_t{kEager} + 1, std::size_t{100'000}}) {
+    for (bool posted_first : {true, false}) {
+      Wire wire;
+      const auto bytes = content(size, 7);
+      std::vector<std::byte> buffer(size);
+      Request sent;
+      Request received;
+
+      if (posted_first) wire.post(received, buffer);
+      const bool copied = wire.outbox.send(kPeer, 1, bytes, sent);
+      wire.run();
+      if (!posted_first) wire.post(received, buffer);
+      wire.run();
+
+      CHECK(copied == (size <= inline_limit));
+      CHECK(sent.status() == Status::kOk);
+      REQUIRE(received.status() == Status::kOk);
+      CHECK(received.length() == size);
+      CHECK(buffer == bytes);
+      CHECK(wire.inbox.empty());
+      CHECK(wire.inbox.charged() == 0);
+      CHECK(wire.outbox.idle());
+    }
+  }
+}
+
+TEST_CASE("small messages sent together share a packet") {
+  Wire wire;
+  std::vector<Request> sends(20);
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, content(8, 1), send);
+
+  wire.pull();
+
+  CHECK(wire.in_flight.size() == 1);
+}
+
+TEST_CASE("a message delivered twice is received once") {
+  Wire wire;
+  std::vector<std::byte> buffer(8);
+  std::vector<std::byte> spare(8);
+  Request sent;
+  Request first;
+  Request second;
+  wire.post(first, buffer);
+  wire.post(second, spare);
+  wire.outbox.send(kPeer, 1, content(8, 1), sent);
+  wire.pull();
+
+  CHECK(wire.deliver(*wire.in_flight[0]) == Taken::kNew);
+  CHECK(wire.deliver(*wire.in_flight[0]) == Taken::kRedundant);
+
+  CHECK(first.done());
+  CHECK_FALSE(second.done());
+  wire.matcher.remove(second);
+  second.finish(Status::kCancelled, 0);
+}
+
+TEST_CASE("messages match in the order they were sent, however they arrive") {
+  Wire wire;
+  Request sends[3];
+  Request receives[3];
+  std::vector<std::byte> buffers[3];
+  for (unsigned i = 0; i < 3; ++i) {
+    wire.outbox.send(kPeer, 1, content(1400, i), sends[i]);  // a packet each
+    buffers[i].resize(1400);
+    wire.post(receives[i], buffers[i]);
+  }
+  wire.pull();
+  REQUIRE(wire.in_flight.size() == 3);
+
+  wire.deliver(*wire.in_flight[2]);
+  wire.deliver(*wire.in_flight[1]);
+  CHECK_FALSE(receives[0].done());
+  wire.deliver(*wire.in_flight[0]);
+
+  for (unsigned i = 0; i < 3; ++i) {
+    REQUIRE(receives[i].status() == Status::kOk);
+    CHECK(buffers[i] == content(1400, i));
+  }
+}
+
+TEST_CASE("a message longer than its receive is cut, and says so; the next is unharmed") {
+  for (std::size_t size : {std::size_t{100}, std::size_t{3000}, std::size_t{50'000}}) {
+    Wire wire;
+    const auto bytes = content(size, 3);
+    std::vector<std::byte> small(10);
+    std::vector<std::byte> whole(size);
+    Request sends[2];
+    Request receives[2];
+    wire.post(receives[0], small);
+    wire.post(receives[1], whole);
+    wire.outbox.send(kPeer, 1, bytes, sends[0]);
+    wire.outbox.send(kPeer, 1, bytes, sends[1]);
+    wire.run();
+
+    CHECK(receives[0].status() == Status::kTruncated);
+    CHECK(receives[0].length() == 10);
+    CHECK(receives[0].message_length() == size);
+    CHECK(std::memcmp(small.data(), bytes.data(), 10) == 0);
+    CHECK(receives[1].status() == Status::kOk);
+    CHECK(whole == bytes);
+    CHECK(sends[0].status() == Status::kOk);
+  }
+}
+
+TEST_CASE("of a long unmatched message only the eager bytes are sent, wire.md 4.5") {
+  Wire wire;
+  const auto bytes = content(100'000, 5);
+  Request sent;
+  wire.outbox.send(kPeer, 1, bytes, sent);
+  wire.run();
+
+  CHECK_FALSE(sent.done());
+  CHECK(wire.inbox.charged() == kMessageCharge + kEager);
+
+  std::vector<std::byte> buffer(bytes.size());
+  Request received;
+  wire.post(received, buffer);
+  wire.run();
+  CHECK(received.status() == Status::kOk);
+  CHECK(buffer == bytes);
+  CHECK(sent.status() == Status::kOk);
+}
+
+TEST_CASE("a later message is not blocked by a long unmatched one") {
+  Request blocked;  // outlives the wire, which ends it
+  Wire wire;
+  const auto bytes = content(100'000, 5);
+  std::vector<std::byte> buffer(8);
+  Request sent;
+  Request received;
+  wire.outbox.send(kPeer, 1, bytes, blocked);
+  wire.outbox.send(kPeer, 2, content(8, 1), sent);
+  wire.post(received, buffer, 2);
+
+  wire.run();
+
+  CHECK(received.status() == Status::kOk);
+}
+
+TEST_CASE("unexpected messages hold the sender back within its allowance, wire.md 4.6") {
+  Wire wire;
+  std::deque<Request> sends(2000);
+  const auto bytes = content(100, 1);
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
+  wire.run();
+
+  CHECK(wire.inbox.charged() <= kShare);
+  CHECK(wire.inbox.charged() > kShare - 1024);
+  CHECK(wire.outbox.unfinished() > 1000);
+
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> buffer(100);
+    Request received;
+    wire.post(received, buffer);
+    wire.run();
+    REQUIRE(received.status() == Status::kOk);
+    REQUIRE(buffer == bytes);
+  }
+  CHECK(wire.outbox.idle());
+  CHECK(wire.inbox.charged() == 0);
+}
+
+TEST_CASE("a sender that overdraws its allowance is refused") {
+  std::deque<Request> sends(700);
+  Wire wire;
+  wire.outbox.handle_allowance(1 << 30);  // a lie
+  Taken last = Taken::kNew;
+  for (Request& send : sends) {
+    wire.outbox.send(kPeer, 1, content(1000, 1), send);
+    wire.pull();
+    if (last == Taken::kNew) last = wire.deliver(*wire.in_flight.back());
+    wire.ack(0);
+  }
+  CHECK(last == Taken::kRefused);
+  CHECK(wire.inbox.charged() <= kShare);
+}
+
+TEST_CASE("grants that contradict what was sent are refused, wire.md 4.5") {
+  Request sent;  // outlives the wire, which ends it
+  Wire wire;
+  const auto bytes = content(100'000, 5);
+  wire.outbox.send(kPeer, 1, bytes, sent);
+  wire.pull();
+
+  CHECK_FALSE(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size() + 1));
+  CHECK_FALSE(wire.outbox.handle_grant(low32(Wire::kFirst), kEager - 1));
+  CHECK_FALSE(wire.outbox.handle_grant(low32(Wire::kFirst + 1), kEager));  // not sent yet
+  CHECK(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size()));
+  CHECK(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size()));  // again: no harm
+}
+
+TEST_CASE("a chunk that contradicts its message is refused") {
+  Wire wire;
+  const auto data = content(100, 1);
+  const auto chunk = [&](std::uint64_t total, Tag tag, std::uint64_t offset) {
+    return wire.inbox.handle_chunk({.type = wire::FrameType::kChunk, .id = low32(Wire::kFirst),
+                                    .tag = tag, .total = total, .offset = offset, .limit = 0,
+                                    .data = data});
+  };
+  REQUIRE(chunk(2000, 1, 0) == Taken::kNew);
+  CHECK(chunk(2001, 1, 100) == Taken::kRefused);
+  CHECK(chunk(2000, 2, 100) == Taken::kRefused);
+  CHECK(chunk(2000, 1, 0) == Taken::kRedundant);
+  CHECK(chunk(2000, 1, 1900) == Taken::kNew);
+}
+
+TEST_CASE("when the peer is gone every operation ends once, and whole messages stay") {
+  Wire wire;
+  const auto bytes = content(100'000, 5);
+  std::vector<std::byte> buffer(bytes.size());
+  Request whole;
+  Request filling;
+  Request half;
+  wire.outbox.send(kPeer, 2, content(8, 1), whole);
+  wire.outbox.send(kPeer, 1, bytes, half);
+  wire.post(filling, buffer);
+  wire.pull(2);
+  wire.deliver(*wire.in_flight[0]);
+  wire.deliver(*wire.in_flight[1]);
+  while (!wire.in_flight.empty()) {
+    wire.outbox.abandon(*wire.in_flight.back());
+    wire.in_flight.pop_back();
+  }
+
+  wire.outbox.fail(Status::kUnreachable);
+  wire.inbox.fail(Status::kUnreachable);
+
+  CHECK(half.status() == Status::kUnreachable);
+  CHECK(filling.status() == Status::kUnreachable);
+  InMessage* kept = wire.matcher.find({kPeer, 2, 0});
+  REQUIRE(kept != nullptr);
+  std::vector<std::byte> last(8);
+  Request received;
+  wire.post(received, last, 2);
+  CHECK(received.status() == Status::kOk);
+  CHECK(wire.inbox.empty());
+}
+
+TEST_CASE("any order and repetition of packets delivers every message once and whole") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    Wire wire;
+    constexpr std::size_t kCount = 30;
+    std::deque<Request> sends(kCount);
+    std::deque<Request> receives(kCount);
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<std::vector<std::byte>> buffers(kCount);
+    for (unsigned i = 0; i < kCount; ++i) {
+      bytes.push_back(content(random.below(i % 3 == 0 ? 20'000 : 300), i));
+      wire.outbox.send(kPeer, 1, bytes.back(), sends[i]);
+    }
+    std::size_t posted = 0;
+    std::size_t done = 0;
+    for (int turn = 0; turn < 20000 && done < kCount; ++turn) {
+      if (posted < kCount && random.chance(100'000)) {
+        buffers[posted].resize(20'000);
+        wire.post(receives[posted], buffers[posted]);
+        ++posted;
+      }
+      wire.pull(random.below(4));
+      if (!wire.in_flight.empty()) {
+        const std::size_t pick = random.below(wire.in_flight.size());
+        REQUIRE(wire.deliver(*wire.in_flight[pick]) != Taken::kRefused);
+        if (random.chance(500'000)) wire.ack(pick);
+      }
+      if (random.chance(300'000)) wire.answer();
+      while (done < posted && receives[done].done()) {
+        REQUIRE(receives[done].length() == bytes[done].size());
+        REQUIRE(std::equal(bytes[done].begin(), bytes[done].end(), buffers[done].begin()));
+        ++done;
+      }
+    }
+    REQUIRE(done == kCount);
+    wire.run();
+    REQUIRE(wire.outbox.idle());
+  }
+}
+
+}  // namespace pullman::message

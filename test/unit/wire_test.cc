@@ -1,0 +1,249 @@
+// lib/wire: every byte where wire.md says, every malformed packet refused.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <vector>
+
+#include "wire/frame.h"
+#include "wire/header.h"
+#include "wire/hello.h"
+
+namespace pullman::wire {
+namespace {
+
+PacketHeader some_header() {
+  PacketHeader header;
+  header.type = PacketType::kSequenced;
+  header.flags = kFlagAck;
+  header.length = kHeaderBytes;
+  header.to = {0x01020304, 0x05060708};
+  header.number = 0x090A0B0C;
+  header.floor_distance = 0x0D0E;
+  header.credit = 0x0F10;
+  header.cumulative = 0x11121314;
+  header.hold = 0x1516;
+  header.late = 0x1718;
+  return header;
+}
+
+std::vector<std::byte> encoded(const PacketHeader& header, std::size_t size = kHeaderBytes) {
+  std::vector<std::byte> bytes(size);
+  encode(header, bytes.data());
+  return bytes;
+}
+
+Hello some_hello() {
+  Hello hello;
+  hello.epoch = 0x1122334455667788;
+  hello.reply_to = {1, 2};
+  hello.first_number = std::uint64_t{1} << 40;
+  hello.first_message = std::uint64_t{1} << 41;
+  hello.allowance = 4096;
+  hello.eager_bytes = 1024;
+  hello.credit = 92;
+  hello.rail_count = 2;
+  hello.called = {.kind = 4, .length = 6, .bytes = {std::byte{10}}};
+  hello.rails[0] = {.command_packet_bytes = 816, .data_packet_bytes = 1472, .mbps = 25000,
+                    .command = hello.called, .data = hello.called};
+  hello.rails[1] = {.command_packet_bytes = 816, .data_packet_bytes = 8972, .mbps = 0,
+                    .command = {.kind = 6, .length = 22, .bytes = {}},
+                    .data = {.kind = 255, .length = 33, .bytes = {}}};
+  return hello;
+}
+
+std::vector<std::byte> encoded(const Hello& hello) {
+  std::vector<std::byte> bytes(encoded_bytes(hello));
+  encode(hello, bytes.data());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the header's fields lie where wire.md 2.1 says, in network byte order") {
+  const auto bytes = encoded(some_header());
+
+  CHECK(bytes[0] == std::byte{0x11});
+  CHECK(bytes[1] == std::byte{kFlagAck});
+  CHECK(bytes[3] == std::byte{32});
+  for (std::size_t i = 4; i < 28; ++i) CHECK(bytes[i] == static_cast<std::byte>(i - 3));
+}
+
+TEST_CASE("a header reads as it was written") {
+  PacketHeader read;
+  REQUIRE(decode(encoded(some_header()), read) == Verdict::kAccepted);
+  CHECK(read.to == some_header().to);
+  CHECK(read.number == some_header().number);
+  CHECK(read.floor_distance == some_header().floor_distance);
+  CHECK(read.credit == some_header().credit);
+  CHECK(read.cumulative == some_header().cumulative);
+  CHECK(read.hold == some_header().hold);
+  CHECK(read.late == some_header().late);
+  CHECK(read.has(kFlagAck));
+}
+
+TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
+  auto bytes = encoded(some_header());
+  PacketHeader read;
+
+  SECTION("too short") {
+    bytes.pop_back();
+    CHECK(decode(bytes, read) == Verdict::kTooShort);
+    CHECK(decode({}, read) == Verdict::kTooShort);
+  }
+  SECTION("another version") {
+    bytes[0] = std::byte{0x21};
+    CHECK(decode(bytes, read) == Verdict::kBadVersion);
+  }
+  SECTION("unknown type") {
+    for (int type : {0, 5, 15}) {
+      bytes[0] = static_cast<std::byte>(0x10 | type);
+      CHECK(decode(bytes, read) == Verdict::kBadType);
+    }
+  }
+  SECTION("unknown flag") {
+    bytes[1] = std::byte{0x04};
+    CHECK(decode(bytes, read) == Verdict::kBadReserved);
+  }
+  SECTION("a length that is not the datagram's") {
+    bytes.push_back({});
+    CHECK(decode(bytes, read) == Verdict::kBadLength);
+  }
+  SECTION("a floor a whole window below, wire.md 3.2") {
+    bytes[16] = std::byte{0x10};
+    bytes[17] = std::byte{0x00};
+    CHECK(decode(bytes, read) == Verdict::kOutsideWindow);
+  }
+}
+
+TEST_CASE("a sealed packet notices any changed byte, wire.md 2.9") {
+  auto header = some_header();
+  header.length = 40;
+  auto bytes = encoded(header, 40);
+  std::memset(bytes.data() + 32, 0x5A, 8);
+  seal({bytes.data(), 36}, {bytes.data() + 36, 4});
+  PacketHeader read;
+  REQUIRE(decode(bytes, read) == Verdict::kAccepted);
+  CHECK(read.has(kFlagChecksum));
+  CHECK(checksum_holds(bytes, read));
+
+  for (std::size_t i = 4; i < bytes.size(); ++i) {
+    auto damaged = bytes;
+    damaged[i] ^= std::byte{0x10};
+    PacketHeader header_read;
+    if (decode(damaged, header_read) != Verdict::kAccepted) continue;
+    CHECK_FALSE(checksum_holds(damaged, header_read));
+  }
+}
+
+TEST_CASE("frames follow each other and read as they were written, wire.md 4.1") {
+  std::vector<std::byte> body(512);
+  std::byte* out = body.data();
+  out += put_message(out, 0x1'0000'0007, 0xABCD, 3);
+  std::memcpy(out, "abc", 3);
+  out += 3;
+  out += put_chunk(out, {.type = FrameType::kChunk, .id = 8, .tag = 9, .total = 100, .offset = 40,
+                         .limit = 0, .data = {}}, 2);
+  out += 2;
+  out += put_grant(out, 10, 1 << 20);
+  out += put_allowance(out, 1 << 21);
+  out += put_ping(out);
+  out += put_bye(out);
+  std::byte* sack = out;
+  out += put_sack(out, 64, 1) + 8;
+  set_sack_word(sack, 0, 0xF0);
+  body.resize(static_cast<std::size_t>(out - body.data()));
+
+  REQUIRE(well_formed(body));
+  FrameReader reader(body);
+  Frame frame;
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kMessage && frame.id == 7 && frame.tag == 0xABCD));
+  CHECK(std::memcmp(frame.data.data(), "abc", 3) == 0);
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kChunk && frame.total == 100 && frame.offset == 40));
+  CHECK(frame.data.size() == 2);
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kGrant && frame.id == 10 && frame.limit == 1 << 20));
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21));
+  REQUIRE(reader.next(frame));
+  CHECK(frame.type == FrameType::kPing);
+  REQUIRE(reader.next(frame));
+  CHECK(frame.type == FrameType::kBye);
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kSack && frame.id == 64 && sack_word(frame.data, 0) == 0xF0));
+  CHECK_FALSE(reader.next(frame));
+  CHECK(reader.ok());
+}
+
+TEST_CASE("a body cut anywhere inside a frame is not well-formed") {
+  std::vector<std::byte> body(kMessageBytes + 5);
+  put_message(body.data(), 1, 2, 5);
+  REQUIRE(well_formed(body));
+  for (std::size_t size = 1; size < body.size(); ++size) {
+    CHECK_FALSE(well_formed({body.data(), size}));
+  }
+}
+
+TEST_CASE("frames that contradict themselves are not well-formed, wire.md 4.4") {
+  std::vector<std::byte> body(kChunkBytes + 10);
+  const auto chunk = [&](std::uint64_t total, std::uint64_t offset, std::size_t length) {
+    put_chunk(body.data(), {.type = FrameType::kChunk, .id = 0, .tag = 0, .total = total,
+                            .offset = offset, .limit = 0, .data = {}}, length);
+    return well_formed({body.data(), kChunkBytes + length});
+  };
+
+  CHECK(chunk(10, 0, 10));
+  CHECK(chunk(20, 10, 10));
+  CHECK_FALSE(chunk(10, 0, 0));                                     // empty
+  CHECK_FALSE(chunk(10, 1, 10));                                    // beyond the message
+  CHECK_FALSE(chunk(10, 10, 1));                                    // behind its end
+  CHECK_FALSE(chunk(~std::uint64_t{0}, ~std::uint64_t{0} - 4, 4));  // absurd
+  CHECK_FALSE(chunk(kMaxMessageBytes + 1, 0, 10));
+}
+
+TEST_CASE("unknown frames and set reserved bytes are not well-formed") {
+  std::vector<std::byte> body(kPingBytes);
+  put_ping(body.data());
+  REQUIRE(well_formed(body));
+  body[1] = std::byte{1};
+  CHECK_FALSE(well_formed(body));
+  put_ping(body.data());
+  for (int type : {0, 9, 255}) {
+    body[0] = static_cast<std::byte>(type);
+    CHECK_FALSE(well_formed(body));
+  }
+}
+
+TEST_CASE("a HELLO reads as it was written, and zero padding may follow, wire.md 5.1") {
+  auto bytes = encoded(some_hello());
+  bytes.resize(bytes.size() + 20);
+
+  const auto read = decode_hello(bytes);
+
+  REQUIRE(read.has_value());
+  CHECK(read->epoch == some_hello().epoch);
+  CHECK(read->reply_to == some_hello().reply_to);
+  CHECK(read->first_number == some_hello().first_number);
+  CHECK(read->first_message == some_hello().first_message);
+  CHECK(read->credit == 92);
+  CHECK(read->called == some_hello().called);
+  REQUIRE(read->rail_count == 2);
+  CHECK(read->rails[0].mbps == 25000);
+  CHECK(read->rails[1].data == some_hello().rails[1].data);
+  bytes.back() = std::byte{1};
+  CHECK_FALSE(decode_hello(bytes).has_value());
+}
+
+TEST_CASE("a HELLO cut anywhere, or with counts out of range, is refused") {
+  const auto bytes = encoded(some_hello());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CHECK_FALSE(decode_hello({bytes.data(), size}).has_value());
+  }
+  for (auto [at, value] : {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {52, 9}}) {
+    auto changed = bytes;
+    changed[at] = static_cast<std::byte>(value);
+    CHECK_FALSE(decode_hello(changed).has_value());
+  }
+}
+
+}  // namespace pullman::wire
