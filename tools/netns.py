@@ -131,6 +131,16 @@ class Pair(Places):
             run(*in_namespace, "addr", "add", host + "/24", "dev", "veth0")
             run(*in_namespace, "link", "set", "veth0", "mtu", str(self.mtu), "up")
             run(*in_namespace, "link", "set", "lo", "up")
+        for name in self.names:
+            self._wait_for_link(name)
+
+    def _wait_for_link(self, name):
+        """The kernel may take a second to say that the other end is up; until then nobody uses the link."""
+        end = time.monotonic() + 10
+        while "state UP" not in run("ip", "-n", name, "link", "show", "veth0"):
+            if time.monotonic() > end:
+                raise CannotMake("the link between the namespaces does not come up")
+            time.sleep(0.02)
 
     def __exit__(self, *_):
         super().__exit__()

@@ -1,6 +1,7 @@
 // Floods: packets as fast as they go, counted and timed where they arrive. What the receiver cannot
 // take is lost, and does not count.
 #include <algorithm>
+#include <thread>
 
 #include "raw_patterns.h"
 
@@ -23,6 +24,7 @@ class Sink {
       if (!fabric_.receive(packet)) {
         if (moving_) last_ = Clock::now();
         moving_ = false;
+        if (++idle_ % kRawPollsBeforeYield == 0) std::this_thread::yield();
         return;
       }
       if (count_ == 0) first_ = last_ = Clock::now();
@@ -56,7 +58,8 @@ class Sink {
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t wrong_ = 0;
-  bool moving_ = false;  // the last poll brought something
+  bool moving_ = false;     // the last poll brought something
+  std::uint32_t idle_ = 0;  // polls that brought nothing
   Clock::time_point first_;
   Clock::time_point last_;
 };
