@@ -62,9 +62,14 @@ Engine::Impl::~Impl() {
 
 Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
   if (closing_) return {Status::kClosed, {}};
-  Peer* peer = peers_.find_address(address);
-  if (peer == nullptr || peer->phase >= Phase::kClosing) peer = make_peer(now, address);
+  Peer* known = peers_.find_address(address);
+  if (known != nullptr && known->phase < Phase::kClosing && !known->release_when_gone) {
+    return {Status::kOk, known->id};
+  }
+  const PeerId before = known == nullptr ? PeerId{} : known->id;
+  Peer* peer = make_peer(now, address);
   if (peer == nullptr) return {Status::kTooManyPeers, {}};
+  peer->after = before;
   return {Status::kOk, peer->id};
 }
 

@@ -119,6 +119,9 @@ class Engine::Impl {
   Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
+  Peer* called_at(const wire::Hello& hello) const;
+  bool our_call_wins(const wire::Hello& hello) const;
+  bool may_call(const Peer& peer) const;
   bool acceptable(const wire::Hello& hello) const;
   void introduce(Peer& peer, const wire::Hello& hello);
   void call(Instant now, Peer& peer);

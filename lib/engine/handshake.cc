@@ -93,7 +93,7 @@ void Engine::Impl::handle_event(Instant now, ChannelKind kind, const nic::PortEv
 void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
   if (peer.command_to == nic::kNowhere) return;
   if (!peer.introduced) {
-    if (peer.phase == Phase::kResolving) call(now, peer);
+    call(now, peer);
   } else if (peer.data_to != nic::kNowhere) {
     if (peer.phase == Phase::kResolving) answer(now, peer);
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
@@ -131,8 +131,18 @@ void Engine::Impl::put_hello(Peer& peer, Packet& packet, std::size_t padded_byte
   packet.used += static_cast<std::uint32_t>(wire::kFrameHeadBytes + length);
 }
 
+// Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
+// taking leave waits until that has ended: there is one at a time (wire.md 5.8).
+bool Engine::Impl::may_call(const Peer& peer) const {
+  if (peer.introduced || peer.phase > Phase::kCalling || peer.command_to == nic::kNowhere) return false;
+  if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
+  const Peer* before = peers_.find(peer.after);
+  return before == nullptr || before->phase == Phase::kGone;
+}
+
 // Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same body.
 void Engine::Impl::call(Instant now, Peer& peer) {
+  if (!may_call(peer)) return;
   if (peer.phase == Phase::kResolving) set_phase(peer, Phase::kCalling);
   Channel* channel = with_room(ChannelKind::kCommand);
   if (channel == nullptr || !peer.link.has_space()) return mark_ready(peer);
@@ -189,11 +199,10 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   const auto hello = wire::decode_hello(frame.data);
   if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
   if (closing_ || !nic::same_port(hello->called, address())) return Verdict::kWrongState;
+  if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
-  if (peer->introduced && (peer->theirs != hello->reply_to || peer->phase == Phase::kGone)) {
-    return Verdict::kWrongState;  // connected to us already, by another of our addresses
-  }
+  if (peer->phase == Phase::kGone) return Verdict::kWrongState;
   peer->hello_heard_bytes = datagram_bytes;
   if (!peer->introduced) introduce(*peer, *hello);
   const Verdict verdict = handle_frames(now, *peer, header, body);
@@ -205,25 +214,42 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   return verdict;
 }
 
-// The peer a HELLO is from. Simultaneous connects need no winner (wire.md 5.6): a HELLO from where we
-// are calling is the answer as well, and each end keeps the one connection it began.
-Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
-  // One that is leaving may call again; its old connection ends by itself.
-  Peer* known = peers_.find_epoch(hello.epoch);
-  if (known != nullptr && (known->theirs == hello.reply_to || known->phase < Phase::kClosing)) {
-    return known;
-  }
+// The peer we are calling at one of these addresses; null if there is none.
+Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
     Peer* called = peers_.find_address(hello.rails[i].command);
     if (called != nullptr && !called->introduced) return called;
   }
+  return nullptr;
+}
+
+// Simultaneous connects: the HELLO of the lower epoch counts, the other is ignored (wire.md 5.6).
+bool Engine::Impl::our_call_wins(const wire::Hello& hello) const {
+  const Peer* called = called_at(hello);
+  return called != nullptr && called->phase == Phase::kCalling && epoch_ < hello.epoch;
+}
+
+// The peer a HELLO is from: one it introduced before, the one we are calling there, or a new one. A
+// process that calls anew no longer has its earlier connection; ours ends when the new one has
+// proved itself, as the one of a process that was there before does.
+Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
+  Peer* known = peers_.find_epoch(hello.epoch);
+  if (known != nullptr && known->theirs == hello.reply_to) return known;
+  if (Peer* called = called_at(hello)) {
+    if (known != nullptr) called->replaces = known->id;
+    return called;
+  }
   make_room_for_caller();
-  Peer* known_there = peers_.find_address(hello.rails[hello.rail].command);
-  Peer* peer = make_peer(now, hello.rails[hello.rail].command);
+  const nic::Address& address = hello.rails[hello.rail].command;
+  Peer* there = peers_.find_address(address);
+  const PeerId before = known != nullptr ? known->id : there != nullptr ? there->id : PeerId{};
+  Peer* peer = make_peer(now, address);
   if (peer == nullptr) return nullptr;
   // Until the newcomer proves itself, the address still means the peer we know there.
-  if (known_there != nullptr) peers_.index_address(*known_there);
+  there = peers_.find(before);
+  if (there != nullptr && there->command_address == address) peers_.index_address(*there);
   peer->called_us = true;
+  peer->replaces = before;
   half_open_.push_back(peer->id);
   return peer;
 }
@@ -252,7 +278,7 @@ void Engine::Impl::introduce(Peer& peer, const wire::Hello& hello) {
   peer.outbox.handle_hello(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes),
                            hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
-  peers_.index_epoch(peer);
+  if (peers_.find_epoch(hello.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer, ChannelKind::kData, rail.data);
 }
 
@@ -273,7 +299,9 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   }
   if (!peer.introduced) {
     Peer* known = peers_.find_epoch(hello->epoch);
-    if (known != nullptr && known != &peer && known->phase < Phase::kClosing) {
+    if (known != nullptr && known->command_address == peer.command_address) {
+      peer.replaces = known->id;
+    } else if (known != nullptr && known->phase < Phase::kClosing) {
       // The same process under another address: it is connected already.
       end_peer(peer, Status::kRefused);
       return Verdict::kWrongState;
@@ -295,11 +323,13 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
 
 // The peer has shown that it receives what we send it: messages may flow.
 void Engine::Impl::prove(Instant now, Peer& peer) {
-  Peer* before = peers_.find_address(peer.command_address);
-  if (before != nullptr && before != &peer && before->epoch != peer.epoch) {
-    end_peer(*before, Status::kPeerRestarted);
+  Peer* before = peers_.find(peer.replaces);
+  if (before != nullptr && before->phase != Phase::kGone) {
+    const bool same = before->epoch == peer.epoch;
+    end_peer(*before, same ? Status::kPeerClosed : Status::kPeerRestarted);
   }
   peers_.index_address(peer);
+  peers_.index_epoch(peer);
   set_phase(peer, closing_ || peer.release_when_gone ? Phase::kClosing : Phase::kConnected);
   if (peer.called_us) callers_.push_back(peer.id);
   note_heard(now, peer);

@@ -86,6 +86,8 @@ struct Peer {
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
   std::size_t command_bytes = 0;     // largest packet for its command channel
+  PeerId after;                      // calls only when this one, to the same address, is gone
+  PeerId replaces;                   // ends when this one has proved itself
   channel::Packet* hello = nullptr;  // our HELLO or WELCOME, until it is acked
   std::size_t hello_heard_bytes = 0; // length of its last HELLO: WELCOME is no longer
   Instant heard_at{};                // a valid packet came

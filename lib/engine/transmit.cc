@@ -32,7 +32,8 @@ bool Engine::Impl::has_work(const Peer& peer) const {
 // it has nothing, or must wait for an ack (which makes it ready again).
 bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
-  if (!peer.flows()) return false;
+  if (may_call(peer)) call(now, peer);
+  if (!peer.flows()) return may_call(peer);
   if (!send_probe(now, peer)) return true;
   if (!resend_lost(now, peer)) return true;
   for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
