@@ -211,6 +211,8 @@ void Engine::Impl::take_back_packets(Peer& peer) {
       peer.outbox.abandon(packet);
     }
   }
+  if (peer.riders != nullptr) packets_.give_back(*peer.riders);
+  peer.riders = nullptr;
   if (peer.hello != nullptr) packets_.give_back(*peer.hello);
   peer.hello = nullptr;
 }

@@ -83,6 +83,14 @@ class Engine::Impl {
                            std::span<const std::byte> body);
   Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
                         std::span<const std::byte> body);
+  // What a packet's frames amounted to.
+  struct Effect {
+    bool refused = false;    // one of them is beyond what was granted: the packet counts as lost
+    bool redundant = false;  // all of its message bytes had come before
+    bool urgent = false;     // it asks for an ACK at once
+    bool bye = false;
+  };
+  Effect act_on(Peer& peer, std::span<const std::byte> body);
   Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
@@ -119,6 +127,9 @@ class Engine::Impl {
   Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
+  void hold_riders(Peer& peer, std::span<const std::byte> body);
+  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header);
+  void deliver_riders(Peer& peer);
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
   bool may_call(const Peer& peer) const;
@@ -130,6 +141,7 @@ class Engine::Impl {
   void put_hello(Peer& peer, Packet& packet, std::size_t padded_bytes);
   wire::Hello describe(const Peer& peer) const;
   void make_room_for_caller();
+  void drop_oldest_caller();
 
   // --- endings.cc
   void handle_timers(Instant now);

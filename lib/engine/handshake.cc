@@ -30,6 +30,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
     gone_.pop_front();
     if (oldest != nullptr) discard(*oldest);
   }
+  while (peers_.full() && !half_open_.empty()) drop_oldest_caller();
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
   const PeerSetup setup{.link = link_options_,
@@ -204,14 +205,42 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
   peer->hello_heard_bytes = datagram_bytes;
-  if (!peer->introduced) introduce(*peer, *hello);
-  const Verdict verdict = handle_frames(now, *peer, header, body);
-  if (verdict != Verdict::kAccepted && verdict != Verdict::kDuplicate) return verdict;
+  if (!peer->introduced) {
+    introduce(*peer, *hello);
+    hold_riders(*peer, body);
+  }
+  const Verdict verdict = note_hello(now, *peer, header);
   const bool unanswered = peer->phase == Phase::kAnswering || peer->phase == Phase::kCalling;
   if (unanswered && peer->data_to != nic::kNowhere && peer->command_to != nic::kNowhere) {
     answer(now, *peer);
   }
   return verdict;
+}
+
+// What came with a HELLO waits until the caller has proved itself: a caller that is dropped before
+// that, and calls again, must not have been heard twice.
+void Engine::Impl::hold_riders(Peer& peer, std::span<const std::byte> body) {
+  peer.riders = packets_.take(packets_.large_bytes());
+  if (peer.riders == nullptr) return;
+  PULLMAN_CHECK(body.size() <= peer.riders->room());
+  std::copy(body.begin(), body.end(), peer.riders->end());
+  peer.riders->used += static_cast<std::uint32_t>(body.size());
+}
+
+// Accounts for a HELLO's number. Without a place for its riders it is not acknowledged: they will
+// come again, in a packet of their own.
+Verdict Engine::Impl::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header) {
+  if (peer.link.judge(header) != reliability::Arrival::kNew) return Verdict::kDuplicate;
+  if (peer.phase < Phase::kConnected && peer.riders == nullptr) return Verdict::kAccepted;
+  peer.link.handle_arrival(now, header);
+  return Verdict::kAccepted;
+}
+
+void Engine::Impl::deliver_riders(Peer& peer) {
+  if (peer.riders == nullptr) return;
+  act_on(peer, peer.riders->body());
+  packets_.give_back(*peer.riders);
+  peer.riders = nullptr;
 }
 
 // The peer we are calling at one of these addresses; null if there is none.
@@ -235,6 +264,12 @@ bool Engine::Impl::our_call_wins(const wire::Hello& hello) const {
 Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known != nullptr && known->theirs == hello.reply_to) return known;
+  for (const PeerId id : half_open_) {
+    Peer* caller = peers_.find(id);
+    if (caller != nullptr && caller->epoch == hello.epoch && caller->theirs == hello.reply_to) {
+      return caller;
+    }
+  }
   if (Peer* called = called_at(hello)) {
     if (known != nullptr) called->replaces = known->id;
     return called;
@@ -242,14 +277,14 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
   make_room_for_caller();
   const nic::Address& address = hello.rails[hello.rail].command;
   Peer* there = peers_.find_address(address);
-  const PeerId before = known != nullptr ? known->id : there != nullptr ? there->id : PeerId{};
+  const PeerId replaces = known != nullptr ? known->id : there != nullptr ? there->id : PeerId{};
+  const PeerId indexed = there != nullptr ? there->id : PeerId{};
   Peer* peer = make_peer(now, address);
   if (peer == nullptr) return nullptr;
   // Until the newcomer proves itself, the address still means the peer we know there.
-  there = peers_.find(before);
-  if (there != nullptr && there->command_address == address) peers_.index_address(*there);
+  if (Peer* still = peers_.find(indexed)) peers_.index_address(*still);
   peer->called_us = true;
-  peer->replaces = before;
+  peer->replaces = replaces;
   half_open_.push_back(peer->id);
   return peer;
 }
@@ -257,15 +292,17 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
 // Callers that have not proved themselves are few; a new one pushes the oldest out.
 void Engine::Impl::make_room_for_caller() {
   const std::size_t most = std::max<std::size_t>(1, std::min(kMaxHalfOpen, config_.max_peers / 2));
-  while (half_open_.size() >= most) {
-    Peer* oldest = peers_.find(half_open_.front());
-    half_open_.pop_front();
-    const bool unproved = oldest != nullptr && (oldest->phase == Phase::kResolving ||
-                                                oldest->phase == Phase::kAnswering);
-    if (!unproved) continue;
-    end_peer(*oldest, Status::kUnreachable);
-    discard(*oldest);
-  }
+  while (half_open_.size() >= most) drop_oldest_caller();
+}
+
+void Engine::Impl::drop_oldest_caller() {
+  Peer* oldest = peers_.find(half_open_.front());
+  half_open_.pop_front();
+  const bool unproved = oldest != nullptr && (oldest->phase == Phase::kResolving ||
+                                              oldest->phase == Phase::kAnswering);
+  if (!unproved) return;
+  end_peer(*oldest, Status::kUnreachable);
+  discard(*oldest);
 }
 
 void Engine::Impl::introduce(Peer& peer, const wire::Hello& hello) {
@@ -332,6 +369,7 @@ void Engine::Impl::prove(Instant now, Peer& peer) {
   peers_.index_epoch(peer);
   set_phase(peer, closing_ || peer.release_when_gone ? Phase::kClosing : Phase::kConnected);
   if (peer.called_us) callers_.push_back(peer.id);
+  deliver_riders(peer);
   note_heard(now, peer);
   arm(now, peer);
   mark_ready(peer);

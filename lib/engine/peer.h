@@ -89,6 +89,7 @@ struct Peer {
   PeerId after;                      // calls only when this one, to the same address, is gone
   PeerId replaces;                   // ends when this one has proved itself
   channel::Packet* hello = nullptr;  // our HELLO or WELCOME, until it is acked
+  channel::Packet* riders = nullptr; // what came with its HELLO, until it has proved itself
   std::size_t hello_heard_bytes = 0; // length of its last HELLO: WELCOME is no longer
   Instant heard_at{};                // a valid packet came
   Instant news_at{};                 // something we sent was acked, or operations became pending

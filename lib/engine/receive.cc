@@ -118,35 +118,41 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
     case Arrival::kOutside: return Verdict::kOutsideWindow;
     case Arrival::kNew: break;
   }
-  bool redundant = false;
+  const Effect effect = act_on(peer, body);
+  if (effect.refused) return Verdict::kOverLimit;
+  peer.link.handle_arrival(now, header);
+  if (effect.redundant) peer.link.handle_redundant();
+  if (effect.urgent) peer.link.handle_ping();
+  if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
+  if (effect.bye) handle_bye(peer);
+  return Verdict::kAccepted;
+}
+
+Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, std::span<const std::byte> body) {
+  using message::Taken;
+  Effect effect;
   bool useful = false;
-  bool pinged = false;
-  bool bye = false;
   wire::FrameReader reader(body);
   wire::Frame frame;
   while (reader.next(frame)) {
-    message::Taken taken = message::Taken::kNew;
+    Taken taken = Taken::kNew;
     switch (frame.type) {
       case wire::FrameType::kMessage: taken = peer.inbox.handle_message(frame); break;
       case wire::FrameType::kChunk: taken = peer.inbox.handle_chunk(frame); break;
       case wire::FrameType::kGrant:
-        if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = message::Taken::kRefused;
+        if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kAllowance: peer.outbox.handle_allowance(frame.limit); break;
-      case wire::FrameType::kPing: pinged = true; break;
-      case wire::FrameType::kBye: bye = true; break;
+      case wire::FrameType::kPing: effect.urgent = true; break;
+      case wire::FrameType::kBye: effect.urgent = effect.bye = true; break;
       case wire::FrameType::kHello: break;  // read before
-      case wire::FrameType::kSack: taken = message::Taken::kRefused; break;  // wire.md 4.7
+      case wire::FrameType::kSack: taken = Taken::kRefused; break;  // wire.md 4.7
     }
-    if (taken == message::Taken::kRefused) return Verdict::kOverLimit;
-    (taken == message::Taken::kRedundant ? redundant : useful) = true;
+    if (taken == Taken::kRefused) return {.refused = true};
+    (taken == Taken::kRedundant ? effect.redundant : useful) = true;
   }
-  peer.link.handle_arrival(now, header);
-  if (redundant && !useful) peer.link.handle_redundant();
-  if (pinged || bye) peer.link.handle_ping();
-  if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
-  if (bye) handle_bye(peer);
-  return Verdict::kAccepted;
+  effect.redundant = effect.redundant && !useful;
+  return effect;
 }
 
 Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
