@@ -236,9 +236,11 @@ void Simulation::did_not_finish(const char* what) {
 // Nothing to send, nothing to receive: nothing may be held.
 void Simulation::settle() {
   if (plan_.noise.knows_proof) return;
-  // What came for receives that were posted with messages still waiting.
-  const Instant quiet = stage_.now() + std::chrono::milliseconds(200);
-  while (stage_.now() < quiet && step(quiet)) {
+  // First what is still under way between peers that were parted: its receives are posted.
+  const Instant earliest = stage_.now() + std::chrono::milliseconds(200);
+  const Instant latest = stage_.now() + kSettleBound;
+  while (stage_.now() < latest && (stage_.now() < earliest || !all_quiet())) {
+    if (!step(stage_.now() < earliest ? earliest : latest)) break;
   }
   for (const auto& program : programs_) program->cancel_receives();
   const Instant bound = stage_.now() + kSettleBound;
@@ -248,6 +250,14 @@ void Simulation::settle() {
       return;
     }
   }
+}
+
+bool Simulation::all_quiet() {
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    const engine::Audit audit = stage_.node(host).engine().audit();
+    if (audit.packets_taken != 0 || audit.unexpected_bytes != 0) return false;
+  }
+  return true;
 }
 
 bool Simulation::all_idle() {

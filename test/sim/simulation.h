@@ -54,6 +54,7 @@ class Simulation {
   void excuse(const Plan& plan);
   Duration shortest_timeout() const;
   bool all_sent_and_received() const;
+  bool all_quiet();
   bool all_idle();
   std::vector<std::uint32_t> living() const;
   void did_not_finish(const char* what);
