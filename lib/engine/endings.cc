@@ -182,8 +182,7 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   if (peer.ready.is_linked()) ready_.erase(ready_.iterator_to(peer));
   peer.bye_due = peer.ping_due = false;
   peers_.unindex(peer);
-  Peer* successor = peers_.find_address(peer.command_address);
-  if (successor != nullptr && successor->after == peer.id) mark_ready(*successor);
+  for (Peer* other : peers_.all_at(peer.command_address)) mark_ready(*other);  // it may call now
   stats_.spurious_retransmits += peer.link.spurious();
   stats_.held_back_sends += peer.outbox.held_back();
   stats_.timeouts += peer.link.timeouts();

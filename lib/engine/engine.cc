@@ -66,10 +66,8 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
   if (known != nullptr && known->phase < Phase::kClosing && !known->release_when_gone) {
     return {Status::kOk, known->id};
   }
-  const PeerId before = known == nullptr ? PeerId{} : known->id;
-  Peer* peer = make_peer(now, address);
+  const Peer* peer = make_peer(now, address);
   if (peer == nullptr) return {Status::kTooManyPeers, {}};
-  peer->after = before;
   return {Status::kOk, peer->id};
 }
 

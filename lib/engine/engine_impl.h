@@ -192,6 +192,7 @@ class Engine::Impl {
   std::deque<PeerId> half_open_;          // callers not proved yet (and some that are), oldest first
   std::deque<PeerId> gone_;               // oldest first: reused when the table is full
   std::vector<PeerId> leaving_;           // disconnected and gone: freed at the end of the turn
+  std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 
   std::size_t retransmits_left_ = 0;  // this turn

@@ -49,6 +49,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
   peer.mine = {id.index, static_cast<std::uint32_t>(random_.next() | 1)};
   peer.command_address = command_address;
+  peer.born = ++peers_born_;
   peer.heard_at = peer.news_at = now;
   peers_.index_address(peer);
   start_resolving(peer, ChannelKind::kCommand, command_address);
@@ -137,8 +138,9 @@ void Engine::Impl::put_hello(Peer& peer, Packet& packet, std::size_t padded_byte
 bool Engine::Impl::may_call(const Peer& peer) const {
   if (peer.introduced || peer.phase > Phase::kCalling || peer.command_to == nic::kNowhere) return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
-  const Peer* before = peers_.find(peer.after);
-  return before == nullptr || before->phase == Phase::kGone;
+  const auto& others = peers_.all_at(peer.command_address);
+  return std::none_of(others.begin(), others.end(),
+                      [&](const Peer* other) { return other->born < peer.born; });
 }
 
 // Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same body.

@@ -86,7 +86,7 @@ struct Peer {
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
   std::size_t command_bytes = 0;     // largest packet for its command channel
-  PeerId after;                      // calls only when this one, to the same address, is gone
+  std::uint64_t born = 0;            // counts the peers ever made
   PeerId replaces;                   // ends when this one has proved itself
   channel::Packet* hello = nullptr;  // our HELLO or WELCOME, until it is acked
   channel::Packet* riders = nullptr; // what came with its HELLO, until it has proved itself

@@ -60,22 +60,32 @@ Peer* PeerTable::find_epoch(std::uint64_t epoch) const {
   return at == by_epoch_.end() ? nullptr : at->second;
 }
 
-Peer* PeerTable::find_address(const nic::Address& address) const {
+const std::vector<Peer*>& PeerTable::all_at(const nic::Address& address) const {
   const auto at = by_address_.find(address);
-  return at == by_address_.end() ? nullptr : at->second;
+  return at == by_address_.end() ? nobody_ : at->second;
+}
+
+Peer* PeerTable::find_address(const nic::Address& address) const {
+  const auto& peers = all_at(address);
+  return peers.empty() ? nullptr : peers.back();
 }
 
 void PeerTable::index_epoch(Peer& peer) { by_epoch_[peer.epoch] = &peer; }
-void PeerTable::index_address(Peer& peer) { by_address_[peer.command_address] = &peer; }
+
+void PeerTable::index_address(Peer& peer) {
+  auto& peers = by_address_[peer.command_address];
+  std::erase(peers, &peer);
+  peers.push_back(&peer);
+}
 
 void PeerTable::unindex(Peer& peer) {
   if (const auto at = by_epoch_.find(peer.epoch); at != by_epoch_.end() && at->second == &peer) {
     by_epoch_.erase(at);
   }
-  if (const auto at = by_address_.find(peer.command_address);
-      at != by_address_.end() && at->second == &peer) {
-    by_address_.erase(at);
-  }
+  const auto at = by_address_.find(peer.command_address);
+  if (at == by_address_.end()) return;
+  std::erase(at->second, &peer);
+  if (at->second.empty()) by_address_.erase(at);
 }
 
 }  // namespace pullman::engine

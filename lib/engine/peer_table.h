@@ -30,9 +30,11 @@ class PeerTable {
   Peer* find_epoch(std::uint64_t epoch) const;
   Peer* find_address(const nic::Address& address) const;
 
-  // By epoch and by address only the latest live peer is found.
+  // By epoch the peer indexed last is found. At an address there may be several, while earlier ones
+  // take leave or later ones have not proved themselves; the one indexed last is what it means.
   void index_epoch(Peer& peer);
   void index_address(Peer& peer);
+  const std::vector<Peer*>& all_at(const nic::Address& address) const;
   // It is gone: found by handle and connection id only.
   void unindex(Peer& peer);
 
@@ -64,7 +66,8 @@ class PeerTable {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::unordered_map<std::uint64_t, Peer*> by_epoch_;
-  std::unordered_map<nic::Address, Peer*, HashAddress> by_address_;
+  std::unordered_map<nic::Address, std::vector<Peer*>, HashAddress> by_address_;
+  std::vector<Peer*> nobody_;
 };
 
 }  // namespace pullman::engine

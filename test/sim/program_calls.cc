@@ -43,7 +43,9 @@ void Program::connect() {
   note("connect to host {}: {}, peer {}.{}", host, name(connected.status), connected.peer.index,
        connected.peer.generation);
   if (connected.status != Status::kOk) {
-    if (!shared_.excuses.allows(node_.host(), host, connected.status)) {
+    // Peers that are still taking leave count, too.
+    if (connected.status != Status::kTooManyPeers &&
+        !shared_.excuses.allows(node_.host(), host, connected.status)) {
       shared_.findings.report(fmt::format("host {}: connect to host {} says {}", node_.host(), host,
                                           name(connected.status)));
     }
