@@ -1,0 +1,61 @@
+// Any bytes at all as a datagram: decoding neither crashes nor reads beyond it, and what is accepted
+// encodes to the same bytes again.
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "wire/frame.h"
+#include "wire/header.h"
+#include "wire/hello.h"
+
+namespace {
+
+using namespace pullman::wire;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_header(std::span<const std::byte> datagram) {
+  PacketHeader header;
+  if (decode(datagram, header) != Verdict::kAccepted) return;
+  std::byte again[kHeaderBytes];
+  encode(header, again);
+  require(std::memcmp(again, datagram.data(), kHeaderBytes) == 0);
+  if (header.has(kFlagChecksum)) static_cast<void>(checksum_holds(datagram, header));
+}
+
+void check_hello(std::span<const std::byte> body) {
+  const auto hello = decode_hello(body);
+  if (!hello) return;
+  require(encoded_bytes(*hello) <= body.size());
+  std::vector<std::byte> again(encoded_bytes(*hello));
+  encode(*hello, again.data());
+  require(std::memcmp(again.data(), body.data(), again.size()) == 0);
+}
+
+void check_frames(std::span<const std::byte> body) {
+  FrameReader reader(body);
+  Frame frame;
+  while (reader.next(frame)) {
+    require(frame.data.empty() || (frame.data.data() >= body.data() &&
+                                   frame.data.data() + frame.data.size() <= body.data() + body.size()));
+    if (frame.type == FrameType::kChunk) require(frame.data.size() <= frame.total - frame.offset);
+    if (frame.type == FrameType::kHello) check_hello(frame.data);
+    if (frame.type == FrameType::kSack) {
+      for (std::size_t w = 0; w < frame.data.size() / 8; ++w) static_cast<void>(sack_word(frame.data, w));
+    }
+  }
+  require(reader.ok() == well_formed(body));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  check_header(bytes);
+  check_hello(bytes);
+  check_frames(bytes);
+  if (size > kHeaderBytes) check_frames(bytes.subspan(kHeaderBytes));
+  return 0;
+}

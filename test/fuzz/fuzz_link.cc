@@ -1,0 +1,214 @@
+// Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
+// repeated, held back, damaged or made up (with the right proof often enough to get past it), time
+// passes in odd steps, and the API is used at odd moments. Nothing crashes, the audit balances after
+// every step, and work per step is bounded.
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "wire/header.h"
+
+namespace {
+
+using namespace pullman;
+
+using Datagram = std::vector<std::byte>;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// A port that puts what is sent into a list and hands out what is put into another.
+class ScriptedPort : public nic::Port {
+ public:
+  ScriptedPort(std::uint8_t host, std::uint16_t port) {
+    address_ = {.kind = 4, .length = 6, .bytes = {std::byte{10}, {}, {}, std::byte{host}}};
+    address_ = nic::with_port(address_, port);
+    limits_ = {.packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64};
+  }
+  std::size_t send(std::span<const nic::Outgoing> batch) override {
+    for (const nic::Outgoing& one : batch) {
+      Datagram bytes(one.head.begin(), one.head.end());
+      bytes.insert(bytes.end(), one.payload.begin(), one.payload.end());
+      require(bytes.size() <= limits_.packet_bytes);
+      if (sent.size() < 256) sent.push_back(std::move(bytes));
+    }
+    return batch.size();
+  }
+  std::size_t receive(std::span<nic::Incoming> batch) override {
+    std::size_t count = 0;
+    for (; count < batch.size() && !arriving.empty(); ++count) {
+      lent.push_back(std::move(arriving.front()));
+      arriving.pop_front();
+      batch[count] = {.bytes = lent.back(), .buffer = 0};
+    }
+    return count;
+  }
+  void give_back(std::span<const nic::Incoming>) override { lent.clear(); }
+  void resolve(const nic::Address&, std::uint64_t cookie) override { resolving.push_back(cookie); }
+  void forget(nic::Destination) override {}
+  std::size_t poll_events(std::span<nic::PortEvent> events) override {
+    std::size_t count = 0;
+    for (; count < events.size() && !resolving.empty(); ++count) {
+      events[count] = {.kind = nic::PortEvent::Kind::kResolved, .cookie = resolving.front(), .to = 1};
+      resolving.pop_front();
+    }
+    return count;
+  }
+  const nic::PortLimits& limits() const override { return limits_; }
+  const nic::PortCounters& counters() const override { return counters_; }
+  const nic::Address& address() const override { return address_; }
+  int wait_fd() const override { return -1; }
+
+  std::deque<Datagram> sent;
+  std::deque<Datagram> arriving;
+  std::deque<Datagram> lent;
+
+ private:
+  std::deque<std::uint64_t> resolving;
+  nic::Address address_;
+  nic::PortLimits limits_;
+  nic::PortCounters counters_;
+};
+
+struct Host {
+  Host(std::uint8_t number, const Config& config, Instant now) {
+    auto command_port = std::make_unique<ScriptedPort>(number, 1);
+    auto data_port = std::make_unique<ScriptedPort>(number, 2);
+    ports = {command_port.get(), data_port.get()};
+    std::vector<engine::NicPorts> nics;
+    nics.push_back({.device = {}, .command = std::move(command_port), .data = std::move(data_port)});
+    engine = std::make_unique<engine::Engine>(config, std::move(nics), number, now);
+  }
+  ~Host() { engine->abort(); }
+
+  std::array<ScriptedPort*, 2> ports{};
+  std::array<Request, 16> sends;
+  std::array<Request, 16> receives;
+  std::array<std::array<std::byte, 4096>, 16> buffers{};
+  std::unique_ptr<engine::Engine> engine;  // ends before the requests it may hold
+  PeerId peer = kAnyPeer;
+};
+
+class Script {
+ public:
+  Script(const std::uint8_t* data, std::size_t size) : bytes_(data, size) {}
+  bool over() const { return at_ >= bytes_.size(); }
+  std::uint8_t byte() { return over() ? std::uint8_t{0} : bytes_[at_++]; }
+  std::uint32_t word() {
+    return static_cast<std::uint32_t>(byte() << 24 | byte() << 16 | byte() << 8 | byte());
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  std::size_t at_ = 0;
+};
+
+void check(const Host& host, const Config& config) {
+  const engine::Audit audit = host.engine->audit();
+  require(audit.hotel_guests == audit.packets_in_flight);
+  require(audit.packets_taken == audit.packets_accounted);
+  require(audit.unexpected_bytes <= config.unexpected_bytes);
+}
+
+// Changes a packet, keeping the connection id that lets it in.
+void damage(Script& script, Datagram& bytes) {
+  if (bytes.size() < wire::kHeaderBytes) return;
+  const std::size_t at = script.byte() % 4 != 0 ? 12 + script.byte() % 20
+                                                : 32 + script.word() % (bytes.size() - 31);
+  if (at < bytes.size()) bytes[at] = static_cast<std::byte>(script.byte());
+  if (script.byte() % 4 == 0) {
+    bytes.resize(32 + script.word() % (bytes.size() - 31));
+    bytes[2] = static_cast<std::byte>(bytes.size() >> 8);
+    bytes[3] = static_cast<std::byte>(bytes.size());
+  }
+}
+
+// Moves one packet from one host towards the other, in some condition.
+void carry(Script& script, Host& from, Host& to) {
+  ScriptedPort& out = *from.ports[script.byte() & 1];
+  ScriptedPort& in = *to.ports[&out == from.ports[1]];
+  if (out.sent.empty()) return;
+  const std::size_t pick = script.byte() % out.sent.size();
+  Datagram bytes = out.sent[pick];
+  switch (script.byte() % 8) {
+    case 0: out.sent.erase(out.sent.begin() + static_cast<long>(pick)); return;  // lost
+    case 1: break;                                                               // repeated later
+    case 2: damage(script, bytes); break;
+    default: out.sent.erase(out.sent.begin() + static_cast<long>(pick));
+  }
+  in.arriving.push_back(std::move(bytes));
+}
+
+void use(Script& script, Host& host, const Host& other, Instant now) {
+  engine::Engine& engine = *host.engine;
+  const std::size_t slot = script.byte() % 16;
+  const Tag tag = script.byte() % 4;
+  switch (script.byte() % 8) {
+    case 0: host.peer = engine.connect(now, other.ports[0]->address()).peer; break;
+    case 1:
+    case 2:
+      if (host.sends[slot].done()) {
+        const std::size_t size = script.word() % 4096;
+        engine.send(now, host.peer, tag, {host.buffers[slot].data(), size}, host.sends[slot]);
+      }
+      break;
+    case 3:
+    case 4:
+      if (host.receives[slot].done()) {
+        engine.receive(now, script.byte() % 2 == 0 ? kAnyPeer : host.peer, tag, script.byte() % 4,
+                       {host.buffers[slot].data(), script.word() % 4096}, host.receives[slot]);
+      }
+      break;
+    case 5: engine.cancel(host.receives[slot]); break;
+    case 6: engine.probe(kAnyPeer, tag, 0); break;
+    case 7:
+      if (const auto caller = engine.accept()) host.peer = *caller;
+      if (script.byte() % 16 == 0) engine.disconnect(now, host.peer);
+      break;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Script script(data, std::min<std::size_t>(size, 4096));
+  Config config;
+  config.max_peers = 4;
+  config.unexpected_bytes = 64 * 1024;
+  config.eager_bytes = 2048;
+  config.send_packets = 64;
+  config.peer_timeout = std::chrono::milliseconds(200);
+  Instant now(std::chrono::seconds(1));
+  Host a(1, config, now);
+  Host b(2, config, now);
+  a.peer = a.engine->connect(now, b.ports[0]->address()).peer;
+  while (!script.over()) {
+    const std::uint8_t step = script.byte();
+    Host& here = step & 1 ? a : b;
+    Host& there = step & 1 ? b : a;
+    switch (step >> 1 & 7) {
+      case 0: now += std::chrono::microseconds(script.byte()); break;
+      case 1: now += std::chrono::milliseconds(script.byte()); break;
+      case 2: use(script, here, there, now); break;
+      case 3:
+        for (std::size_t i = 0; i < 2; ++i) {
+          while (!here.ports[i]->sent.empty()) {
+            there.ports[i]->arriving.push_back(std::move(here.ports[i]->sent.front()));
+            here.ports[i]->sent.pop_front();
+          }
+        }
+        break;
+      default: carry(script, here, there);
+    }
+    here.engine->progress(now);
+    there.engine->progress(now);
+    check(here, config);
+    check(there, config);
+  }
+  return 0;
+}
