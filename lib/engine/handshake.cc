@@ -277,6 +277,7 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
     return called;
   }
   make_room_for_caller();
+  known = peers_.find_epoch(hello.epoch);  // it may have had to make the room
   const nic::Address& address = hello.rails[hello.rail].command;
   Peer* there = peers_.find_address(address);
   const PeerId replaces = known != nullptr ? known->id : there != nullptr ? there->id : PeerId{};
