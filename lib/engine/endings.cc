@@ -29,10 +29,11 @@ void Engine::Impl::handle_timers(Instant now) {
 // A HELLO that got no answer is sent again; anything else overdue is asked about.
 void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
-  const bool calling = &packet == peer.hello && !packet.in_channel &&
-                       (peer.phase == Phase::kCalling ||
-                        (peer.phase == Phase::kAnswering && !peer.called_us));
+  const bool calling =
+      &packet == peer.hello && !packet.in_channel &&
+      (peer.phase == Phase::kCalling || (peer.phase == Phase::kAnswering && !peer.called_us));
   peer.link.handle_eviction(now, packet);
+  arm(now, peer);  // whatever it was: it must not be asked about for ever
   if (!calling) {
     if (peer.flows()) mark_ready(peer);
     return;
@@ -45,12 +46,15 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
 }
 
 bool Engine::Impl::has_pending(const Peer& peer) const {
-  return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.inbox.filling() > 0 ||
-         peer.bye_due || const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
+  return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.link.in_flight() > 0 ||
+         peer.inbox.filling() > 0 || peer.bye_due ||
+         const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
 }
 
 // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
-Duration Engine::Impl::alarm_stay() const { return config_.peer_timeout / 8; }
+Duration Engine::Impl::alarm_stay() const {
+  return config_.peer_timeout / 8;
+}
 
 // Operations became pending with a peer that had none: from now on silence counts.
 void Engine::Impl::arm(Instant now, Peer& peer) {

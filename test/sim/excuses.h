@@ -61,7 +61,7 @@ class Excuses {
       case Status::kRefused:
         return kCrowded;
       case Status::kTooManyPeers:
-        return kCrowded;
+        return kCrowded | kGoodbye | kRestart;  // who is leaving has a place until gone
       case Status::kOk:
       case Status::kPending:
       case Status::kTruncated:
