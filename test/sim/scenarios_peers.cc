@@ -28,10 +28,7 @@ TEST_CASE("first messages ride along with the HELLO") {
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 9, 100));
-<<<<<<< HEAD
-=======
-  // and nothing but the proof that the WELCOME came followed
->>>>>>> ddfe4f73e00d35e6bde51ca407a103b1df8dc8a7
+  // Nothing but the proof that the WELCOME came followed.
   CHECK(sent == std::vector{PacketType::kHello, PacketType::kControl});
 }
 
