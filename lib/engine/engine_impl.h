@@ -142,6 +142,7 @@ class Engine::Impl {
   wire::Hello describe(const Peer& peer) const;
   void make_room_for_caller();
   void drop_oldest_caller();
+  void drop_silent_callers(Instant now);
 
   // --- endings.cc
   void handle_timers(Instant now);

@@ -30,7 +30,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
     gone_.pop_front();
     if (oldest != nullptr) discard(*oldest);
   }
-  while (peers_.full() && !half_open_.empty()) drop_oldest_caller();
+  if (peers_.full()) drop_silent_callers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
   const PeerSetup setup{.link = link_options_,
@@ -294,8 +294,17 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
 
 // Callers that have not proved themselves are few; a new one pushes the oldest out.
 void Engine::Impl::make_room_for_caller() {
-  const std::size_t most = std::max<std::size_t>(1, std::min(kMaxHalfOpen, config_.max_peers / 2));
+  const std::size_t most = std::min(kMaxHalfOpen, config_.max_peers);
   while (half_open_.size() >= most) drop_oldest_caller();
+}
+
+// Those that have had time enough to prove themselves.
+void Engine::Impl::drop_silent_callers(Instant now) {
+  while (!half_open_.empty()) {
+    const Peer* oldest = peers_.find(half_open_.front());
+    if (oldest != nullptr && now - oldest->heard_at < 2 * config_.rto_initial) return;
+    drop_oldest_caller();
+  }
 }
 
 void Engine::Impl::drop_oldest_caller() {
