@@ -198,6 +198,7 @@ def release(_):
         script("layer rule", ["tools/layers.py"], 60),
         script("layer rule notices a violation", ["tools/layers.py", "--self-test"], 60),
         script("file map", ["tools/filemap.py"], 60),
+        script("mutants apply", ["tools/mutants", "--check"], 60),
         script("README's code against the installed library", ["tools/readme.py", "build"], 120),
     ]))
     total.add(run(unit_steps_or_failure(build)))
