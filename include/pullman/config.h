@@ -27,7 +27,7 @@ struct Config {
   // Peers connected at once. 1..1000000.                                    PULLMAN_MAX_PEERS
   std::size_t max_peers = 1024;
   // Memory for messages nobody has posted a receive for, over all peers; each
-  // may use its equal share of it (at least 4096 bytes each).               PULLMAN_UNEXPECTED_BYTES
+  // may use its equal share of it (at least 4096 bytes each). PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = 256u << 20;
   // Packets being sent and not yet acked, over all peers. 64..1048576.      PULLMAN_SEND_PACKETS
   std::size_t send_packets = 16384;
@@ -47,7 +47,7 @@ struct Config {
   // Silence after which a peer with operations pending is unreachable.
   // 10 ms..1 h.                                                             PULLMAN_PEER_TIMEOUT_MS
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
-  // Bound on close(): draining what was accepted. 0..1 h.                   PULLMAN_CLOSE_TIMEOUT_MS
+  // Bound on close(): draining what was accepted. 0..1 h. PULLMAN_CLOSE_TIMEOUT_MS
   std::chrono::nanoseconds close_timeout = std::chrono::seconds(10);
 
   // Put a CRC-32 over every packet and require it of others (both ends must
@@ -56,8 +56,8 @@ struct Config {
   // Random seed of epochs, connection ids and numbering; 0: from the kernel. PULLMAN_SEED
   std::uint64_t seed = 0;
 
-  // The defaults, overridden by the PULLMAN_* variables that are set. Throws Error(kBadOption) with the
-  // variable, its value and its range if one cannot be read.
+  // The defaults, overridden by the PULLMAN_* variables that are set. Throws Error(kBadOption) with
+  // the variable, its value and its range if one cannot be read.
   static Config from_environment();
 
   // Throws Error(kBadOption) with the option, its value and its range if one is out of it.

@@ -6,10 +6,10 @@
 //   context.send(peer, 42, bytes, request);
 //   context.wait(request);
 //
-// Threads: one at a time. Different contexts are independent. Nothing runs in the background: packets
-// move during the calls below, so a program that waits for nothing calls progress() now and then.
-// Errors: constructing and connect() throw Error; everything else returns a Status, at once or in the
-// request. Every operation finishes: with its result, or with a status that says why not.
+// Threads: one at a time. Different contexts are independent. Nothing runs in the background:
+// packets move during the calls below, so a program that waits for nothing calls progress() now and
+// then. Errors: constructing and connect() throw Error; everything else returns a Status, at once
+// or in the request. Every operation finishes: with its result, or with a status that says why not.
 #pragma once
 
 #include <chrono>
@@ -56,9 +56,9 @@ class Context {
   std::string address() const;
 
   // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
-  // addresses are opaque). Returns at once, without waiting for an answer: sends may follow immediately
-  // and travel with the first packets. Connecting twice gives the same handle. Throws Error:
-  // kInvalidArgument (cannot parse or find it), kTooManyPeers, kClosed.
+  // addresses are opaque). Returns at once, without waiting for an answer: sends may follow
+  // immediately and travel with the first packets. Connecting twice gives the same handle. Throws
+  // Error: kInvalidArgument (cannot parse or find it), kTooManyPeers, kClosed.
   PeerId connect(std::string_view address);
 
   // The next process that connected to us and has not been returned by accept() yet.
@@ -68,14 +68,16 @@ class Context {
   // Why a peer is kGone; kOk while it is not.
   Status peer_status(PeerId peer) const;
 
-  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied and the
-  // request is already done; kPending when `bytes` stays in use until request.done(), which then means
-  // it was delivered; otherwise a status that says why nothing was sent, with the request done.
+  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied and
+  // the request is already done; kPending when `bytes` stays in use until request.done(), which
+  // then means it was delivered; otherwise a status that says why nothing was sent, with the
+  // request done.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
-  // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches: messages of
-  // one sender match in the order they were sent, receives in the order they were posted. Returns kOk
-  // or kTruncated when a waiting message completed it at once, kPending, or why it was not posted.
+  // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches: messages
+  // of one sender match in the order they were sent, receives in the order they were posted.
+  // Returns kOk or kTruncated when a waiting message completed it at once, kPending, or why it was
+  // not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
 
   // Takes back a receive that no message has matched. False if it is done or already matched; sends
@@ -93,15 +95,14 @@ class Context {
 
   // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
   // over first (the request stays pending).
-  Status wait(Request& request,
-              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+  Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
 
-  // Forgets one peer in good order: what was accepted for it is delivered (within close_timeout), then
-  // it is told. Later operations on the handle fail with kUnknownPeer or kPeerClosed.
+  // Forgets one peer in good order: what was accepted for it is delivered (within close_timeout),
+  // then it is told. Later operations on the handle fail with kUnknownPeer or kPeerClosed.
   void disconnect(PeerId peer);
 
-  // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long. What is
-  // still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut.
+  // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long.
+  // What is still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut.
   Status close(std::chrono::nanoseconds timeout);
   Status close();
 

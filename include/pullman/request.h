@@ -25,20 +25,20 @@ using QueueHook = boost::intrusive::list_member_hook<>;
 struct Operation {
   enum class Kind : std::uint8_t { kIdle, kSend, kReceive };
 
-  Request* request = nullptr;        // whose notes these are
-  QueueHook queue;                   // send: in one of the outbox's queues. receive: in the matcher
-  QueueHook all;                     // send: every unfinished one of its peer
-  std::byte* buffer = nullptr;       // receive: where to. send: where from, never written to
-  std::size_t size = 0;              // of the buffer in bytes; send: of the message
-  std::uint64_t order = 0;           // receive: counts posts, so the earliest match wins
-  std::uint64_t message = 0;         // send: message id, once it has one
-  std::uint64_t sent = 0;            // send: bytes put into packets so far
-  std::uint64_t granted = 0;         // send: bytes that may be put into packets
-  std::uint32_t packets = 0;         // send: packets not yet acked that refer to the buffer
-  std::uint32_t stage = 0;           // send: where it stands (message::SendStage)
+  Request* request = nullptr;   // whose notes these are
+  QueueHook queue;              // send: in one of the outbox's queues. receive: in the matcher
+  QueueHook all;                // send: every unfinished one of its peer
+  std::byte* buffer = nullptr;  // receive: where to. send: where from, never written to
+  std::size_t size = 0;         // of the buffer in bytes; send: of the message
+  std::uint64_t order = 0;      // receive: counts posts, so the earliest match wins
+  std::uint64_t message = 0;    // send: message id, once it has one
+  std::uint64_t sent = 0;       // send: bytes put into packets so far
+  std::uint64_t granted = 0;    // send: bytes that may be put into packets
+  std::uint32_t packets = 0;    // send: packets not yet acked that refer to the buffer
+  std::uint32_t stage = 0;      // send: where it stands (message::SendStage)
   Tag tag = 0;
-  Tag ignore = 0;                    // receive: tag bits that need not match
-  PeerId peer;                       // send: to. receive: from, or kAnyPeer
+  Tag ignore = 0;  // receive: tag bits that need not match
+  PeerId peer;     // send: to. receive: from, or kAnyPeer
   Kind kind = Kind::kIdle;
 };
 

@@ -1,4 +1,5 @@
-// Counters of a context. All count from its construction; units are packets unless the name says else.
+// Counters of a context. All count from its construction; units are packets unless the name says
+// else.
 #pragma once
 
 #include <array>
@@ -8,30 +9,30 @@
 namespace pullman {
 
 struct Stats {
-  std::uint64_t messages_sent = 0;          // send() accepted
-  std::uint64_t messages_received = 0;      // completed into a receive
-  std::uint64_t bytes_sent = 0;             // of those messages
+  std::uint64_t messages_sent = 0;      // send() accepted
+  std::uint64_t messages_received = 0;  // completed into a receive
+  std::uint64_t bytes_sent = 0;         // of those messages
   std::uint64_t bytes_received = 0;
-  std::uint64_t packets_sent = 0;           // sequenced, first transmissions
-  std::uint64_t packets_received = 0;       // datagrams accepted, of all types
-  std::uint64_t duplicate_packets = 0;      // received a second time, or after they were settled
-  std::uint64_t retransmits = 0;            // packets declared lost whose frames were sent again
-  std::uint64_t spurious_retransmits = 0;   // of those, seen to have arrived after all
-  std::uint64_t probes_sent = 0;            // tail-loss and keep-alive probes: no data, not retransmissions
-  std::uint64_t timeouts = 0;               // probe timeouts: packets evicted from the hotel
-  std::uint64_t acks_sent = 0;              // ACKs sent alone
-  std::uint64_t acks_piggybacked = 0;       // ACKs that rode on other packets
-  std::uint64_t fast_path_sends = 0;        // messages that left from inside send()
-  std::uint64_t unexpected_messages = 0;    // arrived before their receive was posted
-  std::uint64_t held_back_sends = 0;        // send() had to queue by reference: limit reached
-  std::uint64_t dropped_packets = 0;        // datagrams refused, all reasons together
+  std::uint64_t packets_sent = 0;          // sequenced, first transmissions
+  std::uint64_t packets_received = 0;      // datagrams accepted, of all types
+  std::uint64_t duplicate_packets = 0;     // received a second time, or after they were settled
+  std::uint64_t retransmits = 0;           // packets declared lost whose frames were sent again
+  std::uint64_t spurious_retransmits = 0;  // of those, seen to have arrived after all
+  std::uint64_t probes_sent = 0;  // tail-loss and keep-alive probes: no data, not retransmissions
+  std::uint64_t timeouts = 0;     // probe timeouts: packets evicted from the hotel
+  std::uint64_t acks_sent = 0;    // ACKs sent alone
+  std::uint64_t acks_piggybacked = 0;     // ACKs that rode on other packets
+  std::uint64_t fast_path_sends = 0;      // messages that left from inside send()
+  std::uint64_t unexpected_messages = 0;  // arrived before their receive was posted
+  std::uint64_t held_back_sends = 0;      // send() had to queue by reference: limit reached
+  std::uint64_t dropped_packets = 0;      // datagrams refused, all reasons together
   std::array<std::uint64_t, 16> dropped_by_reason{};  // index: wire::Verdict, see docs/wire.md 1.3
-  std::uint64_t nic_send_errors = 0;        // packets the device rejected
-  std::uint64_t nic_receive_errors = 0;     // errored or truncated completions
-  std::uint64_t peers_connected = 0;        // now
-  std::uint64_t packets_in_flight = 0;      // now
-  std::uint64_t unexpected_bytes = 0;       // now charged for messages without a receive
-  std::uint64_t rtt_ns = 0;                 // smoothed round trip of the peer heard from last
+  std::uint64_t nic_send_errors = 0;                  // packets the device rejected
+  std::uint64_t nic_receive_errors = 0;               // errored or truncated completions
+  std::uint64_t peers_connected = 0;                  // now
+  std::uint64_t packets_in_flight = 0;                // now
+  std::uint64_t unexpected_bytes = 0;                 // now charged for messages without a receive
+  std::uint64_t rtt_ns = 0;  // smoothed round trip of the peer heard from last
 };
 
 }  // namespace pullman

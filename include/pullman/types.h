@@ -8,8 +8,9 @@ namespace pullman {
 // A message's label. A receive matches when (tag ^ wanted) & ~ignore is 0.
 using Tag = std::uint64_t;
 
-// One remote process (one incarnation of it), as this context knows it. A value: copy it freely. Its
-// generation makes an old handle fail with kUnknownPeer rather than name whoever has the index now.
+// One remote process (one incarnation of it), as this context knows it. A value: copy it freely.
+// Its generation makes an old handle fail with kUnknownPeer rather than name whoever has the index
+// now.
 struct PeerId {
   std::uint32_t index = 0xFFFFFFFF;
   std::uint32_t generation = 0;

@@ -1,5 +1,5 @@
-// Checks of our own invariants. A broken one is a bug in Pullman: it says what and where, and aborts.
-// Misbehaviour of the network is a verdict and of the user a status; neither belongs here.
+// Checks of our own invariants. A broken one is a bug in Pullman: it says what and where, and
+// aborts. Misbehaviour of the network is a verdict and of the user a status; neither belongs here.
 #pragma once
 
 namespace pullman {
@@ -11,8 +11,9 @@ namespace pullman {
 }  // namespace pullman
 
 // Holds in every build.
-#define PULLMAN_CHECK(condition) \
-  (__builtin_expect(!!(condition), 1) ? (void)0 : ::pullman::check_failed(#condition, __FILE__, __LINE__))
+#define PULLMAN_CHECK(condition)                \
+  (__builtin_expect(!!(condition), 1) ? (void)0 \
+                                      : ::pullman::check_failed(#condition, __FILE__, __LINE__))
 
 // Dearer, or on the hot path: in debug, sanitizer and simulator builds only.
 #ifdef PULLMAN_DCHECKS

@@ -1,5 +1,6 @@
 // A bounded pool of equal objects, allocated once. take() returns null when it is empty: the caller
-// says what that means (back-pressure, a status). Objects are reused in LIFO order, warm in the cache.
+// says what that means (back-pressure, a status). Objects are reused in LIFO order, warm in the
+// cache.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 
 namespace pullman {
 
-// Pool of default-constructed T. T's lifetime is the pool's; take() hands out whatever state the last
-// user left, so users reset what they need.
+// Pool of default-constructed T. T's lifetime is the pool's; take() hands out whatever state the
+// last user left, so users reset what they need.
 template <typename T>
 class Pool {
  public:

@@ -1,5 +1,6 @@
-// Random bits from a given seed: SplitMix64 (Steele, Lea, Flood 2014). Small, fast and reproducible,
-// so a simulation replays from its seed. Not for secrets: the context seeds it from the kernel.
+// Random bits from a given seed: SplitMix64 (Steele, Lea, Flood 2014). Small, fast and
+// reproducible, so a simulation replays from its seed. Not for secrets: the context seeds it from
+// the kernel.
 #pragma once
 
 #include <cstdint>

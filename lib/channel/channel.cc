@@ -9,7 +9,9 @@ namespace pullman::channel {
 Channel::Channel(ChannelKind kind, std::unique_ptr<nic::Port> port)
     : kind_(kind), port_(std::move(port)) {}
 
-Channel::~Channel() { drop_first(count_); }
+Channel::~Channel() {
+  drop_first(count_);
+}
 
 void Channel::post(Packet& packet, nic::Destination to) {
   PULLMAN_DCHECK(count_ < kBatch && packet.state == PacketState::kInFlight);

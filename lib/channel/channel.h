@@ -1,7 +1,7 @@
 // A channel: one datagram port with its packet size, its batch and its credits to post.
 //
-// Collects packets into batches for the port and keeps, in order, those the port would not take yet.
-// Does not know links: whether a packet may be sent was decided before it comes here.
+// Collects packets into batches for the port and keeps, in order, those the port would not take
+// yet. Does not know links: whether a packet may be sent was decided before it comes here.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class Channel {
   // Takes a packet out of the batch before it is reused: acked or abandoned before it left.
   void withdraw(Packet& packet);
 
-  // Receives a batch; see nic::Port. Starts with one packet and doubles while the batches come full,
-  // so that a lone packet costs one receive and a stream few.
+  // Receives a batch; see nic::Port. Starts with one packet and doubles while the batches come
+  // full, so that a lone packet costs one receive and a stream few.
   std::span<const nic::Incoming> receive();
   void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
 
@@ -55,10 +55,10 @@ class Channel {
 
   ChannelKind kind_;
   std::unique_ptr<nic::Port> port_;
-  std::size_t count_ = 0;                        // packets in the batch
-  std::array<nic::Outgoing, kBatch> outgoing_;   // what the port is offered
-  std::array<Packet*, kBatch> packets_{};        // whose bytes they are
-  std::size_t burst_ = 1;                        // size of the next receive
+  std::size_t count_ = 0;                       // packets in the batch
+  std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered
+  std::array<Packet*, kBatch> packets_{};       // whose bytes they are
+  std::size_t burst_ = 1;                       // size of the next receive
   std::array<nic::Incoming, kBatch> incoming_;
 };
 

@@ -26,10 +26,11 @@ class Module {
   }
   const nic::Device& device() const { return device_; }
 
-  // Packets a peer may have under way to this NIC before one could be dropped unread: in the worst case
-  // they all take the same channel.
+  // Packets a peer may have under way to this NIC before one could be dropped unread: in the worst
+  // case they all take the same channel.
   std::size_t receive_packets() const {
-    return std::min(command_.port().limits().receive_packets, data_.port().limits().receive_packets);
+    return std::min(command_.port().limits().receive_packets,
+                    data_.port().limits().receive_packets);
   }
 
  private:

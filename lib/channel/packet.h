@@ -1,4 +1,5 @@
-// A packet in this process: the bytes that go out, and what has to be remembered until they are acked.
+// A packet in this process: the bytes that go out, and what has to be remembered until they are
+// acked.
 //
 // A packet is built once, by whoever owns its frames, and keeps its body until it is acked: "lost"
 // means that the same body leaves again under a new number (wire.md 3.1). Its life is one enum.
@@ -42,15 +43,15 @@ struct Packet : Guest, QueueHook {
   // Room for the header and one chunk's frame: what a packet needs whose payload lies elsewhere.
   static constexpr std::size_t kSmallBytes = 64;
 
-  std::byte* bytes = nullptr;          // header, then frames; `capacity` bytes, the pool's
-  std::uint32_t used = 0;              // of `bytes`, header included
+  std::byte* bytes = nullptr;  // header, then frames; `capacity` bytes, the pool's
+  std::uint32_t used = 0;      // of `bytes`, header included
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
-  std::uint32_t peer = 0;              // index of the peer whose packet this is
-  Request* message = nullptr;          // the send that `payload` belongs to
-  PacketNumber number = 0;             // valid in flight
-  Instant sent_at{};                   // valid in flight
+  std::uint32_t peer = 0;      // index of the peer whose packet this is
+  Request* message = nullptr;  // the send that `payload` belongs to
+  PacketNumber number = 0;     // valid in flight
+  Instant sent_at{};           // valid in flight
   ChannelKind channel = ChannelKind::kData;
   PacketState state = PacketState::kFree;
   bool in_channel = false;  // the channel has yet to hand it to the port
@@ -65,12 +66,11 @@ struct Packet : Guest, QueueHook {
   std::byte* end() { return bytes + used; }
 };
 
-using PacketQueue =
-    boost::intrusive::list<Packet, boost::intrusive::base_hook<QueueHook>,
-                           boost::intrusive::constant_time_size<true>>;
+using PacketQueue = boost::intrusive::list<Packet, boost::intrusive::base_hook<QueueHook>,
+                                           boost::intrusive::constant_time_size<true>>;
 
-// All packets of an engine, in two sizes: small (kSmallBytes) and large (a full packet). Bounded; grows
-// by blocks up to the bound, then allocates nothing. Empty is an answer: the caller waits.
+// All packets of an engine, in two sizes: small (kSmallBytes) and large (a full packet). Bounded;
+// grows by blocks up to the bound, then allocates nothing. Empty is an answer: the caller waits.
 class PacketPool {
  public:
   PacketPool(std::size_t capacity, std::size_t large_bytes);

@@ -86,7 +86,8 @@ constexpr Option kOptions[] = {
      set_duration<&Config::close_timeout, milliseconds>, " ms"},
     {"checksum", "PULLMAN_CHECKSUM", 0, 1, get_number<&Config::checksum>,
      set_number<&Config::checksum>, ""},
-    {"seed", "PULLMAN_SEED", 0, kAnything, get_number<&Config::seed>, set_number<&Config::seed>, ""},
+    {"seed", "PULLMAN_SEED", 0, kAnything, get_number<&Config::seed>, set_number<&Config::seed>,
+     ""},
 };
 
 [[noreturn]] void bad_option(const std::string& sentence) {
@@ -132,9 +133,10 @@ Config Config::from_environment() {
 void Config::validate() const {
   for (const Option& option : kOptions) check(option, option.name, option.get(*this));
   if (unexpected_bytes / max_peers < 4096) {
-    bad_option(fmt::format(
-        "unexpected_bytes = {} leaves {} bytes for each of max_peers = {} peers: at least 4096 each",
-        unexpected_bytes, unexpected_bytes / max_peers, max_peers));
+    bad_option(
+        fmt::format("unexpected_bytes = {} leaves {} bytes for each of max_peers = {} peers: at "
+                    "least 4096 each",
+                    unexpected_bytes, unexpected_bytes / max_peers, max_peers));
   }
   for (const std::string& nic : nics) {
     if (nic.empty()) bad_option("nics has an empty name: write names or addresses between commas");

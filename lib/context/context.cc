@@ -14,7 +14,9 @@ namespace pullman {
 namespace {
 
 // The one clock. A reading never runs backwards (steady), and the core sees it as a value.
-Instant read_clock() { return Instant(std::chrono::steady_clock::now().time_since_epoch()); }
+Instant read_clock() {
+  return Instant(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 std::uint64_t kernel_seed() {
   std::uint64_t seed = 0;
@@ -32,11 +34,12 @@ engine::NicPorts open_nic(const Config& config) {
   const auto driver = nic::make_driver(config.driver, config.provider);
   const auto devices = nic::devices_to_use(*driver, config.nics);
   engine::NicPorts nic{.device = devices.front(), .command = nullptr, .data = nullptr};
-  const std::size_t command_bytes =
-      std::min(std::max(kLeastCommandBytes, config.tiny_bytes + kTinyOverhead), nic.device.packet_bytes);
+  const std::size_t command_bytes = std::min(
+      std::max(kLeastCommandBytes, config.tiny_bytes + kTinyOverhead), nic.device.packet_bytes);
   if (command_bytes < kLeastCommandBytes) {
-    throw nic::NicError(fmt::format("NIC {} carries packets of {} bytes only: at least {} are needed",
-                                    nic.device.name, nic.device.packet_bytes, kLeastCommandBytes));
+    throw nic::NicError(
+        fmt::format("NIC {} carries packets of {} bytes only: at least {} are needed",
+                    nic.device.name, nic.device.packet_bytes, kLeastCommandBytes));
   }
   nic.command = driver->open(nic.device, {.packet_bytes = command_bytes,
                                           .receive_packets = config.receive_packets,
@@ -73,9 +76,13 @@ Context::Context(const Config& config) {
   }
 }
 
-Context::~Context() { close(); }
+Context::~Context() {
+  close();
+}
 
-std::string Context::address() const { return nic::to_string(state_->engine.address()); }
+std::string Context::address() const {
+  return nic::to_string(state_->engine.address());
+}
 
 PeerId Context::connect(std::string_view address) {
   std::string why;
@@ -92,9 +99,15 @@ PeerId Context::connect(std::string_view address) {
   return connected.peer;
 }
 
-std::optional<PeerId> Context::accept() { return state_->engine.accept(); }
-PeerState Context::peer_state(PeerId peer) const { return state_->engine.peer_state(peer); }
-Status Context::peer_status(PeerId peer) const { return state_->engine.peer_status(peer); }
+std::optional<PeerId> Context::accept() {
+  return state_->engine.accept();
+}
+PeerState Context::peer_state(PeerId peer) const {
+  return state_->engine.peer_state(peer);
+}
+Status Context::peer_status(PeerId peer) const {
+  return state_->engine.peer_status(peer);
+}
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   return state_->engine.send(read_clock(), peer, tag, bytes, request);
@@ -105,13 +118,17 @@ Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte>
   return state_->engine.receive(read_clock(), source, tag, ignore, buffer, request);
 }
 
-bool Context::cancel(Request& request) { return state_->engine.cancel(request); }
+bool Context::cancel(Request& request) {
+  return state_->engine.cancel(request);
+}
 
 std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore) {
   return state_->engine.probe(source, tag, ignore);
 }
 
-std::size_t Context::progress() { return state_->engine.progress(read_clock()); }
+std::size_t Context::progress() {
+  return state_->engine.progress(read_clock());
+}
 
 bool Context::test(Request& request) {
   if (!request.done()) progress();
@@ -128,7 +145,9 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
   }
 }
 
-void Context::disconnect(PeerId peer) { state_->engine.disconnect(read_clock(), peer); }
+void Context::disconnect(PeerId peer) {
+  state_->engine.disconnect(read_clock(), peer);
+}
 
 Status Context::close(std::chrono::nanoseconds timeout) {
   if (state_->closed) return Status::kOk;
@@ -144,9 +163,15 @@ Status Context::close(std::chrono::nanoseconds timeout) {
   return drained ? Status::kOk : Status::kTimedOut;
 }
 
-Status Context::close() { return close(state_->config.close_timeout); }
+Status Context::close() {
+  return close(state_->config.close_timeout);
+}
 
-Stats Context::stats() const { return state_->engine.stats(); }
-std::string Context::dump() const { return state_->engine.dump(); }
+Stats Context::stats() const {
+  return state_->engine.stats();
+}
+std::string Context::dump() const {
+  return state_->engine.dump();
+}
 
 }  // namespace pullman

@@ -4,51 +4,80 @@ namespace pullman {
 
 const char* to_sentence(Status status) {
   switch (status) {
-    case Status::kOk: return "done";
-    case Status::kPending: return "accepted and not finished yet: call progress(), test() or wait()";
+    case Status::kOk:
+      return "done";
+    case Status::kPending:
+      return "accepted and not finished yet: call progress(), test() or wait()";
     case Status::kTruncated:
       return "the message was longer than the receive buffer: post a larger one (probe() tells the "
              "length)";
-    case Status::kCancelled: return "the receive was cancelled before a message matched it";
-    case Status::kUnknownPeer: return "no such peer: connect() to it first, and use the handle it gave";
+    case Status::kCancelled:
+      return "the receive was cancelled before a message matched it";
+    case Status::kUnknownPeer:
+      return "no such peer: connect() to it first, and use the handle it gave";
     case Status::kUnreachable:
-      return "the peer was silent for too long (peer_timeout): see that it runs and calls progress(), "
+      return "the peer was silent for too long (peer_timeout): see that it runs and calls "
+             "progress(), "
              "and that the network carries UDP both ways";
-    case Status::kPeerClosed: return "the peer closed the connection before this was finished";
+    case Status::kPeerClosed:
+      return "the peer closed the connection before this was finished";
     case Status::kPeerRestarted:
       return "another process answers at the peer's address now: connect() to it again";
     case Status::kRefused:
-      return "the peer did not accept the connection: it is connected under another address already";
-    case Status::kClosed: return "this context was closed";
-    case Status::kInvalidArgument: return "an argument is invalid: see the function's documentation";
-    case Status::kBusy: return "the request is still pending: wait for it or use another one";
+      return "the peer did not accept the connection: it is connected under another address "
+             "already";
+    case Status::kClosed:
+      return "this context was closed";
+    case Status::kInvalidArgument:
+      return "an argument is invalid: see the function's documentation";
+    case Status::kBusy:
+      return "the request is still pending: wait for it or use another one";
     case Status::kTooManyPeers:
       return "as many peers as max_peers allows are connected: raise it (PULLMAN_MAX_PEERS)";
-    case Status::kTimedOut: return "the time given was over; the operation goes on";
-    case Status::kBadOption: return "a configuration option is out of its range";
-    case Status::kNoDevice: return "no usable NIC: see pullman-info";
+    case Status::kTimedOut:
+      return "the time given was over; the operation goes on";
+    case Status::kBadOption:
+      return "a configuration option is out of its range";
+    case Status::kNoDevice:
+      return "no usable NIC: see pullman-info";
   }
   return "?";
 }
 
 const char* name(Status status) {
   switch (status) {
-    case Status::kOk: return "ok";
-    case Status::kPending: return "pending";
-    case Status::kTruncated: return "truncated";
-    case Status::kCancelled: return "cancelled";
-    case Status::kUnknownPeer: return "unknown peer";
-    case Status::kUnreachable: return "unreachable";
-    case Status::kPeerClosed: return "peer closed";
-    case Status::kPeerRestarted: return "peer restarted";
-    case Status::kRefused: return "refused";
-    case Status::kClosed: return "closed";
-    case Status::kInvalidArgument: return "invalid argument";
-    case Status::kBusy: return "busy";
-    case Status::kTooManyPeers: return "too many peers";
-    case Status::kTimedOut: return "timed out";
-    case Status::kBadOption: return "bad option";
-    case Status::kNoDevice: return "no device";
+    case Status::kOk:
+      return "ok";
+    case Status::kPending:
+      return "pending";
+    case Status::kTruncated:
+      return "truncated";
+    case Status::kCancelled:
+      return "cancelled";
+    case Status::kUnknownPeer:
+      return "unknown peer";
+    case Status::kUnreachable:
+      return "unreachable";
+    case Status::kPeerClosed:
+      return "peer closed";
+    case Status::kPeerRestarted:
+      return "peer restarted";
+    case Status::kRefused:
+      return "refused";
+    case Status::kClosed:
+      return "closed";
+    case Status::kInvalidArgument:
+      return "invalid argument";
+    case Status::kBusy:
+      return "busy";
+    case Status::kTooManyPeers:
+      return "too many peers";
+    case Status::kTimedOut:
+      return "timed out";
+    case Status::kBadOption:
+      return "bad option";
+    case Status::kNoDevice:
+      return "no device";
   }
   return "?";
 }

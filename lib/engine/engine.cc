@@ -33,7 +33,8 @@ std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> n
 
 }  // namespace
 
-Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now)
+Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed,
+                   Instant now)
     : config_(config),
       random_(seed),
       epoch_(random_.next()),
@@ -112,7 +113,8 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
   return copied ? Status::kOk : Status::kPending;
 }
 
-// The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait for.
+// The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
+// for.
 bool Engine::Impl::sends_at_once(PeerId id) const {
   const Peer* peer = peers_.find(id);
   return peer != nullptr && peer->flows() && peer->link.in_flight() == 0 &&
@@ -193,8 +195,12 @@ Engine::~Engine() = default;
 Connected Engine::connect(Instant now, const nic::Address& address) {
   return impl_->connect(now, address);
 }
-std::optional<PeerId> Engine::accept() { return impl_->accept(); }
-void Engine::disconnect(Instant now, PeerId peer) { impl_->disconnect(now, peer); }
+std::optional<PeerId> Engine::accept() {
+  return impl_->accept();
+}
+void Engine::disconnect(Instant now, PeerId peer) {
+  impl_->disconnect(now, peer);
+}
 Status Engine::send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
                     Request& request) {
   return impl_->send(now, peer, tag, bytes, request);
@@ -203,21 +209,47 @@ Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::spa
                        Request& request) {
   return impl_->receive(now, source, tag, ignore, buffer, request);
 }
-bool Engine::cancel(Request& request) { return impl_->cancel(request); }
+bool Engine::cancel(Request& request) {
+  return impl_->cancel(request);
+}
 std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore) {
   return impl_->probe(source, tag, ignore);
 }
-std::size_t Engine::progress(Instant now) { return impl_->progress(now); }
-Instant Engine::next_deadline() const { return impl_->next_deadline(); }
-bool Engine::sends_at_once(PeerId peer) const { return impl_->sends_at_once(peer); }
-void Engine::begin_close(Instant now) { impl_->begin_close(now); }
-bool Engine::drained() const { return impl_->drained(); }
-void Engine::abort() { impl_->abort(); }
-PeerState Engine::peer_state(PeerId peer) const { return impl_->peer_state(peer); }
-Status Engine::peer_status(PeerId peer) const { return impl_->peer_status(peer); }
-const nic::Address& Engine::address() const { return impl_->address(); }
-Stats Engine::stats() const { return impl_->stats(); }
-Audit Engine::audit() const { return impl_->audit(); }
-std::string Engine::dump() const { return impl_->dump(); }
+std::size_t Engine::progress(Instant now) {
+  return impl_->progress(now);
+}
+Instant Engine::next_deadline() const {
+  return impl_->next_deadline();
+}
+bool Engine::sends_at_once(PeerId peer) const {
+  return impl_->sends_at_once(peer);
+}
+void Engine::begin_close(Instant now) {
+  impl_->begin_close(now);
+}
+bool Engine::drained() const {
+  return impl_->drained();
+}
+void Engine::abort() {
+  impl_->abort();
+}
+PeerState Engine::peer_state(PeerId peer) const {
+  return impl_->peer_state(peer);
+}
+Status Engine::peer_status(PeerId peer) const {
+  return impl_->peer_status(peer);
+}
+const nic::Address& Engine::address() const {
+  return impl_->address();
+}
+Stats Engine::stats() const {
+  return impl_->stats();
+}
+Audit Engine::audit() const {
+  return impl_->audit();
+}
+std::string Engine::dump() const {
+  return impl_->dump();
+}
 
 }  // namespace pullman::engine

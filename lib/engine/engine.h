@@ -1,9 +1,9 @@
-// The engine: the only place where all layers meet (DESIGN 2). One engine is one process on the fabric:
-// its NICs, its peers, its matching, its timers.
+// The engine: the only place where all layers meet (DESIGN 2). One engine is one process on the
+// fabric: its NICs, its peers, its matching, its timers.
 //
-// Pure but for its ports: it reads no clock, draws no randomness but from its seed, and never blocks.
-// `now` never runs backwards from one call to the next (a clock that does is clamped by the caller).
-// Threads: one at a time.
+// Pure but for its ports: it reads no clock, draws no randomness but from its seed, and never
+// blocks. `now` never runs backwards from one call to the next (a clock that does is clamped by the
+// caller). Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +34,10 @@ struct NicPorts {
 
 // What must balance whatever happens: the simulator's oracles ask after every step.
 struct Audit {
-  std::size_t packets_in_flight = 0;   // counted in the windows
-  std::size_t hotel_guests = 0;        // checked in: equals packets_in_flight, always
-  std::size_t packets_taken = 0;       // out of the packet pools
-  std::size_t packets_accounted = 0;   // found in windows, queues and channels: equals packets_taken
+  std::size_t packets_in_flight = 0;  // counted in the windows
+  std::size_t hotel_guests = 0;       // checked in: equals packets_in_flight, always
+  std::size_t packets_taken = 0;      // out of the packet pools
+  std::size_t packets_accounted = 0;  // found in windows, queues and channels: equals packets_taken
   std::uint64_t unexpected_bytes = 0;  // charged to peers: at most Config::unexpected_bytes
   std::size_t sends_pending = 0;       // requests in outboxes
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
@@ -61,7 +61,8 @@ class Engine {
   Connected connect(Instant now, const nic::Address& address);
   std::optional<PeerId> accept();
   void disconnect(Instant now, PeerId peer);
-  Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+  Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
+              Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   bool cancel(Request& request);
@@ -73,12 +74,13 @@ class Engine {
   // Whether a tiny send to this peer would leave from inside send(): then `now` must be fresh.
   bool sends_at_once(PeerId peer) const;
 
-  // When progress() has to be called although nothing arrives; kNever if nothing is due, and at most
-  // `now` if there is something to send at once.
+  // When progress() has to be called although nothing arrives; kNever if nothing is due, and at
+  // most `now` if there is something to send at once.
   Instant next_deadline() const;
 
-  // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is left
-  // with kClosed. After begin_close() no operation is accepted; peers that connect are ignored.
+  // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is
+  // left with kClosed. After begin_close() no operation is accepted; peers that connect are
+  // ignored.
   void begin_close(Instant now);
   bool drained() const;
   void abort();

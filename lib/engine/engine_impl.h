@@ -181,18 +181,18 @@ class Engine::Impl {
   reliability::LinkOptions link_options_;
   reliability::LinkResources link_resources_;
   message::InboxResources inbox_resources_;
-  std::uint64_t share_;         // unexpected memory of one peer
-  std::uint32_t eager_bytes_;   // of one message, before it is granted
+  std::uint64_t share_;        // unexpected memory of one peer
+  std::uint32_t eager_bytes_;  // of one message, before it is granted
 
   reliability::Floor<Timer> ack_timers_;
   reliability::Hotel<Timer> alarms_;  // loss timers and alarms
   ReadyList ready_;
   AckList ack_now_;
   PeerTable peers_;
-  std::deque<PeerId> callers_;            // for accept()
-  std::deque<PeerId> half_open_;          // callers not proved yet (and some that are), oldest first
-  std::deque<PeerId> gone_;               // oldest first: reused when the table is full
-  std::vector<PeerId> leaving_;           // disconnected and gone: freed at the end of the turn
+  std::deque<PeerId> callers_;    // for accept()
+  std::deque<PeerId> half_open_;  // callers not proved yet (and some that are), oldest first
+  std::deque<PeerId> gone_;       // oldest first: reused when the table is full
+  std::vector<PeerId> leaving_;   // disconnected and gone: freed at the end of the turn
   std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 

@@ -14,8 +14,8 @@ std::uint64_t cookie_of(PeerId id, ChannelKind kind) {
          static_cast<std::uint64_t>(kind);
 }
 
-// Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping is
-// met every day and not once a year. Never near zero: windows reach below the first number.
+// Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping
+// is met every day and not once a year. Never near zero: windows reach below the first number.
 std::uint64_t random_start(Random& random) {
   const std::uint64_t high = (1 + random.below(1 << 20)) << 32;
   return random.below(4) == 0 ? high - random.below(64) - 1 + (std::uint64_t{1} << 32)
@@ -80,8 +80,8 @@ void Engine::Impl::handle_event(Instant now, ChannelKind kind, const nic::PortEv
   }
   const auto index = static_cast<std::uint32_t>(event.cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
-  const bool current = peer != nullptr && cookie_of(peer->id, kind) == event.cookie &&
-                       peer->phase != Phase::kGone;
+  const bool current =
+      peer != nullptr && cookie_of(peer->id, kind) == event.cookie && peer->phase != Phase::kGone;
   if (!current) {
     if (event.kind == Kind::kResolved) modules_.front()->channel(kind).port().forget(event.to);
     return;
@@ -136,14 +136,16 @@ void Engine::Impl::put_hello(Peer& peer, Packet& packet, std::size_t padded_byte
 // Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
 // taking leave waits until that has ended: there is one at a time (wire.md 5.8).
 bool Engine::Impl::may_call(const Peer& peer) const {
-  if (peer.introduced || peer.phase > Phase::kCalling || peer.command_to == nic::kNowhere) return false;
+  if (peer.introduced || peer.phase > Phase::kCalling || peer.command_to == nic::kNowhere)
+    return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
   const auto& others = peers_.all_at(peer.command_address);
   return std::none_of(others.begin(), others.end(),
                       [&](const Peer* other) { return other->born < peer.born; });
 }
 
-// Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same body.
+// Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same
+// body.
 void Engine::Impl::call(Instant now, Peer& peer) {
   if (!may_call(peer)) return;
   if (peer.phase == Phase::kResolving) set_phase(peer, Phase::kCalling);
@@ -166,8 +168,8 @@ void Engine::Impl::call(Instant now, Peer& peer) {
   post(now, peer, *peer.hello, *channel, wire::PacketType::kHello);
 }
 
-// Sends a WELCOME: only ever in answer to a HELLO, and never longer than it was, so nobody can make us
-// send more to an unproved address than it sent to us (wire.md 5.5).
+// Sends a WELCOME: only ever in answer to a HELLO, and never longer than it was, so nobody can make
+// us send more to an unproved address than it sent to us (wire.md 5.5).
 void Engine::Impl::answer(Instant now, Peer& peer) {
   if (peer.phase == Phase::kResolving || peer.phase == Phase::kCalling) {
     set_phase(peer, Phase::kAnswering);
@@ -310,8 +312,8 @@ void Engine::Impl::drop_silent_callers(Instant now) {
 void Engine::Impl::drop_oldest_caller() {
   Peer* oldest = peers_.find(half_open_.front());
   half_open_.pop_front();
-  const bool unproved = oldest != nullptr && (oldest->phase == Phase::kResolving ||
-                                              oldest->phase == Phase::kAnswering);
+  const bool unproved = oldest != nullptr &&
+                        (oldest->phase == Phase::kResolving || oldest->phase == Phase::kAnswering);
   if (!unproved) return;
   end_peer(*oldest, Status::kUnreachable);
   discard(*oldest);

@@ -12,11 +12,15 @@ PeerState Engine::Impl::peer_state(PeerId id) const {
   switch (peer->phase) {
     case Phase::kResolving:
     case Phase::kCalling:
-    case Phase::kAnswering: return PeerState::kConnecting;
-    case Phase::kConnected: return PeerState::kConnected;
+    case Phase::kAnswering:
+      return PeerState::kConnecting;
+    case Phase::kConnected:
+      return PeerState::kConnected;
     case Phase::kClosing:
-    case Phase::kFarewell: return PeerState::kDraining;
-    case Phase::kGone: return PeerState::kGone;
+    case Phase::kFarewell:
+      return PeerState::kDraining;
+    case Phase::kGone:
+      return PeerState::kGone;
   }
   return PeerState::kUnknown;
 }
@@ -60,7 +64,8 @@ Audit Engine::Impl::audit() const {
         peer.hello != nullptr && peer.hello->state == channel::PacketState::kQueued;
     audit.packets_in_flight += peer.link.in_flight();
     audit.packets_accounted += peer.link.in_flight() + peer.link.lost().size() +
-                               peer.outbox.queued_packets() + (hello_waits ? 1 : 0) + (peer.riders != nullptr ? 1 : 0);
+                               peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
+                               (peer.riders != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished();
     audit.receives_posted += peer.inbox.filling();

@@ -1,7 +1,7 @@
 // A peer: one remote process, with the link to it and both directions of its messages.
 //
-// Where the layers' objects of one peer stand side by side; they do not know each other. Its life is
-// one enum, changed in Engine::Impl::set_phase only.
+// Where the layers' objects of one peer stand side by side; they do not know each other. Its life
+// is one enum, changed in Engine::Impl::set_phase only.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -23,7 +23,8 @@ struct Peer;
 enum class Phase : std::uint8_t {
   kResolving,  // its addresses are being turned into destinations
   kCalling,    // our HELLO is under way; nothing else may be sent yet
-  kAnswering,  // our WELCOME is under way; until the peer proves that it got it, nothing else is sent
+  kAnswering,  // our WELCOME is under way; until the peer proves that it got it, nothing else is
+               // sent
   kConnected,  // messages flow both ways
   kClosing,    // we are leaving: what was accepted is still being delivered
   kFarewell,   // our BYE is under way: everything else has been acked
@@ -72,28 +73,28 @@ struct Peer {
 
   PeerId id;
   Phase phase = Phase::kResolving;
-  Status why = Status::kOk;          // once kGone
-  bool introduced = false;           // its HELLO or WELCOME has been read
-  bool called_us = false;            // it connected to us: accept() will return it
-  bool bye_due = false;              // a BYE is to be sent
-  bool ping_due = false;             // a keep-alive probe is to be sent
-  bool release_when_gone = false;    // the user disconnected: the handle ends with the peer
-  std::uint64_t epoch = 0;           // its incarnation, once introduced
-  wire::ConnectionId mine;           // what it must say to us
-  wire::ConnectionId theirs;         // what we must say to it, once introduced
-  MessageId first_message;           // our first id, for HELLO
-  nic::Address command_address;      // where it was dialled, or said to be
+  Status why = Status::kOk;        // once kGone
+  bool introduced = false;         // its HELLO or WELCOME has been read
+  bool called_us = false;          // it connected to us: accept() will return it
+  bool bye_due = false;            // a BYE is to be sent
+  bool ping_due = false;           // a keep-alive probe is to be sent
+  bool release_when_gone = false;  // the user disconnected: the handle ends with the peer
+  std::uint64_t epoch = 0;         // its incarnation, once introduced
+  wire::ConnectionId mine;         // what it must say to us
+  wire::ConnectionId theirs;       // what we must say to it, once introduced
+  MessageId first_message;         // our first id, for HELLO
+  nic::Address command_address;    // where it was dialled, or said to be
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
-  std::size_t command_bytes = 0;     // largest packet for its command channel
-  std::uint64_t born = 0;            // counts the peers ever made
-  PeerId replaces;                   // ends when this one has proved itself
-  channel::Packet* hello = nullptr;  // our HELLO or WELCOME, until it is acked
-  channel::Packet* riders = nullptr; // what came with its HELLO, until it has proved itself
-  std::size_t hello_heard_bytes = 0; // length of its last HELLO: WELCOME is no longer
-  Instant heard_at{};                // a valid packet came
-  Instant news_at{};                 // something we sent was acked, or operations became pending
-  std::uint32_t heard_tick = 0;      // see Engine::Impl::note_heard
+  std::size_t command_bytes = 0;      // largest packet for its command channel
+  std::uint64_t born = 0;             // counts the peers ever made
+  PeerId replaces;                    // ends when this one has proved itself
+  channel::Packet* hello = nullptr;   // our HELLO or WELCOME, until it is acked
+  channel::Packet* riders = nullptr;  // what came with its HELLO, until it has proved itself
+  std::size_t hello_heard_bytes = 0;  // length of its last HELLO: WELCOME is no longer
+  Instant heard_at{};                 // a valid packet came
+  Instant news_at{};                  // something we sent was acked, or operations became pending
+  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
 
   reliability::Link link;
   message::Outbox outbox;
@@ -106,11 +107,11 @@ struct Peer {
   ListHook ack;      // in the list of peers owed an ACK this turn
 };
 
-using ReadyList = boost::intrusive::list<
-    Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,
-    boost::intrusive::constant_time_size<true>>;
-using AckList = boost::intrusive::list<Peer,
-                                       boost::intrusive::member_hook<Peer, ListHook, &Peer::ack>,
-                                       boost::intrusive::constant_time_size<false>>;
+using ReadyList =
+    boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,
+                           boost::intrusive::constant_time_size<true>>;
+using AckList =
+    boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ack>,
+                           boost::intrusive::constant_time_size<false>>;
 
 }  // namespace pullman::engine

@@ -6,13 +6,20 @@ namespace pullman::engine {
 
 const char* name(Phase phase) {
   switch (phase) {
-    case Phase::kResolving: return "resolving";
-    case Phase::kCalling: return "calling";
-    case Phase::kAnswering: return "answering";
-    case Phase::kConnected: return "connected";
-    case Phase::kClosing: return "closing";
-    case Phase::kFarewell: return "farewell";
-    case Phase::kGone: return "gone";
+    case Phase::kResolving:
+      return "resolving";
+    case Phase::kCalling:
+      return "calling";
+    case Phase::kAnswering:
+      return "answering";
+    case Phase::kConnected:
+      return "connected";
+    case Phase::kClosing:
+      return "closing";
+    case Phase::kFarewell:
+      return "farewell";
+    case Phase::kGone:
+      return "gone";
   }
   return "?";
 }
@@ -70,7 +77,9 @@ Peer* PeerTable::find_address(const nic::Address& address) const {
   return peers.empty() ? nullptr : peers.back();
 }
 
-void PeerTable::index_epoch(Peer& peer) { by_epoch_[peer.epoch] = &peer; }
+void PeerTable::index_epoch(Peer& peer) {
+  by_epoch_[peer.epoch] = &peer;
+}
 
 void PeerTable::index_address(Peer& peer) {
   auto& peers = by_address_[peer.command_address];

@@ -1,7 +1,7 @@
 // All peers of an engine: by handle, by connection id, by epoch and by address.
 //
-// Bounded by max_peers. A slot's index is also its connection index; its generation makes old handles
-// fail. Knows nothing of what a peer does.
+// Bounded by max_peers. A slot's index is also its connection index; its generation makes old
+// handles fail. Knows nothing of what a peer does.
 #pragma once
 
 #include <boost/container_hash/hash.hpp>
@@ -56,8 +56,9 @@ class PeerTable {
   };
   struct HashAddress {
     std::size_t operator()(const nic::Address& address) const {
-      return boost::hash_range(reinterpret_cast<const char*>(address.bytes.data()),
-                               reinterpret_cast<const char*>(address.bytes.data()) + address.length);
+      return boost::hash_range(
+          reinterpret_cast<const char*>(address.bytes.data()),
+          reinterpret_cast<const char*>(address.bytes.data()) + address.length);
     }
   };
 

@@ -51,10 +51,14 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) return Verdict::kUnknownConnection;
   switch (header.type) {
-    case wire::PacketType::kHello: return Verdict::kBadType;  // handled above
-    case wire::PacketType::kWelcome: return handle_welcome(now, *peer, header, body);
-    case wire::PacketType::kControl: return handle_control(now, *peer, header, body);
-    case wire::PacketType::kSequenced: return handle_sequenced(now, *peer, header, body);
+    case wire::PacketType::kHello:
+      return Verdict::kBadType;  // handled above
+    case wire::PacketType::kWelcome:
+      return handle_welcome(now, *peer, header, body);
+    case wire::PacketType::kControl:
+      return handle_control(now, *peer, header, body);
+    case wire::PacketType::kSequenced:
+      return handle_sequenced(now, *peer, header, body);
   }
   return Verdict::kBadType;
 }
@@ -103,20 +107,25 @@ Verdict Engine::Impl::handle_late(Instant now, Peer& peer, const wire::PacketHea
   wire::Frame frame;
   const bool bye = reader.next(frame) && frame.type == wire::FrameType::kBye;
   if (arrival == Arrival::kNew && bye) peer.link.handle_arrival(now, header);
-  if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye)) return Verdict::kWrongState;
+  if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye))
+    return Verdict::kWrongState;
   peer.link.handle_redundant();
   schedule_ack(now, peer);
   return Verdict::kDuplicate;
 }
 
-// Acts on a sequenced packet's frames. All of them are idempotent, so a packet of which one is refused
-// is simply not noted: it will be sent again.
+// Acts on a sequenced packet's frames. All of them are idempotent, so a packet of which one is
+// refused is simply not noted: it will be sent again.
 Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
                                     std::span<const std::byte> body) {
   switch (peer.link.judge(header)) {
-    case Arrival::kDuplicate: peer.link.handle_redundant(); return Verdict::kDuplicate;
-    case Arrival::kOutside: return Verdict::kOutsideWindow;
-    case Arrival::kNew: break;
+    case Arrival::kDuplicate:
+      peer.link.handle_redundant();
+      return Verdict::kDuplicate;
+    case Arrival::kOutside:
+      return Verdict::kOutsideWindow;
+    case Arrival::kNew:
+      break;
   }
   const Effect effect = act_on(peer, body);
   if (effect.refused) return Verdict::kOverLimit;
@@ -137,16 +146,29 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, std::span<const std::byte>
   while (reader.next(frame)) {
     Taken taken = Taken::kNew;
     switch (frame.type) {
-      case wire::FrameType::kMessage: taken = peer.inbox.handle_message(frame); break;
-      case wire::FrameType::kChunk: taken = peer.inbox.handle_chunk(frame); break;
+      case wire::FrameType::kMessage:
+        taken = peer.inbox.handle_message(frame);
+        break;
+      case wire::FrameType::kChunk:
+        taken = peer.inbox.handle_chunk(frame);
+        break;
       case wire::FrameType::kGrant:
         if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = Taken::kRefused;
         break;
-      case wire::FrameType::kAllowance: peer.outbox.handle_allowance(frame.limit); break;
-      case wire::FrameType::kPing: effect.urgent = true; break;
-      case wire::FrameType::kBye: effect.urgent = effect.bye = true; break;
-      case wire::FrameType::kHello: break;  // read before
-      case wire::FrameType::kSack: taken = Taken::kRefused; break;  // wire.md 4.7
+      case wire::FrameType::kAllowance:
+        peer.outbox.handle_allowance(frame.limit);
+        break;
+      case wire::FrameType::kPing:
+        effect.urgent = true;
+        break;
+      case wire::FrameType::kBye:
+        effect.urgent = effect.bye = true;
+        break;
+      case wire::FrameType::kHello:
+        break;  // read before
+      case wire::FrameType::kSack:
+        taken = Taken::kRefused;
+        break;  // wire.md 4.7
     }
     if (taken == Taken::kRefused) return {.refused = true};
     (taken == Taken::kRedundant ? effect.redundant : useful) = true;
@@ -166,7 +188,8 @@ Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHead
   return verdict;
 }
 
-// Releases what the last ack delivered; what it proved lost, or made room for, makes the peer ready.
+// Releases what the last ack delivered; what it proved lost, or made room for, makes the peer
+// ready.
 void Engine::Impl::collect(Instant now, Peer& peer) {
   bool bye_acked = false;
   for (auto& acked = peer.link.acked(); !acked.empty();) {

@@ -1,5 +1,5 @@
-// From due frames to datagrams: lost packets first, then control, then new work; ACKs last, when it is
-// known which of them found a ride.
+// From due frames to datagrams: lost packets first, then control, then new work; ACKs last, when it
+// is known which of them found a ride.
 #include <algorithm>
 
 #include "base/check.h"
@@ -28,8 +28,8 @@ bool Engine::Impl::has_work(const Peer& peer) const {
          !peer.link.lost().empty();
 }
 
-// Sends what one peer has, within its quota. True if it has more that could leave next turn; false if
-// it has nothing, or must wait for an ack (which makes it ready again).
+// Sends what one peer has, within its quota. True if it has more that could leave next turn; false
+// if it has nothing, or must wait for an ack (which makes it ready again).
 bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (may_call(peer)) call(now, peer);
@@ -95,7 +95,8 @@ bool Engine::Impl::send_control_frames(Instant now, Peer& peer) {
   Channel* channel = with_room(ChannelKind::kCommand);
   Packet* packet = channel == nullptr ? nullptr : peer.outbox.control_packet(wire::kGrantBytes);
   if (packet == nullptr) return false;
-  packet->used += static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
+  packet->used +=
+      static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
   if (peer.bye_due && packet->room() >= wire::kByeBytes) {
     packet->used += static_cast<std::uint32_t>(wire::put_bye(packet->end()));
     peer.bye_due = false;
@@ -114,8 +115,8 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
   if (packet->payload == nullptr && peer.inbox.has_frames()) {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {
-      packet->used += static_cast<std::uint32_t>(
-          peer.inbox.write_frames(packet->end(), limit - packet->used));
+      packet->used +=
+          static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), limit - packet->used));
     }
   }
   ++stats_.packets_sent;
@@ -126,8 +127,7 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
 // Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
 Channel* Engine::Impl::channel_for(const Peer& peer, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
-  const bool tiny =
-      packet.size() <= std::min(config_.tiny_bytes + kOverhead, peer.command_bytes);
+  const bool tiny = packet.size() <= std::min(config_.tiny_bytes + kOverhead, peer.command_bytes);
   return with_room(tiny ? ChannelKind::kCommand : ChannelKind::kData);
 }
 
@@ -162,8 +162,8 @@ void Engine::Impl::send_acks(Instant now) {
   }
 }
 
-// An ACK alone, on the command channel. If the NIC has no room it is dropped: acks are cumulative, and
-// a sender that misses one asks.
+// An ACK alone, on the command channel. If the NIC has no room it is dropped: acks are cumulative,
+// and a sender that misses one asks.
 void Engine::Impl::send_ack(Instant now, Peer& peer) {
   if (peer.command_to == nic::kNowhere || peer.phase == Phase::kAnswering) return;
   std::array<std::byte, reliability::Link::kAckBytes> bytes;

@@ -1,9 +1,10 @@
 // Memory for messages that nobody has posted a receive for: what may be charged to one peer.
 //
 // Each message costs its sender kMessageCharge plus the bytes that may have to be held for it. The
-// receiver returns the charge when the message is matched. A sender without allowance waits; one that
-// overdraws is refused. All peers' allowances together fit Config::unexpected_bytes (wire.md 4.6).
-// Counts are of everything ever charged, so a lost or repeated ALLOWANCE frame does no harm.
+// receiver returns the charge when the message is matched. A sender without allowance waits; one
+// that overdraws is refused. All peers' allowances together fit Config::unexpected_bytes
+// (wire.md 4.6). Counts are of everything ever charged, so a lost or repeated ALLOWANCE frame does
+// no harm.
 #pragma once
 
 #include <algorithm>

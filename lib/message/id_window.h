@@ -1,7 +1,8 @@
 // Which messages of one direction between two peers are finished: a floor below which all are, and
 // 4096 ids beyond it, in a bitmap taken from a pool only while they finish out of order.
 //
-// The sender asks it how far it may run ahead, the receiver what it has had before. Knows nothing else.
+// The sender asks it how far it may run ahead, the receiver what it has had before. Knows nothing
+// else.
 #pragma once
 
 #include "base/bitmap.h"
@@ -30,7 +31,8 @@ class IdWindow {
     return id < floor_ || (bitmap_ != nullptr && id < highest_ && bitmap_->test(id));
   }
 
-  // `id` is within the window and has not finished before. The pool covers every peer, so it has one.
+  // `id` is within the window and has not finished before. The pool covers every peer, so it has
+  // one.
   void finish(MessageId id) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
     if (id == floor_) {

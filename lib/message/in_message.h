@@ -28,19 +28,20 @@ struct InMessage {
 
   explicit InMessage(std::pmr::memory_resource* memory) : arrived(memory) {}
 
-  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> by_id;  // inbox: incomplete
-  ListHook in_bucket;   // matcher, while kUnexpected
-  ListHook in_order;    // matcher, while kUnexpected
-  ListHook to_grant;    // inbox, while a GRANT is due
+  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>
+      by_id;           // inbox: incomplete
+  ListHook in_bucket;  // matcher, while kUnexpected
+  ListHook in_order;   // matcher, while kUnexpected
+  ListHook to_grant;   // inbox, while a GRANT is due
   MessageId id = 0;
   PeerId peer;
   Tag tag = 0;
-  std::uint64_t total = 0;         // bytes of the whole message
-  std::uint64_t wanted = 0;        // bytes the sender will send: complete when they have arrived
-  std::uint64_t charge = 0;        // of the peer's allowance, returned when matched
-  std::byte* held = nullptr;       // bytes that came before the match
-  std::size_t held_bytes = 0;      // room in `held`
-  Request* receive = nullptr;      // while kFilling
+  std::uint64_t total = 0;     // bytes of the whole message
+  std::uint64_t wanted = 0;    // bytes the sender will send: complete when they have arrived
+  std::uint64_t charge = 0;    // of the peer's allowance, returned when matched
+  std::byte* held = nullptr;   // bytes that came before the match
+  std::size_t held_bytes = 0;  // room in `held`
+  Request* receive = nullptr;  // while kFilling
   RangeSet arrived;
   InState state = InState::kWaitingTurn;
 

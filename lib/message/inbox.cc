@@ -33,8 +33,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   if (done_.finished(id)) return Taken::kRedundant;
   const std::uint64_t total = frame.data.size();
   if (total > eager_bytes_) return Taken::kRefused;
-  if (id == next_turn_ && done_.contains(id) &&
-      allowance_.covers(charge_of(total, eager_bytes_))) {
+  if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge_of(total, eager_bytes_))) {
     if (Request* receive = matcher_.take_posted(peer_, frame.tag)) {
       return deliver_at_once(frame, *receive);
     }
@@ -77,8 +76,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   }
   const std::uint64_t charge = charge_of(total, eager_bytes_);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
-  auto* message =
-      std::pmr::polymorphic_allocator<>(&memory_).new_object<InMessage>(&memory_);
+  auto* message = std::pmr::polymorphic_allocator<>(&memory_).new_object<InMessage>(&memory_);
   allowance_.charge(charge);
   message->charge = charge;
   message->id = id;
@@ -115,7 +113,8 @@ void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std:
   if (message.state == InState::kFilling) {
     const auto& op = message.receive->operation();
     if (offset >= op.size) return;
-    std::memcpy(op.buffer + offset, data.data(), std::min<std::size_t>(data.size(), op.size - offset));
+    std::memcpy(op.buffer + offset, data.data(),
+                std::min<std::size_t>(data.size(), op.size - offset));
     return;
   }
   if (message.held == nullptr) {
@@ -138,7 +137,8 @@ void Inbox::take_turns() {
 }
 
 void Inbox::take_turn(InMessage& message) {
-  if (Request* receive = matcher_.take_posted(peer_, message.tag)) return give_to(message, *receive);
+  if (Request* receive = matcher_.take_posted(peer_, message.tag))
+    return give_to(message, *receive);
   message.state = InState::kUnexpected;
   ++counters_.unexpected;
   matcher_.add(message);
@@ -150,8 +150,8 @@ void Inbox::attach(InMessage& message, Request& receive) {
   settle_if_complete(message);
 }
 
-// Matched: what was held moves to the buffer, its charge goes back, and the sender of a long message
-// learns how much of it is wanted.
+// Matched: what was held moves to the buffer, its charge goes back, and the sender of a long
+// message learns how much of it is wanted.
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = receive.operation();
   message.state = InState::kFilling;

@@ -1,10 +1,10 @@
 // The receiving side of one peer's messages: reassembly, exactly once, turns in message-id order.
 //
-// Bytes are placed as they come; only matching waits for earlier messages. A message that is matched
-// when its first byte arrives is written straight into the receive's buffer; what comes before its
-// match is held within the peer's allowance.
-// Does not know packets, links or time. Finishes receives itself; asks for GRANT and ALLOWANCE frames
-// through has_frames() / write_frames().
+// Bytes are placed as they come; only matching waits for earlier messages. A message that is
+// matched when its first byte arrives is written straight into the receive's buffer; what comes
+// before its match is held within the peer's allowance. Does not know packets, links or time.
+// Finishes receives itself; asks for GRANT and ALLOWANCE frames through has_frames() /
+// write_frames().
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -86,7 +86,8 @@ class Inbox {
       boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
       boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
   using Grants = boost::intrusive::list<
-      InMessage, boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
       boost::intrusive::constant_time_size<false>>;
 
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
@@ -106,10 +107,10 @@ class Inbox {
   InboxCounters& counters_;
   PeerId peer_;
   AllowanceGranted allowance_;
-  std::uint32_t eager_bytes_;  // of one message, that the peer may send before a GRANT
-  IdWindow done_;              // ids all of whose bytes have arrived
-  MessageId next_turn_ = 0;    // the next message to be matched
-  ById incomplete_;            // begun, and either bytes or the turn are outstanding
+  std::uint32_t eager_bytes_;     // of one message, that the peer may send before a GRANT
+  IdWindow done_;                 // ids all of whose bytes have arrived
+  MessageId next_turn_ = 0;       // the next message to be matched
+  ById incomplete_;               // begun, and either bytes or the turn are outstanding
   InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
   Grants grants_;
   std::size_t filling_ = 0;  // messages in state kFilling

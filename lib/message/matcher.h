@@ -1,9 +1,9 @@
 // Tag matching: posted receives on one side, unexpected messages on the other.
 //
-// A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived message
-// that fits. Receives that name source and full tag are found by hash; those with a wildcard stand in
-// a list of their own, and the post order decides between the two.
-// Does not know how messages arrive or where their bytes are. One per engine.
+// A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived
+// message that fits. Receives that name source and full tag are found by hash; those with a
+// wildcard stand in a list of their own, and the post order decides between the two. Does not know
+// how messages arrive or where their bytes are. One per engine.
 #pragma once
 
 #include <array>
@@ -61,10 +61,11 @@ class Matcher {
   std::size_t posted() const { return posted_count_; }
 
  private:
-  using Posted = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::queue>,
-      boost::intrusive::constant_time_size<false>>;
+  using Posted =
+      boost::intrusive::list<detail::Operation,
+                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
+                                                           &detail::Operation::queue>,
+                             boost::intrusive::constant_time_size<false>>;
   using Bucket = boost::intrusive::list<
       InMessage,
       boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_bucket>,
@@ -78,10 +79,10 @@ class Matcher {
   static std::size_t bucket_of(PeerId peer, Tag tag);
   Posted& list_of(Request& receive);
 
-  std::array<Posted, kBuckets> exact_;     // receives that name source and full tag
-  Posted wild_;                            // the others, in post order
-  std::array<Bucket, kBuckets> arrived_;   // unexpected messages by source and tag
-  InOrder in_order_;                       // the same messages, in order of their turns
+  std::array<Posted, kBuckets> exact_;    // receives that name source and full tag
+  Posted wild_;                           // the others, in post order
+  std::array<Bucket, kBuckets> arrived_;  // unexpected messages by source and tag
+  InOrder in_order_;                      // the same messages, in order of their turns
   std::uint64_t posts_ = 0;
   std::size_t posted_count_ = 0;
 };

@@ -19,7 +19,9 @@ Outbox::Outbox(PacketPool& packets, Pool<IdBitmap>& bitmaps, std::uint32_t peer_
   done_.start(first);
 }
 
-Outbox::~Outbox() { fail(Status::kClosed); }
+Outbox::~Outbox() {
+  fail(Status::kClosed);
+}
 
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
@@ -101,7 +103,9 @@ void Outbox::start_long(Operation& op) {
   eager_.push_back(op);
 }
 
-bool Outbox::may_admit() const { return !waiting_.empty() && can_admit(waiting_.front().size); }
+bool Outbox::may_admit() const {
+  return !waiting_.empty() && can_admit(waiting_.front().size);
+}
 
 // In the order of send(): the first that cannot be admitted holds back all behind it.
 void Outbox::admit_waiting() {
@@ -139,8 +143,8 @@ Packet* Outbox::cut_chunk(Queue& from) {
   Packet* packet = packets_.take(kHead);
   if (packet == nullptr) return nullptr;
   Operation& op = from.front();
-  const auto length =
-      static_cast<std::size_t>(std::min<std::uint64_t>(packet_bytes_ - kHead, op.granted - op.sent));
+  const auto length = static_cast<std::size_t>(
+      std::min<std::uint64_t>(packet_bytes_ - kHead, op.granted - op.sent));
   wire::put_chunk(packet->end(),
                   {.type = wire::FrameType::kChunk,
                    .id = low32(op.message),

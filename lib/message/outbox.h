@@ -3,9 +3,9 @@
 // Small messages are copied into packets that wait for their turn, as many to a packet as fit; long
 // ones are cut into chunks that refer to the caller's buffer until they are acked. A long message
 // leaves in two parts: the eager bytes at once, the rest when the receiver's GRANT says that it is
-// matched. What cannot be admitted now (ids, allowance or packets used up) waits by reference in the
-// caller's own Request, so waiting costs no memory and has no limit of its own.
-// Does not know links, windows or time: it hands out packets when asked and is told of acked ones.
+// matched. What cannot be admitted now (ids, allowance or packets used up) waits by reference in
+// the caller's own Request, so waiting costs no memory and has no limit of its own. Does not know
+// links, windows or time: it hands out packets when asked and is told of acked ones.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -56,7 +56,9 @@ class Outbox {
   void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
 
   // Whether next_packet() has something to give (unless the pool is empty).
-  bool has_packets() const { return !ready_.empty() || !eager_.empty() || !bulk_.empty() || may_admit(); }
+  bool has_packets() const {
+    return !ready_.empty() || !eager_.empty() || !bulk_.empty() || may_admit();
+  }
 
   // The next packet to leave, with kHeaderBytes of room in front; null if there is none.
   Packet* next_packet();
@@ -67,32 +69,31 @@ class Outbox {
   // A packet from here arrived: finishes what it completed. The packet is the caller's again.
   void handle_acked(Packet& packet);
 
-  // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go back
-  // to the pool. `abandoned()` must have been told of those that were.
+  // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go
+  // back to the pool. `abandoned()` must have been told of those that were.
   void fail(Status status);
   // A packet handed out earlier will not be sent any more.
   void abandon(Packet& packet);
 
   std::size_t unfinished() const { return unfinished_.size(); }
   // Everything accepted is acked.
-  bool idle() const {
-    return unfinished_.empty() && ready_.empty() && done_.floor() == next_id_;
-  }
+  bool idle() const { return unfinished_.empty() && ready_.empty() && done_.floor() == next_id_; }
   std::size_t queued_packets() const { return ready_.size(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
   std::uint64_t held_back() const { return held_back_; }
 
  private:
-  using Queue = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::queue>,
-      boost::intrusive::constant_time_size<false>>;
+  using Queue =
+      boost::intrusive::list<detail::Operation,
+                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
+                                                           &detail::Operation::queue>,
+                             boost::intrusive::constant_time_size<false>>;
   using All = boost::intrusive::list<
       detail::Operation,
       boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
       boost::intrusive::constant_time_size<true>>;
-  // Small messages copied but not yet sent, to one peer: beyond, they wait by reference, so that one
-  // stalled peer does not take the packets of all.
+  // Small messages copied but not yet sent, to one peer: beyond, they wait by reference, so that
+  // one stalled peer does not take the packets of all.
   static constexpr std::size_t kMaxReady = 64;
 
   bool is_small(std::size_t size) const;
@@ -111,7 +112,7 @@ class Outbox {
   void finish_if_acked(detail::Operation& op);
 
   PacketPool& packets_;
-  IdWindow done_;      // ids that are acked whole
+  IdWindow done_;  // ids that are acked whole
   MessageId next_id_;
   AllowanceSpent allowance_;
   std::size_t packet_bytes_;

@@ -1,8 +1,8 @@
 // Which bytes of one message have arrived: exact under any order, duplication and overlap.
 //
-// A prefix plus a short sorted list of ranges beyond it; bytes in order cost no memory. Not a bitmap
-// of chunks, because rails of different packet sizes cut the same message differently. Bounded: a
-// range that would need one entry too many is refused, as if its packet had been lost.
+// A prefix plus a short sorted list of ranges beyond it; bytes in order cost no memory. Not a
+// bitmap of chunks, because rails of different packet sizes cut the same message differently.
+// Bounded: a range that would need one entry too many is refused, as if its packet had been lost.
 #pragma once
 
 #include <cstddef>

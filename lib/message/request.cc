@@ -4,7 +4,9 @@
 
 namespace pullman {
 
-Request::~Request() { PULLMAN_CHECK(done() && "a Request was destroyed while still pending"); }
+Request::~Request() {
+  PULLMAN_CHECK(done() && "a Request was destroyed while still pending");
+}
 
 void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
   PULLMAN_DCHECK(done() && !operation_.queue.is_linked() && !operation_.all.is_linked());

@@ -1,15 +1,14 @@
 #include "nic/address.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <boost/algorithm/hex.hpp>
 #include <charconv>
 #include <cstring>
 #include <memory>
-
-#include <boost/algorithm/hex.hpp>
-#include <fmt/format.h>
 
 namespace pullman::nic {
 namespace {
@@ -157,7 +156,9 @@ Address with_port(const Address& address, std::uint16_t port) {
   return out;
 }
 
-bool same_host(const Address& a, const Address& b) { return with_port(a, 0) == with_port(b, 0); }
+bool same_host(const Address& a, const Address& b) {
+  return with_port(a, 0) == with_port(b, 0);
+}
 
 bool same_port(const Address& a, const Address& b) {
   if (a.kind != kInet6 || b.kind != kInet6) return a == b;

@@ -1,5 +1,5 @@
-// The NIC interface: what the rest of Pullman knows of a datagram device (DESIGN 4). A driver derives
-// Port once; batches, not packets, cross it, so a virtual call is paid per batch.
+// The NIC interface: what the rest of Pullman knows of a datagram device (DESIGN 4). A driver
+// derives Port once; batches, not packets, cross it, so a virtual call is paid per batch.
 //
 // Nobody above knows sockets, completion queues, prefixes, registered memory or address vectors; no
 // driver knows connections, links or messages. A driver reads no clock and starts no thread.
@@ -22,8 +22,8 @@ using Destination = std::uint64_t;
 inline constexpr Destination kNowhere = ~Destination{0};
 
 // One packet to send, in at most two pieces (the second may be empty). Borrowed for the call: when
-// send() returns, the bytes are the caller's again, whatever the NIC is still doing. A driver whose NIC
-// reads later copies them into memory of its own.
+// send() returns, the bytes are the caller's again, whatever the NIC is still doing. A driver whose
+// NIC reads later copies them into memory of its own.
 struct Outgoing {
   std::span<const std::byte> head;
   std::span<const std::byte> payload;
@@ -56,20 +56,21 @@ struct PortEvent {
 
 // All since the port was opened.
 struct PortCounters {
-  std::uint64_t sent = 0;              // packets taken
-  std::uint64_t received = 0;          // packets handed up
-  std::uint64_t send_refused = 0;      // send() took fewer than offered: queue or socket full
-  std::uint64_t send_errors = 0;       // packets the device or kernel rejected; lost
-  std::uint64_t receive_errors = 0;    // errored completions
-  std::uint64_t receive_truncated = 0; // datagrams longer than a packet; dropped
+  std::uint64_t sent = 0;               // packets taken
+  std::uint64_t received = 0;           // packets handed up
+  std::uint64_t send_refused = 0;       // send() took fewer than offered: queue or socket full
+  std::uint64_t send_errors = 0;        // packets the device or kernel rejected; lost
+  std::uint64_t receive_errors = 0;     // errored completions
+  std::uint64_t receive_truncated = 0;  // datagrams longer than a packet; dropped
 };
 
 class Port {
  public:
   virtual ~Port() = default;
 
-  // Sends packets in order. Returns how many were taken; the rest did not fit now: offer them again. A
-  // packet the device rejects counts as taken and lost (send_errors). Each fits limits().packet_bytes.
+  // Sends packets in order. Returns how many were taken; the rest did not fit now: offer them
+  // again. A packet the device rejects counts as taken and lost (send_errors). Each fits
+  // limits().packet_bytes.
   virtual std::size_t send(std::span<const Outgoing> batch) = 0;
 
   // Receives up to batch.size() packets. Fewer means there are no more right now.
@@ -78,8 +79,8 @@ class Port {
   // Returns lent buffers; the driver reposts them in batches.
   virtual void give_back(std::span<const Incoming> batch) = 0;
 
-  // Starts turning an address into a destination. Exactly one kResolved or kResolveFailed event with
-  // this cookie follows, never from inside this call.
+  // Starts turning an address into a destination. Exactly one kResolved or kResolveFailed event
+  // with this cookie follows, never from inside this call.
   virtual void resolve(const Address& address, std::uint64_t cookie) = 0;
 
   // The destination will not be used again.
@@ -112,10 +113,10 @@ struct Device {
 };
 
 struct PortOptions {
-  std::size_t packet_bytes = 0;     // largest datagram wanted, at most the device's; 0 = the device's
-  std::size_t send_packets = 256;   // depth of the send queue
+  std::size_t packet_bytes = 0;  // largest datagram wanted, at most the device's; 0 = the device's
+  std::size_t send_packets = 256;     // depth of the send queue
   std::size_t receive_packets = 256;  // receive buffers posted
-  std::uint16_t port = 0;           // 0: any free one
+  std::uint16_t port = 0;             // 0: any free one
 };
 
 // Why a device could not be listed or opened: a sentence that says what to do.

@@ -2,9 +2,9 @@
 //
 // Keeps a cumulative number and, only while there are gaps, a bitmap of 4096 packets beyond it. A
 // number the sender has settled (acked or given up: below the floor that its packets carry) is not
-// waited for. ACK policy (wire.md 6): riding on what leaves anyway; alone when the ACK delay is over or
-// after N packets; at once at a new gap, a duplicate or a PING.
-// Does not know what the packets carry, nor how an ACK is sent. Reads no clock.
+// waited for. ACK policy (wire.md 6): riding on what leaves anyway; alone when the ACK delay is
+// over or after N packets; at once at a new gap, a duplicate or a PING. Does not know what the
+// packets carry, nor how an ACK is sent. Reads no clock.
 #pragma once
 
 #include <cstddef>
@@ -66,8 +66,8 @@ class AckTracker {
   // unless there is a gap.
   void ride(Instant now, wire::PacketHeader& header);
 
-  // Fills in the header of an ACK that leaves alone, and its SACK frame if there are gaps; returns the
-  // frame's bytes. `out` has room for kMaxSackBytes.
+  // Fills in the header of an ACK that leaves alone, and its SACK frame if there are gaps; returns
+  // the frame's bytes. `out` has room for kMaxSackBytes.
   std::size_t write_alone(Instant now, wire::PacketHeader& header, std::byte* out);
   static constexpr std::size_t kMaxSackBytes = 8 + wire::kWindow / 8 + 8;
 
@@ -88,7 +88,7 @@ class AckTracker {
   Instant highest_at_{};             // when highest_ - 1 arrived
   ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
   AckNeed need_ = AckNeed::kNone;
-  std::uint16_t late_ = 0;           // see PacketHeader::late
+  std::uint16_t late_ = 0;  // see PacketHeader::late
 };
 
 }  // namespace pullman::reliability

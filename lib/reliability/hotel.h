@@ -1,4 +1,5 @@
-// The hotel: timers for guests that nearly always leave before their stay is over (DESIGN, principle 7).
+// The hotel: timers for guests that nearly always leave before their stay is over (DESIGN,
+// principle 7).
 //
 // All guests of a floor have the same stay, so a floor is a FIFO ordered by due time: check-in,
 // check-out and finding the next eviction are O(1), without a heap and without allocation. Floors
@@ -98,7 +99,8 @@ class Hotel {
 
   // The shortest floor whose stay is at least `stay` (the longest floor for anything beyond it).
   static constexpr std::size_t floor_for(Duration stay) {
-    const auto units = stay.count() <= 0 ? 0 : static_cast<std::uint64_t>(stay.count() + 1023) >> 10;
+    const auto units =
+        stay.count() <= 0 ? 0 : static_cast<std::uint64_t>(stay.count() + 1023) >> 10;
     if (units <= 4) return units;
     const auto exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 3;
     const std::size_t floor = exponent * 4 + ((units - 1) >> exponent) + 1;

@@ -1,10 +1,10 @@
 // A link: one peer over one rail. It makes packets arrive, or says which did not.
 //
-// Joins a send window, an ack tracker, a round-trip estimate, a loss detector and a congestion window.
-// Pure state: no I/O, no clock, no allocation. Does not know what packets carry (a lost packet's body
-// is simply due again), which NIC takes them, nor how peers find each other.
-// Methods come in four kinds: getters; handle_*: input; commands; and outputs the engine collects:
-// acked(), lost(), take_probe(), ack_need().
+// Joins a send window, an ack tracker, a round-trip estimate, a loss detector and a congestion
+// window. Pure state: no I/O, no clock, no allocation. Does not know what packets carry (a lost
+// packet's body is simply due again), which NIC takes them, nor how peers find each other. Methods
+// come in four kinds: getters; handle_*: input; commands; and outputs the engine collects: acked(),
+// lost(), take_probe(), ack_need().
 #pragma once
 
 #include <array>
@@ -53,9 +53,7 @@ class Link {
   // --- getters
   // Whether another packet may leave: the least of the window, the congestion window and the peer's
   // credit (DESIGN, principle 8).
-  bool may_send() const {
-    return window_.in_flight() < allowed_ && window_.has_space();
-  }
+  bool may_send() const { return window_.in_flight() < allowed_ && window_.has_space(); }
   bool has_space() const { return window_.has_space(); }
   std::uint32_t in_flight() const { return window_.in_flight(); }
   const SendWindow& window() const { return window_; }
@@ -89,8 +87,8 @@ class Link {
   void handle_loss_due(Instant now);
 
   // --- commands
-  // Numbers the packet, checks it in and encodes its header, with an ACK riding along. may_send(), or
-  // has_space() for a probe.
+  // Numbers the packet, checks it in and encodes its header, with an ACK riding along. may_send(),
+  // or has_space() for a probe.
   void stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
              Packet& packet);
 
@@ -128,15 +126,15 @@ class Link {
   Congestion congestion_;
   PacketQueue acked_;
   PacketQueue lost_;
-  std::uint32_t allowed_ = 0;     // packets in flight: least of window, credit and congestion
-  std::uint32_t credit_ = 1;      // the peer's, from its newest ack
-  PacketNumber acked_until_ = 0;  // highest cumulative ack seen
+  std::uint32_t allowed_ = 0;         // packets in flight: least of window, credit and congestion
+  std::uint32_t credit_ = 1;          // the peer's, from its newest ack
+  PacketNumber acked_until_ = 0;      // highest cumulative ack seen
   std::uint32_t control_number_ = 0;  // counts ACKs sent alone
   std::uint64_t timeouts_ = 0;
   Instant last_probe_ = Instant::min();
   std::uint16_t late_seen_ = 0;  // the peer's PacketHeader::late when last seen
   std::uint8_t backoff_ = 0;     // doublings of the timeout since the last news
-  std::uint64_t spurious_ = 0;  // packets the peer reported as bringing nothing new
+  std::uint64_t spurious_ = 0;   // packets the peer reported as bringing nothing new
   std::optional<ChannelKind> probe_;
 };
 

@@ -5,8 +5,7 @@ namespace pullman::reliability {
 void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
                           channel::PacketQueue& lost) {
   next_due_ = kNever;
-  const PacketNumber end =
-      std::min(std::max(acked_until_[0], acked_until_[1]), window.next());
+  const PacketNumber end = std::min(std::max(acked_until_[0], acked_until_[1]), window.next());
   if (window.in_flight() == 0 || window.floor() >= end) return;
   const Duration reordering = std::max(rtt.least() / 4, kLeastReordering) * patience_;
   const Duration patience = std::max(rtt.latest(), rtt.smoothed()) + reordering;

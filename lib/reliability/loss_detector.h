@@ -1,11 +1,11 @@
 // Tells lost packets from late ones (RACK: RFC 8985; RFC 9002 section 6.1.2).
 //
-// A packet is lost when a later packet of its own channel has arrived and more than a round trip plus a
-// reordering window has passed since it was sent. The two channels reorder against each other all the
-// time, so packets of the other channel prove nothing. Nothing is ever judged lost by a timer alone:
-// a timeout only asks (link.h), the answer is the evidence.
-// The reordering window is a quarter of the least round trip; it doubles whenever a retransmission
-// proves spurious. Reads no clock, owns no packet.
+// A packet is lost when a later packet of its own channel has arrived and more than a round trip
+// plus a reordering window has passed since it was sent. The two channels reorder against each
+// other all the time, so packets of the other channel prove nothing. Nothing is ever judged lost by
+// a timer alone: a timeout only asks (link.h), the answer is the evidence. The reordering window is
+// a quarter of the least round trip; it doubles whenever a retransmission proves spurious. Reads no
+// clock, owns no packet.
 #pragma once
 
 #include <algorithm>

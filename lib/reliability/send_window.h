@@ -1,9 +1,9 @@
 // The sending half's memory: which packets are in flight, by number.
 //
 // A ring of 4096 slots, taken from a pool while anything is in flight and given back after. Packet
-// numbers are 64 bits and counted here; the ring's index is masked in one place. Checks packets in and
-// out of the hotel, so that its guests are exactly the packets in flight.
-// Does not know acks, losses or round-trip times.
+// numbers are 64 bits and counted here; the ring's index is masked in one place. Checks packets in
+// and out of the hotel, so that its guests are exactly the packets in flight. Does not know acks,
+// losses or round-trip times.
 #pragma once
 
 #include <array>
@@ -66,7 +66,9 @@ class SendWindow {
   }
 
   // It was evicted but stays in flight: another stay.
-  void recheck_in(Instant now, Duration stay, Packet& packet) { hotel_.check_in(now, stay, packet); }
+  void recheck_in(Instant now, Duration stay, Packet& packet) {
+    hotel_.check_in(now, stay, packet);
+  }
 
   std::uint32_t in_flight() const { return in_flight_; }
   PacketNumber next() const { return next_; }

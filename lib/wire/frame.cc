@@ -11,14 +11,22 @@ constexpr std::size_t kMaxSackWords = kWindow / 64;
 // Bytes before the data, by type (wire.md 4.1); 0 for an unknown type.
 constexpr std::size_t fixed_bytes(std::uint8_t type) {
   switch (static_cast<FrameType>(type)) {
-    case FrameType::kMessage: return kMessageBytes;
-    case FrameType::kChunk: return kChunkBytes;
-    case FrameType::kGrant: return kGrantBytes;
-    case FrameType::kAllowance: return kAllowanceBytes;
-    case FrameType::kSack: return kSackBytes;
-    case FrameType::kHello: return kFrameHeadBytes;
-    case FrameType::kPing: return kPingBytes;
-    case FrameType::kBye: return kByeBytes;
+    case FrameType::kMessage:
+      return kMessageBytes;
+    case FrameType::kChunk:
+      return kChunkBytes;
+    case FrameType::kGrant:
+      return kGrantBytes;
+    case FrameType::kAllowance:
+      return kAllowanceBytes;
+    case FrameType::kSack:
+      return kSackBytes;
+    case FrameType::kHello:
+      return kFrameHeadBytes;
+    case FrameType::kPing:
+      return kPingBytes;
+    case FrameType::kBye:
+      return kByeBytes;
   }
   return 0;
 }

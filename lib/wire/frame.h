@@ -1,6 +1,7 @@
 // Frames: the typed records inside a packet (wire.md 4).
 //
-// Knows bytes and what makes a frame well-formed. Does not know peers, messages in progress or grants.
+// Knows bytes and what makes a frame well-formed. Does not know peers, messages in progress or
+// grants.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +33,19 @@ inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 4;
 
-// Total message length a chunk may announce (wire.md 4.4): far above any memory, far below overflow.
+// Total message length a chunk may announce (wire.md 4.4): far above any memory, far below
+// overflow.
 inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 
-// One decoded frame. Which members mean something depends on the type; `data` points into the packet.
+// One decoded frame. Which members mean something depends on the type; `data` points into the
+// packet.
 struct Frame {
   FrameType type = FrameType::kPing;
-  std::uint32_t id = 0;             // message: low 32 bits of the message id. sack: of its first number
-  std::uint64_t tag = 0;            // message, chunk
-  std::uint64_t total = 0;          // chunk: bytes of the whole message
-  std::uint64_t offset = 0;         // chunk: where `data` lies in the message
-  std::uint64_t limit = 0;          // grant: bytes wanted in all. allowance: charge granted in all
+  std::uint32_t id = 0;      // message: low 32 bits of the message id. sack: of its first number
+  std::uint64_t tag = 0;     // message, chunk
+  std::uint64_t total = 0;   // chunk: bytes of the whole message
+  std::uint64_t offset = 0;  // chunk: where `data` lies in the message
+  std::uint64_t limit = 0;   // grant: bytes wanted in all. allowance: charge granted in all
   std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. hello: its body
 };
 
@@ -78,8 +81,8 @@ std::size_t put_ping(std::byte* out);
 std::size_t put_bye(std::byte* out);
 std::size_t put_hello(std::byte* out, std::size_t length);
 
-// Writes the head of a SACK whose bitmap of `words` 64-bit words follows; set_sack_word fills it in.
-// Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.
+// Writes the head of a SACK whose bitmap of `words` 64-bit words follows; set_sack_word fills it
+// in. Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.
 std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words);
 void set_sack_word(std::byte* sack, std::size_t word, std::uint64_t bits);
 std::uint64_t sack_word(std::span<const std::byte> bitmap, std::size_t word);

@@ -13,7 +13,8 @@ namespace pullman::wire {
 
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::uint8_t kVersion = 1;
-inline constexpr std::size_t kWindow = 4096;  // packet numbers between floor and highest (wire.md 3.2)
+inline constexpr std::size_t kWindow =
+    4096;  // packet numbers between floor and highest (wire.md 3.2)
 
 // wire.md 2.2
 enum class PacketType : std::uint8_t {
@@ -23,8 +24,8 @@ enum class PacketType : std::uint8_t {
   kWelcome = 4,    // answers a HELLO; sequenced
 };
 
-// What the receiver of a packet chose for its sender to say: an index for the lookup, random bits for
-// the proof (wire.md 2.4). {0, 0} addresses nobody: only HELLO uses it.
+// What the receiver of a packet chose for its sender to say: an index for the lookup, random bits
+// for the proof (wire.md 2.4). {0, 0} addresses nobody: only HELLO uses it.
 struct ConnectionId {
   std::uint32_t index = 0;
   std::uint32_t proof = 0;
@@ -50,16 +51,16 @@ struct PacketHeader {
   std::uint16_t credit = 0;           // packets the acker can hold beyond `cumulative`
   std::uint32_t cumulative = 0;       // all packets below are received or settled
   std::uint16_t hold = kHoldUnknown;  // since packet `cumulative - 1` arrived
-  std::uint16_t late = 0;             // packets that came although settled or had before, modulo 2^16
-  std::uint32_t checksum = 0;         // CRC-32 over the packet with this field 0
+  std::uint16_t late = 0;      // packets that came although settled or had before, modulo 2^16
+  std::uint32_t checksum = 0;  // CRC-32 over the packet with this field 0
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 };
 
 void encode(const PacketHeader& header, std::byte* out);
 
-// Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field is in
-// range; otherwise `out` is unspecified. Does not verify the checksum.
+// Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field
+// is in range; otherwise `out` is unspecified. Does not verify the checksum.
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out);
 
 // Fills in the checksum of an encoded packet that lies in two pieces (the second may be empty), and

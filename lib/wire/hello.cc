@@ -8,7 +8,9 @@
 namespace pullman::wire {
 namespace {
 
-std::size_t address_bytes(const WireAddress& address) { return 2u + address.length; }
+std::size_t address_bytes(const WireAddress& address) {
+  return 2u + address.length;
+}
 
 std::byte* put_address(std::byte* out, const WireAddress& address) {
   store8(out, address.kind);
@@ -22,7 +24,8 @@ bool take_address(std::span<const std::byte>& in, WireAddress& out) {
   if (in.size() < 2) return false;
   out.kind = load8(in.data());
   out.length = load8(in.data() + 1);
-  if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < address_bytes(out)) return false;
+  if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < address_bytes(out))
+    return false;
   if (out.kind == 4 ? out.length != 6 : out.kind == 6 ? out.length != 22 : out.kind != 255) {
     return false;
   }

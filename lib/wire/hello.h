@@ -1,5 +1,5 @@
-// The HELLO frame's body: what a process tells another when they meet (wire.md 5). HELLO and WELCOME
-// carry the same.
+// The HELLO frame's body: what a process tells another when they meet (wire.md 5). HELLO and
+// WELCOME carry the same.
 //
 // Addresses travel as {kind, bytes}: the wire does not know what a NIC takes them for.
 #pragma once
@@ -38,16 +38,16 @@ struct RailInfo {
 };
 
 struct Hello {
-  std::uint64_t epoch = 0;         // names one incarnation of one process
-  ConnectionId reply_to;           // how to address packets to the sender
-  std::uint64_t first_number = 0;  // the first packet number the sender uses on this link
+  std::uint64_t epoch = 0;          // names one incarnation of one process
+  ConnectionId reply_to;            // how to address packets to the sender
+  std::uint64_t first_number = 0;   // the first packet number the sender uses on this link
   std::uint64_t first_message = 0;  // the first message id it uses
-  std::uint64_t allowance = 0;      // unexpected memory the receiver of this may charge at first, bytes
-  std::uint32_t eager_bytes = 0;    // of one message, to be sent before it is granted
-  std::uint16_t credit = 0;         // packets the sender of this can hold unread
-  std::uint8_t rail = 0;            // which of `rails` this link uses
+  std::uint64_t allowance = 0;  // unexpected memory the receiver of this may charge at first, bytes
+  std::uint32_t eager_bytes = 0;  // of one message, to be sent before it is granted
+  std::uint16_t credit = 0;       // packets the sender of this can hold unread
+  std::uint8_t rail = 0;          // which of `rails` this link uses
   std::uint8_t rail_count = 0;
-  WireAddress called;             // where this goes: a HELLO that strays elsewhere is refused
+  WireAddress called;  // where this goes: a HELLO that strays elsewhere is refused
   std::array<RailInfo, kMaxRails> rails{};
 };
 

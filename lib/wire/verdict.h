@@ -1,5 +1,5 @@
-// What became of one received packet. Everything but kAccepted and kDuplicate is noise or hostility:
-// counted by its verdict and dropped before any peer state is touched (wire.md 1.3).
+// What became of one received packet. Everything but kAccepted and kDuplicate is noise or
+// hostility: counted by its verdict and dropped before any peer state is touched (wire.md 1.3).
 #pragma once
 
 #include <cstddef>

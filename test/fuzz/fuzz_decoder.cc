@@ -1,5 +1,5 @@
-// Any bytes at all as a datagram: decoding neither crashes nor reads beyond it, and what is accepted
-// encodes to the same bytes again.
+// Any bytes at all as a datagram: decoding neither crashes nor reads beyond it, and what is
+// accepted encodes to the same bytes again.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -38,12 +38,14 @@ void check_frames(std::span<const std::byte> body) {
   FrameReader reader(body);
   Frame frame;
   while (reader.next(frame)) {
-    require(frame.data.empty() || (frame.data.data() >= body.data() &&
-                                   frame.data.data() + frame.data.size() <= body.data() + body.size()));
+    require(frame.data.empty() ||
+            (frame.data.data() >= body.data() &&
+             frame.data.data() + frame.data.size() <= body.data() + body.size()));
     if (frame.type == FrameType::kChunk) require(frame.data.size() <= frame.total - frame.offset);
     if (frame.type == FrameType::kHello) check_hello(frame.data);
     if (frame.type == FrameType::kSack) {
-      for (std::size_t w = 0; w < frame.data.size() / 8; ++w) static_cast<void>(sack_word(frame.data, w));
+      for (std::size_t w = 0; w < frame.data.size() / 8; ++w)
+        static_cast<void>(sack_word(frame.data, w));
     }
   }
   require(reader.ok() == well_formed(body));

@@ -1,7 +1,7 @@
 // Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
 // repeated, held back, damaged or made up (with the right proof often enough to get past it), time
-// passes in odd steps, and the API is used at odd moments. Nothing crashes, the audit balances after
-// every step, and work per step is bounded.
+// passes in odd steps, and the API is used at odd moments. Nothing crashes, the audit balances
+// after every step, and work per step is bounded.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +54,8 @@ class ScriptedPort : public nic::Port {
   std::size_t poll_events(std::span<nic::PortEvent> events) override {
     std::size_t count = 0;
     for (; count < events.size() && !resolving.empty(); ++count) {
-      events[count] = {.kind = nic::PortEvent::Kind::kResolved, .cookie = resolving.front(), .to = 1};
+      events[count] = {
+          .kind = nic::PortEvent::Kind::kResolved, .cookie = resolving.front(), .to = 1};
       resolving.pop_front();
     }
     return count;
@@ -81,7 +82,8 @@ struct Host {
     auto data_port = std::make_unique<ScriptedPort>(number, 2);
     ports = {command_port.get(), data_port.get()};
     std::vector<engine::NicPorts> nics;
-    nics.push_back({.device = {}, .command = std::move(command_port), .data = std::move(data_port)});
+    nics.push_back(
+        {.device = {}, .command = std::move(command_port), .data = std::move(data_port)});
     engine = std::make_unique<engine::Engine>(config, std::move(nics), number, now);
   }
   ~Host() { engine->abort(); }
@@ -118,8 +120,8 @@ void check(const Host& host, const Config& config) {
 // Changes a packet, keeping the connection id that lets it in.
 void damage(Script& script, Datagram& bytes) {
   if (bytes.size() < wire::kHeaderBytes) return;
-  const std::size_t at = script.byte() % 4 != 0 ? 12 + script.byte() % 20
-                                                : 32 + script.word() % (bytes.size() - 31);
+  const std::size_t at =
+      script.byte() % 4 != 0 ? 12 + script.byte() % 20 : 32 + script.word() % (bytes.size() - 31);
   if (at < bytes.size()) bytes[at] = static_cast<std::byte>(script.byte());
   if (script.byte() % 4 == 0) {
     bytes.resize(32 + script.word() % (bytes.size() - 31));
@@ -136,10 +138,16 @@ void carry(Script& script, Host& from, Host& to) {
   const std::size_t pick = script.byte() % out.sent.size();
   Datagram bytes = out.sent[pick];
   switch (script.byte() % 8) {
-    case 0: out.sent.erase(out.sent.begin() + static_cast<long>(pick)); return;  // lost
-    case 1: break;                                                               // repeated later
-    case 2: damage(script, bytes); break;
-    default: out.sent.erase(out.sent.begin() + static_cast<long>(pick));
+    case 0:
+      out.sent.erase(out.sent.begin() + static_cast<long>(pick));
+      return;  // lost
+    case 1:
+      break;  // repeated later
+    case 2:
+      damage(script, bytes);
+      break;
+    default:
+      out.sent.erase(out.sent.begin() + static_cast<long>(pick));
   }
   in.arriving.push_back(std::move(bytes));
 }
@@ -149,7 +157,9 @@ void use(Script& script, Host& host, const Host& other, Instant now) {
   const std::size_t slot = script.byte() % 16;
   const Tag tag = script.byte() % 4;
   switch (script.byte() % 8) {
-    case 0: host.peer = engine.connect(now, other.ports[0]->address()).peer; break;
+    case 0:
+      host.peer = engine.connect(now, other.ports[0]->address()).peer;
+      break;
     case 1:
     case 2:
       if (host.sends[slot].done()) {
@@ -164,8 +174,12 @@ void use(Script& script, Host& host, const Host& other, Instant now) {
                        {host.buffers[slot].data(), script.word() % 4096}, host.receives[slot]);
       }
       break;
-    case 5: engine.cancel(host.receives[slot]); break;
-    case 6: engine.probe(kAnyPeer, tag, 0); break;
+    case 5:
+      engine.cancel(host.receives[slot]);
+      break;
+    case 6:
+      engine.probe(kAnyPeer, tag, 0);
+      break;
     case 7:
       if (const auto caller = engine.accept()) host.peer = *caller;
       if (script.byte() % 16 == 0) engine.disconnect(now, host.peer);
@@ -192,9 +206,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Host& here = step & 1 ? a : b;
     Host& there = step & 1 ? b : a;
     switch (step >> 1 & 7) {
-      case 0: now += std::chrono::microseconds(script.byte()); break;
-      case 1: now += std::chrono::milliseconds(script.byte()); break;
-      case 2: use(script, here, there, now); break;
+      case 0:
+        now += std::chrono::microseconds(script.byte());
+        break;
+      case 1:
+        now += std::chrono::milliseconds(script.byte());
+        break;
+      case 2:
+        use(script, here, there, now);
+        break;
       case 3:
         for (std::size_t i = 0; i < 2; ++i) {
           while (!here.ports[i]->sent.empty()) {
@@ -203,7 +223,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           }
         }
         break;
-      default: carry(script, here, there);
+      default:
+        carry(script, here, there);
     }
     here.engine->progress(now);
     there.engine->progress(now);

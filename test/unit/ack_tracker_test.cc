@@ -1,9 +1,10 @@
 // reliability/ack_tracker.h: what has arrived, and when to say so (wire.md 3.3, 6).
+#include "reliability/ack_tracker.h"
+
 #include <catch2/catch.hpp>
 #include <set>
 
 #include "base/random.h"
-#include "reliability/ack_tracker.h"
 #include "wire/frame.h"
 
 namespace pullman::reliability {
@@ -77,7 +78,8 @@ TEST_CASE("past, repeated and far future packets are told from new ones") {
   CHECK(receiver.arrive(kFirst, 0) == Arrival::kDuplicate);
   CHECK(receiver.arrive(kFirst + 5, 4) == Arrival::kDuplicate);
   CHECK(receiver.arrive(kFirst - 1, 0) == Arrival::kDuplicate);
-  CHECK(receiver.arrive(kFirst + 1 + 4096, 4095) == Arrival::kNew);  // its floor settles what is before
+  CHECK(receiver.arrive(kFirst + 1 + 4096, 4095) ==
+        Arrival::kNew);  // its floor settles what is before
 }
 
 TEST_CASE("a number beyond the window is as good as lost") {
@@ -127,9 +129,15 @@ TEST_CASE("an ACK is needed later for packets in order, at once for the Nth, wir
 
 TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
   Receiver receiver;
-  SECTION("gap") { receiver.arrive(kFirst + 1, 1); }
-  SECTION("duplicate") { receiver.tracker.note_late(); }
-  SECTION("ping") { receiver.tracker.ask_now(); }
+  SECTION("gap") {
+    receiver.arrive(kFirst + 1, 1);
+  }
+  SECTION("duplicate") {
+    receiver.tracker.note_late();
+  }
+  SECTION("ping") {
+    receiver.tracker.ask_now();
+  }
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 }
 

@@ -9,13 +9,13 @@ namespace pullman {
 
 TEST_CASE("a number is expanded to the nearest one with its low bits, wire.md 2.5") {
   constexpr std::uint64_t kWrap = std::uint64_t{7} << 32;
-  CHECK(expand(5, kWrap + 3) == kWrap + 5);                     // expected soon
-  CHECK(expand(1, kWrap + 3) == kWrap + 1);                     // past
-  CHECK(expand(3, kWrap + 3) == kWrap + 3);                     // itself
-  CHECK(expand(2, kWrap - 3) == kWrap + 2);                     // beyond the wrap
-  CHECK(expand(0xFFFFFFFE, kWrap + 1) == kWrap - 2);            // before the wrap
-  CHECK(expand(low32(kWrap + 4095), kWrap) == kWrap + 4095);    // a window ahead
-  CHECK(expand(low32(kWrap - 4095), kWrap) == kWrap - 4095);    // a window behind
+  CHECK(expand(5, kWrap + 3) == kWrap + 5);                   // expected soon
+  CHECK(expand(1, kWrap + 3) == kWrap + 1);                   // past
+  CHECK(expand(3, kWrap + 3) == kWrap + 3);                   // itself
+  CHECK(expand(2, kWrap - 3) == kWrap + 2);                   // beyond the wrap
+  CHECK(expand(0xFFFFFFFE, kWrap + 1) == kWrap - 2);          // before the wrap
+  CHECK(expand(low32(kWrap + 4095), kWrap) == kWrap + 4095);  // a window ahead
+  CHECK(expand(low32(kWrap - 4095), kWrap) == kWrap - 4095);  // a window behind
 }
 
 TEST_CASE("a sliding bitmap keeps the bits of a window that starts anywhere") {

@@ -1,9 +1,10 @@
 // What users may say, and what they hear when it makes no sense.
+#include "pullman/config.h"
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "nic/address.h"
-#include "pullman/config.h"
 #include "pullman/status.h"
 
 namespace pullman {
@@ -28,7 +29,9 @@ std::string complaint(const Config& config) {
 
 }  // namespace
 
-TEST_CASE("the defaults are in range") { CHECK(complaint(Config{}).empty()); }
+TEST_CASE("the defaults are in range") {
+  CHECK(complaint(Config{}).empty());
+}
 
 TEST_CASE("an option out of range is named with its value and its range") {
   Config config;
@@ -75,8 +78,8 @@ TEST_CASE("addresses are read as people write them, and written back") {
     CHECK(nic::to_string(*address) == text);
   }
   CHECK(nic::to_string(*nic::parse("10.1.2.3", 7100, why)) == "10.1.2.3:7100");
-  for (const char* bad : {"", ":7100", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0.1:x", "[::1", "hex:1",
-                          "hex:", "hex:zz", "[::1]x"}) {
+  for (const char* bad : {"", ":7100", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0.1:x", "[::1",
+                          "hex:1", "hex:", "hex:zz", "[::1]x"}) {
     CAPTURE(bad);
     CHECK_FALSE(nic::parse(bad, 7100, why).has_value());
     CHECK_FALSE(why.empty());

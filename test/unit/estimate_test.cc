@@ -7,8 +7,12 @@
 namespace pullman::reliability {
 namespace {
 
-constexpr Duration us(std::int64_t n) { return std::chrono::microseconds(n); }
-constexpr Duration ms(std::int64_t n) { return std::chrono::milliseconds(n); }
+constexpr Duration us(std::int64_t n) {
+  return std::chrono::microseconds(n);
+}
+constexpr Duration ms(std::int64_t n) {
+  return std::chrono::milliseconds(n);
+}
 
 // One round trip: everything in flight is acked, `lost` packets were lost.
 void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uint32_t lost = 0) {
@@ -25,7 +29,8 @@ void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uin
 
 }  // namespace
 
-TEST_CASE("before the first sample the timeout is the initial one; then it follows the round trip") {
+TEST_CASE(
+    "before the first sample the timeout is the initial one; then it follows the round trip") {
   Rtt rtt(ms(100), ms(1));
   CHECK(rtt.timeout(us(50)) == ms(100));
 
@@ -66,8 +71,12 @@ TEST_CASE("the window doubles each round while it is what limits, up to its limi
 
 TEST_CASE("a window that was not used does not grow") {
   Congestion congestion(1000);
-  congestion.on_ack({.acked = 1, .in_flight = 1, .highest_acked = 9, .next_number = 10,
-                     .rtt = us(20), .least = us(20)});
+  congestion.on_ack({.acked = 1,
+                     .in_flight = 1,
+                     .highest_acked = 9,
+                     .next_number = 10,
+                     .rtt = us(20),
+                     .least = us(20)});
   CHECK(congestion.window() == 64);
 }
 

@@ -1,15 +1,19 @@
 // reliability/hotel.h: floors, evictions, occupancy.
-#include <catch2/catch.hpp>
-
 #include "reliability/hotel.h"
+
+#include <catch2/catch.hpp>
 
 namespace pullman::reliability {
 namespace {
 
 struct Someone : Guest {};
 
-constexpr Instant at(std::int64_t us) { return Instant(std::chrono::microseconds(us)); }
-constexpr Duration us(std::int64_t n) { return std::chrono::microseconds(n); }
+constexpr Instant at(std::int64_t us) {
+  return Instant(std::chrono::microseconds(us));
+}
+constexpr Duration us(std::int64_t n) {
+  return std::chrono::microseconds(n);
+}
 
 }  // namespace
 

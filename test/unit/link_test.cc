@@ -1,15 +1,18 @@
 // reliability/link.h: two links wired by hand. What arrives, what is lost, what is sent again.
+#include "reliability/link.h"
+
 #include <catch2/catch.hpp>
 #include <deque>
 #include <vector>
 
 #include "base/random.h"
-#include "reliability/link.h"
 
 namespace pullman::reliability {
 namespace {
 
-constexpr Duration us(std::int64_t n) { return std::chrono::microseconds(n); }
+constexpr Duration us(std::int64_t n) {
+  return std::chrono::microseconds(n);
+}
 
 // One end: a link and what it needs.
 struct End {

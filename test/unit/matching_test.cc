@@ -21,11 +21,13 @@ TEST_CASE("ranges in any order, repeated and overlapping, are remembered exactly
     while (set.prefix() < model.size()) {
       const std::uint64_t begin = random.below(model.size());
       const std::uint64_t end = std::min<std::uint64_t>(model.size(), begin + 1 + random.below(30));
-      const bool fresh = !std::all_of(model.begin() + static_cast<long>(begin),
-                                      model.begin() + static_cast<long>(end), [](bool b) { return b; });
+      const bool fresh =
+          !std::all_of(model.begin() + static_cast<long>(begin),
+                       model.begin() + static_cast<long>(end), [](bool b) { return b; });
       const auto added = set.add({begin, end});
       REQUIRE((added == RangeSet::Added::kNew) == fresh);
-      std::fill(model.begin() + static_cast<long>(begin), model.begin() + static_cast<long>(end), true);
+      std::fill(model.begin() + static_cast<long>(begin), model.begin() + static_cast<long>(end),
+                true);
       std::vector<bool> said(model.size());
       set.for_each([&](Range range) {
         REQUIRE(range.begin < range.end);

@@ -316,8 +316,12 @@ TEST_CASE("a chunk that contradicts its message is refused") {
   Wire wire;
   const auto data = content(100, 1);
   const auto chunk = [&](std::uint64_t total, Tag tag, std::uint64_t offset) {
-    return wire.inbox.handle_chunk({.type = wire::FrameType::kChunk, .id = low32(Wire::kFirst),
-                                    .tag = tag, .total = total, .offset = offset, .limit = 0,
+    return wire.inbox.handle_chunk({.type = wire::FrameType::kChunk,
+                                    .id = low32(Wire::kFirst),
+                                    .tag = tag,
+                                    .total = total,
+                                    .offset = offset,
+                                    .limit = 0,
                                     .data = data});
   };
   REQUIRE(chunk(2000, 1, 0) == Taken::kNew);

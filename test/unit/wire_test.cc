@@ -42,9 +42,14 @@ Hello some_hello() {
   hello.credit = 92;
   hello.rail_count = 2;
   hello.called = {.kind = 4, .length = 6, .bytes = {std::byte{10}}};
-  hello.rails[0] = {.command_packet_bytes = 816, .data_packet_bytes = 1472, .mbps = 25000,
-                    .command = hello.called, .data = hello.called};
-  hello.rails[1] = {.command_packet_bytes = 816, .data_packet_bytes = 8972, .mbps = 0,
+  hello.rails[0] = {.command_packet_bytes = 816,
+                    .data_packet_bytes = 1472,
+                    .mbps = 25000,
+                    .command = hello.called,
+                    .data = hello.called};
+  hello.rails[1] = {.command_packet_bytes = 816,
+                    .data_packet_bytes = 8972,
+                    .mbps = 0,
                     .command = {.kind = 6, .length = 22, .bytes = {}},
                     .data = {.kind = 255, .length = 33, .bytes = {}}};
   return hello;
@@ -140,8 +145,15 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   out += put_message(out, 0x1'0000'0007, 0xABCD, 3);
   std::memcpy(out, "abc", 3);
   out += 3;
-  out += put_chunk(out, {.type = FrameType::kChunk, .id = 8, .tag = 9, .total = 100, .offset = 40,
-                         .limit = 0, .data = {}}, 2);
+  out += put_chunk(out,
+                   {.type = FrameType::kChunk,
+                    .id = 8,
+                    .tag = 9,
+                    .total = 100,
+                    .offset = 40,
+                    .limit = 0,
+                    .data = {}},
+                   2);
   out += 2;
   out += put_grant(out, 10, 1 << 20);
   out += put_allowance(out, 1 << 21);
@@ -187,8 +199,15 @@ TEST_CASE("a body cut anywhere inside a frame is not well-formed") {
 TEST_CASE("frames that contradict themselves are not well-formed, wire.md 4.4") {
   std::vector<std::byte> body(kChunkBytes + 10);
   const auto chunk = [&](std::uint64_t total, std::uint64_t offset, std::size_t length) {
-    put_chunk(body.data(), {.type = FrameType::kChunk, .id = 0, .tag = 0, .total = total,
-                            .offset = offset, .limit = 0, .data = {}}, length);
+    put_chunk(body.data(),
+              {.type = FrameType::kChunk,
+               .id = 0,
+               .tag = 0,
+               .total = total,
+               .offset = offset,
+               .limit = 0,
+               .data = {}},
+              length);
     return well_formed({body.data(), kChunkBytes + length});
   };
 
@@ -239,7 +258,8 @@ TEST_CASE("a HELLO cut anywhere, or with counts out of range, is refused") {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CHECK_FALSE(decode_hello({bytes.data(), size}).has_value());
   }
-  for (auto [at, value] : {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {52, 9}}) {
+  for (auto [at, value] :
+       {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {52, 9}}) {
     auto changed = bytes;
     changed[at] = static_cast<std::byte>(value);
     CHECK_FALSE(decode_hello(changed).has_value());
