@@ -44,7 +44,7 @@ struct Operation {
 
 }  // namespace detail
 
-class Request {
+class [[gnu::visibility("default")]] Request {
  public:
   Request() { operation_.request = this; }
   // Aborts if it is still pending: the library would write into freed memory.

@@ -27,14 +27,14 @@ enum class Status : std::uint8_t {
 };
 
 // A sentence that says what happened and what to do.
-const char* to_sentence(Status status);
+[[gnu::visibility("default")]] const char* to_sentence(Status status);
 
 // The enumerator's name, for logs: "kUnreachable" is "unreachable".
-const char* name(Status status);
+[[gnu::visibility("default")]] const char* name(Status status);
 
 // Thrown at set-up only (constructing a Context, reading a Config, connect() with an address that
 // cannot be parsed); never by the data path.
-class Error : public std::runtime_error {
+class [[gnu::visibility("default")]] Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& sentence)
       : std::runtime_error(sentence), status_(status) {}

@@ -21,8 +21,7 @@ void Channel::post(Packet& packet, nic::Destination to) {
   ++count_;
 }
 
-void Channel::flush() {
-  if (count_ == 0) return;
+void Channel::offer() {
   const std::size_t taken = port_->send({outgoing_.data(), count_});
   PULLMAN_DCHECK(taken <= count_);
   drop_first(taken);
@@ -53,9 +52,11 @@ void Channel::withdraw(Packet& packet) {
   packet.in_channel = false;
 }
 
-std::span<const nic::Incoming> Channel::receive() {
+std::span<const nic::Incoming> Channel::receive(Instant now) {
   const std::size_t got = port_->receive({incoming_.data(), burst_});
   burst_ = got == burst_ ? std::min(burst_ * 2, kBatch) : std::size_t{1};
+  quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
+  received_at_ = now;
   return {incoming_.data(), got};
 }
 

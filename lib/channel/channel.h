@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
+#include "base/time.h"
 #include "channel/packet.h"
 #include "nic/port.h"
 
@@ -30,7 +32,9 @@ class Channel {
   void post(Packet& packet, nic::Destination to);
 
   // Offers the batch to the port. What it refuses stays, in order, for the next flush.
-  void flush();
+  void flush() {
+    if (count_ != 0) offer();
+  }
 
   // Sends one datagram that nobody remembers (an ACK alone). False if the port has no credit for it
   // now: dropping an ACK is fine, the next one says the same and more.
@@ -41,7 +45,14 @@ class Channel {
 
   // Receives a batch; see nic::Port. Starts with one packet and doubles while the batches come
   // full, so that a lone packet costs one receive and a stream few.
-  std::span<const nic::Incoming> receive();
+  std::span<const nic::Incoming> receive(Instant now);
+
+  // From when on receive() is worth its price, a system call on kernel providers: always, unless
+  // the last kQuietReceives brought nothing; then after a rest, a longer one while others are busy.
+  Instant receive_due(bool busy) const {
+    if (quiet_receives_ < kQuietReceives) return Instant::min();
+    return received_at_ + (busy ? kBusyRest : kQuietRest);
+  }
   void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
 
   nic::Port& port() { return *port_; }
@@ -51,6 +62,11 @@ class Channel {
   std::size_t waiting() const { return count_; }
 
  private:
+  static constexpr std::uint32_t kQuietReceives = 64;
+  static constexpr Duration kQuietRest = std::chrono::microseconds(4);
+  static constexpr Duration kBusyRest = std::chrono::microseconds(32);
+
+  void offer();
   void drop_first(std::size_t taken);
 
   ChannelKind kind_;
@@ -59,6 +75,8 @@ class Channel {
   std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered
   std::array<Packet*, kBatch> packets_{};       // whose bytes they are
   std::size_t burst_ = 1;                       // size of the next receive
+  std::uint32_t quiet_receives_ = 0;            // in a row
+  Instant received_at_{};                       // when receive() was last called
   std::array<nic::Incoming, kBatch> incoming_;
 };
 

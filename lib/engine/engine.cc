@@ -173,7 +173,8 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   const std::size_t received = receive_all(now);
-  handle_events(now);
+  // News of the NIC can wait for a turn that has brought no packet: an answer may depend on this.
+  if (received == 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) handle_events(now);
   handle_timers(now);
   transmit(now);
   send_acks(now);
@@ -185,7 +186,7 @@ std::size_t Engine::Impl::progress(Instant now) {
 Instant Engine::Impl::next_deadline() const {
   if (!ready_.empty() || !ack_now_.empty()) return Instant::min();
   if (command().waiting() + data().waiting() > 0) return Instant::min();
-  return std::min({hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
+  return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }
 
 Engine::Engine(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now)

@@ -70,12 +70,14 @@ class Engine::Impl {
   static constexpr std::size_t kLeastDataBytes = 576;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
+  // Turns that bring packets, in a row or not, before one of them looks at the NIC's events, too.
+  static constexpr std::uint32_t kBusyTurnsPerLook = 64;
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
   // --- receive.cc
   std::size_t receive_all(Instant now);
-  std::size_t receive_from(Instant now, Channel& channel);
+  std::size_t receive_from(Instant now, Channel& channel, bool busy);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
   Verdict handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
@@ -196,8 +198,11 @@ class Engine::Impl {
   std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 
-  std::size_t retransmits_left_ = 0;  // this turn
-  std::uint64_t tick_ = 0;            // now / kTick
+  Instant resting_until_ = Instant::max();  // when a channel not asked this turn is to be asked
+  std::size_t retransmits_left_ = 0;        // this turn
+  std::uint32_t busy_turns_ = 0;
+  std::array<nic::PortEvent, 16> events_;
+  std::uint64_t tick_ = 0;  // now / kTick
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   Stats stats_;

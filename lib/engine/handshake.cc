@@ -62,10 +62,9 @@ void Engine::Impl::start_resolving(Peer& peer, ChannelKind kind, const nic::Addr
 }
 
 void Engine::Impl::handle_events(Instant now) {
-  std::array<nic::PortEvent, 16> events;
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
-    const std::size_t count = modules_.front()->channel(kind).port().poll_events(events);
-    for (std::size_t i = 0; i < count; ++i) handle_event(now, kind, events[i]);
+    const std::size_t count = modules_.front()->channel(kind).port().poll_events(events_);
+    for (std::size_t i = 0; i < count; ++i) handle_event(now, kind, events_[i]);
   }
 }
 

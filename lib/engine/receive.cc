@@ -15,11 +15,19 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     heard_this_tick_ = 0;
     tick_ = tick;
   }
-  return receive_from(now, command()) + receive_from(now, data());
+  resting_until_ = Instant::max();
+  const std::size_t first = receive_from(now, command(), false);
+  return first + receive_from(now, data(), first != 0);
 }
 
-std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
-  const auto batch = channel.receive();
+// `busy`: the turn has brought something already, which need not wait for a look at a quiet
+// channel.
+std::size_t Engine::Impl::receive_from(Instant now, Channel& channel, bool busy) {
+  if (const Instant due = channel.receive_due(busy); due > now) {
+    resting_until_ = std::min(resting_until_, due);
+    return 0;
+  }
+  const auto batch = channel.receive(now);
   for (const nic::Incoming& incoming : batch) {
     const Verdict verdict = handle_datagram(now, incoming.bytes);
     if (verdict == Verdict::kAccepted) {
