@@ -125,13 +125,14 @@ class Engine::Impl {
   void handle_event(Instant now, ChannelKind kind, const nic::PortEvent& event);
   void handle_resolved(Instant now, Peer& peer);
   Verdict handle_hello(Instant now, const wire::PacketHeader& header,
-                       std::span<const std::byte> body, std::size_t datagram_bytes);
+                       std::span<const std::byte> body);
   Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
   void hold_riders(Peer& peer, std::span<const std::byte> body);
-  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header);
-  void deliver_riders(Peer& peer);
+  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
+                     std::span<const std::byte> body);
+  void deliver_riders(Instant now, Peer& peer);
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
   bool may_call(const Peer& peer) const;

@@ -183,7 +183,7 @@ void Engine::Impl::answer(Instant now, Peer& peer) {
     if (peer.hello->in_channel) return;
     peer.link.abandon(*peer.hello);
   }
-  if (peer.called_us && peer.hello->used > peer.hello_heard_bytes) return;
+  if (peer.called_us && peer.hello->used > peer.hello_heard.length) return;
   post(now, peer, *peer.hello, *channel, wire::PacketType::kWelcome);
 }
 
@@ -196,7 +196,7 @@ bool Engine::Impl::acceptable(const wire::Hello& hello) const {
 }
 
 Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header,
-                                   std::span<const std::byte> body, std::size_t datagram_bytes) {
+                                   std::span<const std::byte> body) {
   wire::FrameReader reader(body);
   wire::Frame frame;
   if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return Verdict::kBadFrame;
@@ -207,12 +207,11 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
-  peer->hello_heard_bytes = datagram_bytes;
   if (!peer->introduced) {
     introduce(*peer, *hello);
     hold_riders(*peer, body);
   }
-  const Verdict verdict = note_hello(now, *peer, header);
+  const Verdict verdict = note_hello(now, *peer, header, body);
   const bool unanswered = peer->phase == Phase::kAnswering || peer->phase == Phase::kCalling;
   if (unanswered && peer->data_to != nic::kNowhere && peer->command_to != nic::kNowhere) {
     answer(now, *peer);
@@ -230,20 +229,29 @@ void Engine::Impl::hold_riders(Peer& peer, std::span<const std::byte> body) {
   peer.riders->used += static_cast<std::uint32_t>(body.size());
 }
 
-// Accounts for a HELLO's number. Without a place for its riders it is not acknowledged: they will
-// come again, in a packet of their own.
-Verdict Engine::Impl::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header) {
-  if (peer.link.judge(header) != reliability::Arrival::kNew) return Verdict::kDuplicate;
-  if (peer.phase < Phase::kConnected && peer.riders == nullptr) return Verdict::kAccepted;
-  peer.link.handle_arrival(now, header);
-  return Verdict::kAccepted;
+// A HELLO is acknowledged when its riders are delivered (wire.md 5.9): until its caller has proved
+// itself only its number is kept; after that it is a packet like others.
+Verdict Engine::Impl::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
+                                 std::span<const std::byte> body) {
+  if (peer.phase < Phase::kConnected) {
+    peer.hello_heard = header;
+    return Verdict::kAccepted;
+  }
+  const Verdict verdict = handle_frames(now, peer, header, body);
+  schedule_ack(now, peer);
+  return verdict;
 }
 
-void Engine::Impl::deliver_riders(Peer& peer) {
+// Without a place for them they are not acknowledged, and come again in a packet of their own.
+void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
   if (peer.riders == nullptr) return;
-  act_on(peer, peer.riders->body());
+  const bool fits = peer.link.judge(peer.hello_heard) == reliability::Arrival::kNew;
+  if (fits && !act_on(peer, peer.riders->body()).refused) {
+    peer.link.handle_arrival(now, peer.hello_heard);
+  }
   packets_.give_back(*peer.riders);
   peer.riders = nullptr;
+  schedule_ack(now, peer);
 }
 
 // The peer we are calling at one of these addresses; null if there is none.
@@ -382,7 +390,7 @@ void Engine::Impl::prove(Instant now, Peer& peer) {
   peers_.index_epoch(peer);
   set_phase(peer, closing_ || peer.release_when_gone ? Phase::kClosing : Phase::kConnected);
   if (peer.called_us) callers_.push_back(peer.id);
-  deliver_riders(peer);
+  deliver_riders(now, peer);
   note_heard(now, peer);
   arm(now, peer);
   mark_ready(peer);

@@ -53,9 +53,7 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   if (config_.checksum && !wire::checksum_holds(datagram, header)) return Verdict::kBadChecksum;
   const auto body = datagram.subspan(wire::kHeaderBytes);
   if (!wire::well_formed(body)) return Verdict::kBadFrame;
-  if (header.type == wire::PacketType::kHello) {
-    return handle_hello(now, header, body, datagram.size());
-  }
+  if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) return Verdict::kUnknownConnection;
   switch (header.type) {

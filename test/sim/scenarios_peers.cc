@@ -53,6 +53,47 @@ TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message
   CHECK_FALSE(none.done());
 }
 
+// wire.md 5.9; the simulator's seeds 11180, 11228, 29157, 33250.
+TEST_CASE("a proof that is lost is given again, even by a caller that has nothing more to say") {
+  const int lost = GENERATE(1, 3);
+  Scene scene;
+  scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
+    return passing.from.host == 0 && !Opened(passing.bytes).is(PacketType::kHello) && n-- > 0;
+  });
+  Act& at_one = scene.receive_any(1);
+  Act& at_zero = scene.receive_any(0);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+  scene.run_for(microseconds(100));
+  const PeerId back = scene.connect(1, 0);
+  scene.send(1, back, 7, 100);
+
+  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }));
+  CHECK(Scene::holds(at_one, 9, 100));
+  CHECK(Scene::holds(at_zero, 7, 100));
+}
+
+TEST_CASE("a HELLO is acknowledged when its riders are delivered, not before") {
+  Scene scene;
+  std::optional<std::uint32_t> hello;
+  bool acked_by_welcome = false;
+  scene.network().set_observer([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (opened.is(PacketType::kHello)) hello = opened.header->number;
+    if (opened.is(PacketType::kWelcome)) acked_by_welcome = opened.header->cumulative != *hello;
+  });
+  Act& receive = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK_FALSE(acked_by_welcome);
+  REQUIRE(scene.run_until([&] { return scene.engine(0).audit().packets_in_flight == 0; }));
+  CHECK(scene.stats(0).probes_sent == 0);
+}
+
 TEST_CASE("connecting twice gives the same handle") {
   Scene scene;
 
