@@ -47,12 +47,9 @@ class Channel {
   // full, so that a lone packet costs one receive and a stream few.
   std::span<const nic::Incoming> receive(Instant now);
 
-  // From when on receive() is worth its price, a system call on kernel providers: always, unless
-  // the last kQuietReceives brought nothing; then after a rest, a longer one while others are busy.
-  Instant receive_due(bool busy) const {
-    if (quiet_receives_ < kQuietReceives) return Instant::min();
-    return received_at_ + (busy ? kBusyRest : kQuietRest);
-  }
+  // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.
+  bool quiet() const { return quiet_receives_ == kQuietReceives; }
+  Instant received_at() const { return received_at_; }  // when it was last asked
   void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
 
   nic::Port& port() { return *port_; }
@@ -63,8 +60,6 @@ class Channel {
 
  private:
   static constexpr std::uint32_t kQuietReceives = 64;
-  static constexpr Duration kQuietRest = std::chrono::microseconds(4);
-  static constexpr Duration kBusyRest = std::chrono::microseconds(32);
 
   void offer();
   void drop_first(std::size_t taken);

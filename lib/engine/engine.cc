@@ -173,8 +173,12 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   const std::size_t received = receive_all(now);
-  // News of the NIC can wait for a turn that has brought no packet: an answer may depend on this.
-  if (received == 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) handle_events(now);
+  // News of the NIC waits for the next turn when there are packets: an answer may depend on those.
+  if (received == 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
+    handle_events(now);
+  } else {
+    resting_until_ = Instant::min();
+  }
   handle_timers(now);
   transmit(now);
   send_acks(now);

@@ -72,12 +72,16 @@ class Engine::Impl {
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
   // Turns that bring packets, in a row or not, before one of them looks at the NIC's events, too.
   static constexpr std::uint32_t kBusyTurnsPerLook = 64;
+  // How long a quiet channel is not asked while the other is busy, and in turns that bring packets.
+  static constexpr Duration kRest = std::chrono::microseconds(4);
+  static constexpr Duration kBusyRest = std::chrono::microseconds(32);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
   // --- receive.cc
   std::size_t receive_all(Instant now);
-  std::size_t receive_from(Instant now, Channel& channel, bool busy);
+  bool rests(Instant now, const Channel& channel, const Channel& other, Duration rest);
+  std::size_t receive_from(Instant now, Channel& channel);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
   Verdict handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
@@ -199,7 +203,7 @@ class Engine::Impl {
   std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 
-  Instant resting_until_ = Instant::max();  // when a channel not asked this turn is to be asked
+  Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   std::size_t retransmits_left_ = 0;        // this turn
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;

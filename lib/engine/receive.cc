@@ -16,17 +16,25 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     tick_ = tick;
   }
   resting_until_ = Instant::max();
-  const std::size_t first = receive_from(now, command(), false);
-  return first + receive_from(now, data(), first != 0);
+  std::size_t received = 0;
+  if (!rests(now, command(), data(), kRest)) received = receive_from(now, command());
+  if (!rests(now, data(), command(), received == 0 ? kRest : kBusyRest)) {
+    received += receive_from(now, data());
+  }
+  return received;
 }
 
-// `busy`: the turn has brought something already, which need not wait for a look at a quiet
-// channel.
-std::size_t Engine::Impl::receive_from(Instant now, Channel& channel, bool busy) {
-  if (const Instant due = channel.receive_due(busy); due > now) {
-    resting_until_ = std::min(resting_until_, due);
-    return 0;
-  }
+// Asking a channel costs a system call on kernel providers. One that is quiet while the other is
+// not is asked only once in a while: an answer may wait for it.
+bool Engine::Impl::rests(Instant now, const Channel& channel, const Channel& other, Duration rest) {
+  if (!channel.quiet() || other.quiet()) return false;
+  const Instant due = channel.received_at() + rest;
+  if (due <= now) return false;
+  resting_until_ = std::min(resting_until_, due);
+  return true;
+}
+
+std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
   const auto batch = channel.receive(now);
   for (const nic::Incoming& incoming : batch) {
     const Verdict verdict = handle_datagram(now, incoming.bytes);
