@@ -153,7 +153,10 @@ void Engine::Impl::call(Instant now, Peer& peer) {
   if (channel == nullptr || !peer.link.has_space()) return mark_ready(peer);
   if (peer.hello == nullptr) {
     Packet* packet = peer.outbox.control_packet(channel->packet_bytes() - wire::kHeaderBytes);
-    if (packet == nullptr) return mark_ready(peer);
+    if (packet == nullptr) {
+      starves();
+      return mark_ready(peer);
+    }
     put_hello(peer, *packet, kHelloBodyBytes);
     if (Packet* riding = peer.outbox.next_packet()) {
       const auto body = riding->body();
