@@ -47,7 +47,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
 
 bool Engine::Impl::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.link.in_flight() > 0 ||
-         peer.inbox.filling() > 0 || peer.bye_due ||
+         peer.inbox.expects_more() || peer.bye_due ||
          const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
 }
 
