@@ -47,7 +47,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
 
 bool Engine::Impl::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.link.in_flight() > 0 ||
-         peer.inbox.filling() > 0 || peer.bye_due ||
+         peer.inbox.expects_more() || peer.bye_due ||
          const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
 }
 
@@ -174,6 +174,7 @@ void Engine::Impl::abort() {
 void Engine::Impl::end_peer(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone);
   peer.why = why;
+  starving_ = 0;  // its packets go back
   take_back_packets(peer);
   peer.outbox.fail(why);
   peer.inbox.fail(why);
@@ -222,6 +223,7 @@ void Engine::Impl::take_back_packets(Peer& peer) {
 
 // A packet that was acked or is not needed again.
 void Engine::Impl::release(Packet& packet) {
+  starving_ = 0;
   if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
   packets_.give_back(packet);
 }

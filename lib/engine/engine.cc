@@ -188,7 +188,7 @@ std::size_t Engine::Impl::progress(Instant now) {
 }
 
 Instant Engine::Impl::next_deadline() const {
-  if (!ready_.empty() || !ack_now_.empty()) return Instant::min();
+  if (ready_.size() > starving_ || !ack_now_.empty()) return Instant::min();
   if (command().waiting() + data().waiting() > 0) return Instant::min();
   return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }

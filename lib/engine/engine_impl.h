@@ -112,8 +112,10 @@ class Engine::Impl {
   bool serve(Instant now, Peer& peer);
   bool resend_lost(Instant now, Peer& peer);
   bool send_probe(Instant now, Peer& peer);
+  bool probe_with_oldest(Instant now, Peer& peer);
   bool send_control_frames(Instant now, Peer& peer);
   bool send_new(Instant now, Peer& peer);
+  bool starves();
   bool has_work(const Peer& peer) const;
   Channel* channel_for(const Peer& peer, const Packet& packet);
   Channel* with_room(ChannelKind kind);
@@ -205,6 +207,7 @@ class Engine::Impl {
 
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   std::size_t retransmits_left_ = 0;        // this turn
+  std::size_t starving_ = 0;                // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;
   std::uint64_t tick_ = 0;  // now / kTick

@@ -152,7 +152,10 @@ void Engine::Impl::call(Instant now, Peer& peer) {
   if (channel == nullptr || !peer.link.has_space()) return mark_ready(peer);
   if (peer.hello == nullptr) {
     Packet* packet = peer.outbox.control_packet(channel->packet_bytes() - wire::kHeaderBytes);
-    if (packet == nullptr) return mark_ready(peer);
+    if (packet == nullptr) {
+      starves();
+      return mark_ready(peer);
+    }
     put_hello(peer, *packet, kHelloBodyBytes);
     if (Packet* riding = peer.outbox.next_packet()) {
       const auto body = riding->body();
@@ -230,11 +233,15 @@ void Engine::Impl::hold_riders(Peer& peer, std::span<const std::byte> body) {
 }
 
 // A HELLO is acknowledged when its riders are delivered (wire.md 5.9): until its caller has proved
-// itself only its number is kept; after that it is a packet like others.
+// itself only the number of the last one is kept; after that it is a packet like others.
 Verdict Engine::Impl::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
                                  std::span<const std::byte> body) {
   if (peer.phase < Phase::kConnected) {
-    peer.hello_heard = header;
+    const auto& acks = peer.link.acks();
+    const bool first = peer.hello_heard.type != wire::PacketType::kHello;
+    if (first || acks.number_of(header) > acks.number_of(peer.hello_heard)) {
+      peer.hello_heard = header;
+    }
     return Verdict::kAccepted;
   }
   const Verdict verdict = handle_frames(now, peer, header, body);

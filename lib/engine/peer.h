@@ -91,7 +91,7 @@ struct Peer {
   PeerId replaces;                    // ends when this one has proved itself
   channel::Packet* hello = nullptr;   // our HELLO or WELCOME, until it is acked
   channel::Packet* riders = nullptr;  // what came with its HELLO, until it has proved itself
-  wire::PacketHeader hello_heard;     // of its last HELLO, until it has proved itself
+  wire::PacketHeader hello_heard;     // of its last HELLO, once there was one
   Instant heard_at{};                 // a valid packet came
   Instant news_at{};                  // something we sent was acked, or operations became pending
   std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard

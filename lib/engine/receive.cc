@@ -147,6 +147,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
   if (effect.redundant) peer.link.handle_redundant();
   if (effect.urgent) peer.link.handle_ping();
   if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
+  if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
   if (effect.bye) handle_bye(peer);
   return Verdict::kAccepted;
 }

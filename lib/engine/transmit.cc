@@ -16,11 +16,19 @@ void Engine::Impl::mark_ready(Peer& peer) {
 // Each peer that was ready when the turn began is served once.
 void Engine::Impl::transmit(Instant now) {
   retransmits_left_ = kRetransmitsPerTurn;
+  starving_ = 0;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
     Peer& peer = ready_.front();
     ready_.pop_front();
     if (serve(now, peer)) mark_ready(peer);
   }
+}
+
+// A peer that has work and no packet for it is served each turn, but no turn is asked for: packets
+// come back with what arrives, with a timer, or when a peer ends.
+bool Engine::Impl::starves() {
+  ++starving_;
+  return false;
 }
 
 bool Engine::Impl::has_work(const Peer& peer) const {
@@ -73,15 +81,15 @@ bool Engine::Impl::resend_lost(Instant now, Peer& peer) {
 }
 
 // A probe asks what has arrived, on the channel where packets are overdue (RFC 9002 6.2.4). It may
-// exceed credit and congestion window by one packet. False: no packet or no room for it now.
+// exceed credit and congestion window by one packet. False: no room for it now.
 bool Engine::Impl::send_probe(Instant now, Peer& peer) {
   const auto overdue = peer.link.take_probe();
   if (!overdue && !peer.ping_due) return true;
   peer.ping_due = true;
-  if (!peer.link.has_space()) return false;
   Channel* channel = with_room(overdue.value_or(ChannelKind::kCommand));
-  Packet* packet = channel == nullptr ? nullptr : peer.outbox.control_packet(wire::kPingBytes);
-  if (packet == nullptr) return false;
+  if (channel == nullptr) return false;
+  Packet* packet = peer.link.has_space() ? peer.outbox.control_packet(wire::kPingBytes) : nullptr;
+  if (packet == nullptr) return probe_with_oldest(now, peer);
   peer.ping_due = false;
   packet->is_probe = true;
   packet->used += static_cast<std::uint32_t>(wire::put_ping(packet->end()));
@@ -90,11 +98,27 @@ bool Engine::Impl::send_probe(Instant now, Peer& peer) {
   return true;
 }
 
+// Without a packet or a number for a PING the oldest packet in flight is sent again instead: it
+// elicits an ACK, too (wire.md 7.3). If there is none the next timeout asks.
+bool Engine::Impl::probe_with_oldest(Instant now, Peer& peer) {
+  Packet* oldest = peer.link.find(peer.link.window().floor());
+  if (oldest != nullptr) {
+    Channel* channel = channel_for(peer, *oldest);
+    if (channel == nullptr || oldest->in_channel) return false;
+    peer.link.abandon(*oldest);
+    ++stats_.retransmits;
+    post(now, peer, *oldest, *channel, wire::PacketType::kSequenced);
+  }
+  peer.ping_due = false;
+  return true;
+}
+
 // Grants, allowance and BYE in a packet of their own.
 bool Engine::Impl::send_control_frames(Instant now, Peer& peer) {
   Channel* channel = with_room(ChannelKind::kCommand);
-  Packet* packet = channel == nullptr ? nullptr : peer.outbox.control_packet(wire::kGrantBytes);
-  if (packet == nullptr) return false;
+  if (channel == nullptr) return false;
+  Packet* packet = peer.outbox.control_packet(wire::kGrantBytes);
+  if (packet == nullptr) return starves();
   packet->used +=
       static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
   if (peer.bye_due && packet->room() >= wire::kByeBytes) {
@@ -111,7 +135,7 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
     return false;
   }
   Packet* packet = peer.outbox.next_packet();
-  if (packet == nullptr) return false;
+  if (packet == nullptr) return starves();
   if (packet->payload == nullptr && peer.inbox.has_frames()) {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {

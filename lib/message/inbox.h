@@ -73,6 +73,8 @@ class Inbox {
   std::uint64_t charged() const { return allowance_.outstanding(); }
   std::uint32_t eager_bytes() const { return eager_bytes_; }
   std::size_t filling() const { return filling_; }
+  // A message has begun and the peer still has to send some of it, or of one before it.
+  bool expects_more() const { return !incomplete_.empty(); }
   // Nothing of this peer is kept: no message held, waiting or being filled.
   bool empty() const { return kept_ == 0; }
 

@@ -198,5 +198,27 @@ TEST_CASE("a program that polls every 50 ms gets all its messages") {
   }
 }
 
+// wire.md 7.3; the simulator's seed 26602.
+TEST_CASE("when all packets of the pool are lost, one of them asks in place of a PING") {
+  Scene scene(2, [](NodePlan& plan) { plan.config.send_packets = 64; });
+  const auto [there, back] = scene.couple(0, 1);
+  Act& warm = scene.receive(1, back, 1, 300'000);
+  scene.send(0, there, 1, 300'000);
+  REQUIRE(scene.run_until_done(warm));
+  Act& first = scene.receive(1, back, 2, 300'000);
+  Act& second = scene.receive(1, back, 3, 300'000);
+
+  scene.network().set_drop_rule([](const Passing& passing) { return passing.from.host == 0; });
+  scene.send(0, there, 2, 300'000);
+  scene.send(0, there, 3, 300'000);
+  scene.run_for(milliseconds(500));
+  REQUIRE(scene.engine(0).audit().packets_in_flight >= 64);
+  scene.network().set_drop_rule({});
+
+  REQUIRE(scene.run_until([&] { return first.done() && second.done(); }, seconds(5)));
+  CHECK(Scene::holds(first, 2, 300'000));
+  CHECK(Scene::holds(second, 3, 300'000));
+}
+
 }  // namespace
 }  // namespace pullman::sim

@@ -173,6 +173,24 @@ TEST_CASE("a silent peer fails every pending operation after peer_timeout") {
   CHECK(scene.engine(0).audit().packets_in_flight == 0);
 }
 
+// The simulator's seed 70460.
+TEST_CASE("half a message of a silent peer is not kept for ever") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  scene.network().set_drop_rule([&, n = 1](const Passing& passing) mutable {
+    return passing.from.host == 0 && passing.from.channel == Channel::kData && n-- > 0;
+  });
+
+  scene.send(0, there, 1, 5000);
+  scene.run_for(microseconds(20));
+  scene.node(0).end(true);
+  REQUIRE(scene.engine(1).audit().unexpected_bytes > 0);
+  scene.run_for(seconds(15));
+
+  CHECK(scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK(scene.engine(1).peer_status(back) == Status::kUnreachable);
+}
+
 TEST_CASE("a peer that never answers is unreachable after peer_timeout") {
   Scene scene;
   scene.node(1).end(true);
