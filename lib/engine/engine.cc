@@ -24,6 +24,7 @@ reliability::LinkOptions link_options_of(const Config& config) {
 std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> nics) {
   PULLMAN_CHECK(!nics.empty());
   std::vector<std::unique_ptr<channel::Module>> modules;
+  modules.reserve(nics.size());
   for (NicPorts& nic : nics) {
     modules.push_back(std::make_unique<channel::Module>(
         std::move(nic.device), std::move(nic.command), std::move(nic.data)));

@@ -37,6 +37,7 @@ std::size_t best(const std::vector<Device>& devices, const Picked& picked, Accep
 
 std::string known_devices(const std::vector<Device>& devices) {
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const Device& device : devices) {
     names.push_back(fmt::format("{} ({})", device.name, host_string(device.address)));
   }

@@ -40,7 +40,8 @@ Bench::Bench(PortFactory& factory, const PortOptions& sender, const PortOptions&
 Bench::~Bench() {
   here_.reset();
   there_.reset();
-  CHECK(factory_.complaint() == "");
+  INFO(factory_.complaint());
+  CHECK(factory_.complaint().empty());
 }
 
 std::vector<PortEvent> Bench::events(std::size_t count) {

@@ -43,6 +43,7 @@ TEST_CASE("messages of one sender match in the order sent, whatever their size")
 
   for (std::size_t i = 0; i < 20; ++i) scene.send(0, there, 7, i % 2 == 0 ? 30000 - i : 10 + i);
   std::vector<Act*> receives;
+  receives.reserve(20);
   for (int i = 0; i < 20; ++i) receives.push_back(&scene.receive(1, back, 7, 30000));
 
   for (std::size_t i = 0; i < 20; ++i) {

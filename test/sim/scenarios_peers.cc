@@ -12,7 +12,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using wire::FrameType;
 using wire::PacketType;
 
 TEST_CASE("first messages ride along with the HELLO") {

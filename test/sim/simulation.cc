@@ -42,7 +42,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
 }
 
 Simulation::~Simulation() {
-  for (std::uint8_t host = 0; host < programs_.size(); ++host) end_process(host, true);
+  for (std::size_t host = 0; host < programs_.size(); ++host) end_process(host, true);
 }
 
 Outcome Simulation::run() {
@@ -69,13 +69,13 @@ void Simulation::excuse(const Plan& plan) {
       excuses_.add(partition.from, partition.to, Excuses::kSilence);
     }
   }
-  for (std::uint8_t a = 0; a < plan.hosts(); ++a) {
+  for (std::size_t a = 0; a < plan.hosts(); ++a) {
     if (plan.nodes[a].config.max_peers < plan.hosts()) excuses_.add_all(a, Excuses::kCrowded);
     if (plan.noise.knows_proof) excuses_.add_all(a, Excuses::kAttack);
     if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
       excuses_.add_all(a, Excuses::kSilence);
     }
-    for (std::uint8_t b = 0; b < plan.hosts(); ++b) {
+    for (std::size_t b = 0; b < plan.hosts(); ++b) {
       if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, Excuses::kSilence);
     }
   }
@@ -314,7 +314,7 @@ void Simulation::close() {
       return;
     }
   }
-  for (std::uint8_t host = 0; host < stage_.hosts(); ++host) end_process(host, false);
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) end_process(host, false);
 }
 
 }  // namespace pullman::sim
