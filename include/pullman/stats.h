@@ -18,9 +18,10 @@ struct Stats {
   std::uint64_t duplicate_packets = 0;     // received a second time, or after they were settled
   std::uint64_t retransmits = 0;           // packets declared lost whose frames were sent again
   std::uint64_t spurious_retransmits = 0;  // of those, seen to have arrived after all
-  std::uint64_t probes_sent = 0;  // tail-loss and keep-alive probes: no data, not retransmissions
-  std::uint64_t timeouts = 0;     // probe timeouts: packets evicted from the hotel
-  std::uint64_t acks_sent = 0;    // ACKs sent alone
+  // Tail-loss and keep-alive probes: without data, unless no packet was left for that.
+  std::uint64_t probes_sent = 0;
+  std::uint64_t timeouts = 0;             // probe timeouts: packets evicted from the hotel
+  std::uint64_t acks_sent = 0;            // ACKs sent alone
   std::uint64_t acks_piggybacked = 0;     // ACKs that rode on other packets
   std::uint64_t fast_path_sends = 0;      // messages that left from inside send()
   std::uint64_t unexpected_messages = 0;  // arrived before their receive was posted

@@ -106,7 +106,7 @@ bool Engine::Impl::probe_with_oldest(Instant now, Peer& peer) {
     Channel* channel = channel_for(peer, *oldest);
     if (channel == nullptr || oldest->in_channel) return false;
     peer.link.abandon(*oldest);
-    ++stats_.retransmits;
+    ++stats_.probes_sent;
     post(now, peer, *oldest, *channel, wire::PacketType::kSequenced);
   }
   peer.ping_due = false;

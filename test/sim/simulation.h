@@ -56,6 +56,7 @@ class Simulation {
   bool all_sent_and_received() const;
   bool all_quiet();
   bool all_idle();
+  bool all_drained();
   std::vector<std::uint32_t> living() const;
   void did_not_finish(const char* what);
 
