@@ -6,7 +6,8 @@
 namespace pullman::wire {
 namespace {
 
-constexpr std::size_t kMaxSackWords = kWindow / 64;
+// A window that does not begin at a multiple of 64 reaches into one word more (wire.md 4.7).
+constexpr std::size_t kMaxSackWords = kWindow / 64 + 1;
 
 // Bytes before the data, by type (wire.md 4.1); 0 for an unknown type.
 constexpr std::size_t fixed_bytes(std::uint8_t type) {

@@ -181,6 +181,16 @@ TEST_CASE("without memory for a gap, a packet that would open one is as good as 
   CHECK(receiver.arrive(kFirst, 0) == Arrival::kNew);
 }
 
+TEST_CASE("a window full to its last number reports no packet twice, wire.md 4.7") {
+  Receiver receiver;  // kFirst is not a multiple of 64: the report's two ends share a word
+
+  receiver.arrive(kFirst + 1, 1);
+  receiver.arrive(kFirst + 2, 2);
+  receiver.arrive(kFirst + 4095, 4095);
+
+  CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 1, kFirst + 2, kFirst + 4095});
+}
+
 TEST_CASE("any order of arrival is reported as a set would report it") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);

@@ -1,4 +1,5 @@
 // lib/wire: every byte where wire.md says, every malformed packet refused.
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
@@ -264,6 +265,17 @@ TEST_CASE("a HELLO cut anywhere, or with counts out of range, is refused") {
     changed[at] = static_cast<std::byte>(value);
     CHECK_FALSE(decode_hello(changed).has_value());
   }
+}
+
+TEST_CASE("a SACK has room for a window that begins within a word, and for no more, wire.md 4.7") {
+  std::array<std::byte, 8 + 66 * 8> bytes{};
+  for (const std::size_t words : {std::size_t{64}, std::size_t{65}}) {
+    const std::size_t head = put_sack(bytes.data(), 64, words);
+    CHECK(well_formed({bytes.data(), head + words * 8}));
+  }
+
+  const std::size_t head = put_sack(bytes.data(), 64, 66);
+  CHECK_FALSE(well_formed({bytes.data(), head + std::size_t{66} * 8}));
 }
 
 }  // namespace pullman::wire
