@@ -177,6 +177,19 @@ TEST_CASE("a message delivered twice is received once") {
   second.finish(Status::kCancelled, 0);
 }
 
+TEST_CASE("an empty message that waits for its turn is known when it comes again") {
+  Wire wire;
+  Request sends[2];
+  wire.outbox.send(kPeer, 1, content(1400, 1), sends[0]);
+  wire.pull();
+  wire.outbox.send(kPeer, 1, {}, sends[1]);
+  wire.pull();
+  REQUIRE(wire.in_flight.size() == 2);
+
+  CHECK(wire.deliver(*wire.in_flight[1]) == Taken::kNew);
+  CHECK(wire.deliver(*wire.in_flight[1]) == Taken::kRedundant);
+}
+
 TEST_CASE("messages match in the order they were sent, however they arrive") {
   Wire wire;
   Request sends[3];
