@@ -44,7 +44,8 @@ struct Operation {
 
 }  // namespace detail
 
-class [[gnu::visibility("default")]] Request {
+// Spelled the old way: after [[...]], clang-format 14 takes the functions below for no class's.
+class __attribute__((visibility("default"))) Request {
  public:
   Request() { operation_.request = this; }
   // Aborts if it is still pending: the library would write into freed memory.
