@@ -9,7 +9,7 @@
 
 namespace pullman {
 
-struct [[gnu::visibility("default")]] Config {
+struct __attribute__((visibility("default"))) Config {
   // Which driver opens the NICs: "fabric" (libfabric FI_EP_DGRAM).          PULLMAN_DRIVER
   std::string driver = "fabric";
   // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER

@@ -43,7 +43,7 @@ enum class PeerState : std::uint8_t {
   kGone,        // closed, restarted or unreachable: operations fail with peer_status()
 };
 
-class [[gnu::visibility("default")]] Context {
+class __attribute__((visibility("default"))) Context {
  public:
   // Opens the NICs. Throws Error: kBadOption, kNoDevice.
   explicit Context(const Config& config = Config::from_environment());

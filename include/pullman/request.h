@@ -44,7 +44,6 @@ struct Operation {
 
 }  // namespace detail
 
-// Spelled the old way: after [[...]], clang-format 14 takes the functions below for no class's.
 class __attribute__((visibility("default"))) Request {
  public:
   Request() { operation_.request = this; }

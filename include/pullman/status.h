@@ -34,7 +34,7 @@ enum class Status : std::uint8_t {
 
 // Thrown at set-up only (constructing a Context, reading a Config, connect() with an address that
 // cannot be parsed); never by the data path.
-class [[gnu::visibility("default")]] Error : public std::runtime_error {
+class __attribute__((visibility("default"))) Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& sentence)
       : std::runtime_error(sentence), status_(status) {}
