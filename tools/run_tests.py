@@ -173,6 +173,11 @@ class Build:
                     [self.folder / "test/sim/pullman-sim", "--seeds", seeds], seconds, self.logs,
                     environment=environment or {})
 
+    def kept_seeds(self, seconds):
+        return Step(f"{self.folder.name}: simulator, seeds that failed once",
+                    [self.folder / "test/sim/pullman-sim", "--kept", ROOT / "test/sim/kept_seeds.txt"],
+                    seconds, self.logs)
+
 
 def run(steps):
     total = Counts()
@@ -202,7 +207,7 @@ def release(_):
         script("README's code against the installed library", ["tools/readme.py", "build"], 120),
     ]))
     total.add(run(unit_steps_or_failure(build)))
-    total.add(run([build.simulator("1..1000", 180)]))
+    total.add(run([build.simulator("1..1000", 180), build.kept_seeds(180)]))
     return total
 
 

@@ -1,8 +1,9 @@
-// The engine's inside. One class, told in five files, each one part of a turn:
+// The engine's inside. One class, told in seven files, each one part of a turn:
 //   engine.cc     the verbs of the API, and the loop
 //   receive.cc    from a datagram to its frames
 //   transmit.cc   from due frames to datagrams, ACKs included
 //   handshake.cc  HELLO and WELCOME: how peers meet
+//   callers.cc    who a HELLO is from, and what it brought
 //   endings.cc    timers, BYE, silence: how they part
 //   inspect.cc    statistics, audit, dump
 #pragma once
@@ -134,13 +135,6 @@ class Engine::Impl {
                        std::span<const std::byte> body);
   Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
-  Peer* peer_for_hello(Instant now, const wire::Hello& hello);
-  void hold_riders(Peer& peer, std::span<const std::byte> body);
-  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
-                     std::span<const std::byte> body);
-  void deliver_riders(Instant now, Peer& peer);
-  Peer* called_at(const wire::Hello& hello) const;
-  bool our_call_wins(const wire::Hello& hello) const;
   bool may_call(const Peer& peer) const;
   bool acceptable(const wire::Hello& hello) const;
   void introduce(Peer& peer, const wire::Hello& hello);
@@ -149,6 +143,15 @@ class Engine::Impl {
   void prove(Instant now, Peer& peer);
   void put_hello(Peer& peer, Packet& packet, std::size_t padded_bytes);
   wire::Hello describe(const Peer& peer) const;
+
+  // --- callers.cc
+  Peer* peer_for_hello(Instant now, const wire::Hello& hello);
+  void hold_riders(Peer& peer, std::span<const std::byte> body);
+  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
+                     std::span<const std::byte> body);
+  void deliver_riders(Instant now, Peer& peer);
+  Peer* called_at(const wire::Hello& hello) const;
+  bool our_call_wins(const wire::Hello& hello) const;
   void make_room_for_caller();
   void drop_oldest_caller();
   void drop_silent_callers(Instant now);

@@ -55,7 +55,8 @@ class Excuses {
       case Status::kPeerRestarted:
         return kRestart | kGoodbye | kSilence;
       case Status::kPeerClosed:
-        return kGoodbye | kRestart | kSilence;
+        // Of a full host's callers one may be dropped, and then be called by it.
+        return kGoodbye | kRestart | kSilence | kCrowded;
       case Status::kUnknownPeer:
         return kGoodbye | kRestart | kSilence | kCrowded;
       case Status::kRefused:

@@ -31,12 +31,6 @@ std::vector<std::byte> random_bytes(Random& random) {
   return bytes;
 }
 
-bool is_hello(std::span<const std::byte> bytes) {
-  wire::PacketHeader header;
-  return wire::decode(bytes, header) == wire::Verdict::kAccepted &&
-         header.type == wire::PacketType::kHello;
-}
-
 void change_a_byte(Random& random, std::span<std::byte> bytes) {
   if (!bytes.empty()) bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
 }
@@ -115,11 +109,9 @@ std::optional<NoiseMaker::Injection> NoiseMaker::hear(Random& random, std::size_
   if (memory_.empty()) return std::nullopt;
   if (happens(chances.replay)) return memory_[random.below(memory_.size())];
   if (happens(chances.misroute)) {
-    // A HELLO names nobody: brought to another host it is an attack, not noise.
+    // A HELLO, too: it names the port it is for (wire.md 5.4).
     const Injection& old = memory_[random.below(memory_.size())];
-    Endpoint to = any_endpoint(random, hosts);
-    if (is_hello(old.bytes)) to.host = old.to.host;
-    return Injection{to, old.bytes};
+    return Injection{any_endpoint(random, hosts), old.bytes};
   }
   return std::nullopt;
 }

@@ -39,20 +39,22 @@ class Simulation {
     Instant deadline;
   };
 
-  // The phases of a run, in order.
+  // The phases of a run, in order (simulation.cc).
   void work();
   void finish();
   void settle();
   void close();
   void check_stats();
 
+  // What befalls the hosts (happenings.cc).
+  void excuse(const Plan& plan);
+  Duration shortest_timeout() const;
   bool step(Instant limit);
-  bool failed() const { return stage_.findings().any(); }
   void happen(const Happening& happening);
   void end_process(std::uint8_t host, bool quietly);
   void reboot(std::uint8_t host);
-  void excuse(const Plan& plan);
-  Duration shortest_timeout() const;
+
+  bool failed() const { return stage_.findings().any(); }
   bool all_sent_and_received() const;
   bool all_quiet();
   bool all_idle();

@@ -1,0 +1,123 @@
+// What befalls the hosts of a run, step by step, and what that excuses.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/simulation.h"
+
+namespace pullman::sim {
+namespace {
+
+constexpr std::uint64_t kMaxSteps = 4'000'000;
+
+}  // namespace
+
+// What was done to whom. Silence counts as an excuse from a quarter of the time-out on, because a
+// sender that backs off may not notice at once that it is over.
+void Simulation::excuse(const Plan& plan) {
+  const Duration limit = shortest_timeout() / 4;
+  for (const Partition& partition : plan.partitions) {
+    if (partition.end - partition.start >= limit) {
+      excuses_.add(partition.from, partition.to, Excuses::kSilence);
+    }
+  }
+  for (std::size_t a = 0; a < plan.hosts(); ++a) {
+    if (plan.nodes[a].config.max_peers < plan.hosts()) excuses_.add_all(a, Excuses::kCrowded);
+    if (plan.noise.knows_proof) excuses_.add_all(a, Excuses::kAttack);
+    if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
+      excuses_.add_all(a, Excuses::kSilence);
+    }
+    for (std::size_t b = 0; b < plan.hosts(); ++b) {
+      if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, Excuses::kSilence);
+    }
+  }
+}
+
+Duration Simulation::shortest_timeout() const {
+  Duration shortest = kForever;
+  for (const NodePlan& node : plan_.nodes) shortest = std::min(shortest, node.config.peer_timeout);
+  return shortest;
+}
+
+bool Simulation::step(Instant limit) {
+  if (++steps_ > kMaxSteps) {
+    did_not_finish("the run");
+    return false;
+  }
+  while (!waiting_.empty() && waiting_.back().at <= stage_.now()) {
+    happen(waiting_.back());
+    waiting_.pop_back();
+  }
+  if (!waiting_.empty()) limit = std::min(limit, waiting_.back().at);
+  for (std::size_t i = 0; i < reboots_.size();) {
+    if (reboots_[i].first <= stage_.now()) {
+      reboot(reboots_[i].second);
+      reboots_.erase(reboots_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      limit = std::min(limit, reboots_[i++].first);
+    }
+  }
+  for (std::size_t i = 0; i < closing_.size();) {
+    Node& node = stage_.node(closing_[i].host);
+    if (node.engine().drained() || closing_[i].deadline <= stage_.now()) {
+      end_process(closing_[i].host, false);
+      reboot(closing_[i].host);
+      closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      limit = std::min(limit, closing_[i++].deadline);
+    }
+  }
+  return stage_.step(limit) && !failed();
+}
+
+void Simulation::happen(const Happening& happening) {
+  Node& node = stage_.node(happening.host);
+  if (!node.alive() || std::any_of(closing_.begin(), closing_.end(), [&](const Closing& closing) {
+        return closing.host == happening.host;
+      })) {
+    return;
+  }
+  const Instant until = stage_.now() + happening.duration;
+  const bool silent = happening.duration >= shortest_timeout() / 4;
+  trace_.note(stage_.now(), fmt::format("host {}: {} for {} us", happening.host,
+                                        name(happening.kind), happening.duration.count() / 1000));
+  switch (happening.kind) {
+    case Happening::Kind::kCrash:
+      excuses_.add_all(happening.host, Excuses::kRestart);
+      end_process(happening.host, true);
+      reboots_.emplace_back(until, happening.host);
+      return;
+    case Happening::Kind::kClose:
+      excuses_.add_all(happening.host, Excuses::kGoodbye);
+      excuses_.add_all(happening.host, Excuses::kRestart);
+      programs_[happening.host]->stop();
+      node.engine().begin_close(node.local_now());
+      node.touched();
+      closing_.push_back(
+          {happening.host, stage_.now() + plan_.nodes[happening.host].config.close_timeout});
+      return;
+    case Happening::Kind::kStall:
+      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+      node.stall_until(until);
+      return;
+    case Happening::Kind::kJump:
+      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+      node.jump_clock(happening.duration);
+      return;
+  }
+}
+
+void Simulation::end_process(std::uint8_t host, bool quietly) {
+  Node& node = stage_.node(host);
+  if (!node.alive()) return;
+  node.end(quietly);
+  programs_[host]->ended();
+}
+
+void Simulation::reboot(std::uint8_t host) {
+  trace_.note(stage_.now(), fmt::format("host {}: boots", host));
+  stage_.node(host).boot();
+  stage_.node(host).wake_at(stage_.now());
+}
+
+}  // namespace pullman::sim
