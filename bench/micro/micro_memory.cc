@@ -86,9 +86,10 @@ class Crowd {
     }
   }
 
-  // The hub's heap: the NIC in memory is not its own.
-  std::size_t hub_bytes() {
-    PULLMAN_CHECK(hub_->stats().packets_in_flight == 0);
+  // The hub's heap with that many idle peers: the NIC in memory is not its own.
+  std::size_t hub_bytes(std::size_t peers) {
+    const Stats stats = hub_->stats();
+    PULLMAN_CHECK(stats.peers_connected == peers && stats.packets_in_flight == 0);
     clear_mail(0);
     return heap_bytes() - empty_;
   }
@@ -126,13 +127,13 @@ class Crowd {
 std::size_t engine_bytes() {
   Crowd crowd(1);
   crowd.leave(crowd.meet(1));
-  return crowd.hub_bytes();
+  return crowd.hub_bytes(1);
 }
 
 std::size_t one_after_another(std::size_t peers) {
   Crowd crowd(peers);
   for (std::size_t host = 1; host <= peers; ++host) crowd.leave(crowd.meet(host));
-  return crowd.hub_bytes();
+  return crowd.hub_bytes(peers);
 }
 
 std::size_t all_at_once(std::size_t peers) {
@@ -142,7 +143,7 @@ std::size_t all_at_once(std::size_t peers) {
   crowd.tell_all(callers);
   for (auto& caller : callers) crowd.leave(std::move(caller));
   callers = std::deque<Crowd::Caller>();
-  return crowd.hub_bytes();
+  return crowd.hub_bytes(peers);
 }
 
 std::size_t each(std::size_t bytes, std::size_t engine, std::size_t peers) {
