@@ -1,0 +1,48 @@
+// Two engines on a NIC in memory, connected, and the virtual time they share.
+#pragma once
+
+#include <memory>
+
+#include "engine/engine.h"
+#include "micro/memory_nic.h"
+
+namespace pullman::bench {
+
+// An engine as a host of the network.
+std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t host,
+                                            const Config& config, Instant now);
+
+class LinkPair {
+ public:
+  LinkPair();
+  ~LinkPair();
+  LinkPair(const LinkPair&) = delete;
+  LinkPair& operator=(const LinkPair&) = delete;
+
+  // One end: its engine, and the other end as its peer.
+  struct End {
+    std::unique_ptr<engine::Engine> engine;
+    PeerId peer;
+  };
+  End& a() { return a_; }
+  End& b() { return b_; }
+
+  // A microsecond passes.
+  Instant tick() { return now_ += std::chrono::microseconds(1); }
+  Instant now() const { return now_; }
+  // Both ends have a turn.
+  void turn();
+
+  // Data packets sent by both ends, and all datagrams (ACKs that travel alone, too). Aborts if
+  // there was a retransmission: then the figures would mean something else.
+  std::uint64_t packets() const;
+  std::uint64_t datagrams() const { return network_.carried(); }
+
+ private:
+  MemoryNetwork network_{2};
+  Instant now_{std::chrono::seconds(1)};
+  End a_;
+  End b_;
+};
+
+}  // namespace pullman::bench

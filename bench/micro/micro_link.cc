@@ -1,0 +1,80 @@
+// The whole path, both ends: two engines on a NIC in memory. An item is a packet (of small messages
+// that share packets, a message), sent, received and acknowledged, so a figure is what both ends
+// together spend on it, the NIC's copy included.
+#include <array>
+
+#include "micro/link_pair.h"
+#include "micro/run.h"
+
+namespace pullman::bench {
+namespace {
+
+constexpr Tag kTag = 7;
+
+// A message each way, never two under way: each packet brings the ACK of the one before it.
+void ping_pong(benchmark::State& state) {
+  LinkPair pair;
+  std::array<std::byte, 64> from{}, to{};
+  Request send, receive;
+  const auto one_way = [&](LinkPair::End& sender, LinkPair::End& receiver) {
+    receiver.engine->receive(pair.now(), receiver.peer, kTag, 0, to, receive);
+    sender.engine->send(pair.now(), sender.peer, kTag, from, send);
+    receiver.engine->progress(pair.tick());
+    // Now and then a message does not leave from inside send(): an ALLOWANCE is on its way.
+    while (!receive.done()) pair.turn();
+  };
+  const std::uint64_t before = pair.packets();
+  for (auto _ : state) {
+    one_way(pair.a(), pair.b());
+    one_way(pair.b(), pair.a());
+  }
+  count_items(state, pair.packets() - before);
+}
+
+// Messages one way, kWindow under way, all of them expected.
+template <std::size_t kSize, std::size_t kWindow>
+void stream(benchmark::State& state) {
+  LinkPair pair;
+  std::vector<std::byte> from(kSize), to(kSize);
+  std::array<Request, kWindow> sends, receives;
+  const auto finish = [&](std::size_t slot) {
+    while (!sends[slot].done() || !receives[slot].done()) pair.turn();
+  };
+  const auto start = [&](std::size_t slot) {
+    auto& [a, a_peer] = pair.a();
+    auto& [b, b_peer] = pair.b();
+    b->receive(pair.now(), b_peer, kTag, 0, to, receives[slot]);
+    a->send(pair.now(), a_peer, kTag, from, sends[slot]);
+  };
+  for (std::size_t slot = 0; slot < kWindow; ++slot) start(slot);
+  std::size_t next = 0;
+  const std::uint64_t before = pair.packets();
+  for (auto _ : state) {
+    finish(next);
+    start(next);
+    next = (next + 1) % kWindow;
+  }
+  const auto messages = static_cast<std::uint64_t>(state.iterations());
+  count_items(state, kSize < 1024 ? messages : pair.packets() - before);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kSize));
+  for (std::size_t slot = 0; slot < kWindow; ++slot) finish(slot);
+}
+
+// A turn of a connected engine that finds nothing to do.
+void idle_turn(benchmark::State& state) {
+  LinkPair pair;
+  for (auto _ : state) pair.a().engine->progress(pair.tick());
+  count_items(state, static_cast<std::uint64_t>(state.iterations()));
+}
+
+}  // namespace
+}  // namespace pullman::bench
+
+int main(int argc, char** argv) {
+  using namespace pullman::bench;
+  return run(argc, argv,
+             {{"link/ping_pong_64", ping_pong},
+              {"link/stream_1M", stream<1 << 20, 4>},
+              {"link/stream_64", stream<64, 64>},
+              {"link/idle_turn", idle_turn}});
+}
