@@ -193,7 +193,10 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   stats_.timeouts += peer.link.timeouts();
   if (peer.release_when_gone) leaving_.push_back(peer.id);
   gone_.push_back(peer.id);
-  if (gone_.size() > 2 * config_.max_peers) gone_.pop_front();
+  // Some were discarded since. Those that were not keep their place: their slots are freed by it.
+  if (gone_.size() > 2 * config_.max_peers) {
+    std::erase_if(gone_, [this](PeerId id) { return peers_.find(id) == nullptr; });
+  }
 }
 
 void Engine::Impl::take_back_packets(Peer& peer) {

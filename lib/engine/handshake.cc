@@ -182,11 +182,14 @@ void Engine::Impl::answer(Instant now, Peer& peer) {
     peer.hello = peer.outbox.control_packet(channel->packet_bytes() - wire::kHeaderBytes);
     if (peer.hello == nullptr) return;
     put_hello(peer, *peer.hello, 0);
-  } else if (peer.hello->state == channel::PacketState::kInFlight) {
+  }
+  // All that can refuse comes before the last WELCOME is taken back: what is taken back leaves
+  // again.
+  if (peer.called_us && peer.hello->used > peer.hello_heard.length) return;
+  if (peer.hello->state == channel::PacketState::kInFlight) {
     if (peer.hello->in_channel) return;
     peer.link.abandon(*peer.hello);
   }
-  if (peer.called_us && peer.hello->used > peer.hello_heard.length) return;
   post(now, peer, *peer.hello, *channel, wire::PacketType::kWelcome);
 }
 
