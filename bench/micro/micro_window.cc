@@ -10,7 +10,7 @@ namespace {
 using channel::Packet;
 using reliability::Hotel;
 using reliability::SendWindow;
-using reliability::WindowRing;
+using reliability::WindowRings;
 
 constexpr Duration kStay = std::chrono::milliseconds(1);
 
@@ -24,7 +24,7 @@ struct Sender {
   void send(Packet& packet) { window.add(now += std::chrono::nanoseconds(300), kStay, packet); }
 
   Hotel<Packet> hotel;
-  Pool<WindowRing> rings{1};
+  WindowRings rings{1};
   SendWindow window{rings, hotel, PacketNumber{7} << 32};
   Instant now{std::chrono::seconds(1)};
   std::vector<Packet> packets;

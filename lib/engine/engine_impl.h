@@ -185,7 +185,7 @@ class Engine::Impl {
   std::pmr::unsynchronized_pool_resource memory_;  // messages held; bounded by the allowances
   channel::PacketPool packets_;
   reliability::Hotel<Packet> hotel_;
-  Pool<reliability::WindowRing> rings_;
+  reliability::WindowRings rings_;
   Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
   Pool<message::IdBitmap> id_bitmaps_;
   message::Matcher matcher_;

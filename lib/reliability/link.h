@@ -42,7 +42,7 @@ struct LinkOptions {
 // What links of one engine share.
 struct LinkResources {
   Hotel<Packet>& hotel;
-  Pool<WindowRing>& rings;
+  WindowRings& rings;
   Pool<ArrivalBitmap>& bitmaps;
 };
 

@@ -1,20 +1,21 @@
 // The sending half's memory: which packets are in flight, by number.
 //
-// A ring of 4096 slots, taken from a pool while anything is in flight and given back after. Packet
-// numbers are 64 bits and counted here; the ring's index is masked in one place. Checks packets in
-// and out of the hotel, so that its guests are exactly the packets in flight. Does not know acks,
-// losses or round-trip times.
+// A ring of slots: eight of its own, and larger ones, up to 4096, taken from a pool when packets
+// beyond it are numbered and given back when nothing is in flight. Packet numbers are 64 bits and
+// counted here; the ring's index is masked in one place. Checks packets in and out of the hotel, so
+// that its guests are exactly the packets in flight. Does not know acks, losses or round-trip
+// times.
 #pragma once
 
 #include <array>
 #include <cstddef>
 
 #include "base/check.h"
-#include "base/pool.h"
 #include "base/sequence.h"
 #include "base/time.h"
 #include "channel/packet.h"
 #include "reliability/hotel.h"
+#include "reliability/window_rings.h"
 #include "wire/header.h"
 
 namespace pullman::reliability {
@@ -22,26 +23,23 @@ namespace pullman::reliability {
 using channel::Packet;
 using channel::PacketState;
 
-struct WindowRing {
-  std::array<Packet*, wire::kWindow> slots{};
-};
-
 class SendWindow {
  public:
-  SendWindow(Pool<WindowRing>& rings, Hotel<Packet>& hotel, PacketNumber first)
+  SendWindow(WindowRings& rings, Hotel<Packet>& hotel, PacketNumber first)
       : rings_(rings), hotel_(hotel), first_(first), next_(first), floor_(first) {}
   SendWindow(const SendWindow&) = delete;
   SendWindow& operator=(const SendWindow&) = delete;
 
   // Whether a packet can be numbered at all: 4096 is reorder space, not permission.
   bool has_space() const {
-    return in_flight_ == 0 ? rings_.in_use() < rings_.capacity() : next_ - floor_ < wire::kWindow;
+    if (next_ - floor_ < ring_.size()) return true;
+    return ring_.size() == kOwn ? rings_.available() : ring_.size() < wire::kWindow;
   }
 
   // Gives the packet the next number, never used before, and checks it in. There is has_space().
   void add(Instant now, Duration stay, Packet& packet) {
     PULLMAN_DCHECK(has_space());
-    if (ring_ == nullptr) take_ring();
+    if (next_ - floor_ == ring_.size()) grow();
     packet.number = next_++;
     packet.sent_at = now;
     packet.state = PacketState::kInFlight;
@@ -52,7 +50,7 @@ class SendWindow {
 
   // The packet in flight under this number; null if it is not in flight.
   Packet* find(PacketNumber number) {
-    return number >= floor_ && number < next_ && ring_ != nullptr ? slot(number) : nullptr;
+    return number >= floor_ && number < next_ ? slot(number) : nullptr;
   }
 
   // It was acked, judged lost, or abandoned.
@@ -75,25 +73,31 @@ class SendWindow {
   PacketNumber first() const { return first_; }
   // The lowest number in flight: everything below is settled (wire.md 3.3).
   PacketNumber floor() const { return floor_; }
-  bool holds_ring() const { return ring_ != nullptr; }
+  std::size_t slots() const { return ring_.size(); }
 
  private:
-  Packet*& slot(PacketNumber number) { return ring_->slots[number & (wire::kWindow - 1)]; }
+  Packet*& slot(PacketNumber number) { return ring_[number & (ring_.size() - 1)]; }
 
-  void take_ring() {
-    ring_ = rings_.take();
-    PULLMAN_CHECK(ring_ != nullptr);
-    floor_ = next_;
+  static constexpr std::size_t kOwn = 8;
+
+  // Every slot from floor to next has been written since the ring was taken; no other is read.
+  void grow() {
+    const WindowRings::Ring larger = rings_.take_beyond(ring_.size());
+    for (PacketNumber n = floor_; n < next_; ++n) larger[n & (larger.size() - 1)] = slot(n);
+    if (ring_.size() > kOwn) rings_.give_back(ring_);
+    ring_ = larger;
   }
   void give_back_ring() {
     floor_ = next_;
+    if (ring_.size() == kOwn) return;
     rings_.give_back(ring_);
-    ring_ = nullptr;
+    ring_ = own_;
   }
 
-  Pool<WindowRing>& rings_;
+  WindowRings& rings_;
   Hotel<Packet>& hotel_;
-  WindowRing* ring_ = nullptr;  // all null when taken and when given back
+  std::array<Packet*, kOwn> own_{};
+  WindowRings::Ring ring_ = own_;
   PacketNumber first_;
   PacketNumber next_;
   PacketNumber floor_;

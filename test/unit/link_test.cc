@@ -77,7 +77,7 @@ struct End {
   }
 
   Hotel<Packet> hotel;
-  Pool<WindowRing> rings{4};
+  WindowRings rings{4};
   Pool<ArrivalBitmap> bitmaps{4};
   channel::PacketPool pool{8192, 1472};
   Link link;
