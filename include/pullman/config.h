@@ -53,7 +53,8 @@ struct __attribute__((visibility("default"))) Config {
   // Put a CRC-32 over every packet and require it of others (both ends must
   // agree). For networks that do not check by themselves.                   PULLMAN_CHECKSUM (0, 1)
   bool checksum = false;
-  // Random seed of epochs, connection ids and numbering; 0: from the kernel. PULLMAN_SEED
+  // Seed of epochs, connection proofs and numbering, for tests that repeat:
+  // a known seed lets anybody forge packets. 0: a key from the kernel.      PULLMAN_SEED
   std::uint64_t seed = 0;
 
   // The defaults, overridden by the PULLMAN_* variables that are set. Throws Error(kBadOption) with

@@ -1,6 +1,6 @@
 // Random bits from a given seed: SplitMix64 (Steele, Lea, Flood 2014). Small, fast and
-// reproducible, so a simulation replays from its seed. Not for secrets: the context seeds it from
-// the kernel.
+// reproducible, so a simulation replays from its seed. Whoever sees a few of its outputs
+// knows them all: for tests. What leaves the process comes from KeyedRandom.
 #pragma once
 
 #include <cstdint>

@@ -19,12 +19,14 @@ Instant read_clock() {
   return Instant(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-std::uint64_t kernel_seed() {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
+// The kernel's, unless a test asks for a run that repeats.
+KeyedRandom::Key key_for(const Config& config) {
+  if (config.seed != 0) return KeyedRandom::key_from_seed(config.seed);
+  KeyedRandom::Key key;
+  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
     throw Error(Status::kNoDevice, "the kernel gave no random bytes: getrandom() failed");
   }
-  return seed;
+  return key;
 }
 
 // A command packet holds a tiny message, a HELLO with its riders, and the longest ACK.
@@ -56,9 +58,7 @@ engine::NicPorts open_nic(const Config& config) {
 
 struct Context::State {
   State(const Config& chosen, engine::NicPorts nic)
-      : config(chosen),
-        engine(chosen, one(std::move(nic)), chosen.seed != 0 ? chosen.seed : kernel_seed(),
-               read_clock()) {}
+      : config(chosen), engine(chosen, one(std::move(nic)), key_for(chosen), read_clock()) {}
 
   static std::vector<engine::NicPorts> one(engine::NicPorts nic) {
     std::vector<engine::NicPorts> nics;
@@ -68,7 +68,7 @@ struct Context::State {
 
   Config config;
   engine::Engine engine;
-  bool closed = false;
+  std::optional<Status> closed;  // how close() ended
 };
 
 Context::Context(const Config& config) {
@@ -157,17 +157,16 @@ void Context::disconnect(PeerId peer) {
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {
-  if (state_->closed) return Status::kOk;
-  state_->closed = true;
+  if (state_->closed) return *state_->closed;
   const Instant begin = read_clock();
   state_->engine.begin_close(begin);
   for (Instant now = begin; now - begin <= timeout; now = read_clock()) {
     state_->engine.progress(now);
     if (state_->engine.drained()) break;
   }
-  const bool drained = state_->engine.drained();
+  state_->closed = state_->engine.drained() ? Status::kOk : Status::kTimedOut;
   state_->engine.abort();
-  return drained ? Status::kOk : Status::kTimedOut;
+  return *state_->closed;
 }
 
 Status Context::close() {

@@ -7,115 +7,151 @@
 
 namespace pullman::engine {
 
-// The peer we are calling at one of these addresses; null if there is none.
+// The peer we are calling at one of these addresses, or are to call next: the one that was born
+// first, there is one connection at a time (wire.md 5.8). Null if there is none.
 Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
+  Peer* first = nullptr;
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    Peer* called = peers_.find_address(hello.rails[i].command);
-    if (called != nullptr && !called->introduced) return called;
+    for (Peer* peer : peers_.all_at(hello.rails[i].command)) {
+      const bool called = !peer->called_us && peer->phase < Phase::kConnected;
+      if (called && (first == nullptr || peer->born < first->born)) first = peer;
+    }
   }
-  return nullptr;
+  return first;
 }
 
-// Simultaneous connects: the HELLO of the lower epoch counts, the other is ignored (wire.md 5.6).
+// Simultaneous connects: the HELLO of the lower epoch counts, the other is ignored (wire.md 5.6),
+// unless it had been answered before we called, or ours goes unanswered.
 bool Engine::Impl::our_call_wins(const wire::Hello& hello) const {
   const Peer* called = called_at(hello);
-  return called != nullptr && called->phase == Phase::kCalling && epoch_ < hello.epoch;
+  if (called == nullptr || called->phase == Phase::kResolving || epoch_ >= hello.epoch)
+    return false;
+  return called->said == nullptr || !called->said->is(hello.epoch, hello.reply_to);
 }
 
-// The peer a HELLO is from: one it introduced before, the one we are calling there, or a new one. A
-// process that calls anew no longer has its earlier connection; ours ends when the new one has
-// proved itself, as the one of a process that was there before does.
+// The peer a HELLO is from: one that has proved itself, one that has not yet, the one we are
+// calling there, or a new one. Null: there is no place for it now, it may call again.
 Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known != nullptr && known->theirs == hello.reply_to) return known;
-  for (const PeerId id : half_open_) {
-    Peer* caller = peers_.find(id);
-    if (caller != nullptr && caller->epoch == hello.epoch && caller->theirs == hello.reply_to) {
-      return caller;
+  for (const Caller& caller : half_open_) {
+    if (caller.epoch == hello.epoch && caller.reply_to == hello.reply_to) {
+      return peers_.find(caller.id);
     }
   }
   if (Peer* called = called_at(hello)) {
-    if (known != nullptr) called->replaces = known->id;
+    // Who first said that he is the one we call is answered; our call goes on, and whoever answers
+    // that is the one.
+    const bool other = called->said != nullptr && !called->said->is(hello.epoch, hello.reply_to);
+    if (other) return nullptr;
+    const bool anew = known != nullptr && known->command_address == called->command_address;
+    if (anew) called->replaces = known->id;
     return called;
   }
-  make_room_for_caller();
-  known = peers_.find_epoch(hello.epoch);  // it may have had to make the room
+  return has_room_for_caller(now) ? new_caller(now, hello) : nullptr;
+}
+
+// A process that calls anew no longer has its earlier connection, nor has the process that was
+// there before; ours ends when the new one has proved itself.
+Peer* Engine::Impl::new_caller(Instant now, const wire::Hello& hello) {
   const nic::Address& address = hello.rails[hello.rail].command;
-  Peer* there = peers_.find_address(address);
-  const PeerId replaces = known != nullptr ? known->id : there != nullptr ? there->id : PeerId{};
-  const PeerId indexed = there != nullptr ? there->id : PeerId{};
+  const Peer* there = peers_.find_address(address);
+  const PeerId replaces = there != nullptr ? there->id : PeerId{};
   Peer* peer = make_peer(now, address);
   if (peer == nullptr) return nullptr;
   // Until the newcomer proves itself, the address still means the peer we know there.
-  if (Peer* still = peers_.find(indexed)) peers_.index_address(*still);
+  if (Peer* still = peers_.find(replaces)) peers_.index_address(*still);
   peer->called_us = true;
   peer->replaces = replaces;
-  half_open_.push_back(peer->id);
+  half_open_.push_back({peer->id, hello.epoch, hello.reply_to, now});
   return peer;
 }
 
-// Callers that have not proved themselves are few; a new one pushes the oldest out.
-void Engine::Impl::make_room_for_caller() {
-  const std::size_t most = std::min(kMaxHalfOpen, config_.max_peers);
-  while (half_open_.size() >= most) drop_oldest_caller();
+// The user calls one that has called us: it is no stranger any more, and we call it, too, in case
+// it was another that said so.
+void Engine::Impl::adopt_caller(Peer& peer) {
+  leave_half_open(peer);
+  peer.called_us = false;
+}
+
+void Engine::Impl::leave_half_open(const Peer& peer) {
+  std::erase_if(half_open_, [&](const Caller& caller) { return caller.id == peer.id; });
+}
+
+// A caller is given time to prove itself; while there is no place for another, that one is not
+// heard.
+bool Engine::Impl::has_room_for_caller(Instant now) {
+  const std::size_t most =
+      std::min(std::max(kLeastHalfOpen, config_.max_peers / 4), config_.max_peers);
+  if (half_open_.size() >= most) drop_silent_callers(now);
+  return half_open_.size() < most;
 }
 
 // Those that have had time enough to prove themselves.
 void Engine::Impl::drop_silent_callers(Instant now) {
-  while (!half_open_.empty()) {
-    const Peer* oldest = peers_.find(half_open_.front());
-    if (oldest != nullptr && now - oldest->heard_at < 2 * config_.rto_initial) return;
+  while (!half_open_.empty() && now - half_open_.front().since >= 2 * config_.rto_initial) {
     drop_oldest_caller();
   }
 }
 
 void Engine::Impl::drop_oldest_caller() {
-  Peer* oldest = peers_.find(half_open_.front());
-  half_open_.pop_front();
-  const bool unproved = oldest != nullptr &&
-                        (oldest->phase == Phase::kResolving || oldest->phase == Phase::kAnswering);
-  if (!unproved) return;
-  end_peer(*oldest, Status::kUnreachable);
-  discard(*oldest);
+  Peer& oldest = *peers_.find(half_open_.front().id);
+  end_peer(oldest, Status::kUnreachable);
+  discard(oldest);
 }
 
-// What came with a HELLO waits until the caller has proved itself: a caller that is dropped before
-// that, and calls again, must not have been heard twice.
-void Engine::Impl::hold_riders(Peer& peer, std::span<const std::byte> body) {
-  peer.riders = packets_.take(packets_.large_bytes());
-  if (peer.riders == nullptr) return;
-  PULLMAN_CHECK(body.size() <= peer.riders->room());
-  std::copy(body.begin(), body.end(), peer.riders->end());
-  peer.riders->used += static_cast<std::uint32_t>(body.size());
-}
-
-// A HELLO is acknowledged when its riders are delivered (wire.md 5.9): until its caller has proved
-// itself only the number of the last one is kept; after that it is a packet like others.
-Verdict Engine::Impl::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
-                                 std::span<const std::byte> body) {
-  if (peer.phase < Phase::kConnected) {
-    const auto& acks = peer.link.acks();
-    const bool first = peer.hello_heard.type != wire::PacketType::kHello;
-    if (first || acks.number_of(header) > acks.number_of(peer.hello_heard)) {
-      peer.hello_heard = header;
-    }
-    return Verdict::kAccepted;
+// What a HELLO said waits until its sender has proved itself. Only the last of its repetitions is
+// remembered; it is acknowledged when its riders are delivered (wire.md 5.9).
+void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& header,
+                             const wire::Hello& hello, std::span<const std::byte> body) {
+  if (peer.said == nullptr) {
+    peer.said = std::make_unique<Introduction>();
+    peer.said->hello = hello;
   }
-  const Verdict verdict = handle_frames(now, peer, header, body);
-  schedule_ack(now, peer);
-  return verdict;
+  Introduction& said = *peer.said;
+  const auto number = [&](const wire::PacketHeader& of) {
+    return expand(of.number, hello.first_number);
+  };
+  const bool first = said.header.type != wire::PacketType::kHello;
+  if (!first && number(header) <= number(said.header)) return;
+  said.header = header;
+  said.heard_at = now;
+  if (first) hold_riders(said, body);
+}
+
+// What came with a HELLO waits, too: a caller that is dropped before it has proved itself, and
+// calls again, must not have been heard twice.
+void Engine::Impl::hold_riders(Introduction& said, std::span<const std::byte> body) {
+  said.riders = packets_.take(packets_.large_bytes());
+  if (said.riders == nullptr) return;
+  PULLMAN_CHECK(body.size() <= said.riders->room());
+  std::copy(body.begin(), body.end(), said.riders->end());
+  said.riders->used += static_cast<std::uint32_t>(body.size());
+}
+
+void Engine::Impl::forget_said(Peer& peer) {
+  if (peer.said == nullptr) return;
+  if (peer.said->riders != nullptr) packets_.give_back(*peer.said->riders);
+  peer.said.reset();
 }
 
 // Without a place for them they are not acknowledged, and come again in a packet of their own.
 void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
-  if (peer.riders == nullptr) return;
-  const bool fits = peer.link.judge(peer.hello_heard) == reliability::Arrival::kNew;
-  if (fits && !act_on(peer, peer.riders->body()).refused) {
-    peer.link.handle_arrival(now, peer.hello_heard);
+  const Introduction& said = *peer.said;
+  if (said.riders != nullptr && peer.link.judge(said.header) == reliability::Arrival::kNew &&
+      !act_on(peer, said.riders->body()).refused) {
+    peer.link.handle_arrival(said.heard_at, said.header);
   }
-  packets_.give_back(*peer.riders);
-  peer.riders = nullptr;
+  forget_said(peer);
   schedule_ack(now, peer);
+}
+
+// For accept(). One that is never called keeps what there is room for: peers that are still known.
+void Engine::Impl::announce(const Peer& peer) {
+  if (callers_.size() >= config_.max_peers) {
+    std::erase_if(callers_, [this](PeerId id) { return peers_.find(id) == nullptr; });
+  }
+  callers_.push_back(peer.id);
 }
 
 }  // namespace pullman::engine

@@ -29,9 +29,8 @@ void Engine::Impl::handle_timers(Instant now) {
 // A HELLO that got no answer is sent again; anything else overdue is asked about.
 void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
-  const bool calling =
-      &packet == peer.hello && !packet.in_channel &&
-      (peer.phase == Phase::kCalling || (peer.phase == Phase::kAnswering && !peer.called_us));
+  const bool calling = &packet == peer.hello && !packet.in_channel &&
+                       peer.phase < Phase::kConnected && !peer.called_us;
   peer.link.handle_eviction(now, packet);
   arm(now, peer);  // whatever it was: it must not be asked about for ever
   if (!calling) {
@@ -39,7 +38,6 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
     return;
   }
   peer.link.take_probe();
-  if (peer.phase == Phase::kAnswering) return answer(now, peer);
   peer.link.abandon(packet);
   packet.state = PacketState::kQueued;
   call(now, peer);
@@ -74,8 +72,12 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
     return end_peer(peer, Status::kUnreachable);
   }
+  // It answers, but takes nothing more of what we have to deliver before we may leave.
+  if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
+    return end_peer(peer, Status::kTimedOut);
+  }
   if (peer.link.in_flight() == 0) {
-    peer.news_at = now;
+    if (peer.phase != Phase::kClosing) peer.news_at = now;
     if (peer.flows()) {
       peer.ping_due = true;
       mark_ready(peer);
@@ -103,6 +105,7 @@ void Engine::Impl::disconnect(Instant now, PeerId id) {
   if (peer == nullptr) return;
   if (peer->phase == Phase::kGone) return discard(*peer);
   peer->release_when_gone = true;
+  peer->news_at = now;
   if (peer->phase == Phase::kConnected) set_phase(*peer, Phase::kClosing);
   arm(now, *peer);
   begin_leaving(now, *peer);
@@ -187,6 +190,7 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   if (peer.ready.is_linked()) ready_.erase(ready_.iterator_to(peer));
   peer.bye_due = peer.ping_due = false;
   peers_.unindex(peer);
+  if (peer.called_us) leave_half_open(peer);
   for (Peer* other : peers_.all_at(peer.command_address)) mark_ready(*other);  // it may call now
   stats_.spurious_retransmits += peer.link.spurious();
   stats_.held_back_sends += peer.outbox.held_back();
@@ -218,8 +222,7 @@ void Engine::Impl::take_back_packets(Peer& peer) {
       peer.outbox.abandon(packet);
     }
   }
-  if (peer.riders != nullptr) packets_.give_back(*peer.riders);
-  peer.riders = nullptr;
+  forget_said(peer);
   if (peer.hello != nullptr) packets_.give_back(*peer.hello);
   peer.hello = nullptr;
 }

@@ -34,10 +34,10 @@ std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> n
 
 }  // namespace
 
-Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed,
+Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
                    Instant now)
     : config_(config),
-      random_(seed),
+      random_(key),
       epoch_(random_.next()),
       modules_(modules_of(std::move(nics))),
       memory_({.max_blocks_per_chunk = 64, .largest_required_pool_block = kBlockCacheBytes}),
@@ -66,18 +66,22 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
   if (closing_) return {Status::kClosed, {}};
   Peer* known = peers_.find_address(address);
   if (known != nullptr && known->phase < Phase::kClosing && !known->release_when_gone) {
+    if (known->called_us && known->phase < Phase::kConnected) adopt_caller(*known);
     return {Status::kOk, known->id};
   }
+  if (peers_.full() && gone_.empty() && !half_open_.empty()) drop_oldest_caller();
   const Peer* peer = make_peer(now, address);
   if (peer == nullptr) return {Status::kTooManyPeers, {}};
   return {Status::kOk, peer->id};
 }
 
 std::optional<PeerId> Engine::Impl::accept() {
-  if (callers_.empty()) return std::nullopt;
-  const PeerId id = callers_.front();
-  callers_.pop_front();
-  return id;
+  while (!callers_.empty()) {
+    const PeerId id = callers_.front();
+    callers_.pop_front();
+    if (peers_.find(id) != nullptr) return id;
+  }
+  return std::nullopt;
 }
 
 Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes,
@@ -175,7 +179,7 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 std::size_t Engine::Impl::progress(Instant now) {
   const std::size_t received = receive_all(now);
   // News of the NIC waits for the next turn when there are packets: an answer may depend on those.
-  if (received == 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
+  if (received == 0 || resolving_ > 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
     handle_events(now);
   } else {
     resting_until_ = Instant::min();
@@ -194,8 +198,9 @@ Instant Engine::Impl::next_deadline() const {
   return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }
 
-Engine::Engine(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now)
-    : impl_(std::make_unique<Impl>(config, std::move(nics), seed, now)) {}
+Engine::Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
+               Instant now)
+    : impl_(std::make_unique<Impl>(config, std::move(nics), key, now)) {}
 Engine::~Engine() = default;
 
 Connected Engine::connect(Instant now, const nic::Address& address) {

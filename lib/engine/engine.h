@@ -1,7 +1,7 @@
 // The engine: the only place where all layers meet (DESIGN 2). One engine is one process on the
 // fabric: its NICs, its peers, its matching, its timers.
 //
-// Pure but for its ports: it reads no clock, draws no randomness but from its seed, and never
+// Pure but for its ports: it reads no clock, draws no randomness but from its key, and never
 // blocks. `now` never runs backwards from one call to the next (a clock that does is clamped by the
 // caller). Threads: one at a time.
 #pragma once
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/keyed_random.h"
 #include "base/time.h"
 #include "nic/port.h"
 #include "pullman/config.h"
@@ -52,7 +53,8 @@ struct Connected {
 class Engine {
  public:
   // `config` is validated. At least one NIC.
-  Engine(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now);
+  Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
+         Instant now);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -13,7 +13,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "base/random.h"
+#include "base/keyed_random.h"
 #include "channel/module.h"
 #include "engine/engine.h"
 #include "engine/peer.h"
@@ -33,7 +33,7 @@ using wire::Verdict;
 
 class Engine::Impl {
  public:
-  Impl(const Config& config, std::vector<NicPorts> nics, std::uint64_t seed, Instant now);
+  Impl(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key, Instant now);
   ~Impl();
 
   Connected connect(Instant now, const nic::Address& address);
@@ -62,9 +62,13 @@ class Engine::Impl {
   static constexpr std::size_t kRetransmitsPerTurn = 16;
   // Packets to one peer before the next one has its turn.
   static constexpr std::size_t kPacketsPerTurn = 64;
-  // Peers that have called and not yet proved themselves; beyond, the oldest makes room.
-  static constexpr std::size_t kMaxHalfOpen = 64;
-  // HELLO bodies are padded to this, so that no WELCOME is longer than its HELLO (wire.md 5.5).
+  // Callers that have not proved themselves are a quarter of the peers at most, but this many at
+  // least (wire.md 5.5).
+  static constexpr std::size_t kLeastHalfOpen = 64;
+  // Of two calls that cross one is ignored by its receiver until that one's own has been repeated
+  // so often.
+  static constexpr std::uint64_t kTimeoutsBeforeAnswer = 3;
+  // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
   static constexpr std::size_t kHelloBodyBytes = 256;
   // The least packet sizes a peer may announce.
   static constexpr std::size_t kLeastCommandBytes = 576;
@@ -84,12 +88,20 @@ class Engine::Impl {
   bool rests(Instant now, const Channel& channel, const Channel& other, Duration rest);
   std::size_t receive_from(Instant now, Channel& channel);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
+  bool may_speak(const Peer& peer) const;
   Verdict handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   Verdict handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
                            std::span<const std::byte> body);
   Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
                         std::span<const std::byte> body);
+  // A caller that has not proved itself.
+  struct Caller {
+    PeerId id;
+    std::uint64_t epoch = 0;
+    wire::ConnectionId reply_to;
+    Instant since{};
+  };
   // What a packet's frames amounted to.
   struct Effect {
     bool refused = false;    // one of them is beyond what was granted: the packet counts as lost
@@ -136,24 +148,35 @@ class Engine::Impl {
   Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   bool may_call(const Peer& peer) const;
-  bool acceptable(const wire::Hello& hello) const;
-  void introduce(Peer& peer, const wire::Hello& hello);
+  std::optional<wire::Hello> read_hello(const wire::PacketHeader& header,
+                                        std::span<const std::byte> body) const;
+  bool may_introduce(Peer& peer, const wire::Hello& hello);
+  void introduce(Peer& peer);
   void call(Instant now, Peer& peer);
-  void answer(Instant now, Peer& peer);
+  void answer(Peer& peer);
+  void handle_proof(Instant now, Peer& peer);
   void prove(Instant now, Peer& peer);
-  void put_hello(Peer& peer, Packet& packet, std::size_t padded_bytes);
+  void repeat_hello(Instant now, Peer& peer, Instant called_at);
+  std::uint32_t new_proof();
+  Packet* make_hello(Peer& peer, std::size_t packet_bytes);
+  std::size_t write_hello(const Peer& peer, std::byte* out) const;
   wire::Hello describe(const Peer& peer) const;
 
   // --- callers.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
-  void hold_riders(Peer& peer, std::span<const std::byte> body);
-  Verdict note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
-                     std::span<const std::byte> body);
+  Peer* new_caller(Instant now, const wire::Hello& hello);
+  void note_said(Instant now, Peer& peer, const wire::PacketHeader& header,
+                 const wire::Hello& hello, std::span<const std::byte> body);
+  void hold_riders(Introduction& said, std::span<const std::byte> body);
+  void forget_said(Peer& peer);
   void deliver_riders(Instant now, Peer& peer);
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
-  void make_room_for_caller();
+  void adopt_caller(Peer& peer);
+  void leave_half_open(const Peer& peer);
+  bool has_room_for_caller(Instant now);
   void drop_oldest_caller();
+  void announce(const Peer& peer);
   void drop_silent_callers(Instant now);
 
   // --- endings.cc
@@ -179,7 +202,7 @@ class Engine::Impl {
   const Channel& data() const { return modules_.front()->channel(ChannelKind::kData); }
 
   Config config_;
-  Random random_;
+  KeyedRandom random_;
   std::uint64_t epoch_;  // this incarnation
   std::vector<std::unique_ptr<channel::Module>> modules_;
   std::pmr::unsynchronized_pool_resource memory_;  // messages held; bounded by the allowances
@@ -201,13 +224,14 @@ class Engine::Impl {
   ReadyList ready_;
   AckList ack_now_;
   PeerTable peers_;
-  std::deque<PeerId> callers_;    // for accept()
-  std::deque<PeerId> half_open_;  // callers not proved yet (and some that are), oldest first
-  std::deque<PeerId> gone_;       // oldest first: reused when the table is full
-  std::vector<PeerId> leaving_;   // disconnected and gone: freed at the end of the turn
+  std::deque<PeerId> callers_;     // for accept()
+  std::vector<Caller> half_open_;  // not proved yet, oldest first
+  std::deque<PeerId> gone_;        // oldest first: reused when the table is full
+  std::vector<PeerId> leaving_;    // disconnected and gone: freed at the end of the turn
   std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 
+  std::size_t resolving_ = 0;               // addresses the NIC has been asked about
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   std::size_t retransmits_left_ = 0;        // this turn
   std::size_t starving_ = 0;                // in ready_, for want of a packet only

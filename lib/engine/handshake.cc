@@ -16,13 +16,20 @@ std::uint64_t cookie_of(PeerId id, ChannelKind kind) {
 
 // Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping
 // is met every day and not once a year. Never near zero: windows reach below the first number.
-std::uint64_t random_start(Random& random) {
-  const std::uint64_t high = (1 + random.below(1 << 20)) << 32;
-  return random.below(4) == 0 ? high - random.below(64) - 1 + (std::uint64_t{1} << 32)
-                              : high + (random.next() & 0xFFFFFFFF) + (std::uint64_t{1} << 32);
+std::uint64_t random_start(KeyedRandom& random) {
+  const std::uint64_t high = (1 + random.next() % (1 << 20)) << 32;
+  return random.next() % 4 == 0 ? high - random.next() % 64 - 1 + (std::uint64_t{1} << 32)
+                                : high + (random.next() & 0xFFFFFFFF) + (std::uint64_t{1} << 32);
 }
 
 }  // namespace
+
+// wire.md 2.4
+std::uint32_t Engine::Impl::new_proof() {
+  for (;;) {
+    if (const auto proof = static_cast<std::uint32_t>(random_.next()); proof != 0) return proof;
+  }
+}
 
 Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) {
   while (peers_.full() && !gone_.empty()) {
@@ -47,7 +54,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
                         .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
                                               kHelloBodyBytes - wire::kFrameHeadBytes};
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
-  peer.mine = {id.index, static_cast<std::uint32_t>(random_.next() | 1)};
+  peer.mine = {id.index, new_proof()};
   peer.command_address = command_address;
   peer.born = ++peers_born_;
   peer.heard_at = peer.news_at = now;
@@ -58,13 +65,17 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
 }
 
 void Engine::Impl::start_resolving(Peer& peer, ChannelKind kind, const nic::Address& address) {
+  ++resolving_;
   modules_.front()->channel(kind).port().resolve(address, cookie_of(peer.id, kind));
 }
 
 void Engine::Impl::handle_events(Instant now) {
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
-    const std::size_t count = modules_.front()->channel(kind).port().poll_events(events_);
-    for (std::size_t i = 0; i < count; ++i) handle_event(now, kind, events_[i]);
+    std::size_t count = 0;
+    do {
+      count = modules_.front()->channel(kind).port().poll_events(events_);
+      for (std::size_t i = 0; i < count; ++i) handle_event(now, kind, events_[i]);
+    } while (count == events_.size());
   }
 }
 
@@ -77,6 +88,7 @@ void Engine::Impl::handle_event(Instant now, ChannelKind kind, const nic::PortEv
                                              : "failed");
     return;
   }
+  --resolving_;
   const auto index = static_cast<std::uint32_t>(event.cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
   const bool current =
@@ -93,11 +105,11 @@ void Engine::Impl::handle_event(Instant now, ChannelKind kind, const nic::PortEv
 // A destination came in: the next step of the handshake that was waiting for it.
 void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
   if (peer.command_to == nic::kNowhere) return;
-  if (!peer.introduced) {
-    call(now, peer);
-  } else if (peer.data_to != nic::kNowhere) {
-    if (peer.phase == Phase::kResolving) answer(now, peer);
+  if (peer.introduced) {
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
+  } else {
+    if (peer.said != nullptr) answer(peer);
+    call(now, peer);
   }
 }
 
@@ -122,25 +134,35 @@ wire::Hello Engine::Impl::describe(const Peer& peer) const {
   return hello;
 }
 
-void Engine::Impl::put_hello(Peer& peer, Packet& packet, std::size_t padded_bytes) {
+// A HELLO frame, padded; returns its length, at most kMaxHelloBytes and its head.
+std::size_t Engine::Impl::write_hello(const Peer& peer, std::byte* out) const {
   const wire::Hello hello = describe(peer);
-  const std::size_t length = std::max(wire::encoded_bytes(hello), padded_bytes);
-  std::byte* out = packet.end();
+  const std::size_t length = std::max(wire::encoded_bytes(hello), kHelloBodyBytes);
   std::fill_n(out, wire::kFrameHeadBytes + length, std::byte{0});
   wire::put_hello(out, length);
   wire::encode(hello, out + wire::kFrameHeadBytes);
-  packet.used += static_cast<std::uint32_t>(wire::kFrameHeadBytes + length);
+  return wire::kFrameHeadBytes + length;
+}
+
+// A packet with a HELLO frame; null when there is none to be had.
+Packet* Engine::Impl::make_hello(Peer& peer, std::size_t packet_bytes) {
+  Packet* packet = peer.outbox.control_packet(packet_bytes - wire::kHeaderBytes);
+  if (packet == nullptr) return nullptr;
+  packet->used += static_cast<std::uint32_t>(write_hello(peer, packet->end()));
+  return packet;
 }
 
 // Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
 // taking leave waits until that has ended: there is one at a time (wire.md 5.8).
 bool Engine::Impl::may_call(const Peer& peer) const {
-  if (peer.introduced || peer.phase > Phase::kCalling || peer.command_to == nic::kNowhere)
+  if (peer.called_us || peer.phase >= Phase::kConnected || peer.command_to == nic::kNowhere)
     return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
   const auto& others = peers_.all_at(peer.command_address);
-  return std::none_of(others.begin(), others.end(),
-                      [&](const Peer* other) { return other->born < peer.born; });
+  return std::none_of(others.begin(), others.end(), [&](const Peer* other) {
+    const bool unproved = other->called_us && other->phase < Phase::kConnected;
+    return other->born < peer.born && !unproved;
+  });
 }
 
 // Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same
@@ -151,12 +173,11 @@ void Engine::Impl::call(Instant now, Peer& peer) {
   Channel* channel = with_room(ChannelKind::kCommand);
   if (channel == nullptr || !peer.link.has_space()) return mark_ready(peer);
   if (peer.hello == nullptr) {
-    Packet* packet = peer.outbox.control_packet(channel->packet_bytes() - wire::kHeaderBytes);
+    Packet* packet = make_hello(peer, channel->packet_bytes());
     if (packet == nullptr) {
       starves();
       return mark_ready(peer);
     }
-    put_hello(peer, *packet, kHelloBodyBytes);
     if (Packet* riding = peer.outbox.next_packet()) {
       const auto body = riding->body();
       PULLMAN_CHECK(riding->payload == nullptr &&
@@ -171,61 +192,69 @@ void Engine::Impl::call(Instant now, Peer& peer) {
 }
 
 // Sends a WELCOME: only ever in answer to a HELLO, and never longer than it was, so nobody can make
-// us send more to an unproved address than it sent to us (wire.md 5.5).
-void Engine::Impl::answer(Instant now, Peer& peer) {
-  if (peer.phase == Phase::kResolving || peer.phase == Phase::kCalling) {
-    set_phase(peer, Phase::kAnswering);
-  }
-  Channel* channel = with_room(ChannelKind::kCommand);
-  if (channel == nullptr || !peer.link.has_space()) return;  // the caller will call again
-  if (peer.hello == nullptr) {
-    peer.hello = peer.outbox.control_packet(channel->packet_bytes() - wire::kHeaderBytes);
-    if (peer.hello == nullptr) return;
-    put_hello(peer, *peer.hello, 0);
-  }
-  // All that can refuse comes before the last WELCOME is taken back: what is taken back leaves
-  // again.
-  if (peer.called_us && peer.hello->used > peer.hello_heard.length) return;
-  if (peer.hello->state == channel::PacketState::kInFlight) {
-    if (peer.hello->in_channel) return;
-    peer.link.abandon(*peer.hello);
-  }
-  post(now, peer, *peer.hello, *channel, wire::PacketType::kWelcome);
+// us send more to an unproved address than it sent to us (wire.md 5.5). Nobody remembers it: if it
+// is lost, the caller calls again.
+void Engine::Impl::answer(Peer& peer) {
+  if (peer.phase != Phase::kAnswering) set_phase(peer, Phase::kAnswering);
+  peer.theirs = peer.said->hello.reply_to;
+  std::array<std::byte, wire::kHeaderBytes + wire::kFrameHeadBytes + wire::kMaxHelloBytes> bytes;
+  const std::size_t length = wire::kHeaderBytes + write_hello(peer, &bytes[wire::kHeaderBytes]);
+  if (peer.called_us && length > peer.said->header.length) return;
+  peer.link.write_welcome(peer.theirs, credit(), {bytes.data(), length});
+  if (config_.checksum) wire::seal({bytes.data(), length}, {});
+  command().send_unremembered({bytes.data(), length}, peer.command_to);
 }
 
-bool Engine::Impl::acceptable(const wire::Hello& hello) const {
-  const wire::RailInfo& rail = hello.rails[hello.rail];
-  return rail.command_packet_bytes >= kLeastCommandBytes &&
-         rail.data_packet_bytes >= kLeastDataBytes && hello.eager_bytes >= message::kLeastEager &&
-         hello.allowance >= message::kLeastAllowance && hello.reply_to.proof != 0 &&
-         hello.first_number >> 32 != 0 && hello.first_message >> 32 != 0;
+// The HELLO frame of a HELLO or WELCOME; nothing if it says what it must not (wire.md 3.4, 5.2, and
+// 3.2 for the packet it came in).
+std::optional<wire::Hello> Engine::Impl::read_hello(const wire::PacketHeader& header,
+                                                    std::span<const std::byte> body) const {
+  wire::FrameReader reader(body);
+  wire::Frame frame;
+  if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return std::nullopt;
+  const auto hello = wire::decode_hello(frame.data);
+  if (!hello) return std::nullopt;
+  const wire::RailInfo& rail = hello->rails[hello->rail];
+  const PacketNumber number = expand(header.number, hello->first_number);
+  const bool acceptable =
+      rail.command_packet_bytes >= kLeastCommandBytes &&
+      rail.data_packet_bytes >= kLeastDataBytes && hello->eager_bytes >= message::kLeastEager &&
+      hello->allowance >= message::kLeastAllowance && hello->reply_to.proof != 0 &&
+      hello->first_number >> 32 != 0 && hello->first_message >> 32 != 0 &&
+      number - hello->first_number < wire::kWindow;
+  return acceptable ? hello : std::nullopt;
 }
 
 Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header,
                                    std::span<const std::byte> body) {
-  wire::FrameReader reader(body);
-  wire::Frame frame;
-  if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return Verdict::kBadFrame;
-  const auto hello = wire::decode_hello(frame.data);
-  if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
+  const auto hello = read_hello(header, body);
+  if (!hello) return Verdict::kBadFrame;
   if (closing_ || !nic::same_port(hello->called, address())) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
-  if (!peer->introduced) {
-    introduce(*peer, *hello);
-    hold_riders(*peer, body);
+  if (peer->introduced && peer->said == nullptr) {
+    // It has proved that it means this connection: a packet like others.
+    const Verdict verdict = handle_frames(now, *peer, header, body);
+    schedule_ack(now, *peer);
+    return verdict;
   }
-  const Verdict verdict = note_hello(now, *peer, header, body);
-  const bool unanswered = peer->phase == Phase::kAnswering || peer->phase == Phase::kCalling;
-  if (unanswered && peer->data_to != nic::kNowhere && peer->command_to != nic::kNowhere) {
-    answer(now, *peer);
+  note_said(now, *peer, header, *hello, body);
+  if (peer->introduced) {
+    // What rides along waits: before it has heard from us it may come to mean another connection.
+    peer->link.handle_ping();
+    note_heard(now, *peer);
+    schedule_ack(now, *peer);
+    return Verdict::kAccepted;
   }
-  return verdict;
+  if (peer->command_to != nic::kNowhere) answer(*peer);
+  return Verdict::kAccepted;
 }
 
-void Engine::Impl::introduce(Peer& peer, const wire::Hello& hello) {
+// What the peer said of itself counts from now on.
+void Engine::Impl::introduce(Peer& peer) {
+  const wire::Hello& hello = peer.said->hello;
   const wire::RailInfo& rail = hello.rails[hello.rail];
   peer.introduced = true;
   peer.epoch = hello.epoch;
@@ -235,47 +264,73 @@ void Engine::Impl::introduce(Peer& peer, const wire::Hello& hello) {
   peer.outbox.handle_hello(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes),
                            hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
-  if (peers_.find_epoch(hello.epoch) == nullptr) peers_.index_epoch(peer);
+  peers_.index_address(peer);
+  if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer, ChannelKind::kData, rail.data);
 }
 
-// An answer to our HELLO. It also proves the peer: our connection id went to nobody else.
+// Whether this answer to our call may be the peer's introduction. The process may be known.
+bool Engine::Impl::may_introduce(Peer& peer, const wire::Hello& hello) {
+  Peer* known = peers_.find_epoch(hello.epoch);
+  if (known == nullptr) return true;
+  if (known->command_address == peer.command_address) {
+    peer.replaces = known->id;
+  } else if (known->phase < Phase::kClosing) {
+    // The same process under another address: it is connected already.
+    end_peer(peer, Status::kRefused);
+    return false;
+  }
+  return true;
+}
+
+// An answer to our HELLO. It also proves the peer: our connection id went to nobody else, whatever
+// others have said of themselves meanwhile.
 Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                                      std::span<const std::byte> body) {
   if (peer.phase == Phase::kGone || peer.phase == Phase::kResolving) return Verdict::kWrongState;
-  wire::FrameReader reader(body);
-  wire::Frame frame;
-  if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return Verdict::kBadFrame;
-  const auto hello = wire::decode_hello(frame.data);
-  if (!hello || !acceptable(*hello)) return Verdict::kBadFrame;
-  if (peer.introduced && hello->reply_to != peer.theirs) {
-    // The process that introduced itself before it had proved itself is not the one that answers.
-    const bool restarted = peer.phase < Phase::kConnected && hello->epoch != peer.epoch;
-    if (restarted) end_peer(peer, Status::kPeerRestarted);
+  const auto hello = read_hello(header, body);
+  if (!hello) return Verdict::kBadFrame;
+  if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
     return Verdict::kWrongState;
   }
+  const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
   if (!peer.introduced) {
-    Peer* known = peers_.find_epoch(hello->epoch);
-    if (known != nullptr && known->command_address == peer.command_address) {
-      peer.replaces = known->id;
-    } else if (known != nullptr && known->phase < Phase::kClosing) {
-      // The same process under another address: it is connected already.
-      end_peer(peer, Status::kRefused);
-      return Verdict::kWrongState;
+    if (!may_introduce(peer, *hello)) return Verdict::kWrongState;
+    if (peer.said == nullptr || !peer.said->is(hello->epoch, hello->reply_to)) {
+      forget_said(peer);
+      peer.said = std::make_unique<Introduction>();
+      peer.said->hello = *hello;
     }
-    introduce(peer, *hello);
+    prove(now, peer);
   }
-  if (header.has(wire::kFlagAck)) {
-    const Verdict verdict = handle_ack(now, peer, header, nullptr);
-    if (verdict != Verdict::kAccepted) return verdict;
-  }
-  const Verdict verdict = handle_frames(now, peer, header, body);
-  if (verdict != Verdict::kAccepted && verdict != Verdict::kDuplicate) return verdict;
-  if (peer.phase == Phase::kCalling || peer.phase == Phase::kAnswering) prove(now, peer);
   peer.link.handle_ping();  // our ACK is the proof the peer waits for: at once
   note_heard(now, peer);
   schedule_ack(now, peer);
   return verdict;
+}
+
+// The first packet that knows our proof: its sender means this connection, and what rode with its
+// HELLO is for it.
+void Engine::Impl::handle_proof(Instant now, Peer& peer) {
+  const bool uncalled = !peer.introduced;
+  if (uncalled) prove(now, peer);
+  const Instant called_at = peer.said->heard_at;
+  deliver_riders(now, peer);
+  if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, called_at);
+}
+
+// It answered our WELCOME, not our HELLO. If the two HELLOs crossed it ignored ours (wire.md 5.6):
+// what rode with that leaves again at once, and not at its timeout.
+void Engine::Impl::repeat_hello(Instant now, Peer& peer, Instant called_at) {
+  peer.link.handle_ping();  // it waits for our proof
+  schedule_ack(now, peer);
+  Packet& hello = *peer.hello;
+  const bool in_flight = hello.state == channel::PacketState::kInFlight && !hello.in_channel;
+  if (!in_flight || epoch_ <= peer.epoch || hello.sent_at >= called_at) return;
+  Channel* channel = with_room(ChannelKind::kCommand);
+  if (channel == nullptr) return;
+  peer.link.abandon(hello);
+  post(now, peer, hello, *channel, wire::PacketType::kSequenced);
 }
 
 // The peer has shown that it receives what we send it: messages may flow.
@@ -285,11 +340,12 @@ void Engine::Impl::prove(Instant now, Peer& peer) {
     const bool same = before->epoch == peer.epoch;
     end_peer(*before, same ? Status::kPeerClosed : Status::kPeerRestarted);
   }
-  peers_.index_address(peer);
-  peers_.index_epoch(peer);
+  introduce(peer);
   set_phase(peer, closing_ || peer.release_when_gone ? Phase::kClosing : Phase::kConnected);
-  if (peer.called_us) callers_.push_back(peer.id);
-  deliver_riders(now, peer);
+  if (peer.called_us) {
+    leave_half_open(peer);
+    announce(peer);
+  }
   note_heard(now, peer);
   arm(now, peer);
   mark_ready(peer);

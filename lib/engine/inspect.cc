@@ -65,7 +65,7 @@ Audit Engine::Impl::audit() const {
     audit.packets_in_flight += peer.link.in_flight();
     audit.packets_accounted += peer.link.in_flight() + peer.link.lost().size() +
                                peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
-                               (peer.riders != nullptr ? 1 : 0);
+                               (peer.said != nullptr && peer.said->riders != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished();
     audit.receives_posted += peer.inbox.filling();

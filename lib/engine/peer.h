@@ -6,6 +6,7 @@
 
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
+#include <memory>
 
 #include "base/guest.h"
 #include "message/inbox.h"
@@ -15,6 +16,7 @@
 #include "pullman/types.h"
 #include "reliability/link.h"
 #include "wire/header.h"
+#include "wire/hello.h"
 
 namespace pullman::engine {
 
@@ -23,8 +25,7 @@ struct Peer;
 enum class Phase : std::uint8_t {
   kResolving,  // its addresses are being turned into destinations
   kCalling,    // our HELLO is under way; nothing else may be sent yet
-  kAnswering,  // our WELCOME is under way; until the peer proves that it got it, nothing else is
-               // sent
+  kAnswering,  // it called; until it proves that it got our WELCOME, it is sent nothing else
   kConnected,  // messages flow both ways
   kClosing,    // we are leaving: what was accepted is still being delivered
   kFarewell,   // our BYE is under way: everything else has been acked
@@ -37,6 +38,19 @@ struct Timer : Guest {
 };
 
 using ListHook = boost::intrusive::list_member_hook<>;
+
+// What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whoever
+// says that he calls from an address cannot do more than be answered there (wire.md 5.5).
+struct Introduction {
+  wire::Hello hello;
+  wire::PacketHeader header;          // of its last HELLO
+  Instant heard_at{};                 // when that came
+  channel::Packet* riders = nullptr;  // what came with the first; null: nothing, or no room for it
+
+  bool is(std::uint64_t epoch, wire::ConnectionId reply_to) const {
+    return hello.epoch == epoch && hello.reply_to == reply_to;
+  }
+};
 
 struct PeerSetup {
   const reliability::LinkOptions& link;
@@ -74,27 +88,27 @@ struct Peer {
   PeerId id;
   Phase phase = Phase::kResolving;
   Status why = Status::kOk;        // once kGone
-  bool introduced = false;         // its HELLO or WELCOME has been read
-  bool called_us = false;          // it connected to us: accept() will return it
+  bool introduced = false;         // it has proved itself: what it said of itself counts
+  bool called_us = false;          // it connected to us, and we had not called it
   bool bye_due = false;            // a BYE is to be sent
   bool ping_due = false;           // a keep-alive probe is to be sent
   bool release_when_gone = false;  // the user disconnected: the handle ends with the peer
   std::uint64_t epoch = 0;         // its incarnation, once introduced
   wire::ConnectionId mine;         // what it must say to us
-  wire::ConnectionId theirs;       // what we must say to it, once introduced
+  wire::ConnectionId theirs;       // what we must say to it, once it was heard
   MessageId first_message;         // our first id, for HELLO
   nic::Address command_address;    // where it was dialled, or said to be
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
-  std::size_t command_bytes = 0;      // largest packet for its command channel
-  std::uint64_t born = 0;             // counts the peers ever made
-  PeerId replaces;                    // ends when this one has proved itself
-  channel::Packet* hello = nullptr;   // our HELLO or WELCOME, until it is acked
-  channel::Packet* riders = nullptr;  // what came with its HELLO, until it has proved itself
-  wire::PacketHeader hello_heard;     // of its last HELLO, once there was one
-  Instant heard_at{};                 // a valid packet came
-  Instant news_at{};                  // something we sent was acked, or operations became pending
-  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
+  std::size_t command_bytes = 0;     // largest packet for its command channel
+  std::uint64_t born = 0;            // counts the peers ever made
+  PeerId replaces;                   // ends when this one has proved itself
+  channel::Packet* hello = nullptr;  // our HELLO, until it is acked
+  std::unique_ptr<Introduction>
+      said;                      // until it has proved itself, and that it means this connection
+  Instant heard_at{};            // a valid packet came
+  Instant news_at{};             // something we sent was acked, or operations became pending
+  std::uint32_t heard_tick = 0;  // see Engine::Impl::note_heard
 
   reliability::Link link;
   message::Outbox outbox;

@@ -77,10 +77,15 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   return Verdict::kBadType;
 }
 
+// It has proved itself, or it knows what only our WELCOME has told.
+bool Engine::Impl::may_speak(const Peer& peer) const {
+  return peer.introduced || (peer.phase == Phase::kAnswering && peer.said != nullptr);
+}
+
 // An ACK alone: nothing, or one SACK frame (wire.md 2.2).
 Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
                                      std::span<const std::byte> body) {
-  if (!peer.introduced || peer.phase == Phase::kGone) return Verdict::kWrongState;
+  if (!may_speak(peer) || peer.phase == Phase::kGone) return Verdict::kWrongState;
   wire::FrameReader reader(body);
   wire::Frame sack;
   const bool has_sack = reader.next(sack);
@@ -88,21 +93,21 @@ Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::Packet
   if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
   const Verdict verdict = handle_ack(now, peer, header, has_sack ? &sack : nullptr);
   if (verdict != Verdict::kAccepted) return verdict;
-  if (peer.phase == Phase::kAnswering) prove(now, peer);  // it knows the id that our WELCOME told
+  if (peer.said != nullptr) handle_proof(now, peer);
   note_heard(now, peer);
   return verdict;
 }
 
 Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
                                        std::span<const std::byte> body) {
-  if (!peer.introduced) return Verdict::kWrongState;
+  if (!may_speak(peer)) return Verdict::kWrongState;
   if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
   if (header.has(wire::kFlagAck)) {
     const Verdict verdict = handle_ack(now, peer, header, nullptr);
     if (verdict != Verdict::kAccepted) return verdict;
     if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
   }
-  if (peer.phase == Phase::kAnswering) prove(now, peer);
+  if (peer.said != nullptr) handle_proof(now, peer);
   const Verdict verdict = handle_frames(now, peer, header, body);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
     note_heard(now, peer);

@@ -154,8 +154,20 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   header.number = low32(packet.number);
   header.floor_distance = static_cast<std::uint16_t>(packet.number - window_.floor());
   header.credit = credit;
-  if (type != wire::PacketType::kHello) acks_.ride(now, header);
+  if (type == wire::PacketType::kSequenced) acks_.ride(now, header);
   wire::encode(header, packet.bytes);
+}
+
+// wire.md 2.2: its number says where ours begin, and is not used up.
+void Link::write_welcome(wire::ConnectionId to, std::uint16_t credit,
+                         std::span<std::byte> packet) const {
+  wire::PacketHeader header;
+  header.type = wire::PacketType::kWelcome;
+  header.length = static_cast<std::uint16_t>(packet.size());
+  header.to = to;
+  header.number = low32(window_.first());
+  header.credit = credit;
+  wire::encode(header, packet.data());
 }
 
 std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t credit,

@@ -92,6 +92,10 @@ class Link {
   void stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
              Packet& packet);
 
+  // Encodes the header of a WELCOME, which is never remembered, into a packet of that many bytes.
+  void write_welcome(wire::ConnectionId to, std::uint16_t credit,
+                     std::span<std::byte> packet) const;
+
   // Encodes an ACK that leaves alone into `out` (room for kAckBytes); returns its length.
   std::size_t write_ack(Instant now, wire::ConnectionId to, std::uint16_t credit, std::byte* out);
   static constexpr std::size_t kAckBytes = wire::kHeaderBytes + AckTracker::kMaxSackBytes;

@@ -18,6 +18,10 @@ inline constexpr std::size_t kMaxAddressBytes = 56;
 inline constexpr std::size_t kMaxRails = 4;
 inline constexpr std::size_t kHelloFixedBytes = 52;
 inline constexpr std::size_t kRailFixedBytes = 8;
+// The longest there is, before padding.
+inline constexpr std::size_t kMaxHelloBytes =
+    kHelloFixedBytes + 2 + kMaxAddressBytes +
+    kMaxRails * (kRailFixedBytes + 2 * (2 + kMaxAddressBytes));
 
 // A NIC port's address. kind: 4 = IPv4 (4 address bytes, then the port), 6 = IPv6 (16, port, 4-byte
 // scope), 255 = opaque bytes of the fabric (wire.md 5.3).

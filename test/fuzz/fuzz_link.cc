@@ -84,7 +84,8 @@ struct Host {
     std::vector<engine::NicPorts> nics;
     nics.push_back(
         {.device = {}, .command = std::move(command_port), .data = std::move(data_port)});
-    engine = std::make_unique<engine::Engine>(config, std::move(nics), number, now);
+    engine = std::make_unique<engine::Engine>(config, std::move(nics),
+                                              KeyedRandom::key_from_seed(number), now);
   }
   ~Host() { engine->abort(); }
 

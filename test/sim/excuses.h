@@ -63,6 +63,8 @@ class Excuses {
         return kCrowded;
       case Status::kTooManyPeers:
         return kCrowded | kGoodbye | kRestart;  // who is leaving has a place until gone
+      case Status::kTimedOut:
+        return kGoodbye;  // the other takes nothing more of what was accepted
       case Status::kOk:
       case Status::kPending:
       case Status::kTruncated:
@@ -70,7 +72,6 @@ class Excuses {
       case Status::kClosed:
       case Status::kInvalidArgument:
       case Status::kBusy:
-      case Status::kTimedOut:
       case Status::kBadOption:
       case Status::kNoDevice:
         return 0;

@@ -39,8 +39,8 @@ void Node::boot() {
   ports.device.packet_bytes = plan_.data.packet_bytes;
   std::vector<engine::NicPorts> nics;
   nics.push_back(std::move(ports));
-  engine_ =
-      std::make_unique<engine::Engine>(plan_.config, std::move(nics), random_.next(), local_now());
+  engine_ = std::make_unique<engine::Engine>(
+      plan_.config, std::move(nics), KeyedRandom::key_from_seed(random_.next()), local_now());
   idle_turns_ = 0;
   touched();
 }
