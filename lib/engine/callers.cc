@@ -116,7 +116,9 @@ void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& 
   if (!first && number(header) <= number(said.header)) return;
   said.header = header;
   said.heard_at = now;
-  if (first) hold_riders(said, body);
+  if (!first) return;
+  said.crossed = peer.hello != nullptr;
+  hold_riders(said, body);
 }
 
 // What came with a HELLO waits, too: a caller that is dropped before it has proved itself, and

@@ -156,7 +156,7 @@ class Engine::Impl {
   void answer(Peer& peer);
   void handle_proof(Instant now, Peer& peer);
   void prove(Instant now, Peer& peer);
-  void repeat_hello(Instant now, Peer& peer, Instant called_at);
+  void repeat_hello(Instant now, Peer& peer, bool crossed);
   std::uint32_t new_proof();
   Packet* make_hello(Peer& peer, std::size_t packet_bytes);
   std::size_t write_hello(const Peer& peer, std::byte* out) const;

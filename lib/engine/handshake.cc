@@ -314,19 +314,19 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
 void Engine::Impl::handle_proof(Instant now, Peer& peer) {
   const bool uncalled = !peer.introduced;
   if (uncalled) prove(now, peer);
-  const Instant called_at = peer.said->heard_at;
+  const bool crossed = peer.said->crossed;
   deliver_riders(now, peer);
-  if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, called_at);
+  if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, crossed);
 }
 
 // It answered our WELCOME, not our HELLO. If the two HELLOs crossed it ignored ours (wire.md 5.6):
 // what rode with that leaves again at once, and not at its timeout.
-void Engine::Impl::repeat_hello(Instant now, Peer& peer, Instant called_at) {
+void Engine::Impl::repeat_hello(Instant now, Peer& peer, bool crossed) {
   peer.link.handle_ping();  // it waits for our proof
   schedule_ack(now, peer);
   Packet& hello = *peer.hello;
   const bool in_flight = hello.state == channel::PacketState::kInFlight && !hello.in_channel;
-  if (!in_flight || epoch_ <= peer.epoch || hello.sent_at >= called_at) return;
+  if (!in_flight || epoch_ <= peer.epoch || !crossed) return;
   Channel* channel = with_room(ChannelKind::kCommand);
   if (channel == nullptr) return;
   peer.link.abandon(hello);

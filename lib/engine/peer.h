@@ -47,6 +47,8 @@ struct Introduction {
   Instant heard_at{};                 // when that came
   channel::Packet* riders = nullptr;  // what came with the first; null: nothing, or no room for it
 
+  bool crossed = false;  // we had called it before that came
+
   bool is(std::uint64_t epoch, wire::ConnectionId reply_to) const {
     return hello.epoch == epoch && hello.reply_to == reply_to;
   }
