@@ -22,14 +22,16 @@ struct __attribute__((visibility("default"))) Config {
 
   // Messages up to this many bytes may use the command channel. 0..1024.    PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;
-  // Bytes of one message sent before it is matched. 1024..1048576.          PULLMAN_EAGER_BYTES
+  // Bytes of one message that others may send before it is matched; less if
+  // half of a peer's share of unexpected_bytes is. 1024..1048576.           PULLMAN_EAGER_BYTES
   std::size_t eager_bytes = 64 * 1024;
   // Peers connected at once. 1..1000000.                                    PULLMAN_MAX_PEERS
   std::size_t max_peers = 1024;
   // Memory for messages nobody has posted a receive for, over all peers; each
   // may use its equal share of it (at least 4096 bytes each). PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = 256u << 20;
-  // Packets being sent and not yet acked, over all peers. 64..1048576.      PULLMAN_SEND_PACKETS
+  // Packets being sent and not yet acked, over all peers: as many small
+  // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS
   std::size_t send_packets = 16384;
   // Receive buffers posted on each channel. 16..65536.                      PULLMAN_RECEIVE_PACKETS
   std::size_t receive_packets = 512;

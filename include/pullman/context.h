@@ -61,17 +61,20 @@ class __attribute__((visibility("default"))) Context {
   // Error: kInvalidArgument (cannot parse or find it), kTooManyPeers, kClosed.
   PeerId connect(std::string_view address);
 
-  // The next process that connected to us and has not been returned by accept() yet.
+  // The next process that connected to us without our having connected to it. Each once, in the
+  // order they came; one that has been forgotten since is passed over. A program that never asks
+  // pays nothing for it.
   std::optional<PeerId> accept();
 
   PeerState peer_state(PeerId peer) const;
   // Why a peer is kGone; kOk while it is not.
   Status peer_status(PeerId peer) const;
 
-  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied and
-  // the request is already done; kPending when `bytes` stays in use until request.done(), which
-  // then means it was delivered; otherwise a status that says why nothing was sent, with the
-  // request done.
+  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied: the
+  // request is done and `bytes` yours again, but the message is on its way, and is lost if the peer
+  // goes before it arrives (peer_status() then says so; close() or disconnect() waits for it).
+  // Returns kPending when `bytes` stays in use until request.done(), which then means delivered.
+  // Otherwise a status that says why nothing was sent, with the request done.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
   // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches: messages
@@ -80,11 +83,12 @@ class __attribute__((visibility("default"))) Context {
   // not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
 
-  // Takes back a receive that no message has matched. False if it is done or already matched; sends
-  // cannot be cancelled.
+  // Takes back a receive of this context that no message has matched. False, and nothing changed,
+  // if it is done, idle or already matched, or a send: those cannot be cancelled.
   bool cancel(Request& request);
 
-  // The message a receive with these arguments would match now, if there is one.
+  // The message a receive with these arguments would match now, if there is one; none for a peer
+  // that is not known.
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
 
   // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
@@ -94,15 +98,18 @@ class __attribute__((visibility("default"))) Context {
   bool test(Request& request);
 
   // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
-  // over first (the request stays pending).
+  // over first (the request stays pending). The request is one of this context's, or idle.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
 
-  // Forgets one peer in good order: what was accepted for it is delivered (within close_timeout),
-  // then it is told. Later operations on the handle fail with kUnknownPeer or kPeerClosed.
+  // Forgets one peer in good order: what was accepted for it is delivered, then it is told. This
+  // goes on during progress(); a peer that takes nothing for Config::peer_timeout ends it, and what
+  // is pending fails with kTimedOut. Later operations on the handle fail with kUnknownPeer or
+  // kPeerClosed. Nothing happens if the peer is not known.
   void disconnect(PeerId peer);
 
   // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long.
-  // What is still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut.
+  // What is still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut;
+  // called again it says the same. Closing a NIC may add to `timeout`, at most 5 s each.
   Status close(std::chrono::nanoseconds timeout);
   Status close();
 

@@ -1,7 +1,9 @@
-// lib/base: sequence arithmetic, bitmap, pool.
+// lib/base: sequence arithmetic, bitmap, pool, keyed random bits.
+#include <bit>
 #include <catch2/catch.hpp>
 
 #include "base/bitmap.h"
+#include "base/keyed_random.h"
 #include "base/pool.h"
 #include "base/sequence.h"
 
@@ -55,6 +57,33 @@ TEST_CASE("a pool hands out as many objects as it has, and the last one given ba
   pool.give_back(a);
   pool.give_back(b);
   CHECK(pool.in_use() == 0);
+}
+
+// RFC 8439, appendix A.1, test vectors 1 and 2: blocks 0 and 1 under the key of zeros.
+TEST_CASE("keyed random bits are the keystream of ChaCha20, wire.md 2.4") {
+  KeyedRandom random(KeyedRandom::key_from_seed(0));
+  const auto word = [](std::array<unsigned char, 8> bytes) {
+    return std::bit_cast<std::uint64_t>(bytes);
+  };
+
+  CHECK(random.next() == word({0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90}));
+  CHECK(random.next() == word({0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86, 0xbd, 0x28}));
+  for (int i = 2; i < 8; ++i) random.next();
+  CHECK(random.next() == word({0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a}));
+}
+
+TEST_CASE("another key gives other bits, the same key the same, however many are drawn") {
+  KeyedRandom one(KeyedRandom::key_from_seed(1));
+  KeyedRandom same(KeyedRandom::key_from_seed(1));
+  KeyedRandom other(KeyedRandom::key_from_seed(2));
+
+  int equal = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t drawn = one.next();
+    REQUIRE(drawn == same.next());
+    equal += drawn == other.next() ? 1 : 0;
+  }
+  CHECK(equal == 0);
 }
 
 }  // namespace pullman
