@@ -77,6 +77,7 @@ class Link {
 
   Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
   void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
+  void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
   void handle_redundant() { acks_.note_late(); }
   void handle_ping() { acks_.ask_now(); }
 
@@ -113,12 +114,18 @@ class Link {
  private:
   static constexpr std::uint8_t kMostBackoff = 16;
 
+  // It says what the newest one before it said: of a stream one way, all that ride the other way
+  // but a few. Worth a look at three fields (docs/performance.md).
+  bool repeats(const wire::PacketHeader& header) const {
+    return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
+           header.late == late_seen_;
+  }
   bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
   std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);
   std::uint32_t release_sacked(const wire::Frame& sack, Packet*& newest);
   void release(Packet& packet, Packet*& newest);
-  void note_late(std::uint16_t late);
+  void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
   void recompute_allowed();
 
@@ -138,7 +145,7 @@ class Link {
   Instant last_probe_ = Instant::min();
   std::uint16_t late_seen_ = 0;  // the peer's PacketHeader::late when last seen
   std::uint8_t backoff_ = 0;     // doublings of the timeout since the last news
-  std::uint64_t spurious_ = 0;   // packets the peer reported as bringing nothing new
+  std::uint64_t spurious_ = 0;   // packets sent again, of which the peer had the first, too
   std::optional<ChannelKind> probe_;
 };
 
