@@ -27,7 +27,7 @@ void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
-  if (sack == nullptr && repeats(header)) return Verdict::kAccepted;
+  if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!plausible(cumulative, sack)) return Verdict::kBadAck;
   const std::uint32_t in_flight = window_.in_flight();

@@ -75,6 +75,13 @@ class Link {
   // acked() and lost() have news. Anything else: nothing was touched.
   Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack);
 
+  // Without a SACK frame it says what the newest ACK before it said: handle_ack() has nothing to
+  // do. Of a stream one way so are nearly all that ride on the data (docs/performance.md).
+  bool repeats_ack(const wire::PacketHeader& header) const {
+    return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
+           header.late == late_seen_;
+  }
+
   Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
   void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
   void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
@@ -114,12 +121,6 @@ class Link {
  private:
   static constexpr std::uint8_t kMostBackoff = 16;
 
-  // It says what the newest one before it said: of a stream one way, all that ride the other way
-  // but a few. Worth a look at three fields (docs/performance.md).
-  bool repeats(const wire::PacketHeader& header) const {
-    return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
-           header.late == late_seen_;
-  }
   bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
   std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);
