@@ -28,7 +28,11 @@ struct __attribute__((visibility("default"))) Config {
   // Peers connected at once. 1..1000000.                                    PULLMAN_MAX_PEERS
   std::size_t max_peers = 1024;
   // Memory for messages nobody has posted a receive for, over all peers; each
-  // may use its equal share of it (at least 4096 bytes each). PULLMAN_UNEXPECTED_BYTES
+  // may use its equal share of it (at least 4096 bytes each). A message takes
+  // 256 bytes, its first eager_bytes, and a 32nd of that; of a message that is
+  // being received only the 256 count. Beside it a receive in progress whose
+  // bytes come with gaps takes up to a 32nd of its length, 32 KiB at most; and
+  // the allocator rounds up.                               PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = 256u << 20;
   // Packets being sent and not yet acked, over all peers: as many small
   // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS
@@ -38,7 +42,8 @@ struct __attribute__((visibility("default"))) Config {
   // Packets in flight to one peer. 16..4096.                                PULLMAN_SEND_WINDOW
   std::size_t send_window = 4096;
 
-  // How long an ACK waits for company. 0..10 ms.                            PULLMAN_ACK_DELAY_US
+  // How long an ACK waits for company. 0..8 ms: an ACK says how long it waited
+  // in 16 bits of 128 ns, and beyond that, 8.4 ms, it gives no round trip.  PULLMAN_ACK_DELAY_US
   std::chrono::nanoseconds ack_delay = std::chrono::microseconds(50);
   // In-order packets after which an ACK waits no longer. 1..1024.           PULLMAN_ACK_PACKETS
   std::size_t ack_packets = 16;

@@ -17,7 +17,7 @@ struct Stats {
   std::uint64_t packets_received = 0;      // datagrams accepted, of all types
   std::uint64_t duplicate_packets = 0;     // received a second time, or after they were settled
   std::uint64_t retransmits = 0;           // packets declared lost whose frames were sent again
-  std::uint64_t spurious_retransmits = 0;  // of those, seen to have arrived after all
+  std::uint64_t spurious_retransmits = 0;  // of those, the first one arrived after all
   // Tail-loss and keep-alive probes: without data, unless no packet was left for that.
   std::uint64_t probes_sent = 0;
   std::uint64_t timeouts = 0;             // probe timeouts: packets evicted from the hotel
@@ -32,7 +32,7 @@ struct Stats {
   std::uint64_t nic_receive_errors = 0;               // errored or truncated completions
   std::uint64_t peers_connected = 0;                  // now
   std::uint64_t packets_in_flight = 0;                // now
-  std::uint64_t unexpected_bytes = 0;                 // now charged for messages without a receive
+  std::uint64_t unexpected_bytes = 0;                 // now charged to peers for messages
   std::uint64_t rtt_ns = 0;  // smoothed round trip of the peer heard from last
 };
 

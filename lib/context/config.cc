@@ -69,7 +69,7 @@ constexpr Option kOptions[] = {
      set_number<&Config::receive_packets>, ""},
     {"send_window", "PULLMAN_SEND_WINDOW", 16, 4096, get_number<&Config::send_window>,
      set_number<&Config::send_window>, " packets"},
-    {"ack_delay", "PULLMAN_ACK_DELAY_US", 0, 10'000, get_duration<&Config::ack_delay, microseconds>,
+    {"ack_delay", "PULLMAN_ACK_DELAY_US", 0, 8'000, get_duration<&Config::ack_delay, microseconds>,
      set_duration<&Config::ack_delay, microseconds>, " us"},
     {"ack_packets", "PULLMAN_ACK_PACKETS", 1, 1024, get_number<&Config::ack_packets>,
      set_number<&Config::ack_packets>, ""},

@@ -1,10 +1,11 @@
 // Memory for messages that nobody has posted a receive for: what may be charged to one peer.
 //
-// Each message costs its sender kMessageCharge plus the bytes that may have to be held for it. The
-// receiver returns the charge when the message is matched. A sender without allowance waits; one
-// that overdraws is refused. All peers' allowances together fit Config::unexpected_bytes
-// (wire.md 4.6). Counts are of everything ever charged, so a lost or repeated ALLOWANCE frame does
-// no harm.
+// Each message costs its sender kMessageCharge, the bytes that may have to be held for it, and what
+// it takes to remember which of them have come. The receiver returns the charge when the message is
+// matched, but for kMessageCharge, which it returns when the message is over: so all that a peer
+// can make us remember is paid for. A sender without allowance waits; one that overdraws is
+// refused. All peers' allowances together fit Config::unexpected_bytes (wire.md 4.6). Counts are of
+// everything ever charged, so a lost or repeated ALLOWANCE frame does no harm.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +13,18 @@
 
 namespace pullman::message {
 
-inline constexpr std::uint64_t kMessageCharge = 128;  // what remembering a message costs
+inline constexpr std::uint64_t kMessageCharge = 256;  // an InMessage, see in_message.h
 inline constexpr std::uint64_t kLeastAllowance = 4096;
 inline constexpr std::uint32_t kLeastEager = 1024;
 
+// A packet has at least 576 bytes (wire.md 5.2), so chunks have 512, but the last of a message. No
+// more ranges than that can be apart, which take a Range for every 512 bytes: a 32nd.
+inline constexpr std::uint64_t kBytesPerRange = 512;
+inline constexpr std::uint64_t kRangeBytes = 16;
+
 constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
-  return kMessageCharge + std::min(total, eager_bytes);
+  const std::uint64_t held = std::min(total, eager_bytes);
+  return kMessageCharge + held + held / kBytesPerRange * kRangeBytes;
 }
 
 // The sender's side.

@@ -35,9 +35,12 @@ class IdWindow {
   // one.
   void finish(MessageId id) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
+    if (id == floor_ && bitmap_ == nullptr) {  // in order, as nearly all are
+      highest_ = ++floor_;
+      return;
+    }
     if (id == floor_) {
-      ++floor_;
-      if (bitmap_ != nullptr) floor_ = bitmap_->pop_run(floor_);
+      floor_ = bitmap_->pop_run(floor_ + 1);
     } else {
       if (bitmap_ == nullptr) bitmap_ = bitmaps_.take();
       PULLMAN_CHECK(bitmap_ != nullptr);

@@ -98,7 +98,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
 Taken Inbox::place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (offset > message.wanted || data.size() > message.wanted - offset) return Taken::kRefused;
   if (!data.empty()) {
-    const auto added = message.arrived.add({offset, offset + data.size()});
+    const auto added = message.arrived.add({offset, offset + data.size()}, message.most_ranges());
     if (added == RangeSet::Added::kRefused) return Taken::kRefused;
     if (added == RangeSet::Added::kRedundant) return Taken::kRedundant;
     write(message, offset, data);
@@ -150,7 +150,7 @@ void Inbox::attach(InMessage& message, Request& receive) {
   settle_if_complete(message);
 }
 
-// Matched: what was held moves to the buffer, its charge goes back, and the sender of a long
+// Matched: what was held moves to the buffer, the charge for it goes back, and the sender of a long
 // message learns how much of it is wanted.
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = receive.operation();
@@ -163,8 +163,8 @@ void Inbox::give_to(InMessage& message, Request& receive) {
     });
     release_held(message);
   }
-  allowance_.give_back(message.charge);
-  message.charge = 0;
+  allowance_.give_back(message.charge - kMessageCharge);
+  message.charge = kMessageCharge;
   if (message.total > eager_bytes_) {
     message.wanted =
         std::max<std::uint64_t>(eager_bytes_, std::min<std::uint64_t>(message.total, op.size));

@@ -4,9 +4,9 @@
 
 namespace pullman::message {
 
-RangeSet::Added RangeSet::add(Range range) {
+RangeSet::Added RangeSet::add(Range range, std::size_t most) {
   if (range.end <= prefix_) return Added::kRedundant;
-  if (range.begin > prefix_) return insert(range);
+  if (range.begin > prefix_) return insert(range, most);
   prefix_ = range.end;
   auto swallowed = beyond_.begin();
   while (swallowed != beyond_.end() && swallowed->begin <= prefix_) {
@@ -18,9 +18,9 @@ RangeSet::Added RangeSet::add(Range range) {
 }
 
 // Beyond the prefix: merges with every range it overlaps or touches.
-RangeSet::Added RangeSet::insert(Range range) {
-  const auto first = std::lower_bound(beyond_.begin(), beyond_.end(), range.begin,
-                                      [](const Range& r, std::uint64_t at) { return r.end < at; });
+RangeSet::Added RangeSet::insert(Range range, std::size_t most) {
+  auto first = std::lower_bound(beyond_.begin(), beyond_.end(), range.begin,
+                                [](const Range& r, std::uint64_t at) { return r.end < at; });
   if (first != beyond_.end() && first->begin <= range.begin && range.end <= first->end) {
     return Added::kRedundant;
   }
@@ -31,7 +31,12 @@ RangeSet::Added RangeSet::insert(Range range) {
     ++last;
   }
   if (first == last) {
-    if (beyond_.size() == kMaxRanges) return Added::kRefused;
+    if (beyond_.size() >= most) return Added::kRefused;
+    if (beyond_.size() == beyond_.capacity()) {
+      const auto at = first - beyond_.begin();
+      beyond_.reserve(std::min(most, std::max<std::size_t>(4, 2 * beyond_.size())));
+      first = beyond_.begin() + at;
+    }
     beyond_.insert(first, range);
   } else {
     *first = range;

@@ -2,7 +2,8 @@
 //
 // A prefix plus a short sorted list of ranges beyond it; bytes in order cost no memory. Not a
 // bitmap of chunks, because rails of different packet sizes cut the same message differently.
-// Bounded: a range that would need one entry too many is refused, as if its packet had been lost.
+// Bounded by its user: a range that would need one entry too many is refused, as if its packet had
+// been lost. Takes memory for so many entries at most.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +25,13 @@ class RangeSet {
     kRedundant,  // all had
     kRefused,    // too many gaps: nothing was remembered
   };
+  // Of the 4096 packets that may be in flight every other one is missing: no more are of use.
   static constexpr std::size_t kMaxRanges = 2048;
 
   explicit RangeSet(std::pmr::memory_resource* memory) : beyond_(memory) {}
 
-  Added add(Range range);
+  // Remembers `most` ranges beyond the prefix at most.
+  Added add(Range range, std::size_t most = kMaxRanges);
 
   // Bytes [0, prefix()) have all arrived.
   std::uint64_t prefix() const { return prefix_; }
@@ -41,7 +44,7 @@ class RangeSet {
   }
 
  private:
-  Added insert(Range range);
+  Added insert(Range range, std::size_t most);
 
   std::uint64_t prefix_ = 0;
   std::pmr::vector<Range> beyond_;  // sorted, disjoint, not touching each other nor the prefix

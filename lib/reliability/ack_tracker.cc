@@ -51,11 +51,15 @@ void AckTracker::advance(PacketNumber floor) {
   if (floor <= next_) return;
   if (bitmap_ != nullptr) {
     const PacketNumber end = std::min(floor, next_ + wire::kWindow);
-    for (PacketNumber n = next_; n < end; ++n) bitmap_->clear(n);
+    for (PacketNumber n = next_; n < end; ++n) {
+      if (!bitmap_->test(n)) missed_until_ = n + 1;
+      bitmap_->clear(n);
+    }
+    if (end < floor) missed_until_ = floor;
     next_ = floor < highest_ ? bitmap_->pop_run(floor) : floor;
     if (next_ >= highest_) release_bitmap();
   } else {
-    next_ = floor;
+    next_ = missed_until_ = floor;
   }
   highest_ = std::max(highest_, next_);
 }

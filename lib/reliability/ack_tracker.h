@@ -51,7 +51,14 @@ class AckTracker {
 
   // A packet judged kNew was processed.
   void note(Instant now, const wire::PacketHeader& header);
-  // A duplicate came, or a packet with nothing new in it: ack at once, the sender lacks an ACK.
+  // A packet judged kDuplicate came: ack at once, the sender may lack an ACK. Its number was
+  // settled before it arrived, so what it brought was sent again too soon; or it did arrive, and
+  // the network made a copy.
+  void note_duplicate(const wire::PacketHeader& header) {
+    if (number_of(header) < missed_until_) ++late_;
+    need_ = AckNeed::kNow;
+  }
+  // A packet with nothing new in it came.
   void note_late() {
     ++late_;
     need_ = AckNeed::kNow;
@@ -86,6 +93,7 @@ class AckTracker {
   PacketNumber next_ = 0;            // everything below has arrived or is settled
   PacketNumber highest_ = 0;         // one past the highest number that arrived
   Instant highest_at_{};             // when highest_ - 1 arrived
+  PacketNumber missed_until_ = 0;    // one past the highest number settled that had not arrived
   ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
   AckNeed need_ = AckNeed::kNone;
   std::uint16_t late_ = 0;  // see PacketHeader::late

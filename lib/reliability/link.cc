@@ -27,6 +27,7 @@ void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
+  if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!plausible(cumulative, sack)) return Verdict::kBadAck;
   const std::uint32_t in_flight = window_.in_flight();
@@ -36,7 +37,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   if (cumulative >= acked_until_) {
     acked_until_ = cumulative;
     credit_ = header.credit;
-    note_late(header.late);
+    note_late(now, header.late);
   }
   if (newest != nullptr) {
     backoff_ = 0;
@@ -104,13 +105,13 @@ void Link::release(Packet& packet, Packet*& newest) {
   if (newest == nullptr || packet.number > newest->number) newest = &packet;
 }
 
-// The peer counts packets that brought nothing new: what we sent again without need.
-void Link::note_late(std::uint16_t late) {
+// The peer counts packets that brought nothing new: what we sent again without need, and what the
+// network made two of.
+void Link::note_late(Instant now, std::uint16_t late) {
   const auto news = static_cast<std::uint16_t>(late - late_seen_);
   if (news == 0 || news > 0x7FFF) return;
   late_seen_ = late;
-  spurious_ += news;
-  loss_.note_spurious();
+  spurious_ += loss_.note_late(now, rtt_, news);
 }
 
 void Link::find_losses(Instant now) {
@@ -146,6 +147,7 @@ std::optional<ChannelKind> Link::take_probe() {
 
 void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
                  Packet& packet) {
+  if (packet.state == PacketState::kLost) loss_.note_resent(now);
   window_.add(now, timeout(), packet);
   wire::PacketHeader header;
   header.type = type;

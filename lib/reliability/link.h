@@ -75,8 +75,16 @@ class Link {
   // acked() and lost() have news. Anything else: nothing was touched.
   Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack);
 
+  // Without a SACK frame it says what the newest ACK before it said: handle_ack() has nothing to
+  // do. Of a stream one way so are nearly all that ride on the data (docs/performance.md).
+  bool repeats_ack(const wire::PacketHeader& header) const {
+    return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
+           header.late == late_seen_;
+  }
+
   Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
   void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
+  void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
   void handle_redundant() { acks_.note_late(); }
   void handle_ping() { acks_.ask_now(); }
 
@@ -118,7 +126,7 @@ class Link {
   std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);
   std::uint32_t release_sacked(const wire::Frame& sack, Packet*& newest);
   void release(Packet& packet, Packet*& newest);
-  void note_late(std::uint16_t late);
+  void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
   void recompute_allowed();
 
@@ -138,7 +146,7 @@ class Link {
   Instant last_probe_ = Instant::min();
   std::uint16_t late_seen_ = 0;  // the peer's PacketHeader::late when last seen
   std::uint8_t backoff_ = 0;     // doublings of the timeout since the last news
-  std::uint64_t spurious_ = 0;   // packets the peer reported as bringing nothing new
+  std::uint64_t spurious_ = 0;   // packets sent again, of which the peer had the first, too
   std::optional<ChannelKind> probe_;
 };
 

@@ -8,7 +8,7 @@ void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
   const PacketNumber end = std::min(std::max(acked_until_[0], acked_until_[1]), window.next());
   if (window.in_flight() == 0 || window.floor() >= end) return;
   const Duration reordering = std::max(rtt.least() / 4, kLeastReordering) * patience_;
-  const Duration patience = std::max(rtt.latest(), rtt.smoothed()) + reordering;
+  const Duration patience = rtt.expected() + reordering;
   for (PacketNumber n = window.floor(); n < end; ++n) {
     Packet* packet = window.find(n);
     if (packet == nullptr || n >= acked_until_[static_cast<std::size_t>(packet->channel)]) continue;
@@ -17,10 +17,31 @@ void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
       next_due_ = std::min(next_due_, due);
       continue;
     }
+    if (n >= recovery_end_) begin_recovery(window.next());
     window.remove(*packet);
     packet->state = PacketState::kLost;
     lost.push_back(*packet);
   }
+}
+
+void LossDetector::begin_recovery(PacketNumber next) {
+  recovery_end_ = next;
+  if (++recoveries_ < kPersistence) return;
+  recoveries_ = 0;
+  patience_ = 1;
+}
+
+std::uint32_t LossDetector::note_late(Instant now, const Rtt& rtt, std::uint32_t packets) {
+  if (now - resent_at_ > kSuspicion * rtt.expected()) suspects_ = 0;
+  const std::uint32_t spurious = std::min(packets, suspects_);
+  if (spurious == 0) return 0;
+  suspects_ -= spurious;
+  recoveries_ = 0;
+  if (now - risen_at_ >= rtt.expected()) {
+    risen_at_ = now;
+    patience_ = std::min(patience_ * 2, kMostPatience);
+  }
+  return spurious;
 }
 
 }  // namespace pullman::reliability

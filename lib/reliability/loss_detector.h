@@ -4,12 +4,14 @@
 // plus a reordering window has passed since it was sent. The two channels reorder against each
 // other all the time, so packets of the other channel prove nothing. Nothing is ever judged lost by
 // a timer alone: a timeout only asks (link.h), the answer is the evidence. The reordering window is
-// a quarter of the least round trip; it doubles whenever a retransmission proves spurious. Reads no
-// clock, owns no packet.
+// a quarter of the least round trip; it doubles when a retransmission proves spurious, once per
+// round trip, and falls back after 16 recoveries without that (RFC 8985 section 6.2, step 4). Reads
+// no clock, owns no packet.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "base/time.h"
 #include "channel/packet.h"
@@ -25,7 +27,15 @@ class LossDetector {
     highest = std::max(highest, packet.number + 1);
   }
 
-  void note_spurious() { patience_ = std::min(patience_ * 2, kMostPatience); }
+  // A lost packet's body leaves again.
+  void note_resent(Instant now) {
+    ++suspects_;
+    resent_at_ = now;
+  }
+
+  // The peer had so many packets in vain. Those that we sent again lately prove that we were
+  // impatient; returns how many. The others are copies that the network made.
+  std::uint32_t note_late(Instant now, const Rtt& rtt, std::uint32_t packets);
 
   // Removes the lost packets from the window and appends them to `lost`, oldest first.
   void detect(Instant now, const Rtt& rtt, SendWindow& window, channel::PacketQueue& lost);
@@ -34,12 +44,23 @@ class LossDetector {
   Instant next_due() const { return next_due_; }
 
  private:
+  void begin_recovery(PacketNumber next);
+
   static constexpr int kMostPatience = 16;
+  static constexpr int kPersistence = 16;  // recoveries
+  // Round trips in which the original of what was sent again may still come: a verdict takes up to
+  // 1 + 16 / 4 of them, and what is later than that could not be waited for.
+  static constexpr int kSuspicion = 8;
   static constexpr Duration kLeastReordering = std::chrono::microseconds(10);
 
   std::array<PacketNumber, channel::kChannels> acked_until_{};  // one past the highest acked
   Instant next_due_ = kNever;
-  int patience_ = 1;  // times a quarter of the least round trip
+  int patience_ = 1;               // times a quarter of the least round trip
+  int recoveries_ = 0;             // begun since patience last rose or fell
+  PacketNumber recovery_end_ = 0;  // a loss from this number on begins another recovery
+  Instant risen_at_{};             // patience rose
+  Instant resent_at_{};            // the last retransmission
+  std::uint32_t suspects_ = 0;     // retransmissions lately that may prove spurious
 };
 
 }  // namespace pullman::reliability

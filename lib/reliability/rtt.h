@@ -37,6 +37,10 @@ class Rtt {
     return std::min(rto, std::max(initial_, 2 * smoothed_ + ack_delay));
   }
 
+  // What a round trip takes: the greater of the latest and the smoothed one; before the first
+  // sample a third of the initial timeout, which stands for three round trips (RFC 9002 6.2.2).
+  Duration expected() const { return sampled_ ? std::max(latest_, smoothed_) : initial_ / 3; }
+
   bool sampled() const { return sampled_; }
   Duration smoothed() const { return smoothed_; }
   Duration latest() const { return latest_; }

@@ -59,6 +59,53 @@ TEST_CASE("a lost packet is recovered without waiting for the probe timeout") {
   CHECK(scene.stats(0).timeouts == 0);
 }
 
+// wire.md 7.1
+TEST_CASE("datagrams that the network doubles make nobody slow to find a loss") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  scene.network().wire(0, 1).duplicate = 1'000'000;
+  for (Tag i = 0; i < 50; ++i) {
+    Act& receive = scene.receive(1, back, i, 5000);
+    scene.send(0, there, i, 5000);
+    REQUIRE(scene.run_until_done(receive));
+  }
+  scene.network().wire(0, 1).duplicate = 0;
+  REQUIRE(scene.stats(1).duplicate_packets > 100);
+  CHECK(scene.stats(0).spurious_retransmits == 0);
+
+  Act& receive = scene.receive(1, back, 99, 64 << 10);
+  drop_nth(scene, 5);
+  const Instant start = scene.now();
+  scene.send(0, there, 99, 64 << 10);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(scene.now() - start < microseconds(100));
+  CHECK(scene.stats(0).retransmits == 1);
+  CHECK(scene.stats(0).spurious_retransmits == 0);
+}
+
+TEST_CASE("what was sent again in vain is part of what was sent again, on any network") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  WireFaults& wire = scene.network().wire(0, 1);
+  wire.loss = 50'000;
+  wire.duplicate = 300'000;
+  wire.reorder = 100'000;
+  wire.reorder_by = microseconds(200);
+  std::vector<Act*> receives;
+  for (Tag i = 0; i < 200; ++i) {
+    receives.push_back(&scene.receive(1, back, i, 20000));
+    scene.send(0, there, i, 20000);
+  }
+  for (const Act* receive : receives) REQUIRE(scene.run_until_done(*receive));
+  scene.run_for(milliseconds(100));
+
+  const Stats stats = scene.stats(0);
+  CHECK(scene.stats(1).duplicate_packets > stats.retransmits);
+  CHECK(stats.spurious_retransmits > 0);
+  CHECK(stats.spurious_retransmits <= stats.retransmits);
+}
+
 TEST_CASE("a lost last packet is recovered by a probe") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);

@@ -165,6 +165,18 @@ TEST_CASE("the hold time counts from the highest packet, wire.md 2.8") {
   CHECK(ack.hold * wire::kHoldUnitNs == 64'000);
 }
 
+TEST_CASE("a packet noted some time after it came is held since it came, wire.md 2.8") {
+  Receiver receiver;
+  const Instant came = receiver.now;
+  receiver.now += std::chrono::microseconds(640);
+  receiver.tracker.note(came, Receiver::header(kFirst, 0));
+
+  wire::PacketHeader ack;
+  receiver.tracker.ride(receiver.now, ack);
+
+  CHECK(ack.hold * wire::kHoldUnitNs == 640'000);
+}
+
 TEST_CASE("late packets are counted back to the sender, wire.md 2.7") {
   Receiver receiver;
   receiver.tracker.note_late();
@@ -172,6 +184,50 @@ TEST_CASE("late packets are counted back to the sender, wire.md 2.7") {
   wire::PacketHeader ack;
   receiver.tracker.ride(receiver.now, ack);
   CHECK(ack.late == 2);
+}
+
+TEST_CASE(
+    "a copy of a packet that arrived is not late; one settled before it came is, wire.md 2.7") {
+  Receiver receiver;
+  const auto late = [&](PacketNumber number) {
+    REQUIRE(receiver.tracker.judge(Receiver::header(number, 0)) == Arrival::kDuplicate);
+    wire::PacketHeader ack;
+    receiver.tracker.ride(receiver.now, ack);
+    const std::uint16_t before = ack.late;
+    receiver.tracker.note_duplicate(Receiver::header(number, 0));
+    CHECK(receiver.tracker.need() == AckNeed::kNow);
+    receiver.tracker.ride(receiver.now, ack);
+    return ack.late - before;
+  };
+  receiver.arrive(kFirst, 0);
+  CHECK(late(kFirst) == 0);
+  receiver.arrive(kFirst + 2, 1);
+  receiver.arrive(kFirst + 3, 2);
+  CHECK(late(kFirst + 2) == 0);  // beyond a gap
+
+  SECTION("settled with others beyond it") {
+    receiver.arrive(kFirst + 5, 2);
+    CHECK(receiver.tracker.next() == kFirst + 4);
+  }
+  SECTION("settled with all before") {
+    receiver.arrive(kFirst + 4, 0);
+    CHECK(receiver.tracker.next() == kFirst + 5);
+  }
+  CHECK(late(kFirst + 1) == 1);
+  CHECK(late(kFirst + 3) == 0);
+}
+
+TEST_CASE("numbers settled without a gap before have not arrived, wire.md 2.7") {
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+  receiver.arrive(kFirst + 3, 0);
+
+  receiver.tracker.note_duplicate(Receiver::header(kFirst + 3, 0));
+  receiver.tracker.note_duplicate(Receiver::header(kFirst + 2, 0));
+
+  wire::PacketHeader ack;
+  receiver.tracker.ride(receiver.now, ack);
+  CHECK(ack.late == 1);
 }
 
 TEST_CASE("without memory for a gap, a packet that would open one is as good as lost") {

@@ -6,6 +6,7 @@
 
 #include "nic/address.h"
 #include "pullman/status.h"
+#include "wire/header.h"
 
 namespace pullman {
 namespace {
@@ -40,12 +41,21 @@ TEST_CASE("an option out of range is named with its value and its range") {
   config = {};
   config.ack_delay = std::chrono::milliseconds(-1);
   CHECK_THAT(complaint(config), Catch::Contains("ack_delay"));
+  config.ack_delay = std::chrono::microseconds(8001);
+  CHECK(complaint(config) == "ack_delay = 8001 us is out of range: 0 to 8000");
   config = {};
   config.max_peers = 1'000'000;
   CHECK_THAT(complaint(config), Catch::Contains("at least 4096 each"));
   config = {};
   config.nics = {""};
   CHECK_THAT(complaint(config), Catch::Contains("empty name"));
+}
+
+TEST_CASE("the longest ACK delay can be told as a hold time, wire.md 2.8") {
+  Config config;
+  config.ack_delay = std::chrono::milliseconds(8);
+  CHECK(complaint(config).empty());
+  CHECK(config.ack_delay < std::chrono::nanoseconds(wire::kHoldUnknown * wire::kHoldUnitNs));
 }
 
 TEST_CASE("variables override defaults, and a bad one is named") {

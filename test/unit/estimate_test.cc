@@ -40,6 +40,17 @@ TEST_CASE(
   CHECK(rtt.timeout(us(50)) == ms(4) + 4 * ms(2) + us(50));
 }
 
+TEST_CASE("a round trip is expected to take the greater of the latest and the smoothed sample") {
+  Rtt rtt(ms(90), ms(1));
+  CHECK(rtt.expected() == ms(30));  // the timeout stands for three of them
+
+  rtt.add(us(80));
+  rtt.add(us(160));
+  CHECK(rtt.expected() == us(160));
+  rtt.add(us(10));
+  CHECK(rtt.expected() == us(80));
+}
+
 TEST_CASE("the timeout has a floor, and a ceiling unless the round trip is longer") {
   Rtt fast(ms(100), ms(1));
   for (int i = 0; i < 100; ++i) fast.add(us(10));

@@ -57,6 +57,12 @@ struct End {
     REQUIRE(wire::decode(packet.head(), header) == Verdict::kAccepted);
     return header;
   }
+  // Sends the oldest lost packet again.
+  wire::PacketHeader resend(Instant now) {
+    Packet& packet = link.lost().front();
+    link.lost().pop_front();
+    return stamp(now, packet);
+  }
   Verdict take(Instant now, const wire::PacketHeader& header) {
     if (link.judge(header) != Arrival::kNew) {
       link.handle_redundant();
@@ -95,6 +101,33 @@ struct Pair {
   End a{(PacketNumber{9} << 32) - 2};
   End b{PacketNumber{3} << 32};
 };
+
+enum class Lost : std::uint8_t {
+  kGone,  // it never arrives
+  kLate,  // it arrives after it was sent again
+};
+
+// Of two packets the first does not arrive in time, is found lost and sent again; the round trip is
+// 400 us. If it is late it arrives in so many `copies`. Returns how long beyond the round trip it
+// was waited for.
+Duration recovery(Pair& pair, Lost lost, int copies = 1) {
+  const Instant sent = pair.now;
+  const auto first = pair.a.send(sent);
+  const auto second = pair.a.send(sent);
+  pair.b.take(pair.later(us(400)), second);
+  pair.a.take_ack_of(pair.now, pair.b);
+  const Instant due = pair.a.link.next_loss_due();
+  REQUIRE(due != kNever);
+  pair.now = due;
+  pair.a.link.handle_loss_due(due);
+  REQUIRE(pair.a.link.lost().size() == 1);
+  const auto again = pair.a.resend(pair.now);
+  pair.b.take(pair.later(us(400)), again);
+  for (int i = 0; lost == Lost::kLate && i < copies; ++i) pair.b.take(pair.now, first);
+  pair.a.take_ack_of(pair.now, pair.b);
+  pair.a.collect();
+  return due - sent - us(400);
+}
 
 // A packet that its sender has not sent yet.
 wire::PacketHeader future_of(wire::PacketHeader header) {
@@ -239,15 +272,146 @@ TEST_CASE("what may be in flight is the least of window, credit and congestion w
   CHECK(pair.a.link.has_space());  // a probe may leave
 }
 
-TEST_CASE("a redundant packet widens the reordering window and is counted, wire.md 2.7") {
+TEST_CASE("a packet sent again in vain doubles the reordering window and is counted, wire.md 7.1") {
   Pair pair;
-  const auto packet = pair.a.send(pair.now);
-  pair.b.take(pair.now, packet);
-  pair.b.take(pair.now, packet);
+  CHECK(recovery(pair, Lost::kLate) == us(100));  // a quarter of the round trip
+  CHECK(pair.a.link.spurious() == 1);
 
+  for (const int quarters : {2, 4, 8, 16, 16}) {
+    CHECK(recovery(pair, Lost::kLate) == us(100) * quarters);
+  }
+  CHECK(pair.a.link.spurious() == 6);
+}
+
+TEST_CASE("packets sent again in vain within one round trip double it once") {
+  Pair pair;
+  const auto first = pair.a.send(pair.now);
+  const auto second = pair.a.send(pair.now);
+  const auto third = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(400)), third);
+  pair.a.take_ack_of(pair.now, pair.b);
+  pair.a.link.handle_loss_due(pair.later(us(100)));
+  REQUIRE(pair.a.link.lost().size() == 2);
+
+  std::vector<wire::PacketHeader> again;
+  while (!pair.a.link.lost().empty()) again.push_back(pair.a.resend(pair.now));
+  pair.later(us(400));
+  for (const auto& packet : again) pair.b.take(pair.now, packet);
+  for (const auto& late : {first, second}) {
+    pair.b.take(pair.now, late);
+    pair.a.take_ack_of(pair.now, pair.b);
+  }
+
+  CHECK(pair.a.link.spurious() == 2);
+  CHECK(recovery(pair, Lost::kGone) == us(200));
+}
+
+TEST_CASE("copies that the network makes teach no patience") {
+  Pair pair;
+  for (int i = 0; i < 10; ++i) {
+    const auto packet = pair.a.send(pair.now);
+    pair.b.take(pair.later(us(400)), packet);
+    pair.b.take(pair.now, packet);
+    pair.a.take_ack_of(pair.now, pair.b);
+  }
+
+  CHECK(pair.a.link.spurious() == 0);
+  CHECK(recovery(pair, Lost::kGone) == us(100));
+}
+
+TEST_CASE("a copy long after a retransmission is not laid to it") {
+  Pair pair;
+  recovery(pair, Lost::kGone);
+  const auto packet = pair.a.send(pair.later(std::chrono::seconds(1)));
+  pair.b.take(pair.later(us(400)), packet);
+  pair.b.take(pair.now, packet);
   pair.a.take_ack_of(pair.now, pair.b);
 
+  CHECK(pair.a.link.spurious() == 0);
+  CHECK(recovery(pair, Lost::kGone) == us(100));
+}
+
+TEST_CASE("never more packets count as sent again in vain than were sent again") {
+  Pair pair;
+  recovery(pair, Lost::kLate, 5);  // and four copies
+
   CHECK(pair.a.link.spurious() == 1);
+}
+
+TEST_CASE("after sixteen recoveries that were right the reordering window is small again") {
+  Pair pair;
+  for (int i = 0; i < 4; ++i) recovery(pair, Lost::kLate);
+
+  for (int i = 0; i < 16; ++i) REQUIRE(recovery(pair, Lost::kGone) == us(1600));
+
+  CHECK(recovery(pair, Lost::kGone) == us(100));
+  CHECK(recovery(pair, Lost::kLate) == us(100));
+  CHECK(recovery(pair, Lost::kGone) == us(200));
+}
+
+TEST_CASE("sixteen recoveries are not sixteen packets lost together") {
+  Pair pair;
+  recovery(pair, Lost::kLate);
+  for (int i = 0; i < 20; ++i) pair.a.send(pair.now);
+  const auto last = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(400)), last);
+  pair.a.take_ack_of(pair.now, pair.b);
+  pair.a.link.handle_loss_due(pair.later(us(200)));
+  REQUIRE(pair.a.link.lost().size() == 20);
+  std::vector<wire::PacketHeader> again;
+  while (!pair.a.link.lost().empty()) again.push_back(pair.a.resend(pair.now));
+  pair.later(us(400));
+  for (const auto& packet : again) pair.b.take(pair.now, packet);
+  pair.a.take_ack_of(pair.now, pair.b);
+
+  CHECK(recovery(pair, Lost::kGone) == us(200));
+}
+
+TEST_CASE("before the first sample a third of the initial timeout counts as the round trip") {
+  Pair pair;
+  const Instant sent = pair.now;
+  pair.a.send(sent);
+  const auto second = pair.a.send(sent);
+  pair.b.take(pair.later(us(400)), second);
+  pair.a.take_ack_of(pair.later(us(9000)), pair.b);  // held too long to give one
+  REQUIRE_FALSE(pair.a.link.rtt().sampled());
+
+  CHECK(pair.a.link.lost().empty());
+  CHECK(pair.a.link.next_loss_due() - sent == LinkOptions{}.rto_initial / 3 + us(10));
+}
+
+TEST_CASE("an ACK that says the same again changes nothing; one that says more is heard") {
+  Pair pair;
+  const auto first = pair.a.send(pair.now);
+  pair.b.take(pair.now, first);
+  pair.a.take_ack_of(pair.now, pair.b);
+  REQUIRE(pair.a.collect() == 1);
+
+  const auto second = pair.a.send(pair.now);
+  CHECK(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+  CHECK(pair.a.collect() == 0);
+  CHECK(pair.a.link.in_flight() == 1);
+
+  SECTION("more credit") {
+    pair.a.credit = 1;
+    pair.a.take_ack_of(pair.now, pair.b);
+    REQUIRE_FALSE(pair.a.link.may_send());
+    pair.a.credit = 2;
+    pair.a.take_ack_of(pair.now, pair.b);
+    CHECK(pair.a.link.may_send());
+  }
+  SECTION("more packets") {
+    pair.b.take(pair.now, second);
+    pair.a.take_ack_of(pair.now, pair.b);
+    CHECK(pair.a.collect() == 1);
+  }
+  SECTION("packets beyond a gap") {
+    const auto third = pair.a.send(pair.now);
+    pair.b.take(pair.now, third);
+    pair.a.take_ack_of(pair.now, pair.b);
+    CHECK(pair.a.collect() == 1);
+    CHECK(pair.a.link.in_flight() == 1);
+  }
 }
 
 TEST_CASE("every order and loss of a window is recovered without a packet too many") {

@@ -1,5 +1,6 @@
 // message/range_set.h, id_window.h, matcher.h: against models that are too simple to be wrong.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <memory>
@@ -78,6 +79,34 @@ TEST_CASE("ids finish in any order; the window remembers which, across the wrap"
     CHECK_FALSE(window.contains(window.floor() + kIdWindow));
   }
   CHECK(pool.in_use() == 0);
+}
+
+TEST_CASE("a range set remembers as many ranges as it is told to, and takes no memory for more") {
+  for (const std::size_t most : {1u, 2u, 5u, 9u, 100u}) {
+    std::array<std::byte, 8192> room;
+    std::pmr::monotonic_buffer_resource memory(room.data(), room.size(),
+                                               std::pmr::null_memory_resource());
+    RangeSet set(&memory);
+    for (std::uint64_t i = 1; i <= most; ++i) {
+      REQUIRE(set.add({i * 10, i * 10 + 1}, most) == RangeSet::Added::kNew);
+    }
+    CHECK(set.add({5, 6}, most) == RangeSet::Added::kRefused);
+    CHECK(set.add({11, 12}, most) == RangeSet::Added::kNew);  // joins one
+    CHECK(set.add({0, 5}, most) == RangeSet::Added::kNew);    // the prefix
+  }
+}
+
+TEST_CASE("ids that finish in order take no memory") {
+  Pool<IdBitmap> none(0);
+  IdWindow window(none);
+  const MessageId first = (MessageId{1} << 32) - 100;
+  window.start(first);
+  for (MessageId id = first; id < first + 10'000; ++id) {
+    REQUIRE_FALSE(window.finished(id));
+    window.finish(id);
+    REQUIRE(window.finished(id));
+  }
+  CHECK(window.floor() == first + 10'000);
 }
 
 namespace {

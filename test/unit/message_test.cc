@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "message/inbox.h"
 #include "message/outbox.h"
+#include "pullman/config.h"
 
 namespace pullman::message {
 namespace {
@@ -21,6 +22,25 @@ std::vector<std::byte> content(std::size_t size, unsigned salt) {
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + salt);
   return bytes;
 }
+
+// Counts what it gives out.
+struct Counted : std::pmr::memory_resource {
+  std::size_t in_use = 0;
+  std::size_t blocks = 0;
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    in_use += bytes;
+    ++blocks;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* at, std::size_t bytes, std::size_t alignment) override {
+    in_use -= bytes;
+    --blocks;
+    std::pmr::new_delete_resource()->deallocate(at, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
 
 struct Wire {
   Wire() {
@@ -54,6 +74,18 @@ struct Wire {
                                                      : inbox.handle_chunk(frame);
     }
     return last;
+  }
+  // Bytes of the nth message, without the sender.
+  Taken take_chunk(std::uint64_t nth, std::uint64_t total, std::uint64_t offset,
+                   std::uint64_t length) {
+    const auto data = content(length, 1);
+    return inbox.handle_chunk({.type = wire::FrameType::kChunk,
+                               .id = low32(kFirst + nth),
+                               .tag = 1,
+                               .total = total,
+                               .offset = offset,
+                               .limit = 0,
+                               .data = data});
   }
   void ack(std::size_t index) {
     Packet* packet = in_flight[index];
@@ -107,7 +139,7 @@ struct Wire {
   channel::PacketPool packets{4096, kPacketBytes};
   Pool<IdBitmap> bitmaps{2};
   Matcher matcher;
-  std::pmr::unsynchronized_pool_resource memory;
+  Counted memory;
   InboxCounters counters;
   Outbox outbox{packets, bitmaps, 0, kFirst, 556};
   Inbox inbox{{matcher, memory, bitmaps}, counters, kPeer, kShare, kEager};
@@ -246,7 +278,7 @@ TEST_CASE("of a long unmatched message only the eager bytes are sent, wire.md 4.
   wire.run();
 
   CHECK_FALSE(sent.done());
-  CHECK(wire.inbox.charged() == kMessageCharge + kEager);
+  CHECK(wire.inbox.charged() == charge_of(100'000, kEager));
 
   std::vector<std::byte> buffer(bytes.size());
   Request received;
@@ -342,6 +374,87 @@ TEST_CASE("a chunk that contradicts its message is refused") {
   CHECK(chunk(2000, 2, 100) == Taken::kRefused);
   CHECK(chunk(2000, 1, 0) == Taken::kRedundant);
   CHECK(chunk(2000, 1, 1900) == Taken::kNew);
+}
+
+TEST_CASE("what a peer makes us remember is within what it is charged, however small its chunks") {
+  const std::uint64_t total = GENERATE(1u, 2u, 511u, 513u, 4096u, 4097u, 1'000'000u);
+  Wire wire;
+  std::uint64_t refused = 0;
+  for (std::uint32_t m = 0; m < 200; ++m) {
+    const std::uint64_t least = total == 1 ? 0 : 1;
+    for (std::uint64_t at = least; at < std::min<std::uint64_t>(total, kEager); at += 2) {
+      const Taken taken = wire.take_chunk(m, total, at, 1);
+      if (taken == Taken::kRefused) ++refused;
+      REQUIRE(wire.memory.in_use + wire.memory.blocks * 16 <= wire.inbox.charged());
+    }
+  }
+
+  CHECK(wire.inbox.charged() <= kShare);
+  CHECK(wire.inbox.charged() > kShare / 2);
+  CHECK((refused > 0) == (total > 2));
+}
+
+TEST_CASE("the shortest chunks that an honest sender cuts are taken in any order, wire.md 4.4") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    Wire wire;
+    std::vector<std::uint64_t> offsets;
+    for (std::uint64_t at = 0; at < kEager; at += kBytesPerRange) offsets.push_back(at);
+    for (std::size_t i = offsets.size(); i > 1; --i) {
+      std::swap(offsets[i - 1], offsets[random.below(i)]);
+    }
+    for (const std::uint64_t at : offsets) {
+      const std::uint64_t rest = kEager - 1 - at;  // the last one is shorter
+      REQUIRE(wire.take_chunk(0, kEager - 1, at, std::min(kBytesPerRange, rest)) == Taken::kNew);
+    }
+  }
+}
+
+TEST_CASE("a chunk refused for its gaps is taken when those before it have closed") {
+  Wire wire;
+  const std::uint64_t most = 1 + 2000 / kBytesPerRange;
+  for (std::uint64_t i = 1; i <= most; ++i)
+    REQUIRE(wire.take_chunk(0, 2000, 2 * i, 1) == Taken::kNew);
+
+  CHECK(wire.take_chunk(0, 2000, 1000, 1) == Taken::kRefused);
+  CHECK(wire.take_chunk(0, 2000, 0, 2) == Taken::kNew);  // never refused: it is the next one
+  CHECK(wire.take_chunk(0, 2000, 1000, 1) == Taken::kNew);
+}
+
+TEST_CASE("messages that are received but not over are paid for: so many there can be") {
+  std::deque<Request> receives(2000);
+  std::vector<std::byte> buffer(8);
+  Wire wire;
+  for (Request& receive : receives) wire.post(receive, buffer);
+  std::size_t begun = 0;
+
+  SECTION("long ones, whose GRANT cannot leave") {
+    while (begun < receives.size() && wire.take_chunk(begun, 100'000, 0, kEager) == Taken::kNew) {
+      ++begun;
+    }
+  }
+  SECTION("those that lack a byte") {
+    while (begun < receives.size() && wire.take_chunk(begun, 2, 0, 1) == Taken::kNew) ++begun;
+  }
+
+  CHECK(begun <= kShare / kMessageCharge);
+  CHECK(begun > kShare / kMessageCharge - 20);
+  CHECK(wire.inbox.charged() == begun * kMessageCharge);
+  while (Request* posted = wire.matcher.any_posted()) {
+    wire.matcher.remove(*posted);
+    posted->finish(Status::kCancelled, 0);
+  }
+}
+
+TEST_CASE("an eager message fits what its sender knows it may spend, for every share") {
+  for (std::uint64_t share = kLeastAllowance; share < (1 << 22); share += 500) {
+    // As the engine chooses it.
+    const std::uint64_t eager =
+        std::clamp<std::uint64_t>(share / 2 - kMessageCharge, kLeastEager, 1 << 20);
+    REQUIRE(charge_of(eager, eager) <= share - share / 4);
+  }
+  const Config config;
+  CHECK(config.unexpected_bytes / config.max_peers / 2 - kMessageCharge >= config.eager_bytes);
 }
 
 TEST_CASE("when the peer is gone every operation ends once, and whole messages stay") {
