@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <memory_resource>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -9,8 +10,6 @@
 
 namespace pullman::engine {
 namespace {
-
-constexpr std::size_t kBlockCacheBytes = 1 << 20;  // largest block the held-message memory keeps
 
 reliability::LinkOptions link_options_of(const Config& config) {
   return {.window = static_cast<std::uint32_t>(config.send_window),
@@ -40,14 +39,13 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       random_(key),
       epoch_(random_.next()),
       modules_(modules_of(std::move(nics))),
-      memory_({.max_blocks_per_chunk = 64, .largest_required_pool_block = kBlockCacheBytes}),
       packets_(config.send_packets, std::max(command().packet_bytes(), data().packet_bytes())),
       rings_(config.max_peers),
       arrival_bitmaps_(config.max_peers),
       id_bitmaps_(2 * config.max_peers),
       link_options_(link_options_of(config)),
       link_resources_{hotel_, rings_, arrival_bitmaps_},
-      inbox_resources_{matcher_, memory_, id_bitmaps_},
+      inbox_resources_{matcher_, *std::pmr::new_delete_resource(), id_bitmaps_},
       share_(config.unexpected_bytes / config.max_peers),
       eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
           share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <deque>
-#include <memory_resource>
 #include <vector>
 
 #include "base/keyed_random.h"
@@ -205,7 +204,6 @@ class Engine::Impl {
   KeyedRandom random_;
   std::uint64_t epoch_;  // this incarnation
   std::vector<std::unique_ptr<channel::Module>> modules_;
-  std::pmr::unsynchronized_pool_resource memory_;  // messages held; bounded by the allowances
   channel::PacketPool packets_;
   reliability::Hotel<Packet> hotel_;
   reliability::WindowRings rings_;

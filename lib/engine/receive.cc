@@ -139,7 +139,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
                                     std::span<const std::byte> body) {
   switch (peer.link.judge(header)) {
     case Arrival::kDuplicate:
-      peer.link.handle_redundant();
+      peer.link.handle_duplicate(header);
       return Verdict::kDuplicate;
     case Arrival::kOutside:
       return Verdict::kOutsideWindow;
@@ -199,6 +199,9 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, std::span<const std::byte>
 
 Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
                                  const wire::Frame* sack) {
+  // Half of a stream's acks: they ride on packets that leave between two that arrive.
+  const bool news = sack != nullptr || peer.phase != Phase::kConnected;
+  if (!news && peer.link.repeats_ack(header)) return Verdict::kAccepted;
   const Verdict verdict = peer.link.handle_ack(now, header, sack);
   if (verdict != Verdict::kAccepted) return verdict;
   collect(now, peer);
