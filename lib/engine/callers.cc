@@ -26,6 +26,7 @@ bool Engine::Impl::our_call_wins(const wire::Hello& hello) const {
   const Peer* called = called_at(hello);
   if (called == nullptr || called->phase == Phase::kResolving || epoch_ >= hello.epoch)
     return false;
+  if (called->link.timeouts() >= kTimeoutsBeforeAnswer) return false;
   return called->said == nullptr || !called->said->is(hello.epoch, hello.reply_to);
 }
 
@@ -72,6 +73,7 @@ Peer* Engine::Impl::new_caller(Instant now, const wire::Hello& hello) {
 void Engine::Impl::adopt_caller(Peer& peer) {
   leave_half_open(peer);
   peer.called_us = false;
+  mark_ready(peer);
 }
 
 void Engine::Impl::leave_half_open(const Peer& peer) {

@@ -67,8 +67,11 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
     if (known->called_us && known->phase < Phase::kConnected) adopt_caller(*known);
     return {Status::kOk, known->id};
   }
-  if (peers_.full() && gone_.empty() && !half_open_.empty()) drop_oldest_caller();
   const Peer* peer = make_peer(now, address);
+  if (peer == nullptr && !half_open_.empty()) {
+    drop_oldest_caller();
+    peer = make_peer(now, address);
+  }
   if (peer == nullptr) return {Status::kTooManyPeers, {}};
   return {Status::kOk, peer->id};
 }

@@ -1,7 +1,7 @@
 // Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
-// repeated, held back, damaged or made up (with the right proof often enough to get past it), time
-// passes in odd steps, and the API is used at odd moments. Nothing crashes, the audit balances
-// after every step, and work per step is bounded.
+// repeated, held back, damaged or made up (with the right proof often enough to get past it),
+// HELLOs and WELCOMEs are forged, time passes in odd steps, and the API is used at odd moments.
+// Nothing crashes, the audit balances after every step, and work per step is bounded.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "wire/frame.h"
 #include "wire/header.h"
+#include "wire/hello.h"
 
 namespace {
 
@@ -90,6 +92,8 @@ struct Host {
   ~Host() { engine->abort(); }
 
   std::array<ScriptedPort*, 2> ports{};
+  Datagram called;    // the last HELLO that was sent to it
+  Datagram answered;  // the last WELCOME
   std::array<Request, 16> sends;
   std::array<Request, 16> receives;
   std::array<std::array<std::byte, 4096>, 16> buffers{};
@@ -131,6 +135,13 @@ void damage(Script& script, Datagram& bytes) {
   }
 }
 
+void note_meeting(Host& to, const Datagram& bytes) {
+  wire::PacketHeader header;
+  if (wire::decode(bytes, header) != wire::Verdict::kAccepted) return;
+  if (header.type == wire::PacketType::kHello) to.called = bytes;
+  if (header.type == wire::PacketType::kWelcome) to.answered = bytes;
+}
+
 // Moves one packet from one host towards the other, in some condition.
 void carry(Script& script, Host& from, Host& to) {
   ScriptedPort& out = *from.ports[script.byte() & 1];
@@ -150,7 +161,47 @@ void carry(Script& script, Host& from, Host& to) {
     default:
       out.sent.erase(out.sent.begin() + static_cast<long>(pick));
   }
+  note_meeting(to, bytes);
   in.arriving.push_back(std::move(bytes));
+}
+
+// Somebody who need not hear anybody: a HELLO of an identity of three, or a WELCOME, made of the
+// last that came, with another length, number, epoch, address or riders.
+void forge(Script& script, Host& to) {
+  const std::uint8_t how = script.byte();
+  const Datagram& original = how & 1 ? to.answered : to.called;
+  if (original.empty()) return;
+  const auto body = std::span(original).subspan(wire::kHeaderBytes);
+  wire::FrameReader reader(body);
+  wire::Frame frame;
+  if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return;
+  auto hello = wire::decode_hello(frame.data);
+  if (!hello) return;
+  wire::PacketHeader header;
+  require(wire::decode(original, header) == wire::Verdict::kAccepted);
+  const std::uint8_t identity = script.byte() % 3;
+  if (identity != 0) {
+    hello->epoch += script.byte() % 3 - 1;
+    hello->reply_to = {identity, std::uint32_t{0x1000} + identity};
+  }
+  if (how & 2) hello->rails[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
+  if (how & 4) hello->rails[0].command.bytes[3] = std::byte{9};
+  if (how & 8) {
+    hello->rail_count = 2;
+    hello->rails[1] = hello->rails[0];
+    hello->rails[0].command.bytes[3] = std::byte{9};
+  }
+  const std::size_t frames = how & 16 ? frame.data.size() : wire::encoded_bytes(*hello);
+  const std::size_t length = std::max(frames + script.byte() % 8, wire::encoded_bytes(*hello));
+  const auto riders = how & 32 ? body.subspan(wire::kFrameHeadBytes + frame.data.size())
+                               : std::span<const std::byte>();
+  Datagram bytes(wire::kHeaderBytes + wire::kFrameHeadBytes + length);
+  header.number = static_cast<std::uint32_t>(hello->first_number) + script.byte() % 16;
+  header.length = static_cast<std::uint16_t>(bytes.size() + riders.size());
+  wire::encode(header, bytes.data());
+  wire::encode(*hello, &bytes[wire::kHeaderBytes + wire::put_hello(&bytes[32], length)]);
+  bytes.insert(bytes.end(), riders.begin(), riders.end());
+  to.ports[0]->arriving.push_back(std::move(bytes));
 }
 
 void use(Script& script, Host& host, const Host& other, Instant now) {
@@ -219,10 +270,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 3:
         for (std::size_t i = 0; i < 2; ++i) {
           while (!here.ports[i]->sent.empty()) {
+            note_meeting(there, here.ports[i]->sent.front());
             there.ports[i]->arriving.push_back(std::move(here.ports[i]->sent.front()));
             here.ports[i]->sent.pop_front();
           }
         }
+        break;
+      case 4:
+        forge(script, there);
         break;
       default:
         carry(script, here, there);

@@ -212,5 +212,51 @@ TEST_CASE("a HELLO flood is bounded and sends no more than it receives") {
   REQUIRE(scene.run_until_done(receive));
 }
 
+// Host 0 looks once a microsecond, and most times it finds a packet of a long message of host 1.
+struct Stream {
+  Stream()
+      : scene(3, [host = 0](NodePlan& plan) mutable {
+          if (host++ == 0) plan.poll_interval = std::chrono::microseconds(1);
+          plan.polls_once = true;
+        }) {
+    const auto couple = scene.couple(1, 0);
+    scene.network().wire(1, 0).ns_per_kib = 800;
+    receive = &scene.receive(0, couple.back, 1, 8 << 20);
+    scene.send(1, couple.there, 1, 8 << 20);
+    scene.run_for(std::chrono::milliseconds(1));
+  }
+
+  Scene scene;
+  Act* receive = nullptr;
+};
+
+TEST_CASE("a channel that was quiet is asked again soon, however busy the other is") {
+  Stream stream;
+  Scene& scene = stream.scene;
+  const PeerId there = scene.connect(2, 0);
+  scene.run_for(milliseconds(1));
+  Act& tiny = scene.receive(0, kAnyPeer, 7, 10);
+
+  const Instant start = scene.now();
+  scene.send(2, there, 7, 10);
+  REQUIRE(scene.run_until_done(tiny));
+
+  CHECK(scene.now() - start <= microseconds(5 + 32 + 3));  // the wire, the rest, the polls
+  CHECK_FALSE(stream.receive->done());
+}
+
+TEST_CASE("an address is resolved while packets stream in") {
+  Stream stream;
+  Scene& scene = stream.scene;
+
+  const Instant start = scene.now();
+  const PeerId there = scene.connect(0, 2);
+  REQUIRE(
+      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
+
+  CHECK(scene.now() - start <= microseconds(10 + 2 * 32 + 5));
+  CHECK_FALSE(stream.receive->done());
+}
+
 }  // namespace
 }  // namespace pullman::sim

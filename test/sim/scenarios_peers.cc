@@ -1,10 +1,8 @@
-// Scenarios: how peers meet, part, restart and fall silent. They are the specification: read them
-// so.
+// Scenarios: how peers part, restart and fall silent. They are the specification: read them so.
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 
 #include "sim/scene.h"
-#include "sim/sim_port.h"
 
 namespace pullman::sim {
 namespace {
@@ -12,120 +10,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using wire::PacketType;
-
-TEST_CASE("first messages ride along with the HELLO") {
-  Scene scene;
-  std::vector<PacketType> sent;
-  scene.network().set_observer([&](const Passing& passing) {
-    if (passing.from.host == 0) sent.push_back(Opened(passing.bytes).header->type);
-  });
-  Act& receive = scene.receive_any(1);
-
-  const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 9, 100);
-
-  REQUIRE(scene.run_until_done(receive));
-  CHECK(Scene::holds(receive, 9, 100));
-  // Nothing but the proof that the WELCOME came followed.
-  CHECK(sent == std::vector{PacketType::kHello, PacketType::kControl});
-}
-
-TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message arrives once") {
-  const int lost = GENERATE(1, 2, 3);
-  const std::uint8_t loser = GENERATE(std::uint8_t{0}, std::uint8_t{1});
-  Scene scene;
-  scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
-    return passing.from.host == loser && n-- > 0;
-  });
-  Act& receive = scene.receive_any(1);
-  Act& none = scene.receive_any(1);
-
-  const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 9, 100);
-
-  REQUIRE(scene.run_until_done(receive));
-  CHECK(Scene::holds(receive, 9, 100));
-  REQUIRE(
-      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
-  scene.run_for(seconds(2));
-  CHECK_FALSE(none.done());
-}
-
-// wire.md 5.9; the simulator's seeds 11180, 11228, 29157, 33250.
-TEST_CASE("a proof that is lost is given again, even by a caller that has nothing more to say") {
-  const int lost = GENERATE(1, 3);
-  Scene scene;
-  scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
-    return passing.from.host == 0 && !Opened(passing.bytes).is(PacketType::kHello) && n-- > 0;
-  });
-  Act& at_one = scene.receive_any(1);
-  Act& at_zero = scene.receive_any(0);
-
-  const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 9, 100);
-  scene.run_for(microseconds(100));
-  const PeerId back = scene.connect(1, 0);
-  scene.send(1, back, 7, 100);
-
-  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }));
-  CHECK(Scene::holds(at_one, 9, 100));
-  CHECK(Scene::holds(at_zero, 7, 100));
-}
-
-TEST_CASE("a HELLO is acknowledged when its riders are delivered, not before") {
-  Scene scene;
-  bool acked_by_welcome = false;
-  scene.network().set_observer([&](const Passing& passing) {
-    const Opened opened(passing.bytes);
-    if (opened.is(PacketType::kWelcome)) acked_by_welcome = opened.header->has(wire::kFlagAck);
-  });
-  Act& receive = scene.receive_any(1);
-
-  const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 9, 100);
-
-  REQUIRE(scene.run_until_done(receive));
-  CHECK_FALSE(acked_by_welcome);
-  REQUIRE(scene.run_until([&] { return scene.engine(0).audit().packets_in_flight == 0; }));
-  CHECK(scene.stats(0).probes_sent == 0);
-}
-
-TEST_CASE("connecting twice gives the same handle") {
-  Scene scene;
-
-  const PeerId first = scene.connect(0, 1);
-  const PeerId second = scene.connect(0, 1);
-  scene.run_for(milliseconds(10));
-  const PeerId third = scene.connect(0, 1);
-
-  CHECK(first == second);
-  CHECK(first == third);
-}
-
-TEST_CASE("simultaneous connects end in one peer on each side") {
-  const Duration head_start =
-      GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9));
-  const bool with_loss = GENERATE(false, true);
-  Scene scene;
-  if (with_loss) scene.network().wire(0, 1).loss = scene.network().wire(1, 0).loss = 300'000;
-  Act& at_one = scene.receive_any(1);
-  Act& at_zero = scene.receive_any(0);
-
-  const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 1, 100);
-  scene.run_for(head_start);
-  const PeerId back = scene.connect(1, 0);
-  scene.send(1, back, 2, 100);
-
-  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }));
-  scene.run_for(seconds(1));
-  CHECK(Scene::holds(at_one, 1, 100));
-  CHECK(Scene::holds(at_zero, 2, 100));
-  CHECK(at_one.request.source() == back);
-  CHECK(at_zero.request.source() == there);
-  for (std::size_t host : {0u, 1u}) CHECK(scene.stats(host).peers_connected == 1);
-}
 
 TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with kPeerRestarted") {
   Scene scene;
@@ -272,6 +156,91 @@ TEST_CASE("a peer beyond max_peers is refused") {
   REQUIRE(scene.run_until_done(send));
   CHECK((send.status() == Status::kRefused || send.status() == Status::kUnreachable));
   CHECK(scene.stats(1).peers_connected == 1);
+}
+
+// Peers come and go, each in another way, far more of them than there are slots.
+TEST_CASE("the slots of peers that are gone are found again") {
+  const std::size_t seed = GENERATE(0u, 1u, 2u);
+  Scene scene(5, [](NodePlan& plan) { plan.config.max_peers = 4; });
+
+  for (std::size_t round = 0; round < 60; ++round) {
+    const std::size_t client = 1 + (round + seed) % 4;
+    CAPTURE(round, client);
+    const PeerId there = scene.connect(client, 0);
+    Act& receive = scene.receive(0, kAnyPeer, round, 100);
+    scene.send(client, there, round, 100);
+    REQUIRE(scene.run_until_done(receive, seconds(2)));
+    REQUIRE(Scene::holds(receive, round, 100));
+    if (round % 7 == 3) scene.send(client, there, 1000, 100);  // nobody will ever want it
+    scene.run_for(milliseconds(1));
+    switch ((round * (seed + 1) + round / 5) % 4) {
+      case 0:
+        scene.disconnect(client, there);
+        break;
+      case 1:
+        scene.disconnect(0, receive.request.source());
+        break;
+      case 2:
+        scene.begin_close(client);
+        REQUIRE(scene.run_until([&] { return scene.engine(client).drained(); }, seconds(2)));
+        scene.restart(client);
+        break;
+      case 3:
+        scene.restart(client);
+        break;
+    }
+    scene.run_for(milliseconds(1));
+  }
+
+  CHECK(scene.engine(0).audit().packets_in_flight == 0);
+}
+
+TEST_CASE("disconnect ends in time when both ends hold long messages that nobody wants") {
+  const bool both = GENERATE(true, false);
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& to_one = scene.send(0, there, 1, 1 << 20);
+  Act& to_zero = scene.send(1, back, 2, 1 << 20);
+  scene.run_for(milliseconds(5));
+
+  const Instant start = scene.now();
+  scene.disconnect(0, there);
+  if (both) scene.disconnect(1, back);
+  REQUIRE(scene.run_until([&] { return to_one.done() && to_zero.done(); }, seconds(60)));
+
+  // They look eight times per timeout; the second may have heard from the first in the end.
+  CHECK(scene.now() - start <= seconds(2 * 10 + 3));
+  CHECK(to_one.status() == Status::kTimedOut);
+  CHECK((to_zero.status() == Status::kTimedOut || to_zero.status() == Status::kUnreachable));
+  scene.run_for(milliseconds(1));
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kUnknown);
+  for (const std::size_t host : {0u, 1u}) {
+    CHECK(scene.engine(host).audit().packets_taken == 0);
+    CHECK(scene.engine(host).audit().unexpected_bytes == 0);
+  }
+}
+
+TEST_CASE("accept passes over callers that were forgotten, and keeps as many as there may be") {
+  Scene scene(3, [](NodePlan& plan) { plan.config.max_peers = 3; });
+  for (int round = 0; round < 30; ++round) {
+    const PeerId there = scene.connect(1, 0);
+    Act& receive = scene.receive_any(0);
+    scene.send(1, there, 1, 10);
+    REQUIRE(scene.run_until_done(receive, seconds(2)));
+    scene.disconnect(1, there);
+    scene.run_for(milliseconds(1));
+  }
+  const PeerId last = scene.connect(2, 0);
+  scene.run_for(milliseconds(1));
+
+  std::vector<PeerId> accepted;
+  while (const auto caller = scene.accept(0)) accepted.push_back(*caller);
+
+  CHECK(scene.engine(2).peer_state(last) == PeerState::kConnected);
+  REQUIRE_FALSE(accepted.empty());
+  CHECK(accepted.size() <= 3);
+  for (const PeerId id : accepted) CHECK(scene.engine(0).peer_state(id) != PeerState::kUnknown);
+  CHECK(scene.engine(0).peer_state(accepted.back()) == PeerState::kConnected);
 }
 
 }  // namespace

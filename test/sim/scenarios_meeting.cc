@@ -1,0 +1,219 @@
+// Scenarios: how peers meet. They are the specification: read them so.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "sim/scene.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using wire::PacketType;
+
+TEST_CASE("first messages ride along with the HELLO") {
+  Scene scene;
+  std::vector<PacketType> sent;
+  scene.network().set_observer([&](const Passing& passing) {
+    if (passing.from.host == 0) sent.push_back(Opened(passing.bytes).header->type);
+  });
+  Act& receive = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 9, 100));
+  // Nothing but the proof that the WELCOME came followed.
+  CHECK(sent == std::vector{PacketType::kHello, PacketType::kControl});
+}
+
+TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message arrives once") {
+  const int lost = GENERATE(1, 2, 3);
+  const std::uint8_t loser = GENERATE(std::uint8_t{0}, std::uint8_t{1});
+  Scene scene;
+  scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
+    return passing.from.host == loser && n-- > 0;
+  });
+  Act& receive = scene.receive_any(1);
+  Act& none = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 9, 100));
+  REQUIRE(
+      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
+  scene.run_for(seconds(2));
+  CHECK_FALSE(none.done());
+}
+
+// wire.md 5.9; the simulator's seeds 11180, 11228, 29157, 33250.
+TEST_CASE("a proof that is lost is given again, even by a caller that has nothing more to say") {
+  const int lost = GENERATE(1, 3);
+  Scene scene;
+  scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
+    return passing.from.host == 0 && !Opened(passing.bytes).is(PacketType::kHello) && n-- > 0;
+  });
+  Act& at_one = scene.receive_any(1);
+  Act& at_zero = scene.receive_any(0);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+  scene.run_for(microseconds(100));
+  const PeerId back = scene.connect(1, 0);
+  scene.send(1, back, 7, 100);
+
+  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }));
+  CHECK(Scene::holds(at_one, 9, 100));
+  CHECK(Scene::holds(at_zero, 7, 100));
+}
+
+TEST_CASE("a HELLO is acknowledged when its riders are delivered, not before") {
+  Scene scene;
+  bool acked_by_welcome = false;
+  scene.network().set_observer([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (opened.is(PacketType::kWelcome)) acked_by_welcome = opened.header->has(wire::kFlagAck);
+  });
+  Act& receive = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK_FALSE(acked_by_welcome);
+  REQUIRE(scene.run_until([&] { return scene.engine(0).audit().packets_in_flight == 0; }));
+  CHECK(scene.stats(0).probes_sent == 0);
+}
+
+TEST_CASE("connecting twice gives the same handle") {
+  Scene scene;
+
+  const PeerId first = scene.connect(0, 1);
+  const PeerId second = scene.connect(0, 1);
+  scene.run_for(milliseconds(10));
+  const PeerId third = scene.connect(0, 1);
+
+  CHECK(first == second);
+  CHECK(first == third);
+}
+
+TEST_CASE("simultaneous connects end in one peer on each side") {
+  const Duration head_start =
+      GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9));
+  const bool with_loss = GENERATE(false, true);
+  Scene scene;
+  if (with_loss) scene.network().wire(0, 1).loss = scene.network().wire(1, 0).loss = 300'000;
+  Act& at_one = scene.receive_any(1);
+  Act& at_zero = scene.receive_any(0);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 1, 100);
+  scene.run_for(head_start);
+  const PeerId back = scene.connect(1, 0);
+  scene.send(1, back, 2, 100);
+
+  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }));
+  scene.run_for(seconds(1));
+  CHECK(Scene::holds(at_one, 1, 100));
+  CHECK(Scene::holds(at_zero, 2, 100));
+  CHECK(at_one.request.source() == back);
+  CHECK(at_zero.request.source() == there);
+  for (std::size_t host : {0u, 1u}) CHECK(scene.stats(host).peers_connected == 1);
+}
+
+// wire.md 5.6. Either host has the lower epoch: the one that is restarted draws another.
+TEST_CASE("connects that cross cost a few round trips and no retransmission") {
+  const Duration head_start =
+      GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9),
+               microseconds(14), microseconds(21), microseconds(35));
+  const Duration slow_zero = GENERATE(microseconds(0), microseconds(3), microseconds(20));
+  const Duration slow_one = GENERATE(microseconds(0), microseconds(3), microseconds(20));
+  const std::size_t first = GENERATE(0u, 1u);
+  const std::size_t messages = GENERATE(1u, 20u);
+  CAPTURE(head_start.count(), slow_zero.count(), slow_one.count(), first, messages);
+  std::size_t host = 0;
+  Scene scene(2, [&](NodePlan& plan) {
+    plan.command.resolve_delay = plan.data.resolve_delay = host++ == 0 ? slow_zero : slow_one;
+  });
+  std::array<std::vector<Act*>, 2> receives;
+  for (std::size_t i = 0; i < 2 * messages; ++i) {
+    receives[i % 2].push_back(&scene.receive_any(i % 2, 2000));
+  }
+  std::array<Act*, 2> none = {&scene.receive_any(0), &scene.receive_any(1)};
+  const auto call = [&](std::size_t from) {
+    const PeerId there = scene.connect(from, 1 - from);
+    for (Tag tag = 0; tag < messages; ++tag) scene.send(from, there, tag, 100 + 90 * tag);
+    return there;
+  };
+  const auto all_done = [&] {
+    return std::all_of(receives.begin(), receives.end(), [](const auto& acts) {
+      return std::all_of(acts.begin(), acts.end(), [](Act* act) { return act->done(); });
+    });
+  };
+
+  std::array<PeerId, 2> handles;
+  const Instant start = scene.now();
+  handles[first] = call(first);
+  scene.run_for(head_start);
+  handles[1 - first] = call(1 - first);
+  REQUIRE(scene.run_until(all_done, seconds(2)));
+  const Duration took = scene.now() - start;
+
+  // A round trip is 10 us; four addresses are resolved, two of them one after the other.
+  CHECK(took <= head_start + 2 * (slow_zero + slow_one) + microseconds(50));
+  scene.run_for(seconds(1));
+  for (const std::size_t at : {0u, 1u}) {
+    for (Tag tag = 0; tag < messages; ++tag) {
+      CHECK(Scene::holds(*receives[at][tag], tag, 100 + 90 * tag));
+      CHECK(receives[at][tag]->request.source() == handles[at]);
+    }
+    CHECK_FALSE(none[at]->done());
+    CHECK(scene.stats(at).retransmits == 0);
+    CHECK(scene.stats(at).timeouts == 0);
+    CHECK(scene.stats(at).peers_connected == 1);
+    CHECK(scene.engine(at).audit().windows_in_use == 0);
+  }
+}
+
+// The simulator's seeds 1128 and 3668: who cannot know that he was heard calls again, and is not
+// heard twice.
+TEST_CASE("a caller that is cut off when his HELLO was accepted is heard once") {
+  const auto cut_from = GENERATE(std::uint8_t{0}, std::uint8_t{1});
+  const Duration heard_for = GENERATE(microseconds(5), microseconds(6), microseconds(11));
+  const Duration cut_for = GENERATE(milliseconds(50), seconds(3), seconds(9), seconds(13));
+  const bool called_back = GENERATE(false, true);
+  CAPTURE(int{cut_from}, heard_for.count(), cut_for.count(), called_back);
+  Scene scene;
+  std::vector<Act*> receives;
+  for (int i = 0; i < 4; ++i) receives.push_back(&scene.receive_any(1));
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 100);
+  scene.run_for(heard_for);
+  scene.network().partitions().push_back({.from = cut_from,
+                                          .to = static_cast<std::uint8_t>(1 - cut_from),
+                                          .start = scene.now(),
+                                          .end = scene.now() + cut_for});
+  if (called_back) {
+    // The call back ends before the caller knows that it was one.
+    const PeerId back = scene.connect(1, 0);
+    scene.run_for(milliseconds(1));
+    scene.disconnect(1, back);
+  }
+  scene.run_for(cut_for + seconds(12));
+
+  const auto is_done = [](Act* act) { return act->done(); };
+  const auto heard = std::count_if(receives.begin(), receives.end(), is_done);
+  const bool lived = !called_back && cut_for < seconds(10);
+  CHECK(heard <= 1);
+  if (lived) CHECK(heard == 1);
+  if (heard == 1) CHECK(Scene::holds(*receives[0], 9, 100));
+  if (lived) CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+}
+
+}  // namespace
+}  // namespace pullman::sim

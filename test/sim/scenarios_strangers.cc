@@ -1,0 +1,275 @@
+// Scenarios: what somebody can do who may send HELLOs to anybody, and hears only what is sent to
+// him. Nothing, but be answered.
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "sim/stranger.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using wire::PacketType;
+
+constexpr Duration kRtoInitial = milliseconds(100);
+
+// Frames of one small message without bytes, the first its sender sends.
+std::vector<std::byte> message_frame(const wire::Hello& hello, Tag tag) {
+  std::vector<std::byte> frame(wire::kMessageBytes);
+  wire::put_message(frame.data(), hello.first_message, tag, 0);
+  return frame;
+}
+
+// Messages both ways arrive, each once, and nothing else arrives in a while.
+void check_they_talk(Scene& scene, Scene::Couple couple, Tag tag) {
+  Act& at_one = scene.receive(1, couple.back, tag, 5000);
+  Act& at_zero = scene.receive(0, couple.there, tag, 5000);
+  scene.send(0, couple.there, tag, 3000);
+  scene.send(1, couple.back, tag, 4000);
+  REQUIRE(scene.run_until([&] { return at_one.done() && at_zero.done(); }, seconds(2)));
+  CHECK(Scene::holds(at_one, tag, 3000));
+  CHECK(Scene::holds(at_zero, tag, 4000));
+}
+
+TEST_CASE("a shorter second HELLO takes nothing back") {
+  Scene scene(2);
+  Stranger stranger(scene, 1);
+  Act& receive = scene.receive_any(0);
+  Act& none = scene.receive_any(0);
+  wire::Hello hello = stranger.hello(0);
+  const auto rider = message_frame(hello, 5);
+
+  stranger.say(0, hello, {.riders = rider});
+  scene.run_for(milliseconds(1));
+  REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
+  hello.rails[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
+  stranger.say(0, hello, {.repetition = 1, .body_bytes = 0});
+  scene.run_for(milliseconds(1));
+  CHECK(stranger.heard(PacketType::kWelcome) == 1);
+  for (std::uint32_t repetition : {2u, 3u}) {
+    stranger.say(0, hello, {.repetition = repetition});
+    scene.run_for(milliseconds(1));
+  }
+  CHECK(stranger.heard(PacketType::kWelcome) == 3);
+
+  // It was heard all the while: its proof is good, and brings what it said first.
+  CHECK_FALSE(receive.done());
+  stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
+  REQUIRE(scene.run_until_done(receive, seconds(1)));
+  CHECK(receive.request.tag() == 5);
+  stranger.say(0, hello, {.repetition = 4, .riders = rider});
+  scene.run_for(seconds(1));
+  CHECK_FALSE(none.done());
+}
+
+TEST_CASE("an unproved caller is sent WELCOMEs, one for each HELLO and none longer than that") {
+  const std::uint8_t kind = GENERATE(std::uint8_t{4}, std::uint8_t{6}, std::uint8_t{255});
+  Scene scene(2, [kind](NodePlan& plan) {
+    plan.command.address_kind = plan.data.address_kind = kind;
+    plan.command.resolve_delay = microseconds(3);
+  });
+  Stranger stranger(scene, 1);
+  const std::size_t least = wire::encoded_bytes(stranger.hello(0));
+
+  for (const std::size_t body : {std::size_t{0}, least + 1, std::size_t{200}, std::size_t{255},
+                                 std::size_t{256}, std::size_t{300}, std::size_t{1400}}) {
+    const wire::Hello hello = stranger.hello(0);
+    const std::size_t heard = stranger.heard().size();
+    stranger.say(0, hello, {.body_bytes = body});
+    stranger.prove(0, {0, 12345}, hello);  // it does not know the proof
+    scene.run_for(milliseconds(250));
+    const std::size_t length = wire::kHeaderBytes + wire::kFrameHeadBytes + std::max(body, least);
+    const bool answered = body >= 256;
+    CAPTURE(body);
+    CHECK(stranger.heard().size() == heard + (answered ? 1 : 0));
+    if (answered) {
+      CHECK(stranger.heard().back().header.type == PacketType::kWelcome);
+      CHECK(stranger.heard().back().header.length <= length);
+    }
+  }
+  CHECK(scene.stats(0).peers_connected == 0);
+  scene.run_for(seconds(15));
+  CHECK(stranger.heard().size() == stranger.heard(PacketType::kWelcome));
+}
+
+TEST_CASE("300 callers that never prove themselves cost a bounded memory and delay nobody else") {
+  Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 128; });
+  const auto couple = scene.couple(1, 0);
+  Stranger stranger(scene, 3);
+  const std::size_t taken_before = scene.engine(0).audit().packets_taken;
+
+  std::size_t most_taken = 0;
+  for (int i = 0; i < 300; ++i) {
+    const wire::Hello hello = stranger.hello(0);
+    const auto rider = message_frame(hello, 5);
+    stranger.say(0, hello, {.riders = rider});
+    scene.run_for(microseconds(10));
+    most_taken = std::max(most_taken, scene.engine(0).audit().packets_taken);
+  }
+  CHECK(most_taken <= taken_before + 64);  // a quarter of the peers, but 64 at least
+  CHECK(stranger.heard(PacketType::kWelcome) == 64);
+
+  check_they_talk(scene, {couple.back, couple.there}, 9);
+  const Instant start = scene.now();
+  const PeerId there = scene.connect(2, 0);
+  Act& receive = scene.receive(0, kAnyPeer, 8, 100);
+  scene.send(2, there, 8, 100);
+  REQUIRE(scene.run_until_done(receive, seconds(5)));
+  CHECK(scene.now() - start <= 5 * kRtoInitial);
+  CHECK(scene.engine(0).peer_status(couple.back) == Status::kOk);
+  CHECK(scene.stats(0).peers_connected == 2);
+  scene.run_for(seconds(15));
+  CHECK(scene.engine(0).audit().packets_taken == 0);
+}
+
+TEST_CASE("connect has priority over unproved callers when there is no place for more peers") {
+  Scene scene(5, [](NodePlan& plan) { plan.config.max_peers = 8; });
+  Stranger stranger(scene, 4);
+  for (int i = 0; i < 20; ++i) stranger.say(0, stranger.hello(0));
+  scene.run_for(milliseconds(1));
+  REQUIRE(stranger.heard(PacketType::kWelcome) == 8);
+
+  std::vector<Act*> receives;
+  for (std::size_t host : {1u, 2u, 3u}) {
+    const PeerId there = scene.connect(0, host);
+    receives.push_back(&scene.receive_any(host));
+    scene.send(0, there, host, 100);
+  }
+
+  REQUIRE(scene.run_until(
+      [&] {
+        return std::all_of(receives.begin(), receives.end(), [](Act* act) { return act->done(); });
+      },
+      seconds(1)));
+  CHECK(scene.stats(0).peers_connected == 3);
+}
+
+// How a stranger says that he is the host 1: as its address, as another of its addresses, as a NIC
+// he does not use; with the epoch of nobody, with that of the true one.
+wire::Hello impostor(Stranger& stranger, int how, std::uint64_t true_epoch) {
+  wire::Hello hello = stranger.hello_as(1, 0);
+  if (how == 1) hello.epoch = 0;
+  if (how == 2 || how == 3) {
+    const wire::RailInfo named = hello.rails[0];
+    hello.rails[0] = stranger.hello(0).rails[0];
+    hello.rails[1] = named;
+    hello.rail_count = 2;
+    if (how == 3) hello.epoch = 0;
+  }
+  if (how == 4) hello.epoch = true_epoch;
+  if (how == 5) hello.epoch = ~std::uint64_t{0};
+  return hello;
+}
+
+// What host 1 says its epoch is, to anybody who calls it.
+std::uint64_t epoch_of_one(Scene& scene, Stranger& stranger) {
+  stranger.say(1, stranger.hello(1));
+  scene.run_for(milliseconds(1));
+  return stranger.heard().back().hello->epoch;
+}
+
+TEST_CASE("a HELLO that names another's address before connect does not capture it") {
+  const int how = GENERATE(0, 1, 2, 3, 4, 5);
+  const bool says_something = GENERATE(true, false);
+  const Duration between = GENERATE(microseconds(0), microseconds(2), milliseconds(50));
+  CAPTURE(how, says_something, between.count());
+  Scene scene(3, [](NodePlan& plan) { plan.command.resolve_delay = microseconds(5); });
+  Stranger stranger(scene, 2);
+  const wire::Hello hello = impostor(stranger, how, epoch_of_one(scene, stranger));
+  const auto rider = message_frame(hello, 5);
+  Act& at_zero = scene.receive_any(0);
+  Act& at_one = scene.receive_any(1);
+  Act& none = scene.receive_any(1);
+
+  stranger.say(0, hello, {.riders = rider});
+  scene.run_for(between);
+  const PeerId there = scene.connect(0, 1);
+  if (says_something) scene.send(0, there, 7, 100);
+
+  REQUIRE(scene.run_until(
+      [&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }, seconds(2)));
+  if (!says_something) scene.send(0, there, 7, 100);
+  REQUIRE(scene.run_until_done(at_one, seconds(2)));
+  CHECK(Scene::holds(at_one, 7, 100));
+  scene.run_for(seconds(1));
+  CHECK_FALSE(none.done());
+  CHECK_FALSE(at_zero.done());
+  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+}
+
+TEST_CASE("a HELLO that names the address being called does not capture the call") {
+  const int how = GENERATE(0, 1, 2, 3, 4, 5);
+  const Duration after = GENERATE(microseconds(0), microseconds(4), microseconds(9));
+  const bool crossing = GENERATE(false, true);
+  const bool lower_calls = GENERATE(false, true);  // either has the lower epoch
+  CAPTURE(how, after.count(), crossing, lower_calls);
+  Scene scene(3, [](NodePlan& plan) { plan.command.resolve_delay = microseconds(5); });
+  if (lower_calls) scene.restart(0);
+  Stranger stranger(scene, 2);
+  const wire::Hello hello = impostor(stranger, how, epoch_of_one(scene, stranger));
+  const auto rider = message_frame(hello, 5);
+  Act& at_zero = scene.receive_any(0);
+  Act& at_one = scene.receive_any(1);
+  Act& none = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 7, 100);
+  scene.run_for(after);
+  stranger.say(0, hello, {.riders = rider});
+  if (crossing) {
+    scene.run_for(microseconds(1));
+    scene.send(1, scene.connect(1, 0), 6, 100);
+  }
+
+  REQUIRE(scene.run_until_done(at_one, seconds(2)));
+  CHECK(Scene::holds(at_one, 7, 100));
+  if (crossing) {
+    REQUIRE(scene.run_until_done(at_zero, seconds(2)));
+    CHECK(Scene::holds(at_zero, 6, 100));
+  }
+  scene.run_for(seconds(1));
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK_FALSE(none.done());
+  CHECK(at_zero.done() == crossing);
+}
+
+TEST_CASE("whoever claims a peer's epoch from an address of his own ends nothing") {
+  Scene scene(3);
+  const auto couple = scene.couple(0, 1);
+  Stranger stranger(scene, 2);
+  wire::Hello hello = stranger.hello(0);
+  hello.epoch = epoch_of_one(scene, stranger);
+
+  stranger.say(0, hello);
+  scene.run_for(milliseconds(1));
+  REQUIRE(stranger.heard().back().from == 0);
+  stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
+  scene.run_for(milliseconds(1));
+
+  CHECK(scene.stats(0).peers_connected == 2);
+  check_they_talk(scene, couple, 9);
+  CHECK(scene.engine(0).peer_state(couple.there) == PeerState::kConnected);
+}
+
+TEST_CASE("forged WELCOMEs connect nobody") {
+  Scene scene(3);
+  Stranger stranger(scene, 2);
+  scene.network().wire(1, 0).loss = 1'000'000;  // the true one is not heard
+
+  const PeerId there = scene.connect(0, 1);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const wire::ConnectionId guess{i % 4, i * 0x01234567};
+    stranger.say(0, stranger.hello_as(1, 0), {.type = PacketType::kWelcome, .to = guess});
+    scene.run_for(microseconds(10));
+  }
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnecting);
+
+  scene.network().wire(1, 0).loss = 0;
+  CHECK(scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; },
+                        seconds(2)));
+}
+
+}  // namespace
+}  // namespace pullman::sim
