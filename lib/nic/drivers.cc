@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "nic/fabric/driver.h"
+#include "nic/udp/driver.h"
 
 namespace pullman::nic {
 namespace {
@@ -91,10 +92,11 @@ void choose_first(const std::vector<Device>& devices, Picked& picked, Choice& ch
 }  // namespace
 
 std::vector<std::string> driver_names() {
-  return {"fabric"};
+  return {"udp", "fabric"};
 }
 
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider) {
+  if (name == "udp") return udp::make_driver();
   if (name == "fabric") return fabric::make_driver(provider);
   throw NicError(fmt::format("there is no driver '{}'; the drivers are: {}", name,
                              fmt::join(driver_names(), ", ")));
