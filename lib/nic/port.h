@@ -122,6 +122,7 @@ struct Device {
   int numa_node = -1;            // -1 unknown
   bool up = true;
   bool loopback = false;
+  std::string offloads;  // what the kernel does for bursts, for people; empty: not its affair
 };
 
 struct PortOptions {

@@ -262,6 +262,26 @@ def what_was_accepted_is_delivered_by_an_orderly_close(pair, build, driver):
     receives.well()
 
 
+def offloads_shown(pair, build):
+    info = subprocess.run(pair.command(0, build / "tools/pullman-info", "--format", "json"), check=False,
+                          capture_output=True, text=True, timeout=60)
+    shown = [nic["offloads"] for nic in json.loads(info.stdout)["nics"]
+             if nic["driver"] == "udp" and nic["address"] == pair.hosts[0]]
+    expect(len(shown) == 1, info.stdout + info.stderr)
+    return shown[0]
+
+
+@case("udp")
+def pullman_info_says_what_the_kernel_does_for_bursts(pair, build, _):
+    expect("UDP_SEGMENT" in offloads_shown(pair, build), "with offloads")
+    expect("gso off" not in offloads_shown(pair, build), "with offloads")
+
+
+@case("udp", offloads=False)
+def pullman_info_says_that_offloads_are_switched_off(pair, build, _):
+    expect("gso off" in offloads_shown(pair, build), "without offloads")
+
+
 def kill(soak):
     # `ip netns exec` becomes the program it runs, so this is the program itself.
     soak.program.send_signal(signal.SIGKILL)

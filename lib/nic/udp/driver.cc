@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "nic/interfaces.h"
+#include "nic/udp/nic_features.h"
 #include "nic/udp/udp_port.h"
 
 namespace pullman::nic::udp {
@@ -21,6 +22,7 @@ Device describe(const Interface& interface, const Address& address) {
   device.numa_node = interface.numa_node;
   device.up = interface.up;
   device.loopback = interface.loopback;
+  device.offloads = describe_offloads(interface.name, address);
   return device;
 }
 
@@ -32,8 +34,9 @@ class UdpDriver final : public Driver {
     std::vector<Device> out;
     for (const Interface& interface : list_interfaces()) {
       for (const Address& address : interface.addresses) {
-        out.push_back(describe(interface, address));
-        if (out.back().packet_bytes == 0) out.pop_back();
+        if (largest_datagram(interface.mtu, address) != 0) {
+          out.push_back(describe(interface, address));
+        }
       }
     }
     return out;

@@ -28,8 +28,8 @@ std::uint32_t packet_bytes_in(const msghdr& message) {
 
 }  // namespace
 
-Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes)
-    : socket_(socket), peers_(peers), packet_bytes_(packet_bytes) {
+Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts)
+    : socket_(socket), peers_(peers), packet_bytes_(packet_bytes), coalescing_(socket, bursts) {
   for (std::size_t i = 0; i < kMostAtOnce; ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message.msg_iov = &pieces_[i];
@@ -50,6 +50,7 @@ std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters)
     count += more;
     if (got < asked) break;
   }
+  coalescing_.note(count);
   counters.received += count;
   return count;
 }
@@ -85,15 +86,20 @@ std::size_t Receiver::fill(std::size_t wanted, PortCounters& counters) {
 
 int Receiver::call(std::size_t datagrams) {
   if (datagrams == 1) {
-    // recvmmsg() for one costs a little more (docs/performance.md).
-    aim(0);
-    const ssize_t bytes = recvmsg(socket_, &messages_[0].msg_hdr, 0);
+    const ssize_t bytes = call_for_one();
     if (bytes < 0) return -1;
     messages_[0].msg_len = static_cast<unsigned>(bytes);
     return 1;
   }
   for (std::size_t i = 0; i < datagrams; ++i) aim(i);
   return recvmmsg(socket_, messages_.data(), static_cast<unsigned>(datagrams), 0, nullptr);
+}
+
+ssize_t Receiver::call_for_one() {
+  aim(0);
+  if (coalescing_.on()) return recvmsg(socket_, &messages_[0].msg_hdr, 0);
+  messages_[0].msg_hdr.msg_controllen = 0;
+  return recv(socket_, pieces_[0].iov_base, ReceiveSlab::kBytes, 0);
 }
 
 void Receiver::aim(std::size_t place) {

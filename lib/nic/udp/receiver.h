@@ -14,6 +14,7 @@
 #include <span>
 
 #include "nic/port.h"
+#include "nic/udp/coalescing.h"
 #include "nic/udp/peers.h"
 #include "nic/udp/receive_slab.h"
 
@@ -21,7 +22,8 @@ namespace pullman::nic::udp {
 
 class Receiver {
  public:
-  Receiver(int socket, Peers& peers, std::size_t packet_bytes);
+  // `bursts`: the kernel knows UDP_GRO, and is to use it.
+  Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts);
 
   std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
   void give_back(std::span<const Incoming> batch) {
@@ -47,6 +49,7 @@ class Receiver {
   std::size_t hand_out(std::span<Incoming> batch);
   std::size_t fill(std::size_t wanted, PortCounters& counters);
   int call(std::size_t datagrams);
+  ssize_t call_for_one();
   void aim(std::size_t place);
   void accept(std::size_t place, PortCounters& counters);
   bool survives(int error, PortCounters& counters);
@@ -55,6 +58,7 @@ class Receiver {
   Peers& peers_;
   std::size_t packet_bytes_;
   bool broken_ = false;
+  Coalescing coalescing_;
   ReceiveSlab slab_{kBuffers};
   std::size_t next_ = 0;   // of the arrivals: the first that is not handed out
   std::size_t count_ = 0;  // and behind the last

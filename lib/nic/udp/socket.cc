@@ -83,10 +83,6 @@ Offloads offloads_of(const Socket& socket) {
   return {.segment = knows(UDP_SEGMENT), .coalesce = knows(UDP_GRO)};
 }
 
-bool set_coalescing(const Socket& socket, bool on) {
-  return set(socket.fd(), IPPROTO_UDP, UDP_GRO, on ? 1 : 0);
-}
-
 void set_busy_poll(const Socket& socket, unsigned microseconds) {
   if (set(socket.fd(), SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(microseconds))) return;
   log().warn("the kernel refuses to poll for {} us (SO_BUSY_POLL): {}", microseconds,

@@ -43,9 +43,6 @@ struct Offloads {
 // Of sockets of that family, as far as the kernel says without sending: the NIC may yet refuse.
 Offloads offloads_of(const Socket& socket);
 
-// Lets packets arrive together. False if the kernel cannot.
-bool set_coalescing(const Socket& socket, bool on);
-
 // SO_BUSY_POLL; a kernel that refuses is lived with.
 void set_busy_poll(const Socket& socket, unsigned microseconds);
 

@@ -18,10 +18,7 @@ std::size_t packet_bytes_of(const Device& device, const PortOptions& options) {
 }
 
 Offloads offloads_for(const Socket& socket, const PortOptions& options) {
-  if (!options.offloads) return {};
-  Offloads offloads = offloads_of(socket);
-  offloads.coalesce = offloads.coalesce && set_coalescing(socket, true);
-  return offloads;
+  return options.offloads ? offloads_of(socket) : Offloads{};
 }
 
 }  // namespace
@@ -33,7 +30,7 @@ UdpPort::UdpPort(const Device& device, const PortOptions& options)
       limits_{.packet_bytes = packet_bytes_of(device, options)},
       peers_(address_),
       sender_(socket_.fd(), peers_, offloads_.segment),
-      receiver_(socket_.fd(), peers_, limits_.packet_bytes) {
+      receiver_(socket_.fd(), peers_, limits_.packet_bytes, offloads_.coalesce) {
   size_buffers(options);
   if (options.busy_poll_us != 0) set_busy_poll(socket_, options.busy_poll_us);
 }

@@ -42,7 +42,7 @@ class UdpPort final : public Port {
   void size_buffers(const PortOptions& options);
 
   Socket socket_;
-  Offloads offloads_;
+  Offloads offloads_;  // of the socket
   Address address_;
   PortLimits limits_;
   ReceiveRoom room_;
