@@ -66,7 +66,7 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
   if (!wanted) {
     for (Device& device : driver->devices()) {
       out.rows.push_back({std::move(device), false,
-                          fmt::format("driver {} is asked for: PULLMAN_DRIVER={} would use {}",
+                          fmt::format("driver {} is used: PULLMAN_DRIVER={} would use {}",
                                       config.driver, name, name)});
     }
     return;
@@ -165,8 +165,9 @@ void print_table(const Inventory& inventory) {
 }
 
 int run(const std::string& format) {
-  const auto config = pullman::Config::from_environment();
+  auto config = pullman::Config::from_environment();
   config.validate();
+  config.driver = pullman::nic::driver_for(config.driver, config.provider);
   const Inventory inventory = take_inventory(config);
   if (format == "json") {
     print_json(inventory);

@@ -17,6 +17,9 @@ namespace {
 std::string driver_of(const Options& options) {
   std::string driver =
       options.driver.empty() ? pullman::Config::from_environment().driver : options.driver;
+  if (driver == "auto") {
+    driver = pullman::Config::from_environment().provider.empty() ? "udp" : "fabric";
+  }
   if (driver != "fabric" && driver != "udp") {
     throw Failure(fmt::format("--raw knows the drivers fabric and udp, not '{}'", driver));
   }

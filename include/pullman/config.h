@@ -10,9 +10,10 @@
 namespace pullman {
 
 struct __attribute__((visibility("default"))) Config {
-  // Which driver opens the NICs: "udp" (the kernel's sockets) or
-  // "fabric" (libfabric FI_EP_DGRAM).                                       PULLMAN_DRIVER
-  std::string driver = "fabric";
+  // Which driver opens the NICs: "udp" (the kernel's sockets), "fabric"
+  // (libfabric FI_EP_DGRAM), or "auto": fabric if `provider` is given or a
+  // NIC that bypasses the kernel (usnic, verbs, efa) is up, else udp.       PULLMAN_DRIVER
+  std::string driver = "auto";
   // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER
   std::string provider;
   // NICs to use, by interface name or address; empty: the first usable one

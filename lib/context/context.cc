@@ -46,7 +46,8 @@ nic::PortOptions port_options(const Config& config) {
 }
 
 engine::NicPorts open_nic(const Config& config) {
-  const auto driver = nic::make_driver(config.driver, config.provider);
+  const auto driver =
+      nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
   const auto devices = nic::devices_to_use(*driver, config.nics);
   engine::NicPorts nic{.device = devices.front(), .command = nullptr, .data = nullptr};
   if (config.packet_bytes != 0) {
