@@ -4,6 +4,7 @@ Namespaces need root. Their names are unique to the process that makes them; lea
 removes them and ends the programs started in them, however it is left.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ def possible():
     """Why namespaces cannot be made here, or an empty string."""
     if os.geteuid() != 0:
         return "needs root"
-    for program in ("ip", "nft"):
+    for program in ("ip", "nft", "ethtool", "sysctl"):
         if shutil.which(program, path=search_path()) is None:
             return f"needs {program}"
     try:
@@ -100,17 +101,23 @@ class Loopback(Places):
 
 
 class Pair(Places):
-    """Namespaces `a` and `b`, with addresses 10.77.0.1 and 10.77.0.2."""
+    """Namespaces `a` and `b`, with addresses 10.77.0.1 and 10.77.0.2, or fd77::1 and fd77::2.
+
+    `family` may be "ipv4", "ipv6" or "link-local". Without `offloads` the link takes and gives one
+    packet at a time.
+    """
 
     count = 0
 
-    def __init__(self, mtu=1500):
+    def __init__(self, mtu=1500, family="ipv4", offloads=True):
         super().__init__()
         Pair.count += 1
         stem = f"pullman-{os.getpid()}-{Pair.count}"
         self.names = (stem + "a", stem + "b")
         self.hosts = ("10.77.0.1", "10.77.0.2")
         self.mtu = mtu
+        self.family = family
+        self.offloads = offloads
 
     def __enter__(self):
         os.environ["PATH"] = search_path()
@@ -128,11 +135,48 @@ class Pair(Places):
             "veth0", "netns", self.names[1])
         for name, host in zip(self.names, self.hosts):
             in_namespace = ("ip", "-n", name)
+            # Of use at once, without a search for others who have it.
+            run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.veth0.accept_dad=0")
             run(*in_namespace, "addr", "add", host + "/24", "dev", "veth0")
             run(*in_namespace, "link", "set", "veth0", "mtu", str(self.mtu), "up")
             run(*in_namespace, "link", "set", "lo", "up")
         for name in self.names:
             self._wait_for_link(name)
+            if not self.offloads:
+                self._forbid_offloads(name)
+        if self.family != "ipv4":
+            self.hosts = self._make_ipv6()
+
+    def _make_ipv6(self):
+        hosts = ("fd77::1", "fd77::2")
+        for name, host in zip(self.names, hosts):
+            run("ip", "-n", name, "addr", "add", host + "/64", "dev", "veth0", "nodad")
+        if self.family == "ipv6":
+            return hosts
+        return tuple(self._link_local(name) for name in self.names)
+
+    def _link_local(self, name):
+        """As a program in that namespace calls itself; what it calls the other differs by the scope."""
+        link, = json.loads(run("ip", "-n", name, "-j", "addr", "show", "veth0"))
+        host, = (a["local"] for a in link["addr_info"] if a["local"].startswith("fe80:"))
+        return f"{host}%{link['ifindex']}"
+
+    def _forbid_offloads(self, name):
+        run("ip", "netns", "exec", name, "ethtool", "-K", "veth0", "gso", "off", "gro", "off", "tso", "off",
+            "tx-udp-segmentation", "off")
+
+    def cut(self, side, down):
+        """Takes the link of one side down, or up again."""
+        run("ip", "-n", self.names[side], "link", "set", "veth0", "down" if down else "up")
+
+    def forbid_sending(self, side, forbidden):
+        """A packet filter that refuses what programs send, or none."""
+        prefix = ("ip", "netns", "exec", self.names[side], "nft")
+        run(*prefix, "flush", "ruleset")
+        if forbidden:
+            run(*prefix, "add", "table", "inet", "filter")
+            run(*prefix, "add", "chain", "inet", "filter", "output",
+                "{ type filter hook output priority 0 ; policy drop ; }")
 
     def _wait_for_link(self, name):
         """The kernel may take a second to say that the other end is up; until then nobody uses the link."""
@@ -165,5 +209,6 @@ class Pair(Places):
 
     def udp_ports(self, side):
         """The UDP ports open in one namespace."""
-        table = run("ip", "netns", "exec", self.names[side], "cat", "/proc/net/udp")
-        return sorted({int(line.split()[1].split(":")[1], 16) for line in table.splitlines()[1:]})
+        table = run("ip", "netns", "exec", self.names[side], "cat", "/proc/net/udp", "/proc/net/udp6")
+        lines = (line.split() for line in table.splitlines())
+        return sorted({int(words[1].split(":")[1], 16) for words in lines if words[1] != "local_address"})

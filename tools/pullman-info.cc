@@ -66,7 +66,7 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
   if (!wanted) {
     for (Device& device : driver->devices()) {
       out.rows.push_back({std::move(device), false,
-                          fmt::format("driver {} is asked for: PULLMAN_DRIVER={} would use {}",
+                          fmt::format("driver {} is used: PULLMAN_DRIVER={} would use {}",
                                       config.driver, name, name)});
     }
     return;
@@ -105,6 +105,7 @@ Json to_json(const Row& row, const Inventory& inventory) {
            {"address", pullman::nic::host_string(device.address)},
            {"packet_bytes", device.packet_bytes},
            {"mbps", device.mbps != 0 ? Json(device.mbps) : Json()},
+           {"offloads", device.offloads.empty() ? Json() : Json(device.offloads)},
            {"numa_node", device.numa_node >= 0 ? Json(device.numa_node) : Json()},
            {"cpus", Json()},
            {"up", device.up},
@@ -139,6 +140,7 @@ std::vector<std::string> cells(const Row& row) {
           pullman::nic::host_string(device.address),
           fmt::format("{}", device.packet_bytes),
           speed(device.mbps),
+          device.offloads.empty() ? "-" : device.offloads,
           device.numa_node >= 0 ? fmt::format("{}", device.numa_node) : "-",
           row.used ? "yes" : "no: " + row.why_not};
 }
@@ -146,7 +148,7 @@ std::vector<std::string> cells(const Row& row) {
 void print_table(const Inventory& inventory) {
   if (inventory.rows.empty()) return;  // a problem says why
   std::vector<std::vector<std::string>> lines{
-      {"NIC", "driver", "provider", "address", "packet", "speed", "NUMA", "used"}};
+      {"NIC", "driver", "provider", "address", "packet", "speed", "offloads", "NUMA", "used"}};
   for (const Row& row : inventory.rows) lines.push_back(cells(row));
   std::vector<std::size_t> widths(lines.front().size(), 0);
   for (const auto& line : lines) {
@@ -163,8 +165,9 @@ void print_table(const Inventory& inventory) {
 }
 
 int run(const std::string& format) {
-  const auto config = pullman::Config::from_environment();
+  auto config = pullman::Config::from_environment();
   config.validate();
+  config.driver = pullman::nic::driver_for(config.driver, config.provider);
   const Inventory inventory = take_inventory(config);
   if (format == "json") {
     print_json(inventory);

@@ -81,7 +81,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       ->excludes(iterations);
   app.add_option("--window", options.window, "messages outstanding (64)")
       ->check(CLI::Range(std::size_t{1}, kMaxWindow));
-  app.add_option("--driver", options.driver, "fabric, udp, ... (PULLMAN_DRIVER, else fabric)");
+  app.add_option("--driver", options.driver, "udp, fabric or auto (PULLMAN_DRIVER, else auto)");
   app.add_option("--nic", options.nics, "interfaces or addresses to use, comma-separated")
       ->delimiter(',');
   app.add_option("--port", options.port, "port of the server (PULLMAN_PORT, else 7100)")

@@ -75,7 +75,7 @@ class Client {
   Client(RawEnds ends, const Job& job)
       : ends_(ends),
         job_(job),
-        packets_(ends.fabric, job),
+        packets_(ends.nic, job),
         total_(packets_.per_message() * round_messages(job)),
         answer_(packets_, job.test == Test::kRate ? 1 : packets_.per_message(),
                 packets_.labelled()) {}
@@ -85,6 +85,7 @@ class Client {
     answer_.begin(++number_);
     const Clock::time_point sent = Clock::now();
     for (std::uint64_t index = 0; index < total_; ++index) packets_.send(number_, index);
+    packets_.flush();
     if (!answered(outcome)) return resynchronise(outcome);
     if (job_.test == Test::kLatency) outcome.half_round_trips.add((Clock::now() - sent) / 2);
     lost_in_a_row_ = 0;
@@ -98,7 +99,7 @@ class Client {
     Clock::time_point deadline{};
     std::span<const std::byte> packet;
     for (std::uint32_t polls = 1;; ++polls) {
-      if (ends_.fabric.receive(packet)) {
+      if (ends_.nic.receive(packet)) {
         if (!answer_.mine(packet)) continue;
         if (job_.test == Test::kLatency && !packets_.right(packet)) ++outcome.errors;
         if (answer_.take(packet)) return true;
@@ -120,7 +121,7 @@ class Client {
     }
     ends_.control.say({{"resync", true}});
     ends_.control.hear();
-    ends_.fabric.drain();
+    ends_.nic.drain();
     return false;
   }
 
@@ -153,7 +154,7 @@ Outcome measure_raw_exchange(RawEnds ends, const Job& job) {
 }
 
 Outcome serve_raw_exchange(RawEnds ends, const Job& job) {
-  RawPackets packets(ends.fabric, job);
+  RawPackets packets(ends.nic, job);
   Round round(packets, packets.per_message() * round_messages(job), packets.labelled());
   Outcome outcome;
   ends.control.say({{"ready", true}});
@@ -161,7 +162,7 @@ Outcome serve_raw_exchange(RawEnds ends, const Job& job) {
   std::uint32_t polls = 0;
   Clock::time_point heard = Clock::now();
   for (;;) {
-    if (ends.fabric.receive(packet)) {
+    if (ends.nic.receive(packet)) {
       polls = 0;
       if (!packets.right(packet)) ++outcome.errors;
       if (!round.take(packet)) continue;
@@ -169,6 +170,7 @@ Outcome serve_raw_exchange(RawEnds ends, const Job& job) {
       for (std::uint64_t i = 0; job.test == Test::kLatency && i < packets.per_message(); ++i) {
         packets.send(round.round(), i);
       }
+      packets.flush();
     } else if (++polls % kRawPollsBeforeYield == 0) {
       std::this_thread::yield();
       if (polls % kRawPollsPerLook != 0) continue;
@@ -177,7 +179,7 @@ Outcome serve_raw_exchange(RawEnds ends, const Job& job) {
       const auto word = ends.control.poll();
       if (word && word->contains("end")) break;
       if (word && word->contains("resync")) {
-        ends.fabric.drain();
+        ends.nic.drain();
         round.begin(0);
         ends.control.say({{"resynced", true}});
       }

@@ -1,73 +1,28 @@
 #include "raw_fabric.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <rdma/fi_errno.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "options.h"
+#include "raw_interface.h"
 
 namespace perf {
 
 namespace {
 
 constexpr std::size_t kReceives = 512;
-constexpr std::size_t kIpAndUdpBytes = 28;
 
 void expect(int result, const char* call) {
   if (result != 0) throw Failure(fmt::format("{} failed: {}", call, fi_strerror(-result)));
 }
 
-// An interface's name and its IPv4 (else IPv6) address, from either.
-struct Interface {
-  std::string name;
-  std::string host;
-};
-
-Interface find_interface(const std::string& name_or_host) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) throw Failure("cannot list the interfaces");
-  Interface found{"", ""};
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
-      std::array<char, NI_MAXHOST> host{};
-      const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      (void)::getnameinfo(entry->ifa_addr, length, host.data(), host.size(), nullptr, 0,
-                          NI_NUMERICHOST);
-      const bool wanted = name_or_host == entry->ifa_name || name_or_host == host.data();
-      if (wanted && found.name.empty()) found = {entry->ifa_name, host.data()};
-    }
-  }
-  ::freeifaddrs(list);
-  if (found.name.empty()) {
-    throw Failure(fmt::format("no interface has the name or address '{}'", name_or_host));
-  }
-  return found;
-}
-
-std::size_t mtu_of(const std::string& interface) {
-  ifreq request{};
-  interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const int result = ::ioctl(socket, SIOCGIFMTU, &request);
-  ::close(socket);
-  return result == 0 ? static_cast<std::size_t>(request.ifr_mtu) : 1500;
-}
-
 }  // namespace
 
 RawFabric::RawFabric(const std::string& host, const std::string& provider) {
-  const Interface interface = find_interface(host);
+  const RawInterface interface = find_raw_interface(host);
   Owned<fi_info> hints(fi_allocinfo());
   hints->caps = FI_MSG;
   hints->mode = FI_CONTEXT | FI_MSG_PREFIX;
@@ -87,7 +42,7 @@ RawFabric::RawFabric(const std::string& host, const std::string& provider) {
   packet_bytes_ = info_->ep_attr->max_msg_size - prefix_;
   // The udp provider says 1472 whatever the interface carries.
   if (std::string_view(info_->fabric_attr->prov_name) == "udp") {
-    packet_bytes_ = std::min(packet_bytes_, mtu_of(interface.name) - kIpAndUdpBytes);
+    packet_bytes_ = std::min(packet_bytes_, interface.datagram_bytes());
   }
   inject_ = info_->tx_attr->inject_size >= packet_bytes_ + prefix_;
   open();
@@ -216,12 +171,6 @@ bool RawFabric::receive(std::span<const std::byte>& packet) {
   const std::byte* bytes = receive_memory_.data() + lent_ * (prefix_ + packet_bytes_);
   packet = std::span(bytes + prefix_, entry.len - prefix_);
   return true;
-}
-
-void RawFabric::drain() {
-  std::span<const std::byte> packet;
-  while (receive(packet)) {
-  }
 }
 
 }  // namespace perf

@@ -16,30 +16,25 @@
 #include <string>
 #include <vector>
 
+#include "raw_nic.h"
+
 namespace perf {
 
-class RawFabric {
+class RawFabric final : public RawNic {
  public:
   // `host` is a local address or an interface name. Throws Failure.
   RawFabric(const std::string& host, const std::string& provider);
 
-  const std::vector<std::byte>& address() const { return address_; }
-  void set_peer(const std::vector<std::byte>& address);
+  const std::vector<std::byte>& address() const override { return address_; }
+  void set_peer(const std::vector<std::byte>& address) override;
 
-  std::size_t packet_bytes() const { return packet_bytes_; }
+  std::size_t packet_bytes() const override { return packet_bytes_; }
 
-  // Where the next packet's bytes are to be written before send().
-  std::span<std::byte> outgoing() {
+  std::span<std::byte> outgoing() override {
     return std::span(send_memory_).subspan(prefix_, packet_bytes_);
   }
-  // Sends the first `length` bytes of outgoing(). Returns false if the NIC has no room now.
-  bool send(std::size_t length);
-
-  // Takes one packet if there is one; it is valid until the next call.
-  bool receive(std::span<const std::byte>& packet);
-
-  // Takes and forgets whatever has arrived.
-  void drain();
+  bool send(std::size_t length) override;
+  bool receive(std::span<const std::byte>& packet) override;
 
  private:
   struct Closer {

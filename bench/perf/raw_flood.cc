@@ -11,17 +11,22 @@ namespace {
 
 constexpr std::chrono::milliseconds kQuiet{20};  // without a packet: the flood is over
 
+// Packets sent or taken between two looks at something else.
+std::size_t at_once(const RawNic& nic) {
+  return std::max<std::size_t>(8, nic.packets_per_burst());
+}
+
 // Counts what arrives between the first packet and the last.
 class Sink {
  public:
-  Sink(RawFabric& fabric, const RawPackets& packets) : fabric_(fabric), packets_(packets) {}
+  Sink(RawNic& nic, const RawPackets& packets) : nic_(nic), packets_(packets) {}
 
   // Takes at most a few packets. The clock is read at the first packet and whenever the flood
   // pauses, not per packet.
   void pump() {
     std::span<const std::byte> packet;
-    for (int i = 0; i < 8; ++i) {
-      if (!fabric_.receive(packet)) {
+    for (std::size_t i = 0; i < at_once(nic_); ++i) {
+      if (!nic_.receive(packet)) {
         if (moving_) last_ = Clock::now();
         moving_ = false;
         if (++idle_ % kRawPollsBeforeYield == 0) std::this_thread::yield();
@@ -53,7 +58,7 @@ class Sink {
   std::chrono::nanoseconds elapsed() const { return last_ - first_; }
 
  private:
-  RawFabric& fabric_;
+  RawNic& nic_;
   const RawPackets& packets_;
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
@@ -77,16 +82,21 @@ void account(const Job& job, const RawPackets& cut, const Sink& sink, std::uint6
 }  // namespace
 
 Outcome measure_raw_flood(RawEnds ends, const Job& job) {
-  RawPackets packets(ends.fabric, job);
-  Sink sink(ends.fabric, packets);
+  RawPackets packets(ends.nic, job);
+  Sink sink(ends.nic, packets);
   const bool both_ways = job.test == Test::kBidirectional;
   Stop stop(job);
   std::uint64_t sent = 0;
   while (!stop.reached(sent / packets.per_message())) {
-    for (int i = 0; i < 8 && sent / packets.per_message() < stop.messages_left(0); ++i) {
+    const std::uint64_t messages = sent / packets.per_message();
+    const std::uint64_t left = stop.messages_left(messages) * packets.per_message();
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(at_once(ends.nic), left); ++i) {
       packets.send(0, sent++);
-      if (both_ways) sink.pump();
+      if (!both_ways || sent % ends.nic.packets_per_burst() != 0) continue;
+      packets.flush();
+      sink.pump();
     }
+    packets.flush();
   }
   ends.control.say({{"end", true}, {"sent", sent}});
   if (both_ways) sink.pump_until_quiet();
@@ -101,8 +111,8 @@ Outcome measure_raw_flood(RawEnds ends, const Job& job) {
 }
 
 Outcome serve_raw_flood(RawEnds ends, const Job& job) {
-  RawPackets packets(ends.fabric, job);
-  Sink sink(ends.fabric, packets);
+  RawPackets packets(ends.nic, job);
+  Sink sink(ends.nic, packets);
   const bool both_ways = job.test == Test::kBidirectional;
   ends.control.say({{"ready", true}});
   std::uint64_t sent = 0;
@@ -111,7 +121,10 @@ Outcome serve_raw_flood(RawEnds ends, const Job& job) {
   Clock::time_point heard = Clock::now();
   for (std::uint32_t turns = 1;; ++turns) {
     sink.pump();
-    if (both_ways) packets.send(0, sent++);
+    if (both_ways) {
+      for (std::size_t i = 0; i < ends.nic.packets_per_burst(); ++i) packets.send(0, sent++);
+      packets.flush();
+    }
     if (turns % kRawPollsPerLook != 0) continue;
     const auto word = ends.control.poll();
     if (word && word->contains("end")) {

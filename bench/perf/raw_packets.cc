@@ -12,10 +12,10 @@ constexpr int kMostTries = 1'000'000;  // to send one packet, about a second
 
 }  // namespace
 
-RawPackets::RawPackets(RawFabric& fabric, const Job& job) : fabric_(fabric), job_(job) {
+RawPackets::RawPackets(RawNic& nic, const Job& job) : nic_(nic), job_(job) {
   // A datagram of no bytes is not a thing every provider reports: at least one.
   const std::size_t size = std::max<std::size_t>(1, job.size);
-  const std::size_t packet = fabric.packet_bytes();
+  const std::size_t packet = nic.packet_bytes();
   per_message_ = (size + packet - 1) / packet;
   last_ = size - (per_message_ - 1) * packet;
   // A last packet too short for a label is filled up, so that every packet of a stream has one.
@@ -24,12 +24,12 @@ RawPackets::RawPackets(RawFabric& fabric, const Job& job) : fabric_(fabric), job
 }
 
 std::size_t RawPackets::length_of(std::uint64_t index) const {
-  return (index + 1) % per_message_ == 0 ? last_ : fabric_.packet_bytes();
+  return (index + 1) % per_message_ == 0 ? last_ : nic_.packet_bytes();
 }
 
 bool RawPackets::send(std::uint32_t round, std::uint64_t index) {
   const std::size_t length = length_of(index);
-  const std::span<std::byte> packet = fabric_.outgoing().first(length);
+  const std::span<std::byte> packet = nic_.outgoing().first(length);
   if (!labelled()) {
     if (job_.check) fill(packet, {job_.run, 0, false});
     return push(length);
@@ -42,13 +42,25 @@ bool RawPackets::send(std::uint32_t round, std::uint64_t index) {
 
 bool RawPackets::send_word(std::uint32_t round) {
   const Label label{round, 0};
-  std::memcpy(fabric_.outgoing().data(), &label, sizeof label);
-  return push(sizeof label);
+  std::memcpy(nic_.outgoing().data(), &label, sizeof label);
+  const bool sent = push(sizeof label);
+  flush();
+  return sent;
+}
+
+void RawPackets::flush() {
+  for (int tries = 0; tries < kMostTries && !nic_.flush(); ++tries) {
+  }
+}
+
+bool RawPackets::bursts() const {
+  if (per_message_ > 1) return true;
+  return job_.test != Test::kLatency && (job_.test != Test::kRate || job_.window > 1);
 }
 
 bool RawPackets::push(std::size_t length) {
   for (int tries = 0; tries < kMostTries; ++tries) {
-    if (fabric_.send(length)) return true;
+    if (nic_.send(length)) return true;
   }
   return false;
 }

@@ -9,7 +9,7 @@
 
 #include "job.h"
 #include "raw_control.h"
-#include "raw_fabric.h"
+#include "raw_nic.h"
 #include "report.h"
 
 namespace perf {
@@ -17,22 +17,27 @@ namespace perf {
 // What both ends of a raw run have.
 struct RawEnds {
   RawControl& control;
-  RawFabric& fabric;
+  RawNic& nic;
   double patience_s;
 };
 
 // How the messages of a job are cut into packets, and what is in them.
 class RawPackets {
  public:
-  RawPackets(RawFabric& fabric, const Job& job);
+  RawPackets(RawNic& nic, const Job& job);
 
   std::uint64_t per_message() const { return per_message_; }
   // Whether packets are long enough to say which they are.
   bool labelled() const { return shortest_ >= sizeof(Label); }
 
-  // Sends packet `index` of a round. Returns false if it could not be sent: lost, as it were.
+  // Whether more than one packet is under way at a time.
+  bool bursts() const;
+
+  // Sends packet `index` of a round, by the next flush(). Returns false if it could not be sent:
+  // lost, as it were.
   bool send(std::uint32_t round, std::uint64_t index);
-  // One short packet: "the round has arrived".
+  void flush();
+  // One short packet, at once: "the round has arrived".
   bool send_word(std::uint32_t round);
 
   struct Label {
@@ -47,7 +52,7 @@ class RawPackets {
   std::size_t length_of(std::uint64_t index) const;
   bool push(std::size_t length);
 
-  RawFabric& fabric_;
+  RawNic& nic_;
   const Job job_;
   std::uint64_t per_message_;
   std::size_t last_;      // bytes of a message's last packet

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "pullman/config.h"
+#include "raw_fabric.h"
 #include "raw_patterns.h"
+#include "raw_udp.h"
 #include "run.h"
 
 namespace perf {
@@ -14,15 +17,19 @@ namespace {
 std::string driver_of(const Options& options) {
   std::string driver =
       options.driver.empty() ? pullman::Config::from_environment().driver : options.driver;
-  if (driver != "fabric") {
-    throw Failure(fmt::format("--raw knows the driver fabric only, not '{}'", driver));
+  if (driver == "auto") {
+    driver = pullman::Config::from_environment().provider.empty() ? "udp" : "fabric";
+  }
+  if (driver != "fabric" && driver != "udp") {
+    throw Failure(fmt::format("--raw knows the drivers fabric and udp, not '{}'", driver));
   }
   return driver;
 }
 
-RawFabric open_fabric(const Options& options, const RawControl& control) {
+std::unique_ptr<RawNic> open_nic(const Options& options, const RawControl& control) {
   const std::string host = options.nics.empty() ? control.local_host() : options.nics.front();
-  return RawFabric(host, pullman::Config::from_environment().provider);
+  if (driver_of(options) == "udp") return std::make_unique<RawUdp>(host);
+  return std::make_unique<RawFabric>(host, pullman::Config::from_environment().provider);
 }
 
 std::vector<std::byte> to_bytes(const nlohmann::json& line) {
@@ -44,10 +51,16 @@ bool is_exchange(const Job& job) {
   return job.test == Test::kLatency || job.test == Test::kRate;
 }
 
+// Before the first packet: nothing of the last job, and how packets will come.
+void prepare(RawEnds ends, const Job& job) {
+  ends.nic.drain();
+  ends.nic.expect_bursts(RawPackets(ends.nic, job).bursts());
+}
+
 Outcome run_job(RawEnds ends, const Job& job) {
   ends.control.say(to_json(job));
   ends.control.hear();
-  ends.fabric.drain();
+  prepare(ends, job);
   if (!is_exchange(job)) return measure_raw_flood(ends, job);
   Outcome outcome = measure_raw_exchange(ends, job);
   outcome.errors += ends.control.hear().value("errors", std::uint64_t{0});
@@ -55,7 +68,7 @@ Outcome run_job(RawEnds ends, const Job& job) {
 }
 
 void serve_job(RawEnds ends, const Job& job) {
-  ends.fabric.drain();
+  prepare(ends, job);
   if (!is_exchange(job)) {
     serve_raw_flood(ends, job);
     return;
@@ -69,10 +82,10 @@ void serve_job(RawEnds ends, const Job& job) {
 int run_raw_client(const Options& options) {
   const std::string driver = driver_of(options);
   RawControl control = RawControl::connect(options);
-  RawFabric fabric = open_fabric(options, control);
-  control.say(to_json(fabric.address()));
-  fabric.set_peer(to_bytes(control.hear()));
-  const RawEnds ends{control, fabric, options.patience_s};
+  const auto nic = open_nic(options, control);
+  control.say(to_json(nic->address()));
+  nic->set_peer(to_bytes(control.hear()));
+  const RawEnds ends{control, *nic, options.patience_s};
 
   Report report(options, driver);
   std::uint64_t run = 0;
@@ -97,10 +110,10 @@ int run_raw_client(const Options& options) {
 int run_raw_server(const Options& options) {
   driver_of(options);
   RawControl control = RawControl::accept(options);
-  RawFabric fabric = open_fabric(options, control);
-  fabric.set_peer(to_bytes(control.hear()));
-  control.say(to_json(fabric.address()));
-  const RawEnds ends{control, fabric, options.patience_s};
+  const auto nic = open_nic(options, control);
+  nic->set_peer(to_bytes(control.hear()));
+  control.say(to_json(nic->address()));
+  const RawEnds ends{control, *nic, options.patience_s};
   for (;;) {
     const nlohmann::json word = control.hear();
     if (word.contains("bye")) return 0;

@@ -10,8 +10,10 @@
 namespace pullman {
 
 struct __attribute__((visibility("default"))) Config {
-  // Which driver opens the NICs: "fabric" (libfabric FI_EP_DGRAM).          PULLMAN_DRIVER
-  std::string driver = "fabric";
+  // Which driver opens the NICs: "udp" (the kernel's sockets), "fabric"
+  // (libfabric FI_EP_DGRAM), or "auto": fabric if `provider` is given or a
+  // NIC that bypasses the kernel (usnic, verbs, efa) is up, else udp.       PULLMAN_DRIVER
+  std::string driver = "auto";
   // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER
   std::string provider;
   // NICs to use, by interface name or address; empty: the first usable one
@@ -19,6 +21,18 @@ struct __attribute__((visibility("default"))) Config {
   std::vector<std::string> nics;
   // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
   std::uint16_t port = 0;
+
+  // Largest packet; 0: what the NIC carries. 816..65507.                    PULLMAN_PACKET_BYTES
+  std::size_t packet_bytes = 0;
+  // Receive buffer of each socket of the udp driver; 0: what is useful and
+  // the system grants. Up to 1 GiB. PULLMAN_RECEIVE_BUFFER_BYTES
+  std::size_t receive_buffer_bytes = 0;
+  // Kernel busy polling of the udp driver's sockets (SO_BUSY_POLL); 0: as
+  // the system has it. 0..10 ms.                                            PULLMAN_BUSY_POLL_US
+  std::chrono::nanoseconds busy_poll{0};
+  // The udp driver lets the kernel move packets in bursts (UDP_SEGMENT,
+  // UDP_GRO), where it can.                                                 PULLMAN_OFFLOADS (0, 1)
+  bool offloads = true;
 
   // Messages up to this many bytes may use the command channel. 0..1024.    PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;

@@ -30,6 +30,7 @@ struct Stats {
   std::array<std::uint64_t, 16> dropped_by_reason{};  // index: wire::Verdict, see docs/wire.md 1.3
   std::uint64_t nic_send_errors = 0;                  // packets the device rejected
   std::uint64_t nic_receive_errors = 0;               // errored or truncated completions
+  std::uint64_t nic_receive_overflows = 0;            // datagrams that our own sockets dropped
   std::uint64_t peers_connected = 0;                  // now
   std::uint64_t packets_in_flight = 0;                // now
   std::uint64_t unexpected_bytes = 0;                 // now charged to peers for messages

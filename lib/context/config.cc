@@ -55,6 +55,15 @@ constexpr std::uint64_t kHourMs = 3'600'000;
 
 constexpr Option kOptions[] = {
     {"port", "PULLMAN_PORT", 0, 65535, get_number<&Config::port>, set_number<&Config::port>, ""},
+    {"packet_bytes", "PULLMAN_PACKET_BYTES", 0, 65507, get_number<&Config::packet_bytes>,
+     set_number<&Config::packet_bytes>, " bytes"},
+    {"receive_buffer_bytes", "PULLMAN_RECEIVE_BUFFER_BYTES", 0, 1 << 30,
+     get_number<&Config::receive_buffer_bytes>, set_number<&Config::receive_buffer_bytes>,
+     " bytes"},
+    {"busy_poll", "PULLMAN_BUSY_POLL_US", 0, 10'000, get_duration<&Config::busy_poll, microseconds>,
+     set_duration<&Config::busy_poll, microseconds>, " us"},
+    {"offloads", "PULLMAN_OFFLOADS", 0, 1, get_number<&Config::offloads>,
+     set_number<&Config::offloads>, ""},
     {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
      set_number<&Config::tiny_bytes>, " bytes"},
     {"eager_bytes", "PULLMAN_EAGER_BYTES", 1024, 1 << 20, get_number<&Config::eager_bytes>,

@@ -36,10 +36,23 @@ constexpr std::size_t kTinyOverhead = 48;
 // Idle turns, some 40 us of them, before wait() lets others run between turns.
 constexpr std::uint32_t kTurnsBeforeYield = 128;
 
+nic::PortOptions port_options(const Config& config) {
+  using std::chrono::microseconds;
+  const auto busy_poll = std::chrono::ceil<microseconds>(config.busy_poll);
+  return {.receive_packets = config.receive_packets,
+          .receive_buffer_bytes = config.receive_buffer_bytes,
+          .busy_poll_us = static_cast<unsigned>(busy_poll.count()),
+          .offloads = config.offloads};
+}
+
 engine::NicPorts open_nic(const Config& config) {
-  const auto driver = nic::make_driver(config.driver, config.provider);
+  const auto driver =
+      nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
   const auto devices = nic::devices_to_use(*driver, config.nics);
   engine::NicPorts nic{.device = devices.front(), .command = nullptr, .data = nullptr};
+  if (config.packet_bytes != 0) {
+    nic.device.packet_bytes = std::min(nic.device.packet_bytes, config.packet_bytes);
+  }
   const std::size_t command_bytes = std::min(
       std::max(kLeastCommandBytes, config.tiny_bytes + kTinyOverhead), nic.device.packet_bytes);
   if (command_bytes < kLeastCommandBytes) {
@@ -47,10 +60,11 @@ engine::NicPorts open_nic(const Config& config) {
         fmt::format("NIC {} carries packets of {} bytes only: at least {} are needed",
                     nic.device.name, nic.device.packet_bytes, kLeastCommandBytes));
   }
-  nic.command = driver->open(nic.device, {.packet_bytes = command_bytes,
-                                          .receive_packets = config.receive_packets,
-                                          .port = config.port});
-  nic.data = driver->open(nic.device, {.receive_packets = config.receive_packets});
+  nic::PortOptions options = port_options(config);
+  options.packet_bytes = command_bytes;
+  options.port = config.port;
+  nic.command = driver->open(nic.device, options);
+  nic.data = driver->open(nic.device, port_options(config));
   return nic;
 }
 

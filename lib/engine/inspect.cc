@@ -47,6 +47,7 @@ Stats Engine::Impl::stats() const {
   for (const Channel* channel : {&command(), &data()}) {
     const nic::PortCounters& counters = channel->port().counters();
     stats.nic_send_errors += counters.send_errors;
+    stats.nic_receive_overflows += counters.receive_overflows;
     stats.nic_receive_errors += counters.receive_errors + counters.receive_truncated;
   }
   stats.rtt_ns = rtt_ns_;

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "nic/fabric/driver.h"
+#include "nic/udp/driver.h"
 
 namespace pullman::nic {
 namespace {
@@ -16,6 +19,13 @@ int rank(const Device& device) {
   const bool link_local = host_string(device.address).starts_with("fe80:");
   const int family = device.address.kind == 6 ? (link_local ? 2 : 1) : 0;
   return (device.up ? 0 : 100) + (device.loopback ? 50 : 0) + (through_kernel ? 10 : 0) + family;
+}
+
+bool bypasses_kernel(const Device& device) {
+  constexpr std::array<std::string_view, 3> kProviders = {"usnic", "verbs", "efa"};
+  return device.up && std::any_of(kProviders.begin(), kProviders.end(), [&](std::string_view name) {
+           return device.provider.starts_with(name);
+         });
 }
 
 bool matches(const Device& device, const std::string& wanted) {
@@ -91,10 +101,22 @@ void choose_first(const std::vector<Device>& devices, Picked& picked, Choice& ch
 }  // namespace
 
 std::vector<std::string> driver_names() {
-  return {"fabric"};
+  return {"udp", "fabric"};
+}
+
+std::string driver_for(const std::string& name, const std::string& provider) {
+  if (name != "auto") return name;
+  if (!provider.empty()) return "fabric";
+  try {
+    const auto devices = fabric::make_driver("")->devices();
+    return std::any_of(devices.begin(), devices.end(), bypasses_kernel) ? "fabric" : "udp";
+  } catch (const NicError&) {
+    return "udp";  // libfabric has nothing to offer
+  }
 }
 
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider) {
+  if (name == "udp") return udp::make_driver();
   if (name == "fabric") return fabric::make_driver(provider);
   throw NicError(fmt::format("there is no driver '{}'; the drivers are: {}", name,
                              fmt::join(driver_names(), ", ")));

@@ -12,6 +12,10 @@ namespace pullman::nic {
 // Names for make_driver().
 std::vector<std::string> driver_names();
 
+// What Config::driver means: a name as it is; "auto" is fabric if a libfabric provider is asked for
+// or a device that bypasses the kernel is up, else udp.
+std::string driver_for(const std::string& name, const std::string& provider);
+
 // `provider`: fabric's libfabric provider, empty for the best there is. Throws NicError with the
 // known names for another.
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider);

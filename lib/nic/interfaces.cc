@@ -48,6 +48,14 @@ std::vector<Interface> list_interfaces() {
   return out;
 }
 
+std::size_t largest_datagram(std::size_t mtu, const Address& address) {
+  constexpr std::size_t kIpv4AndUdp = 20 + 8;
+  constexpr std::size_t kIpv6AndUdp = 40 + 8;
+  constexpr std::size_t kMost = 65535 - kIpv4AndUdp;  // what an IPv4 packet's length can say
+  const std::size_t headers = address.kind == 4 ? kIpv4AndUdp : kIpv6AndUdp;
+  return mtu > headers ? std::min(kMost, mtu - headers) : 0;
+}
+
 const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,
                                 const Address& address) {
   for (const Interface& interface : interfaces) {

@@ -23,6 +23,9 @@ struct Interface {
 
 std::vector<Interface> list_interfaces();
 
+// The largest UDP payload that fits an IP packet of `mtu` bytes; 0 if none does.
+std::size_t largest_datagram(std::size_t mtu, const Address& address);
+
 // The interface with that name, else the one that has that address.
 const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,
                                 const Address& address);

@@ -62,6 +62,13 @@ struct PortCounters {
   std::uint64_t send_errors = 0;        // packets the device or kernel rejected; lost
   std::uint64_t receive_errors = 0;     // errored completions
   std::uint64_t receive_truncated = 0;  // datagrams longer than a packet; dropped
+  // Of drivers on kernel sockets; 0 elsewhere.
+  std::uint64_t receive_overflows = 0;  // datagrams that our own socket dropped: no room
+  std::uint64_t returned = 0;           // packets of which the network says: undeliverable (ICMP)
+  std::uint64_t too_long = 0;           // packets longer than the interface or the path carries
+  std::uint64_t bursts_sent = 0;        // calls that sent several packets as one (UDP_SEGMENT)
+  std::uint64_t bursts_received = 0;    // datagrams that were several packets (UDP_GRO)
+  std::uint64_t offload_refused = 0;    // bursts are sent one by one since: 0 or 1
 };
 
 class Port {
@@ -95,7 +102,12 @@ class Port {
   // Where others reach this port.
   virtual const Address& address() const = 0;
 
-  // Becomes readable when receive() or poll_events() has something; -1 if the driver has none.
+  // The largest datagram that the path to `to` is known to carry: limits().packet_bytes, or less if
+  // the network said so. Anybody can make it say so: a hint, to be proved by a packet that arrives.
+  virtual std::size_t path_bytes(Destination) const { return limits().packet_bytes; }
+
+  // Becomes readable when receive() has something, or poll_events() something that the caller's own
+  // calls did not bring about (poll them before sleeping); -1 if the driver has none.
   virtual int wait_fd() const = 0;
 };
 
@@ -110,6 +122,7 @@ struct Device {
   int numa_node = -1;            // -1 unknown
   bool up = true;
   bool loopback = false;
+  std::string offloads;  // what the kernel does for bursts, for people; empty: not its affair
 };
 
 struct PortOptions {
@@ -117,6 +130,10 @@ struct PortOptions {
   std::size_t send_packets = 256;     // depth of the send queue
   std::size_t receive_packets = 256;  // receive buffers posted
   std::uint16_t port = 0;             // 0: any free one
+  // Of drivers on kernel sockets; ignored elsewhere.
+  std::size_t receive_buffer_bytes = 0;  // of the socket; 0: what is useful and the system grants
+  unsigned busy_poll_us = 0;             // SO_BUSY_POLL; 0: as the system has it
+  bool offloads = true;                  // let the kernel move packets in bursts, if it can
 };
 
 // Why a device could not be listed or opened: a sentence that says what to do.

@@ -1,6 +1,7 @@
 """What test cases here share: how one is written, run and counted.
 
-A case is a function of (place, build) whose name is a sentence. The last line printed is
+A case is a function of (place, build) whose name is a sentence; it may say what its place is
+(`make_place`). The last line printed is
 `N passed, N failed, N skipped`.
 """
 
@@ -29,7 +30,7 @@ def sentence(function):
 def run_case(function, make_place, build):
     start = time.monotonic()
     try:
-        with make_place() as place:
+        with getattr(function, "make_place", make_place)() as place:
             function(place, build)
     except Failed as problem:
         verdict, text = "FAILED", str(problem)

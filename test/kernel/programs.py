@@ -28,6 +28,16 @@ def case(function):
     return function
 
 
+def case_per_driver(function):
+    """A case for each of the drivers."""
+    for driver in ("udp", "fabric"):
+        def one(place, build, driver=driver):
+            function(place, build, driver)
+        one.__name__ = f"{driver}: {function.__name__}"
+        CASES.append(one)
+    return function
+
+
 def finish(program, seconds=60):
     """Its exit code; a program that hangs is a failure."""
     try:
@@ -39,7 +49,8 @@ def finish(program, seconds=60):
 def perf(place, build, *options):
     """Server and client of pullman-perf; the rows of the client's JSON."""
     program = build / "bench/pullman-perf"
-    both = [option for option in options if option in ("--raw", "--check")]
+    driver = options[options.index("--driver"):][:2] if "--driver" in options else ()
+    both = [option for option in options if option in ("--raw", "--check")] + list(driver)
     common = ["--nic", "lo", "--port", PORT, "--patience", 20]
     server = place.start_server(0, program, *common, *both)
     client = place.start(1, program, *common, "--format", "json", *options, "127.0.0.1",
@@ -52,34 +63,34 @@ def perf(place, build, *options):
     return rows
 
 
-@case
-def perf_measures_latency_over_a_range_of_sizes(place, build):
-    rows = perf(place, build, "--size", "0..64K", "--iterations", "50", "--check")
+@case_per_driver
+def perf_measures_latency_over_a_range_of_sizes(place, build, driver):
+    rows = perf(place, build, "--driver", driver, "--size", "0..64K", "--iterations", "50", "--check")
     expect([row["size"] for row in rows] == [0] + [1 << i for i in range(17)], f"{rows}")
     for row in rows:
         expect(row["errors"] == 0 and row["messages"] == 100, f"{row}")
         expect(0 < row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["max_us"], f"{row}")
 
 
-@case
-def perf_measures_streams_one_way_and_both_ways(place, build):
+@case_per_driver
+def perf_measures_streams_one_way_and_both_ways(place, build, driver):
     for test, messages in (("bandwidth", 200), ("bidirectional", None)):
-        row, = perf(place, build, "--test", test, "--size", "100K", "--iterations", "200", "--check")
+        row, = perf(place, build, "--driver", driver, "--test", test, "--size", "100K", "--iterations", "200", "--check")
         expect(row["test"] == test and row["errors"] == 0 and row["mb_per_s"] > 0, f"{row}")
         expect(messages is None or row["messages"] == messages, f"{row}")
 
 
-@case
-def perf_measures_rate_and_counts_a_broken_window(place, build):
-    row, = perf(place, build, "--test", "rate", "--size", "64", "--window", "16", "--iterations", "1001",
+@case_per_driver
+def perf_measures_rate_and_counts_a_broken_window(place, build, driver):
+    row, = perf(place, build, "--driver", driver, "--test", "rate", "--size", "64", "--window", "16", "--iterations", "1001",
                 "--check")
     expect(row["messages"] == 1001 and row["errors"] == 0 and row["messages_per_s"] > 0, f"{row}")
 
 
-@case
-def perf_measures_bare_datagrams_in_every_test(place, build):
+@case_per_driver
+def perf_measures_bare_datagrams_in_every_test(place, build, driver):
     for test in ("latency", "bandwidth", "bidirectional", "rate"):
-        rows = perf(place, build, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
+        rows = perf(place, build, "--driver", driver, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
         expect(len(rows) == 17 and all(row["raw"] for row in rows), f"{rows}")
         expect(rows[6]["messages"] > 0, f"{rows[6]}")
 

@@ -21,22 +21,31 @@ PATIENCE = 150  # seconds; a case that takes longer hangs
 CASES = []
 
 
-def case(function):
-    CASES.append(function)
-    return function
+def case(*drivers, **place):
+    """A case for each of the drivers; `place` says how its namespaces differ from the usual ones."""
+    def add(function):
+        for driver in drivers:
+            def one(pair, build, driver=driver):
+                function(pair, build, driver)
+            one.__name__ = f"{driver}: {function.__name__}"
+            one.make_place = lambda: netns.Pair(**place)
+            CASES.append(one)
+        return function
+    return add
 
 
 class Soak:
     """One soak program. `address` makes it the one that connects."""
 
-    def __init__(self, pair, build, side, *options, address=None, **environment):
+    def __init__(self, pair, build, side, driver, *options, address=None, **environment):
         command = [str(build / "test/kernel/soak"), "--patience", str(PATIENCE), *map(str, options)]
-        variables = {"PULLMAN_PORT": str(PORT), **{k: str(v) for k, v in environment.items()}}
+        variables = {"PULLMAN_PORT": PORT, "PULLMAN_DRIVER": driver, "PULLMAN_NICS": pair.hosts[side],
+                     **environment}
         if address:
             command.append(address)
         self.errors = tempfile.TemporaryFile(mode="w+")
         self.output = tempfile.NamedTemporaryFile(mode="r+")
-        self.program = pair.start(side, *command, env={**os.environ, **variables},
+        self.program = pair.start(side, *command, env={**os.environ, **{k: str(v) for k, v in variables.items()}},
                                   stdout=self.output, stderr=self.errors)
 
     def lines(self):
@@ -72,55 +81,132 @@ class Soak:
         return self.errors.read()[-3000:]
 
 
-def two(pair, build, *options, **environment):
-    """One that waits (in namespace a) and one that connects (in b)."""
-    first = Soak(pair, build, 0, *options, **environment).wait_for("listening")
-    second = Soak(pair, build, 1, *options, address=f"{pair.hosts[0]}:{PORT}", **environment)
+def address_of(pair, side):
+    """How the other side calls it."""
+    host = pair.hosts[side]
+    if ":" not in host:
+        return f"{host}:{PORT}"
+    scope = "%veth0" if "%" in host else ""
+    return f"[{host.split('%')[0]}{scope}]:{PORT}"
+
+
+def two(pair, build, driver, *options, **environment):
+    """One that waits (in namespace a) and one that connects (in b); two drivers are one each."""
+    drivers = driver.split(" and ")
+    first = Soak(pair, build, 0, drivers[0], *options, **environment).wait_for("listening")
+    second = Soak(pair, build, 1, drivers[-1], *options, address=address_of(pair, 0), **environment)
     return first, second
 
 
-def both_ways(pair, build, loss, messages):
+def both_ways(pair, build, driver, loss, messages, *options, **environment):
     pair.drop_udp(loss)
-    sides = two(pair, build, "--send", messages, "--receive", messages, "--seed", loss + 1)
-    return [side.well() for side in sides]
+    sides = two(pair, build, driver, "--send", messages, "--receive", messages, "--seed", loss + 1,
+                *options, **environment)
+    return [side.well()["counters"] for side in sides]
 
 
-@case
-def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_again(pair, build):
-    for line in both_ways(pair, build, 0, 10_000):
-        counters = line["counters"]
+@case("udp", "fabric")
+def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_again(pair, build, driver):
+    for counters in both_ways(pair, build, driver, 0, 10_000):
         expect(counters["retransmits"] == 0, f"retransmissions without loss: {counters}")
 
 
-@case
-def ten_thousand_messages_both_ways_arrive_through_1_percent_loss(pair, build):
-    lines = both_ways(pair, build, 1, 10_000)
-    expect(any(line["counters"]["retransmits"] > 0 for line in lines), "nothing was lost: no test")
+@case("udp", "fabric")
+def thousands_of_messages_both_ways_arrive_through_1_percent_loss(pair, build, driver):
+    sides = both_ways(pair, build, driver, 1, 5_000)
+    expect(any(counters["retransmits"] > 0 for counters in sides), "nothing was lost: no test")
 
 
-@case
-def ten_thousand_messages_both_ways_arrive_through_5_percent_loss(pair, build):
-    both_ways(pair, build, 5, 10_000)
+@case("udp", "fabric")
+def thousands_of_messages_both_ways_arrive_through_5_percent_loss(pair, build, driver):
+    both_ways(pair, build, driver, 5, 5_000)
 
 
-@case
-def ten_thousand_messages_both_ways_arrive_through_20_percent_loss(pair, build):
-    both_ways(pair, build, 20, 10_000)
+@case("udp", "fabric")
+def thousands_of_messages_both_ways_arrive_through_20_percent_loss(pair, build, driver):
+    both_ways(pair, build, driver, 20, 3_000)
 
 
-@case
-def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build):
+SHORT = 1_500  # messages where it is the place that is tested
+
+
+@case("udp and fabric", "fabric and udp")
+def a_thousand_messages_both_ways_arrive_where_each_end_has_its_driver(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", family="ipv6")
+def a_thousand_messages_both_ways_arrive_over_ipv6(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", family="link-local")
+def a_thousand_messages_both_ways_arrive_over_ipv6_without_a_router(pair, build, driver):
+    both_ways(pair, build, driver, 0, SHORT)
+
+
+@case("udp", mtu=1280)
+def a_thousand_messages_both_ways_arrive_in_packets_of_1280(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", mtu=1280, family="ipv6")
+def a_thousand_messages_both_ways_arrive_in_packets_of_1280_over_ipv6(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", mtu=9000)
+def a_thousand_messages_both_ways_arrive_in_packets_of_9000(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", mtu=65535)
+def a_thousand_messages_both_ways_arrive_in_packets_of_64_KiB(pair, build, driver):
+    both_ways(pair, build, driver, 1, SHORT)
+
+
+@case("udp", offloads=False)
+def thousands_of_messages_both_ways_arrive_where_each_packet_is_lost_alone(pair, build, driver):
+    both_ways(pair, build, driver, 5, 2 * SHORT)
+
+
+@case("udp")
+def a_thousand_messages_both_ways_arrive_when_bursts_are_switched_off(pair, build, driver):
+    both_ways(pair, build, driver, 0, SHORT, PULLMAN_OFFLOADS=0)
+
+
+@case("udp")
+def messages_arrive_in_sockets_that_hold_hardly_anything(pair, build, driver):
+    both_ways(pair, build, driver, 0, SHORT, "--largest", 200_000, PULLMAN_RECEIVE_BUFFER_BYTES=4096)
+
+
+@case("udp")
+def messages_arrive_although_the_link_was_down_and_a_filter_forbade_to_send(pair, build, driver):
+    sides = two(pair, build, driver, "--send", 30_000, "--receive", 30_000)
+    for side in sides:
+        side.wait_for("met")
+    for interrupt in (pair.cut, pair.forbid_sending):
+        time.sleep(0.2)
+        interrupt(1, True)
+        time.sleep(0.3)
+        interrupt(1, False)
+    counters = [side.well()["counters"] for side in sides]
+    expect(counters[1]["send_errors"] > 0, f"nothing was refused: no test: {counters}")
+
+
+@case("udp")
+def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build, driver):
     options = ("--send", 300, "--receive", 300, "--largest", 65536)
-    first = Soak(pair, build, 0, "--poll-every-ms", 50, *options).wait_for("listening")
-    second = Soak(pair, build, 1, *options, address=f"{pair.hosts[0]}:{PORT}")
+    first = Soak(pair, build, 0, driver, "--poll-every-ms", 50, *options).wait_for("listening")
+    second = Soak(pair, build, 1, driver, *options, address=address_of(pair, 0))
     first.well()
     second.well()
 
 
-@case
-def a_killed_peer_is_reported_as_unreachable(pair, build):
+@case("udp", "fabric")
+def a_killed_peer_is_reported_as_unreachable(pair, build, driver):
     timeout_ms = 1000
-    first, second = two(pair, build, "--send", 300_000, "--receive", 300_000, "--largest",
+    first, second = two(pair, build, driver, "--send", 300_000, "--receive", 300_000, "--largest",
                         10_000, PULLMAN_PEER_TIMEOUT_MS=timeout_ms)
     first.wait_for("met")
     second.wait_for("met")
@@ -134,18 +220,18 @@ def a_killed_peer_is_reported_as_unreachable(pair, build):
     expect(took < 2 * timeout_ms / 1000 + 5, f"took {took:.1f} s")
 
 
-@case
-def a_peer_that_restarts_is_a_new_peer(pair, build):
+@case("udp")
+def a_peer_that_restarts_is_a_new_peer(pair, build, driver):
     endless = ("--send", 300_000, "--receive", 300_000, "--largest", 10_000)
-    address = f"{pair.hosts[0]}:{PORT}"
+    address = address_of(pair, 0)
     # The one that stays serves two peers in turn: the first fails, the second does the same again.
-    stays = Soak(pair, build, 0, "--rounds", 2, "--send", 500, "--receive", 500, "--largest", 10_000,
-                 PULLMAN_PEER_TIMEOUT_MS=3000).wait_for("listening")
-    first = Soak(pair, build, 1, "--poll-every-ms", 20, *endless, address=address,
+    stays = Soak(pair, build, 0, driver, "--rounds", 2, "--send", 500, "--receive", 500, "--largest",
+                 10_000, PULLMAN_PEER_TIMEOUT_MS=3000).wait_for("listening")
+    first = Soak(pair, build, 1, driver, "--poll-every-ms", 20, *endless, address=address,
                  PULLMAN_PEER_TIMEOUT_MS=3000)
     stays.wait_for("met")
     kill(first)
-    second = Soak(pair, build, 1, "--send", 500, "--receive", 500, "--largest", 10_000,
+    second = Soak(pair, build, 1, driver, "--send", 500, "--receive", 500, "--largest", 10_000,
                   address=address, PULLMAN_PEER_TIMEOUT_MS=3000)
     second.well()
     stays.well()
@@ -153,10 +239,10 @@ def a_peer_that_restarts_is_a_new_peer(pair, build):
     expect(ended[0]["status"] in ("peer restarted", "unreachable"), f"first: {json.dumps(ended[0])}")
 
 
-@case
-def noise_from_a_stranger_does_no_harm(pair, build):
+@case("udp")
+def noise_from_a_stranger_does_no_harm(pair, build, driver):
     options = ("--send", 3000, "--receive", 3000)
-    first, second = two(pair, build, *options)
+    first, second = two(pair, build, driver, *options)
     second.wait_for("listening")
     noises = [pair.start(1 - side, sys.executable, HERE / "noise.py", pair.hosts[side], 3,
                          *pair.udp_ports(side), stdout=subprocess.DEVNULL) for side in (0, 1)]
@@ -166,14 +252,34 @@ def noise_from_a_stranger_does_no_harm(pair, build):
     expect(sum(line["counters"]["dropped"] for line in lines) > 0, "no noise was heard: no test")
 
 
-@case
-def what_was_accepted_is_delivered_by_an_orderly_close(pair, build):
-    receives = Soak(pair, build, 0, "--send", 0, "--receive", 500, "--largest",
+@case("udp")
+def what_was_accepted_is_delivered_by_an_orderly_close(pair, build, driver):
+    receives = Soak(pair, build, 0, driver, "--send", 0, "--receive", 500, "--largest",
                     100_000).wait_for("listening")
-    sends = Soak(pair, build, 1, "--send", 500, "--receive", 0, "--largest", 100_000,
-                 "--close-at-once", address=f"{pair.hosts[0]}:{PORT}")
+    sends = Soak(pair, build, 1, driver, "--send", 500, "--receive", 0, "--largest", 100_000,
+                 "--close-at-once", address=address_of(pair, 0))
     sends.well()
     receives.well()
+
+
+def offloads_shown(pair, build):
+    info = subprocess.run(pair.command(0, build / "tools/pullman-info", "--format", "json"), check=False,
+                          capture_output=True, text=True, timeout=60)
+    shown = [nic["offloads"] for nic in json.loads(info.stdout)["nics"]
+             if nic["driver"] == "udp" and nic["address"] == pair.hosts[0]]
+    expect(len(shown) == 1, info.stdout + info.stderr)
+    return shown[0]
+
+
+@case("udp")
+def pullman_info_says_what_the_kernel_does_for_bursts(pair, build, _):
+    expect("UDP_SEGMENT" in offloads_shown(pair, build), "with offloads")
+    expect("gso off" not in offloads_shown(pair, build), "with offloads")
+
+
+@case("udp", offloads=False)
+def pullman_info_says_that_offloads_are_switched_off(pair, build, _):
+    expect("gso off" in offloads_shown(pair, build), "without offloads")
 
 
 def kill(soak):

@@ -71,12 +71,13 @@ bool run_traffic(pullman::Context& context, const Options& options, soak::Sender
 nlohmann::json counters(const pullman::Context& context) {
   const pullman::Stats stats = context.stats();
   return {
-      {"messages_sent", stats.messages_sent},      {"messages_received", stats.messages_received},
-      {"packets_sent", stats.packets_sent},        {"packets_received", stats.packets_received},
-      {"retransmits", stats.retransmits},          {"spurious", stats.spurious_retransmits},
-      {"duplicates", stats.duplicate_packets},     {"timeouts", stats.timeouts},
-      {"dropped", stats.dropped_packets},          {"unexpected", stats.unexpected_messages},
-      {"receive_errors", stats.nic_receive_errors}};
+      {"messages_sent", stats.messages_sent},       {"messages_received", stats.messages_received},
+      {"packets_sent", stats.packets_sent},         {"packets_received", stats.packets_received},
+      {"retransmits", stats.retransmits},           {"spurious", stats.spurious_retransmits},
+      {"duplicates", stats.duplicate_packets},      {"timeouts", stats.timeouts},
+      {"dropped", stats.dropped_packets},           {"unexpected", stats.unexpected_messages},
+      {"receive_errors", stats.nic_receive_errors}, {"send_errors", stats.nic_send_errors},
+      {"overflows", stats.nic_receive_overflows}};
 }
 
 // One peer from meeting to parting. Returns the exit code.

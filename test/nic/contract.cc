@@ -136,7 +136,7 @@ TEMPLATE_LIST_TEST_CASE("the caller's bytes are its own again after the call", "
   CHECK(bench.receive(1) == only(make_packet(200, 1)));
 }
 
-TEMPLATE_LIST_TEST_CASE("a batch larger than the queue is taken in parts, in order", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("a batch larger than the queue is taken in parts, in order", "", Roomy) {
   TestType factory;
   Bench bench(factory, {.send_packets = 8}, {.receive_packets = 256});
   std::vector<Packet> packets;
@@ -155,7 +155,7 @@ TEMPLATE_LIST_TEST_CASE("a batch larger than the queue is taken in parts, in ord
   CHECK(bench.there().counters().received == 64);
 }
 
-TEMPLATE_LIST_TEST_CASE("buffers given back receive again, many times the ring", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("buffers given back receive again, many times the ring", "", Roomy) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 16});
 
@@ -186,7 +186,7 @@ TEMPLATE_LIST_TEST_CASE("lent bytes stay while others come and go", "", Drivers)
   bench.there().give_back(lent);
 }
 
-TEMPLATE_LIST_TEST_CASE("datagrams longer than a packet are dropped and counted", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("datagrams longer than a packet are dropped and counted", "", Roomy) {
   TestType factory;
   Bench bench(factory, {}, {.packet_bytes = 800, .receive_packets = 16});
   REQUIRE(bench.there().limits().packet_bytes == 800);
@@ -215,14 +215,14 @@ TEMPLATE_LIST_TEST_CASE("what a port says it holds unread, it holds", "", Driver
 }
 
 TEMPLATE_LIST_TEST_CASE("a packet size beyond the device's is refused with a sentence", "",
-                        Fabrics) {
+                        Devices) {
   TestType factory;
 
   CHECK_THROWS_WITH(factory.open({.packet_bytes = factory.device().packet_bytes + 1}),
                     Catch::Contains("carries packets of"));
 }
 
-TEMPLATE_LIST_TEST_CASE("a port that is taken is refused with a sentence", "", Fabrics) {
+TEMPLATE_LIST_TEST_CASE("a port that is taken is refused with a sentence", "", Devices) {
   TestType factory;
   const auto first = factory.open({});
   const std::uint16_t taken = port_of(first->address());

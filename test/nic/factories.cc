@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::uint16_t kUnresolvablePort = 4242;
 
-Device on_loopback(Driver& driver) {
+Device on_host(Driver& driver, std::string_view host) {
   for (const Device& device : driver.devices()) {
-    if (host_string(device.address) == "127.0.0.1") return device;
+    if (host_string(device.address) == host) return device;
   }
-  throw std::runtime_error("the provider has no device on 127.0.0.1");
+  throw std::runtime_error(fmt::format("{} has no device on {}", driver.name(), host));
 }
 
 // The stand-in reads it each time it is asked for its devices.
@@ -41,19 +41,36 @@ standin::Controls& standin_controls() {
 
 }  // namespace
 
-FabricFactory::FabricFactory(const char* provider)
-    : driver_(make_driver("fabric", provider)), device_(on_loopback(*driver_)) {}
+Loopback::Loopback(std::unique_ptr<Driver> driver, const char* host)
+    : driver_(std::move(driver)), device_(on_host(*driver_, host)) {}
 
-std::unique_ptr<Port> FabricFactory::open(const PortOptions& options) {
+std::unique_ptr<Port> Loopback::open(const PortOptions& options) {
   return driver_->open(device_, options);
 }
 
-Address FabricFactory::unresolvable() {
+Address Loopback::unresolvable() {
   return with_port(device_.address, 0);
 }
 
-void FabricFactory::pass_time() {
+void Loopback::pass_time() {
   std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+FabricFactory::FabricFactory(const char* provider)
+    : Loopback(make_driver("fabric", provider), "127.0.0.1") {}
+
+Kernel::Kernel(const char* host) : Loopback(make_driver("udp", ""), host) {}
+
+std::unique_ptr<Port> KernelPlain::open(const PortOptions& options) {
+  PortOptions plain = options;
+  plain.offloads = false;
+  return Kernel::open(plain);
+}
+
+std::unique_ptr<Port> KernelTiny::open(const PortOptions& options) {
+  PortOptions tiny = options;
+  tiny.receive_buffer_bytes = 4096;
+  return Kernel::open(tiny);
 }
 
 Standin::Standin(const char* variant)

@@ -10,10 +10,10 @@
 
 namespace pullman::nic::contract {
 
-// Ports of the fabric driver on the first device of a libfabric provider that is on 127.0.0.1.
-class FabricFactory : public PortFactory {
+// Ports of a driver on its first device with a loopback address.
+class Loopback : public PortFactory {
  public:
-  explicit FabricFactory(const char* provider);
+  Loopback(std::unique_ptr<Driver> driver, const char* host);
 
   std::unique_ptr<Port> open(const PortOptions& options) override;
   Address unresolvable() override;
@@ -28,8 +28,28 @@ class FabricFactory : public PortFactory {
   Device device_;
 };
 
+// Ports of the fabric driver on a libfabric provider.
+struct FabricFactory : Loopback {
+  explicit FabricFactory(const char* provider);
+};
+
 struct Udp : FabricFactory {
   Udp() : FabricFactory("udp") {}
+};
+
+// Ports of the driver on kernel UDP sockets, as it comes and in the ways it has to work, too.
+struct Kernel : Loopback {
+  explicit Kernel(const char* host = "127.0.0.1");
+};
+struct KernelIpv6 : Kernel {
+  KernelIpv6() : Kernel("::1") {}
+};
+struct KernelPlain : Kernel {
+  std::unique_ptr<Port> open(const PortOptions& options) override;
+};
+// A socket that holds hardly anything.
+struct KernelTiny : Kernel {
+  std::unique_ptr<Port> open(const PortOptions& options) override;
 };
 
 // The stand-in provider in one of its variants, its controls new.
@@ -73,7 +93,11 @@ class Simulated : public PortFactory {
 };
 
 using Standins = std::tuple<Usnic, Verbs, Efa>;
-using Fabrics = std::tuple<Udp, Usnic, Verbs, Efa>;
-using Drivers = std::tuple<Udp, Usnic, Verbs, Efa, Simulated>;
+using Kernels = std::tuple<Kernel, KernelIpv6, KernelPlain>;
+using Devices = std::tuple<Udp, Usnic, Verbs, Efa, Kernel, KernelIpv6>;
+// Those that hold a few dozen packets, and all.
+using Roomy = std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain>;
+using Drivers =
+    std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain, KernelTiny>;
 
 }  // namespace pullman::nic::contract

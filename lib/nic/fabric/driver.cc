@@ -67,11 +67,9 @@ int numa_node_of_pci(const fi_info& info) {
 // An IP datagram must fit the interface's MTU, whatever the provider says: the udp provider's 1472
 // is fixed, and a larger datagram would be cut into IP fragments.
 std::size_t fit_mtu(std::size_t bytes, std::size_t mtu, const Address& address) {
-  constexpr std::size_t kIpv4AndUdp = 20 + 8;
-  constexpr std::size_t kIpv6AndUdp = 40 + 8;
   if (address.kind != 4 && address.kind != 6) return bytes;
-  const std::size_t headers = address.kind == 4 ? kIpv4AndUdp : kIpv6AndUdp;
-  return mtu > headers ? std::min(bytes, mtu - headers) : bytes;
+  const std::size_t fits = largest_datagram(mtu, address);
+  return fits != 0 ? std::min(bytes, fits) : bytes;
 }
 
 Device describe(const fi_info& info, const std::vector<Interface>& interfaces) {

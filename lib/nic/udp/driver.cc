@@ -1,0 +1,72 @@
+#include "nic/udp/driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "nic/interfaces.h"
+#include "nic/udp/nic_features.h"
+#include "nic/udp/udp_port.h"
+
+namespace pullman::nic::udp {
+namespace {
+
+Device describe(const Interface& interface, const Address& address) {
+  Device device;
+  device.driver = "udp";
+  device.name = interface.name;
+  device.address = address;
+  device.packet_bytes = largest_datagram(interface.mtu, address);
+  device.mbps = interface.mbps;
+  device.numa_node = interface.numa_node;
+  device.up = interface.up;
+  device.loopback = interface.loopback;
+  device.offloads = describe_offloads(interface.name, address);
+  return device;
+}
+
+class UdpDriver final : public Driver {
+ public:
+  std::string name() const override { return "udp"; }
+
+  std::vector<Device> devices() override {
+    std::vector<Device> out;
+    for (const Interface& interface : list_interfaces()) {
+      for (const Address& address : interface.addresses) {
+        if (largest_datagram(interface.mtu, address) != 0) {
+          out.push_back(describe(interface, address));
+        }
+      }
+    }
+    return out;
+  }
+
+  std::unique_ptr<Port> open(const Device& device, const PortOptions& options) override {
+    auto port = std::make_unique<UdpPort>(device, options);
+    if (options.receive_buffer_bytes == 0) warn_if_small(device, options, port->receive_room());
+    return port;
+  }
+
+ private:
+  // Once: the ports of a NIC have the same limit.
+  void warn_if_small(const Device& device, const PortOptions& options, const ReceiveRoom& room) {
+    if (warned_ || room.packets >= options.receive_packets) return;
+    if (room.buffer_bytes >= room.wanted_bytes) return;
+    warned_ = true;
+    log().warn(
+        "{}: the receive buffer that the kernel grants holds {} packets and {} are wanted, so "
+        "less can be under way; as root: sysctl -w net.core.rmem_max={}",
+        device.name, room.packets, options.receive_packets, room.wanted_bytes / 2);
+  }
+
+  bool warned_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> make_driver() {
+  return std::make_unique<UdpDriver>();
+}
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,30 @@
+// What the kernel's error numbers mean for a datagram, and the socket's error queue, where the
+// network's answers to earlier datagrams (ICMP) arrive. Cold.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/port.h"
+#include "nic/udp/peers.h"
+
+namespace pullman::nic::udp {
+
+// Of a send call that failed.
+enum class Trouble : std::uint8_t {
+  kFull,         // no room now, in the socket or the device's queue: offer it again
+  kTooLong,      // more than the interface, or the path, carries in one piece
+  kNoOffload,    // a burst that the kernel or the NIC does not cut up
+  kUndelivered,  // no way, no permission, nobody there: for this packet, or an earlier one of which
+                 // the news came only now
+  kBroken,       // the socket is beyond use
+};
+
+Trouble trouble_of(int error, bool burst);
+
+// Whether a receive call that failed says that the socket is beyond use.
+bool is_fatal(int error);
+
+// Empties the error queue: counts what came back, and notes what paths carry.
+void drain_errors(int socket, Peers& peers, PortCounters& counters);
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,60 @@
+// The addresses a port sends to: a destination is an index into a table of what the kernel wants to
+// hear. Resolution is the kernel's affair, packet by packet; here it only means that the address is
+// one this socket can send to.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "nic/port.h"
+
+namespace pullman::nic::udp {
+
+class Peers {
+ public:
+  // `own`: the address the socket is bound to.
+  explicit Peers(const Address& own);
+
+  void resolve(const Address& address, std::uint64_t cookie);
+  void forget(Destination to);
+  std::size_t take_events(std::span<PortEvent> out);
+
+  const sockaddr* name_of(Destination to) const {
+    PULLMAN_DCHECK(to < peers_.size());
+    return reinterpret_cast<const sockaddr*>(&peers_[to].name);
+  }
+  socklen_t name_bytes() const { return name_bytes_; }
+
+  // The path to that address carries IP packets of `mtu` bytes, says the network.
+  void note_path_mtu(const sockaddr* name, std::size_t mtu);
+  // The largest datagram that the path is known to carry; 0 if nothing is known.
+  std::size_t path_bytes(Destination to) const { return peers_[to].path_bytes; }
+
+ private:
+  union Name {
+    sockaddr_in ipv4;
+    sockaddr_in6 ipv6;
+  };
+  struct Peer {
+    Name name{};
+    std::uint16_t path_bytes = 0;
+  };
+
+  bool can_reach(const Address& address) const;
+  Destination add(const Address& address);
+
+  Address own_;
+  socklen_t name_bytes_;
+  std::vector<Peer> peers_;
+  std::vector<std::uint32_t> free_;  // places of forgotten ones
+  std::deque<PortEvent> events_;     // one per resolve() at most
+};
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,48 @@
+// Buffers for what arrives, each as large as the largest datagram, or as many packets as the kernel
+// delivers together. The packets of one buffer are lent apart; the buffer comes back with the last.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+
+namespace pullman::nic::udp {
+
+class ReceiveSlab {
+ public:
+  static constexpr std::size_t kBytes = 65536;  // of a buffer
+
+  explicit ReceiveSlab(std::size_t buffers);
+
+  // Of those that are free, the `place`-th: the one given back last comes first, since it is warm.
+  // There are more than `place`.
+  std::uint32_t peek(std::size_t place) const { return free_[free_.size() - 1 - place]; }
+  std::size_t free() const { return free_.size(); }
+  std::byte* bytes(std::uint32_t buffer) const { return memory_.get() + buffer * kStride; }
+
+  // Takes out the first `count` that peek() shows: they are filled.
+  void take(std::size_t count) { free_.resize(free_.size() - count); }
+
+  // The buffer holds that many packets.
+  void share(std::uint32_t buffer, std::uint32_t packets) { users_[buffer] = packets; }
+
+  // One of its packets, or all `packets` of them, are not used any more.
+  void release(std::uint64_t buffer, std::uint32_t packets = 1) {
+    PULLMAN_CHECK(buffer < users_.size() && users_[buffer] >= packets);
+    users_[buffer] -= packets;
+    if (users_[buffer] == 0) free_.push_back(static_cast<std::uint32_t>(buffer));
+  }
+
+ private:
+  // Not a power of two, or the first bytes of all buffers would share a few lines of the cache.
+  static constexpr std::size_t kStride = kBytes + 320;
+
+  std::unique_ptr<std::byte[]> memory_;  // untouched pages cost nothing
+  std::vector<std::uint32_t> users_;     // packets of each buffer that are lent, or yet to be
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,140 @@
+#include "nic/udp/receiver.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "nic/udp/errors.h"
+
+namespace pullman::nic::udp {
+namespace {
+
+// Calls that bring nothing to hand up, in one receive(): datagrams too long, or errors.
+constexpr int kFruitlessCalls = 64;
+
+// The size of the packets the datagram consists of; 0 if it is one packet.
+std::uint32_t packet_bytes_in(const msghdr& message) {
+  if (message.msg_controllen < sizeof(cmsghdr)) [[likely]]
+    return 0;
+  const auto* part = static_cast<const cmsghdr*>(message.msg_control);
+  if (part->cmsg_level != IPPROTO_UDP || part->cmsg_type != UDP_GRO) return 0;
+  int size = 0;
+  std::memcpy(&size, CMSG_DATA(part), sizeof size);
+  return static_cast<std::uint32_t>(std::max(size, 0));
+}
+
+}  // namespace
+
+Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts)
+    : socket_(socket), peers_(peers), packet_bytes_(packet_bytes), coalescing_(socket, bursts) {
+  for (std::size_t i = 0; i < kMostAtOnce; ++i) {
+    msghdr& message = messages_[i].msg_hdr;
+    message.msg_iov = &pieces_[i];
+    message.msg_iovlen = 1;
+    message.msg_control = controls_[i].bytes.data();
+    pieces_[i].iov_len = ReceiveSlab::kBytes;
+  }
+}
+
+std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters) {
+  std::size_t count = hand_out(batch);
+  for (int fruitless = 0; count < batch.size() && fruitless < kFruitlessCalls; ++fruitless) {
+    const std::size_t asked = std::min({batch.size() - count, kMostAtOnce, slab_.free()});
+    const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
+    if (got == 0) break;
+    const std::size_t more = hand_out(batch.subspan(count));
+    if (more != 0) fruitless = 0;
+    count += more;
+    if (got < asked) break;
+  }
+  coalescing_.note(count);
+  counters.received += count;
+  return count;
+}
+
+std::size_t Receiver::hand_out(std::span<Incoming> batch) {
+  std::size_t count = 0;
+  while (count < batch.size() && next_ < count_) {
+    Arrival& arrival = arrivals_[next_];
+    const std::size_t bytes = std::min(arrival.packet_bytes, arrival.bytes - arrival.at);
+    batch[count++] = {.bytes = {slab_.bytes(arrival.buffer) + arrival.at, bytes},
+                      .buffer = arrival.buffer};
+    arrival.at += arrival.packet_bytes;
+    next_ += arrival.at >= arrival.bytes;
+  }
+  return count;
+}
+
+// Up to that many datagrams into the arrivals, which are all handed out. How many came.
+std::size_t Receiver::fill(std::size_t wanted, PortCounters& counters) {
+  next_ = count_ = 0;
+  for (int tries = 0; tries < kFruitlessCalls; ++tries) {
+    const int got = call(wanted);
+    if (got >= 0) {
+      const auto datagrams = static_cast<std::size_t>(got);
+      slab_.take(datagrams);
+      for (std::size_t i = 0; i < datagrams; ++i) accept(i, counters);
+      return datagrams;
+    }
+    if (!survives(errno, counters)) return 0;
+  }
+  return 0;
+}
+
+int Receiver::call(std::size_t datagrams) {
+  if (datagrams == 1) {
+    const ssize_t bytes = call_for_one();
+    if (bytes < 0) return -1;
+    messages_[0].msg_len = static_cast<unsigned>(bytes);
+    return 1;
+  }
+  for (std::size_t i = 0; i < datagrams; ++i) aim(i);
+  return recvmmsg(socket_, messages_.data(), static_cast<unsigned>(datagrams), 0, nullptr);
+}
+
+ssize_t Receiver::call_for_one() {
+  aim(0);
+  if (coalescing_.on()) return recvmsg(socket_, &messages_[0].msg_hdr, 0);
+  messages_[0].msg_hdr.msg_controllen = 0;
+  return recv(socket_, pieces_[0].iov_base, ReceiveSlab::kBytes, 0);
+}
+
+void Receiver::aim(std::size_t place) {
+  aimed_[place] = slab_.peek(place);
+  pieces_[place].iov_base = slab_.bytes(aimed_[place]);
+  messages_[place].msg_hdr.msg_controllen = sizeof(Control);
+}
+
+// An arrival, unless its packets are longer than ours may be: then its buffer goes back at once.
+void Receiver::accept(std::size_t place, PortCounters& counters) {
+  const std::uint32_t buffer = aimed_[place];
+  const std::uint32_t bytes = messages_[place].msg_len;
+  const std::uint32_t together = packet_bytes_in(messages_[place].msg_hdr);
+  const std::uint32_t each = together != 0 ? together : std::max(bytes, 1u);
+  const std::uint32_t packets = std::max((bytes + each - 1) / each, 1u);
+  slab_.share(buffer, packets);
+  if (std::min(each, bytes) > packet_bytes_) {
+    counters.receive_truncated += packets;
+    slab_.release(buffer, packets);
+    return;
+  }
+  counters.bursts_received += packets > 1;
+  arrivals_[count_++] = {.buffer = buffer, .at = 0, .bytes = bytes, .packet_bytes = each};
+}
+
+// An error is the network's answer to something sent, and says nothing of what has arrived.
+bool Receiver::survives(int error, PortCounters& counters) {
+  if (error == EAGAIN) [[likely]]
+    return false;
+  if (is_fatal(error)) {
+    broken_ = true;
+    return false;
+  }
+  drain_errors(socket_, peers_, counters);
+  return true;
+}
+
+}  // namespace pullman::nic::udp

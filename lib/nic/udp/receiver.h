@@ -1,0 +1,72 @@
+// The receiving half of a port: from as few system calls as may be to packets.
+//
+// One call brings one datagram or several, and each may be many packets of one size that the kernel
+// has put together (UDP_GRO); its control message says the size. What the caller has no room for is
+// kept for its next call. Allocates nothing.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nic/port.h"
+#include "nic/udp/coalescing.h"
+#include "nic/udp/peers.h"
+#include "nic/udp/receive_slab.h"
+
+namespace pullman::nic::udp {
+
+class Receiver {
+ public:
+  // `bursts`: the kernel knows UDP_GRO, and is to use it.
+  Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts);
+
+  std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
+  void give_back(std::span<const Incoming> batch) {
+    for (const Incoming& packet : batch) slab_.release(packet.buffer);
+  }
+  bool broken() const { return broken_; }
+
+ private:
+  static constexpr std::size_t kBuffers = 64;
+  static constexpr std::size_t kMostAtOnce = 32;  // datagrams of one call
+
+  // A datagram received, of one packet or many, not handed out yet or not all of it.
+  struct Arrival {
+    std::uint32_t buffer = 0;
+    std::uint32_t at = 0;  // where the next packet begins
+    std::uint32_t bytes = 0;
+    std::uint32_t packet_bytes = 0;  // of each packet; the last may be shorter
+  };
+  struct alignas(cmsghdr) Control {
+    std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
+  };
+
+  std::size_t hand_out(std::span<Incoming> batch);
+  std::size_t fill(std::size_t wanted, PortCounters& counters);
+  int call(std::size_t datagrams);
+  ssize_t call_for_one();
+  void aim(std::size_t place);
+  void accept(std::size_t place, PortCounters& counters);
+  bool survives(int error, PortCounters& counters);
+
+  int socket_;
+  Peers& peers_;
+  std::size_t packet_bytes_;
+  bool broken_ = false;
+  Coalescing coalescing_;
+  ReceiveSlab slab_{kBuffers};
+  std::size_t next_ = 0;   // of the arrivals: the first that is not handed out
+  std::size_t count_ = 0;  // and behind the last
+  std::array<Arrival, kMostAtOnce> arrivals_;
+  std::array<std::uint32_t, kMostAtOnce> aimed_{};  // the buffer of each message
+  std::array<mmsghdr, kMostAtOnce> messages_{};
+  std::array<iovec, kMostAtOnce> pieces_{};
+  std::array<Control, kMostAtOnce> controls_;
+};
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,170 @@
+#include "nic/udp/sender.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "nic/udp/errors.h"
+
+namespace pullman::nic::udp {
+namespace {
+
+std::size_t size_of(const Outgoing& packet) {
+  return packet.head.size() + packet.payload.size();
+}
+
+iovec piece_of(std::span<const std::byte> bytes) {
+  // sendmsg() does not write.
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Sender::Sender(int socket, Peers& peers, bool bursts)
+    : socket_(socket), peers_(peers), bursts_(bursts) {
+  for (Control& control : controls_) {
+    cmsghdr header{};
+    header.cmsg_level = IPPROTO_UDP;
+    header.cmsg_type = UDP_SEGMENT;
+    header.cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    std::memcpy(control.bytes.data(), &header, sizeof header);
+  }
+}
+
+std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters) {
+  std::size_t taken = 0;
+  bool full = broken_;
+  while (taken < batch.size() && !full) {
+    const auto rest = batch.subspan(taken);
+    if (rest.size() == 1) {
+      full = send_one(rest.front(), counters) == Outcome::kFull;
+      taken += full ? 0 : 1;
+    } else {
+      taken += send_several(rest, counters, full);
+    }
+  }
+  counters.sent += taken;
+  counters.send_refused += taken < batch.size();
+  return taken;
+}
+
+ssize_t Sender::call(const Outgoing& packet) const {
+  const sockaddr* to = peers_.name_of(packet.to);
+  if (packet.payload.empty()) {
+    return sendto(socket_, packet.head.data(), packet.head.size(), 0, to, peers_.name_bytes());
+  }
+  std::array<iovec, 2> pieces{piece_of(packet.head), piece_of(packet.payload)};
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr*>(to);
+  message.msg_namelen = peers_.name_bytes();
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return sendmsg(socket_, &message, 0);
+}
+
+// An error may be the network's answer to an earlier packet, told at the first call that comes
+// along: the packet in hand is tried once more, and what is said then is about it.
+Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters) {
+  for (int attempt = 0;; ++attempt) {
+    if (call(packet) >= 0) [[likely]]
+      return Outcome::kTaken;
+    const Trouble trouble = trouble_of(errno, false);
+    if (trouble == Trouble::kFull) return Outcome::kFull;
+    broken_ = broken_ || trouble == Trouble::kBroken;
+    drain_errors(socket_, peers_, counters);
+    if (attempt == 0 && !broken_) continue;
+    ++counters.send_errors;
+    counters.too_long += trouble == Trouble::kTooLong;
+    return Outcome::kTaken;
+  }
+}
+
+// One sendmmsg() for as much as it takes; how many packets were taken.
+std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& counters,
+                                 bool& full) {
+  prepare(batch);
+  const int sent = sendmmsg(socket_, messages_.data(), static_cast<unsigned>(count_), 0);
+  if (sent < 0) {
+    const bool burst = packets_[0] > 1;
+    const Trouble trouble = trouble_of(errno, burst);
+    full = trouble == Trouble::kFull;
+    if (full) return 0;
+    if (trouble == Trouble::kNoOffload) {
+      log().info("bursts are refused ({}): packets are sent one by one", std::strerror(errno));
+      bursts_ = false;
+      ++counters.offload_refused;
+    }
+    return send_apart(batch.first(packets_[0]), counters, full);
+  }
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(sent); ++i) {
+    taken += packets_[i];
+    counters.bursts_sent += packets_[i] > 1;
+  }
+  return taken;
+}
+
+// Each packet is judged by itself.
+std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& counters,
+                               bool& full) {
+  std::size_t taken = 0;
+  for (const Outgoing& packet : batch) {
+    full = send_one(packet, counters) == Outcome::kFull || broken_;
+    if (full) break;
+    ++taken;
+  }
+  return taken;
+}
+
+// Cuts the batch, up to kMostPackets of it, into messages.
+void Sender::prepare(std::span<const Outgoing> batch) {
+  const auto packets = batch.first(std::min(batch.size(), kMostPackets));
+  std::size_t pieces = 0;
+  count_ = 0;
+  for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
+    const std::size_t length = bursts_ ? burst_length(packets.subspan(at)) : 1;
+    msghdr& message = messages_[count_].msg_hdr;
+    message.msg_name = const_cast<sockaddr*>(peers_.name_of(packets[at].to));
+    message.msg_namelen = peers_.name_bytes();
+    message.msg_iov = &pieces_[pieces];
+    for (const Outgoing& packet : packets.subspan(at, length)) {
+      pieces_[pieces++] = piece_of(packet.head);
+      if (!packet.payload.empty()) pieces_[pieces++] = piece_of(packet.payload);
+    }
+    message.msg_iovlen = static_cast<std::size_t>(&pieces_[pieces] - message.msg_iov);
+    message.msg_control = nullptr;
+    message.msg_controllen = 0;
+    if (length > 1) {
+      Control& control = controls_[count_];
+      const auto size = static_cast<std::uint16_t>(size_of(packets[at]));
+      std::memcpy(control.bytes.data() + CMSG_LEN(0), &size, sizeof size);
+      message.msg_control = control.bytes.data();
+      message.msg_controllen = control.bytes.size();
+    }
+    packets_[count_] = static_cast<std::uint32_t>(length);
+  }
+}
+
+// How many packets from the front can leave together: those of the first one's size, and one
+// shorter behind them.
+std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
+  const std::size_t size = size_of(batch.front());
+  std::size_t bytes = size;
+  std::size_t length = 1;
+  while (length < batch.size()) {
+    const Outgoing& next = batch[length];
+    const std::size_t more = size_of(next);
+    if (next.to != batch.front().to || more > size || more == 0) break;
+    if (bytes + more > kMostBytes) break;
+    bytes += more;
+    ++length;
+    if (more < size) break;
+  }
+  return length;
+}
+
+}  // namespace pullman::nic::udp

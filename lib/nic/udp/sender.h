@@ -1,0 +1,63 @@
+// The sending half of a port: packets of the caller's memory into as few system calls as may be.
+//
+// Packets of one size to one destination (the last may be shorter) make a burst: one message that
+// the kernel, or the NIC, cuts up again (UDP_SEGMENT), gathered from the caller's memory. Bursts
+// and single packets of a batch leave by one sendmmsg(); a packet alone by a plain sendto(). A
+// burst that is refused for what it is ends bursts for good.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nic/port.h"
+#include "nic/udp/peers.h"
+
+namespace pullman::nic::udp {
+
+class Sender {
+ public:
+  // `bursts`: the kernel knows UDP_SEGMENT.
+  Sender(int socket, Peers& peers, bool bursts);
+
+  std::size_t send(std::span<const Outgoing> batch, PortCounters& counters);
+
+  bool bursts() const { return bursts_; }
+  bool broken() const { return broken_; }
+
+ private:
+  static constexpr std::size_t kMostPackets = 64;   // of a burst, and of a call
+  static constexpr std::size_t kMostBytes = 65507;  // of a burst: a UDP datagram's payload
+
+  enum class Outcome : std::uint8_t {
+    kTaken,  // sent, or lost
+    kFull,   // not taken
+  };
+  // One message of a sendmmsg(): a packet or a burst.
+  struct alignas(cmsghdr) Control {
+    std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
+  };
+
+  Outcome send_one(const Outgoing& packet, PortCounters& counters);
+  ssize_t call(const Outgoing& packet) const;
+  std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
+  std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
+  void prepare(std::span<const Outgoing> batch);
+  std::size_t burst_length(std::span<const Outgoing> batch) const;
+
+  int socket_;
+  Peers& peers_;
+  bool bursts_;
+  bool broken_ = false;
+  std::size_t count_ = 0;                            // messages prepared
+  std::array<std::uint32_t, kMostPackets> packets_;  // of each message
+  std::array<mmsghdr, kMostPackets> messages_{};
+  std::array<iovec, 2 * kMostPackets> pieces_;
+  std::array<Control, kMostPackets> controls_{};
+};
+
+}  // namespace pullman::nic::udp

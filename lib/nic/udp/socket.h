@@ -1,0 +1,52 @@
+// A kernel UDP socket as this driver wants it: its options, each with its meaning, and nothing of
+// packets. Cold: once per port.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "nic/address.h"
+
+namespace pullman::nic::udp {
+
+// Owns the descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&&) = delete;
+  ~Socket();
+
+  int fd() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Non-blocking, bound to `own` (port 0: any free one), datagrams never cut up on the way, errors of
+// the network reported. Throws NicError; `device` is for its sentence.
+Socket open_socket(const Address& own, const std::string& device);
+
+// Where the kernel says the socket is bound.
+Address address_of(const Socket& socket);
+
+// What the kernel does for many packets at once.
+struct Offloads {
+  bool segment = false;   // UDP_SEGMENT: one call sends many packets of one size
+  bool coalesce = false;  // UDP_GRO: one call receives many packets of one size
+};
+
+// Of sockets of that family, as far as the kernel says without sending: the NIC may yet refuse.
+Offloads offloads_of(const Socket& socket);
+
+// SO_BUSY_POLL; a kernel that refuses is lived with.
+void set_busy_poll(const Socket& socket, unsigned microseconds);
+
+// Room for what was sent and has not left: as much, as the system grants it.
+void grow_send_buffer(const Socket& socket, std::size_t bytes);
+
+}  // namespace pullman::nic::udp

@@ -1,0 +1,322 @@
+// What kernel sockets do and no other device: bursts, and the errors of a real network.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "nic/contract.h"
+#include "nic/drivers.h"
+#include "nic/factories.h"
+
+namespace pullman::nic::contract {
+namespace {
+
+using Kind = PortEvent::Kind;
+using Bursting = std::tuple<Kernel, KernelIpv6>;
+
+std::vector<Packet> packets_of(std::size_t count, std::size_t bytes, unsigned seed = 0) {
+  std::vector<Packet> packets;
+  for (unsigned i = 0; i < count; ++i) packets.push_back(make_packet(bytes, seed + i));
+  return packets;
+}
+
+std::vector<Packet> operator+(std::vector<Packet> left, const std::vector<Packet>& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+// Packets have come in numbers before, so that they may come together.
+void warm_up(Bench& bench) {
+  bench.send(packets_of(2, 50));
+  std::array<Incoming, 2> both;
+  REQUIRE(bench.there().receive(both) == 2);
+  bench.there().give_back(both);
+}
+
+// A port nobody has any more.
+Address deserted(PortFactory& factory) {
+  return factory.open({})->address();
+}
+
+// Sends one packet after the other until that has been counted, or patience is at its end.
+template <typename Counted>
+bool counts(PortFactory& factory, Port& port, const Outgoing& packet, Counted counted) {
+  for (int i = 0; i < 1000 && !counted(port.counters()); ++i) {
+    port.send({&packet, 1});
+    factory.pass_time();
+    Incoming in;
+    port.receive({&in, 1});  // errors may be told to either
+  }
+  return counted(port.counters());
+}
+
+TEMPLATE_LIST_TEST_CASE("packets of one size leave and arrive as one burst", "", Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  warm_up(bench);
+  const auto packets = packets_of(40, 1400);
+
+  bench.send(packets);
+
+  CHECK(bench.receive(40) == packets);
+  CHECK(bench.here().counters().bursts_sent == 2);
+  CHECK(bench.there().counters().bursts_received == 1);
+  CHECK(bench.there().counters().received == 42);
+}
+
+TEMPLATE_LIST_TEST_CASE("packets come alone again when they have come alone for long", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    warm_up(bench);
+    CHECK(bench.there().counters().bursts_received == round);
+    bench.send(packets_of(3, 200));
+    CHECK(bench.receive(3) == packets_of(3, 200));
+    CHECK(bench.there().counters().bursts_received == round + 1);
+
+    for (unsigned i = 0; i < 2000; ++i) {
+      bench.send(make_packet(100, i));
+      REQUIRE(bench.receive(1) == only(make_packet(100, i)));
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("a shorter packet ends its burst, a longer one begins another", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const auto packets = packets_of(5, 1000) + packets_of(1, 999, 5) + packets_of(3, 1000, 6) +
+                       packets_of(1, 1001, 9) + packets_of(1, 7, 10) + packets_of(1, 8, 11);
+
+  bench.send(packets);
+
+  CHECK(bench.receive(packets.size()) == packets);
+  CHECK(bench.here().counters().bursts_sent == 3);
+}
+
+TEMPLATE_LIST_TEST_CASE("bursts end where a datagram would be too long", "", Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const auto packets = packets_of(64, 1472) + packets_of(5, 30000, 64) + packets_of(64, 1, 70);
+
+  bench.send(packets);
+
+  CHECK(bench.receive(packets.size()) == packets);
+  CHECK(bench.here().counters().bursts_sent >= 5);
+}
+
+TEMPLATE_LIST_TEST_CASE("a burst is to one destination", "", Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const Destination other = bench.resolve(bench.here().address());
+  const auto packets = packets_of(6, 100);
+  std::vector<Outgoing> batch;
+  for (std::size_t i = 0; i < 6; ++i) {
+    batch.push_back({.head = packets[i], .payload = {}, .to = i < 3 ? bench.to() : other});
+  }
+
+  CHECK(bench.here().send(batch) == 6);
+
+  CHECK(bench.receive(3) == packets_of(3, 100));
+  CHECK(bench.nothing_arrives());
+  std::vector<Incoming> own(8);
+  REQUIRE(bench.here().receive(own) == 3);
+  CHECK(Packet(own[2].bytes.begin(), own[2].bytes.end()) == packets[5]);
+  bench.here().give_back({own.data(), 3});
+}
+
+TEST_CASE("without offloads each packet travels alone") {
+  KernelPlain factory;
+  Bench bench(factory);
+
+  bench.send(packets_of(40, 1400));
+
+  CHECK(bench.receive(40) == packets_of(40, 1400));
+  CHECK(bench.here().counters().bursts_sent == 0);
+  CHECK(bench.there().counters().bursts_received == 0);
+}
+
+TEST_CASE("a burst reaches a socket that knows none, and packets one that knows them") {
+  Kernel factory;
+  for (const bool sends : {true, false}) {
+    const PortOptions with{.offloads = true};
+    const PortOptions without{.offloads = false};
+    Bench bench(factory, sends ? with : without, sends ? without : with);
+
+    bench.send(packets_of(40, 1400));
+
+    CHECK(bench.receive(40) == packets_of(40, 1400));
+    CHECK(bench.here().counters().bursts_sent == (sends ? 1 : 0));
+  }
+}
+
+TEST_CASE("a burst is handed up in pieces, and its packets given back in any order") {
+  Kernel factory;
+  Bench bench(factory);
+  warm_up(bench);
+
+  for (unsigned round = 0; round < 200; ++round) {  // more rounds than buffers
+    bench.send(packets_of(10, 500, round));
+    auto lent = bench.borrow(3);
+    const auto rest = bench.borrow(7);
+    REQUIRE(lent.size() + rest.size() == 10);
+    std::reverse(lent.begin(), lent.end());
+    bench.there().give_back(rest);
+    CHECK(Packet(lent[2].bytes.begin(), lent[2].bytes.end()) == make_packet(500, round));
+    bench.there().give_back(lent);
+  }
+}
+
+TEST_CASE("bursts of packets that are too long are dropped, and each packet counted") {
+  Kernel factory;
+  Bench bench(factory, {}, {.packet_bytes = 800});
+  warm_up(bench);
+
+  for (unsigned round = 0; round < 100; ++round) bench.send(packets_of(10, 801));
+  bench.send(packets_of(4, 800));
+
+  CHECK(bench.receive(4) == packets_of(4, 800));
+  CHECK(bench.there().counters().receive_truncated == 1000);
+}
+
+TEST_CASE("where bursts are refused, packets leave one by one from then on") {
+  Kernel factory;
+  Bench bench(factory);
+  const int no_checksums = 1;  // with which the kernel refuses bursts
+  REQUIRE(setsockopt(bench.here().wait_fd(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
+                     sizeof no_checksums) == 0);
+
+  bench.send(packets_of(40, 1400));
+  CHECK(bench.receive(40) == packets_of(40, 1400));
+  bench.send(packets_of(40, 1400));
+
+  CHECK(bench.receive(40) == packets_of(40, 1400));
+  CHECK(bench.here().counters().offload_refused == 1);
+  CHECK(bench.here().counters().bursts_sent == 0);
+  CHECK(bench.here().counters().send_errors == 0);
+  CHECK(bench.nothing_arrives());
+}
+
+TEMPLATE_LIST_TEST_CASE("packets to a port nobody has come back, and are counted", "", Kernels) {
+  TestType factory;
+  Bench bench(factory);
+  const Packet packet = make_packet(100, 1);
+  const Outgoing out{.head = packet, .payload = {}, .to = bench.resolve(deserted(factory))};
+
+  CHECK(counts(factory, bench.here(), out, [](const PortCounters& c) { return c.returned > 2; }));
+}
+
+TEMPLATE_LIST_TEST_CASE("news of a lost packet does not swallow another", "", Kernels) {
+  TestType factory;
+  Bench bench(factory);
+  const Packet packet = make_packet(100, 1);
+  const Outgoing lost{.head = packet, .payload = {}, .to = bench.resolve(deserted(factory))};
+
+  for (unsigned i = 0; i < 50; ++i) {
+    bench.here().send({&lost, 1});
+    bench.send(make_packet(200, i));
+    bench.here().send({&lost, 1});
+    bench.send(packets_of(3, 300, i));
+    bench.here().send({&lost, 1});
+    bench.send({make_packet(200, i), make_packet(300, i)});
+    REQUIRE(bench.receive(6).size() == 6);
+  }
+
+  CHECK(bench.here().counters().send_errors == 0);
+}
+
+TEST_CASE("news of lost packets does not keep what has arrived") {
+  Kernel factory;
+  Bench bench(factory);
+  const Packet packet = make_packet(100, 1);
+  const Destination nobody = bench.resolve(deserted(factory));
+  const Destination itself = bench.resolve(bench.here().address());
+
+  for (int i = 0; i < 50; ++i) {
+    const Outgoing arrives{.head = packet, .payload = {}, .to = itself};
+    const Outgoing lost{.head = packet, .payload = {}, .to = nobody};
+    REQUIRE(bench.here().send({&arrives, 1}) == 1);
+    REQUIRE(bench.here().send({&lost, 1}) == 1);
+    Incoming in;
+    REQUIRE(bench.here().receive({&in, 1}) == 1);
+    bench.here().give_back({&in, 1});
+  }
+}
+
+TEST_CASE("a packet longer than the interface carries is lost and counted") {
+  // IPv6 on the loopback: its headers leave less than the longest datagram.
+  const auto driver = make_driver("udp", "");
+  Device device = KernelIpv6().device();
+  const std::size_t fits = device.packet_bytes;
+  device.packet_bytes = 65507;
+  const auto here = driver->open(device, {});
+  const auto there = driver->open(device, {});
+  here->resolve(there->address(), 1);
+  PortEvent event;
+  REQUIRE(here->poll_events({&event, 1}) == 1);
+  const Packet packet = make_packet(fits + 1, 1);
+  const Outgoing out{.head = packet, .payload = {}, .to = event.to};
+
+  CHECK(here->send({&out, 1}) == 1);
+
+  CHECK(here->counters().send_errors == 1);
+  CHECK(here->counters().too_long == 1);
+  CHECK(here->path_bytes(event.to) == fits);
+}
+
+TEST_CASE("what the socket has no room for is counted") {
+  KernelTiny factory;
+  Bench bench(factory);
+  const std::size_t held = bench.there().limits().receive_packets;
+  REQUIRE(held < 10);
+
+  for (unsigned i = 0; i < 100; ++i) bench.send(make_packet(1400, i));
+
+  const std::size_t arrived = bench.receive(100).size();
+  CHECK(arrived < 100);
+  CHECK(bench.there().counters().receive_overflows == 100 - arrived);
+}
+
+TEST_CASE("a socket beyond use is told once") {
+  Kernel factory;
+  Bench bench(factory);
+  close(bench.here().wait_fd());
+
+  bench.offer(packets_of(2, 100));
+
+  const auto events = bench.events(1);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::kFailed);
+  CHECK(bench.offer(packets_of(2, 100)) == 0);
+}
+
+TEST_CASE("the fabric driver over udp and the udp driver understand each other") {
+  Udp fabric;
+  Kernel kernel;
+  const auto one = fabric.open({.packet_bytes = 1400});
+  const auto other = kernel.open({.packet_bytes = 1400});
+  for (const auto& [from, to] : {std::pair(one.get(), other.get()), {other.get(), one.get()}}) {
+    from->resolve(to->address(), 1);
+    PortEvent event;
+    while (from->poll_events({&event, 1}) == 0) kernel.pass_time();
+    const auto packets = packets_of(30, 1400) + packets_of(30, 64, 30);
+    std::vector<Outgoing> batch;
+    for (const Packet& packet : packets) {
+      batch.push_back({.head = packet, .payload = {}, .to = event.to});
+    }
+    REQUIRE(from->send(batch) == packets.size());
+
+    for (const Packet& packet : packets) {
+      Incoming in;
+      for (int turn = 0; turn < 1000 && to->receive({&in, 1}) == 0; ++turn) kernel.pass_time();
+      REQUIRE(Packet(in.bytes.begin(), in.bytes.end()) == packet);
+      to->give_back({&in, 1});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pullman::nic::contract
