@@ -1,4 +1,4 @@
-"""Speed as ratios over the bare thing: bench.py BUILD_DIRECTORY [--runs N] [--seconds S] [--json]
+"""Speed as ratios over the bare thing: bench.py BUILD_DIRECTORY [--runs N] [--seconds S] [--driver NAME] [--json]
 
 Two namespaces, veth, MTU 1500. Pullman and bare datagrams take turns, so that whatever else the machine
 does hits both alike; medians of the runs. Then the micro-benchmarks.
@@ -10,6 +10,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import netns
 
@@ -17,29 +18,48 @@ PORT = 7100
 STEADY = 2.0  # between the least and the greatest ratio of single runs; beyond it there is no verdict
 
 
+@dataclass
 class Figure:
-    def __init__(self, name, options, key, unit, wanted, more_is_better):
-        self.name, self.options, self.key, self.unit = name, options, key, unit
-        self.wanted = wanted  # ratio over bare, or None
-        self.more_is_better = more_is_better
+    name: str
+    options: list
+    key: str
+    unit: str
+    ratio: float = None  # wanted over bare
+    value: float = None  # wanted by itself
+    more_is_better: bool = True
 
-    def verdict(self, ratio, spread):
-        if self.wanted is None:
+    def verdict(self, ours, ratio, spread):
+        """What was asked, and whether it was met."""
+        if self.value is not None:
+            return f">= {self.value:g} {'met' if ours >= self.value else 'MISSED'}"
+        if self.ratio is None:
             return ""
         if spread > STEADY:
             return "unsteady: the machine is busy, this says nothing"
-        good = ratio >= self.wanted if self.more_is_better else ratio <= self.wanted
-        sign = ">=" if self.more_is_better else "<="
-        return f"{sign} {self.wanted} {'met' if good else 'MISSED'}"
+        good = ratio >= self.ratio if self.more_is_better else ratio <= self.ratio
+        return f"{'>=' if self.more_is_better else '<='} {self.ratio} {'met' if good else 'MISSED'}"
 
 
-FIGURES = [
-    Figure("half round trip, 64 B", ["--test", "latency", "--size", "64"], "p50_us", "us", 1.25, False),
-    Figure("stream, 1 MiB", ["--test", "bandwidth", "--size", "1M"], "mb_per_s", "MB/s", 0.85, True),
-    Figure("both ways, 1 MiB", ["--test", "bidirectional", "--size", "1M"], "mb_per_s", "MB/s", None,
-           True),
-    Figure("rate, 64 B", ["--test", "rate", "--size", "64"], "messages_per_s", "/s", None, True),
-]
+def latency(size, key, ratio):
+    return Figure(f"half round trip, {size} B, {key[:3]}", ["--test", "latency", "--size", size], key, "us",
+                  ratio=ratio, more_is_better=False)
+
+
+def stream(ratio):
+    return Figure("stream, 1 MiB", ["--test", "bandwidth", "--size", "1M"], "mb_per_s", "MB/s", ratio=ratio)
+
+
+def rate(size, window, value=None):
+    return Figure(f"rate, {size} B, window {window}", ["--test", "rate", "--size", size, "--window", window],
+                  "messages_per_s", "/s", value=value)
+
+
+BOTH_WAYS = Figure("both ways, 1 MiB", ["--test", "bidirectional", "--size", "1M"], "mb_per_s", "MB/s")
+FIGURES = {
+    "udp": [latency(8, "p50_us", 1.10), latency(64, "p50_us", 1.10), latency(64, "p99_us", 1.15), stream(0.75),
+            BOTH_WAYS, rate(8, 64, 3e6), rate(8, 1024, 5e6), rate(64, 64)],
+    "fabric": [latency(64, "p50_us", 1.25), stream(0.85), BOTH_WAYS, rate(64, 64)],
+}
 
 
 def measure(pair, build, figure, seconds, *more):
@@ -56,29 +76,29 @@ def measure(pair, build, figure, seconds, *more):
     return json.loads(client.stdout.splitlines()[-1])
 
 
-def compare(pair, build, figure, runs, seconds):
+def compare(pair, build, driver, figure, runs, seconds):
     """Medians of runs that take turns, and how far the ratios spread."""
     ours, bare = [], []
     for _ in range(runs):
-        bare.append(measure(pair, build, figure, seconds, "--raw")[figure.key])
-        ours.append(measure(pair, build, figure, seconds)[figure.key])
+        bare.append(measure(pair, build, figure, seconds, "--driver", driver, "--raw")[figure.key])
+        ours.append(measure(pair, build, figure, seconds, "--driver", driver)[figure.key])
     ratio = statistics.median(ours) / statistics.median(bare)
     each = sorted(a / b for a, b in zip(ours, bare))
-    return {"figure": figure.name, "unit": figure.unit, "pullman": statistics.median(ours),
+    return {"driver": driver, "figure": figure.name, "unit": figure.unit, "pullman": statistics.median(ours),
             "bare": statistics.median(bare), "ratio": ratio, "least": each[0], "most": each[-1],
-            "runs": runs, "wanted": figure.verdict(ratio, each[-1] / each[0])}
+            "runs": runs, "wanted": figure.verdict(statistics.median(ours), ratio, each[-1] / each[0])}
 
 
-def over_fabric(build, options):
+def over_bare(build, driver, options):
     if not options.json:
-        print(f"{'over fabric':<24} {'Pullman':>12} {'bare':>12} {'ratio':>7}  {'of single runs':<16} wanted")
+        print(f"\n{'over ' + driver:<28} {'Pullman':>12} {'bare':>12} {'ratio':>7}  {'of single runs':<16} wanted")
     with netns.Pair() as pair:
-        for figure in FIGURES:
-            row = compare(pair, build, figure, options.runs, options.seconds)
+        for figure in FIGURES[driver]:
+            row = compare(pair, build, driver, figure, options.runs, options.seconds)
             if options.json:
                 print(json.dumps(row), flush=True)
                 continue
-            print(f"{row['figure']:<24} {row['pullman']:>12.2f} {row['bare']:>12.2f} {row['ratio']:>7.3f}  "
+            print(f"{row['figure']:<28} {row['pullman']:>12.2f} {row['bare']:>12.2f} {row['ratio']:>7.3f}  "
                   f"{row['least']:.3f} .. {row['most']:.3f}   {row['wanted']} ({row['unit']})",
                   flush=True)
 
@@ -96,6 +116,7 @@ def main():
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--runs", type=int, default=7)
     arguments.add_argument("--seconds", type=float, default=1)
+    arguments.add_argument("--driver", choices=list(FIGURES), help="this one only, and no micro-benchmarks")
     arguments.add_argument("--json", action="store_true", help="the ratios only, one object per line")
     options = arguments.parse_args()
     netns.exit_on_signals()
@@ -104,8 +125,10 @@ def main():
     if why_not:
         print(f"skipped ({why_not}): ratios over bare datagrams")
     else:
-        over_fabric(build, options)
-    if not options.json:
+        for driver in FIGURES:
+            if options.driver in (None, driver):
+                over_bare(build, driver, options)
+    if not options.json and options.driver is None:
         micro(build)
 
 
