@@ -51,7 +51,9 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
           share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
       ack_timers_(config.ack_delay),
       peers_(config.max_peers),
-      tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)) {}
+      tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)) {
+  share_credit();
+}
 
 Engine::Impl::~Impl() {
   abort();

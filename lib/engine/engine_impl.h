@@ -60,7 +60,7 @@ class Engine::Impl {
   // Retransmissions in one turn, then new work and ACKs (DESIGN section 5).
   static constexpr std::size_t kRetransmitsPerTurn = 16;
   // Packets to one peer before the next one has its turn.
-  static constexpr std::size_t kPacketsPerTurn = 64;
+  static constexpr std::size_t kPacketsPerTurn = Channel::kBatch;
   // Callers that have not proved themselves are a quarter of the peers at most, but this many at
   // least (wire.md 5.5).
   static constexpr std::size_t kLeastHalfOpen = 64;
@@ -116,7 +116,7 @@ class Engine::Impl {
   void collect(Instant now, Peer& peer);
   void note_heard(Instant now, Peer& peer);
   void schedule_ack(Instant now, Peer& peer);
-  std::uint16_t credit() const;
+  void share_credit();
 
   // --- transmit.cc
   void mark_ready(Peer& peer);
@@ -238,6 +238,7 @@ class Engine::Impl {
   std::uint64_t tick_ = 0;  // now / kTick
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
+  std::uint16_t credit_ = 0;  // for each peer: see share_credit()
   Stats stats_;
   std::uint64_t rtt_ns_ = 0;
 };

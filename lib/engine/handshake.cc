@@ -121,7 +121,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer) const {
   hello.first_message = peer.first_message;
   hello.allowance = share_;
   hello.eager_bytes = eager_bytes_;
-  hello.credit = credit();
+  hello.credit = credit_;
   hello.rail = 0;
   hello.rail_count = 1;
   hello.called = peer.command_address;
@@ -200,7 +200,7 @@ void Engine::Impl::answer(Peer& peer) {
   std::array<std::byte, wire::kHeaderBytes + wire::kFrameHeadBytes + wire::kMaxHelloBytes> bytes;
   const std::size_t length = wire::kHeaderBytes + write_hello(peer, &bytes[wire::kHeaderBytes]);
   if (peer.called_us && length > peer.said->header.length) return;
-  peer.link.write_welcome(peer.theirs, credit(), {bytes.data(), length});
+  peer.link.write_welcome(peer.theirs, credit_, {bytes.data(), length});
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
   command().send_unremembered({bytes.data(), length}, peer.command_to);
 }

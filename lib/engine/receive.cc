@@ -14,6 +14,7 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     heard_last_tick_ = tick == tick_ + 1 ? heard_this_tick_ : 0;
     heard_this_tick_ = 0;
     tick_ = tick;
+    share_credit();
   }
   resting_until_ = Instant::max();
   std::size_t received = 0;
@@ -237,6 +238,7 @@ void Engine::Impl::note_heard(Instant now, Peer& peer) {
   if (peer.heard_tick == tick) return;
   peer.heard_tick = tick;
   ++heard_this_tick_;
+  share_credit();
 }
 
 void Engine::Impl::schedule_ack(Instant now, Peer& peer) {
@@ -248,11 +250,12 @@ void Engine::Impl::schedule_ack(Instant now, Peer& peer) {
   }
 }
 
-// What the NIC can hold, shared among the peers heard lately (DESIGN, principle 8).
-std::uint16_t Engine::Impl::credit() const {
+// What the NIC can hold, shared among the peers heard lately (DESIGN, principle 8). Told in every
+// packet, and reckoned when the number of those peers changes.
+void Engine::Impl::share_credit() {
   const std::uint32_t active = std::max({heard_this_tick_, heard_last_tick_, 1u});
   const std::size_t share = modules_.front()->receive_packets() / active;
-  return static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
+  credit_ = static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
 }
 
 }  // namespace pullman::engine

@@ -166,7 +166,7 @@ void Engine::Impl::post(Instant now, Peer& peer, Packet& packet, Channel& channe
   packet.channel = channel.kind();
   const bool owed = peer.link.ack_need() != AckNeed::kNone;
   peer.link.stamp(now, type == wire::PacketType::kHello ? wire::ConnectionId{} : peer.theirs,
-                  credit(), type, packet);
+                  credit_, type, packet);
   if (config_.checksum) {
     wire::seal({packet.bytes, packet.used}, {packet.payload, packet.payload_bytes});
   }
@@ -191,7 +191,7 @@ void Engine::Impl::send_acks(Instant now) {
 void Engine::Impl::send_ack(Instant now, Peer& peer) {
   if (peer.command_to == nic::kNowhere || peer.phase == Phase::kAnswering) return;
   std::array<std::byte, reliability::Link::kAckBytes> bytes;
-  const std::size_t length = peer.link.write_ack(now, peer.theirs, credit(), bytes.data());
+  const std::size_t length = peer.link.write_ack(now, peer.theirs, credit_, bytes.data());
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
   if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
   ++stats_.acks_sent;

@@ -155,7 +155,7 @@ std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
   const std::size_t size = size_of(batch.front());
   std::size_t bytes = size;
   std::size_t length = 1;
-  while (length < batch.size()) {
+  while (length < std::min(batch.size(), kMostTogether)) {
     const Outgoing& next = batch[length];
     const std::size_t more = size_of(next);
     if (next.to != batch.front().to || more > size || more == 0) break;

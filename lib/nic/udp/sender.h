@@ -30,7 +30,8 @@ class Sender {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr std::size_t kMostPackets = 64;   // of a burst, and of a call
+  static constexpr std::size_t kMostPackets = 128;  // of a call
+  static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
   static constexpr std::size_t kMostBytes = 65507;  // of a burst: a UDP datagram's payload
 
   enum class Outcome : std::uint8_t {
