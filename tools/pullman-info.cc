@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -174,7 +176,9 @@ int run(const std::string& format) {
   } else {
     print_table(inventory);
   }
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) {
+    throw std::runtime_error(fmt::format("cannot write: {}", std::strerror(errno)));
+  }
   for (const std::string& problem : inventory.problems) {
     fmt::print(stderr, "pullman-info: {}\n", problem);
   }

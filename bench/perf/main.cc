@@ -1,6 +1,8 @@
 // pullman-perf: measures messages between two processes.
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "options.h"
 #include "pullman/pullman.h"
 #include "run.h"
@@ -23,6 +25,8 @@ int run(perf::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A reader of the results that went away is a failed write: the other end is told, too.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     perf::Options options;
     int exit_code = 0;

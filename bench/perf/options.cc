@@ -3,22 +3,41 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
+#include <optional>
 
 namespace perf {
 
 namespace {
 
+// In the order of their enumerators.
 constexpr std::array<const char*, 4> kTestNames = {"latency", "bandwidth", "bidirectional", "rate"};
+constexpr std::array<const char*, 3> kFormatNames = {"table", "json", "csv"};
 
-const std::map<std::string, Test>& tests() {
-  static const std::map<std::string, Test> names = {{"latency", Test::kLatency},
-                                                    {"bandwidth", Test::kBandwidth},
-                                                    {"bidirectional", Test::kBidirectional},
-                                                    {"rate", Test::kRate}};
-  return names;
+// One of the names, in any case. CLI11's transformers take an enumerator's number too, and any.
+template <std::size_t N>
+CLI::Validator one_of(const std::array<const char*, N>& names) {
+  return CLI::IsMember(std::vector<std::string>(names.begin(), names.end()), CLI::ignore_case);
+}
+
+template <std::size_t N>
+std::optional<std::size_t> index_of(const std::array<const char*, N>& names,
+                                    std::string_view text) {
+  const auto at = std::find(names.begin(), names.end(), text);
+  if (at == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - names.begin());
+}
+
+// CLI::Range lets NaN pass: no comparison with it is true.
+CLI::Validator seconds(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
+    return fmt::format("'{}' is not in the range of {} to {} seconds", text, least, most);
+  };
+  return {check, ""};
 }
 
 std::size_t parse_size(std::string_view text) {
@@ -44,9 +63,9 @@ const char* name(Test test) {
 }
 
 Test test_named(std::string_view text) {
-  const auto found = tests().find(std::string(text));
-  if (found == tests().end()) throw Failure(fmt::format("there is no test '{}'", text));
-  return found->second;
+  const auto index = index_of(kTestNames, text);
+  if (!index) throw Failure(fmt::format("there is no test '{}'", text));
+  return static_cast<Test>(*index);
 }
 
 std::vector<std::size_t> parse_sizes(std::string_view text) {
@@ -67,17 +86,21 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       "Measures messages between two processes. Without HOST: serves one client and exits.\n"
       "With HOST (a name or address of the machine that serves): runs the test and reports.");
   std::string size = "64";
-  const std::map<std::string, Format> formats = {
-      {"table", Format::kTable}, {"json", Format::kJson}, {"csv", Format::kCsv}};
-  app.add_option("HOST", options.host, "the machine that serves; leave out to serve");
-  app.add_option("--test", options.test, "latency, bandwidth, bidirectional or rate (latency)")
-      ->transform(CLI::Transformer(tests(), CLI::ignore_case));
+  std::string test = name(options.test);
+  std::string format = kFormatNames.front();
+  app.add_option("HOST", options.host, "the machine that serves; leave out to serve")
+      ->check([](const std::string& host) {
+        return std::string(host.empty() ? "it is empty: name a machine, or leave it out to serve"
+                                        : "");
+      });
+  app.add_option("--test", test, "latency, bandwidth, bidirectional or rate (latency)")
+      ->check(one_of(kTestNames));
   app.add_option("--size", size, "bytes of a message: N, or A..B doubling; suffixes K, M (64)");
   auto* iterations = app.add_option("--iterations", options.iterations,
                                     "messages per size (round trips in latency)")
                          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   app.add_option("--duration", options.duration_s, "seconds per size (1)")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(seconds(0.001, 86400))
       ->excludes(iterations);
   app.add_option("--window", options.window, "messages outstanding (64)")
       ->check(CLI::Range(std::size_t{1}, kMaxWindow));
@@ -88,13 +111,14 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       ->check(CLI::Range(1, 65535));
   app.add_flag("--check", options.check, "fill and verify every byte");
   app.add_flag("--raw", options.raw, "the same on bare datagrams; say it at both ends");
-  app.add_option("--format", options.format, "table, json or csv (table)")
-      ->transform(CLI::Transformer(formats, CLI::ignore_case));
+  app.add_option("--format", format, "table, json or csv (table)")->check(one_of(kFormatNames));
   app.add_option("--patience", options.patience_s, "give up after so many silent seconds (60)")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(seconds(0.1, 86400));
   try {
     app.parse(argc, argv);
     options.sizes = parse_sizes(size);
+    options.test = test_named(test);
+    options.format = static_cast<Format>(*index_of(kFormatNames, format));
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : 2;
     return false;

@@ -6,10 +6,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -31,6 +33,14 @@ bool readable(int socket, double seconds) {
 void set(int socket, int level, int option) {
   const int on = 1;
   (void)::setsockopt(socket, level, option, &on, sizeof on);
+}
+
+// How long connect() and send() may take. The kernel's own patience is minutes.
+void set_patience(int socket, double seconds) {
+  timeval bound{};
+  bound.tv_sec = static_cast<time_t>(seconds);
+  bound.tv_usec = static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6);
+  (void)::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
 }
 
 }  // namespace
@@ -65,12 +75,13 @@ RawControl RawControl::connect(const Options& options) {
   const int error = ::getaddrinfo(options.host.c_str(), port.c_str(), &hints, &found);
   if (error != 0) throw Failure(fmt::format("no host '{}': {}", options.host, gai_strerror(error)));
   const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  set_patience(socket, options.patience_s);
   const int result = socket < 0 ? -1 : ::connect(socket, found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
   if (result != 0) {
     const int why = errno;
     if (socket >= 0) ::close(socket);
-    errno = why;
+    errno = why == EINPROGRESS ? ETIMEDOUT : why;
     fail(fmt::format("cannot reach a pullman-perf --raw at {} port {}", options.host, port));
   }
   return RawControl(socket, options);

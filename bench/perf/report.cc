@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -39,7 +41,9 @@ std::string size_text(std::size_t size) {
 void put(const std::string& line) {
   std::fputs(line.c_str(), stdout);
   std::fputc('\n', stdout);
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) {
+    throw Failure(fmt::format("cannot write the results: {}", std::strerror(errno)));
+  }
 }
 
 }  // namespace

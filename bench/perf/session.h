@@ -49,13 +49,13 @@ class Session {
   // last call; throws Failure when nothing has for too long.
   void turn(bool moved);
 
+  // Closes the context, so that requests still pending end and may be destroyed on the way out.
+  [[noreturn]] void give_up(const std::string& why);
+
   pullman::Context& context() { return context_; }
   pullman::PeerId peer() const { return peer_; }
 
  private:
-  // Closes the context, so that requests still pending end and may be destroyed on the way out.
-  [[noreturn]] void give_up(const std::string& why);
-
   pullman::Context& context_;
   const Options& options_;
   pullman::PeerId peer_;

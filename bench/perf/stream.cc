@@ -77,7 +77,12 @@ void StreamReceiver::judge(std::uint64_t number) {
 
 bool StreamReceiver::complete() {
   if (expected_ == ~std::uint64_t{0} && end_.done()) {
-    expected_ = session_.heard(end_, end_buffer_).value("sent", std::uint64_t{0});
+    const nlohmann::json word = session_.heard(end_, end_buffer_);
+    const auto sent = word.find("sent");
+    if (sent == word.end() || !sent->is_number_unsigned()) {
+      session_.give_up("did not say how many messages it sent");
+    }
+    expected_ = sent->get<std::uint64_t>();
   }
   return received_ >= expected_;
 }
@@ -85,6 +90,7 @@ bool StreamReceiver::complete() {
 void StreamReceiver::cancel() {
   for (std::size_t slot = 0; slot < slots_.count(); ++slot) {
     session_.context().cancel(slots_.request(slot));
+    if (!slots_.request(slot).done()) session_.give_up("sent more messages than it said");
   }
 }
 
