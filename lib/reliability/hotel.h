@@ -61,6 +61,7 @@ class Hotel {
     const std::size_t floor = floor_for(stay);
     guest.floor = static_cast<std::uint8_t>(floor);
     floors_[floor].check_in(now, guest);
+    if (guest.due < nobody_before_) nobody_before_ = guest.due;
     occupied_[floor >> 6] |= std::uint64_t{1} << (floor & 63);
     ++guests_;
   }
@@ -72,6 +73,8 @@ class Hotel {
 
   // The next guest whose time is over, checked out; null when there is none.
   T* evict(Instant now) {
+    if (now < nobody_before_) [[likely]]
+      return nullptr;
     for (std::size_t half = 0; half < occupied_.size(); ++half) {
       for (std::uint64_t bits = occupied_[half]; bits != 0; bits &= bits - 1) {
         const std::size_t floor = half * 64 + static_cast<std::size_t>(std::countr_zero(bits));
@@ -81,6 +84,7 @@ class Hotel {
         }
       }
     }
+    nobody_before_ = next_due();
     return nullptr;
   }
 
@@ -125,6 +129,7 @@ class Hotel {
   std::array<Floor<T>, kFloors> floors_;
   std::array<std::uint64_t, kFloors / 64> occupied_{};  // a bit per floor with guests
   std::size_t guests_ = 0;
+  Instant nobody_before_ = kNever;  // no stay ends earlier; perhaps none then either
 };
 
 }  // namespace pullman::reliability
