@@ -253,6 +253,9 @@ PeerState Engine::peer_state(PeerId peer) const {
 Status Engine::peer_status(PeerId peer) const {
   return impl_->peer_status(peer);
 }
+std::optional<LinkView> Engine::link(PeerId peer) const {
+  return impl_->link(peer);
+}
 const nic::Address& Engine::address() const {
   return impl_->address();
 }

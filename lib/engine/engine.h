@@ -50,6 +50,13 @@ struct Connected {
   PeerId peer;
 };
 
+// The link to a peer as it stands now.
+struct LinkView {
+  Duration rtt{};               // smoothed; 0 before the first sample
+  std::uint32_t window = 0;     // congestion window, packets
+  std::uint32_t in_flight = 0;  // packets
+};
+
 class Engine {
  public:
   // `config` is validated. At least one NIC.
@@ -89,6 +96,7 @@ class Engine {
 
   PeerState peer_state(PeerId peer) const;
   Status peer_status(PeerId peer) const;
+  std::optional<LinkView> link(PeerId peer) const;
   const nic::Address& address() const;  // of the first NIC's command channel
 
   Stats stats() const;

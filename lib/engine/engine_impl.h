@@ -51,6 +51,7 @@ class Engine::Impl {
   void abort();
   PeerState peer_state(PeerId id) const;
   Status peer_status(PeerId id) const;
+  std::optional<LinkView> link(PeerId id) const;
   const nic::Address& address() const { return command().port().address(); }
   Stats stats() const;
   Audit audit() const;

@@ -30,6 +30,14 @@ Status Engine::Impl::peer_status(PeerId id) const {
   return peer == nullptr ? Status::kUnknownPeer : peer->why;
 }
 
+std::optional<LinkView> Engine::Impl::link(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  if (peer == nullptr) return std::nullopt;
+  return LinkView{.rtt = peer->link.rtt().smoothed(),
+                  .window = peer->link.congestion_window(),
+                  .in_flight = peer->link.in_flight()};
+}
+
 Stats Engine::Impl::stats() const {
   Stats stats = stats_;
   stats.messages_received = inbox_counters_.messages;

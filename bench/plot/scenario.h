@@ -1,0 +1,29 @@
+// What a lab can be asked to show: a road, and who sends over it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "plot/road.h"
+
+namespace pullman::lab {
+
+struct Scenario {
+  std::string name;
+  std::string what;  // a plot's title
+  RoadPlan road;
+  std::size_t senders = 1;
+  bool one_receiver = false;  // all send to one host; else each to one of its own
+  std::size_t message_bytes = 65536;
+  std::size_t messages = 32;  // of each sender, under way
+  Duration start_every{};     // a sender begins so much after the one before it
+  Duration duration = std::chrono::milliseconds(200);
+  Duration stall_every{};  // on average: a host stands still for stall_for
+  Duration stall_for{};
+  std::size_t samples = 100;
+};
+
+std::vector<Scenario> scenarios();
+
+}  // namespace pullman::lab
