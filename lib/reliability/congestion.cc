@@ -1,40 +1,100 @@
 #include "reliability/congestion.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pullman::reliability {
+namespace {
 
-void Congestion::on_ack(const Ack& ack) {
-  acked_ += ack.acked;
-  if (ack.in_flight + ack.in_flight / 4 >= window_) was_limiting_ = true;
-  if (ack.highest_acked >= round_end_) end_round(ack);
+using std::chrono::microseconds;
+
+// The round trip that is aimed at on a path that is shorter: a receiver on a busy machine takes
+// hundreds of microseconds without any congestion. A constant for all who meet in one queue, or a
+// flow that never saw it empty takes more than its share.
+constexpr Duration kTarget = microseconds(500);
+// The more flows there are, the smaller their windows, and the more they swing: so much more for a
+// window of one packet, nothing for kScaledWindow (Swift, section 3.5).
+constexpr Duration kScaling = microseconds(500);
+constexpr double kScaledWindow = 100;
+
+// A loss where there is a queue costs this part of the window.
+constexpr std::uint32_t kQueueLoss = 4;
+// So many rounds above the target with so few packets in flight: the path is longer than thought.
+constexpr std::uint32_t kFew = 4;
+constexpr std::uint32_t kVainRounds = 8;
+
+// Above this there is a queue somewhere.
+constexpr Duration queueing_above(Duration least) {
+  return 2 * least + microseconds(50);
 }
 
+}  // namespace
+
+Congestion::Congestion(std::uint32_t limit)
+    : limit_(limit * kPacket),
+      fine_(std::min(limit, kInitial) * kPacket),
+      window_(fine_ / kPacket) {}
+
 void Congestion::end_round(const Ack& ack) {
+  const Duration delay = round_least_;
+  if (delay < base_) base_ -= (base_ - delay) / 8;
+  const Duration aim = delay > kTarget ? target() : kTarget;
+  const Duration queueing = std::min(queueing_above(ack.least), aim);
   const std::uint32_t seen = acked_ + lost_;
-  const Duration target = kTargetFactor * ack.least + kTargetQueue;
-  std::uint32_t next = window_;
-  if (lost_ * 50 > seen) {
-    next = window_ - std::min(window_ / 2, static_cast<std::uint32_t>(
-                                               static_cast<std::uint64_t>(window_) * lost_ / seen));
-    slow_start_ = false;
-  } else if (ack.rtt > target) {
-    const auto excess = static_cast<std::uint64_t>((ack.rtt - target).count());
-    const auto whole = static_cast<std::uint64_t>(ack.rtt.count());
-    next = window_ - std::min(window_ / 2, static_cast<std::uint32_t>(window_ * excess / whole));
-    slow_start_ = false;
+  if (delay > aim) {
+    const auto excess = static_cast<std::uint64_t>((delay - aim).count());
+    shrink(static_cast<Fine>(fine_ * excess / static_cast<std::uint64_t>(delay.count())));
+    note_vain(delay);
+  } else if (delay > queueing && lost_ > 0) {
+    shrink(std::max(fine_ / kQueueLoss, static_cast<Fine>(std::uint64_t{fine_} * lost_ / seen)));
+  } else if (lost_ * 12 > seen) {
+    shrink(static_cast<Fine>(std::uint64_t{fine_} * lost_ / seen));
   } else if (was_limiting_) {
-    next = slow_start_ ? window_ * 2 : window_ + 1 + window_ / 16;
+    grow(delay, queueing);
   }
-  window_ = std::clamp(next, std::min(kLeast, limit_), limit_);
+  if (delay <= aim) vain_rounds_ = 0;
   acked_ = lost_ = 0;
+  round_least_ = Duration::max();
   was_limiting_ = false;
   round_end_ = ack.next_number;
 }
 
-void Congestion::on_timeout() {
-  window_ = std::max(std::min(kLeast, limit_), window_ / 2);
+// Having next to nothing in flight does not bring the delay down: then the path is so long.
+void Congestion::note_vain(Duration delay) {
+  if (fine_ > kFew * kPacket || ++vain_rounds_ < kVainRounds) return;
+  vain_rounds_ = 0;
+  base_ = delay;
+  slow_start_ = true;
+}
+
+void Congestion::grow(Duration delay, Duration queueing) {
+  if (delay > queueing) slow_start_ = false;
+  const Fine fast = slow_start_ ? fine_ : fine_ / 8 + kPacket;
+  settle(fine_ + (delay > queueing ? kPacket : fast));
+}
+
+void Congestion::shrink(Fine by) {
   slow_start_ = false;
+  settle(fine_ - std::min(by, fine_ / 2));
+}
+
+void Congestion::settle(Fine next) {
+  fine_ = std::clamp(next, std::min(kLeast * kPacket, limit_), limit_);
+  window_ = fine_ / kPacket;
+}
+
+Duration Congestion::target() const {
+  const Duration base = std::max(kTarget, base_ + base_ / 8);
+  const double root = std::sqrt(static_cast<double>(fine_) / kPacket / kScaledWindow);
+  if (root >= 1) return base;
+  // From 0 at kScaledWindow to kScaling at one packet.
+  constexpr double kMost = 10 - 1;
+  return base + Duration(static_cast<Duration::rep>(static_cast<double>(kScaling.count()) *
+                                                    (1 / root - 1) / kMost));
+}
+
+void Congestion::on_timeout() {
+  shrink(fine_ / 2);
 }
 
 }  // namespace pullman::reliability

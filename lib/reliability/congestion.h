@@ -1,11 +1,14 @@
-// How many packets may be in flight to one peer, as far as the network is concerned.
+// How many packets may be in flight to one peer, as far as the network is concerned: delay-based,
+// in Swift's manner (Kumar et al., SIGCOMM 2020).
 //
-// Judges once per round trip. Delay: above a target over the least round trip seen, the window
-// shrinks in proportion to the excess, at most by half (Swift, SIGCOMM 2020). Loss is a weak
-// signal, as datagram networks lose at random: up to 2 % of a round is ignored; beyond, the window
-// shrinks by the fraction lost, at most by half. Without either it grows: doubling until the first
-// reduction, then by one packet plus a sixteenth per round, and only while the window is what
-// limits the sender. Does not know what the packets are, nor the receiver's credit.
+// Judges once per round trip, by the least round-trip time seen in it: a queue delays every packet,
+// a host that was busy for a moment only some. Up to a little above the least ever seen nobody
+// waits, and the window grows by an eighth. Beyond, there is a queue, and it grows by one packet:
+// as all flows do the same, they come to equal shares. Above the target, which is nearly the same
+// for all and greater for small windows, it shrinks in proportion to the excess, at most by half.
+// Loss is a weak signal: datagram networks lose at random. Where there is no queue, 8 % is ignored;
+// where there is, a loss costs an eighth. docs/architecture.md says why. Does not know what the
+// packets are, nor the receiver's credit.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +19,7 @@ namespace pullman::reliability {
 
 class Congestion {
  public:
-  explicit Congestion(std::uint32_t limit) : limit_(limit) {
-    window_ = limit < kInitial ? limit : kInitial;
-  }
+  explicit Congestion(std::uint32_t limit);
 
   // `acked` packets have arrived; `in_flight` counts what was in flight before that. `next_number`
   // is the next packet number the link will use, `highest_acked` the highest now acked: a round
@@ -31,7 +32,12 @@ class Congestion {
     Duration rtt{};    // latest sample; 0 if there is none yet
     Duration least{};  // least sample ever
   };
-  void on_ack(const Ack& ack);
+  void on_ack(const Ack& ack) {
+    acked_ += ack.acked;
+    if (ack.in_flight + ack.in_flight / 4 >= window_) was_limiting_ = true;
+    if (ack.rtt < round_least_) round_least_ = ack.rtt;
+    if (ack.highest_acked >= round_end_) end_round(ack);
+  }
 
   void on_lost(std::uint32_t packets) { lost_ += packets; }
 
@@ -41,21 +47,30 @@ class Congestion {
   std::uint32_t window() const { return window_; }
 
  private:
+  // Parts of a packet, so that a small window can shrink by less than one.
+  using Fine = std::uint32_t;
+  static constexpr Fine kPacket = 256;
+
   static constexpr std::uint32_t kInitial = 64;
-  static constexpr std::uint32_t kLeast = 4;
-  // Queueing allowed above the least round trip: a host descheduled or a full receive queue on a
-  // busy machine costs hundreds of microseconds without any congestion.
-  static constexpr Duration kTargetQueue = std::chrono::microseconds(500);
-  static constexpr int kTargetFactor = 4;
+  static constexpr std::uint32_t kLeast = 1;
 
   void end_round(const Ack& ack);
+  void grow(Duration delay, Duration queueing);
+  void shrink(Fine by);
+  void settle(Fine next);
+  void note_vain(Duration delay);
+  Duration target() const;
 
-  std::uint32_t limit_;          // never more
-  std::uint32_t window_;         // packets
-  std::uint32_t acked_ = 0;      // this round
-  std::uint32_t lost_ = 0;       // this round
-  std::uint64_t round_end_ = 0;  // the round is over when this number is acked
-  bool was_limiting_ = false;    // this round: the window was (nearly) full
+  Fine limit_;                              // never more
+  Fine fine_;                               // the window, in parts of a packet
+  std::uint32_t window_;                    // whole packets of it
+  std::uint32_t acked_ = 0;                 // this round
+  std::uint32_t lost_ = 0;                  // this round
+  Duration round_least_ = Duration::max();  // this round's least sample
+  std::uint64_t round_end_ = 0;             // the round is over when this number is acked
+  Duration base_{};                         // of a path longer than the target; else 0
+  std::uint32_t vain_rounds_ = 0;           // in a row: shrinking did not help
+  bool was_limiting_ = false;               // this round: the window was (nearly) full
   bool slow_start_ = true;
 };
 
