@@ -23,7 +23,13 @@ constexpr std::uint32_t kQueueLoss = 4;
 constexpr std::uint32_t kFew = 4;
 constexpr std::uint32_t kVainRounds = 8;
 
-// Above this there is a queue somewhere.
+// Of a round's packets one in so many may be lost at random.
+constexpr std::uint32_t kRandomLoss = 12;
+// Below this there is no queue, whatever the least round trip: that may have been seen when there
+// always was one.
+constexpr Duration kShort = microseconds(100);
+
+// Above this there is a queue, if the least round trip is the path's own.
 constexpr Duration queueing_above(Duration least) {
   return 2 * least + microseconds(50);
 }
@@ -43,12 +49,12 @@ void Congestion::end_round(const Ack& ack) {
   const std::uint32_t seen = acked_ + lost_;
   if (delay > aim) {
     const auto excess = static_cast<std::uint64_t>((delay - aim).count());
-    shrink(static_cast<Fine>(fine_ * excess / static_cast<std::uint64_t>(delay.count())));
+    shrink(part(excess, static_cast<std::uint64_t>(delay.count())));
     note_vain(delay);
   } else if (delay > queueing && lost_ > 0) {
-    shrink(std::max(fine_ / kQueueLoss, static_cast<Fine>(std::uint64_t{fine_} * lost_ / seen)));
-  } else if (lost_ * 12 > seen) {
-    shrink(static_cast<Fine>(std::uint64_t{fine_} * lost_ / seen));
+    shrink(std::max(fine_ / kQueueLoss, part(lost_, seen)));
+  } else if (lost_ * kRandomLoss > seen) {
+    shrink(part(lost_, seen));
   } else if (was_limiting_) {
     grow(delay, queueing);
   }
@@ -69,8 +75,14 @@ void Congestion::note_vain(Duration delay) {
 
 void Congestion::grow(Duration delay, Duration queueing) {
   if (delay > queueing) slow_start_ = false;
-  const Fine fast = slow_start_ ? fine_ : fine_ / 8 + kPacket;
-  settle(fine_ + (delay > queueing ? kPacket : fast));
+  const Duration short_path = base_ > Duration(0) ? base_ + kShort / 2 : kShort;
+  if (slow_start_) {
+    settle(fine_ * 2);
+  } else if (delay > std::min(queueing, short_path)) {
+    settle(fine_ + std::min(kPacket, fine_ / 8));
+  } else {
+    settle(fine_ + kPacket + fine_ / 8);
+  }
 }
 
 void Congestion::shrink(Fine by) {

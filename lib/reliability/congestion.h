@@ -51,12 +51,15 @@ class Congestion {
   using Fine = std::uint32_t;
   static constexpr Fine kPacket = 256;
 
-  static constexpr std::uint32_t kInitial = 64;
+  static constexpr std::uint32_t kInitial = 16;
   static constexpr std::uint32_t kLeast = 1;
 
   void end_round(const Ack& ack);
   void grow(Duration delay, Duration queueing);
   void shrink(Fine by);
+  Fine part(std::uint64_t of, std::uint64_t whole) const {
+    return static_cast<Fine>(fine_ * of / whole);
+  }
   void settle(Fine next);
   void note_vain(Duration delay);
   Duration target() const;
