@@ -301,6 +301,7 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
       peer.said = std::make_unique<Introduction>();
       peer.said->hello = *hello;
     }
+    if (peer.hello != nullptr) peer.link.handle_answer(now, *peer.hello);
     prove(now, peer);
   }
   peer.link.handle_ping();  // our ACK is the proof the peer waits for: at once

@@ -26,6 +26,13 @@ void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
   recompute_allowed();
 }
 
+void Link::handle_answer(Instant now, const Packet& hello) {
+  if (hello.state != PacketState::kInFlight || timeouts_ > 0 || rtt_.sampled()) return;
+  const Duration sample = now - hello.sent_at;
+  // Beyond, it says more about the peer's start than about the path.
+  if (sample < options_.rto_initial / 3) rtt_.add(sample);
+}
+
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());

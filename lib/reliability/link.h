@@ -71,6 +71,10 @@ class Link {
   // The peer introduced itself: its first packet number and its credit.
   void handle_hello(PacketNumber first, std::uint16_t credit);
 
+  // Our HELLO was answered: a first round trip, if it was sent but once. Without it the loss of all
+  // that is sent first costs the initial timeout (incast: docs/architecture.md).
+  void handle_answer(Instant now, const Packet& hello);
+
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
   // acked() and lost() have news. Anything else: nothing was touched.
   Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack);
