@@ -15,7 +15,8 @@ constexpr Duration ms(std::int64_t n) {
 }
 
 // One round trip: everything in flight is acked, `lost` packets were lost.
-void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uint32_t lost = 0) {
+void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uint32_t lost = 0,
+           Duration least = us(20)) {
   const std::uint32_t window = congestion.window();
   congestion.on_lost(lost);
   number += window;
@@ -24,7 +25,22 @@ void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uin
                      .highest_acked = number - 1,
                      .next_number = number,
                      .rtt = rtt,
+                     .least = least});
+}
+
+// A packet of the round under way is acked after `rtt`.
+void late_packet(Congestion& congestion, std::uint64_t number, Duration rtt) {
+  congestion.on_ack({.acked = 1,
+                     .in_flight = congestion.window(),
+                     .highest_acked = number - 1,
+                     .next_number = number,
+                     .rtt = rtt,
                      .least = us(20)});
+}
+
+void grow_to(Congestion& congestion, std::uint64_t& number, std::uint32_t window) {
+  while (congestion.window() < window) round(congestion, number, us(20));
+  REQUIRE(congestion.window() == window);
 }
 
 }  // namespace
@@ -73,9 +89,9 @@ TEST_CASE("a sample is smoothed by an eighth and remembered as the least") {
 TEST_CASE("the window doubles each round while it is what limits, up to its limit") {
   Congestion congestion(1000);
   std::uint64_t number = 100;
-  CHECK(congestion.window() == 64);
+  CHECK(congestion.window() == 16);
   round(congestion, number, us(20));
-  CHECK(congestion.window() == 128);
+  CHECK(congestion.window() == 32);
   for (int i = 0; i < 10; ++i) round(congestion, number, us(20));
   CHECK(congestion.window() == 1000);
 }
@@ -88,42 +104,125 @@ TEST_CASE("a window that was not used does not grow") {
                      .next_number = 10,
                      .rtt = us(20),
                      .least = us(20)});
-  CHECK(congestion.window() == 64);
+  CHECK(congestion.window() == 16);
 }
 
-TEST_CASE("queueing shrinks the window in proportion, once a round, by half at most") {
+TEST_CASE(
+    "while there is a queue the window grows by a packet a round, while there is none by more") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
-  for (int i = 0; i < 5; ++i) round(congestion, number, us(20));
-  const std::uint32_t before = congestion.window();
+  grow_to(congestion, number, 256);
 
-  round(congestion, number, us(1160));  // twice the target of 4 x 20 + 500
+  round(congestion, number, us(200));
+  CHECK(congestion.window() == 257);
+  round(congestion, number, us(90));
+  CHECK(congestion.window() == 257 + 32 + 1);
+}
 
-  CHECK(congestion.window() == before - before / 2);
-  const std::uint32_t low = congestion.window();
+TEST_CASE("a small window grows by less than a packet a round while there is a queue") {
+  std::uint64_t number = 100;
+  Congestion small(4096);
+  round(small, number, us(5000));
+  round(small, number, us(5000));
+  REQUIRE(small.window() == 4);
+
+  round(small, number, us(200));
+
+  CHECK(small.window() == 4);
+  round(small, number, us(200));
+  CHECK(small.window() == 5);
+}
+
+TEST_CASE("a round is judged by its least delay: one late packet is no queue") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 256);
+
+  late_packet(congestion, number, us(5000));
+  round(congestion, number, us(20));
+
+  CHECK(congestion.window() > 256);
+}
+
+TEST_CASE(
+    "delay above the target shrinks the window in proportion, once a round, by half at most") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 256);
+
+  round(congestion, number, us(625));  // a fifth of that is above 500
+
+  CHECK(congestion.window() == 204);
   round(congestion, number, ms(500));
-  CHECK(congestion.window() == low - low / 2);
+  CHECK(congestion.window() == 102);
 }
 
-TEST_CASE("a little random loss is ignored; much of it shrinks the window by the fraction lost") {
+TEST_CASE("a flow that never saw the queue empty has the same target as one that did") {
+  Congestion early(4096), late(4096);
+  std::uint64_t early_number = 100, late_number = 100;
+  grow_to(early, early_number, 256);
+  grow_to(late, late_number, 256);
+
+  round(early, early_number, us(600), 0, us(20));
+  round(late, late_number, us(600), 0, us(580));
+
+  CHECK(early.window() < 256);
+  CHECK(early.window() == late.window());
+}
+
+TEST_CASE("a small window has a longer target than a large one") {
+  Congestion small(4096), large(4096);
+  std::uint64_t number = 100;
+  grow_to(large, number, 256);
+  round(small, number, us(5000));
+  REQUIRE(small.window() == 8);
+
+  round(small, number, us(600));
+  round(large, number, us(600));
+
+  CHECK(small.window() >= 8);
+  CHECK(large.window() < 256);
+}
+
+TEST_CASE("a path longer than the target is taken for one when a small window does not help") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
-  for (int i = 0; i < 4; ++i) round(congestion, number, us(20));
-  REQUIRE(congestion.window() == 1024);
 
-  round(congestion, number, us(20), 10);
+  for (int i = 0; i < 8; ++i) round(congestion, number, ms(5), 0, ms(5));
+  CHECK(congestion.window() <= 4);
+  for (int i = 0; i < 12; ++i) round(congestion, number, ms(5), 0, ms(5));
+
+  CHECK(congestion.window() > 1000);
+}
+
+TEST_CASE("where there is no queue a little loss is ignored, and much costs the fraction lost") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 1024);
+
+  round(congestion, number, us(20), 51);  // 5 %
   CHECK(congestion.window() == 2048);
   round(congestion, number, us(20), 512);
   CHECK(congestion.window() == 2048 - 512);
+}
+
+TEST_CASE("where there is a queue one loss costs a quarter of the window") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 256);
+
+  round(congestion, number, us(200), 1);
+
+  CHECK(congestion.window() == 192);
 }
 
 TEST_CASE("the window never falls below one packet, whatever happens") {
   Congestion congestion(4096);
   for (int i = 0; i < 50; ++i) congestion.on_timeout();
   CHECK(congestion.window() == 1);
-  Congestion tiny(2);
-  for (int i = 0; i < 5; ++i) tiny.on_timeout();
-  CHECK(tiny.window() == 1);
+  std::uint64_t number = 100;
+  round(congestion, number, ms(50), 1);
+  CHECK(congestion.window() == 1);
 }
 
 }  // namespace pullman::reliability
