@@ -65,6 +65,11 @@ void Engine::Impl::arm(Instant now, Peer& peer) {
 void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   if (peer.phase == Phase::kFarewell) return end_peer(peer, Status::kClosed);
   if (peer.phase == Phase::kGone || !has_pending(peer)) return;
+  // While nobody called progress() we neither asked nor listened: that time is not the peer's
+  // silence. So it takes eight looks at least, however rarely the program comes.
+  const Duration late = now - peer.alarm.due;
+  peer.heard_at = std::min(now, peer.heard_at + late);
+  peer.news_at = std::min(now, peer.news_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
   const bool fruitless = peer.link.in_flight() + peer.link.lost().size() > 0 &&

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "nic/fabric/driver.h"
+#include "nic/fabric/signals.h"
 #include "nic/udp/driver.h"
 
 namespace pullman::nic {
@@ -116,6 +117,7 @@ std::string driver_for(const std::string& name, const std::string& provider) {
 }
 
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider) {
+  fabric::give_back_signals();  // libfabric is loaded, whichever driver is asked for
   if (name == "udp") return udp::make_driver();
   if (name == "fabric") return fabric::make_driver(provider);
   throw NicError(fmt::format("there is no driver '{}'; the drivers are: {}", name,

@@ -98,6 +98,7 @@ def perf_measures_bare_datagrams_in_every_test(place, build, driver):
 @case
 def perf_refuses_options_that_make_no_sense(place, build):
     for options in (["--size", "4..1"], ["--size", "3X"], ["--window", "0"], ["--test", "speed"],
+                    ["--test", "16"], ["--format", "7"], ["--duration", "nan"], ["--patience", "nan"], [""],
                     ["--nic", "nonesuch0"], ["--raw", "--driver", "nonesuch"]):
         run = subprocess.run([build / "bench/pullman-perf", *options], capture_output=True, text=True,
                              timeout=30, check=False)
@@ -126,6 +127,27 @@ def a_perf_client_whose_server_dies_ends_with_a_sentence(place, build):
         server.kill()
         _, errors = client.communicate(timeout=30)
         expect(client.returncode == 1 and len(errors) > 10, f"{client.returncode} {errors}")
+
+
+@case
+def a_program_told_to_stop_ends_by_that_signal(place, build):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        server = place.start_server(0, build / "bench/pullman-perf", "--nic", "lo", "--port", PORT)
+        server.send_signal(number)
+        expect(finish(server, 20) == -number, f"{server.returncode} {netns.text_of(server)}")
+
+
+@case
+def results_that_cannot_be_written_are_an_error(place, build):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        info = place.start(0, build / "tools/pullman-info", stdout=full, stderr=subprocess.PIPE)
+        expect(finish(info) == 1 and b"cannot write" in info.stderr.read(), "pullman-info")
+        common = ["--nic", "lo", "--port", PORT, "--patience", 20]
+        server = place.start_server(0, build / "bench/pullman-perf", *common)
+        client = place.start(1, build / "bench/pullman-perf", *common, "--iterations", 10, "127.0.0.1",
+                             stdout=full, stderr=subprocess.PIPE)
+        expect(finish(client) == 1 and b"cannot write" in client.stderr.read(), "pullman-perf")
+        expect(finish(server) == 1, "the server: " + netns.text_of(server))
 
 
 @case

@@ -84,6 +84,31 @@ TEST_CASE("a peer that never answers is unreachable after peer_timeout") {
   CHECK(scene.engine(0).audit().packets_taken == 0);
 }
 
+TEST_CASE(
+    "a program that did not look for longer than peer_timeout does not take that for silence") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& receive = scene.receive(0, there, 1, 10);
+
+  scene.node(0).stall_until(scene.now() + seconds(25));
+  scene.run_for(seconds(30));
+  scene.send(1, back, 1, 10);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(receive.status() == Status::kOk);
+}
+
+TEST_CASE("a program that looks rarely still learns that its peer is silent") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& receive = scene.receive(0, there, 1, 10);
+  scene.node(0).set_poll_interval(seconds(5));
+  scene.node(1).end(true);
+
+  REQUIRE(scene.run_until_done(receive, seconds(60)));
+  CHECK(receive.status() == Status::kUnreachable);
+}
+
 TEST_CASE("an idle connection outlives peer_timeout") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);

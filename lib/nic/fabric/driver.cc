@@ -12,6 +12,7 @@
 #include "nic/fabric/fabric_port.h"
 #include "nic/fabric/facts.h"
 #include "nic/fabric/handles.h"
+#include "nic/fabric/signals.h"
 #include "nic/interfaces.h"
 
 namespace pullman::nic::fabric {
@@ -103,7 +104,9 @@ void set_port(fi_info& info, std::uint16_t port) {
 
 class FabricDriver final : public Driver {
  public:
-  explicit FabricDriver(std::string provider) : provider_(std::move(provider)) {}
+  explicit FabricDriver(std::string provider) : provider_(std::move(provider)) {
+    give_back_signals();
+  }
 
   std::string name() const override { return "fabric"; }
 
