@@ -142,8 +142,10 @@ void Engine::Impl::forget_said(Peer& peer) {
 // Without a place for them they are not acknowledged, and come again in a packet of their own.
 void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
   const Introduction& said = *peer.said;
-  if (said.riders != nullptr && peer.link.judge(said.header) == reliability::Arrival::kNew &&
-      !act_on(peer, said.riders->body()).refused) {
+  wire::FrameList riders;
+  if (said.riders != nullptr && riders.read(said.riders->body()) &&
+      peer.link.judge(said.header) == reliability::Arrival::kNew &&
+      !act_on(peer, riders).refused) {
     peer.link.handle_arrival(said.heard_at, said.header);
   }
   forget_said(peer);

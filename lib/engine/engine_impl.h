@@ -93,8 +93,7 @@ class Engine::Impl {
                          std::span<const std::byte> body);
   Verdict handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
                            std::span<const std::byte> body);
-  Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
-                        std::span<const std::byte> body);
+  Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header);
   // A caller that has not proved itself.
   struct Caller {
     PeerId id;
@@ -109,7 +108,7 @@ class Engine::Impl {
     bool urgent = false;     // it asks for an ACK at once
     bool bye = false;
   };
-  Effect act_on(Peer& peer, std::span<const std::byte> body);
+  Effect act_on(Peer& peer, wire::FrameList& frames);
   Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
@@ -236,6 +235,7 @@ class Engine::Impl {
   std::size_t starving_ = 0;                // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;
+  wire::FrameList frames_;  // of the datagram in hand
   std::uint64_t tick_ = 0;  // now / kTick
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;

@@ -236,7 +236,7 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
   if (peer->introduced && peer->said == nullptr) {
     // It has proved that it means this connection: a packet like others.
-    const Verdict verdict = handle_frames(now, *peer, header, body);
+    const Verdict verdict = handle_frames(now, *peer, header);
     schedule_ack(now, *peer);
     return verdict;
   }

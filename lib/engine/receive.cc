@@ -61,7 +61,7 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
   if (config_.checksum && !wire::checksum_holds(datagram, header)) return Verdict::kBadChecksum;
   const auto body = datagram.subspan(wire::kHeaderBytes);
-  if (!wire::well_formed(body)) return Verdict::kBadFrame;
+  if (!frames_.read(body)) return Verdict::kBadFrame;
   if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) return Verdict::kUnknownConnection;
@@ -109,7 +109,7 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::Pack
     if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
   }
   if (peer.said != nullptr) handle_proof(now, peer);
-  const Verdict verdict = handle_frames(now, peer, header, body);
+  const Verdict verdict = handle_frames(now, peer, header);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
     note_heard(now, peer);
     schedule_ack(now, peer);
@@ -134,10 +134,9 @@ Verdict Engine::Impl::handle_late(Instant now, Peer& peer, const wire::PacketHea
   return Verdict::kDuplicate;
 }
 
-// Acts on a sequenced packet's frames. All of them are idempotent, so a packet of which one is
+// Acts on the frames of the sequenced packet in hand. All of them are idempotent, so a packet of which one is
 // refused is simply not noted: it will be sent again.
-Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header,
-                                    std::span<const std::byte> body) {
+Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header) {
   switch (peer.link.judge(header)) {
     case Arrival::kDuplicate:
       peer.link.handle_duplicate(header);
@@ -147,7 +146,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
     case Arrival::kNew:
       break;
   }
-  const Effect effect = act_on(peer, body);
+  const Effect effect = act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;
   peer.link.handle_arrival(now, header);
   if (effect.redundant) peer.link.handle_redundant();
@@ -158,13 +157,12 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
   return Verdict::kAccepted;
 }
 
-Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, std::span<const std::byte> body) {
+Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
   using message::Taken;
   Effect effect;
   bool useful = false;
-  wire::FrameReader reader(body);
-  wire::Frame frame;
-  while (reader.next(frame)) {
+  while (const wire::Frame* next = frames.next()) {
+    const wire::Frame& frame = *next;
     Taken taken = Taken::kNew;
     switch (frame.type) {
       case wire::FrameType::kMessage:

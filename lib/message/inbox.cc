@@ -86,6 +86,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   message->wanted = std::min<std::uint64_t>(total, eager_bytes_);
   incomplete_.insert(*message);
   ++kept_;
+  ++waiting_turn_;
   current_ = message;
   if (id == next_turn_) {
     ++next_turn_;
@@ -125,8 +126,8 @@ void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std:
 }
 
 // Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).
-void Inbox::take_turns() {
-  while (!incomplete_.empty()) {
+void Inbox::let_turns_be_taken() {
+  while (waiting_turn_ > 0) {
     const auto next = incomplete_.find(next_turn_);
     if (next == incomplete_.end()) return;
     ++next_turn_;
@@ -137,6 +138,7 @@ void Inbox::take_turns() {
 }
 
 void Inbox::take_turn(InMessage& message) {
+  --waiting_turn_;
   if (Request* receive = matcher_.take_posted(peer_, message.tag))
     return give_to(message, *receive);
   message.state = InState::kUnexpected;
@@ -238,6 +240,7 @@ void Inbox::release_held(InMessage& message) {
 }
 
 void Inbox::destroy(InMessage& message) {
+  if (message.state == InState::kWaitingTurn) --waiting_turn_;
   if (message.state == InState::kUnexpected) matcher_.remove(message);
   if (message.state == InState::kFilling) --filling_;
   release_held(message);

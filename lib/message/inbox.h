@@ -94,7 +94,10 @@ class Inbox {
 
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
-  void take_turns();
+  void take_turns() {
+    if (waiting_turn_ > 0) let_turns_be_taken();
+  }
+  void let_turns_be_taken();
   void take_turn(InMessage& message);
   void give_to(InMessage& message, Request& receive);
   void write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
@@ -115,8 +118,9 @@ class Inbox {
   ById incomplete_;               // begun, and either bytes or the turn are outstanding
   InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
   Grants grants_;
-  std::size_t filling_ = 0;  // messages in state kFilling
-  std::size_t kept_ = 0;     // InMessages alive
+  std::size_t waiting_turn_ = 0;  // messages in state kWaitingTurn; in incomplete_, all of them
+  std::size_t filling_ = 0;       // messages in state kFilling
+  std::size_t kept_ = 0;          // InMessages alive
 };
 
 }  // namespace pullman::message

@@ -80,7 +80,8 @@ class Port {
   // limits().packet_bytes.
   virtual std::size_t send(std::span<const Outgoing> batch) = 0;
 
-  // Receives up to batch.size() packets. Fewer means there are no more right now.
+  // Receives up to batch.size() packets. 0 means there are none right now, or only where the port
+  // has not looked this time: that is looked at within the next few calls.
   virtual std::size_t receive(std::span<Incoming> batch) = 0;
 
   // Returns lent buffers; the driver reposts them in batches.

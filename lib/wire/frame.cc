@@ -96,6 +96,18 @@ bool well_formed(std::span<const std::byte> body) {
   return reader.ok();
 }
 
+bool FrameList::read(std::span<const std::byte> body) {
+  FrameReader reader(body);
+  count_ = taken_ = 0;
+  while (count_ < kMost && reader.next(frames_[count_])) ++count_;
+  rest_ = reader;
+  if (count_ == kMost) {
+    while (reader.next(further_)) {
+    }
+  }
+  return reader.ok();
+}
+
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length) {
   put_head(out, FrameType::kMessage, length);
   store32(out + 4, static_cast<std::uint32_t>(id));

@@ -4,6 +4,7 @@
 // grants.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -70,6 +71,30 @@ class FrameReader {
 
 // Whether every frame of a body is well-formed. Asked before any of them is acted on.
 bool well_formed(std::span<const std::byte> body);
+
+// The frames of one packet, decoded once: judged all together, then taken one by one. Those that do
+// not fit here are decoded again when it is their turn.
+class FrameList {
+ public:
+  // As well_formed(). The list refers to the body.
+  bool read(std::span<const std::byte> body);
+
+  // The next frame, valid until next() is called again; null behind the last.
+  const Frame* next() {
+    if (taken_ < count_) [[likely]]
+      return &frames_[taken_++];
+    return rest_.next(further_) ? &further_ : nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;  // a packet of MTU 1500 full of messages of 8 bytes
+
+  std::size_t count_ = 0;
+  std::size_t taken_ = 0;
+  std::array<Frame, kMost> frames_;
+  FrameReader rest_{{}};  // behind the last of frames_
+  Frame further_;
+};
 
 // Writers. Each writes at `out`, which has room for what the constants above say, and returns the
 // bytes written. Payloads of messages and chunks follow right behind and are the caller's to place.

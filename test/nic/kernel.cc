@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <iterator>
 
 #include "nic/contract.h"
 #include "nic/drivers.h"
 #include "nic/factories.h"
+#include "nic/udp/udp_port.h"
 
 namespace pullman::nic::contract {
 namespace {
@@ -33,6 +36,16 @@ void warm_up(Bench& bench) {
   std::array<Incoming, 2> both;
   REQUIRE(bench.there().receive(both) == 2);
   bench.there().give_back(both);
+}
+
+int socket_of(const Port& port) {
+  return dynamic_cast<const udp::UdpPort&>(port).descriptor();
+}
+
+std::size_t open_files() {
+  using std::filesystem::directory_iterator;
+  return static_cast<std::size_t>(
+      std::distance(directory_iterator("/proc/self/fd"), directory_iterator()));
 }
 
 // A port nobody has any more.
@@ -186,7 +199,7 @@ TEST_CASE("where bursts are refused, packets leave one by one from then on") {
   Kernel factory;
   Bench bench(factory);
   const int no_checksums = 1;  // with which the kernel refuses bursts
-  REQUIRE(setsockopt(bench.here().wait_fd(), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
+  REQUIRE(setsockopt(socket_of(bench.here()), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
                      sizeof no_checksums) == 0);
 
   bench.send(packets_of(40, 1400));
@@ -280,10 +293,88 @@ TEST_CASE("what the socket has no room for is counted") {
   CHECK(bench.there().counters().receive_overflows == 100 - arrived);
 }
 
+TEMPLATE_LIST_TEST_CASE("a peer that many sends in a row are for gets a socket of its own", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const std::size_t before = open_files();
+
+  for (unsigned i = 0; i < 200; ++i) {
+    bench.send(make_packet(100, i));
+    REQUIRE(bench.receive(1) == only(make_packet(100, i)));
+  }
+
+  CHECK(open_files() == before + 1);
+  bench.send(packets_of(40, 1400));
+  CHECK(bench.receive(40) == packets_of(40, 1400));
+}
+
+TEMPLATE_LIST_TEST_CASE("whoever has a socket of its own, all others are still heard", "",
+                        Bursting) {
+  TestType factory;
+  Bench away(factory);  // here -> there
+  const auto here = away.here().address();
+  Bench other(factory);
+  const Destination back = other.resolve(here);
+  for (unsigned i = 0; i < 200; ++i) away.send(make_packet(100, i));
+  REQUIRE(away.receive(200).size() == 200);
+
+  for (unsigned i = 0; i < 200; ++i) {
+    const Packet packet = make_packet(60, i);
+    const Outgoing out{packet, {}, back};
+    REQUIRE(other.here().send({&out, 1}) == 1);
+  }
+
+  std::size_t heard = 0;
+  for (int turn = 0; turn < 1000 && heard < 200; ++turn) {
+    std::array<Incoming, 64> in;
+    const std::size_t got = away.here().receive(in);
+    away.here().give_back(std::span(in).first(got));
+    heard += got;
+    factory.pass_time();
+  }
+  CHECK(heard == 200);
+}
+
+TEMPLATE_LIST_TEST_CASE("the favourite changes with whom is sent to, and may be forgotten", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const auto other = factory.open({});
+  const Destination second = bench.resolve(other->address());
+  const auto send_second = [&](const Packet& packet) {
+    const Outgoing out{packet, {}, second};
+    REQUIRE(bench.here().send({&out, 1}) == 1);
+  };
+
+  for (unsigned i = 0; i < 100; ++i) bench.send(make_packet(100, i));
+  for (unsigned i = 0; i < 100; ++i) send_second(make_packet(100, i));
+  bench.send(make_packet(100, 100));
+  CHECK(bench.receive(101) == packets_of(101, 100));
+  bench.here().forget(second);
+  bench.send(packets_of(3, 500));
+
+  CHECK(bench.receive(3) == packets_of(3, 500));
+  std::vector<Incoming> in(100);
+  CHECK(other->receive(in) == 100);
+}
+
+TEST_CASE("a port with two sockets is still ours alone, and free when it is closed") {
+  Kernel factory;
+  Bench bench(factory);
+  for (unsigned i = 0; i < 200; ++i) bench.send(make_packet(100, i));
+  REQUIRE(bench.receive(200).size() == 200);
+  const std::uint16_t port = port_of(bench.here().address());
+
+  CHECK_THROWS_AS(factory.open({.port = port}), NicError);
+  bench.close_here();
+  CHECK_NOTHROW(factory.open({.port = port}));
+}
+
 TEST_CASE("a socket beyond use is told once") {
   Kernel factory;
   Bench bench(factory);
-  close(bench.here().wait_fd());
+  close(socket_of(bench.here()));
 
   bench.offer(packets_of(2, 100));
 

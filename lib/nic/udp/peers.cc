@@ -59,7 +59,7 @@ void Peers::forget(Destination to) {
   free_.push_back(static_cast<std::uint32_t>(to));
 }
 
-std::size_t Peers::take_events(std::span<PortEvent> out) {
+std::size_t Peers::take(std::span<PortEvent> out) {
   const std::size_t count = std::min(out.size(), events_.size());
   std::copy_n(events_.begin(), count, out.begin());
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));

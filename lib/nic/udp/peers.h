@@ -24,7 +24,7 @@ class Peers {
 
   void resolve(const Address& address, std::uint64_t cookie);
   void forget(Destination to);
-  std::size_t take_events(std::span<PortEvent> out);
+  std::size_t take_events(std::span<PortEvent> out) { return events_.empty() ? 0 : take(out); }
 
   const sockaddr* name_of(Destination to) const {
     PULLMAN_DCHECK(to < peers_.size());
@@ -47,6 +47,7 @@ class Peers {
     std::uint16_t path_bytes = 0;
   };
 
+  std::size_t take(std::span<PortEvent> out);
   bool can_reach(const Address& address) const;
   Destination add(const Address& address);
 

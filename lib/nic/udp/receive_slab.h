@@ -29,8 +29,8 @@ class ReceiveSlab {
   // The buffer holds that many packets.
   void share(std::uint32_t buffer, std::uint32_t packets) { users_[buffer] = packets; }
 
-  // One of its packets, or all `packets` of them, are not used any more.
-  void release(std::uint64_t buffer, std::uint32_t packets = 1) {
+  // So many of its packets are not used any more.
+  void release(std::uint64_t buffer, std::uint32_t packets) {
     PULLMAN_CHECK(buffer < users_.size() && users_[buffer] >= packets);
     users_[buffer] -= packets;
     if (users_[buffer] == 0) free_.push_back(static_cast<std::uint32_t>(buffer));

@@ -28,8 +28,13 @@ std::uint32_t packet_bytes_in(const msghdr& message) {
 
 }  // namespace
 
-Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts)
-    : socket_(socket), peers_(peers), packet_bytes_(packet_bytes), coalescing_(socket, bursts) {
+Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts,
+                   std::uint64_t names)
+    : socket_(socket),
+      peers_(peers),
+      packet_bytes_(packet_bytes),
+      names_(names),
+      coalescing_(socket, bursts) {
   for (std::size_t i = 0; i < kMostAtOnce; ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message.msg_iov = &pieces_[i];
@@ -42,12 +47,16 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
 std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters) {
   std::size_t count = hand_out(batch);
   for (int fruitless = 0; count < batch.size() && fruitless < kFruitlessCalls; ++fruitless) {
-    const std::size_t asked = std::min({batch.size() - count, kMostAtOnce, slab_.free()});
+    const std::size_t asked = std::min({batch.size() - count, datagrams_, slab_.free()});
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
-    if (got == 0) break;
+    if (got == 0) {
+      datagrams_ = 1;
+      break;
+    }
     const std::size_t more = hand_out(batch.subspan(count));
     if (more != 0) fruitless = 0;
     count += more;
+    datagrams_ = got < asked ? 1 : std::min(2 * datagrams_, kMostAtOnce);
     if (got < asked) break;
   }
   coalescing_.note(count);
@@ -61,7 +70,7 @@ std::size_t Receiver::hand_out(std::span<Incoming> batch) {
     Arrival& arrival = arrivals_[next_];
     const std::size_t bytes = std::min(arrival.packet_bytes, arrival.bytes - arrival.at);
     batch[count++] = {.bytes = {slab_.bytes(arrival.buffer) + arrival.at, bytes},
-                      .buffer = arrival.buffer};
+                      .buffer = names_ + arrival.buffer};
     arrival.at += arrival.packet_bytes;
     next_ += arrival.at >= arrival.bytes;
   }

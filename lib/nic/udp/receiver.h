@@ -2,7 +2,8 @@
 //
 // One call brings one datagram or several, and each may be many packets of one size that the kernel
 // has put together (UDP_GRO); its control message says the size. What the caller has no room for is
-// kept for its next call. Allocates nothing.
+// kept for its next call. How many datagrams a call asks for follows from how many came. Allocates
+// nothing.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,12 +23,14 @@ namespace pullman::nic::udp {
 
 class Receiver {
  public:
-  // `bursts`: the kernel knows UDP_GRO, and is to use it.
-  Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts);
+  // `bursts`: the kernel knows UDP_GRO, and is to use it. `names`: its buffers are called that and
+  // upwards.
+  Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts, std::uint64_t names);
 
   std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
-  void give_back(std::span<const Incoming> batch) {
-    for (const Incoming& packet : batch) slab_.release(packet.buffer);
+  // So many packets of that buffer, which is one of ours.
+  void give_back(std::uint64_t buffer, std::uint32_t packets) {
+    slab_.release(buffer - names_, packets);
   }
   bool broken() const { return broken_; }
 
@@ -57,11 +60,13 @@ class Receiver {
   int socket_;
   Peers& peers_;
   std::size_t packet_bytes_;
+  std::uint64_t names_;
   bool broken_ = false;
   Coalescing coalescing_;
   ReceiveSlab slab_{kBuffers};
-  std::size_t next_ = 0;   // of the arrivals: the first that is not handed out
-  std::size_t count_ = 0;  // and behind the last
+  std::size_t datagrams_ = 1;  // that the next call asks for
+  std::size_t next_ = 0;       // of the arrivals: the first that is not handed out
+  std::size_t count_ = 0;      // and behind the last
   std::array<Arrival, kMostAtOnce> arrivals_;
   std::array<std::uint32_t, kMostAtOnce> aimed_{};  // the buffer of each message
   std::array<mmsghdr, kMostAtOnce> messages_{};

@@ -53,17 +53,20 @@ std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters
 }
 
 ssize_t Sender::call(const Outgoing& packet) const {
-  const sockaddr* to = peers_.name_of(packet.to);
+  const bool direct = is_direct(packet);
+  const int socket = direct ? direct_socket_ : socket_;
+  const sockaddr* to = direct ? nullptr : peers_.name_of(packet.to);
+  const socklen_t bytes = direct ? 0 : peers_.name_bytes();
   if (packet.payload.empty()) {
-    return sendto(socket_, packet.head.data(), packet.head.size(), 0, to, peers_.name_bytes());
+    return sendto(socket, packet.head.data(), packet.head.size(), 0, to, bytes);
   }
   std::array<iovec, 2> pieces{piece_of(packet.head), piece_of(packet.payload)};
   msghdr message{};
   message.msg_name = const_cast<sockaddr*>(to);
-  message.msg_namelen = peers_.name_bytes();
+  message.msg_namelen = bytes;
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
-  return sendmsg(socket_, &message, 0);
+  return sendmsg(socket, &message, 0);
 }
 
 // An error may be the network's answer to an earlier packet, told at the first call that comes
@@ -75,7 +78,7 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
     const Trouble trouble = trouble_of(errno, false);
     if (trouble == Trouble::kFull) return Outcome::kFull;
     broken_ = broken_ || trouble == Trouble::kBroken;
-    drain_errors(socket_, peers_, counters);
+    drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
     ++counters.send_errors;
     counters.too_long += trouble == Trouble::kTooLong;
@@ -87,7 +90,8 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
 std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& counters,
                                  bool& full) {
   prepare(batch);
-  const int sent = sendmmsg(socket_, messages_.data(), static_cast<unsigned>(count_), 0);
+  const int sent =
+      sendmmsg(socket_for(batch.front()), messages_.data(), static_cast<unsigned>(count_), 0);
   if (sent < 0) {
     const bool burst = packets_[0] > 1;
     const Trouble trouble = trouble_of(errno, burst);
@@ -120,16 +124,18 @@ std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& co
   return taken;
 }
 
-// Cuts the batch, up to kMostPackets of it, into messages.
+// Cuts the batch, up to kMostPackets of it that take the first one's socket, into messages.
 void Sender::prepare(std::span<const Outgoing> batch) {
   const auto packets = batch.first(std::min(batch.size(), kMostPackets));
+  const bool direct = is_direct(packets.front());
   std::size_t pieces = 0;
   count_ = 0;
   for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
+    if (is_direct(packets[at]) != direct) break;
     const std::size_t length = bursts_ ? burst_length(packets.subspan(at)) : 1;
     msghdr& message = messages_[count_].msg_hdr;
-    message.msg_name = const_cast<sockaddr*>(peers_.name_of(packets[at].to));
-    message.msg_namelen = peers_.name_bytes();
+    message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(packets[at].to));
+    message.msg_namelen = direct ? 0 : peers_.name_bytes();
     message.msg_iov = &pieces_[pieces];
     for (const Outgoing& packet : packets.subspan(at, length)) {
       pieces_[pieces++] = piece_of(packet.head);

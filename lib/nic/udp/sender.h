@@ -2,8 +2,9 @@
 //
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
 // the kernel, or the NIC, cuts up again (UDP_SEGMENT), gathered from the caller's memory. Bursts
-// and single packets of a batch leave by one sendmmsg(); a packet alone by a plain sendto(). A
-// burst that is refused for what it is ends bursts for good.
+// and single packets of a batch leave by one sendmmsg(); a packet alone by a plain sendto(), or
+// send() where there is a socket connected to its destination. A burst that is refused for what it
+// is ends bursts for good.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,6 +27,12 @@ class Sender {
 
   std::size_t send(std::span<const Outgoing> batch, PortCounters& counters);
 
+  // Packets for `to` take this socket, which is connected to it, from now on; only those do.
+  void go_directly(Destination to, int socket) {
+    direct_to_ = to;
+    direct_socket_ = socket;
+  }
+
   bool bursts() const { return bursts_; }
   bool broken() const { return broken_; }
 
@@ -43,6 +50,10 @@ class Sender {
     std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
   };
 
+  bool is_direct(const Outgoing& packet) const { return packet.to == direct_to_; }
+  int socket_for(const Outgoing& packet) const {
+    return is_direct(packet) ? direct_socket_ : socket_;
+  }
   Outcome send_one(const Outgoing& packet, PortCounters& counters);
   ssize_t call(const Outgoing& packet) const;
   std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
@@ -54,6 +65,8 @@ class Sender {
   Peers& peers_;
   bool bursts_;
   bool broken_ = false;
+  Destination direct_to_ = kNowhere;
+  int direct_socket_ = -1;
   std::size_t count_ = 0;                            // messages prepared
   std::array<std::uint32_t, kMostPackets> packets_;  // of each message
   std::array<mmsghdr, kMostPackets> messages_{};

@@ -4,6 +4,7 @@
 #include <linux/in6.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,38 @@ Socket open_socket(const Address& own, const std::string& device) {
   }
   set_path_options(out.fd(), ipv6);
   return out;
+}
+
+// Whether a second socket may share the port is asked of both only while the second is bound.
+Socket open_beside(const Socket& first) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  auto* const at = reinterpret_cast<sockaddr*>(&name);
+  if (getsockname(first.fd(), at, &length) != 0) return Socket();
+  Socket out(socket(name.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.fd() < 0) return Socket();
+  const bool ipv6 = name.ss_family == AF_INET6;
+  if (ipv6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set(first.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
+  set(out.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
+  const bool bound = bind(out.fd(), at, length) == 0;
+  set(first.fd(), SOL_SOCKET, SO_REUSEPORT, 0);
+  set(out.fd(), SOL_SOCKET, SO_REUSEPORT, 0);
+  if (!bound) return Socket();
+  set_path_options(out.fd(), ipv6);
+  return out;
+}
+
+bool connect_to(const Socket& socket, const sockaddr* name, socklen_t bytes) {
+  return connect(socket.fd(), name, bytes) == 0;
+}
+
+WaitSet::WaitSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+void WaitSet::add(const Socket& socket) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, socket.fd(), &event);
 }
 
 Address address_of(const Socket& socket) {

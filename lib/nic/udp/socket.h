@@ -27,9 +27,29 @@ class Socket {
   int descriptor_ = -1;
 };
 
+// A descriptor that becomes readable when one of several sockets does.
+class WaitSet {
+ public:
+  WaitSet();
+  void add(const Socket& socket);
+  int fd() const { return epoll_.fd(); }  // -1 if the system gave none
+
+ private:
+  Socket epoll_;
+};
+
 // Non-blocking, bound to `own` (port 0: any free one), datagrams never cut up on the way, errors of
 // the network reported. Throws NicError; `device` is for its sentence.
 Socket open_socket(const Address& own, const std::string& device);
+
+// Another one at the address and port of `first`, to be connected: then the kernel gives it what
+// comes from that peer. Its fd() is -1 if the system does not allow it. The port stays ours: nobody
+// else can bind to it.
+Socket open_beside(const Socket& first);
+
+// From now on the socket sends to that peer and receives from nobody else. False if the kernel
+// refuses.
+bool connect_to(const Socket& socket, const sockaddr* name, socklen_t bytes);
 
 // Where the kernel says the socket is bound.
 Address address_of(const Socket& socket);

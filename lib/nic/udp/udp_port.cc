@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -23,37 +24,102 @@ Offloads offloads_for(const Socket& socket, const PortOptions& options) {
 
 }  // namespace
 
+UdpPort::Line::Line(Socket opened, UdpPort& port, std::uint64_t names)
+    : socket(std::move(opened)),
+      receiver(socket.fd(), port.peers_, port.limits_.packet_bytes, port.offloads_.coalesce,
+               names) {}
+
+std::size_t UdpPort::Line::receive(std::span<Incoming> batch, PortCounters& counters) {
+  const std::size_t got = receiver.receive(batch, counters);
+  fruitless = got != 0 ? 0 : std::min(fruitless + 1, kQuiet);
+  return got;
+}
+
 UdpPort::UdpPort(const Device& device, const PortOptions& options)
-    : socket_(open_socket(with_port(device.address, options.port), device.name)),
-      offloads_(offloads_for(socket_, options)),
-      address_(address_of(socket_)),
+    : UdpPort(open_socket(with_port(device.address, options.port), device.name), device, options) {}
+
+UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options)
+    : options_(options),
+      offloads_(offloads_for(socket, options)),
       limits_{.packet_bytes = packet_bytes_of(device, options)},
+      address_(address_of(socket)),
       peers_(address_),
-      sender_(socket_.fd(), peers_, offloads_.segment),
-      receiver_(socket_.fd(), peers_, limits_.packet_bytes, offloads_.coalesce) {
-  size_buffers(options);
-  if (options.busy_poll_us != 0) set_busy_poll(socket_, options.busy_poll_us);
-}
-
-void UdpPort::size_buffers(const PortOptions& options) {
-  const std::size_t charged = charged_bytes(address_, limits_.packet_bytes);
-  room_ = make_receive_room(socket_, charged, options.receive_buffer_bytes);
+      charged_(charged_bytes(address_, limits_.packet_bytes)),
+      main_(std::move(socket), *this, 0),
+      room_(prepare(main_.socket)),
+      sender_(main_.socket.fd(), peers_, offloads_.segment) {
   limits_.receive_packets = room_.packets;
-  grow_send_buffer(socket_, options.send_packets * charged);
 }
 
-std::size_t UdpPort::poll_events(std::span<PortEvent> events) {
-  const bool fails = (sender_.broken() || receiver_.broken()) && !failed_;
-  if (fails && !events.empty()) {
-    failed_ = true;
-    events.front() = {.kind = PortEvent::Kind::kFailed};
-    return 1 + peers_.take_events(events.subspan(1));
+// Sizes the socket's buffers and sets what else the caller chose.
+ReceiveRoom UdpPort::prepare(const Socket& socket) {
+  wait_set_.add(socket);
+  grow_send_buffer(socket, options_.send_packets * charged_);
+  if (options_.busy_poll_us != 0) set_busy_poll(socket, options_.busy_poll_us);
+  return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
+}
+
+// Packets already on their way come by the line they were sent to, and both are asked.
+void UdpPort::favour(Destination to) {
+  favourite_.choose(to);
+  sender_.go_directly(kNowhere, -1);
+  if (direct_ == nullptr && !open_direct()) return;
+  if (connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) {
+    sender_.go_directly(to, direct_->socket.fd());
   }
-  return peers_.take_events(events);
+}
+
+bool UdpPort::open_direct() {
+  if (alone_) return false;
+  Socket second = open_beside(main_.socket);
+  alone_ = second.fd() < 0;
+  if (alone_) return false;
+  prepare(second);
+  direct_ = std::make_unique<Line>(std::move(second), *this, kDirectNames);
+  return true;
+}
+
+std::size_t UdpPort::receive_both(std::span<Incoming> batch) {
+  const bool look_everywhere = ++receives_ % kRest == 0;
+  std::size_t count = 0;
+  if (!direct_->quiet() || main_.quiet() || look_everywhere) {
+    count = direct_->receive(batch, counters_);
+  }
+  if (count < batch.size() && (!main_.quiet() || look_everywhere)) {
+    count += main_.receive(batch.subspan(count), counters_);
+  }
+  return count;
+}
+
+// Packets of one buffer lie side by side.
+void UdpPort::give_back(std::span<const Incoming> batch) {
+  for (std::size_t at = 0; at < batch.size();) {
+    const std::uint64_t buffer = batch[at].buffer;
+    std::size_t end = at + 1;
+    while (end < batch.size() && batch[end].buffer == buffer) ++end;
+    Receiver& receiver = buffer < kDirectNames ? main_.receiver : direct_->receiver;
+    receiver.give_back(buffer, static_cast<std::uint32_t>(end - at));
+    at = end;
+  }
+}
+
+void UdpPort::forget(Destination to) {
+  peers_.forget(to);
+  if (favourite_.chosen() != to) return;
+  favourite_.choose(kNowhere);
+  sender_.go_directly(kNowhere, -1);
+}
+
+std::size_t UdpPort::report_failure(std::span<PortEvent> events) {
+  if (events.empty()) return 0;
+  failed_ = true;
+  events.front() = {.kind = PortEvent::Kind::kFailed};
+  return 1 + peers_.take_events(events.subspan(1));
 }
 
 const PortCounters& UdpPort::counters() const {
-  counters_.receive_overflows = datagrams_dropped(socket_);
+  counters_.receive_overflows = datagrams_dropped(main_.socket);
+  if (direct_ != nullptr) counters_.receive_overflows += datagrams_dropped(direct_->socket);
   return counters_;
 }
 

@@ -1,9 +1,16 @@
 // One kernel UDP socket as a Port: puts the sender, the receiver and the peers' table together.
 //
+// A peer that many sends in a row are for gets a second socket on the same port, connected to it:
+// the kernel then looks up no route, neither for what leaves nor for what arrives, which saves 0.15
+// to 0.2 us of the 0.7 a small packet takes to leave. Nobody else notices.
+//
 // Threads: as Port.
 #pragma once
 
+#include <memory>
+
 #include "nic/port.h"
+#include "nic/udp/favourite.h"
 #include "nic/udp/peers.h"
 #include "nic/udp/receive_room.h"
 #include "nic/udp/receiver.h"
@@ -18,39 +25,72 @@ class UdpPort final : public Port {
   UdpPort(const Device& device, const PortOptions& options);
 
   std::size_t send(std::span<const Outgoing> batch) override {
+    if (!batch.empty() && favourite_.note(batch.back().to)) favour(batch.back().to);
     return sender_.send(batch, counters_);
   }
   std::size_t receive(std::span<Incoming> batch) override {
-    return receiver_.receive(batch, counters_);
+    return direct_ == nullptr ? main_.receiver.receive(batch, counters_) : receive_both(batch);
   }
-  void give_back(std::span<const Incoming> batch) override { receiver_.give_back(batch); }
+  void give_back(std::span<const Incoming> batch) override;
   void resolve(const Address& address, std::uint64_t cookie) override {
     peers_.resolve(address, cookie);
   }
-  void forget(Destination to) override { peers_.forget(to); }
-  std::size_t poll_events(std::span<PortEvent> events) override;
-
+  void forget(Destination to) override;
+  std::size_t poll_events(std::span<PortEvent> events) override {
+    return failed_ || !broken() ? peers_.take_events(events) : report_failure(events);
+  }
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override;
   const Address& address() const override { return address_; }
   std::size_t path_bytes(Destination to) const override;
-  int wait_fd() const override { return socket_.fd(); }
+  int wait_fd() const override { return wait_set_.fd(); }
 
   const ReceiveRoom& receive_room() const { return room_; }
+  int descriptor() const { return main_.socket.fd(); }
 
  private:
-  void size_buffers(const PortOptions& options);
+  // A socket and what comes from it.
+  struct Line {
+    Line(Socket opened, UdpPort& port, std::uint64_t names);
+    bool quiet() const { return fruitless == kQuiet; }
+    std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
 
-  Socket socket_;
+    Socket socket;
+    Receiver receiver;
+    std::uint32_t fruitless = 0;  // receives in a row without a packet, up to kQuiet
+  };
+  static constexpr std::uint32_t kQuiet = 64;
+  // A quiet one of two lines is asked once in so many receives: to ask costs a system call.
+  static constexpr std::uint32_t kRest = 8;
+  static constexpr std::uint64_t kDirectNames = std::uint64_t{1} << 32;
+
+  UdpPort(Socket socket, const Device& device, const PortOptions& options);
+  ReceiveRoom prepare(const Socket& socket);
+  void favour(Destination to);
+  bool open_direct();
+  std::size_t receive_both(std::span<Incoming> batch);
+  std::size_t report_failure(std::span<PortEvent> events);
+  bool broken() const {
+    return sender_.broken() || main_.receiver.broken() ||
+           (direct_ != nullptr && direct_->receiver.broken());
+  }
+
+  PortOptions options_;
   Offloads offloads_;  // of the socket
-  Address address_;
   PortLimits limits_;
-  ReceiveRoom room_;
-  mutable PortCounters counters_;  // the socket's own are read when asked for
+  mutable PortCounters counters_;  // the sockets' own are read when asked for
   bool failed_ = false;            // kFailed was reported
+  Address address_;
   Peers peers_;
+  std::size_t charged_;  // by the kernel, for a full packet
+  WaitSet wait_set_;
+  Line main_;
+  ReceiveRoom room_;
   Sender sender_;
-  Receiver receiver_;
+  Favourite favourite_;
+  std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
+  bool alone_ = false;            // the system allows no second socket
+  std::uint32_t receives_ = 0;
 };
 
 }  // namespace pullman::nic::udp

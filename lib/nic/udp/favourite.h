@@ -1,0 +1,36 @@
+// Which destination is worth a socket of its own: the one that so many sends in a row were for.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/port.h"
+
+namespace pullman::nic::udp {
+
+class Favourite {
+ public:
+  // send() was called for `to`. True: it should be the favourite from now on; the caller says
+  // choose() if it can be.
+  bool note(Destination to) {
+    if (to == chosen_) [[likely]] {
+      in_a_row_ = 0;
+      return false;
+    }
+    if (to != latest_) in_a_row_ = 0;
+    latest_ = to;
+    return ++in_a_row_ >= kInARow;
+  }
+
+  void choose(Destination to) { chosen_ = to; }
+  Destination chosen() const { return chosen_; }
+
+ private:
+  // Connecting the socket anew costs as much as a few sends.
+  static constexpr std::uint32_t kInARow = 64;
+
+  Destination chosen_ = kNowhere;
+  Destination latest_ = kNowhere;
+  std::uint32_t in_a_row_ = 0;  // for latest_, which is not the chosen one
+};
+
+}  // namespace pullman::nic::udp
