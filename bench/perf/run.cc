@@ -16,6 +16,7 @@ pullman::Config config_for(const Options& options, std::uint16_t port) {
   pullman::Config config = pullman::Config::from_environment();
   if (!options.driver.empty()) config.driver = options.driver;
   if (!options.nics.empty()) config.nics = options.nics;
+  if (options.sleep_after.count() != 0) config.sleep_after = options.sleep_after;
   config.port = port;
   return config;
 }
@@ -85,10 +86,10 @@ Outcome run_job(Session& session, const Job& job) {
 int run_client(const Options& options) {
   const pullman::Config config = config_for(options, 0);
   pullman::Context context(config);
-  Session session(context, options);
+  Session session(context, options, config.sleep_after);
   session.meet_server(server_address(options));
 
-  Report report(options, config.driver);
+  Report report(options, context.driver());
   std::uint64_t wrong = 0;
   std::uint64_t run = 0;
   for (const std::size_t size : options.sizes) {
@@ -113,9 +114,10 @@ int run_client(const Options& options) {
 }
 
 int run_server(const Options& options) {
-  pullman::Context context(config_for(options, options.port));
+  const pullman::Config config = config_for(options, options.port);
+  pullman::Context context(config);
   fmt::print(stderr, "serving one client at {}\n", context.address());
-  Session session(context, options);
+  Session session(context, options, config.sleep_after);
   nlohmann::json word = session.meet_client();
   while (!word.contains("bye")) {
     const Job job = to_job(word);
