@@ -334,6 +334,33 @@ def a_sleeper_that_calls_nobody_gives_up_in_time_and_costs_nothing(pair, build, 
     expect(line["processor_s"] < 0.5, f"used {line['processor_s']} s: {json.dumps(line)}")
 
 
+@case("udp")
+def messages_arrive_where_the_nic_takes_no_checksums_off_us(pair, build, driver):
+    pair.forbid_checksum_offload()
+    sides = both_ways(pair, build, driver, 0, SHORT)
+    # Before Linux 6.11 bursts are refused there (EIO), once for each socket; since, the kernel makes up for it.
+    for counters in sides:
+        expect(counters["bursts_refused"] + counters["bursts_sent"] > 0, json.dumps(counters))
+        expect(counters["send_errors"] == 0, json.dumps(counters))
+
+
+@case("udp", mtu=9000)
+def a_small_receive_buffer_is_told_once_with_the_sysctl_that_mends_it(pair, build, driver):
+    most = int(pathlib.Path("/proc/sys/net/core/rmem_max").read_text())
+    if most >= 8 << 20:
+        print("    the system grants all that is useful: nothing to see")
+        return
+    # Without the right to more than the sysctl allows.
+    command = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", build / "test/kernel/sleeper",
+               "--idle", 0, "--rounds", 0]
+    variables = {"PULLMAN_DRIVER": driver, "PULLMAN_NICS": pair.hosts[0], "PULLMAN_RECEIVE_PACKETS": "65536"}
+    for more, told in (({}, 1), ({"PULLMAN_RECEIVE_BUFFER_BYTES": "100000"}, 0)):  # that was wanted so
+        program = subprocess.run(pair.command(0, *command), env={**os.environ, **variables, **more}, check=False,
+                                 capture_output=True, text=True, timeout=60)
+        expect(program.returncode == 0, program.stderr)
+        expect(program.stderr.count("sysctl -w net.core.rmem_max=") == told, program.stderr)
+
+
 def offloads_shown(pair, build):
     info = subprocess.run(pair.command(0, build / "tools/pullman-info", "--format", "json"), check=False,
                           capture_output=True, text=True, timeout=60)
