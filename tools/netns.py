@@ -165,6 +165,11 @@ class Pair(Places):
         run("ip", "netns", "exec", name, "ethtool", "-K", "veth0", "gso", "off", "gro", "off", "tso", "off",
             "tx-udp-segmentation", "off")
 
+    def forbid_checksum_offload(self):
+        """Both sides compute checksums themselves, and segment UDP themselves."""
+        for name in self.names:
+            run("ip", "netns", "exec", name, "ethtool", "-K", "veth0", "tx", "off", "tx-udp-segmentation", "off")
+
     def cut(self, side, down):
         """Takes the link of one side down, or up again."""
         run("ip", "-n", self.names[side], "link", "set", "veth0", "down" if down else "up")

@@ -110,13 +110,19 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   app.add_option("--port", options.port, "port of the server (PULLMAN_PORT, else 7100)")
       ->check(CLI::Range(1, 65535));
   app.add_flag("--check", options.check, "fill and verify every byte");
-  app.add_flag("--raw", options.raw, "the same on bare datagrams; say it at both ends");
+  auto* raw = app.add_flag("--raw", options.raw, "the same on bare datagrams; say it at both ends");
+  std::uint32_t sleep_us = 0;
+  app.add_option("--sleep", sleep_us,
+                 "sleep after so many idle us (PULLMAN_SLEEP_AFTER_US, else never)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->excludes(raw);
   app.add_option("--format", format, "table, json or csv (table)")->check(one_of(kFormatNames));
   app.add_option("--patience", options.patience_s, "give up after so many silent seconds (60)")
       ->check(seconds(0.1, 86400));
   try {
     app.parse(argc, argv);
     options.sizes = parse_sizes(size);
+    options.sleep_after = std::chrono::microseconds(sleep_us);
     options.test = test_named(test);
     options.format = static_cast<Format>(*index_of(kFormatNames, format));
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 // What pullman-perf was asked to do.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -40,6 +41,7 @@ struct Options {
   std::uint16_t port = 0;  // 0: PULLMAN_PORT, else kDefaultPort
   bool check = false;
   bool raw = false;
+  std::chrono::microseconds sleep_after{0};  // of polling for nothing; 0: as the environment says
   Format format = Format::kTable;
   double patience_s = 60;  // how long a silent other end is waited for
 };

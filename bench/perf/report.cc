@@ -81,7 +81,8 @@ Report::Report(const Options& options, std::string driver)
   }
   if (format_ == Format::kCsv) {
     put("test,driver,raw,size,messages,p50_us,p90_us,p99_us,max_us,mb_per_s,messages_per_s,"
-        "retransmits,spurious_retransmits,errors");
+        "retransmits,spurious_retransmits,errors,send_errors,receive_overflows,bursts_sent,"
+        "bursts_received,bursts_refused");
   }
 }
 
@@ -144,6 +145,9 @@ void Report::json_row(std::size_t size, Outcome& outcome) {
   object["retransmits"] = outcome.retransmits;
   object["spurious_retransmits"] = outcome.spurious_retransmits;
   object["errors"] = outcome.errors;
+  for (const auto& [name, count] : kNicCounts) {
+    object[name] = raw_ ? nlohmann::ordered_json() : nlohmann::ordered_json(outcome.nic.*count);
+  }
   put(object.dump());
 }
 
@@ -155,9 +159,13 @@ void Report::csv_row(std::size_t size, Outcome& outcome) {
                           : fmt::format(",{:.3f},{:.3f},{:.3f},{:.3f}", samples.percentile_us(0.5),
                                         samples.percentile_us(0.9), samples.percentile_us(0.99),
                                         samples.max_us());
-  put(line + fmt::format(",{:.3f},{:.3f},{},{},{}", megabytes_per_second(outcome, size),
-                         per_second(outcome), outcome.retransmits, outcome.spurious_retransmits,
-                         outcome.errors));
+  line += fmt::format(",{:.3f},{:.3f},{},{},{}", megabytes_per_second(outcome, size),
+                      per_second(outcome), outcome.retransmits, outcome.spurious_retransmits,
+                      outcome.errors);
+  for (const auto& [name, count] : kNicCounts) {
+    line += raw_ ? "," : fmt::format(",{}", outcome.nic.*count);
+  }
+  put(line);
 }
 
 }  // namespace perf

@@ -1,6 +1,7 @@
 // Results, and how they are shown: a table that fills as it goes, JSON lines, or CSV.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,28 @@ class Samples {
   std::uint32_t max_ns_ = 0;
 };
 
+// What the NICs counted, at both ends together.
+struct NicCounts {
+  struct Count {
+    const char* name;
+    std::uint64_t NicCounts::*count;
+  };
+  std::uint64_t send_errors = 0;        // packets the device rejected
+  std::uint64_t receive_overflows = 0;  // packets that our own sockets dropped
+  std::uint64_t bursts_sent = 0;        // calls that sent several packets as one
+  std::uint64_t bursts_received = 0;    // datagrams that were several packets
+  std::uint64_t bursts_refused = 0;     // sockets that send packets one by one since
+};
+
+// By the names they have in results and between the two ends.
+inline constexpr std::array<NicCounts::Count, 5> kNicCounts = {{
+    {"send_errors", &NicCounts::send_errors},
+    {"receive_overflows", &NicCounts::receive_overflows},
+    {"bursts_sent", &NicCounts::bursts_sent},
+    {"bursts_received", &NicCounts::bursts_received},
+    {"bursts_refused", &NicCounts::bursts_refused},
+}};
+
 // What one run of one size came to, on one side or both.
 struct Outcome {
   std::uint64_t messages = 0;  // delivered, all directions together
@@ -36,6 +59,7 @@ struct Outcome {
   std::uint64_t errors = 0;  // messages that failed, were wrong, or (raw) were lost
   std::uint64_t retransmits = 0;
   std::uint64_t spurious_retransmits = 0;
+  NicCounts nic;
   Samples half_round_trips;  // latency only
 };
 

@@ -16,6 +16,7 @@ pullman::Config config_for(const Options& options, std::uint16_t port) {
   pullman::Config config = pullman::Config::from_environment();
   if (!options.driver.empty()) config.driver = options.driver;
   if (!options.nics.empty()) config.nics = options.nics;
+  if (options.sleep_after.count() != 0) config.sleep_after = options.sleep_after;
   config.port = port;
   return config;
 }
@@ -41,6 +42,9 @@ void combine(const Job& job, const nlohmann::json& server, Outcome& outcome) {
   outcome.errors += server.value("errors", std::uint64_t{0});
   outcome.retransmits += server.value("retransmits", std::uint64_t{0});
   outcome.spurious_retransmits += server.value("spurious_retransmits", std::uint64_t{0});
+  for (const auto& [name, count] : kNicCounts) {
+    outcome.nic.*count += server.value(name, std::uint64_t{0});
+  }
 }
 
 // HOST may be a name, an IPv4 or IPv6 address, or what an opaque fabric calls one.
@@ -52,15 +56,24 @@ std::string server_address(const Options& options) {
                  : fmt::format("{}:{}", host, options.port);
 }
 
-// Counts what Pullman sent again between two looks.
-class Resent {
+NicCounts nic_counts(const pullman::Stats& now, const pullman::Stats& before) {
+  return {.send_errors = now.nic_send_errors - before.nic_send_errors,
+          .receive_overflows = now.nic_receive_overflows - before.nic_receive_overflows,
+          .bursts_sent = now.nic_bursts_sent - before.nic_bursts_sent,
+          .bursts_received = now.nic_bursts_received - before.nic_bursts_received,
+          .bursts_refused = now.nic_bursts_refused};  // one that was refused before still is
+}
+
+// What Pullman and its NIC counted between two looks.
+class Counted {
  public:
-  explicit Resent(const pullman::Context& context) : context_(context), before_(context.stats()) {}
+  explicit Counted(const pullman::Context& context) : context_(context), before_(context.stats()) {}
 
   void add_to(Outcome& outcome) const {
     const pullman::Stats now = context_.stats();
     outcome.retransmits = now.retransmits - before_.retransmits;
     outcome.spurious_retransmits = now.spurious_retransmits - before_.spurious_retransmits;
+    outcome.nic = nic_counts(now, before_);
   }
 
  private:
@@ -71,11 +84,11 @@ class Resent {
 Outcome run_job(Session& session, const Job& job) {
   session.say(Word::kJob, to_json(job));
   session.hear(Word::kReady);
-  const Resent resent(session.context());
+  const Counted counted(session.context());
   Outcome outcome =
       job.test == Test::kLatency ? measure_latency(session, job) : measure_flow(session, job);
   const nlohmann::json server = session.hear(Word::kResult);
-  resent.add_to(outcome);
+  counted.add_to(outcome);
   combine(job, server, outcome);
   return outcome;
 }
@@ -85,10 +98,10 @@ Outcome run_job(Session& session, const Job& job) {
 int run_client(const Options& options) {
   const pullman::Config config = config_for(options, 0);
   pullman::Context context(config);
-  Session session(context, options);
+  Session session(context, options, config.sleep_after);
   session.meet_server(server_address(options));
 
-  Report report(options, config.driver);
+  Report report(options, context.driver());
   std::uint64_t wrong = 0;
   std::uint64_t run = 0;
   for (const std::size_t size : options.sizes) {
@@ -113,21 +126,24 @@ int run_client(const Options& options) {
 }
 
 int run_server(const Options& options) {
-  pullman::Context context(config_for(options, options.port));
+  const pullman::Config config = config_for(options, options.port);
+  pullman::Context context(config);
   fmt::print(stderr, "serving one client at {}\n", context.address());
-  Session session(context, options);
+  Session session(context, options, config.sleep_after);
   nlohmann::json word = session.meet_client();
   while (!word.contains("bye")) {
     const Job job = to_job(word);
-    const Resent resent(context);
+    const Counted counted(context);
     Outcome outcome =
         job.test == Test::kLatency ? serve_latency(session, job) : serve_flow(session, job);
-    resent.add_to(outcome);
-    session.say(Word::kResult, {{"messages", outcome.messages},
-                                {"elapsed_ns", outcome.elapsed.count()},
-                                {"errors", outcome.errors},
-                                {"retransmits", outcome.retransmits},
-                                {"spurious_retransmits", outcome.spurious_retransmits}});
+    counted.add_to(outcome);
+    nlohmann::json result = {{"messages", outcome.messages},
+                             {"elapsed_ns", outcome.elapsed.count()},
+                             {"errors", outcome.errors},
+                             {"retransmits", outcome.retransmits},
+                             {"spurious_retransmits", outcome.spurious_retransmits}};
+    for (const auto& [name, count] : kNicCounts) result[name] = outcome.nic.*count;
+    session.say(Word::kResult, result);
     word = session.hear(Word::kJob);
   }
   context.close();

@@ -25,8 +25,9 @@ enum class Word : std::uint8_t {
 
 class Session {
  public:
-  Session(pullman::Context& context, const Options& options)
-      : context_(context), options_(options) {}
+  // Waiting sleeps once nothing has come for `sleep_after`; 0: never.
+  Session(pullman::Context& context, const Options& options, std::chrono::nanoseconds sleep_after)
+      : context_(context), options_(options), sleep_after_(sleep_after) {}
 
   // The server's: waits for the first job of whoever comes first.
   nlohmann::json meet_client();
@@ -56,13 +57,17 @@ class Session {
   pullman::PeerId peer() const { return peer_; }
 
  private:
+  void rest();
+
   pullman::Context& context_;
   const Options& options_;
+  std::chrono::nanoseconds sleep_after_;
   pullman::PeerId peer_;
   std::string other_end_ = "client";
-  std::uint32_t idle_ = 0;   // turns in a row that brought nothing
-  std::uint32_t turns_ = 0;  // since the clock was looked at
-  bool moved_ = true;        // something has happened since then
+  std::uint32_t idle_ = 0;          // turns in a row that brought nothing
+  Clock::time_point idle_since_{};  // the first of them; known when sleeping is asked for
+  std::uint32_t turns_ = 0;         // since the clock was looked at
+  bool moved_ = true;               // something has happened since then
   Clock::time_point last_moved_ = Clock::now();
 };
 

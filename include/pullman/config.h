@@ -71,6 +71,13 @@ struct __attribute__((visibility("default"))) Config {
   // Bound on close(): draining what was accepted. 0..1 h. PULLMAN_CLOSE_TIMEOUT_MS
   std::chrono::nanoseconds close_timeout = std::chrono::seconds(10);
 
+  // How long wait() and close() poll without anything coming before they sleep
+  // in the kernel until something does, or is due; 0: never, they poll, and a
+  // processor is theirs. Asleep a process costs nothing, and what comes finds
+  // it some 10 to 50 us later. A NIC without a wait descriptor (all of
+  // fabric's that bypass the kernel) is polled. 0..1 s.                     PULLMAN_SLEEP_AFTER_US
+  std::chrono::nanoseconds sleep_after{0};
+
   // Put a CRC-32 over every packet and require it of others (both ends must
   // agree). For networks that do not check by themselves.                   PULLMAN_CHECKSUM (0, 1)
   bool checksum = false;

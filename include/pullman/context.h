@@ -55,6 +55,9 @@ class __attribute__((visibility("default"))) Context {
   // What another process passes to connect() to reach this one: "10.0.0.1:7100".
   std::string address() const;
 
+  // The driver that opened the NIC: "udp" or "fabric"; what Config::driver = "auto" came to.
+  std::string driver() const;
+
   // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
   // addresses are opaque). Returns at once, without waiting for an answer: sends may follow
   // immediately and travel with the first packets. Connecting twice gives the same handle. Throws
@@ -98,8 +101,23 @@ class __attribute__((visibility("default"))) Context {
   bool test(Request& request);
 
   // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
-  // over first (the request stays pending). The request is one of this context's, or idle.
+  // over first (the request stays pending). The request is one of this context's, or idle. Sleeps
+  // in between if Config::sleep_after says so.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+
+  // For a program that sleeps in a loop of its own (poll, epoll, libuv):
+  //
+  //   while (!context.prepare_wait()) {}    // until there is nothing more to do just now
+  //   ... look at the requests: some may be done ...
+  //   poll(context.wait_fd() and the program's own descriptors)
+  //
+  // prepare_wait() is one progress(); true if it brought nothing and nothing is to be done at once.
+  // From then on wait_fd() becomes readable when progress() has something to do, because something
+  // came or because time has passed; until the next call of anything but a getter here. wait_fd()
+  // is only to be waited on, stays the same, and is closed with the context; -1, and prepare_wait()
+  // false for ever, if a NIC cannot wake anybody (those of fabric that bypass the kernel).
+  bool prepare_wait();
+  int wait_fd() const;
 
   // Forgets one peer in good order: what was accepted for it is delivered, then it is told. This
   // goes on during progress(); a peer that takes nothing for Config::peer_timeout ends it, and what
@@ -119,6 +137,7 @@ class __attribute__((visibility("default"))) Context {
   std::string dump() const;
 
  private:
+  struct Idle;
   struct State;
   std::unique_ptr<State> state_;
 };

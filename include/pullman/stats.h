@@ -31,10 +31,16 @@ struct Stats {
   std::uint64_t nic_send_errors = 0;                  // packets the device rejected
   std::uint64_t nic_receive_errors = 0;               // errored or truncated completions
   std::uint64_t nic_receive_overflows = 0;            // datagrams that our own sockets dropped
-  std::uint64_t peers_connected = 0;                  // now
-  std::uint64_t packets_in_flight = 0;                // now
-  std::uint64_t unexpected_bytes = 0;                 // now charged to peers for messages
-  std::uint64_t rtt_ns = 0;  // smoothed round trip of the peer heard from last
+  // Of drivers on kernel sockets; 0 elsewhere.
+  std::uint64_t nic_packets_returned = 0;  // of which the network says: undeliverable (ICMP)
+  std::uint64_t nic_packets_too_long = 0;  // for the interface, or the path
+  std::uint64_t nic_bursts_sent = 0;       // calls that sent several packets as one
+  std::uint64_t nic_bursts_received = 0;   // datagrams that were several packets
+  std::uint64_t nic_bursts_refused = 0;    // sockets that send packets one by one since
+  std::uint64_t peers_connected = 0;       // now
+  std::uint64_t packets_in_flight = 0;     // now
+  std::uint64_t unexpected_bytes = 0;      // now charged to peers for messages
+  std::uint64_t rtt_ns = 0;                // smoothed round trip of the peer heard from last
 };
 
 }  // namespace pullman

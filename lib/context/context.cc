@@ -5,9 +5,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "base/check.h"
+#include "context/sleeper.h"
 #include "engine/engine.h"
 #include "nic/drivers.h"
 
@@ -70,9 +72,18 @@ engine::NicPorts open_nic(const Config& config) {
 
 }  // namespace
 
+// What a wait has seen so far: how long nothing has come.
+struct Context::Idle {
+  Instant since;            // the last turn that brought something, or the beginning
+  std::uint32_t turns = 0;  // since then
+};
+
 struct Context::State {
   State(const Config& chosen, engine::NicPorts nic)
-      : config(chosen), engine(chosen, one(std::move(nic)), key_for(chosen), read_clock()) {}
+      : config(chosen),
+        driver(nic.device.driver),
+        sleeper(std::array{nic.command->wait_fd(), nic.data->wait_fd()}),
+        engine(chosen, one(std::move(nic)), key_for(chosen), read_clock()) {}
 
   static std::vector<engine::NicPorts> one(engine::NicPorts nic) {
     std::vector<engine::NicPorts> nics;
@@ -80,7 +91,25 @@ struct Context::State {
     return nics;
   }
 
+  // Between two turns of something that waits until `end`: asks again at once, later lets others
+  // run first, and at last sleeps.
+  void rest(Instant now, std::size_t received, Instant end, Idle& idle) {
+    if (received != 0) {
+      idle = {.since = now};
+      return;
+    }
+    const bool sleeps = config.sleep_after.count() != 0 && sleeper.possible();
+    if (sleeps && now - idle.since >= config.sleep_after) {
+      sleeper.sleep(now, std::min(engine.next_deadline(), end));
+    } else if (++idle.turns >= kTurnsBeforeYield) {
+      // Two that wait for each other on one processor must take turns shorter than the scheduler's.
+      std::this_thread::yield();
+    }
+  }
+
   Config config;
+  std::string driver;
+  Sleeper sleeper;
   engine::Engine engine;
   std::optional<Status> closed;  // how close() ended
 };
@@ -100,6 +129,10 @@ Context::~Context() {
 
 std::string Context::address() const {
   return nic::to_string(state_->engine.address());
+}
+
+std::string Context::driver() const {
+  return state_->driver;
 }
 
 PeerId Context::connect(std::string_view address) {
@@ -156,14 +189,27 @@ bool Context::test(Request& request) {
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
   if (request.done()) return request.status();
   const Instant begin = read_clock();
-  std::uint32_t idle = 0;  // turns in a row that brought nothing
+  const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
+  Idle idle{.since = begin};
   for (Instant now = begin;; now = read_clock()) {
-    idle = state_->engine.progress(now) == 0 ? idle + 1 : 0;
+    const std::size_t received = state_->engine.progress(now);
     if (request.done()) return request.status();
-    // Two that wait for each other on one processor must take turns shorter than the scheduler's.
-    if (idle >= kTurnsBeforeYield) std::this_thread::yield();
-    if (now - begin >= timeout) return Status::kTimedOut;
+    if (now >= end) return Status::kTimedOut;
+    state_->rest(now, received, end, idle);
   }
+}
+
+bool Context::prepare_wait() {
+  const Instant now = read_clock();
+  if (state_->engine.progress(now) != 0 || !state_->sleeper.possible()) return false;
+  const Instant due = state_->engine.next_deadline();
+  if (due <= now) return false;
+  state_->sleeper.arm(due);
+  return true;
+}
+
+int Context::wait_fd() const {
+  return state_->sleeper.descriptor();
 }
 
 void Context::disconnect(PeerId peer) {
@@ -173,10 +219,13 @@ void Context::disconnect(PeerId peer) {
 Status Context::close(std::chrono::nanoseconds timeout) {
   if (state_->closed) return *state_->closed;
   const Instant begin = read_clock();
+  const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
+  Idle idle{.since = begin};
   state_->engine.begin_close(begin);
-  for (Instant now = begin; now - begin <= timeout; now = read_clock()) {
-    state_->engine.progress(now);
+  for (Instant now = begin; now <= end; now = read_clock()) {
+    const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
+    state_->rest(now, received, end, idle);
   }
   state_->closed = state_->engine.drained() ? Status::kOk : Status::kTimedOut;
   state_->engine.abort();

@@ -56,6 +56,11 @@ Stats Engine::Impl::stats() const {
     const nic::PortCounters& counters = channel->port().counters();
     stats.nic_send_errors += counters.send_errors;
     stats.nic_receive_overflows += counters.receive_overflows;
+    stats.nic_packets_returned += counters.returned;
+    stats.nic_packets_too_long += counters.too_long;
+    stats.nic_bursts_sent += counters.bursts_sent;
+    stats.nic_bursts_received += counters.bursts_received;
+    stats.nic_bursts_refused += counters.offload_refused;
     stats.nic_receive_errors += counters.receive_errors + counters.receive_truncated;
   }
   stats.rtt_ns = rtt_ns_;

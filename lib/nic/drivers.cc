@@ -105,12 +105,15 @@ std::vector<std::string> driver_names() {
   return {"udp", "fabric"};
 }
 
+std::string best_driver(const std::vector<Device>& of_fabric) {
+  return std::any_of(of_fabric.begin(), of_fabric.end(), bypasses_kernel) ? "fabric" : "udp";
+}
+
 std::string driver_for(const std::string& name, const std::string& provider) {
   if (name != "auto") return name;
   if (!provider.empty()) return "fabric";
   try {
-    const auto devices = fabric::make_driver("")->devices();
-    return std::any_of(devices.begin(), devices.end(), bypasses_kernel) ? "fabric" : "udp";
+    return best_driver(fabric::make_driver("")->devices());
   } catch (const NicError&) {
     return "udp";  // libfabric has nothing to offer
   }

@@ -16,6 +16,9 @@ std::vector<std::string> driver_names();
 // or a device that bypasses the kernel is up, else udp.
 std::string driver_for(const std::string& name, const std::string& provider);
 
+// The driver to prefer, by the devices that fabric has.
+std::string best_driver(const std::vector<Device>& of_fabric);
+
 // `provider`: fabric's libfabric provider, empty for the best there is. Throws NicError with the
 // known names for another.
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider);

@@ -19,7 +19,8 @@ from cases import expect, netns
 
 PORT = 7300
 KEYS = ["test", "driver", "raw", "size", "messages", "p50_us", "p90_us", "p99_us", "max_us", "mb_per_s",
-        "messages_per_s", "retransmits", "spurious_retransmits", "errors"]
+        "messages_per_s", "retransmits", "spurious_retransmits", "errors", "send_errors", "receive_overflows",
+        "bursts_sent", "bursts_received", "bursts_refused"]
 CASES = []
 
 
@@ -51,6 +52,7 @@ def perf(place, build, *options):
     program = build / "bench/pullman-perf"
     driver = options[options.index("--driver"):][:2] if "--driver" in options else ()
     both = [option for option in options if option in ("--raw", "--check")] + list(driver)
+    both += ["--sleep", "1"] if "--sleep" in options else []
     common = ["--nic", "lo", "--port", PORT, "--patience", 20]
     server = place.start_server(0, program, *common, *both)
     client = place.start(1, program, *common, "--format", "json", *options, "127.0.0.1",
@@ -93,6 +95,25 @@ def perf_measures_bare_datagrams_in_every_test(place, build, driver):
         rows = perf(place, build, "--driver", driver, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
         expect(len(rows) == 17 and all(row["raw"] for row in rows), f"{rows}")
         expect(rows[6]["messages"] > 0, f"{rows[6]}")
+
+
+@case
+def perf_says_which_driver_auto_came_to(place, build):
+    row, = perf(place, build, "--iterations", "10", "--driver", "auto")
+    expect(row["driver"] in ("udp", "fabric"), f"{row}")
+
+
+@case
+def perf_counts_what_the_sockets_did(place, build):
+    row, = perf(place, build, "--driver", "udp", "--test", "bandwidth", "--size", "1M", "--iterations", "50")
+    expect(row["bursts_refused"] == 0 and row["send_errors"] == 0 and row["receive_overflows"] >= 0, f"{row}")
+
+
+@case_per_driver
+def perf_sleeps_between_messages_if_told_to(place, build, driver):
+    for test in ("latency", "bidirectional", "rate"):
+        row, = perf(place, build, "--driver", driver, "--sleep", "1", "--test", test, "--iterations", "2000", "--check")
+        expect(row["errors"] == 0 and row["messages"] >= 2000, f"{row}")
 
 
 @case

@@ -77,7 +77,8 @@ nlohmann::json counters(const pullman::Context& context) {
       {"duplicates", stats.duplicate_packets},      {"timeouts", stats.timeouts},
       {"dropped", stats.dropped_packets},           {"unexpected", stats.unexpected_messages},
       {"receive_errors", stats.nic_receive_errors}, {"send_errors", stats.nic_send_errors},
-      {"overflows", stats.nic_receive_overflows}};
+      {"overflows", stats.nic_receive_overflows},   {"bursts_sent", stats.nic_bursts_sent},
+      {"bursts_refused", stats.nic_bursts_refused}};
 }
 
 // One peer from meeting to parting. Returns the exit code.

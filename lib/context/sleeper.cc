@@ -1,0 +1,69 @@
+#include "context/sleeper.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace pullman {
+namespace {
+
+bool watch(int all, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  return epoll_ctl(all, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+}  // namespace
+
+Sleeper::Sleeper(std::span<const int> descriptors) {
+  const auto has_none = [](int descriptor) { return descriptor < 0; };
+  if (std::any_of(descriptors.begin(), descriptors.end(), has_none)) return;
+  all_ = epoll_create1(EPOLL_CLOEXEC);
+  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  const bool works =
+      all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
+      std::all_of(descriptors.begin(), descriptors.end(), [this](int d) { return watch(all_, d); });
+  if (works) return;
+  log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
+  give_up();
+}
+
+Sleeper::~Sleeper() {
+  give_up();
+}
+
+void Sleeper::give_up() {
+  if (timer_ >= 0) close(timer_);
+  if (all_ >= 0) close(all_);
+  all_ = timer_ = -1;
+}
+
+// Arming again makes a timer that has gone off quiet. One that is armed for a time to come is left
+// as it is: most sleeps are ended by a packet and change nothing.
+void Sleeper::arm(Instant when) {
+  if (when == armed_) return;
+  armed_ = when;
+  itimerspec spec{};  // zero: none
+  if (when != kNever) {
+    const auto ns = std::max<std::int64_t>(when.time_since_epoch().count(), 1);
+    spec.it_value.tv_sec = ns / 1'000'000'000;
+    spec.it_value.tv_nsec = ns % 1'000'000'000;
+  }
+  PULLMAN_CHECK(timerfd_settime(timer_, TFD_TIMER_ABSTIME, &spec, nullptr) == 0);
+}
+
+void Sleeper::sleep(Instant now, Instant until) {
+  if (until <= now) return;
+  arm(until);
+  epoll_event event;
+  epoll_wait(all_, &event, 1, -1);
+}
+
+}  // namespace pullman

@@ -1,0 +1,252 @@
+// What the options of a context do to its NIC: two contexts on the loopback, driven in turn.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <vector>
+
+#include "nic/address.h"
+#include "nic/drivers.h"
+#include "nic/udp/errors.h"
+#include "pullman/pullman.h"
+
+namespace pullman {
+namespace {
+
+constexpr Tag kTag = 1;
+
+Config on_loopback() {
+  Config config;
+  config.driver = "udp";
+  config.nics = {"127.0.0.1"};
+  return config;
+}
+
+// Two contexts, connected, of which the first has sent the other that many bytes.
+struct Two {
+  explicit Two(const Config& config, std::size_t bytes) : here(config), there(config) {
+    const std::vector<std::byte> out(bytes);
+    std::vector<std::byte> in(bytes);
+    const PeerId peer = here.connect(there.address());
+    Request receiving, sending;
+    there.receive(kAnyPeer, kTag, 0, in, receiving);
+    here.send(peer, kTag, out, sending);
+    while (!(here.test(sending) & there.test(receiving))) {
+    }
+    REQUIRE(receiving.length() == bytes);
+  }
+  ~Two() {
+    there.close(std::chrono::seconds(0));
+    here.close(std::chrono::seconds(0));
+  }
+
+  Context here;
+  Context there;
+};
+
+// This process's socket that is bound to the context's port; the kernel knows what it was told.
+int socket_of(const Context& context) {
+  std::string why;
+  const auto wanted = nic::parse(context.address(), 0, why);
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_storage name{};
+    socklen_t length = sizeof name;
+    auto* generic = reinterpret_cast<sockaddr*>(&name);
+    if (getsockname(fd, generic, &length) == 0 && nic::from_sockaddr(generic, length) == wanted) {
+      return fd;
+    }
+  }
+  return -1;
+}
+
+int socket_option(const Context& context, int option) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  getsockopt(socket_of(context), SOL_SOCKET, option, &value, &length);
+  return value;
+}
+
+nic::Device device_of(const char* provider, bool up) {
+  nic::Device device;
+  device.provider = provider;
+  device.up = up;
+  return device;
+}
+
+TEST_CASE("packet_bytes: packets are no longer, so it takes more of them") {
+  Config config = on_loopback();
+  CHECK(Two(config, 60'000).here.stats().packets_sent < 20);
+  config.packet_bytes = 1000;
+  CHECK(Two(config, 60'000).here.stats().packets_sent > 60);
+}
+
+TEST_CASE("receive_buffer_bytes: the kernel grants each socket just that") {
+  Config config = on_loopback();
+  config.receive_buffer_bytes = 100'000;
+  const Context context(config);
+  // The kernel doubles what it is told, for its own accounts.
+  CHECK(socket_option(context, SO_RCVBUF) == 200'000);
+  CHECK(socket_option(Context(on_loopback()), SO_RCVBUF) > 200'000);
+}
+
+TEST_CASE("busy_poll: the kernel polls for so long; nothing is asked of it otherwise") {
+  const int usual = socket_option(Context(on_loopback()), SO_BUSY_POLL);
+  Config config = on_loopback();
+  config.busy_poll = std::chrono::microseconds(usual + 50);
+  const int now = socket_option(Context(config), SO_BUSY_POLL);
+  // To ask for more than the system's value takes the right to.
+  CHECK(now == (geteuid() == 0 ? usual + 50 : now));
+}
+
+TEST_CASE("offloads: bursts leave and arrive, or packets alone") {
+  Config config = on_loopback();
+  config.packet_bytes = 1000;
+  {
+    const Two two(config, 1'000'000);
+    CHECK(two.here.stats().nic_bursts_sent > 0);
+    CHECK(two.there.stats().nic_bursts_received > 0);
+    CHECK(two.here.stats().nic_bursts_refused == 0);
+  }
+  config.offloads = false;
+  const Two two(config, 1'000'000);
+  CHECK(two.here.stats().nic_bursts_sent == 0);
+  CHECK(two.there.stats().nic_bursts_received == 0);
+}
+
+TEST_CASE("driver: a name is what it is, a provider means fabric") {
+  CHECK(nic::driver_for("udp", "verbs") == "udp");
+  CHECK(nic::driver_for("fabric", "") == "fabric");
+  CHECK(nic::driver_for("auto", "udp") == "fabric");
+  CHECK(nic::driver_for("nonesuch", "") == "nonesuch");  // refused when it is to be made
+  CHECK_THROWS_AS(nic::make_driver("nonesuch", ""), nic::NicError);
+}
+
+TEST_CASE("driver: auto is fabric if a NIC that bypasses the kernel is up, else udp") {
+  CHECK(nic::best_driver({}) == "udp");
+  CHECK(nic::best_driver({device_of("udp", true), device_of("tcp", true)}) == "udp");
+  for (const char* provider : {"usnic", "verbs", "verbs;ofi_rxd", "efa"}) {
+    CHECK(nic::best_driver({device_of("udp", true), device_of(provider, true)}) == "fabric");
+    CHECK(nic::best_driver({device_of("udp", true), device_of(provider, false)}) == "udp");
+  }
+}
+
+TEST_CASE("driver: a context says which one it came to") {
+  Config config = on_loopback();
+  CHECK(Context(config).driver() == "udp");
+  config.driver = "fabric";
+  CHECK(Context(config).driver() == "fabric");
+  config.driver = "auto";
+  CHECK(Context(config).driver() == nic::driver_for("auto", ""));
+}
+
+TEST_CASE("what a burst is refused with is nothing against the packets in it") {
+  using nic::udp::Trouble;
+  // EIO: no checksum offload, before Linux 6.11, or IPsec.
+  for (const int error : {EIO, EINVAL, EOPNOTSUPP, ENOPROTOOPT}) {
+    CHECK(nic::udp::trouble_of(error, true) == Trouble::kNoOffload);
+    CHECK(nic::udp::trouble_of(error, false) == Trouble::kUndelivered);
+  }
+}
+
+// --- the descriptor to sleep on
+
+bool readable(const Context& context) {
+  pollfd watched{context.wait_fd(), POLLIN, 0};
+  return poll(&watched, 1, 0) == 1;
+}
+
+// How many turns it takes until there is nothing to do; the loop ends because timers do.
+void settle(Context& context) {
+  while (!context.prepare_wait()) {
+  }
+}
+
+TEST_CASE("the wait descriptor is readable when a message has come, until it is taken") {
+  for (const char* driver : {"udp", "fabric"}) {
+    Config config = on_loopback();
+    config.driver = driver;
+    Two two(config, 8);
+    REQUIRE(two.there.wait_fd() >= 0);
+    settle(two.here);
+    settle(two.there);
+    CHECK_FALSE(readable(two.there));
+
+    const PeerId peer = two.here.connect(two.there.address());
+    Request sending;
+    REQUIRE(two.here.send(peer, kTag, {}, sending) == Status::kOk);
+
+    CHECK(readable(two.there));
+    settle(two.there);
+    CHECK_FALSE(readable(two.there));
+    CHECK(two.there.probe(kAnyPeer, kTag, 0).has_value());
+  }
+}
+
+TEST_CASE("the wait descriptor is readable when time has passed and something is due") {
+  Context context(on_loopback());
+  settle(context);
+  CHECK_FALSE(readable(context));
+
+  // Somebody who takes packets and answers none: the call is to be repeated.
+  const int deaf = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  auto* generic = reinterpret_cast<sockaddr*>(&name);
+  REQUIRE(bind(deaf, generic, length) == 0);
+  REQUIRE(getsockname(deaf, generic, &length) == 0);
+  context.connect("127.0.0.1:" + std::to_string(ntohs(name.sin_port)));
+  settle(context);
+
+  pollfd watched{context.wait_fd(), POLLIN, 0};
+  CHECK(poll(&watched, 1, 60'000) == 1);
+  const auto datagrams_held = [&] {
+    std::byte byte;
+    int count = 0;
+    while (recv(deaf, &byte, 1, MSG_DONTWAIT) >= 0) ++count;
+    return count;
+  };
+  CHECK(datagrams_held() >= 1);
+  settle(context);
+  CHECK(datagrams_held() >= 1);
+  context.close(std::chrono::seconds(0));
+  close(deaf);
+}
+
+TEST_CASE("with something to send at once nobody may sleep") {
+  Two two(on_loopback(), 8);
+  settle(two.here);
+  const std::vector<std::byte> bytes(100'000);
+  Request sending;
+  REQUIRE(two.here.send(two.here.connect(two.there.address()), kTag, bytes, sending) ==
+          Status::kPending);
+
+  settle(two.here);  // which sends it
+
+  CHECK(readable(two.there));
+}
+
+TEST_CASE("a wait that sleeps keeps its timeout, and a close that sleeps its own") {
+  Config config = on_loopback();
+  config.sleep_after = std::chrono::microseconds(1);
+  Context context(config);
+  std::vector<std::byte> buffer(8);
+  Request receiving;
+  context.receive(kAnyPeer, kTag, 0, buffer, receiving);
+
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(context.wait(receiving, std::chrono::milliseconds(30)) == Status::kTimedOut);
+  CHECK(std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(30));
+
+  CHECK(context.wait(receiving, std::chrono::nanoseconds(0)) == Status::kTimedOut);
+  CHECK(context.close() == Status::kOk);
+  CHECK(receiving.status() == Status::kClosed);
+}
+
+}  // namespace
+}  // namespace pullman
