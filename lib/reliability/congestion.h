@@ -3,12 +3,13 @@
 //
 // Judges once per round trip, by the least round-trip time seen in it: a queue delays every packet,
 // a host that was busy for a moment only some. Up to a little above the least ever seen nobody
-// waits, and the window grows by an eighth. Beyond, there is a queue, and it grows by one packet:
-// as all flows do the same, they come to equal shares. Above the target, which is nearly the same
-// for all and greater for small windows, it shrinks in proportion to the excess, at most by half.
-// Loss is a weak signal: datagram networks lose at random. Where there is no queue, 8 % is ignored;
-// where there is, a loss costs an eighth. docs/architecture.md says why. Does not know what the
-// packets are, nor the receiver's credit.
+// waits, and the window grows by an eighth and a packet; at the beginning it doubles. Beyond, there
+// is a queue, and it grows by one packet (less, if it is small): as all flows do the same, they
+// come to equal shares. Above the target, which is the same for all and greater for small windows,
+// it shrinks in proportion to the excess, at most by half. Loss is a weak signal: datagram networks
+// lose at random. Where there is no queue one packet in twelve may be lost; where there is, a loss
+// costs a quarter. Which number is from where: docs/architecture.md. Does not know what the packets
+// are, nor the receiver's credit.
 #pragma once
 
 #include <cstdint>
