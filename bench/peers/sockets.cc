@@ -117,7 +117,7 @@ bool Sockets::push_batch() {
 }
 
 void Sockets::progress() {
-  if (unsent_ != 0) push();
+  unsent_ != 0 ? push() : flush();
   std::array<iovec, 2> places{};
   places[0] = {in_.data() + (in_.size() - std::min(missing_, in_.size())), missing_};
   places[1] = {staged_.data(), staged_.size()};
