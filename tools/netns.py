@@ -201,6 +201,13 @@ class Pair(Places):
 
     def drop_udp(self, percent):
         """From now on both namespaces drop so many of the UDP packets that come in."""
+        self._drop("udp", percent)
+
+    def lose(self, percent):
+        """The same for UDP and TCP. Where packets come in bursts, a whole burst counts as one."""
+        self._drop("{ udp, tcp }", percent)
+
+    def _drop(self, protocols, percent):
         for name in self.names:
             prefix = ("ip", "netns", "exec", name, "nft")
             run(*prefix, "flush", "ruleset")
@@ -209,8 +216,8 @@ class Pair(Places):
             run(*prefix, "add", "table", "inet", "loss")
             run(*prefix, "add", "chain", "inet", "loss", "input",
                 "{ type filter hook input priority 0 ; }")
-            run(*prefix, "add", "rule", "inet", "loss", "input", "meta", "l4proto", "udp", "numgen",
-                "random", "mod", "100", "<", str(percent), "drop")
+            run(*prefix, "add", "rule", "inet", "loss", "input", "meta", "l4proto", protocols, "numgen",
+                "random", "mod", "1000", "<", str(round(10 * percent)), "drop")
 
     def udp_ports(self, side):
         """The UDP ports open in one namespace."""
