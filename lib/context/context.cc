@@ -83,7 +83,10 @@ struct Context::State {
       : config(chosen),
         driver(nic.device.driver),
         sleeper(std::array{nic.command->wait_fd(), nic.data->wait_fd()}),
-        engine(chosen, one(std::move(nic)), key_for(chosen), read_clock()) {}
+        now(read_clock()),
+        engine(chosen, one(std::move(nic)), key_for(chosen), now) {}
+
+  Instant look() { return now = read_clock(); }
 
   static std::vector<engine::NicPorts> one(engine::NicPorts nic) {
     std::vector<engine::NicPorts> nics;
@@ -110,6 +113,7 @@ struct Context::State {
   Config config;
   std::string driver;
   Sleeper sleeper;
+  Instant now;  // when the clock was last looked at
   engine::Engine engine;
   std::optional<Status> closed;  // how close() ended
 };
@@ -143,7 +147,7 @@ PeerId Context::connect(std::string_view address) {
     throw Error(Status::kInvalidArgument,
                 fmt::format("'{}' has no port: write HOST:PORT, as address() says it", address));
   }
-  const auto connected = state_->engine.connect(read_clock(), *parsed);
+  const auto connected = state_->engine.connect(state_->look(), *parsed);
   if (connected.status != Status::kOk) {
     throw Error(connected.status, to_sentence(connected.status));
   }
@@ -161,12 +165,14 @@ Status Context::peer_status(PeerId peer) const {
 }
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
-  return state_->engine.send(read_clock(), peer, tag, bytes, request);
+  // What waits for the next turn is timed by it: so many messages need no clock.
+  const bool leaves = state_->engine.sends_at_once(peer);
+  return state_->engine.send(leaves ? state_->look() : state_->now, peer, tag, bytes, request);
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         Request& request) {
-  return state_->engine.receive(read_clock(), source, tag, ignore, buffer, request);
+  return state_->engine.receive(state_->now, source, tag, ignore, buffer, request);
 }
 
 bool Context::cancel(Request& request) {
@@ -178,7 +184,7 @@ std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore) {
 }
 
 std::size_t Context::progress() {
-  return state_->engine.progress(read_clock());
+  return state_->engine.progress(state_->look());
 }
 
 bool Context::test(Request& request) {
@@ -188,10 +194,10 @@ bool Context::test(Request& request) {
 
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
   if (request.done()) return request.status();
-  const Instant begin = read_clock();
+  const Instant begin = state_->look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   Idle idle{.since = begin};
-  for (Instant now = begin;; now = read_clock()) {
+  for (Instant now = begin;; now = state_->look()) {
     const std::size_t received = state_->engine.progress(now);
     if (request.done()) return request.status();
     if (now >= end) return Status::kTimedOut;
@@ -200,7 +206,7 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
 }
 
 bool Context::prepare_wait() {
-  const Instant now = read_clock();
+  const Instant now = state_->look();
   if (state_->engine.progress(now) != 0 || !state_->sleeper.possible()) return false;
   const Instant due = state_->engine.next_deadline();
   if (due <= now) return false;
@@ -213,16 +219,16 @@ int Context::wait_fd() const {
 }
 
 void Context::disconnect(PeerId peer) {
-  state_->engine.disconnect(read_clock(), peer);
+  state_->engine.disconnect(state_->look(), peer);
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {
   if (state_->closed) return *state_->closed;
-  const Instant begin = read_clock();
+  const Instant begin = state_->look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   Idle idle{.since = begin};
   state_->engine.begin_close(begin);
-  for (Instant now = begin; now <= end; now = read_clock()) {
+  for (Instant now = begin; now <= end; now = state_->look()) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
     state_->rest(now, received, end, idle);

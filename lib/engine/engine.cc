@@ -106,14 +106,14 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
     request.finish(refused, 0);
     return refused;
   }
-  const bool at_once = sends_at_once(id);
+  const bool at_once = sends_at_once(*peer);
   const bool copied = peer->outbox.send(id, tag, bytes, request);
   ++stats_.messages_sent;
   stats_.bytes_sent += bytes.size();
   if (!peer->alarm.checked_in()) arm(now, *peer);
   if (at_once && copied && bytes.size() <= config_.tiny_bytes) {
     ++stats_.fast_path_sends;
-    if (serve(now, *peer)) mark_ready(*peer);
+    if (!peer->link.may_send() || !send_new(now, *peer)) mark_ready(*peer);
     flush();
   } else {
     mark_ready(*peer);
@@ -123,10 +123,9 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
 
 // The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
 // for.
-bool Engine::Impl::sends_at_once(PeerId id) const {
-  const Peer* peer = peers_.find(id);
-  return peer != nullptr && peer->flows() && peer->link.in_flight() == 0 &&
-         !peer->ready.is_linked() && peer->outbox.queued_packets() == 0;
+bool Engine::Impl::sends_at_once(const Peer& peer) const {
+  return !peer.ready.is_linked() && peer.link.in_flight() == 0 &&
+         peer.outbox.queued_packets() == 0 && peer.flows();
 }
 
 Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,

@@ -45,7 +45,10 @@ class Engine::Impl {
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
   std::size_t progress(Instant now);
   Instant next_deadline() const;
-  bool sends_at_once(PeerId id) const;
+  bool sends_at_once(PeerId id) const {
+    const Peer* peer = peers_.find(id);
+    return peer != nullptr && sends_at_once(*peer);
+  }
   void begin_close(Instant now);
   bool drained() const;
   void abort();
@@ -119,6 +122,7 @@ class Engine::Impl {
   void share_credit();
 
   // --- transmit.cc
+  bool sends_at_once(const Peer& peer) const;
   void mark_ready(Peer& peer);
   void transmit(Instant now);
   bool serve(Instant now, Peer& peer);

@@ -58,7 +58,10 @@ class Hotel {
   }
 
   void check_in(Instant now, Duration stay, T& guest) {
-    const std::size_t floor = floor_for(stay);
+    check_in_at(now, floor_for(stay), guest);
+  }
+  // For many guests of one stay: `floor` is floor_for(stay).
+  void check_in_at(Instant now, std::size_t floor, T& guest) {
     guest.floor = static_cast<std::uint8_t>(floor);
     floors_[floor].check_in(now, guest);
     if (guest.due < nobody_before_) nobody_before_ = guest.due;

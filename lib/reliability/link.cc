@@ -12,6 +12,7 @@ Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber
       rtt_(options.rto_initial, options.rto_floor),
       congestion_(options.window),
       acked_until_(first_number) {
+  recompute_stay();
   recompute_allowed();
 }
 
@@ -30,7 +31,9 @@ void Link::handle_answer(Instant now, const Packet& hello) {
   if (hello.state != PacketState::kInFlight || timeouts_ > 0 || rtt_.sampled()) return;
   const Duration sample = now - hello.sent_at;
   // Beyond, it says more about the peer's start than about the path.
-  if (sample < options_.rto_initial / 3) rtt_.add(sample);
+  if (sample >= options_.rto_initial / 3) return;
+  rtt_.add(sample);
+  recompute_stay();
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
@@ -52,6 +55,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
       rtt_.add(now - newest->sent_at - hold);
     }
+    recompute_stay();
     congestion_.on_ack({.acked = count,
                         .in_flight = in_flight,
                         .highest_acked = newest->number,
@@ -141,6 +145,7 @@ void Link::handle_eviction(Instant now, Packet& packet) {
     ++timeouts_;
     if (backoff_ >= 2) congestion_.on_timeout();
     if (backoff_ < kMostBackoff) ++backoff_;
+    recompute_stay();
     recompute_allowed();
   }
   window_.recheck_in(now, timeout(), packet);
@@ -155,7 +160,7 @@ std::optional<ChannelKind> Link::take_probe() {
 void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
                  Packet& packet) {
   if (packet.state == PacketState::kLost) loss_.note_resent(now);
-  window_.add(now, timeout(), packet);
+  window_.add_at(now, floor_, packet);
   wire::PacketHeader header;
   header.type = type;
   header.length = static_cast<std::uint16_t>(packet.size());
@@ -190,6 +195,10 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
   header.length = static_cast<std::uint16_t>(wire::kHeaderBytes + sack);
   wire::encode(header, out);
   return header.length;
+}
+
+void Link::recompute_stay() {
+  floor_ = Hotel<Packet>::floor_for(timeout());
 }
 
 void Link::recompute_allowed() {

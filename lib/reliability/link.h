@@ -132,6 +132,7 @@ class Link {
   void release(Packet& packet, Packet*& newest);
   void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
+  void recompute_stay();
   void recompute_allowed();
 
   LinkOptions options_;
@@ -142,6 +143,7 @@ class Link {
   Congestion congestion_;
   PacketQueue acked_;
   PacketQueue lost_;
+  std::size_t floor_ = 0;             // the hotel's for timeout()
   std::uint32_t allowed_ = 0;         // packets in flight: least of window, credit and congestion
   std::uint32_t credit_ = 1;          // the peer's, from its newest ack
   PacketNumber acked_until_ = 0;      // highest cumulative ack seen

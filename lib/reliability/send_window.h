@@ -38,6 +38,10 @@ class SendWindow {
 
   // Gives the packet the next number, never used before, and checks it in. There is has_space().
   void add(Instant now, Duration stay, Packet& packet) {
+    add_at(now, Hotel<Packet>::floor_for(stay), packet);
+  }
+  // For many packets of one stay: `floor` is the hotel's for it.
+  void add_at(Instant now, std::size_t floor, Packet& packet) {
     PULLMAN_DCHECK(has_space());
     if (next_ - floor_ == ring_.size()) grow();
     packet.number = next_++;
@@ -45,7 +49,7 @@ class SendWindow {
     packet.state = PacketState::kInFlight;
     slot(packet.number) = &packet;
     ++in_flight_;
-    hotel_.check_in(now, stay, packet);
+    hotel_.check_in_at(now, floor, packet);
   }
 
   // The packet in flight under this number; null if it is not in flight.
