@@ -267,7 +267,7 @@ def messages_arrive_through_a_tunnel_whose_ends_say_nothing(place, build, driver
 
 
 def narrowed_under_way(place, build, driver, narrow):
-    sides = two(place, build, driver, "--send", 20 * SHORT, "--receive", 20 * SHORT)
+    sides = two(place, build, driver, "--send", 10 * SHORT, "--receive", 10 * SHORT)
     for side in sides:
         side.wait_for("met")
     time.sleep(0.3)
