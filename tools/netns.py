@@ -196,6 +196,11 @@ class Pair(Places):
         for name in self.names:
             run("ip", "netns", "del", name, check=False)
 
+    def set_mtu(self, mtu):
+        """Of both ends, whatever is under way."""
+        for name in self.names:
+            run("ip", "-n", name, "link", "set", "veth0", "mtu", str(mtu))
+
     def command(self, side, *command):
         return ["ip", "netns", "exec", self.names[side], *map(str, command)]
 
@@ -208,7 +213,7 @@ class Pair(Places):
         self._drop("{ udp, tcp }", percent)
 
     def _drop(self, protocols, percent):
-        for name in self.names:
+        for name in self.names[:2]:
             prefix = ("ip", "netns", "exec", name, "nft")
             run(*prefix, "flush", "ruleset")
             if percent == 0:
@@ -224,3 +229,84 @@ class Pair(Places):
         table = run("ip", "netns", "exec", self.names[side], "cat", "/proc/net/udp", "/proc/net/udp6")
         lines = (line.split() for line in table.splitlines())
         return sorted({int(words[1].split(":")[1], 16) for words in lines if words[1] != "local_address"})
+
+
+class Path(Pair):
+    """Namespaces `a` and `b` with two routers between them, whose link is narrower than the outer two.
+
+    a: 10.77.1.1 or fd77:1::1, b: 10.77.2.1 or fd77:2::1. `narrow` is the MTU of the link between the routers, or
+    "vxlan": a tunnel through a link of `mtu`. `silent` routers say nothing of packets that are too long.
+    """
+
+    def __init__(self, narrow, mtu=1500, family="ipv4", silent=False, offloads=True):
+        super().__init__(mtu, family, offloads)
+        stem = self.names[0][:-1]
+        self.names += (stem + "r", stem + "s")
+        self.narrow = narrow
+        self.silent = silent
+        self.hosts = tuple(f"fd77:{i}::1" if family == "ipv6" else f"10.77.{i}.1" for i in (1, 2))
+
+    def _make(self):
+        for name in self.names:
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        a, b, r, s = self.names
+        for i, host, router in ((1, a, r), (2, b, s)):
+            self._join(host, "veth0", router, "veth0", i, self.mtu)
+            self._route(host, "default", i, 2, "veth0")
+        tunnel = self.narrow == "vxlan"
+        self._join(r, "middle", s, "middle", 9, self.mtu if tunnel else self.narrow)
+        if tunnel:
+            self._make_tunnel(r, s)
+        else:
+            self._route(r, 2, 9, 2, "middle")
+            self._route(s, 1, 9, 1, "middle")
+        for router in (r, s):
+            run("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1",
+                "net.ipv6.conf.all.forwarding=1")
+            if self.silent:
+                self._silence(router)
+        for host in (a, b):
+            self._wait_for_link(host)
+            if not self.offloads:
+                self._forbid_offloads(host)
+
+    def _address(self, net, end):
+        return f"fd77:{net}::{end}" if self.family == "ipv6" else f"10.77.{net}.{end}"
+
+    def _join(self, one, one_device, other, other_device, net, mtu):
+        run("ip", "link", "add", one_device, "netns", one, "type", "veth", "peer", "name", other_device, "netns",
+            other)
+        for end, name, device in ((1, one, one_device), (2, other, other_device)):
+            self._set_up(name, device, net, end)
+            run("ip", "-n", name, "link", "set", device, "mtu", str(mtu))
+
+    def _set_up(self, name, device, net, end):
+        nodad = ("nodad",) if self.family == "ipv6" else ()
+        run("ip", "-n", name, "link", "set", device, "up")
+        run("ip", "-n", name, "addr", "add", self._address(net, end) + ("/64" if nodad else "/24"), "dev", device,
+            *nodad)
+
+    def _route(self, name, to, net, end, device):
+        where = to if to == "default" else self._address(to, 0) + ("/64" if self.family == "ipv6" else "/24")
+        run("ip", "-n", name, "route", "add", where, "via", self._address(net, end), "dev", device)
+
+    def _make_tunnel(self, r, s):
+        for name, own, other in ((r, 1, 2), (s, 2, 1)):
+            run("ip", "-n", name, "link", "add", "tunnel", "type", "vxlan", "id", "77", "dstport", "4789", "local",
+                self._address(9, own), "remote", self._address(9, other), "dev", "middle")
+            self._set_up(name, "tunnel", 8, own)
+        self._route(r, 2, 8, 2, "tunnel")
+        self._route(s, 1, 8, 1, "tunnel")
+
+    def _silence(self, router):
+        prefix = ("ip", "netns", "exec", router, "nft")
+        run(*prefix, "add", "table", "inet", "silence")
+        run(*prefix, "add", "chain", "inet", "silence", "output", "{ type filter hook output priority 0 ; }")
+        for said in (("icmp", "type", "destination-unreachable"), ("icmpv6", "type", "packet-too-big")):
+            run(*prefix, "add", "rule", "inet", "silence", "output", *said, "drop")
+
+    def set_narrow(self, mtu):
+        """The MTU of the link between the routers, whatever is under way."""
+        for name in self.names[2:]:
+            run("ip", "-n", name, "link", "set", "middle", "mtu", str(mtu))

@@ -36,9 +36,11 @@ Packet* PacketPool::take(std::size_t bytes) {
   packet.used = wire::kHeaderBytes;
   packet.payload = nullptr;
   packet.payload_bytes = 0;
+  packet.rest = 0;
   packet.message = nullptr;
   packet.state = PacketState::kQueued;
   packet.is_probe = false;
+  packet.is_path_probe = false;
   ++in_use_;
   return &packet;
 }

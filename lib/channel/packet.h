@@ -48,14 +48,16 @@ struct Packet : Guest, QueueHook {
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
+  std::uint32_t rest = 0;      // bytes that follow when these have arrived (message/pieces.h)
   std::uint32_t peer = 0;      // index of the peer whose packet this is
   Request* message = nullptr;  // the send that `payload` belongs to
   PacketNumber number = 0;     // valid in flight
   Instant sent_at{};           // valid in flight
   ChannelKind channel = ChannelKind::kData;
   PacketState state = PacketState::kFree;
-  bool in_channel = false;  // the channel has yet to hand it to the port
-  bool is_probe = false;    // carries a PING and nothing to deliver
+  bool in_channel = false;     // the channel has yet to hand it to the port
+  bool is_probe = false;       // carries a PING and nothing to deliver
+  bool is_path_probe = false;  // and padding: does the path carry so long a packet?
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }

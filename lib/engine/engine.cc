@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/engine_impl.h"
+#include "message/pieces.h"
 #include "wire/frame.h"
 
 namespace pullman::engine {
@@ -39,7 +40,8 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       random_(key),
       epoch_(random_.next()),
       modules_(modules_of(std::move(nics))),
-      packets_(config.send_packets, std::max(command().packet_bytes(), data().packet_bytes())),
+      packets_(config.send_packets,
+               std::max(command().packet_bytes(), data().packet_bytes()) + message::kPieceRoom),
       rings_(config.max_peers),
       arrival_bitmaps_(config.max_peers),
       id_bitmaps_(2 * config.max_peers),

@@ -52,9 +52,10 @@ struct Connected {
 
 // The link to a peer as it stands now.
 struct LinkView {
-  Duration rtt{};               // smoothed; 0 before the first sample
-  std::uint32_t window = 0;     // congestion window, packets
-  std::uint32_t in_flight = 0;  // packets
+  Duration rtt{};                // smoothed; 0 before the first sample
+  std::size_t packet_bytes = 0;  // so long may packets be, on the path as it is known
+  std::uint32_t window = 0;      // congestion window, packets
+  std::uint32_t in_flight = 0;   // packets
 };
 
 class Engine {

@@ -1,9 +1,10 @@
-// The engine's inside. One class, told in seven files, each one part of a turn:
+// The engine's inside. One class, told in eight files, each one part of a turn:
 //   engine.cc     the verbs of the API, and the loop
 //   receive.cc    from a datagram to its frames
 //   transmit.cc   from due frames to datagrams, ACKs included
 //   handshake.cc  HELLO and WELCOME: how peers meet
 //   callers.cc    who a HELLO is from, and what it brought
+//   path.cc       how long packets may be on the way to a peer
 //   endings.cc    timers, BYE, silence: how they part
 //   inspect.cc    statistics, audit, dump
 #pragma once
@@ -139,6 +140,12 @@ class Engine::Impl {
   void send_acks(Instant now);
   void send_ack(Instant now, Peer& peer);
   void flush();
+
+  // --- path.cc
+  void settle_path(Instant now, Peer& peer);
+  void send_path_probe(Instant now, Peer& peer);
+  void drop_lost_probe(Instant now, Peer& peer, Packet& probe);
+  void resume(Peer& peer, Packet& packet);
 
   // --- handshake.cc
   Peer* make_peer(Instant now, const nic::Address& command);

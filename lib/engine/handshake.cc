@@ -261,8 +261,8 @@ void Engine::Impl::introduce(Peer& peer) {
   peer.theirs = hello.reply_to;
   peer.command_bytes = std::min<std::size_t>(command().packet_bytes(), rail.command_packet_bytes);
   peer.link.handle_hello(hello.first_number, hello.credit);
-  peer.outbox.handle_hello(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes),
-                           hello.allowance, hello.eager_bytes);
+  peer.link.path().start(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes));
+  peer.outbox.handle_hello(peer.link.path().bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);

@@ -34,6 +34,7 @@ std::optional<LinkView> Engine::Impl::link(PeerId id) const {
   const Peer* peer = peers_.find(id);
   if (peer == nullptr) return std::nullopt;
   return LinkView{.rtt = peer->link.rtt().smoothed(),
+                  .packet_bytes = peer->link.path().bytes(),
                   .window = peer->link.congestion_window(),
                   .in_flight = peer->link.in_flight()};
 }
@@ -93,9 +94,12 @@ std::string Engine::Impl::dump() const {
       "engine {:016x} on {} ({}): {} peers, {} packets taken, {} in flight, {} receives posted\n",
       epoch_, modules_.front()->device().name, nic::to_string(address()), peers_.size(),
       packets_.in_use(), hotel_.guests(), matcher_.posted());
-  out += fmt::format("  retransmits {} (spurious {}), timeouts {}, acks alone {}, dropped {}\n",
-                     now.retransmits, now.spurious_retransmits, now.timeouts, now.acks_sent,
-                     now.dropped_packets);
+  out += fmt::format(
+      "  retransmits {} (spurious {}), timeouts {}, acks alone {}, dropped {}, black holes {}, "
+      "path "
+      "probes {}\n",
+      now.retransmits, now.spurious_retransmits, now.timeouts, now.acks_sent, now.dropped_packets,
+      now.path_black_holes, now.path_probes_sent);
   for (std::size_t i = 0; i < wire::kVerdicts; ++i) {
     if (now.dropped_by_reason[i] == 0) continue;
     out += fmt::format("  dropped {}: {}\n", wire::name(static_cast<Verdict>(i)),
@@ -105,13 +109,15 @@ std::string Engine::Impl::dump() const {
     const auto& link = peer.link;
     out += fmt::format(
         "peer {}.{} at {}: {}{}{}, in flight {} of {}, lost {}, next {}, floor {}, expects {}{}, "
-        "srtt {} ns, timeout {} ns, queued {}, unfinished {}, charged {}\n",
+        "srtt {} ns, timeout {} ns, packets of {} of {} bytes, queued {}, unfinished {}, charged "
+        "{}\n",
         peer.id.index, peer.id.generation, nic::to_string(peer.command_address), name(peer.phase),
         peer.phase == Phase::kGone ? ": " : "", peer.phase == Phase::kGone ? name(peer.why) : "",
         link.in_flight(), link.congestion_window(), peer.link.lost().size(), link.window().next(),
         link.window().floor(), link.acks().next(), link.acks().has_gap() ? " (gaps)" : "",
-        link.rtt().smoothed().count(), link.timeout().count(), peer.outbox.queued_packets(),
-        peer.outbox.unfinished(), peer.inbox.charged());
+        link.rtt().smoothed().count(), link.timeout().count(), link.path().bytes(),
+        link.path().most(), peer.outbox.queued_packets(), peer.outbox.unfinished(),
+        peer.inbox.charged());
   });
   return out;
 }

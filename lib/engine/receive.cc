@@ -185,6 +185,8 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         break;
       case wire::FrameType::kHello:
         break;  // read before
+      case wire::FrameType::kPadding:
+        break;
       case wire::FrameType::kSack:
         taken = Taken::kRefused;
         break;  // wire.md 4.7
@@ -217,13 +219,23 @@ void Engine::Impl::collect(Instant now, Peer& peer) {
   for (auto& acked = peer.link.acked(); !acked.empty();) {
     Packet& packet = acked.front();
     acked.pop_front();
-    if (!packet.is_probe) peer.news_at = now;
+    if (!packet.is_probe) {
+      peer.news_at = now;
+    } else if (packet.is_path_probe) {
+      peer.link.path().handle_probe_acked(now, packet.size());
+    }
+    if (packet.rest != 0) [[unlikely]] {
+      resume(peer, packet);
+      continue;
+    }
     if (&packet == peer.hello) peer.hello = nullptr;
     peer.outbox.handle_acked(packet);
     release(packet);
     bye_acked = peer.phase == Phase::kFarewell && !peer.bye_due && peer.link.in_flight() == 0 &&
                 peer.link.lost().empty();
   }
+  if (peer.link.path().has_news()) [[unlikely]]
+    settle_path(now, peer);
   update_loss_timer(now, peer);
   if (bye_acked) return end_peer(peer, Status::kClosed);
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);

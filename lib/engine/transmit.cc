@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "engine/engine_impl.h"
+#include "message/pieces.h"
 
 namespace pullman::engine {
 
@@ -44,6 +45,8 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (!peer.flows()) return may_call(peer);
   if (!send_probe(now, peer)) return true;
   if (!resend_lost(now, peer)) return true;
+  if (peer.link.path().probe_due(now)) [[unlikely]]
+    send_path_probe(now, peer);
   for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
     if (!peer.link.may_send()) return false;
     const bool control_first = peer.outbox.queued_packets() == 0;
@@ -64,8 +67,7 @@ bool Engine::Impl::resend_lost(Instant now, Peer& peer) {
   while (!lost.empty()) {
     Packet& packet = lost.front();
     if (packet.is_probe) {
-      lost.pop_front();
-      release(packet);
+      drop_lost_probe(now, peer, packet);
       continue;
     }
     if (!peer.link.may_send()) return true;
@@ -74,7 +76,8 @@ bool Engine::Impl::resend_lost(Instant now, Peer& peer) {
     if (channel == nullptr) return false;
     lost.pop_front();
     --retransmits_left_;
-    ++stats_.retransmits;
+    if (packet.state == channel::PacketState::kLost) ++stats_.retransmits;
+    message::shorten(packet, peer.link.path().bytes());
     post(now, peer, packet, *channel, wire::PacketType::kSequenced);
   }
   return true;
@@ -107,6 +110,7 @@ bool Engine::Impl::probe_with_oldest(Instant now, Peer& peer) {
     if (channel == nullptr || oldest->in_channel) return false;
     peer.link.abandon(*oldest);
     ++stats_.probes_sent;
+    if (!oldest->is_path_probe) message::shorten(*oldest, reliability::PathSize::kLeast);
     post(now, peer, *oldest, *channel, wire::PacketType::kSequenced);
   }
   peer.ping_due = false;
@@ -136,7 +140,7 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
   }
   Packet* packet = peer.outbox.next_packet();
   if (packet == nullptr) return starves();
-  if (packet->payload == nullptr && peer.inbox.has_frames()) {
+  if (packet->payload == nullptr && peer.inbox.has_frames() && packet->rest == 0) {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {
       packet->used +=

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "message/pieces.h"
 
 namespace pullman::message {
 
@@ -130,6 +131,8 @@ Packet* Outbox::next_packet() {
     chunk_turn_ = true;
     Packet& packet = ready_.front();
     ready_.pop_front();
+    if (packet.used > packet_bytes_) [[unlikely]]
+      shorten(packet, packet_bytes_);
     return &packet;
   }
   chunk_turn_ = false;
@@ -220,6 +223,23 @@ void Outbox::handle_acked(Packet& packet) {
     PULLMAN_DCHECK(op.packets > 0);
     --op.packets;
     finish_if_acked(op);
+    return;
+  }
+  finish_messages(packet);
+}
+
+void Outbox::handle_piece_acked(Packet& packet) {
+  if (packet.message == nullptr) finish_messages(packet);
+  go_on(packet);
+}
+
+// Those whose last byte the packet carried.
+void Outbox::finish_messages(const Packet& packet) {
+  if (packet.payload != nullptr) {  // a MESSAGE that left in pieces
+    const wire::Frame head = wire::chunk_head(packet.body().data());
+    if (head.offset + packet.payload_bytes == head.total) {
+      done_.finish(expand(head.id, done_.floor()));
+    }
     return;
   }
   wire::FrameReader reader(packet.body());

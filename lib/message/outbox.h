@@ -48,6 +48,9 @@ class Outbox {
   // The peer introduced itself: how long packets to it may be, and what it allows.
   void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
 
+  // The path to the peer carries packets of so many bytes, from now on.
+  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = bytes; }
+
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
@@ -68,6 +71,9 @@ class Outbox {
 
   // A packet from here arrived: finishes what it completed. The packet is the caller's again.
   void handle_acked(Packet& packet);
+
+  // A packet from here has arrived, but for its rest, which it now holds (message/pieces.h).
+  void handle_piece_acked(Packet& packet);
 
   // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go
   // back to the pool. `abandoned()` must have been told of those that were.
@@ -110,6 +116,7 @@ class Outbox {
   void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);
   static SendStage stage(const detail::Operation& op) { return static_cast<SendStage>(op.stage); }
   void finish_if_acked(detail::Operation& op);
+  void finish_messages(const Packet& packet);
 
   PacketPool& packets_;
   IdWindow done_;  // ids that are acked whole

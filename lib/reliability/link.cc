@@ -113,6 +113,8 @@ void Link::release(Packet& packet, Packet*& newest) {
   window_.remove(packet);
   loss_.note_acked(packet);
   acked_.push_back(packet);
+  if (path_.watching()) [[unlikely]]
+    path_.handle_acked(packet.size());
   if (newest == nullptr || packet.number > newest->number) newest = &packet;
 }
 
@@ -128,7 +130,22 @@ void Link::note_late(Instant now, std::uint16_t late) {
 void Link::find_losses(Instant now) {
   const std::size_t before = lost_.size();
   loss_.detect(now, rtt_, window_, lost_);
-  congestion_.on_lost(static_cast<std::uint32_t>(lost_.size() - before));
+  if (lost_.size() == before) return;
+  const std::size_t congested = note_path_losses(lost_.size() - before);
+  congestion_.on_lost(static_cast<std::uint32_t>(congested));
+}
+
+// Of the last `count` lost packets, how many were lost for another reason than their length: a
+// probe of the path that is too long says nothing of congestion (RFC 8899, 3).
+std::size_t Link::note_path_losses(std::size_t count) {
+  std::size_t others = 0;
+  auto at = lost_.rbegin();
+  for (std::size_t i = 0; i < count; ++i, ++at) {
+    if (at->is_path_probe) continue;
+    path_.handle_lost(at->number, at->size(), window_.next());
+    ++others;
+  }
+  return others;
 }
 
 void Link::handle_loss_due(Instant now) {

@@ -1,10 +1,10 @@
 // A link: one peer over one rail. It makes packets arrive, or says which did not.
 //
-// Joins a send window, an ack tracker, a round-trip estimate, a loss detector and a congestion
-// window. Pure state: no I/O, no clock, no allocation. Does not know what packets carry (a lost
-// packet's body is simply due again), which NIC takes them, nor how peers find each other. Methods
-// come in four kinds: getters; handle_*: input; commands; and outputs the engine collects: acked(),
-// lost(), take_probe(), ack_need().
+// Joins a send window, an ack tracker, a round-trip estimate, a loss detector, a congestion window
+// and the path's packet size. Pure state: no I/O, no clock, no allocation. Does not know what
+// packets carry (a lost packet's body is simply due again), which NIC takes them, nor how peers
+// find each other. Methods come in four kinds: getters; handle_*: input; commands; and outputs the
+// engine collects: acked(), lost(), take_probe(), ack_need().
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@
 #include "reliability/congestion.h"
 #include "reliability/hotel.h"
 #include "reliability/loss_detector.h"
+#include "reliability/path_size.h"
 #include "reliability/rtt.h"
 #include "reliability/send_window.h"
 #include "wire/frame.h"
@@ -64,6 +65,8 @@ class Link {
   std::uint32_t congestion_window() const { return congestion_.window(); }
   Instant next_loss_due() const { return loss_.next_due(); }
   AckNeed ack_need() const { return acks_.need(); }
+  PathSize& path() { return path_; }
+  const PathSize& path() const { return path_; }
   Duration timeout() const;
   std::uint64_t timeouts() const { return timeouts_; }
 
@@ -133,6 +136,7 @@ class Link {
   void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
   void recompute_stay();
+  std::size_t note_path_losses(std::size_t count);
   void recompute_allowed();
 
   LinkOptions options_;
@@ -141,6 +145,7 @@ class Link {
   Rtt rtt_;
   LossDetector loss_;
   Congestion congestion_;
+  PathSize path_;
   PacketQueue acked_;
   PacketQueue lost_;
   std::size_t floor_ = 0;             // the hotel's for timeout()

@@ -1,5 +1,7 @@
 #include "wire/frame.h"
 
+#include <algorithm>
+
 #include "wire/bytes.h"
 #include "wire/header.h"
 
@@ -28,15 +30,24 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kPingBytes;
     case FrameType::kBye:
       return kByeBytes;
+    case FrameType::kPadding:
+      return kPaddingBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(9) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(10) == 0);
 
 void put_head(std::byte* out, FrameType type, std::size_t length) {
   store8(out, static_cast<std::uint8_t>(type));
   store8(out + 1, 0);
   store16(out + 2, static_cast<std::uint16_t>(length));
+}
+
+void read_chunk_fields(const std::byte* in, Frame& out) {
+  out.id = load32(in + 4);
+  out.tag = load64(in + 8);
+  out.total = load64(in + 16);
+  out.offset = load64(in + 24);
 }
 
 // wire.md 4.4: a chunk is not empty and lies within its message.
@@ -64,10 +75,7 @@ bool FrameReader::next(Frame& out) {
       out.tag = load64(in + 8);
       return true;
     case FrameType::kChunk:
-      out.id = load32(in + 4);
-      out.tag = load64(in + 8);
-      out.total = load64(in + 16);
-      out.offset = load64(in + 24);
+      read_chunk_fields(in, out);
       return chunk_is_sane(out) || fail();
     case FrameType::kGrant:
       out.id = load32(in + 4);
@@ -80,6 +88,7 @@ bool FrameReader::next(Frame& out) {
       out.id = load32(in + 4);
       return (length % 8 == 0 && length / 8 <= kMaxSackWords && length != 0) || fail();
     case FrameType::kHello:
+    case FrameType::kPadding:
       return true;
     case FrameType::kPing:
     case FrameType::kBye:
@@ -150,6 +159,18 @@ std::size_t put_bye(std::byte* out) {
 std::size_t put_hello(std::byte* out, std::size_t length) {
   put_head(out, FrameType::kHello, length);
   return kFrameHeadBytes;
+}
+
+std::size_t put_padding(std::byte* out, std::size_t length) {
+  put_head(out, FrameType::kPadding, length);
+  std::fill_n(out + kPaddingBytes, length, std::byte{0});
+  return kPaddingBytes + length;
+}
+
+Frame chunk_head(const std::byte* at) {
+  Frame head{.type = FrameType::kChunk, .data = {}};
+  read_chunk_fields(at, head);
+  return head;
 }
 
 std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words) {

@@ -23,6 +23,7 @@ enum class FrameType : std::uint8_t {
   kHello = 6,      // who I am and where (hello.h)
   kPing = 7,       // acknowledge at once
   kBye = 8,        // I shall send nothing more
+  kPadding = 9,    // makes a packet long, to see whether the path carries it
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -33,6 +34,7 @@ inline constexpr std::size_t kAllowanceBytes = 12;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 4;
+inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 
 // Total message length a chunk may announce (wire.md 4.4): far above any memory, far below
 // overflow.
@@ -105,6 +107,10 @@ std::size_t put_allowance(std::byte* out, std::uint64_t limit);
 std::size_t put_ping(std::byte* out);
 std::size_t put_bye(std::byte* out);
 std::size_t put_hello(std::byte* out, std::size_t length);
+std::size_t put_padding(std::byte* out, std::size_t length);
+
+// Reads back what put_chunk() wrote: a CHUNK's fields, without its data.
+Frame chunk_head(const std::byte* at);
 
 // Writes the head of a SACK whose bitmap of `words` 64-bit words follows; set_sack_word fills it
 // in. Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.

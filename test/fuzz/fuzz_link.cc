@@ -1,7 +1,9 @@
 // Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
 // repeated, held back, damaged or made up (with the right proof often enough to get past it),
-// HELLOs and WELCOMEs are forged, time passes in odd steps, and the API is used at odd moments.
-// Nothing crashes, the audit balances after every step, and work per step is bounded.
+// HELLOs and WELCOMEs are forged, the path becomes narrow or is said to be, time passes in odd
+// steps, and the API is used at odd moments. Nothing crashes, the audit balances after every step,
+// and work per step is bounded.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +39,7 @@ class ScriptedPort : public nic::Port {
       Datagram bytes(one.head.begin(), one.head.end());
       bytes.insert(bytes.end(), one.payload.begin(), one.payload.end());
       require(bytes.size() <= limits_.packet_bytes);
-      if (sent.size() < 256) sent.push_back(std::move(bytes));
+      if (sent.size() < 256 && bytes.size() <= carries) sent.push_back(std::move(bytes));
     }
     return batch.size();
   }
@@ -65,8 +67,13 @@ class ScriptedPort : public nic::Port {
   const nic::PortLimits& limits() const override { return limits_; }
   const nic::PortCounters& counters() const override { return counters_; }
   const nic::Address& address() const override { return address_; }
+  std::size_t path_bytes(nic::Destination) const override {
+    return std::min(told, limits_.packet_bytes);
+  }
   int wait_fd() const override { return -1; }
 
+  std::size_t told = 65507;     // what the network says of the path, rightly or not
+  std::size_t carries = 65507;  // and what it carries
   std::deque<Datagram> sent;
   std::deque<Datagram> arriving;
   std::deque<Datagram> lent;
@@ -278,6 +285,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 4:
         forge(script, there);
+        break;
+      case 5:
+        here.ports[1]->told = script.word() % 2048;
+        here.ports[1]->carries = 576 + script.word() % 1024;
         break;
       default:
         carry(script, here, there);

@@ -21,14 +21,14 @@ PATIENCE = 150  # seconds; a case that takes longer hangs
 CASES = []
 
 
-def case(*drivers, **place):
+def case(*drivers, kind=netns.Pair, **place):
     """A case for each of the drivers; `place` says how its namespaces differ from the usual ones."""
     def add(function):
         for driver in drivers:
             def one(pair, build, driver=driver):
                 function(pair, build, driver)
             one.__name__ = f"{driver}: {function.__name__}"
-            one.make_place = lambda: netns.Pair(**place)
+            one.make_place = lambda: kind(**place)
             CASES.append(one)
         return function
     return add
@@ -208,6 +208,88 @@ def messages_arrive_although_the_link_was_down_and_a_filter_forbade_to_send(pair
         interrupt(1, False)
     counters = [side.well()["counters"] for side in sides]
     expect(counters[1]["send_errors"] > 0, f"nothing was refused: no test: {counters}")
+
+
+def through_a_narrow_path(place, build, driver, *options):
+    sides = both_ways(place, build, driver, 0, SHORT, *options)
+    for counters in sides:
+        expect(counters["black_holes"] > 0, f"the path was not narrow: no test: {counters}")
+        expect(counters["black_holes"] < 10, f"the size that the path carries is not kept: {counters}")
+    return sides
+
+
+@case("udp", "fabric", kind=netns.Path, narrow=1400)
+def messages_arrive_through_a_path_of_1400_whose_routers_say_so(place, build, driver):
+    sides = through_a_narrow_path(place, build, driver)
+    if driver == "udp":
+        probes = max(counters["path_probes"] for counters in sides)
+        expect(probes <= 6, f"what the routers say was not heard: {probes} probes")
+
+
+@case("udp", "fabric", "udp and fabric", kind=netns.Path, narrow=1400, silent=True)
+def messages_arrive_through_a_path_of_1400_whose_routers_say_nothing(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow=1280, family="ipv6")
+def messages_arrive_over_ipv6_through_a_path_of_1280_whose_routers_say_so(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow=1280, family="ipv6", silent=True)
+def messages_arrive_over_ipv6_through_a_path_of_1280_whose_routers_say_nothing(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow=1400, mtu=9000, silent=True)
+def messages_arrive_in_packets_of_9000_through_a_path_of_1400_that_says_nothing(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow=640, silent=True)
+def messages_arrive_through_a_path_of_640_that_says_nothing(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow=1400, silent=True, offloads=False)
+def messages_arrive_through_a_path_of_1400_that_says_nothing_without_offloads(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow="vxlan")
+def messages_arrive_through_a_tunnel(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+@case("udp", kind=netns.Path, narrow="vxlan", silent=True)
+def messages_arrive_through_a_tunnel_whose_ends_say_nothing(place, build, driver):
+    through_a_narrow_path(place, build, driver)
+
+
+def narrowed_under_way(place, build, driver, narrow):
+    sides = two(place, build, driver, "--send", 10 * SHORT, "--receive", 10 * SHORT)
+    for side in sides:
+        side.wait_for("met")
+    time.sleep(0.3)
+    narrow()
+    for side in sides:
+        counters = side.well()["counters"]
+        expect(counters["black_holes"] > 0, f"the path was not narrow: no test: {counters}")
+
+
+@case("udp", "fabric", kind=netns.Path, narrow=1500)
+def messages_arrive_although_the_path_becomes_narrow_under_way(place, build, driver):
+    narrowed_under_way(place, build, driver, lambda: place.set_narrow(1300))
+
+
+@case("udp", kind=netns.Path, narrow=1500, silent=True)
+def messages_arrive_although_the_path_becomes_narrow_under_way_and_says_nothing(place, build, driver):
+    narrowed_under_way(place, build, driver, lambda: place.set_narrow(1300))
+
+
+@case("udp", "fabric")
+def messages_arrive_although_the_interfaces_become_narrow_under_way(pair, build, driver):
+    narrowed_under_way(pair, build, driver, lambda: pair.set_mtu(1300))
 
 
 @case("udp")

@@ -78,7 +78,8 @@ nlohmann::json counters(const pullman::Context& context) {
       {"dropped", stats.dropped_packets},           {"unexpected", stats.unexpected_messages},
       {"receive_errors", stats.nic_receive_errors}, {"send_errors", stats.nic_send_errors},
       {"overflows", stats.nic_receive_overflows},   {"bursts_sent", stats.nic_bursts_sent},
-      {"bursts_refused", stats.nic_bursts_refused}};
+      {"bursts_refused", stats.nic_bursts_refused}, {"black_holes", stats.path_black_holes},
+      {"path_probes", stats.path_probes_sent}};
 }
 
 // One peer from meeting to parting. Returns the exit code.

@@ -24,6 +24,8 @@ const char* name(Fate fate) {
       return "LOST";
     case Fate::kPartitioned:
       return "PARTITIONED";
+    case Fate::kTooLong:
+      return "TOO LONG for the path";
     case Fate::kQueueFull:
       return "QUEUE FULL";
     case Fate::kDropped:
@@ -143,6 +145,8 @@ void Network::pass(Datagrams::Slot slot, Passing& passing) {
     passing.fate = Fate::kDropped;
   } else if (partitioned(passing)) {
     passing.fate = Fate::kPartitioned;
+  } else if (too_long(passing)) {
+    passing.fate = Fate::kTooLong;
   } else if (chance(faults.loss)) {
     passing.fate = Fate::kLost;
   } else if (wire.busy_until - now_ > faults.queue) {
@@ -163,6 +167,17 @@ bool Network::partitioned(const Passing& passing) const {
     return partition.from == passing.from.host && partition.to == passing.to.host &&
            partition.start <= now_ && now_ < partition.end;
   });
+}
+
+bool Network::too_long(const Passing& passing) {
+  const Narrowing* now_valid = nullptr;
+  for (const Narrowing& narrowing : narrowings_) {
+    const bool here = narrowing.from == passing.from.host && narrowing.to == passing.to.host;
+    if (here && narrowing.start <= now_) now_valid = &narrowing;
+  }
+  if (now_valid == nullptr || passing.bytes.size() <= now_valid->bytes) return false;
+  if (now_valid->tells) tell(passing.from.host, passing.to.host, now_valid->bytes);
+  return true;
 }
 
 // Bandwidth, delay and jitter keep a channel in order; only `reorder` takes a packet out of it.

@@ -37,6 +37,13 @@ class Network {
     return wires_[from * kMaxHosts + to].faults;
   }
   std::vector<Partition>& partitions() { return partitions_; }
+  // In order of time. They do not end with the faults: a narrow path is no fault.
+  std::vector<Narrowing>& narrowings() { return narrowings_; }
+  // The network says, truly or not, what the path carries; 0: it has said nothing.
+  void tell(std::size_t from, std::size_t to, std::size_t bytes) {
+    told_[from * kMaxHosts + to] = bytes;
+  }
+  std::size_t told(std::size_t from, std::size_t to) const { return told_[from * kMaxHosts + to]; }
   Noise& noise() { return noise_.chances; }
   void end_faults();
 
@@ -97,6 +104,7 @@ class Network {
 
   void pass(Datagrams::Slot slot, Passing& passing);
   bool partitioned(const Passing& passing) const;
+  bool too_long(const Passing& passing);
   Instant arrival_on(Wire& wire, Passing& passing);
   void damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing);
   void arrive(const Event& event);
@@ -110,6 +118,8 @@ class Network {
   Instant now_{};
   std::vector<Wire> wires_;
   std::vector<Partition> partitions_;
+  std::vector<Narrowing> narrowings_;
+  std::array<std::size_t, kMaxHosts * kMaxHosts> told_{};
   NoiseMaker noise_;
   std::array<SimPort*, kMaxHosts * 2> ports_{};
   std::array<bool, kMaxHosts> muted_{};

@@ -143,6 +143,33 @@ void draw_partitions(Random& random, Duration work, Plan& plan) {
   }
 }
 
+// From a generator of its own: what else a seed draws does not depend on it. A path may be narrow
+// from the first packet on, and in one direction only; it may become so, and wide again. At the end
+// each carries what it does for ever.
+void draw_narrowings(std::uint64_t seed, Duration work, Plan& plan) {
+  Random random(seed * 0xD1342543DE82EF95u + 3);
+  if (!percent(random, 25)) return;
+  for (std::uint8_t from = 0; from < plan.hosts(); ++from) {
+    for (std::uint8_t to = 0; to < plan.hosts(); ++to) {
+      if (from == to || !percent(random, 60)) continue;
+      const std::size_t changes = between(random, 1, 4);
+      const bool tells = percent(random, 40);
+      for (std::size_t i = 0; i < changes; ++i) {
+        const bool wide = i > 0 && percent(random, 25);
+        plan.narrowings.push_back(
+            {.from = from,
+             .to = to,
+             .start = i == 0 && percent(random, 50) ? Instant{} : moment(random, work),
+             .bytes =
+                 wide ? kAnyLength : log_between(random, 576, percent(random, 70) ? 1472 : 8972),
+             .tells = tells});
+      }
+    }
+  }
+  std::stable_sort(plan.narrowings.begin(), plan.narrowings.end(),
+                   [](const Narrowing& a, const Narrowing& b) { return a.start < b.start; });
+}
+
 void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
   const auto add = [&](Happening::Kind kind, Duration longest) {
     const std::size_t count = between(random, 1, 3);
@@ -227,6 +254,7 @@ Plan draw_plan(std::uint64_t seed) {
   const Duration work =
       plan.programs[0].pace * static_cast<Duration::rep>(plan.programs[0].operations);
   if (troubles.partitions) draw_partitions(random, work, plan);
+  draw_narrowings(seed, work, plan);
   draw_happenings(random, troubles, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kStart + work;
@@ -270,6 +298,11 @@ std::string describe(const Plan& plan) {
     text +=
         fmt::format("partition {}>{} from {} us to {} us\n", partition.from, partition.to,
                     us(partition.start.time_since_epoch()), us(partition.end.time_since_epoch()));
+  }
+  for (const Narrowing& narrowing : plan.narrowings) {
+    text += fmt::format("path {}>{} from {} us on: {} B{}\n", narrowing.from, narrowing.to,
+                        us(narrowing.start.time_since_epoch()), narrowing.bytes,
+                        narrowing.tells ? ", and says so" : "");
   }
   return text;
 }

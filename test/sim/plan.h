@@ -50,6 +50,7 @@ struct Plan {
   std::vector<ProgramPlan> programs;
   std::array<std::array<WireFaults, kMaxHosts>, kMaxHosts> wires{};
   std::vector<Partition> partitions;
+  std::vector<Narrowing> narrowings;  // in order of time
   std::vector<Happening> happenings;  // in order of time
   Noise noise;
   Instant faults_end;

@@ -115,6 +115,12 @@ std::optional<Endpoint> SimPort::place_of(nic::Destination to) const {
   return index < destinations_.size() ? destinations_[index] : std::nullopt;
 }
 
+std::size_t SimPort::path_bytes(nic::Destination to) const {
+  const std::optional<Endpoint> place = place_of(to);
+  const std::size_t told = place ? network_.told(at_.host, place->host) : 0;
+  return told == 0 ? limits_.packet_bytes : std::min(told, limits_.packet_bytes);
+}
+
 std::size_t SimPort::receive(std::span<nic::Incoming> batch) {
   std::size_t count = 0;
   while (count < batch.size() && !arrived_.empty()) {

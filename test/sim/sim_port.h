@@ -35,6 +35,7 @@ class SimPort final : public nic::Port {
   const nic::PortLimits& limits() const override { return limits_; }
   const nic::PortCounters& counters() const override { return counters_; }
   const nic::Address& address() const override { return address_; }
+  std::size_t path_bytes(nic::Destination to) const override;
   int wait_fd() const override { return -1; }
 
   // For the network: a datagram has arrived. False if there was no buffer for it.

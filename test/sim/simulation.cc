@@ -25,6 +25,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
     for (std::size_t to = 0; to < plan.hosts(); ++to) network.wire(from, to) = plan.wires[from][to];
   }
   network.partitions() = plan.partitions;
+  network.narrowings() = plan.narrowings;
   network.noise() = plan.noise;
   if (trace_.on()) network.set_observer([this](const Passing& passing) { trace_.packet(passing); });
   excuse(plan);

@@ -78,6 +78,8 @@ std::string describe(const wire::Frame& frame) {
       return "ping";
     case FrameType::kBye:
       return "BYE";
+    case FrameType::kPadding:
+      return fmt::format("padding, {} B", frame.data.size());
   }
   return "?";
 }

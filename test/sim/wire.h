@@ -12,6 +12,7 @@ namespace pullman::sim {
 
 inline constexpr std::size_t kMaxHosts = 8;
 inline constexpr Duration kForever = std::chrono::hours(1000);
+inline constexpr std::size_t kAnyLength = ~std::size_t{0};
 inline constexpr Duration kNoiseDelay = std::chrono::microseconds(200);
 
 enum class Channel : std::uint8_t { kCommand, kData };
@@ -37,6 +38,16 @@ struct WireFaults {
   std::uint64_t truncate = 0;
   std::uint64_t ns_per_kib = 0;                     // bandwidth; 0 is unlimited
   Duration queue = std::chrono::milliseconds(100);  // backlog the bottleneck holds before it drops
+};
+
+// From `start` on, until another begins, the path from one host to the other carries datagrams of
+// so many bytes and drops longer ones.
+struct Narrowing {
+  std::uint8_t from = 0;
+  std::uint8_t to = 0;
+  Instant start;
+  std::size_t bytes = kAnyLength;
+  bool tells = false;  // the sender's port is told, as by ICMP
 };
 
 // Nothing gets from one host to the other while start <= now < end.
@@ -77,6 +88,7 @@ enum class Fate : std::uint8_t {
   kTruncated,  // and arrives
   kLost,
   kPartitioned,
+  kTooLong,
   kQueueFull,
   kDropped,
   kMuted,

@@ -349,6 +349,30 @@ TEST_CASE("after sixteen recoveries that were right the reordering window is sma
   CHECK(recovery(pair, Lost::kGone) == us(200));
 }
 
+// wire.md 7.5
+TEST_CASE("a lost probe of the path is no sign of congestion, as other lost packets are") {
+  const bool probes = GENERATE(true, false);
+  Pair pair;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<wire::PacketHeader> arriving;
+    for (int i = 0; i < 16; ++i) {
+      Packet& packet = *pair.a.pool.take(64);
+      packet.is_path_probe = probes && i % 2 == 0;
+      const auto header = pair.a.stamp(pair.now, packet);
+      if (i % 2 != 0) arriving.push_back(header);
+    }
+    pair.later(us(20));
+    for (const auto& header : arriving) pair.b.take(pair.now, header);
+    pair.a.take_ack_of(pair.now, pair.b);
+    pair.a.link.handle_loss_due(pair.later(us(900)));
+    REQUIRE(pair.a.link.lost().size() == 8);
+    pair.a.collect();
+    pair.a.drop_lost();
+  }
+
+  CHECK((pair.a.link.congestion_window() >= 16) == probes);
+}
+
 TEST_CASE("sixteen recoveries are not sixteen packets lost together") {
   Pair pair;
   recovery(pair, Lost::kLate);

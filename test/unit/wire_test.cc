@@ -160,6 +160,7 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   out += put_allowance(out, 1 << 21);
   out += put_ping(out);
   out += put_bye(out);
+  out += put_padding(out, 77);
   std::byte* sack = out;
   out += put_sack(out, 64, 1) + 8;
   set_sack_word(sack, 0, 0xF0);
@@ -182,6 +183,8 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   CHECK(frame.type == FrameType::kPing);
   REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kBye);
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kPadding && frame.data.size() == 77));
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kSack && frame.id == 64 && sack_word(frame.data, 0) == 0xF0));
   CHECK_FALSE(reader.next(frame));
@@ -228,7 +231,7 @@ TEST_CASE("unknown frames and set reserved bytes are not well-formed") {
   body[1] = std::byte{1};
   CHECK_FALSE(well_formed(body));
   put_ping(body.data());
-  for (int type : {0, 9, 255}) {
+  for (int type : {0, 10, 255}) {
     body[0] = static_cast<std::byte>(type);
     CHECK_FALSE(well_formed(body));
   }

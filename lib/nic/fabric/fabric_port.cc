@@ -164,6 +164,7 @@ void FabricPort::learn_address(const Device& device) {
   book_ = std::make_unique<AddressBook>(vector_.get(),
                                         AddressBook::Format{info_->addr_format, bytes}, by_event_);
   if (facts_.one_per_read) socket_ = find_socket(as_socket, static_cast<socklen_t>(bytes));
+  forbid_fragments(socket_);
 }
 
 // What arrives before we look is held by the posted buffers, or, where receives are posted to no

@@ -1,5 +1,8 @@
 #include "nic/fabric/kernel_socket.h"
 
+#include <linux/in6.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -70,6 +73,15 @@ void grow_receive_buffer(int socket, std::size_t packets, std::size_t packet_byt
   // The kernel doubles what it is told, and takes no more than rmem_max.
   const int half = static_cast<int>(std::min<std::size_t>(wanted / 2, 1u << 30));
   setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &half, sizeof half);
+}
+
+void forbid_fragments(int socket) {
+  if (socket < 0) return;
+  // The one that is not of the socket's family is refused.
+  const int ipv4 = IP_PMTUDISC_PROBE;
+  const int ipv6 = IPV6_PMTUDISC_PROBE;
+  setsockopt(socket, IPPROTO_IP, IP_MTU_DISCOVER, &ipv4, sizeof ipv4);
+  setsockopt(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &ipv6, sizeof ipv6);
 }
 
 std::size_t packets_held(int socket, std::size_t packet_bytes) {

@@ -17,6 +17,10 @@ int find_socket(const sockaddr* address, socklen_t length);
 // makes the buffer smaller. `socket` may be -1.
 void grow_receive_buffer(int socket, std::size_t packets, std::size_t packet_bytes);
 
+// Packets carry the don't-fragment bit, and what the kernel believes of a path is not asked: by
+// default it would cut packets up where an ICMP message, which anybody can forge, tells it to.
+void forbid_fragments(int socket);
+
 // Full-size packets that the socket holds unread before it drops any.
 std::size_t packets_held(int socket, std::size_t packet_bytes);
 

@@ -97,17 +97,29 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
     const Trouble trouble = trouble_of(errno, burst);
     full = trouble == Trouble::kFull;
     if (full) return 0;
-    if (trouble == Trouble::kNoOffload) {
-      log().info("bursts are refused ({}): packets are sent one by one", std::strerror(errno));
-      bursts_ = false;
-      ++counters.offload_refused;
-    }
+    if (trouble == Trouble::kNoOffload)
+      return send_refused(batch.first(packets_[0]), counters, full);
     return send_apart(batch.first(packets_[0]), counters, full);
   }
   std::size_t taken = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(sent); ++i) {
     taken += packets_[i];
     counters.bursts_sent += packets_[i] > 1;
+  }
+  return taken;
+}
+
+// A burst was refused, and its packets leave alone. If they do, it was refused for being one; but
+// older kernels say the same of packets that the interface has become too narrow for.
+std::size_t Sender::send_refused(std::span<const Outgoing> burst, PortCounters& counters,
+                                 bool& full) {
+  const int error = errno;
+  const std::uint64_t too_long = counters.too_long;
+  const std::size_t taken = send_apart(burst, counters, full);
+  if (taken > 0 && counters.too_long == too_long) {
+    log().info("bursts are refused ({}): packets are sent one by one", std::strerror(error));
+    bursts_ = false;
+    ++counters.offload_refused;
   }
   return taken;
 }

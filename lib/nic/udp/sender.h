@@ -58,6 +58,7 @@ class Sender {
   ssize_t call(const Outgoing& packet) const;
   std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
+  std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   void prepare(std::span<const Outgoing> batch);
   std::size_t burst_length(std::span<const Outgoing> batch) const;
 

@@ -1,0 +1,116 @@
+#include "message/pieces.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "wire/frame.h"
+
+namespace pullman::message {
+namespace {
+
+using channel::Packet;
+
+// wire.md 4.4
+constexpr std::size_t kLeastChunk = 512;
+
+std::byte* frames_of(Packet& packet) {
+  return packet.bytes + wire::kHeaderBytes;
+}
+
+std::uint32_t narrow(std::size_t bytes) {
+  return static_cast<std::uint32_t>(bytes);
+}
+
+// The packet's only frame is a CHUNK, its data somewhere else.
+void set_chunk(Packet& packet, std::uint64_t offset, std::size_t length) {
+  wire::Frame head = wire::chunk_head(frames_of(packet));
+  head.offset = offset;
+  wire::put_chunk(frames_of(packet), head, length);
+  packet.payload_bytes = narrow(length);
+}
+
+void shorten_chunk(Packet& packet, std::size_t limit) {
+  const std::size_t length = packet.payload_bytes;
+  std::size_t piece = limit - packet.used;
+  if (piece >= length) return;
+  // Not so that next to nothing is left for the last one.
+  const std::size_t left = length - piece;
+  if (left < kLeastChunk && piece >= 2 * kLeastChunk - left) piece = length - kLeastChunk;
+  packet.rest += narrow(length - piece);
+  set_chunk(packet, wire::chunk_head(frames_of(packet)).offset, piece);
+}
+
+// How many bytes of the frames, from the first on, are whole ones within `limit`.
+std::size_t whole_frames(const Packet& packet, std::size_t limit) {
+  const std::byte* const end = packet.bytes + limit;
+  std::size_t whole = 0;
+  wire::FrameReader reader(packet.body());
+  wire::Frame frame;
+  while (reader.next(frame) && frame.data.data() + frame.data.size() <= end) {
+    whole = static_cast<std::size_t>(frame.data.data() + frame.data.size() - packet.bytes);
+  }
+  return whole;
+}
+
+// The first frame, a MESSAGE, becomes a CHUNK of all its bytes, which stay in the packet's memory;
+// other frames behind it become the rest.
+void make_chunk_of_message(Packet& packet) {
+  wire::FrameReader reader(packet.body());
+  wire::Frame frame;
+  const bool read = reader.next(frame);
+  PULLMAN_CHECK(read && frame.type == wire::FrameType::kMessage);
+  PULLMAN_CHECK(packet.used + packet.rest + kPieceRoom <= packet.capacity);
+  const std::size_t length = frame.data.size();
+  std::byte* const data = frames_of(packet) + wire::kMessageBytes;
+  std::memmove(data + kPieceRoom, data,
+               packet.used + packet.rest - wire::kHeaderBytes - wire::kMessageBytes);
+  packet.rest += narrow(packet.used - wire::kHeaderBytes - wire::kMessageBytes - length);
+  packet.used = wire::kHeaderBytes + wire::kChunkBytes;
+  packet.payload = packet.end();
+  packet.payload_bytes = narrow(length);
+  frame.total = length;
+  frame.offset = 0;
+  wire::put_chunk(frames_of(packet), frame, length);
+}
+
+}  // namespace
+
+void shorten(Packet& packet, std::size_t limit) {
+  if (packet.size() <= limit) return;
+  if (packet.payload == nullptr) {
+    if (const std::size_t whole = whole_frames(packet, limit); whole != 0) {
+      packet.rest += narrow(packet.used - whole);
+      packet.used = narrow(whole);
+      return;
+    }
+    make_chunk_of_message(packet);
+  }
+  shorten_chunk(packet, limit);
+}
+
+void go_on(Packet& packet) {
+  PULLMAN_DCHECK(packet.rest > 0);
+  const std::byte* from = packet.end();
+  if (packet.payload != nullptr) {
+    const wire::Frame head = wire::chunk_head(frames_of(packet));
+    const std::uint64_t offset = head.offset + packet.payload_bytes;
+    from = packet.payload + packet.payload_bytes;
+    const bool own = packet.message == nullptr;  // a MESSAGE once, perhaps with others behind it
+    const std::uint64_t data =
+        own ? std::min<std::uint64_t>(head.total - offset, packet.rest) : packet.rest;
+    if (data > 0) {
+      packet.payload = from;
+      packet.rest -= narrow(data);
+      set_chunk(packet, offset, data);
+      return;
+    }
+  }
+  std::memmove(frames_of(packet), from, packet.rest);
+  packet.used = wire::kHeaderBytes + packet.rest;
+  packet.payload = nullptr;
+  packet.payload_bytes = 0;
+  packet.rest = 0;
+}
+
+}  // namespace pullman::message

@@ -1,0 +1,107 @@
+#include "reliability/path_size.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace pullman::reliability {
+namespace {
+
+// Closer than that the search is over: 1.6 % of a packet, four to six sizes from 1200 to 9000.
+constexpr std::size_t kPrecision = 64;
+
+}  // namespace
+
+void PathSize::start(std::size_t most) {
+  PULLMAN_CHECK(most >= kLeast && most <= 0xFFFF);
+  bytes_ = most_ = static_cast<std::uint16_t>(most);
+}
+
+// Where a fall ends.
+std::size_t PathSize::next_below() const {
+  return suspect_ > kBase ? kBase : kLeast;
+}
+
+// A longer packet than now are sent says nothing new.
+void PathSize::handle_lost(PacketNumber number, std::size_t bytes, PacketNumber next) {
+  if (bytes > bytes_ || bytes <= kLeast) return;
+  suspect_ =
+      static_cast<std::uint16_t>(watching() ? std::max<std::size_t>(suspect_, bytes) : bytes);
+  if (watching() && number < round_end_) return;
+  round_end_ = next;
+  news_ = true;
+  if (++rounds_ < kRounds) return;
+  hinted_ = 0;
+  fall(next_below());
+}
+
+void PathSize::handle_hint(Instant now, std::size_t bytes) {
+  if (!watching() || bytes >= suspect_ || now < distrust_until_) return;
+  const std::size_t believed = std::max(bytes, next_below());
+  hinted_ = static_cast<std::uint16_t>(believed);
+  fall(believed);
+}
+
+void PathSize::fall(std::size_t to) {
+  bad_ = suspect_;
+  bytes_ = static_cast<std::uint16_t>(to);
+  rounds_ = tries_ = 0;
+  searching_ = bad_first_ = news_ = true;
+  retry_in_ = kFirstRetry;
+}
+
+std::size_t PathSize::target() const {
+  return bad_first_ ? bad_ : bytes_ + (bad_ - bytes_) / 2;
+}
+
+std::size_t PathSize::begin_probe() {
+  if (!searching_) {
+    searching_ = bad_first_ = true;
+    bad_ = most_;
+    tries_ = 0;
+    hinted_ = 0;
+  }
+  probing_ = true;
+  return target();
+}
+
+void PathSize::handle_probe_acked(Instant now, std::size_t bytes) {
+  probing_ = false;
+  if (bytes <= bytes_) return;
+  if (hinted_ != 0 && bytes > hinted_) distrust_until_ = now + kDistrust;
+  bytes_ = static_cast<std::uint16_t>(bytes);
+  rounds_ = tries_ = 0;
+  news_ = true;
+  if (bytes_ >= bad_) {
+    bad_ = most_;
+    bad_first_ = true;
+  }
+  look_on(now);
+}
+
+void PathSize::handle_probe_lost(Instant now, std::size_t bytes) {
+  probing_ = false;
+  if (!searching_ || bytes != target() || ++tries_ < kTries) return;
+  tries_ = 0;
+  bad_ = static_cast<std::uint16_t>(bytes);
+  const bool as_hinted = bad_first_ && hinted_ != 0;
+  bad_first_ = false;
+  as_hinted ? settle(now) : look_on(now);
+}
+
+// Whether the search is over.
+void PathSize::look_on(Instant now) {
+  if (bytes_ == most_) {
+    searching_ = false;
+  } else if (!bad_first_ && bad_ - bytes_ <= static_cast<int>(bytes_ / kPrecision)) {
+    settle(now);
+  }
+}
+
+void PathSize::settle(Instant now) {
+  searching_ = false;
+  retry_at_ = now + retry_in_;
+  retry_in_ = std::min(retry_in_ * 2, kLastRetry);
+}
+
+}  // namespace pullman::reliability
