@@ -83,10 +83,10 @@ struct Context::State {
       : config(chosen),
         driver(nic.device.driver),
         sleeper(std::array{nic.command->wait_fd(), nic.data->wait_fd()}),
-        now(read_clock()),
-        engine(chosen, one(std::move(nic)), key_for(chosen), now) {}
+        looked_at(read_clock()),
+        engine(chosen, one(std::move(nic)), key_for(chosen), looked_at) {}
 
-  Instant look() { return now = read_clock(); }
+  Instant look() { return looked_at = read_clock(); }
 
   static std::vector<engine::NicPorts> one(engine::NicPorts nic) {
     std::vector<engine::NicPorts> nics;
@@ -113,7 +113,7 @@ struct Context::State {
   Config config;
   std::string driver;
   Sleeper sleeper;
-  Instant now;  // when the clock was last looked at
+  Instant looked_at;  // when the clock was last looked at
   engine::Engine engine;
   std::optional<Status> closed;  // how close() ended
 };
@@ -167,12 +167,13 @@ Status Context::peer_status(PeerId peer) const {
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   // What waits for the next turn is timed by it: so many messages need no clock.
   const bool leaves = state_->engine.sends_at_once(peer);
-  return state_->engine.send(leaves ? state_->look() : state_->now, peer, tag, bytes, request);
+  return state_->engine.send(leaves ? state_->look() : state_->looked_at, peer, tag, bytes,
+                             request);
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         Request& request) {
-  return state_->engine.receive(state_->now, source, tag, ignore, buffer, request);
+  return state_->engine.receive(state_->looked_at, source, tag, ignore, buffer, request);
 }
 
 bool Context::cancel(Request& request) {
