@@ -42,8 +42,8 @@ def plan(options):
         tasks += [(Task("rate", size), options.runs if size == 8 else some)
                   for size in options.sizes if size <= 4096]
     if "loss" in options.only:
-        tasks += [(Task(test, size, loss=loss, offloads=offloads), some) for offloads in (True, False)
-                  for test, size in LOSS_SIZES.items() for loss in LOSSES]
+        tasks += [(Task(test, size, loss=loss, offloads=offloads), some if offloads else options.runs)
+                  for offloads in (True, False) for test, size in LOSS_SIZES.items() for loss in LOSSES]
     return list({task.name: (task, runs) for task, runs in reversed(tasks)}.values())[::-1]
 
 
@@ -108,7 +108,7 @@ def say(text):
 def parse():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("build", type=pathlib.Path)
-    arguments.add_argument("--runs", type=int, default=5, help="rounds (5); loss and sizes only plotted get half")
+    arguments.add_argument("--runs", type=int, default=5, help="rounds (5); what is only plotted gets half")
     arguments.add_argument("--seconds", type=float, default=0.3, help="per measurement (0.3)")
     arguments.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)} (all)")
     arguments.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes, comma-separated")

@@ -27,7 +27,7 @@ set xlabel '{xlabel}'
 set ylabel '{label}'
 set format y '%.0s%c'
 set key outside right center Left reverse samplen 2
-set offsets graph 0.02, graph 0.02, 0, 0
+set xrange [{least}:{most}]
 """
 
 
@@ -45,7 +45,7 @@ def script(title, label, xlabel, tics, curves):
         blocks.append(f"$curve{index} << EOD\n" + "\n".join(f"{x:g} {y:.6g}" for x, y in points) + "\nEOD\n")
         lines.append(f"$curve{index} using 1:2 with linespoints {STYLES[name]} title '{name}' noenhanced")
     head = HEAD.format(title=title, label=label, xlabel=xlabel,
-                       tics=", ".join(f"'{text}' {x}" for x, text in tics))
+                       least=tics[0][0] / 1.6, most=tics[-1][0] * 1.6, tics=", ".join(f"'{text}' {x}" for x, text in tics))
     return "".join(blocks) + head + "plot " + ", ".join(lines) + "\n"
 
 
