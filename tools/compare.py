@@ -43,7 +43,7 @@ def plan(options):
                   for size in options.sizes if size <= 4096]
     if "loss" in options.only:
         tasks += [(Task(test, size, loss=loss, offloads=offloads), some if offloads else options.runs)
-                  for offloads in (True, False) for test, size in LOSS_SIZES.items() for loss in LOSSES]
+                  for offloads in (True, False) for test, size in LOSS_SIZES.items() for loss in options.losses]
     return list({task.name: (task, runs) for task, runs in reversed(tasks)}.values())[::-1]
 
 
@@ -112,6 +112,7 @@ def parse():
     arguments.add_argument("--seconds", type=float, default=0.3, help="per measurement (0.3)")
     arguments.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)} (all)")
     arguments.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes, comma-separated")
+    arguments.add_argument("--losses", default=",".join(f"{loss:g}" for loss in LOSSES), help="percent")
     arguments.add_argument("--with", dest="names", help="these only, of the tables' first column")
     arguments.add_argument("--minutes", type=float, default=30, help="stops after so long with what there is (30)")
     arguments.add_argument("--json", type=pathlib.Path, help="writes everything that was measured there")
@@ -121,6 +122,7 @@ def parse():
     if not set(options.only) <= set(PARTS) or options.runs < 1 or not 0 < options.seconds < 100:
         arguments.error(f"--only knows {', '.join(PARTS)}; --runs at least 1; --seconds up to 100")
     options.sizes = [int(size) for size in options.sizes.split(",")]
+    options.losses = [float(loss) for loss in options.losses.split(",")]
     options.names = options.names and options.names.split(",")
     options.began = time.monotonic()
     return options

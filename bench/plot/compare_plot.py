@@ -50,8 +50,10 @@ def script(title, label, xlabel, tics, curves):
 
 
 def write(file, text):
-    drawn = subprocess.run(["gnuplot"], input=text, text=True, capture_output=True, check=True).stdout
-    drawn = re.sub(r"<desc>.*?</desc>\n?", "", drawn, flags=re.DOTALL)
+    gnuplot = subprocess.run(["gnuplot"], input=text, text=True, capture_output=True, check=False)
+    if gnuplot.returncode != 0:
+        raise RuntimeError(f"gnuplot: {gnuplot.stderr}")
+    drawn = re.sub(r"<desc>.*?</desc>\n?", "", gnuplot.stdout, flags=re.DOTALL)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(re.sub(r"[ \t]+\n", "\n", drawn))
     return file
@@ -94,9 +96,9 @@ def over_loss(results, order, folder):
             continue
         values = "mean_us" if test == "latency" else "mb_per_s"
         curves = curves_over(results, order, tasks, lambda t: (t.loss or 0.02, values))
-        tics = [(task.loss or 0.02, f"{task.loss:g} %") for task in tasks]
+        tics = [(task.loss or 0.02, f"{task.loss:g}") for task in tasks]
         yield write(folder / f"compare-{name}.svg",
-                    script("Each packet drawn alone (offloads off)", label, "packets lost", tics, curves))
+                    script("Each packet drawn alone (offloads off)", label, "packets lost, %", tics, curves))
 
 
 def draw(results, order, folder):
