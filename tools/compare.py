@@ -76,7 +76,7 @@ class Run:
             with netns.Pair(offloads=offloads) as pair:
                 for number in range(max(runs for _, runs in mine)):
                     if self.late():
-                        say(f"stopped after {self.options.minutes:g} minutes: these are fewer rounds than asked for")
+                        say(f"stopped after {self.options.minutes:g} minutes: fewer rounds than asked for")
                         return
                     self.round(pair, [task for task, runs in mine if number < runs])
                     say(f"round {number + 1}, {'' if offloads else 'one packet at a time, '}"

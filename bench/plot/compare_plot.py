@@ -44,8 +44,8 @@ def script(title, label, xlabel, tics, curves):
     for index, (name, points) in enumerate(curves):
         blocks.append(f"$curve{index} << EOD\n" + "\n".join(f"{x:g} {y:.6g}" for x, y in points) + "\nEOD\n")
         lines.append(f"$curve{index} using 1:2 with linespoints {STYLES[name]} title '{name}' noenhanced")
-    head = HEAD.format(title=title, label=label, xlabel=xlabel,
-                       least=tics[0][0] / 1.6, most=tics[-1][0] * 1.6, tics=", ".join(f"'{text}' {x}" for x, text in tics))
+    head = HEAD.format(title=title, label=label, xlabel=xlabel, least=tics[0][0] / 1.6, most=tics[-1][0] * 1.6,
+                       tics=", ".join(f"'{text}' {x}" for x, text in tics))
     return "".join(blocks) + head + "plot " + ", ".join(lines) + "\n"
 
 
