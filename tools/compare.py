@@ -8,6 +8,7 @@ packets getting lost.
 import argparse
 import json
 import pathlib
+import shutil
 import sys
 import time
 
@@ -41,8 +42,8 @@ def plan(options):
         tasks += [(Task("rate", size), options.runs if size == 8 else some)
                   for size in options.sizes if size <= 4096]
     if "loss" in options.only:
-        tasks += [(Task(test, size, loss=loss, offloads=offloads), some) for offloads in (True, False)
-                  for test, size in LOSS_SIZES.items() for loss in LOSSES]
+        tasks += [(Task(test, size, loss=loss, offloads=offloads), some if offloads else options.runs)
+                  for offloads in (True, False) for test, size in LOSS_SIZES.items() for loss in options.losses]
     return list({task.name: (task, runs) for task, runs in reversed(tasks)}.values())[::-1]
 
 
@@ -74,6 +75,9 @@ class Run:
                 continue
             with netns.Pair(offloads=offloads) as pair:
                 for number in range(max(runs for _, runs in mine)):
+                    if self.late():
+                        say(f"stopped after {self.options.minutes:g} minutes: fewer rounds than asked for")
+                        return
                     self.round(pair, [task for task, runs in mine if number < runs])
                     say(f"round {number + 1}, {'' if offloads else 'one packet at a time, '}"
                         f"{time.monotonic() - self.options.began:.0f} s")
@@ -82,8 +86,11 @@ class Run:
         for task in tasks:
             pair.lose(task.loss)
             for contender in self.taking_part:
-                if contender.takes(task):
+                if contender.takes(task) and not self.late():
                     self.measure(pair, adapted(task, self.options), contender)
+
+    def late(self):
+        return time.monotonic() - self.options.began > 60 * self.options.minutes
 
     def results(self):
         return compare_report.Results(self.tasks, self.singles, self.why_not)
@@ -101,10 +108,13 @@ def say(text):
 def parse():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("build", type=pathlib.Path)
-    arguments.add_argument("--runs", type=int, default=5, help="rounds (5); loss and sizes only plotted get half")
+    arguments.add_argument("--runs", type=int, default=5, help="rounds (5); what is only plotted gets half")
     arguments.add_argument("--seconds", type=float, default=0.3, help="per measurement (0.3)")
     arguments.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)} (all)")
     arguments.add_argument("--sizes", default=",".join(map(str, SIZES)), help="bytes, comma-separated")
+    arguments.add_argument("--losses", default=",".join(f"{loss:g}" for loss in LOSSES), help="percent")
+    arguments.add_argument("--with", dest="names", help="these only, of the tables' first column")
+    arguments.add_argument("--minutes", type=float, default=30, help="stops after so long with what there is (30)")
     arguments.add_argument("--json", type=pathlib.Path, help="writes everything that was measured there")
     arguments.add_argument("--plots", type=pathlib.Path, default=ROOT / "docs/plots", help="where SVG files go")
     options = arguments.parse_args()
@@ -112,8 +122,22 @@ def parse():
     if not set(options.only) <= set(PARTS) or options.runs < 1 or not 0 < options.seconds < 100:
         arguments.error(f"--only knows {', '.join(PARTS)}; --runs at least 1; --seconds up to 100")
     options.sizes = [int(size) for size in options.sizes.split(",")]
+    options.losses = [float(loss) for loss in options.losses.split(",")]
+    options.names = options.names and options.names.split(",")
     options.began = time.monotonic()
     return options
+
+
+def who_takes_part(options):
+    found = []
+    for contender in contenders.everybody(options.build.resolve()):
+        if options.names and contender.name not in options.names:
+            continue
+        if contender.missing():
+            print(f"{contender.name} does not take part: {contender.missing()}", flush=True)
+        else:
+            found.append(contender)
+    return found
 
 
 def main():
@@ -123,12 +147,7 @@ def main():
     if why_not:
         print(f"skipped ({why_not}): comparison with peers")
         return
-    taking_part = []
-    for contender in contenders.everybody(options.build.resolve()):
-        if contender.missing():
-            print(f"{contender.name} does not take part: {contender.missing()}", flush=True)
-        else:
-            taking_part.append(contender)
+    taking_part = who_takes_part(options)
     run = Run(options, taking_part)
     run.rounds(plan(options))
     results = run.results()
@@ -136,6 +155,9 @@ def main():
     print(compare_report.text(results, order))
     if options.json:
         options.json.write_text(json.dumps(compare_report.everything(results, order), indent=1) + "\n")
+    if shutil.which("gnuplot") is None:
+        print("no plots: gnuplot is not installed (Debian: gnuplot-nox)")
+        return
     for file in compare_plot.draw(results, order, options.plots):
         print(file)
 

@@ -9,6 +9,7 @@ TITLES = {"latency": "half round trip, us (median)", "bandwidth": "stream, MB/s,
           "rate": "messages/s"}
 OURS, BARE = "Pullman udp", "raw udp"
 LOSS_KEYS = {"bandwidth": ("1 MiB stream, MB/s", "mb_per_s"), "latency": ("64 B ping-pong, mean, us", "mean_us")}
+ROUNDS = 5  # are asked for; fewer are said to be
 STEADY = 2.0  # between the least and the greatest ratio of single rounds; beyond it there is no verdict
 
 
@@ -113,6 +114,8 @@ class Asked:
             verdict = "unsteady: the machine is busy, this says nothing"
         else:
             verdict = f"{wanted} {'met' if good else 'MISSED'}"
+        if spread and len(spread) < ROUNDS:
+            verdict += f" (of {len(spread)} rounds)"
         between = f"{spread[0]:.3f} .. {spread[-1]:.3f}" if spread else ""
         self.lines.append(f"  {what:<52} {value:>9}  {between:<18} {verdict}")
 

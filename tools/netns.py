@@ -46,7 +46,7 @@ def search_path():
 def exit_on_signals():
     """Lets `with` blocks clean up when the program is told to stop."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(128 + number))
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
 
 
 class Places:

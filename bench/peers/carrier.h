@@ -1,7 +1,7 @@
 // What carries messages where Pullman does not: one end of a connection to one peer.
 //
-// Knows one message at a time, of at most the job's size. Does not know tests, windows of receives
-// aside: those are posted when it is made. Everything polls; nobody sleeps.
+// Messages are of at most the job's size; receives for them are posted when it is made. Does not
+// know what is measured. Everything polls; nobody sleeps.
 #pragma once
 
 #include <cstddef>

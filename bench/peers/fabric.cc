@@ -52,11 +52,11 @@ Fabric::Fabric(const Meeting& meeting, const std::string& provider)
       sends_(std::min(info_->tx_attr->size, meeting.job.window)) {
   for (fi_context2& slot : sends_) free_.push_back(&slot);
   for (fi_context2& slot : receives_) unposted_.push_back(&slot);
-  open(meeting, receives_.size() + sends_.size());
+  open(receives_.size() + sends_.size());
   meet(meeting);
 }
 
-void Fabric::open(const Meeting&, std::size_t completions) {
+void Fabric::open(std::size_t completions) {
   fid_fabric* fabric = nullptr;
   check(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
   fabric_.reset(fabric);

@@ -43,7 +43,7 @@ class Fabric final : public Carrier {
   std::uint64_t received() const override { return received_; }
 
  private:
-  void open(const Meeting& meeting, std::size_t receives);
+  void open(std::size_t completions);
   void meet(const Meeting& meeting);
   void post(fi_context2* slot);
   [[noreturn]] void give_up() const;

@@ -3,10 +3,9 @@
 import re
 import subprocess
 
-# File, what is drawn, label of the ordinate.
-PLOTS = [("latency", "latency", "half round trip, us", "top left"),
-         ("bandwidth", "bandwidth", "stream, MB/s", "bottom right"),
-         ("rate", "rate", "messages a second, window 64", "bottom left")]
+# The test, which the file is named after; label of the ordinate.
+PLOTS = [("latency", "half round trip, us"), ("bandwidth", "stream, MB/s"),
+         ("rate", "messages a second, window 64")]
 # Pullman is drawn in one colour and thickly, the bare thing dashed, the peers thinly.
 STYLES = {
     "raw udp": "lc rgb '#888888' dt 2 lw 1.5 pt 6",
@@ -19,15 +18,16 @@ STYLES = {
     "TCP sockets": "lc rgb '#a06010' lw 1.5 pt 11",
     "TCP, batched": "lc rgb '#d0a060' lw 1.5 pt 12",
 }
-HEAD = """set terminal svg size 760,460 font 'sans-serif,12' linewidth 1.2
+HEAD = """set terminal svg size 820,460 font 'sans-serif,12' linewidth 1.2
 set title '{title}'
 set grid lc rgb '#dddddd'
 set logscale xy
 set xtics ({tics})
 set xlabel '{xlabel}'
 set ylabel '{label}'
-set key {key} box lc rgb '#dddddd' opaque samplen 2
-set offsets graph 0.02, graph 0.02, 0, 0
+set format y '%.0s%c'
+set key outside right center Left reverse samplen 2
+set xrange [{least}:{most}]
 """
 
 
@@ -38,20 +38,22 @@ def short(size):
     return str(size)
 
 
-def script(title, label, xlabel, key, tics, curves):
+def script(title, label, xlabel, tics, curves):
     """gnuplot's input. Curves are [(name, [(x, y)])]."""
     blocks, lines = [], []
     for index, (name, points) in enumerate(curves):
         blocks.append(f"$curve{index} << EOD\n" + "\n".join(f"{x:g} {y:.6g}" for x, y in points) + "\nEOD\n")
         lines.append(f"$curve{index} using 1:2 with linespoints {STYLES[name]} title '{name}' noenhanced")
-    head = HEAD.format(title=title, label=label, xlabel=xlabel, key=key,
+    head = HEAD.format(title=title, label=label, xlabel=xlabel, least=tics[0][0] / 1.6, most=tics[-1][0] * 1.6,
                        tics=", ".join(f"'{text}' {x}" for x, text in tics))
     return "".join(blocks) + head + "plot " + ", ".join(lines) + "\n"
 
 
 def write(file, text):
-    drawn = subprocess.run(["gnuplot"], input=text, text=True, capture_output=True, check=True).stdout
-    drawn = re.sub(r"<desc>.*?</desc>\n?", "", drawn, flags=re.DOTALL)
+    gnuplot = subprocess.run(["gnuplot"], input=text, text=True, capture_output=True, check=False)
+    if gnuplot.returncode != 0:
+        raise RuntimeError(f"gnuplot: {gnuplot.stderr}")
+    drawn = re.sub(r"<desc>.*?</desc>\n?", "", gnuplot.stdout, flags=re.DOTALL)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(re.sub(r"[ \t]+\n", "\n", drawn))
     return file
@@ -73,30 +75,30 @@ def curves_over(results, order, tasks, where):
 
 
 def over_size(results, order, folder):
-    for name, test, label, key in PLOTS:
+    for test, label in PLOTS:
         tasks = sorted(results.chosen(lambda t: (t.test, t.window, t.loss, t.offloads) == (test, 64, 0, True)),
                        key=lambda t: t.size)
         if len(tasks) < 2:
             continue
         curves = curves_over(results, order, tasks, lambda t: (t.size, None))
         tics = [(task.size, short(task.size)) for task in tasks]
-        yield write(folder / f"compare-{name}.svg",
-                    script("Two namespaces, veth, MTU 1500", label, "bytes of a message", key, tics, curves))
+        yield write(folder / f"compare-{test}.svg",
+                    script("Two namespaces, veth, MTU 1500", label, "bytes of a message", tics, curves))
 
 
 def over_loss(results, order, folder):
     """No loss has no place on a logarithmic axis: it stands at its left end."""
-    for name, test, size, label, key in (("loss-stream", "bandwidth", 1 << 20, "1 MiB stream, MB/s", "bottom left"),
-                                         ("loss-latency", "latency", 64, "64 B ping-pong, mean, us", "top left")):
+    for name, test, size, label in (("loss-stream", "bandwidth", 1 << 20, "1 MiB stream, MB/s"),
+                                    ("loss-latency", "latency", 64, "64 B ping-pong, mean, us")):
         tasks = sorted(results.chosen(lambda t: (t.test, t.size, t.window, t.offloads) == (test, size, 64, False)),
                        key=lambda t: t.loss)
         if len(tasks) < 2:
             continue
         values = "mean_us" if test == "latency" else "mb_per_s"
         curves = curves_over(results, order, tasks, lambda t: (t.loss or 0.02, values))
-        tics = [(task.loss or 0.02, f"{task.loss:g} %") for task in tasks]
+        tics = [(task.loss or 0.02, f"{task.loss:g}") for task in tasks]
         yield write(folder / f"compare-{name}.svg",
-                    script("Each packet drawn alone (offloads off)", label, "packets lost", key, tics, curves))
+                    script("Each packet drawn alone (offloads off)", label, "packets lost, %", tics, curves))
 
 
 def draw(results, order, folder):

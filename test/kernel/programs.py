@@ -17,6 +17,7 @@ import time
 import cases
 from cases import expect, netns
 
+TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
 PORT = 7300
 KEYS = ["test", "driver", "raw", "size", "messages", "p50_us", "p90_us", "p99_us", "max_us", "mb_per_s",
         "messages_per_s", "retransmits", "spurious_retransmits", "errors", "send_errors", "receive_overflows",
@@ -169,6 +170,40 @@ def results_that_cannot_be_written_are_an_error(place, build):
                              stdout=full, stderr=subprocess.PIPE)
         expect(finish(client) == 1 and b"cannot write" in client.stderr.read(), "pullman-perf")
         expect(finish(server) == 1, "the server: " + netns.text_of(server))
+
+
+def compare(build, folder, *options):
+    """A run of tools/compare.py, as short as can be; its JSON, or None where there are no namespaces."""
+    file = folder / "compare.json"
+    run = subprocess.run([sys.executable, TOOLS / "compare.py", build, "--runs", "1", "--seconds", "0.02", "--json",
+                          file, "--plots", folder, *options], capture_output=True, text=True, timeout=120, check=False)
+    expect(run.returncode == 0, run.stdout + run.stderr)
+    return None if run.stdout.startswith("skipped") else json.loads(file.read_text())
+
+
+@case
+def compare_measures_pullman_and_every_peer_that_is_installed(place, build):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        found = compare(build, folder, "--only", "latency", "--sizes", "64,4096")
+        if found is None:
+            return
+        medians = {(row["contender"], row["size"]): row["p50_us"] for row in found["rows"]}
+        names = {one["name"] for one in found["contenders"]} - {"TCP, batched"}
+        expect(len(names) >= 7 and set(medians) == {(n, s) for n in names for s in (64, 4096)}, f"{medians}")
+        expect(all(value for value in medians.values()), f"{medians}")
+        expect("Pullman udp" in (folder / "compare-latency.svg").read_text(), "the plot")
+
+
+@case
+def compare_measures_while_packets_get_lost(place, build):
+    with tempfile.TemporaryDirectory() as name:
+        found = compare(build, pathlib.Path(name), "--only", "loss", "--losses", "0,1", "--with",
+                        "Pullman udp")
+        if found is not None:
+            lost = {(row["test"], row["offloads"], row["loss_percent"]) for row in found["rows"]}
+            expect(len(lost) == 8, f"{lost}")
+            expect(all(row["messages_per_s"] for row in found["rows"]), f"{found['rows']}")
 
 
 @case
