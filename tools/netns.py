@@ -174,6 +174,11 @@ class Pair(Places):
         """Takes the link of one side down, or up again."""
         run("ip", "-n", self.names[side], "link", "set", "veth0", "down" if down else "up")
 
+    def narrow(self, side, megabits):
+        """What one side sends passes a bottleneck with a megabyte of queue."""
+        run("tc", "-n", self.names[side], "qdisc", "add", "dev", "veth0", "root", "tbf", "rate", f"{megabits}mbit",
+            "burst", "64kb", "limit", "1000000")
+
     def forbid_sending(self, side, forbidden):
         """A packet filter that refuses what programs send, or none."""
         prefix = ("ip", "netns", "exec", self.names[side], "nft")

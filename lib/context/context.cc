@@ -96,7 +96,7 @@ struct Context::State {
 
   // Between two turns of something that waits until `end`: asks again at once, later lets others
   // run first, and at last sleeps.
-  void rest(Instant now, std::size_t received, Instant end, Idle& idle) {
+  void rest(std::size_t received, Instant end, Idle& idle) {
     if (received != 0) {
       idle = {.since = now};
       return;
@@ -202,7 +202,7 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
     const std::size_t received = state_->engine.progress(now);
     if (request.done()) return request.status();
     if (now >= end) return Status::kTimedOut;
-    state_->rest(now, received, end, idle);
+    state_->rest(received, end, idle);
   }
 }
 
@@ -232,7 +232,7 @@ Status Context::close(std::chrono::nanoseconds timeout) {
   for (Instant now = begin; now <= end; now = state_->look()) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
-    state_->rest(now, received, end, idle);
+    state_->rest(received, end, idle);
   }
   state_->closed = state_->engine.drained() ? Status::kOk : Status::kTimedOut;
   state_->engine.abort();

@@ -45,7 +45,7 @@ void Congestion::end_round(const Ack& ack) {
   const Duration delay = round_least_;
   if (delay < base_) base_ -= (base_ - delay) / 8;
   const Duration aim = delay > kTarget ? target() : kTarget;
-  const Duration queueing = std::min(queueing_above(ack.least), aim);
+  const Duration queueing = queueing_above(ack.least);
   const std::uint32_t seen = acked_ + lost_;
   if (delay > aim) {
     const auto excess = static_cast<std::uint64_t>((delay - aim).count());

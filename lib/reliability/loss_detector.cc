@@ -13,9 +13,10 @@ void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
     Packet* packet = window.find(n);
     if (packet == nullptr || n >= acked_until_[static_cast<std::size_t>(packet->channel)]) continue;
     const Instant due = packet->sent_at + patience;
+    // Numbers are given in the order of sending: nobody behind this one is due before it.
     if (due > now) {
-      next_due_ = std::min(next_due_, due);
-      continue;
+      next_due_ = due;
+      return;
     }
     if (n >= recovery_end_) begin_recovery(window.next());
     window.remove(*packet);

@@ -216,6 +216,59 @@ TEST_CASE("where there is a queue one loss costs a quarter of the window") {
   CHECK(congestion.window() == 192);
 }
 
+TEST_CASE("the first round with a queue ends the doubling for good") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 64);
+
+  round(congestion, number, us(200));
+  CHECK(congestion.window() == 65);
+  round(congestion, number, us(20));
+
+  CHECK(congestion.window() == 65 + 8 + 1);
+}
+
+TEST_CASE("a flow that never saw the queue empty grows no faster in it than one that did") {
+  Congestion early(4096), late(4096);
+  std::uint64_t early_number = 100, late_number = 100;
+  grow_to(early, early_number, 64);
+  grow_to(late, late_number, 64);
+  round(early, early_number, ms(1));
+  round(late, late_number, ms(1));
+  const std::uint32_t window = early.window();
+
+  round(early, early_number, us(250), 0, us(20));
+  round(late, late_number, us(250), 0, us(240));
+
+  CHECK(early.window() == window + 1);
+  CHECK(late.window() == window + 1);
+}
+
+TEST_CASE("a path that was taken for a long one by mistake has the usual target again in time") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  for (int i = 0; i < 24; ++i) round(congestion, number, ms(5), 0, us(20));
+  REQUIRE(congestion.window() > 100);
+
+  for (int i = 0; i < 40; ++i) round(congestion, number, us(20));
+  const std::uint32_t window = congestion.window();
+  round(congestion, number, ms(3));
+
+  CHECK(congestion.window() < window);
+}
+
+TEST_CASE("a timeout that is told halves the window and ends the doubling") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 64);
+
+  congestion.on_timeout();
+  CHECK(congestion.window() == 32);
+  round(congestion, number, us(20));
+
+  CHECK(congestion.window() == 32 + 4 + 1);
+}
+
 TEST_CASE("the window never falls below one packet, whatever happens") {
   Congestion congestion(4096);
   for (int i = 0; i < 50; ++i) congestion.on_timeout();
