@@ -98,12 +98,12 @@ struct Context::State {
   // run first, and at last sleeps.
   void rest(std::size_t received, Instant end, Idle& idle) {
     if (received != 0) {
-      idle = {.since = now};
+      idle = {.since = looked_at};
       return;
     }
     const bool sleeps = config.sleep_after.count() != 0 && sleeper.possible();
-    if (sleeps && now - idle.since >= config.sleep_after) {
-      sleeper.sleep(now, std::min(engine.next_deadline(), end));
+    if (sleeps && looked_at - idle.since >= config.sleep_after) {
+      sleeper.sleep(looked_at, std::min(engine.next_deadline(), end));
     } else if (++idle.turns >= kTurnsBeforeYield) {
       // Two that wait for each other on one processor must take turns shorter than the scheduler's.
       std::this_thread::yield();

@@ -11,7 +11,7 @@
 namespace pullman::nic::fabric {
 namespace {
 
-constexpr std::size_t kCompletionsPerRead = 64;
+constexpr std::size_t kReceivesPerRead = 64;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void ReceiveRing::start(fid_ep* endpoint) {
 }
 
 std::size_t ReceiveRing::receive(std::span<Incoming> batch, PortCounters& counters) {
-  std::array<fi_cq_msg_entry, kCompletionsPerRead> completions;
+  std::array<fi_cq_msg_entry, kReceivesPerRead> completions;
   if (!idle_.empty()) post_idle();
   std::size_t count = 0;
   // Bounded even if nothing but bad packets comes in: each read takes at least one completion, and

@@ -10,7 +10,7 @@
 namespace pullman::nic::fabric {
 namespace {
 
-constexpr std::size_t kCompletionsPerRead = 64;
+constexpr std::size_t kSendsPerRead = 64;
 
 // Puts the packet's pieces one behind the other; their common length.
 std::size_t gather(const Outgoing& packet, std::byte* out) {
@@ -104,7 +104,7 @@ void SendQueue::release(const void* context) {
 
 void SendQueue::reclaim(PortCounters& counters) {
   if (!slab_ || broken_) return;
-  std::array<fi_cq_msg_entry, kCompletionsPerRead> entries;
+  std::array<fi_cq_msg_entry, kSendsPerRead> entries;
   // Bounded: no more completions than sends in flight.
   while (in_flight() > 0) {
     const ssize_t got = fi_cq_read(completions_, entries.data(), entries.size());
