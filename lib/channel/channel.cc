@@ -54,7 +54,7 @@ void Channel::withdraw(Packet& packet) {
 
 std::span<const nic::Incoming> Channel::receive(Instant now) {
   const std::size_t got = port_->receive({incoming_.data(), burst_});
-  burst_ = got == burst_ ? std::min(burst_ * 2, kBatch) : std::size_t{1};
+  burst_ = got == burst_ ? kBatch : std::size_t{1};
   quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
   received_at_ = now;
   return {incoming_.data(), got};

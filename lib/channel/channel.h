@@ -44,8 +44,8 @@ class Channel {
   // Takes a packet out of the batch before it is reused: acked or abandoned before it left.
   void withdraw(Packet& packet);
 
-  // Receives a batch; see nic::Port. Starts with one packet and doubles while the batches come
-  // full, so that a lone packet costs one receive and a stream few.
+  // Receives a batch; see nic::Port. Of one packet, so that a lone one is not waited for longer
+  // than it takes; where that came, of all that may be there.
   std::span<const nic::Incoming> receive(Instant now);
 
   // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.

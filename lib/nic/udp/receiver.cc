@@ -56,7 +56,11 @@ std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters)
     const std::size_t more = hand_out(batch.subspan(count));
     if (more != 0) fruitless = 0;
     count += more;
-    datagrams_ = got < asked ? 1 : std::min(2 * datagrams_, kMostAtOnce);
+    if (got < asked) {
+      datagrams_ = 1;
+    } else if (count > 1) {  // a lone packet is asked for by a cheaper call
+      datagrams_ = std::min(2 * datagrams_, kMostAtOnce);
+    }
     if (got < asked) break;
   }
   coalescing_.note(count);
