@@ -23,6 +23,9 @@ constexpr std::uint32_t kQueueLoss = 4;
 constexpr std::uint32_t kFew = 4;
 constexpr std::uint32_t kVainRounds = 8;
 
+// Losses where there is no queue never make the window smaller than this: no packet of it waits for
+// another, and with fewer every loss costs a timeout.
+constexpr std::uint32_t kLossless = 4;
 // Of a round's packets one in so many may be lost at random.
 constexpr std::uint32_t kRandomLoss = 12;
 // Below this there is no queue, whatever the least round trip: that may have been seen when there
@@ -54,7 +57,7 @@ void Congestion::end_round(const Ack& ack) {
   } else if (delay > queueing && lost_ > 0) {
     shrink(std::max(fine_ / kQueueLoss, part(lost_, seen)));
   } else if (lost_ * kRandomLoss > seen) {
-    shrink(part(lost_, seen));
+    if (fine_ > kLossless * kPacket) shrink(part(lost_, seen));
   } else if (was_limiting_) {
     grow(delay, queueing);
   }

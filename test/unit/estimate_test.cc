@@ -244,6 +244,16 @@ TEST_CASE("a flow that never saw the queue empty grows no faster in it than one 
   CHECK(late.window() == window + 1);
 }
 
+TEST_CASE("losses without a queue leave four packets: with fewer each costs a timeout") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  for (int i = 0; i < 40; ++i) {
+    round(congestion, number, us(20), std::max(congestion.window() / 5, 1u));
+  }
+  CHECK(congestion.window() >= 4);
+  CHECK(congestion.window() <= 6);
+}
+
 TEST_CASE("a path that was taken for a long one by mistake has the usual target again in time") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
