@@ -1,5 +1,8 @@
 #include "micro/link_pair.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/check.h"
 
 namespace pullman::bench {
@@ -16,9 +19,21 @@ std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t 
                                           KeyedRandom::key_from_seed(host + 1), now);
 }
 
-LinkPair::LinkPair()
-    : a_{make_engine(network_, 0, Config(), now_), {}},
-      b_{make_engine(network_, 1, Config(), now_), {}} {
+namespace {
+
+Config config_for(std::size_t peers) {
+  Config config;
+  config.max_peers = std::max(config.max_peers, peers);
+  return config;
+}
+
+}  // namespace
+
+LinkPair::LinkPair(std::size_t others)
+    : network_(2 + others),
+      a_{make_engine(network_, 0, Config(), now_), {}},
+      b_{make_engine(network_, 1, config_for(1 + others), now_), {}} {
+  for (std::size_t host = 2; host < 2 + others; ++host) meet(host);
   a_.peer = a_.engine->connect(now_, b_.engine->address()).peer;
   for (int turns = 0; turns < 1000; ++turns) {
     turn();
@@ -26,6 +41,28 @@ LinkPair::LinkPair()
   }
   PULLMAN_CHECK(a_.engine->peer_state(a_.peer) == PeerState::kConnected);
   PULLMAN_CHECK(b_.engine->peer_state(b_.peer) == PeerState::kConnected);
+}
+
+// Its engine goes without a word: to the other end the peer is connected, and idle.
+void LinkPair::meet(std::size_t host) {
+  constexpr Tag kTag = 1;
+  std::array<std::byte, 64> from{}, to{};
+  Request send, receive;
+  Config config;
+  config.max_peers = 1;
+  const auto caller = make_engine(network_, host, config, now_);
+  b_.engine->receive(now_, kAnyPeer, kTag, 0, to, receive);
+  caller->send(now_, caller->connect(now_, b_.engine->address()).peer, kTag, from, send);
+  for (int turns = 0; turns < 100 || !receive.done(); ++turns) {
+    caller->progress(tick());
+    b_.engine->progress(now_);
+  }
+  PULLMAN_CHECK(b_.engine->accept() == receive.source());
+  PULLMAN_CHECK(b_.engine->peer_state(receive.source()) == PeerState::kConnected);
+  caller->abort();
+  for (const auto channel : {MemoryNetwork::Channel::kCommand, MemoryNetwork::Channel::kData}) {
+    network_.mailbox(host, channel).clear();
+  }
 }
 
 LinkPair::~LinkPair() {

@@ -14,7 +14,8 @@ std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t 
 
 class LinkPair {
  public:
-  LinkPair();
+  // `others`: peers of the second end that connected, exchanged a message with it, and fell silent.
+  explicit LinkPair(std::size_t others = 0);
   ~LinkPair();
   LinkPair(const LinkPair&) = delete;
   LinkPair& operator=(const LinkPair&) = delete;
@@ -39,7 +40,9 @@ class LinkPair {
   std::uint64_t datagrams() const { return network_.carried(); }
 
  private:
-  MemoryNetwork network_{2};
+  void meet(std::size_t host);
+
+  MemoryNetwork network_;
   Instant now_{std::chrono::seconds(1)};
   End a_;
   End b_;

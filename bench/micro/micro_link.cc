@@ -12,8 +12,9 @@ namespace {
 constexpr Tag kTag = 7;
 
 // A message each way, never two under way: each packet brings the ACK of the one before it.
+template <std::size_t kOthers>
 void ping_pong(benchmark::State& state) {
-  LinkPair pair;
+  LinkPair pair(kOthers);
   std::array<std::byte, 64> from{}, to{};
   Request send, receive;
   const auto one_way = [&](LinkPair::End& sender, LinkPair::End& receiver) {
@@ -73,7 +74,8 @@ void idle_turn(benchmark::State& state) {
 int main(int argc, char** argv) {
   using namespace pullman::bench;
   return run(argc, argv,
-             {{"link/ping_pong_64", ping_pong},
+             {{"link/ping_pong_64", ping_pong<0>},
+              {"link/ping_pong_64_among_10000_peers", ping_pong<9999>},
               {"link/stream_1M", stream<1 << 20, 4>},
               {"link/stream_64", stream<64, 64>},
               {"link/idle_turn", idle_turn}});

@@ -17,7 +17,7 @@
 namespace pullman::bench {
 namespace {
 
-constexpr std::size_t kTarget = 4096;
+constexpr std::size_t kTarget = 1024;
 constexpr Tag kTag = 7;
 
 // In use, with what the allocator adds to each block.

@@ -67,7 +67,8 @@ struct Receiver {
   std::pmr::unsynchronized_pool_resource memory;
   Pool<IdBitmap> bitmaps{2};
   InboxCounters counters;
-  Inbox inbox{{matcher, memory, bitmaps}, counters, kPeer, kAllowance, kEager};
+  InboxResources shares{matcher, memory, bitmaps, counters};
+  Inbox inbox{shares, kPeer, kAllowance, kEager};
   Request request;
   std::array<std::byte, 64> frames;
 };

@@ -17,7 +17,7 @@ namespace pullman {
 template <typename T>
 class Pool {
  public:
-  explicit Pool(std::size_t capacity) : capacity_(capacity) { free_.reserve(capacity); }
+  explicit Pool(std::size_t capacity) : capacity_(capacity) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -26,6 +26,7 @@ class Pool {
     if (free_.empty()) {
       if (made_.size() == capacity_) return nullptr;
       made_.push_back(std::make_unique<T>());
+      free_.reserve(made_.capacity());  // give_back() allocates nothing
       return made_.back().get();
     }
     T* object = free_.back();

@@ -5,7 +5,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <thread>
 
 #include "base/check.h"
@@ -82,7 +81,7 @@ struct Context::State {
   State(const Config& chosen, engine::NicPorts nic)
       : config(chosen),
         driver(nic.device.driver),
-        sleeper(std::array{nic.command->wait_fd(), nic.data->wait_fd()}),
+        sleeper({nic.command->wait_fd(), nic.data->wait_fd()}),
         looked_at(read_clock()),
         engine(chosen, one(std::move(nic)), key_for(chosen), looked_at) {}
 
@@ -101,8 +100,9 @@ struct Context::State {
       idle = {.since = looked_at};
       return;
     }
-    const bool sleeps = config.sleep_after.count() != 0 && sleeper.possible();
-    if (sleeps && looked_at - idle.since >= config.sleep_after) {
+    const bool sleeps =
+        config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
+    if (sleeps && sleeper.descriptor() >= 0) {
       sleeper.sleep(looked_at, std::min(engine.next_deadline(), end));
     } else if (++idle.turns >= kTurnsBeforeYield) {
       // Two that wait for each other on one processor must take turns shorter than the scheduler's.
@@ -208,7 +208,7 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
 
 bool Context::prepare_wait() {
   const Instant now = state_->look();
-  if (state_->engine.progress(now) != 0 || !state_->sleeper.possible()) return false;
+  if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
   const Instant due = state_->engine.next_deadline();
   if (due <= now) return false;
   state_->sleeper.arm(due);

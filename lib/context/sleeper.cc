@@ -22,14 +22,15 @@ bool watch(int all, int descriptor) {
 
 }  // namespace
 
-Sleeper::Sleeper(std::span<const int> descriptors) {
-  const auto has_none = [](int descriptor) { return descriptor < 0; };
-  if (std::any_of(descriptors.begin(), descriptors.end(), has_none)) return;
+void Sleeper::make() {
+  asked_ = true;
+  const auto has_none = [](int port) { return port < 0; };
+  if (std::any_of(ports_.begin(), ports_.end(), has_none)) return;
   all_ = epoll_create1(EPOLL_CLOEXEC);
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   const bool works =
       all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
-      std::all_of(descriptors.begin(), descriptors.end(), [this](int d) { return watch(all_, d); });
+      std::all_of(ports_.begin(), ports_.end(), [this](int port) { return watch(all_, port); });
   if (works) return;
   log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
   give_up();

@@ -5,7 +5,7 @@
 // (nic::Port::wait_fd). Threads: one at a time.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "base/time.h"
 
@@ -13,18 +13,18 @@ namespace pullman {
 
 class Sleeper {
  public:
-  // The wait descriptors of all ports: borrowed, and to be closed after this. If one has none (-1)
-  // nobody can sleep.
-  explicit Sleeper(std::span<const int> descriptors);
+  // The wait descriptors of all ports, borrowed. If one has none (-1) nobody can sleep.
+  explicit Sleeper(std::vector<int> descriptors) : ports_(std::move(descriptors)) {}
   ~Sleeper();
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
 
-  bool possible() const { return all_ >= 0; }
-
   // Readable when a port is, or once the time is there for which arm() was called; -1 if nobody can
-  // sleep.
-  int descriptor() const { return all_; }
+  // sleep. Made when first asked for: a process that only polls has none.
+  int descriptor() {
+    if (!asked_) make();
+    return all_;
+  }
 
   // The clock is std::chrono::steady_clock's; kNever: no time at all.
   void arm(Instant when);
@@ -33,8 +33,11 @@ class Sleeper {
   void sleep(Instant now, Instant until);
 
  private:
+  void make();
   void give_up();
 
+  std::vector<int> ports_;
+  bool asked_ = false;      // for a descriptor
   int all_ = -1;            // epoll
   int timer_ = -1;          // in it
   Instant armed_ = kNever;  // for when

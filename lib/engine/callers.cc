@@ -12,10 +12,10 @@ namespace pullman::engine {
 Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
   Peer* first = nullptr;
   for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    for (Peer* peer : peers_.all_at(hello.rails[i].command)) {
-      const bool called = !peer->called_us && peer->phase < Phase::kConnected;
-      if (called && (first == nullptr || peer->born < first->born)) first = peer;
-    }
+    peers_.for_each_at(hello.rails[i].command, [&](Peer& peer) {
+      const bool called = !peer.called_us && peer.phase < Phase::kConnected;
+      if (called && (first == nullptr || peer.born < first->born)) first = &peer;
+    });
   }
   return first;
 }
@@ -144,8 +144,7 @@ void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
   const Introduction& said = *peer.said;
   wire::FrameList riders;
   if (said.riders != nullptr && riders.read(said.riders->body()) &&
-      peer.link.judge(said.header) == reliability::Arrival::kNew &&
-      !act_on(peer, riders).refused) {
+      peer.link.judge(said.header) == reliability::Arrival::kNew && !act_on(peer, riders).refused) {
     peer.link.handle_arrival(said.heard_at, said.header);
   }
   forget_said(peer);

@@ -12,11 +12,11 @@ using reliability::AckNeed;
 void Engine::Impl::handle_timers(Instant now) {
   while (Packet* packet = hotel_.evict(now)) handle_eviction(now, *packet);
   while (Timer* timer = ack_timers_.evict(now)) {
-    Peer& peer = *timer->peer;
+    Peer& peer = *peers_.at(timer->peer);
     if (peer.link.ack_need() != AckNeed::kNone && !peer.ack.is_linked()) ack_now_.push_back(peer);
   }
   while (Timer* timer = alarms_.evict(now)) {
-    Peer& peer = *timer->peer;
+    Peer& peer = *peers_.at(timer->peer);
     if (timer == &peer.alarm) {
       handle_alarm(now, peer);
     } else {
@@ -196,7 +196,7 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   peer.bye_due = peer.ping_due = false;
   peers_.unindex(peer);
   if (peer.called_us) leave_half_open(peer);
-  for (Peer* other : peers_.all_at(peer.command_address)) mark_ready(*other);  // it may call now
+  peers_.for_each_at(peer.command_address, [this](Peer& other) { mark_ready(other); });  // may call
   stats_.spurious_retransmits += peer.link.spurious();
   stats_.held_back_sends += peer.outbox.held_back();
   stats_.timeouts += peer.link.timeouts();

@@ -220,11 +220,13 @@ class Engine::Impl {
   reliability::WindowRings rings_;
   Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
   Pool<message::IdBitmap> id_bitmaps_;
+  Pool<message::SendQueues> send_queues_;
   message::Matcher matcher_;
   message::InboxCounters inbox_counters_;
   reliability::LinkOptions link_options_;
   reliability::LinkResources link_resources_;
   message::InboxResources inbox_resources_;
+  message::OutboxResources outbox_resources_;
   std::uint64_t share_;        // unexpected memory of one peer
   std::uint32_t eager_bytes_;  // of one message, before it is granted
 

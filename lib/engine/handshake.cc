@@ -43,9 +43,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   const PeerSetup setup{.link = link_options_,
                         .link_resources = link_resources_,
                         .inbox_resources = inbox_resources_,
-                        .inbox_counters = inbox_counters_,
-                        .packets = packets_,
-                        .id_bitmaps = id_bitmaps_,
+                        .outbox_resources = outbox_resources_,
                         .id = id,
                         .first_number = random_start(random_),
                         .first_message = random_start(random_),
@@ -158,11 +156,12 @@ bool Engine::Impl::may_call(const Peer& peer) const {
   if (peer.called_us || peer.phase >= Phase::kConnected || peer.command_to == nic::kNowhere)
     return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
-  const auto& others = peers_.all_at(peer.command_address);
-  return std::none_of(others.begin(), others.end(), [&](const Peer* other) {
-    const bool unproved = other->called_us && other->phase < Phase::kConnected;
-    return other->born < peer.born && !unproved;
+  bool is_first = true;
+  peers_.for_each_at(peer.command_address, [&](const Peer& other) {
+    const bool unproved = other.called_us && other.phase < Phase::kConnected;
+    if (other.born < peer.born && !unproved) is_first = false;
   });
+  return is_first;
 }
 
 // Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same
@@ -259,7 +258,8 @@ void Engine::Impl::introduce(Peer& peer) {
   peer.introduced = true;
   peer.epoch = hello.epoch;
   peer.theirs = hello.reply_to;
-  peer.command_bytes = std::min<std::size_t>(command().packet_bytes(), rail.command_packet_bytes);
+  peer.command_bytes = static_cast<std::uint32_t>(
+      std::min<std::size_t>(command().packet_bytes(), rail.command_packet_bytes));
   peer.link.handle_hello(hello.first_number, hello.credit);
   peer.link.path().start(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes));
   peer.outbox.handle_hello(peer.link.path().bytes(), hello.allowance, hello.eager_bytes);

@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "base/guest.h"
+#include "engine/kept_address.h"
+#include "engine/peer_index.h"
 #include "message/inbox.h"
 #include "message/outbox.h"
 #include "nic/port.h"
@@ -33,9 +35,11 @@ enum class Phase : std::uint8_t {
 };
 const char* name(Phase phase);
 
+// Of one peer, named by its slot: in half a pointer, which fits into the guest's padding.
 struct Timer : Guest {
-  Peer* peer = nullptr;
+  std::uint32_t peer = 0;
 };
+static_assert(sizeof(Timer) == sizeof(Guest));
 
 using ListHook = boost::intrusive::list_member_hook<>;
 
@@ -58,9 +62,7 @@ struct PeerSetup {
   const reliability::LinkOptions& link;
   const reliability::LinkResources& link_resources;
   const message::InboxResources& inbox_resources;
-  message::InboxCounters& inbox_counters;
-  channel::PacketPool& packets;
-  Pool<message::IdBitmap>& id_bitmaps;
+  const message::OutboxResources& outbox_resources;
   PeerId id;
   PacketNumber first_number;
   MessageId first_message;
@@ -74,11 +76,10 @@ struct Peer {
       : id(setup.id),
         first_message(setup.first_message),
         link(setup.link, setup.link_resources, setup.first_number),
-        outbox(setup.packets, setup.id_bitmaps, setup.id.index, setup.first_message,
+        outbox(setup.outbox_resources, setup.id.index, setup.first_message,
                setup.first_packet_bytes),
-        inbox(setup.inbox_resources, setup.inbox_counters, setup.id, setup.allowance,
-              setup.eager_bytes) {
-    ack_timer.peer = loss_timer.peer = alarm.peer = this;
+        inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes) {
+    ack_timer.peer = loss_timer.peer = alarm.peer = setup.id.index;
   }
 
   // Packets may leave: both ends have proved themselves and both destinations are known.
@@ -99,18 +100,19 @@ struct Peer {
   wire::ConnectionId mine;         // what it must say to us
   wire::ConnectionId theirs;       // what we must say to it, once it was heard
   MessageId first_message;         // our first id, for HELLO
-  nic::Address command_address;    // where it was dialled, or said to be
+  KeptAddress command_address;     // where it was dialled, or said to be
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
-  std::size_t command_bytes = 0;     // largest packet for its command channel
-  std::uint64_t born = 0;            // counts the peers ever made
-  PeerId replaces;                   // ends when this one has proved itself
-  channel::Packet* hello = nullptr;  // our HELLO, until it is acked
+  std::uint32_t command_bytes = 0;    // largest packet for its command channel
+  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
+  std::uint32_t next_here = kNoSlot;  // indexed after this one at the same address
+  std::uint64_t born = 0;             // counts the peers ever made
+  PeerId replaces;                    // ends when this one has proved itself
+  channel::Packet* hello = nullptr;   // our HELLO, until it is acked
   std::unique_ptr<Introduction>
-      said;                      // until it has proved itself, and that it means this connection
-  Instant heard_at{};            // a valid packet came
-  Instant news_at{};             // something we sent was acked, or operations became pending
-  std::uint32_t heard_tick = 0;  // see Engine::Impl::note_heard
+      said;            // until it has proved itself, and that it means this connection
+  Instant heard_at{};  // a valid packet came
+  Instant news_at{};   // something we sent was acked, or operations became pending
 
   reliability::Link link;
   message::Outbox outbox;

@@ -1,8 +1,19 @@
 #include "engine/peer_table.h"
 
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+
 #include "base/check.h"
 
 namespace pullman::engine {
+namespace {
+
+std::uint64_t hash_of(const nic::Address& address) {
+  const auto* bytes = reinterpret_cast<const char*>(address.bytes.data());
+  return boost::hash_range(bytes, bytes + address.length);
+}
+
+}  // namespace
 
 const char* name(Phase phase) {
   switch (phase) {
@@ -28,6 +39,10 @@ PeerId PeerTable::next_id() {
   if (full()) return kAnyPeer;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    // No more room than there may be peers.
+    if (slots_.size() == slots_.capacity()) {
+      slots_.reserve(std::min(max_peers_, std::max<std::size_t>(16, 2 * slots_.size())));
+    }
     slots_.emplace_back();
   }
   return {free_.back(), slots_[free_.back()].generation};
@@ -63,38 +78,57 @@ Peer* PeerTable::find(wire::ConnectionId to) const {
 }
 
 Peer* PeerTable::find_epoch(std::uint64_t epoch) const {
-  const auto at = by_epoch_.find(epoch);
-  return at == by_epoch_.end() ? nullptr : at->second;
-}
-
-const std::vector<Peer*>& PeerTable::all_at(const nic::Address& address) const {
-  const auto at = by_address_.find(address);
-  return at == by_address_.end() ? nobody_ : at->second;
-}
-
-Peer* PeerTable::find_address(const nic::Address& address) const {
-  const auto& peers = all_at(address);
-  return peers.empty() ? nullptr : peers.back();
+  const auto slot = by_epoch_.find(epoch, [&](auto other) { return at(other)->epoch == epoch; });
+  return slot == kNoSlot ? nullptr : at(slot);
 }
 
 void PeerTable::index_epoch(Peer& peer) {
-  by_epoch_[peer.epoch] = &peer;
+  if (const Peer* before = find_epoch(peer.epoch)) unindex_epoch(*before);
+  by_epoch_.add(peer.epoch, peer.id.index);
+}
+
+void PeerTable::unindex_epoch(const Peer& peer) {
+  by_epoch_.remove(peer.epoch, peer.id.index);
+}
+
+Peer* PeerTable::first_at(const nic::Address& address) const {
+  const auto slot = by_address_.find(
+      hash_of(address), [&](auto other) { return at(other)->command_address == address; });
+  return slot == kNoSlot ? nullptr : at(slot);
+}
+
+Peer* PeerTable::find_address(const nic::Address& address) const {
+  Peer* last = first_at(address);
+  while (last != nullptr && last->next_here != kNoSlot) last = after(*last);
+  return last;
 }
 
 void PeerTable::index_address(Peer& peer) {
-  auto& peers = by_address_[peer.command_address];
-  std::erase(peers, &peer);
-  peers.push_back(&peer);
+  unindex_address(peer);
+  const nic::Address address = peer.command_address;
+  if (Peer* last = find_address(address)) {
+    last->next_here = peer.id.index;
+  } else {
+    by_address_.add(hash_of(address), peer.id.index);
+  }
+}
+
+void PeerTable::unindex_address(Peer& peer) {
+  const nic::Address address = peer.command_address;
+  Peer* before = first_at(address);
+  if (before == &peer) {
+    by_address_.remove(hash_of(address), peer.id.index);
+    if (peer.next_here != kNoSlot) by_address_.add(hash_of(address), peer.next_here);
+  } else {
+    while (before != nullptr && before->next_here != peer.id.index) before = after(*before);
+    if (before != nullptr) before->next_here = peer.next_here;
+  }
+  peer.next_here = kNoSlot;
 }
 
 void PeerTable::unindex(Peer& peer) {
-  if (const auto at = by_epoch_.find(peer.epoch); at != by_epoch_.end() && at->second == &peer) {
-    by_epoch_.erase(at);
-  }
-  const auto at = by_address_.find(peer.command_address);
-  if (at == by_address_.end()) return;
-  std::erase(at->second, &peer);
-  if (at->second.empty()) by_address_.erase(at);
+  unindex_epoch(peer);
+  unindex_address(peer);
 }
 
 }  // namespace pullman::engine

@@ -4,13 +4,12 @@
 // handles fail. Knows nothing of what a peer does.
 #pragma once
 
-#include <boost/container_hash/hash.hpp>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/peer.h"
+#include "engine/peer_index.h"
 
 namespace pullman::engine {
 
@@ -34,7 +33,11 @@ class PeerTable {
   // take leave or later ones have not proved themselves; the one indexed last is what it means.
   void index_epoch(Peer& peer);
   void index_address(Peer& peer);
-  const std::vector<Peer*>& all_at(const nic::Address& address) const;
+  // Those at an address, in the order in which they were indexed.
+  template <typename Visit>
+  void for_each_at(const nic::Address& address, Visit visit) const {
+    for (Peer* peer = first_at(address); peer != nullptr; peer = after(*peer)) visit(*peer);
+  }
   // It is gone: found by handle and connection id only.
   void unindex(Peer& peer);
 
@@ -54,21 +57,20 @@ class PeerTable {
     std::unique_ptr<Peer> peer;
     std::uint32_t generation = 0;
   };
-  struct HashAddress {
-    std::size_t operator()(const nic::Address& address) const {
-      return boost::hash_range(
-          reinterpret_cast<const char*>(address.bytes.data()),
-          reinterpret_cast<const char*>(address.bytes.data()) + address.length);
-    }
-  };
+
+  Peer* first_at(const nic::Address& address) const;
+  Peer* after(const Peer& peer) const {
+    return peer.next_here == kNoSlot ? nullptr : at(peer.next_here);
+  }
+  void unindex_address(Peer& peer);
+  void unindex_epoch(const Peer& peer);
 
   std::size_t max_peers_;
   std::size_t used_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::unordered_map<std::uint64_t, Peer*> by_epoch_;
-  std::unordered_map<nic::Address, std::vector<Peer*>, HashAddress> by_address_;
-  std::vector<Peer*> nobody_;
+  PeerIndex by_epoch_;
+  PeerIndex by_address_;  // the first at each address; the others follow by Peer::next_here
 };
 
 }  // namespace pullman::engine

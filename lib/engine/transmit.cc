@@ -155,7 +155,8 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
 // Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
 Channel* Engine::Impl::channel_for(const Peer& peer, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
-  const bool tiny = packet.size() <= std::min(config_.tiny_bytes + kOverhead, peer.command_bytes);
+  const bool tiny =
+      packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, peer.command_bytes);
   return with_room(tiny ? ChannelKind::kCommand : ChannelKind::kData);
 }
 

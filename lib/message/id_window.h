@@ -13,7 +13,12 @@
 namespace pullman::message {
 
 inline constexpr std::size_t kIdWindow = 4096;  // wire.md 4.3
-using IdBitmap = SlidingBitmap<kIdWindow>;
+
+// Finished ids beyond the floor.
+struct IdBitmap {
+  SlidingBitmap<kIdWindow> finished;
+  MessageId end = 0;  // one past the highest of them
+};
 
 class IdWindow {
  public:
@@ -22,13 +27,13 @@ class IdWindow {
   IdWindow(const IdWindow&) = delete;
   IdWindow& operator=(const IdWindow&) = delete;
 
-  void start(MessageId first) { floor_ = highest_ = first; }
+  void start(MessageId first) { floor_ = first; }
 
   // All ids below have finished.
   MessageId floor() const { return floor_; }
   bool contains(MessageId id) const { return id >= floor_ && id - floor_ < kIdWindow; }
   bool finished(MessageId id) const {
-    return id < floor_ || (bitmap_ != nullptr && id < highest_ && bitmap_->test(id));
+    return id < floor_ || (bitmap_ != nullptr && id < bitmap_->end && bitmap_->finished.test(id));
   }
 
   // `id` is within the window and has not finished before. The pool covers every peer, so it has
@@ -36,35 +41,35 @@ class IdWindow {
   void finish(MessageId id) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
     if (id == floor_ && bitmap_ == nullptr) {  // in order, as nearly all are
-      highest_ = ++floor_;
+      ++floor_;
       return;
     }
     if (id == floor_) {
-      floor_ = bitmap_->pop_run(floor_ + 1);
+      floor_ = bitmap_->finished.pop_run(floor_ + 1);
     } else {
-      if (bitmap_ == nullptr) bitmap_ = bitmaps_.take();
-      PULLMAN_CHECK(bitmap_ != nullptr);
-      bitmap_->set(id);
-      if (id >= highest_) highest_ = id + 1;
+      if (bitmap_ == nullptr) take_bitmap();
+      bitmap_->finished.set(id);
+      if (id >= bitmap_->end) bitmap_->end = id + 1;
     }
-    if (floor_ >= highest_) {
-      highest_ = floor_;
-      give_back();
-    }
+    if (floor_ >= bitmap_->end) give_back();
   }
 
  private:
+  void take_bitmap() {
+    bitmap_ = bitmaps_.take();
+    PULLMAN_CHECK(bitmap_ != nullptr);
+    bitmap_->end = floor_;
+  }
   void give_back() {
     if (bitmap_ == nullptr) return;
-    bitmap_->reset();
+    bitmap_->finished.reset();
     bitmaps_.give_back(bitmap_);
     bitmap_ = nullptr;
   }
 
   Pool<IdBitmap>& bitmaps_;
-  IdBitmap* bitmap_ = nullptr;  // finished ids beyond the floor
+  IdBitmap* bitmap_ = nullptr;  // only while there are any
   MessageId floor_ = 0;
-  MessageId highest_ = 0;  // one past the highest finished id
 };
 
 }  // namespace pullman::message

@@ -7,11 +7,9 @@
 
 namespace pullman::message {
 
-Inbox::Inbox(const InboxResources& shared, InboxCounters& counters, PeerId peer,
-             std::uint64_t allowance, std::uint32_t eager_bytes)
-    : matcher_(shared.matcher),
-      memory_(shared.memory),
-      counters_(counters),
+Inbox::Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
+             std::uint32_t eager_bytes)
+    : shared_(shared),
       peer_(peer),
       allowance_(allowance),
       eager_bytes_(eager_bytes),
@@ -19,7 +17,7 @@ Inbox::Inbox(const InboxResources& shared, InboxCounters& counters, PeerId peer,
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
-  while (InMessage* message = matcher_.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
+  while (InMessage* message = shared_.matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
   PULLMAN_CHECK(empty());
 }
 
@@ -34,7 +32,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   const std::uint64_t total = frame.data.size();
   if (total > eager_bytes_) return Taken::kRefused;
   if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge_of(total, eager_bytes_))) {
-    if (Request* receive = matcher_.take_posted(peer_, frame.tag)) {
+    if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag)) {
       return deliver_at_once(frame, *receive);
     }
   }
@@ -76,7 +74,8 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   }
   const std::uint64_t charge = charge_of(total, eager_bytes_);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
-  auto* message = std::pmr::polymorphic_allocator<>(&memory_).new_object<InMessage>(&memory_);
+  auto* message =
+      std::pmr::polymorphic_allocator<>(&shared_.memory).new_object<InMessage>(&shared_.memory);
   allowance_.charge(charge);
   message->charge = charge;
   message->id = id;
@@ -120,7 +119,7 @@ void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std:
   }
   if (message.held == nullptr) {
     message.held_bytes = message.wanted;
-    message.held = static_cast<std::byte*>(memory_.allocate(message.held_bytes, 1));
+    message.held = static_cast<std::byte*>(shared_.memory.allocate(message.held_bytes, 1));
   }
   std::memcpy(message.held + offset, data.data(), data.size());
 }
@@ -139,15 +138,15 @@ void Inbox::let_turns_be_taken() {
 
 void Inbox::take_turn(InMessage& message) {
   --waiting_turn_;
-  if (Request* receive = matcher_.take_posted(peer_, message.tag))
+  if (Request* receive = shared_.matcher.take_posted(peer_, message.tag))
     return give_to(message, *receive);
   message.state = InState::kUnexpected;
-  ++counters_.unexpected;
-  matcher_.add(message);
+  ++shared_.counters.unexpected;
+  shared_.matcher.add(message);
 }
 
 void Inbox::attach(InMessage& message, Request& receive) {
-  matcher_.remove(message);
+  shared_.matcher.remove(message);
   give_to(message, receive);
   settle_if_complete(message);
 }
@@ -194,8 +193,8 @@ void Inbox::settle_if_complete(InMessage& message) {
 
 void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
   const std::size_t size = receive.operation().size;
-  ++counters_.messages;
-  counters_.bytes += total;
+  ++shared_.counters.messages;
+  shared_.counters.bytes += total;
   receive.finish_receive(total > size ? Status::kTruncated : Status::kOk, peer_, tag,
                          static_cast<std::size_t>(std::min<std::uint64_t>(total, size)), total);
 }
@@ -235,18 +234,18 @@ void Inbox::fail(Status status) {
 
 void Inbox::release_held(InMessage& message) {
   if (message.held == nullptr) return;
-  memory_.deallocate(message.held, message.held_bytes, 1);
+  shared_.memory.deallocate(message.held, message.held_bytes, 1);
   message.held = nullptr;
 }
 
 void Inbox::destroy(InMessage& message) {
   if (message.state == InState::kWaitingTurn) --waiting_turn_;
-  if (message.state == InState::kUnexpected) matcher_.remove(message);
+  if (message.state == InState::kUnexpected) shared_.matcher.remove(message);
   if (message.state == InState::kFilling) --filling_;
   release_held(message);
   allowance_.give_back(message.charge);
   --kept_;
-  std::pmr::polymorphic_allocator<>(&memory_).delete_object(&message);
+  std::pmr::polymorphic_allocator<>(&shared_.memory).delete_object(&message);
 }
 
 }  // namespace pullman::message

@@ -30,22 +30,23 @@ enum class Taken : std::uint8_t {
   kRefused,    // beyond what was granted, or contradicting what came before
 };
 
-// What the inboxes of one engine share.
-struct InboxResources {
-  Matcher& matcher;
-  std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
-  Pool<IdBitmap>& bitmaps;
-};
-
 struct InboxCounters {
   std::uint64_t messages = 0;    // completed into a receive
   std::uint64_t bytes = 0;       // of those, as sent
   std::uint64_t unexpected = 0;  // found no posted receive at their turn
 };
 
+// What the inboxes of one engine share; it outlives them.
+struct InboxResources {
+  Matcher& matcher;
+  std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
+  Pool<IdBitmap>& bitmaps;
+  InboxCounters& counters;
+};
+
 class Inbox {
  public:
-  Inbox(const InboxResources& shared, InboxCounters& counters, PeerId peer, std::uint64_t allowance,
+  Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
         std::uint32_t eager_bytes);
   ~Inbox();
   Inbox(const Inbox&) = delete;
@@ -107,9 +108,7 @@ class Inbox {
   void destroy(InMessage& message);
   Taken deliver_at_once(const wire::Frame& frame, Request& receive);
 
-  Matcher& matcher_;
-  std::pmr::memory_resource& memory_;
-  InboxCounters& counters_;
+  const InboxResources& shared_;
   PeerId peer_;
   AllowanceGranted allowance_;
   std::uint32_t eager_bytes_;     // of one message, that the peer may send before a GRANT
@@ -118,9 +117,9 @@ class Inbox {
   ById incomplete_;               // begun, and either bytes or the turn are outstanding
   InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
   Grants grants_;
-  std::size_t waiting_turn_ = 0;  // messages in state kWaitingTurn; in incomplete_, all of them
-  std::size_t filling_ = 0;       // messages in state kFilling
-  std::size_t kept_ = 0;          // InMessages alive
+  std::uint32_t waiting_turn_ = 0;  // messages in state kWaitingTurn; in incomplete_, all of them
+  std::uint32_t filling_ = 0;       // messages in state kFilling
+  std::uint32_t kept_ = 0;          // InMessages alive
 };
 
 }  // namespace pullman::message

@@ -10,12 +10,12 @@ namespace pullman::message {
 
 using detail::Operation;
 
-Outbox::Outbox(PacketPool& packets, Pool<IdBitmap>& bitmaps, std::uint32_t peer_index,
-               MessageId first, std::size_t first_packet_bytes)
-    : packets_(packets),
-      done_(bitmaps),
+Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
+               std::size_t first_packet_bytes)
+    : shared_(shared),
+      done_(shared.bitmaps),
       next_id_(first),
-      packet_bytes_(first_packet_bytes),
+      packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
       peer_index_(peer_index) {
   done_.start(first);
 }
@@ -27,7 +27,7 @@ Outbox::~Outbox() {
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
   introduced_ = true;
-  packet_bytes_ = packet_bytes;
+  packet_bytes_ = static_cast<std::uint32_t>(packet_bytes);
   allowance_.raise(allowance);
   eager_bytes_ = eager_bytes;
 }
@@ -50,11 +50,11 @@ MessageId Outbox::admit(std::uint64_t size) {
 bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   Operation& op = request.operation();
   request.begin(Operation::Kind::kSend, peer, tag);
-  if (waiting_.empty() && can_admit(bytes.size())) {
+  if (!has_waiting() && can_admit(bytes.size())) {
     if (!is_small(bytes.size())) {
       op.buffer = const_cast<std::byte*>(bytes.data());
       op.size = bytes.size();
-      unfinished_.push_back(op);
+      begin(op);
       start_long(op);
       return false;
     }
@@ -67,9 +67,26 @@ bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Reques
   op.size = bytes.size();
   op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
   ++held_back_;
-  unfinished_.push_back(op);
-  waiting_.push_back(op);
+  begin(op);
+  queues_->waiting.push_back(op);
   return false;
+}
+
+// The pool has one for every peer.
+void Outbox::begin(Operation& op) {
+  if (queues_ == nullptr) queues_ = shared_.queues.take();
+  PULLMAN_CHECK(queues_ != nullptr);
+  queues_->unfinished.push_back(op);
+}
+
+void Outbox::end(Operation& op) {
+  queues_->unfinished.erase(queues_->unfinished.iterator_to(op));
+}
+
+void Outbox::give_back_queues() {
+  if (queues_ == nullptr || !queues_->unfinished.empty()) return;
+  shared_.queues.give_back(queues_);
+  queues_ = nullptr;
 }
 
 // Room behind the last waiting packet, or in a new one; null if neither is to be had.
@@ -80,7 +97,7 @@ std::byte* Outbox::room_for(std::size_t bytes) {
   }
   if (ready_.size() >= kMaxReady) return nullptr;
   // A lone small message takes a large packet, too: company may come.
-  Packet* packet = packets_.take(packets_.large_bytes());
+  Packet* packet = shared_.packets.take(shared_.packets.large_bytes());
   if (packet == nullptr) return nullptr;
   packet->peer = peer_index_;
   ready_.push_back(*packet);
@@ -101,32 +118,29 @@ void Outbox::start_long(Operation& op) {
   op.message = admit(op.size);
   op.granted = std::min<std::uint64_t>(op.size, eager_bytes_);
   op.stage = static_cast<std::uint32_t>(SendStage::kEager);
-  eager_.push_back(op);
-}
-
-bool Outbox::may_admit() const {
-  return !waiting_.empty() && can_admit(waiting_.front().size);
+  queues_->eager.push_back(op);
 }
 
 // In the order of send(): the first that cannot be admitted holds back all behind it.
 void Outbox::admit_waiting() {
   while (may_admit()) {
-    Operation& op = waiting_.front();
+    Operation& op = queues_->waiting.front();
     if (is_small(op.size)) {
       if (!copy_small(op.tag, {op.buffer, op.size})) return;
-      waiting_.pop_front();
-      unfinished_.erase(unfinished_.iterator_to(op));
+      queues_->waiting.pop_front();
+      end(op);
       op.request->finish(Status::kOk, op.size);
     } else {
-      waiting_.pop_front();
+      queues_->waiting.pop_front();
       start_long(op);
     }
   }
+  give_back_queues();
 }
 
 Packet* Outbox::next_packet() {
-  if (!waiting_.empty()) admit_waiting();
-  const bool chunks = !eager_.empty() || !bulk_.empty();
+  if (has_waiting()) admit_waiting();
+  const bool chunks = has_chunks();
   if (!ready_.empty() && !(chunks && chunk_turn_)) {
     chunk_turn_ = true;
     Packet& packet = ready_.front();
@@ -136,14 +150,14 @@ Packet* Outbox::next_packet() {
     return &packet;
   }
   chunk_turn_ = false;
-  if (!eager_.empty()) return cut_chunk(eager_);
-  return bulk_.empty() ? nullptr : cut_chunk(bulk_);
+  if (!chunks) return nullptr;
+  return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager);
 }
 
 Packet* Outbox::cut_chunk(Queue& from) {
   constexpr std::size_t kHead = wire::kHeaderBytes + wire::kChunkBytes;
   static_assert(kHead <= Packet::kSmallBytes);
-  Packet* packet = packets_.take(kHead);
+  Packet* packet = shared_.packets.take(kHead);
   if (packet == nullptr) return nullptr;
   Operation& op = from.front();
   const auto length = static_cast<std::size_t>(
@@ -174,7 +188,7 @@ void Outbox::settle_stage(Operation& op, Queue* from) {
   if (was_granted || op.size <= eager_bytes_) {
     set_stage(op, SendStage::kSent, from, nullptr);
   } else {
-    set_stage(op, SendStage::kAwaitingGrant, from, &awaiting_grant_);
+    set_stage(op, SendStage::kAwaitingGrant, from, &queues_->awaiting_grant);
   }
 }
 
@@ -186,7 +200,7 @@ void Outbox::set_stage(Operation& op, SendStage to_stage, Queue* from, Queue* to
 
 // Grants come about in the order of ids: the search is short.
 Operation* Outbox::find_ungranted(MessageId id) {
-  for (Queue* queue : {&awaiting_grant_, &eager_}) {
+  for (Queue* queue : {&queues_->awaiting_grant, &queues_->eager}) {
     for (Operation& op : *queue) {
       if (op.message == id) return &op;
     }
@@ -198,21 +212,21 @@ Operation* Outbox::find_ungranted(MessageId id) {
 bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   const MessageId id = expand(id_low, next_id_);
   if (id >= next_id_) return false;
-  Operation* op = find_ungranted(id);
+  Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
   if (op == nullptr) return true;  // it had its grant before
   if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
-  Queue* from = stage(*op) == SendStage::kEager ? &eager_ : &awaiting_grant_;
+  Queue* from = stage(*op) == SendStage::kEager ? &queues_->eager : &queues_->awaiting_grant;
   op->granted = limit;
-  set_stage(*op, SendStage::kBulk, from, &bulk_);
+  set_stage(*op, SendStage::kBulk, from, &queues_->bulk);
   if (op->sent == op->granted) {
-    settle_stage(*op, &bulk_);
+    settle_stage(*op, &queues_->bulk);
     finish_if_acked(*op);
   }
   return true;
 }
 
 Packet* Outbox::control_packet(std::size_t bytes) {
-  Packet* packet = packets_.take(wire::kHeaderBytes + bytes);
+  Packet* packet = shared_.packets.take(wire::kHeaderBytes + bytes);
   if (packet != nullptr) packet->peer = peer_index_;
   return packet;
 }
@@ -252,31 +266,34 @@ void Outbox::finish_messages(const Packet& packet) {
 void Outbox::finish_if_acked(Operation& op) {
   if (op.packets > 0 || stage(op) != SendStage::kSent) return;
   done_.finish(op.message);
-  unfinished_.erase(unfinished_.iterator_to(op));
+  end(op);
   op.request->finish(Status::kOk, op.size);
+  give_back_queues();
 }
 
 void Outbox::abandon(Packet& packet) {
   if (packet.message != nullptr) --packet.message->operation().packets;
-  packets_.give_back(packet);
+  shared_.packets.give_back(packet);
 }
 
 void Outbox::fail(Status status) {
   while (!ready_.empty()) {
     Packet& packet = ready_.front();
     ready_.pop_front();
-    packets_.give_back(packet);
+    shared_.packets.give_back(packet);
   }
-  waiting_.clear();
-  eager_.clear();
-  awaiting_grant_.clear();
-  bulk_.clear();
-  while (!unfinished_.empty()) {
-    Operation& op = unfinished_.front();
-    unfinished_.pop_front();
+  if (queues_ == nullptr) return;
+  queues_->waiting.clear();
+  queues_->eager.clear();
+  queues_->awaiting_grant.clear();
+  queues_->bulk.clear();
+  while (!queues_->unfinished.empty()) {
+    Operation& op = queues_->unfinished.front();
+    queues_->unfinished.pop_front();
     PULLMAN_CHECK(op.packets == 0);
     op.request->finish(status, 0);
   }
+  give_back_queues();
 }
 
 }  // namespace pullman::message

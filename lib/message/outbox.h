@@ -35,11 +35,38 @@ enum class SendStage : std::uint32_t {
   kSent,           // all wanted bytes are in packets; acks are outstanding
 };
 
+// The sends of one outbox that are not finished, by stage. An outbox has this only while there are
+// any: most peers of many are idle.
+struct SendQueues {
+  using Queue =
+      boost::intrusive::list<detail::Operation,
+                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
+                                                           &detail::Operation::queue>,
+                             boost::intrusive::constant_time_size<false>>;
+  using All = boost::intrusive::list<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
+      boost::intrusive::constant_time_size<true>>;
+
+  Queue waiting;         // kWaiting, in the order of send()
+  Queue eager;           // kEager
+  Queue awaiting_grant;  // kAwaitingGrant
+  Queue bulk;            // kBulk
+  All unfinished;        // all of these, and kSent
+};
+
+// What the outboxes of one engine share; it outlives them. Of queues there is one for each.
+struct OutboxResources {
+  PacketPool& packets;
+  Pool<IdBitmap>& bitmaps;
+  Pool<SendQueues>& queues;
+};
+
 class Outbox {
  public:
   // `first`: the first message id. Before the peer has introduced itself, packets are at most
   // `first_packet_bytes` long and little may be charged.
-  Outbox(PacketPool& packets, Pool<IdBitmap>& bitmaps, std::uint32_t peer_index, MessageId first,
+  Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
          std::size_t first_packet_bytes);
   ~Outbox();
   Outbox(const Outbox&) = delete;
@@ -59,9 +86,7 @@ class Outbox {
   void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
 
   // Whether next_packet() has something to give (unless the pool is empty).
-  bool has_packets() const {
-    return !ready_.empty() || !eager_.empty() || !bulk_.empty() || may_admit();
-  }
+  bool has_packets() const { return !ready_.empty() || has_chunks() || may_admit(); }
 
   // The next packet to leave, with kHeaderBytes of room in front; null if there is none.
   Packet* next_packet();
@@ -81,30 +106,30 @@ class Outbox {
   // A packet handed out earlier will not be sent any more.
   void abandon(Packet& packet);
 
-  std::size_t unfinished() const { return unfinished_.size(); }
+  std::size_t unfinished() const { return queues_ == nullptr ? 0 : queues_->unfinished.size(); }
   // Everything accepted is acked.
-  bool idle() const { return unfinished_.empty() && ready_.empty() && done_.floor() == next_id_; }
+  bool idle() const { return queues_ == nullptr && ready_.empty() && done_.floor() == next_id_; }
   std::size_t queued_packets() const { return ready_.size(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
   std::uint64_t held_back() const { return held_back_; }
 
  private:
-  using Queue =
-      boost::intrusive::list<detail::Operation,
-                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
-                                                           &detail::Operation::queue>,
-                             boost::intrusive::constant_time_size<false>>;
-  using All = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
-      boost::intrusive::constant_time_size<true>>;
   // Small messages copied but not yet sent, to one peer: beyond, they wait by reference, so that
   // one stalled peer does not take the packets of all.
   static constexpr std::size_t kMaxReady = 64;
 
+  using Queue = SendQueues::Queue;
+
   bool is_small(std::size_t size) const;
   bool can_admit(std::uint64_t size) const;
-  bool may_admit() const;
+  bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
+  bool has_chunks() const {
+    return queues_ != nullptr && (!queues_->eager.empty() || !queues_->bulk.empty());
+  }
+  bool may_admit() const { return has_waiting() && can_admit(queues_->waiting.front().size); }
+  void begin(detail::Operation& op);
+  void end(detail::Operation& op);
+  void give_back_queues();
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
   bool copy_small(Tag tag, std::span<const std::byte> bytes);
@@ -118,21 +143,17 @@ class Outbox {
   void finish_if_acked(detail::Operation& op);
   void finish_messages(const Packet& packet);
 
-  PacketPool& packets_;
-  IdWindow done_;  // ids that are acked whole
+  const OutboxResources& shared_;
+  SendQueues* queues_ = nullptr;  // while a send is unfinished
+  IdWindow done_;                 // ids that are acked whole
   MessageId next_id_;
   AllowanceSpent allowance_;
-  std::size_t packet_bytes_;
+  std::uint32_t packet_bytes_;
   std::uint32_t eager_bytes_ = kLeastEager;
   std::uint32_t peer_index_;
   bool introduced_ = false;  // the peer's limits are known: long messages may start
   bool chunk_turn_ = false;  // chunks and small messages alternate while there are both
   PacketQueue ready_;        // packets of small messages; the last one may still be filled
-  Queue waiting_;            // kWaiting, in the order of send()
-  Queue eager_;              // kEager
-  Queue awaiting_grant_;     // kAwaitingGrant
-  Queue bulk_;               // kBulk
-  All unfinished_;
   std::uint64_t held_back_ = 0;
 };
 

@@ -65,17 +65,17 @@ class Congestion {
   void note_vain(Duration delay);
   Duration target() const;
 
-  Fine limit_;                              // never more
-  Fine fine_;                               // the window, in parts of a packet
-  std::uint32_t window_;                    // whole packets of it
-  std::uint32_t acked_ = 0;                 // this round
-  std::uint32_t lost_ = 0;                  // this round
+  Fine limit_;                    // never more
+  Fine fine_;                     // the window, in parts of a packet
+  std::uint32_t window_;          // whole packets of it
+  std::uint32_t acked_ = 0;       // this round
+  std::uint32_t lost_ = 0;        // this round
+  std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help; few
+  bool was_limiting_ = false;     // this round: the window was (nearly) full
+  bool slow_start_ = true;
   Duration round_least_ = Duration::max();  // this round's least sample
   std::uint64_t round_end_ = 0;             // the round is over when this number is acked
   Duration base_{};                         // of a path longer than the target; else 0
-  std::uint32_t vain_rounds_ = 0;           // in a row: shrinking did not help
-  bool was_limiting_ = false;               // this round: the window was (nearly) full
-  bool slow_start_ = true;
 };
 
 }  // namespace pullman::reliability

@@ -215,7 +215,7 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
 }
 
 void Link::recompute_stay() {
-  floor_ = Hotel<Packet>::floor_for(timeout());
+  floor_ = static_cast<std::uint8_t>(Hotel<Packet>::floor_for(timeout()));
 }
 
 void Link::recompute_allowed() {

@@ -49,7 +49,9 @@ struct LinkResources {
 
 class Link {
  public:
+  // The options outlive the link: they are the same for all of an engine's.
   Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number);
+  Link(LinkOptions&&, const LinkResources&, PacketNumber) = delete;
 
   // --- getters
   // Whether another packet may leave: the least of the window, the congestion window and the peer's
@@ -139,7 +141,7 @@ class Link {
   std::size_t note_path_losses(std::size_t count);
   void recompute_allowed();
 
-  LinkOptions options_;
+  const LinkOptions& options_;
   SendWindow window_;
   AckTracker acks_;
   Rtt rtt_;
@@ -148,16 +150,16 @@ class Link {
   PathSize path_;
   PacketQueue acked_;
   PacketQueue lost_;
-  std::size_t floor_ = 0;             // the hotel's for timeout()
-  std::uint32_t allowed_ = 0;         // packets in flight: least of window, credit and congestion
-  std::uint32_t credit_ = 1;          // the peer's, from its newest ack
-  PacketNumber acked_until_ = 0;      // highest cumulative ack seen
-  std::uint32_t control_number_ = 0;  // counts ACKs sent alone
-  std::uint64_t timeouts_ = 0;
+  std::uint32_t allowed_ = 0;     // packets in flight: least of window, credit and congestion
+  std::uint32_t credit_ = 1;      // the peer's, from its newest ack
+  PacketNumber acked_until_ = 0;  // highest cumulative ack seen
   Instant last_probe_ = Instant::min();
-  std::uint16_t late_seen_ = 0;  // the peer's PacketHeader::late when last seen
-  std::uint8_t backoff_ = 0;     // doublings of the timeout since the last news
-  std::uint64_t spurious_ = 0;   // packets sent again, of which the peer had the first, too
+  std::uint64_t spurious_ = 0;        // packets sent again, of which the peer had the first, too
+  std::uint32_t control_number_ = 0;  // counts ACKs sent alone
+  std::uint32_t timeouts_ = 0;        // each takes a tenth of a millisecond at least
+  std::uint16_t late_seen_ = 0;       // the peer's PacketHeader::late when last seen
+  std::uint8_t backoff_ = 0;          // doublings of the timeout since the last news
+  std::uint8_t floor_ = 0;            // the hotel's for timeout()
   std::optional<ChannelKind> probe_;
 };
 

@@ -46,7 +46,7 @@ class LossDetector {
  private:
   void begin_recovery(PacketNumber next);
 
-  static constexpr int kMostPatience = 16;
+  static constexpr std::int16_t kMostPatience = 16;
   static constexpr int kPersistence = 16;  // recoveries
   // Round trips in which the original of what was sent again may still come: a verdict takes up to
   // 1 + 16 / 4 of them, and what is later than that could not be waited for.
@@ -55,12 +55,12 @@ class LossDetector {
 
   std::array<PacketNumber, channel::kChannels> acked_until_{};  // one past the highest acked
   Instant next_due_ = kNever;
-  int patience_ = 1;               // times a quarter of the least round trip
-  int recoveries_ = 0;             // begun since patience last rose or fell
   PacketNumber recovery_end_ = 0;  // a loss from this number on begins another recovery
   Instant risen_at_{};             // patience rose
   Instant resent_at_{};            // the last retransmission
   std::uint32_t suspects_ = 0;     // retransmissions lately that may prove spurious
+  std::int16_t patience_ = 1;      // times a quarter of the least round trip
+  std::int16_t recoveries_ = 0;    // begun since patience last rose or fell
 };
 
 }  // namespace pullman::reliability

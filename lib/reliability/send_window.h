@@ -1,6 +1,6 @@
 // The sending half's memory: which packets are in flight, by number.
 //
-// A ring of slots: eight of its own, and larger ones, up to 4096, taken from a pool when packets
+// A ring of slots: one of its own, and larger ones, up to 4096, taken from a pool when packets
 // beyond it are numbered and given back when nothing is in flight. Packet numbers are 64 bits and
 // counted here; the ring's index is masked in one place. Checks packets in and out of the hotel, so
 // that its guests are exactly the packets in flight. Does not know acks, losses or round-trip
@@ -32,8 +32,8 @@ class SendWindow {
 
   // Whether a packet can be numbered at all: 4096 is reorder space, not permission.
   bool has_space() const {
-    if (next_ - floor_ < ring_.size()) return true;
-    return ring_.size() == kOwn ? rings_.available() : ring_.size() < wire::kWindow;
+    if (next_ - floor_ < slots_) return true;
+    return slots_ == kOwn ? rings_.available() : slots_ < wire::kWindow;
   }
 
   // Gives the packet the next number, never used before, and checks it in. There is has_space().
@@ -43,7 +43,7 @@ class SendWindow {
   // For many packets of one stay: `floor` is the hotel's for it.
   void add_at(Instant now, std::size_t floor, Packet& packet) {
     PULLMAN_DCHECK(has_space());
-    if (next_ - floor_ == ring_.size()) grow();
+    if (next_ - floor_ == slots_) grow();
     packet.number = next_++;
     packet.sent_at = now;
     packet.state = PacketState::kInFlight;
@@ -77,35 +77,38 @@ class SendWindow {
   PacketNumber first() const { return first_; }
   // The lowest number in flight: everything below is settled (wire.md 3.3).
   PacketNumber floor() const { return floor_; }
-  std::size_t slots() const { return ring_.size(); }
+  std::size_t slots() const { return slots_; }
 
  private:
-  Packet*& slot(PacketNumber number) { return ring_[number & (ring_.size() - 1)]; }
+  Packet*& slot(PacketNumber number) { return ring_[number & (slots_ - 1)]; }
 
-  static constexpr std::size_t kOwn = 8;
+  static constexpr std::size_t kOwn = 1;
 
   // Every slot from floor to next has been written since the ring was taken; no other is read.
   void grow() {
-    const WindowRings::Ring larger = rings_.take_beyond(ring_.size());
+    const WindowRings::Ring larger = rings_.take_beyond(slots_);
     for (PacketNumber n = floor_; n < next_; ++n) larger[n & (larger.size() - 1)] = slot(n);
-    if (ring_.size() > kOwn) rings_.give_back(ring_);
-    ring_ = larger;
+    if (slots_ > kOwn) rings_.give_back({ring_, slots_});
+    ring_ = larger.data();
+    slots_ = static_cast<std::uint32_t>(larger.size());
   }
   void give_back_ring() {
     floor_ = next_;
-    if (ring_.size() == kOwn) return;
-    rings_.give_back(ring_);
-    ring_ = own_;
+    if (slots_ == kOwn) return;
+    rings_.give_back({ring_, slots_});
+    ring_ = own_.data();
+    slots_ = kOwn;
   }
 
   WindowRings& rings_;
   Hotel<Packet>& hotel_;
   std::array<Packet*, kOwn> own_{};
-  WindowRings::Ring ring_ = own_;
+  Packet** ring_ = own_.data();
   PacketNumber first_;
   PacketNumber next_;
   PacketNumber floor_;
   std::uint32_t in_flight_ = 0;
+  std::uint32_t slots_ = kOwn;  // of the ring
 };
 
 }  // namespace pullman::reliability

@@ -1,6 +1,6 @@
-// The slots of all send windows of an engine: rings in three sizes, each made on first need.
+// The slots of all send windows of an engine: rings in four sizes, each made on first need.
 //
-// A link with more in flight than a few packets holds one ring, the smallest that its window fits.
+// A link with more in flight than one packet holds one ring, the smallest that its window fits.
 // So many peers that each send a little leave little behind, and few are ever at 32 KiB. Does not
 // know packet numbers.
 #pragma once
@@ -23,13 +23,14 @@ class WindowRings {
 
   // `links` may hold a ring each; one that grows holds two for a moment, of different sizes.
   explicit WindowRings(std::size_t links)
-      : links_(links), small_(links), middle_(links), full_(links) {}
+      : links_(links), tiny_(links), small_(links), middle_(links), full_(links) {}
   WindowRings(const WindowRings&) = delete;
   WindowRings& operator=(const WindowRings&) = delete;
 
   // The smallest ring with more than `slots` slots, which is less than kWindow.
   Ring take_beyond(std::size_t slots) {
     ++in_use_;
+    if (slots < kTiny) return take(tiny_);
     if (slots < kSmall) return take(small_);
     if (slots < kMiddle) return take(middle_);
     PULLMAN_DCHECK(slots < wire::kWindow);
@@ -38,6 +39,7 @@ class WindowRings {
 
   void give_back(Ring ring) {
     --in_use_;
+    if (ring.size() == kTiny) return give_back(tiny_, ring);
     if (ring.size() == kSmall) return give_back(small_, ring);
     if (ring.size() == kMiddle) return give_back(middle_, ring);
     give_back(full_, ring);
@@ -48,6 +50,7 @@ class WindowRings {
   std::size_t in_use() const { return in_use_; }
 
  private:
+  static constexpr std::size_t kTiny = 8;
   static constexpr std::size_t kSmall = 64;
   static constexpr std::size_t kMiddle = 512;
 
@@ -69,6 +72,7 @@ class WindowRings {
 
   std::size_t links_;
   std::size_t in_use_ = 0;
+  Pool<Slots<kTiny>> tiny_;
   Pool<Slots<kSmall>> small_;
   Pool<Slots<kMiddle>> middle_;
   Pool<Slots<wire::kWindow>> full_;

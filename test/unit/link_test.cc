@@ -17,7 +17,7 @@ constexpr Duration us(std::int64_t n) {
 // One end: a link and what it needs.
 struct End {
   explicit End(PacketNumber first, std::uint32_t window = 64)
-      : link(LinkOptions{.window = window}, {hotel, rings, bitmaps}, first) {}
+      : options{.window = window}, link(options, {hotel, rings, bitmaps}, first) {}
   ~End() {
     for (PacketNumber n = link.window().floor(); n < link.window().next(); ++n) {
       if (Packet* packet = link.find(n)) release_in_flight(*packet);
@@ -86,6 +86,7 @@ struct End {
   WindowRings rings{4};
   Pool<ArrivalBitmap> bitmaps{4};
   channel::PacketPool pool{8192, 1472};
+  LinkOptions options;
   Link link;
   std::uint16_t credit = 64;
 };

@@ -141,8 +141,11 @@ struct Wire {
   Matcher matcher;
   Counted memory;
   InboxCounters counters;
-  Outbox outbox{packets, bitmaps, 0, kFirst, 556};
-  Inbox inbox{{matcher, memory, bitmaps}, counters, kPeer, kShare, kEager};
+  Pool<SendQueues> queues{1};
+  OutboxResources outbox_shares{packets, bitmaps, queues};
+  InboxResources inbox_shares{matcher, memory, bitmaps, counters};
+  Outbox outbox{outbox_shares, 0, kFirst, 556};
+  Inbox inbox{inbox_shares, kPeer, kShare, kEager};
   std::vector<Packet*> in_flight;
 };
 
