@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "pullman/pullman.h"
@@ -82,6 +83,15 @@ nlohmann::json counters(const pullman::Context& context) {
       {"path_probes", stats.path_probes_sent}};
 }
 
+// "1372 of 1472": how long packets to the peer may be.
+std::string packet_bytes(const pullman::Context& context) {
+  const std::string dump = context.dump();
+  const std::size_t begin = dump.find("packets of ");
+  if (begin == std::string::npos) return "";
+  const std::size_t number = begin + std::string_view("packets of ").size();
+  return dump.substr(number, dump.find(" bytes", number) - number);
+}
+
 // One peer from meeting to parting. Returns the exit code.
 int run_round(pullman::Context& context, const Options& options, std::size_t round) {
   const bool serves = options.address.empty();
@@ -99,6 +109,7 @@ int run_round(pullman::Context& context, const Options& options, std::size_t rou
   const bool all_well = in_time && status == pullman::Status::kOk;
 
   receiver.cancel();
+  const std::string packets = packet_bytes(context);
   const bool last = round + 1 == options.rounds;
   pullman::Status closed = pullman::Status::kOk;
   if (!in_time) std::fputs(context.dump().c_str(), stderr);
@@ -116,6 +127,7 @@ int run_round(pullman::Context& context, const Options& options, std::size_t rou
          {"received", receiver.received()},
          {"verdict", verdict},
          {"closed", pullman::name(closed)},
+         {"packets", packets},
          {"counters", counters(context)}});
   if (!in_time || !verdict.empty() || (all_well && closed != pullman::Status::kOk)) return 1;
   return all_well ? 0 : 3;
