@@ -156,7 +156,9 @@ void Link::handle_loss_due(Instant now) {
 // RFC 9002 6.2.4: a timeout does not mark anything lost; it asks. What the answer does not cover is
 // then found lost by find_losses(), on evidence.
 void Link::handle_eviction(Instant now, Packet& packet) {
-  if (last_probe_ == Instant::min() || now - last_probe_ >= timeout()) {
+  const bool asked = last_probe_ != Instant::min() && now - last_probe_ < timeout();
+  // RFC 9002 6.2.1: where evidence waits to be judged there is nothing to ask.
+  if (!asked && loss_.next_due() == kNever) {
     last_probe_ = now;
     probe_ = packet.channel;
     ++timeouts_;

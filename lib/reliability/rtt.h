@@ -29,10 +29,12 @@ class Rtt {
     smoothed_ += (sample - smoothed_) / 8;
   }
 
-  // After how long without an ack to ask: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1).
+  // After how long without an ack to ask: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1),
+  // and not before two round trips (RFC 8985 7.2): a queue that fills outruns the variation.
   Duration timeout(Duration ack_delay) const {
     if (!sampled_) return initial_;
-    const Duration rto = std::max(smoothed_ + 4 * variation_ + ack_delay, floor_);
+    const Duration rto =
+        std::max(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
     // DESIGN, principle 6: the initial value is also the ceiling, unless the round trip is larger.
     return std::min(rto, std::max(initial_, 2 * smoothed_ + ack_delay));
   }
