@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   using namespace pullman::bench;
   return run(argc, argv,
              {{"link/ping_pong_64", ping_pong<0>},
-              {"link/ping_pong_64_among_10000_peers", ping_pong<9999>},
+              {"link/ping_pong_64_among_1000_peers", ping_pong<999>},
               {"link/stream_1M", stream<1 << 20, 4>},
               {"link/stream_64", stream<64, 64>},
               {"link/idle_turn", idle_turn}});
