@@ -27,7 +27,6 @@ class Lab {
   const Road& road() const { return road_; }
 
  private:
-  const Scenario& scenario_;
   Road road_;
   std::vector<std::uint64_t> taken_;  // bytes, by flow
   std::vector<std::unique_ptr<Host>> hosts_;
