@@ -23,8 +23,7 @@ double fairness(const std::vector<std::uint64_t>& shares) {
 }  // namespace
 
 Lab::Lab(const Scenario& scenario, std::uint64_t seed)
-    : road_(scenario.road, hosts(scenario), scenario.senders, seed),
-      taken_(scenario.senders) {
+    : road_(scenario.road, hosts(scenario), scenario.senders, seed), taken_(scenario.senders) {
   road_.advance(kStart, [](std::size_t) {});
   for (std::size_t i = 0; i < hosts(scenario); ++i) {
     hosts_.push_back(std::make_unique<Host>(road_, i, scenario, seed));
