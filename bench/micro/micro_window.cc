@@ -25,7 +25,9 @@ struct Sender {
 
   Hotel<Packet> hotel;
   WindowRings rings{1};
-  SendWindow window{rings, hotel, PacketNumber{7} << 32};
+  channel::PacketPool pool{64, 1472};
+  reliability::WindowResources shared{hotel, rings, pool};
+  SendWindow window{shared, PacketNumber{7} << 32};
   Instant now{std::chrono::seconds(1)};
   std::vector<Packet> packets;
 };

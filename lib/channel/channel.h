@@ -37,6 +37,9 @@ class Channel {
     if (count_ != 0) offer();
   }
 
+  // Offers packets to the port that shall not wait here; nothing waits. How many it took.
+  std::size_t send_at_once(std::span<const nic::Outgoing> packets) { return port_->send(packets); }
+
   // Sends one datagram that nobody remembers (an ACK alone). False if the port has no credit for it
   // now: dropping an ACK is fine, the next one says the same and more.
   bool send_unremembered(std::span<const std::byte> bytes, nic::Destination to);

@@ -50,6 +50,7 @@ struct Packet : Guest, QueueHook {
   std::uint32_t payload_bytes = 0;
   std::uint32_t rest = 0;      // bytes that follow when these have arrived (message/pieces.h)
   std::uint32_t peer = 0;      // index of the peer whose packet this is
+  std::uint32_t chunks = 1;    // of `message`, that are done with when this is acked
   Request* message = nullptr;  // the send that `payload` belongs to
   PacketNumber number = 0;     // valid in flight
   Instant sent_at{};           // valid in flight
@@ -58,6 +59,7 @@ struct Packet : Guest, QueueHook {
   bool in_channel = false;     // the channel has yet to hand it to the port
   bool is_probe = false;       // carries a PING and nothing to deliver
   bool is_path_probe = false;  // and padding: does the path carry so long a packet?
+  bool is_run = false;         // stands for several (channel/run.h)
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }
@@ -71,35 +73,66 @@ struct Packet : Guest, QueueHook {
 using PacketQueue = boost::intrusive::list<Packet, boost::intrusive::base_hook<QueueHook>,
                                            boost::intrusive::constant_time_size<true>>;
 
-// All packets of an engine, in two sizes: small (kSmallBytes) and large (a full packet). Bounded;
-// grows by blocks up to the bound, then allocates nothing. Empty is an answer: the caller waits.
+struct Run;
+
+// All packets of an engine, in two sizes: small (kSmallBytes) and large (a full packet); and runs,
+// of which each chunk counts as a small packet. Bounded; grows by blocks up to the bound, then
+// allocates nothing. Empty is an answer: the caller waits.
 class PacketPool {
  public:
   PacketPool(std::size_t capacity, std::size_t large_bytes);
+  ~PacketPool();
+  PacketPool(const PacketPool&) = delete;
+  PacketPool& operator=(const PacketPool&) = delete;
 
   // A packet with room for at least `bytes`, header included; null when the pool is empty.
   Packet* take(std::size_t bytes);
+  // A run too; what was split off is given back by itself.
   void give_back(Packet& packet);
 
+  // A run of so many chunks, at most Run::kMost; null when there is none, or no small packets for
+  // all of them.
+  Run* take_run(std::uint32_t count);
+  // Chunk `at`, which the run has, becomes a packet like any other, with a copy of its head. When
+  // it was the last, what the run owes to its message is owed by that packet.
+  Packet& split(Run& run, std::uint32_t at);
+  // Those chunks, which the run has, need nothing any more.
+  void shed(Run& run, std::uint64_t chunks);
+
+  // Chunks of runs count as packets.
   std::size_t in_use() const { return in_use_; }
+  std::size_t runs_in_use() const { return runs_in_use_; }
+  std::size_t chunks_in_runs() const { return set_aside_; }
   std::size_t large_bytes() const { return large_.bytes_each; }
 
  private:
   struct SizeClass {
     std::size_t bytes_each = 0;
     std::size_t made = 0;
+    std::size_t in_use = 0;
     std::vector<std::unique_ptr<Packet[]>> packets;
     std::vector<std::unique_ptr<std::byte[]>> memory;
     PacketQueue free;  // last, so that it lets go of its packets before they are destroyed
   };
   static constexpr std::size_t kBlock = 64;
+  // Runs at most: one for so many packets.
+  static constexpr std::size_t kPacketsPerRun = 16;
+  struct MadeRun;
 
+  SizeClass& class_of(const Packet& packet) {
+    return packet.capacity == small_.bytes_each ? small_ : large_;
+  }
   void grow(SizeClass& size_class);
+  Run* unused_run();
 
   std::size_t capacity_;  // of each size
   SizeClass small_;
   SizeClass large_;
+  std::vector<std::unique_ptr<MadeRun>> runs_;
+  PacketQueue free_runs_;
   std::size_t in_use_ = 0;
+  std::size_t runs_in_use_ = 0;
+  std::size_t set_aside_ = 0;  // small packets, for the chunks of runs
 };
 
 }  // namespace pullman::channel

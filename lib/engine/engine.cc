@@ -47,7 +47,7 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       id_bitmaps_(2 * config.max_peers),
       send_queues_(config.max_peers),
       link_options_(link_options_of(config)),
-      link_resources_{hotel_, rings_, arrival_bitmaps_},
+      link_resources_{{hotel_, rings_, packets_}, arrival_bitmaps_},
       inbox_resources_{matcher_, *std::pmr::new_delete_resource(), id_bitmaps_, inbox_counters_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_},
       share_(config.unexpected_bytes / config.max_peers),

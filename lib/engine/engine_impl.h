@@ -4,6 +4,7 @@
 //   transmit.cc   from due frames to datagrams, ACKs included
 //   handshake.cc  HELLO and WELCOME: how peers meet
 //   callers.cc    who a HELLO is from, and what it brought
+//   runs.cc       long messages, many packets at a time
 //   path.cc       how long packets may be on the way to a peer
 //   endings.cc    timers, BYE, silence: how they part
 //   inspect.cc    statistics, audit, dump
@@ -87,6 +88,9 @@ class Engine::Impl {
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
+  // --- inspect.cc
+  std::size_t packets_in_flight() const;
+
   // --- receive.cc
   std::size_t receive_all(Instant now);
   bool rests(Instant now, const Channel& channel, const Channel& other, Duration rest);
@@ -137,9 +141,14 @@ class Engine::Impl {
   Channel* channel_for(const Peer& peer, const Packet& packet);
   Channel* with_room(ChannelKind kind);
   void post(Instant now, Peer& peer, Packet& packet, Channel& channel, wire::PacketType type);
+  void note_ride(Peer& peer);
   void send_acks(Instant now);
   void send_ack(Instant now, Peer& peer);
   void flush();
+
+  // --- runs.cc
+  std::size_t send_runs(Instant now, Peer& peer, std::size_t most);
+  void stamp_run(Instant now, Peer& peer, channel::Run& run);
 
   // --- path.cc
   void settle_path(Instant now, Peer& peer);
@@ -248,8 +257,9 @@ class Engine::Impl {
   std::size_t starving_ = 0;                // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;
-  wire::FrameList frames_;  // of the datagram in hand
-  std::uint64_t tick_ = 0;  // now / kTick
+  wire::FrameList frames_;                               // of the datagram in hand
+  std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand
+  std::uint64_t tick_ = 0;                               // now / kTick
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::uint16_t credit_ = 0;  // for each peer: see share_credit()

@@ -39,6 +39,11 @@ std::optional<LinkView> Engine::Impl::link(PeerId id) const {
                   .in_flight = peer->link.in_flight()};
 }
 
+// A run is one guest for all its chunks.
+std::size_t Engine::Impl::packets_in_flight() const {
+  return hotel_.guests() - packets_.runs_in_use() + packets_.chunks_in_runs();
+}
+
 Stats Engine::Impl::stats() const {
   Stats stats = stats_;
   stats.messages_received = inbox_counters_.messages;
@@ -52,7 +57,7 @@ Stats Engine::Impl::stats() const {
     stats.timeouts += peer.link.timeouts();
     if (peer.phase == Phase::kConnected) ++stats.peers_connected;
   });
-  stats.packets_in_flight = hotel_.guests();
+  stats.packets_in_flight = packets_in_flight();
   for (const Channel* channel : {&command(), &data()}) {
     const nic::PortCounters& counters = channel->port().counters();
     stats.nic_send_errors += counters.send_errors;
@@ -70,7 +75,7 @@ Stats Engine::Impl::stats() const {
 
 Audit Engine::Impl::audit() const {
   Audit audit;
-  audit.hotel_guests = hotel_.guests();
+  audit.hotel_guests = packets_in_flight();
   audit.packets_taken = packets_.in_use();
   audit.receives_posted = matcher_.posted();
   audit.windows_in_use = rings_.in_use();
@@ -93,7 +98,7 @@ std::string Engine::Impl::dump() const {
   std::string out = fmt::format(
       "engine {:016x} on {} ({}): {} peers, {} packets taken, {} in flight, {} receives posted\n",
       epoch_, modules_.front()->device().name, nic::to_string(address()), peers_.size(),
-      packets_.in_use(), hotel_.guests(), matcher_.posted());
+      packets_.in_use(), packets_in_flight(), matcher_.posted());
   out += fmt::format(
       "  retransmits {} (spurious {}), timeouts {}, acks alone {}, dropped {}, black holes {}, "
       "path "

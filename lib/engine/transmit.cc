@@ -49,12 +49,15 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
     send_path_probe(now, peer);
   for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
     if (!peer.link.may_send()) return false;
-    const bool control_first = peer.outbox.queued_packets() == 0;
-    if (control_first && (peer.inbox.has_frames() || peer.bye_due)) {
+    const bool nothing_small = peer.outbox.queued_packets() == 0;
+    if (nothing_small && (peer.inbox.has_frames() || peer.bye_due)) {
       if (!send_control_frames(now, peer)) return true;
-    } else if (!peer.outbox.has_packets()) {
-      return false;
-    } else if (!send_new(now, peer)) {
+      continue;
+    }
+    if (!peer.outbox.has_packets()) return false;
+    if (nothing_small) sent += send_runs(now, peer, kPacketsPerTurn - sent);
+    if (sent < kPacketsPerTurn && peer.link.may_send() && peer.outbox.has_packets() &&
+        !send_new(now, peer)) {
       return true;
     }
   }
@@ -177,10 +180,14 @@ void Engine::Impl::post(Instant now, Peer& peer, Packet& packet, Channel& channe
   }
   const bool command = channel.kind() == ChannelKind::kCommand;
   channel.post(packet, command ? peer.command_to : peer.data_to);
-  if (owed && peer.link.ack_need() == AckNeed::kNone) {
-    ++stats_.acks_piggybacked;
-    if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
-  }
+  if (owed) note_ride(peer);
+}
+
+// An ACK was owed when the packet was stamped: it may have ridden along.
+void Engine::Impl::note_ride(Peer& peer) {
+  if (peer.link.ack_need() != AckNeed::kNone) return;
+  ++stats_.acks_piggybacked;
+  if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
 }
 
 void Engine::Impl::send_acks(Instant now) {

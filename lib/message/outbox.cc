@@ -10,6 +10,13 @@ namespace pullman::message {
 
 using detail::Operation;
 
+namespace {
+
+constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
+static_assert(kChunkHead == Packet::kSmallBytes);
+
+}  // namespace
+
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
     : shared_(shared),
@@ -155,13 +162,11 @@ Packet* Outbox::next_packet() {
 }
 
 Packet* Outbox::cut_chunk(Queue& from) {
-  constexpr std::size_t kHead = wire::kHeaderBytes + wire::kChunkBytes;
-  static_assert(kHead <= Packet::kSmallBytes);
-  Packet* packet = shared_.packets.take(kHead);
+  Packet* packet = shared_.packets.take(kChunkHead);
   if (packet == nullptr) return nullptr;
   Operation& op = from.front();
   const auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(packet_bytes_ - kHead, op.granted - op.sent));
+      std::min<std::uint64_t>(packet_bytes_ - kChunkHead, op.granted - op.sent));
   wire::put_chunk(packet->end(),
                   {.type = wire::FrameType::kChunk,
                    .id = low32(op.message),
@@ -180,6 +185,41 @@ Packet* Outbox::cut_chunk(Queue& from) {
   op.sent += length;
   if (op.sent == op.granted) settle_stage(op, &from);
   return packet;
+}
+
+channel::Run* Outbox::next_run(std::size_t most) {
+  if (has_waiting()) admit_waiting();
+  if (!ready_.empty() || !has_chunks()) return nullptr;
+  return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, most);
+}
+
+channel::Run* Outbox::cut_run(Queue& from, std::size_t most) {
+  Operation& op = from.front();
+  const std::uint64_t each = packet_bytes_ - kChunkHead;
+  const std::uint64_t bytes = std::min<std::uint64_t>(
+      op.granted - op.sent, each * std::min<std::size_t>(most, channel::Run::kMost));
+  const auto count = static_cast<std::uint32_t>((bytes + each - 1) / each);
+  if (count < kLeastRun) return nullptr;
+  channel::Run* run = shared_.packets.take_run(count);
+  if (run == nullptr) return nullptr;
+  run->payload = op.buffer + op.sent;
+  run->payload_bytes = static_cast<std::uint32_t>(each);
+  run->last_bytes = static_cast<std::uint32_t>(bytes - each * (count - 1));
+  run->message = op.request;
+  run->peer = peer_index_;
+  wire::put_chunks(run->bytes + wire::kHeaderBytes, Packet::kSmallBytes, count,
+                   {.type = wire::FrameType::kChunk,
+                    .id = low32(op.message),
+                    .tag = op.tag,
+                    .total = op.size,
+                    .offset = op.sent,
+                    .limit = 0,
+                    .data = {}},
+                   each, run->last_bytes);
+  op.packets += count;
+  op.sent += bytes;
+  if (op.sent == op.granted) settle_stage(op, &from);
+  return run;
 }
 
 // All granted bytes are in packets: either that was all, or a grant must come first.
@@ -234,8 +274,8 @@ Packet* Outbox::control_packet(std::size_t bytes) {
 void Outbox::handle_acked(Packet& packet) {
   if (packet.message != nullptr) {
     Operation& op = packet.message->operation();
-    PULLMAN_DCHECK(op.packets > 0);
-    --op.packets;
+    PULLMAN_DCHECK(op.packets >= packet.chunks);
+    op.packets -= packet.chunks;
     finish_if_acked(op);
     return;
   }
@@ -272,7 +312,7 @@ void Outbox::finish_if_acked(Operation& op) {
 }
 
 void Outbox::abandon(Packet& packet) {
-  if (packet.message != nullptr) --packet.message->operation().packets;
+  if (packet.message != nullptr) packet.message->operation().packets -= packet.chunks;
   shared_.packets.give_back(packet);
 }
 

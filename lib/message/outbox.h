@@ -15,6 +15,7 @@
 
 #include "base/pool.h"
 #include "channel/packet.h"
+#include "channel/run.h"
 #include "message/allowance.h"
 #include "message/id_window.h"
 #include "pullman/request.h"
@@ -91,10 +92,15 @@ class Outbox {
   // The next packet to leave, with kHeaderBytes of room in front; null if there is none.
   Packet* next_packet();
 
+  // Chunks of one message, at least kLeastRun and at most `most`, to leave before any packet does;
+  // null if none are to be had: next_packet() gives what there is.
+  channel::Run* next_run(std::size_t most);
+  static constexpr std::uint32_t kLeastRun = 4;
+
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
 
-  // A packet from here arrived: finishes what it completed. The packet is the caller's again.
+  // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
   void handle_acked(Packet& packet);
 
   // A packet from here has arrived, but for its rest, which it now holds (message/pieces.h).
@@ -136,6 +142,7 @@ class Outbox {
   void start_long(detail::Operation& op);
   void admit_waiting();
   Packet* cut_chunk(Queue& from);
+  channel::Run* cut_run(Queue& from, std::size_t most);
   void settle_stage(detail::Operation& op, Queue* from);
   detail::Operation* find_ungranted(MessageId id);
   void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);

@@ -30,6 +30,10 @@ class Floor {
     guest.due = now + stay_;
     guests_.push_back(guest);
   }
+  void check_in_beside(T& neighbour, T& guest) {
+    guest.due = neighbour.due;
+    guests_.insert(guests_.iterator_to(neighbour), guest);
+  }
   void check_out(T& guest) { guests_.erase(guests_.iterator_to(guest)); }
 
   Instant next_due() const { return guests_.empty() ? kNever : guests_.front().due; }
@@ -57,15 +61,20 @@ class Hotel {
     for (std::size_t i = 0; i < kFloors; ++i) floors_[i] = Floor<T>(stay_of(i));
   }
 
-  void check_in(Instant now, Duration stay, T& guest) {
-    check_in_at(now, floor_for(stay), guest);
-  }
+  void check_in(Instant now, Duration stay, T& guest) { check_in_at(now, floor_for(stay), guest); }
   // For many guests of one stay: `floor` is floor_for(stay).
   void check_in_at(Instant now, std::size_t floor, T& guest) {
     guest.floor = static_cast<std::uint8_t>(floor);
     floors_[floor].check_in(now, guest);
     if (guest.due < nobody_before_) nobody_before_ = guest.due;
     occupied_[floor >> 6] |= std::uint64_t{1} << (floor & 63);
+    ++guests_;
+  }
+
+  // The guest stays as long as its neighbour, who is checked in.
+  void check_in_beside(T& neighbour, T& guest) {
+    guest.floor = neighbour.floor;
+    floors_[guest.floor].check_in_beside(neighbour, guest);
     ++guests_;
   }
 

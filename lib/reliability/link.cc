@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/check.h"
+
 namespace pullman::reliability {
 
 Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number)
     : options_(options),
-      window_(shared.rings, shared.hotel, first_number),
+      window_(shared.window, first_number),
       acks_(shared.bitmaps, options.packets_per_ack),
       rtt_(options.rto_initial, options.rto_floor),
       congestion_(options.window),
@@ -41,7 +43,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!plausible(cumulative, sack)) return Verdict::kBadAck;
   const std::uint32_t in_flight = window_.in_flight();
-  Packet* newest = nullptr;
+  Newest newest;
   std::uint32_t count = release_until(cumulative, newest);
   if (sack != nullptr) count += release_sacked(*sack, newest);
   if (cumulative >= acked_until_) {
@@ -49,16 +51,16 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     credit_ = header.credit;
     note_late(now, header.late);
   }
-  if (newest != nullptr) {
+  if (newest.end != 0) {
     backoff_ = 0;
-    if (header.hold != wire::kHoldUnknown && newest->number + 1 == reported_end(cumulative, sack)) {
+    if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
-      rtt_.add(now - newest->sent_at - hold);
+      rtt_.add(now - newest.sent_at - hold);
     }
     recompute_stay();
     congestion_.on_ack({.acked = count,
                         .in_flight = in_flight,
-                        .highest_acked = newest->number,
+                        .highest_acked = newest.end - 1,
                         .next_number = window_.next(),
                         .rtt = rtt_.latest(),
                         .least = rtt_.least()});
@@ -85,22 +87,29 @@ PacketNumber Link::reported_end(PacketNumber cumulative, const wire::Frame* sack
          static_cast<unsigned>(std::countl_zero(last));
 }
 
-std::uint32_t Link::release_until(PacketNumber cumulative, Packet*& newest) {
+std::uint32_t Link::release_until(PacketNumber cumulative, Newest& newest) {
   std::uint32_t count = 0;
   while (window_.in_flight() > 0 && window_.floor() < cumulative) {
-    release(*window_.find(window_.floor()), newest);
-    ++count;
+    if (Run* run = window_.find_run(window_.floor())) {
+      count += release_chunks(*run, run->left_below(cumulative), newest);
+    } else {
+      release(*window_.find(window_.floor()), newest);
+      ++count;
+    }
   }
   return count;
 }
 
-std::uint32_t Link::release_sacked(const wire::Frame& sack, Packet*& newest) {
+std::uint32_t Link::release_sacked(const wire::Frame& sack, Newest& newest) {
   std::uint32_t count = 0;
   const PacketNumber first = expand(sack.id, window_.next());
   for (std::size_t w = 0; w < sack.data.size() / 8; ++w) {
     for (std::uint64_t bits = wire::sack_word(sack.data, w); bits != 0; bits &= bits - 1) {
       const auto bit = static_cast<unsigned>(std::countr_zero(bits));
-      if (Packet* packet = window_.find(first + w * 64 + bit)) {
+      const PacketNumber number = first + w * 64 + bit;
+      if (Run* run = window_.find_run(number)) {
+        count += release_chunks(*run, std::uint64_t{1} << (number - run->number), newest);
+      } else if (Packet* packet = window_.find(number)) {
         release(*packet, newest);
         ++count;
       }
@@ -109,13 +118,24 @@ std::uint32_t Link::release_sacked(const wire::Frame& sack, Packet*& newest) {
   return count;
 }
 
-void Link::release(Packet& packet, Packet*& newest) {
+void Link::release(Packet& packet, Newest& newest) {
   window_.remove(packet);
-  loss_.note_acked(packet);
+  note_released(packet, packet.number + 1, newest);
   acked_.push_back(packet);
+}
+
+std::uint32_t Link::release_chunks(Run& run, std::uint64_t chunks, Newest& newest) {
+  window_.remove_chunks(run, chunks);
+  note_released(run, run.number + static_cast<unsigned>(std::bit_width(chunks)), newest);
+  if (run.left == 0) acked_.push_back(run);
+  return static_cast<std::uint32_t>(std::popcount(chunks));
+}
+
+void Link::note_released(const Packet& packet, PacketNumber end, Newest& newest) {
+  loss_.note_acked(packet.channel, end);
   if (path_.watching()) [[unlikely]]
     path_.handle_acked(packet.size());
-  if (newest == nullptr || packet.number > newest->number) newest = &packet;
+  if (end > newest.end) newest = {end, packet.sent_at};
 }
 
 // The peer counts packets that brought nothing new: what we sent again without need, and what the
@@ -189,6 +209,33 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   header.credit = credit;
   if (type == wire::PacketType::kSequenced) acks_.ride(now, header);
   wire::encode(header, packet.bytes);
+}
+
+void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, Run& run) {
+  window_.add_run(now, floor_, run);
+  wire::PacketHeader header;
+  header.length = static_cast<std::uint16_t>(run.size());
+  header.to = to;
+  header.number = low32(run.number);
+  header.floor_distance = static_cast<std::uint16_t>(run.number - window_.floor());
+  header.credit = credit;
+  acks_.ride(now, header);
+  wire::encode_run(header, run.bytes, Run::kSmallBytes, run.count);
+  if (run.last_bytes != run.payload_bytes) {
+    wire::set_length(run.head_of(run.count - 1), run.used + run.last_bytes);
+  }
+}
+
+void Link::take_back(Run& run, std::uint32_t at) {
+  const PacketNumber first = run.number + at;
+  const PacketNumber end = run.end();
+  for (PacketNumber n = first; n < end; ++n) {
+    Packet* packet = window_.find(n);
+    PULLMAN_CHECK(packet != nullptr);
+    window_.remove(*packet);
+    packet->state = PacketState::kQueued;
+    lost_.push_back(*packet);
+  }
 }
 
 // wire.md 2.2: its number says where ours begin, and is not used up.

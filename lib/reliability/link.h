@@ -7,6 +7,7 @@
 // engine collects: acked(), lost(), take_probe(), ack_need().
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -42,22 +43,28 @@ struct LinkOptions {
 
 // What links of one engine share.
 struct LinkResources {
-  Hotel<Packet>& hotel;
-  WindowRings& rings;
+  WindowResources window;
   Pool<ArrivalBitmap>& bitmaps;
 };
 
 class Link {
  public:
-  // The options outlive the link: they are the same for all of an engine's.
+  // Options and resources outlive the link: they are the same for all of an engine's.
   Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number);
   Link(LinkOptions&&, const LinkResources&, PacketNumber) = delete;
+  Link(const LinkOptions&, LinkResources&&, PacketNumber) = delete;
 
   // --- getters
   // Whether another packet may leave: the least of the window, the congestion window and the peer's
   // credit (DESIGN, principle 8).
   bool may_send() const { return window_.in_flight() < allowed_ && window_.has_space(); }
   bool has_space() const { return window_.has_space(); }
+  // How many.
+  std::uint32_t permits() const {
+    return allowed_ > window_.in_flight()
+               ? std::min(allowed_ - window_.in_flight(), window_.space())
+               : 0;
+  }
   std::uint32_t in_flight() const { return window_.in_flight(); }
   const SendWindow& window() const { return window_; }
   Packet* find(PacketNumber number) { return window_.find(number); }
@@ -109,6 +116,12 @@ class Link {
   void stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
              Packet& packet);
 
+  // The same for all of a run, whose chunks permits() allows.
+  void stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, Run& run);
+
+  // The port did not take the chunks from `at` on: they are to be sent again, under new numbers.
+  void take_back(Run& run, std::uint32_t at);
+
   // Encodes the header of a WELCOME, which is never remembered, into a packet of that many bytes.
   void write_welcome(wire::ConnectionId to, std::uint16_t credit,
                      std::span<std::byte> packet) const;
@@ -130,11 +143,19 @@ class Link {
  private:
   static constexpr std::uint8_t kMostBackoff = 16;
 
+  // The newest of the packets that an ACK released.
+  struct Newest {
+    PacketNumber end = 0;  // one past its number; 0: there is none
+    Instant sent_at{};
+  };
+
   bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
-  std::uint32_t release_until(PacketNumber cumulative, Packet*& newest);
-  std::uint32_t release_sacked(const wire::Frame& sack, Packet*& newest);
-  void release(Packet& packet, Packet*& newest);
+  std::uint32_t release_until(PacketNumber cumulative, Newest& newest);
+  std::uint32_t release_sacked(const wire::Frame& sack, Newest& newest);
+  void release(Packet& packet, Newest& newest);
+  std::uint32_t release_chunks(Run& run, std::uint64_t chunks, Newest& newest);
+  void note_released(const Packet& packet, PacketNumber end, Newest& newest);
   void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
   void recompute_stay();

@@ -22,9 +22,10 @@ namespace pullman::reliability {
 
 class LossDetector {
  public:
-  void note_acked(const Packet& packet) {
-    auto& highest = acked_until_[static_cast<std::size_t>(packet.channel)];
-    highest = std::max(highest, packet.number + 1);
+  // Packets of that channel below `end` arrived, the last of them for certain.
+  void note_acked(channel::ChannelKind channel, PacketNumber end) {
+    auto& highest = acked_until_[static_cast<std::size_t>(channel)];
+    highest = std::max(highest, end);
   }
 
   // A lost packet's body leaves again.

@@ -3,17 +3,20 @@
 // A ring of slots: one of its own, and larger ones, up to 4096, taken from a pool when packets
 // beyond it are numbered and given back when nothing is in flight. Packet numbers are 64 bits and
 // counted here; the ring's index is masked in one place. Checks packets in and out of the hotel, so
-// that its guests are exactly the packets in flight. Does not know acks, losses or round-trip
-// times.
+// that its guests are exactly the packets in flight. A run (channel/run.h) is in the slots of all
+// its numbers and one guest; whoever looks for one of its numbers gets that chunk, split off. Does
+// not know acks, losses or round-trip times.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 
 #include "base/check.h"
 #include "base/sequence.h"
 #include "base/time.h"
 #include "channel/packet.h"
+#include "channel/run.h"
 #include "reliability/hotel.h"
 #include "reliability/window_rings.h"
 #include "wire/header.h"
@@ -22,18 +25,31 @@ namespace pullman::reliability {
 
 using channel::Packet;
 using channel::PacketState;
+using channel::Run;
+
+// What the windows of one engine share; it outlives them.
+struct WindowResources {
+  Hotel<Packet>& hotel;
+  WindowRings& rings;
+  channel::PacketPool& packets;  // where runs are split
+};
 
 class SendWindow {
  public:
-  SendWindow(WindowRings& rings, Hotel<Packet>& hotel, PacketNumber first)
-      : rings_(rings), hotel_(hotel), first_(first), next_(first), floor_(first) {}
+  SendWindow(const WindowResources& shared, PacketNumber first)
+      : shared_(shared), first_(first), next_(first), floor_(first) {}
   SendWindow(const SendWindow&) = delete;
   SendWindow& operator=(const SendWindow&) = delete;
 
   // Whether a packet can be numbered at all: 4096 is reorder space, not permission.
   bool has_space() const {
     if (next_ - floor_ < slots_) return true;
-    return slots_ == kOwn ? rings_.available() : slots_ < wire::kWindow;
+    return may_grow();
+  }
+  // How many packets can be numbered.
+  std::uint32_t space() const {
+    const std::size_t most = may_grow() ? wire::kWindow : slots_;
+    return static_cast<std::uint32_t>(most - (next_ - floor_));
   }
 
   // Gives the packet the next number, never used before, and checks it in. There is has_space().
@@ -49,12 +65,31 @@ class SendWindow {
     packet.state = PacketState::kInFlight;
     slot(packet.number) = &packet;
     ++in_flight_;
-    hotel_.check_in_at(now, floor, packet);
+    shared_.hotel.check_in_at(now, floor, packet);
+  }
+  // A number for each chunk of a run, of which there are space() at most.
+  void add_run(Instant now, std::size_t floor, Run& run) {
+    PULLMAN_DCHECK(run.count <= space());
+    while (next_ - floor_ + run.count > slots_) grow();
+    run.number = next_;
+    run.sent_at = now;
+    run.state = PacketState::kInFlight;
+    for (std::uint32_t i = 0; i < run.count; ++i) slot(next_++) = &run;
+    in_flight_ += run.count;
+    shared_.hotel.check_in_at(now, floor, run);
   }
 
-  // The packet in flight under this number; null if it is not in flight.
+  // The packet in flight under this number; null if it is not in flight. Of a run that chunk is
+  // split off.
   Packet* find(PacketNumber number) {
-    return number >= floor_ && number < next_ ? slot(number) : nullptr;
+    if (number < floor_ || number >= next_) return nullptr;
+    Packet* packet = slot(number);
+    Run* run = channel::as_run(packet);
+    return run == nullptr ? packet : split(*run, number);
+  }
+  // The run that has this number; null if a packet has it, or nobody.
+  Run* find_run(PacketNumber number) {
+    return number >= floor_ && number < next_ ? channel::as_run(slot(number)) : nullptr;
   }
 
   // It was acked, judged lost, or abandoned.
@@ -62,14 +97,23 @@ class SendWindow {
     PULLMAN_DCHECK(packet.state == PacketState::kInFlight && slot(packet.number) == &packet);
     slot(packet.number) = nullptr;
     --in_flight_;
-    if (packet.checked_in()) hotel_.check_out(packet);
-    if (in_flight_ == 0) return give_back_ring();
-    while (slot(floor_) == nullptr) ++floor_;
+    if (packet.checked_in()) shared_.hotel.check_out(packet);
+    settle();
+  }
+  // Those chunks of a run were acked; it has left the hotel if they were its last.
+  void remove_chunks(Run& run, std::uint64_t chunks) {
+    for (std::uint64_t bits = chunks; bits != 0; bits &= bits - 1) {
+      slot(run.number + static_cast<unsigned>(std::countr_zero(bits))) = nullptr;
+    }
+    in_flight_ -= static_cast<std::uint32_t>(std::popcount(chunks));
+    shared_.packets.shed(run, chunks);
+    if (run.left == 0 && run.checked_in()) shared_.hotel.check_out(run);
+    settle();
   }
 
   // It was evicted but stays in flight: another stay.
   void recheck_in(Instant now, Duration stay, Packet& packet) {
-    hotel_.check_in(now, stay, packet);
+    shared_.hotel.check_in(now, stay, packet);
   }
 
   std::uint32_t in_flight() const { return in_flight_; }
@@ -84,24 +128,43 @@ class SendWindow {
 
   static constexpr std::size_t kOwn = 1;
 
+  bool may_grow() const {
+    return slots_ == kOwn ? shared_.rings.available() : slots_ < wire::kWindow;
+  }
+
+  void settle() {
+    if (in_flight_ == 0) return give_back_ring();
+    while (slot(floor_) == nullptr) ++floor_;
+  }
+
+  [[gnu::noinline]] Packet* split(Run& run, PacketNumber number) {
+    Packet& packet = shared_.packets.split(run, static_cast<std::uint32_t>(number - run.number));
+    slot(number) = &packet;
+    if (run.checked_in()) shared_.hotel.check_in_beside(run, packet);
+    if (run.left == 0) {
+      if (run.checked_in()) shared_.hotel.check_out(run);
+      shared_.packets.give_back(run);
+    }
+    return &packet;
+  }
+
   // Every slot from floor to next has been written since the ring was taken; no other is read.
   void grow() {
-    const WindowRings::Ring larger = rings_.take_beyond(slots_);
+    const WindowRings::Ring larger = shared_.rings.take_beyond(slots_);
     for (PacketNumber n = floor_; n < next_; ++n) larger[n & (larger.size() - 1)] = slot(n);
-    if (slots_ > kOwn) rings_.give_back({ring_, slots_});
+    if (slots_ > kOwn) shared_.rings.give_back({ring_, slots_});
     ring_ = larger.data();
     slots_ = static_cast<std::uint32_t>(larger.size());
   }
   void give_back_ring() {
     floor_ = next_;
     if (slots_ == kOwn) return;
-    rings_.give_back({ring_, slots_});
+    shared_.rings.give_back({ring_, slots_});
     ring_ = own_.data();
     slots_ = kOwn;
   }
 
-  WindowRings& rings_;
-  Hotel<Packet>& hotel_;
+  const WindowResources& shared_;
   std::array<Packet*, kOwn> own_{};
   Packet** ring_ = own_.data();
   PacketNumber first_;

@@ -1,6 +1,8 @@
 #include "wire/frame.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "wire/bytes.h"
 #include "wire/header.h"
@@ -131,6 +133,19 @@ std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length) {
   store64(out + 16, chunk.total);
   store64(out + 24, chunk.offset);
   return kChunkBytes;
+}
+
+void put_chunks(std::byte* out, std::size_t stride, std::size_t count, const Frame& first,
+                std::size_t each, std::size_t last) {
+  put_chunk(out, first, each);
+  std::array<std::byte, kChunkBytes> alike;
+  std::memcpy(alike.data(), out, kChunkBytes);
+  for (std::size_t i = 1; i < count; ++i) {
+    std::byte* head = out + i * stride;
+    std::memcpy(head, alike.data(), kChunkBytes);
+    store64(head + 24, first.offset + i * each);
+  }
+  store16(out + (count - 1) * stride + 2, static_cast<std::uint16_t>(last));
 }
 
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit) {

@@ -102,6 +102,10 @@ class FrameList {
 // bytes written. Payloads of messages and chunks follow right behind and are the caller's to place.
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length);
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length);
+// Heads of `count` chunks of `each` bytes that follow one another, the last one of `last` bytes;
+// written `stride` bytes apart.
+void put_chunks(std::byte* out, std::size_t stride, std::size_t count, const Frame& first,
+                std::size_t each, std::size_t last);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
 std::size_t put_allowance(std::byte* out, std::uint64_t limit);
 std::size_t put_ping(std::byte* out);

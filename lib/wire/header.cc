@@ -2,6 +2,9 @@
 
 #include <zlib.h>
 
+#include <array>
+#include <cstring>
+
 #include "wire/bytes.h"
 
 namespace pullman::wire {
@@ -51,6 +54,22 @@ void encode(const PacketHeader& header, std::byte* out) {
   store16(out + kHoldAt, header.hold);
   store16(out + kLateAt, header.late);
   store32(out + kChecksumAt, header.checksum);
+}
+
+void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, std::size_t count) {
+  encode(first, out);
+  std::array<std::byte, kHeaderBytes> alike;
+  std::memcpy(alike.data(), out, kHeaderBytes);
+  for (std::uint32_t i = 1; i < count; ++i) {
+    std::byte* header = out + i * stride;
+    std::memcpy(header, alike.data(), kHeaderBytes);
+    store32(header + kNumberAt, first.number + i);
+    store16(header + kFloorAt, static_cast<std::uint16_t>(first.floor_distance + i));
+  }
+}
+
+void set_length(std::byte* header, std::size_t length) {
+  store16(header + kLengthAt, static_cast<std::uint16_t>(length));
 }
 
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {

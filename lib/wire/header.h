@@ -59,6 +59,12 @@ struct PacketHeader {
 
 void encode(const PacketHeader& header, std::byte* out);
 
+// The headers of `count` packets with consecutive numbers and the same floor, alike otherwise: the
+// first one's is given. They are written `stride` bytes apart.
+void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, std::size_t count);
+// Changes the length in an encoded header.
+void set_length(std::byte* header, std::size_t length);
+
 // Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field
 // is in range; otherwise `out` is unspecified. Does not verify the checksum.
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out);

@@ -17,7 +17,9 @@ constexpr Duration us(std::int64_t n) {
 // One end: a link and what it needs.
 struct End {
   explicit End(PacketNumber first, std::uint32_t window = 64)
-      : options{.window = window}, link(options, {hotel, rings, bitmaps}, first) {}
+      : options{.window = window},
+        shared{{hotel, rings, pool}, bitmaps},
+        link(options, shared, first) {}
   ~End() {
     for (PacketNumber n = link.window().floor(); n < link.window().next(); ++n) {
       if (Packet* packet = link.find(n)) release_in_flight(*packet);
@@ -87,6 +89,7 @@ struct End {
   Pool<ArrivalBitmap> bitmaps{4};
   channel::PacketPool pool{8192, 1472};
   LinkOptions options;
+  LinkResources shared;
   Link link;
   std::uint16_t credit = 64;
 };

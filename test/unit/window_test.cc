@@ -16,7 +16,7 @@ constexpr Duration kStay = std::chrono::milliseconds(1);
 // A window, the hotel, and what a plain map says is in flight.
 struct Sender {
   explicit Sender(WindowRings& shared, PacketNumber first = PacketNumber{5} << 32)
-      : window(shared, hotel, first) {}
+      : resources{hotel, shared, pool}, window(resources, first) {}
   ~Sender() {
     while (!in_flight.empty()) remove(in_flight.begin()->first);
   }
@@ -43,6 +43,8 @@ struct Sender {
   }
 
   Hotel<Packet> hotel;
+  channel::PacketPool pool{8192, 1472};
+  WindowResources resources;
   SendWindow window;
   std::deque<Packet> packets;
   std::map<PacketNumber, Packet*> in_flight;

@@ -1,0 +1,360 @@
+// channel/run.h, and what the window, the link and the outbox do with runs: nothing that single
+// packets would not do.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "channel/run.h"
+#include "message/outbox.h"
+#include "reliability/link.h"
+
+namespace pullman::reliability {
+namespace {
+
+constexpr Instant kNow{std::chrono::seconds(1)};
+constexpr std::size_t kFloor = 40;
+constexpr PacketNumber kFirst = (PacketNumber{1} << 32) - 100;  // the low half wraps soon
+
+struct Sender {
+  Run* add(std::uint32_t count) {
+    Run* run = pool.take_run(count);
+    REQUIRE(run != nullptr);
+    run->payload = bytes.data();
+    run->payload_bytes = 100;
+    run->last_bytes = 7;
+    run->peer = 3;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::memset(run->head_of(i), static_cast<int>(i + 1), Packet::kSmallBytes);
+    }
+    window.add_run(kNow, kFloor, *run);
+    return run;
+  }
+  void finish(Packet& packet) {
+    window.remove(packet);
+    pool.give_back(packet);
+  }
+
+  std::vector<std::byte> bytes = std::vector<std::byte>(10000);
+  Hotel<Packet> hotel;
+  WindowRings rings{1};
+  channel::PacketPool pool{1024, 1472};
+  WindowResources resources{hotel, rings, pool};
+  SendWindow window{resources, kFirst};
+};
+
+}  // namespace
+
+TEST_CASE("a run has a number for each chunk and is one guest of the hotel") {
+  Sender sender;
+  Run* run = sender.add(44);
+
+  CHECK(sender.window.in_flight() == 44);
+  CHECK(sender.window.next() == kFirst + 44);
+  CHECK(sender.hotel.guests() == 1);
+  CHECK(sender.pool.in_use() == 44);
+  for (PacketNumber n = kFirst; n < kFirst + 44; ++n) CHECK(sender.window.find_run(n) == run);
+  CHECK(sender.window.find_run(kFirst + 44) == nullptr);
+
+  sender.window.remove_chunks(*run, run->left);
+  CHECK(sender.window.in_flight() == 0);
+  CHECK(sender.hotel.guests() == 0);
+  CHECK(run->chunks == 44);  // of its message: all are done with
+  sender.pool.give_back(*run);
+  CHECK(sender.pool.in_use() == 0);
+}
+
+TEST_CASE("a chunk that is looked for is split off as the packet it would have been") {
+  Sender sender;
+  Run* run = sender.add(5);
+
+  Packet* third = sender.window.find(kFirst + 2);
+  Packet* last = sender.window.find(kFirst + 4);
+
+  REQUIRE(third != nullptr);
+  CHECK(third->number == kFirst + 2);
+  CHECK(third->sent_at == kNow);
+  CHECK(third->state == PacketState::kInFlight);
+  CHECK(third->due == run->due);
+  CHECK(third->peer == 3);
+  CHECK(third->chunks == 1);
+  CHECK(third->used == Packet::kSmallBytes);
+  CHECK(third->bytes[0] == std::byte{3});
+  CHECK(third->payload == sender.bytes.data() + 200);
+  CHECK(third->payload_bytes == 100);
+  CHECK(last->payload_bytes == 7);
+  CHECK(sender.window.find(kFirst + 2) == third);
+  CHECK(run->chunks == 3);
+  CHECK(sender.window.in_flight() == 5);
+  CHECK(sender.hotel.guests() == 3);
+  CHECK(sender.pool.in_use() == 5);
+
+  sender.finish(*third);
+  sender.finish(*last);
+  sender.window.remove_chunks(*run, run->left);
+  sender.pool.give_back(*run);
+}
+
+TEST_CASE("the last chunk split off owes what the run did") {
+  Sender sender;
+  Run* run = sender.add(6);
+  sender.window.remove_chunks(*run, 0b101011);
+
+  Packet* packet = sender.window.find(kFirst + 2);
+  CHECK(packet->chunks == 1);
+  CHECK(run->chunks == 5);
+  Packet* last = sender.window.find(kFirst + 4);
+
+  CHECK(last->chunks == 5);
+  CHECK(sender.pool.runs_in_use() == 0);
+  CHECK(sender.window.in_flight() == 2);
+  sender.finish(*packet);
+  sender.finish(*last);
+  CHECK(sender.pool.in_use() == 0);
+  CHECK(sender.hotel.guests() == 0);
+}
+
+TEST_CASE("every chunk of a run can be split off, however few packets there are") {
+  Sender sender;
+  sender.add(40);
+  std::vector<Packet*> taken;
+  while (Packet* packet = sender.pool.take(64)) taken.push_back(packet);
+  CHECK(taken.size() == 1024 - 40);
+  CHECK(sender.pool.take_run(4) == nullptr);
+
+  for (PacketNumber n = kFirst; n < kFirst + 40; ++n) sender.finish(*sender.window.find(n));
+
+  for (Packet* packet : taken) sender.pool.give_back(*packet);
+  CHECK(sender.pool.in_use() == 0);
+}
+
+TEST_CASE("runs and packets leave a window in any order, and nothing of them stays") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    Sender sender;
+    std::map<PacketNumber, Packet*> in_flight;  // null: a run has it
+    std::uint64_t owed = 0;
+    for (int step = 0; step < 300; ++step) {
+      const auto count = static_cast<std::uint32_t>(1 + random.below(64));
+      if (random.below(3) == 0 && in_flight.size() + count < 600) {
+        const Run* run = sender.add(count);
+        owed += count;
+        for (std::uint32_t i = 0; i < count; ++i) in_flight[run->number + i] = nullptr;
+        continue;
+      }
+      for (auto n = random.below(40); n > 0 && !in_flight.empty(); --n) {
+        auto at = in_flight.begin();
+        std::advance(at, static_cast<long>(random.below(in_flight.size())));
+        Run* run = sender.window.find_run(at->first);
+        REQUIRE((run != nullptr) == (at->second == nullptr));
+        if (run != nullptr && random.below(2) == 0) {
+          at->second = sender.window.find(at->first);
+          continue;
+        }
+        if (run == nullptr) {
+          owed -= at->second->chunks;
+          sender.finish(*at->second);
+        } else {
+          sender.window.remove_chunks(*run, std::uint64_t{1} << (at->first - run->number));
+          if (run->left == 0) {
+            owed -= run->chunks;
+            sender.pool.give_back(*run);
+          }
+        }
+        in_flight.erase(at);
+      }
+      REQUIRE(sender.window.in_flight() == in_flight.size());
+      REQUIRE(sender.pool.in_use() == in_flight.size());
+      REQUIRE(sender.hotel.guests() + sender.pool.chunks_in_runs() ==
+              in_flight.size() + sender.pool.runs_in_use());
+      if (!in_flight.empty()) REQUIRE(sender.window.floor() == in_flight.begin()->first);
+    }
+    for (const auto& [number, packet] : in_flight) {
+      Packet& found = *sender.window.find(number);
+      owed -= found.chunks;
+      sender.finish(found);
+    }
+    CHECK(owed == 0);
+    CHECK(sender.pool.in_use() == 0);
+    CHECK(sender.hotel.guests() == 0);
+  }
+}
+
+namespace {
+
+// One sending end, from the message to the wire.
+struct End {
+  End() {
+    outbox.handle_hello(1472, 1 << 30, 65'536);
+    link.handle_hello(77, 4096);
+    wire::PacketHeader arrived;  // so that an ACK rides along
+    arrived.number = 77;
+    link.handle_arrival(kNow, arrived);
+  }
+  void post(std::span<const std::byte> head, std::span<const std::byte> payload) {
+    std::vector<std::byte>& bytes = wire.emplace_back(head.begin(), head.end());
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+  }
+  bool send_packet() {
+    Packet* packet = outbox.next_packet();
+    if (packet == nullptr) return false;
+    link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, *packet);
+    post(packet->head(), {packet->payload, packet->payload_bytes});
+    return true;
+  }
+  Run* send_run(std::size_t most) {
+    Run* run = outbox.next_run(most);
+    if (run == nullptr) return nullptr;
+    link.stamp_run(kNow, {1, 2}, 33, *run);
+    for (std::uint32_t i = 0; i < run->count; ++i) {
+      post({run->head_of(i), run->used}, {run->payload_of(i), run->payload_bytes_of(i)});
+    }
+    return run;
+  }
+  void collect() {
+    while (!link.acked().empty()) {
+      Packet& packet = link.acked().front();
+      link.acked().pop_front();
+      outbox.handle_acked(packet);
+      pool.give_back(packet);
+    }
+  }
+  // The peer's ACK of everything below `end`.
+  void take_ack(PacketNumber end) {
+    wire::PacketHeader header;
+    header.flags = wire::kFlagAck;
+    header.cumulative = low32(end);
+    header.credit = 4096;
+    REQUIRE(link.handle_ack(kNow, header, nullptr) == wire::Verdict::kAccepted);
+    collect();
+  }
+
+  Hotel<Packet> hotel;
+  WindowRings rings{1};
+  Pool<ArrivalBitmap> bitmaps{1};
+  channel::PacketPool pool{1024, 1472};
+  Pool<message::IdBitmap> ids{2};
+  Pool<message::SendQueues> queues{1};
+  LinkOptions options;
+  LinkResources shared{{hotel, rings, pool}, bitmaps};
+  message::OutboxResources of_outbox{pool, ids, queues};
+  Link link{options, shared, kFirst};
+  Request request;
+  message::Outbox outbox{of_outbox, 0, 9, 1472};
+  std::vector<std::vector<std::byte>> wire;
+};
+
+std::vector<std::byte> message_of(std::size_t size) {
+  std::vector<std::byte> message(size);
+  for (std::size_t i = 0; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 >> 3);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("what a run puts on the wire are the packets that would have left one by one") {
+  Random random(7);
+  for (const std::size_t size : {5000u, 5632u, 5633u, 50'000u, 65'536u}) {
+    const std::vector<std::byte> message = message_of(size);
+    End one_by_one, together;
+    one_by_one.outbox.send({}, 5, message, one_by_one.request);
+    together.outbox.send({}, 5, message, together.request);
+    while (one_by_one.send_packet()) {
+    }
+    std::size_t runs = 0;
+    for (bool more = true; more;) {
+      const bool run = together.send_run(random.below(20)) != nullptr;
+      runs += run;
+      more = run || together.send_packet();
+    }
+
+    CHECK(one_by_one.wire.size() == (size + 1407) / 1408);
+    CHECK(together.wire == one_by_one.wire);
+    CHECK(runs > 0);
+    CHECK(together.link.ack_need() == AckNeed::kNone);
+    for (End* end : {&one_by_one, &together}) {
+      end->take_ack(end->link.window().next());
+      CHECK(end->request.status() == Status::kOk);
+      CHECK(end->pool.in_use() == 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "a message that left as runs is sent when every chunk of them was acked, and not before") {
+  const std::vector<std::byte> message = message_of(60'000);
+  End end;
+  end.outbox.send({}, 5, message, end.request);
+  while (end.send_run(20) != nullptr || end.send_packet()) {
+  }
+  const PacketNumber last = end.link.window().next();
+  for (PacketNumber n = kFirst + 1; n < last; ++n) {
+    end.take_ack(n);
+    CHECK(end.link.in_flight() == last - n);
+    CHECK(end.request.status() == Status::kPending);
+  }
+  end.take_ack(last);
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("chunks of a run that the port did not take are due again, and nothing was lost") {
+  const std::vector<std::byte> message = message_of(60'000);
+  End end;
+  end.outbox.send({}, 5, message, end.request);
+  Run* run = end.send_run(20);
+  REQUIRE(run != nullptr);
+
+  end.link.take_back(*run, 13);
+
+  CHECK(end.link.lost().size() == 7);
+  CHECK(end.link.in_flight() == 13);
+  CHECK(end.link.lost().front().state == PacketState::kQueued);
+  CHECK(end.link.lost().front().payload == message.data() + 13 * 1408);
+  while (!end.link.lost().empty()) {
+    Packet& packet = end.link.lost().front();
+    end.link.lost().pop_front();
+    end.link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, packet);
+  }
+  while (end.send_run(20) != nullptr || end.send_packet()) {
+  }
+  end.take_ack(end.link.window().next());
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("of a run only the chunk that is missing is sent again") {
+  const std::vector<std::byte> message = message_of(60'000);
+  End end;
+  end.outbox.send({}, 5, message, end.request);
+  REQUIRE(end.send_run(30) != nullptr);
+  wire::PacketHeader header;
+  header.flags = wire::kFlagAck;
+  header.cumulative = low32(kFirst + 4);
+  header.credit = 4096;
+  std::byte sack[AckTracker::kMaxSackBytes];
+  wire::put_sack(sack, kFirst + 5, 1);
+  wire::set_sack_word(sack, 0, (std::uint64_t{1} << 25) - 1);
+  wire::FrameReader reader({sack, 16});
+  wire::Frame frame;
+  REQUIRE(reader.next(frame));
+
+  REQUIRE(end.link.handle_ack(kNow + std::chrono::milliseconds(1), header, &frame) ==
+          wire::Verdict::kAccepted);
+  end.link.handle_loss_due(kNow + std::chrono::seconds(1));
+  end.collect();
+
+  CHECK(end.link.lost().size() == 1);
+  CHECK(end.link.in_flight() == 0);
+  Packet& packet = end.link.lost().front();
+  CHECK(packet.number == kFirst + 4);
+  CHECK(packet.payload == message.data() + 4 * 1408);
+  CHECK(packet.chunks == 30);
+  end.link.lost().clear();
+  end.outbox.abandon(packet);
+  CHECK(end.pool.in_use() == 0);
+  end.outbox.fail(Status::kClosed);
+}
+
+}  // namespace pullman::reliability
