@@ -53,6 +53,7 @@ Packet* PacketPool::take(std::size_t bytes) {
   packet.rest = 0;
   packet.chunks = 1;
   packet.message = nullptr;
+  packet.messages = Packet::kUncounted;
   packet.state = PacketState::kQueued;
   packet.is_probe = false;
   packet.is_path_probe = false;

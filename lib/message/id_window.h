@@ -36,6 +36,15 @@ class IdWindow {
     return id < floor_ || (bitmap_ != nullptr && id < bitmap_->end && bitmap_->finished.test(id));
   }
 
+  // finish() for so many consecutive ids.
+  void finish_several(MessageId first, std::uint32_t count) {
+    if (first == floor_ && bitmap_ == nullptr) {
+      floor_ += count;
+      return;
+    }
+    for (std::uint32_t i = 0; i < count; ++i) finish(first + i);
+  }
+
   // `id` is within the window and has not finished before. The pool covers every peer, so it has
   // one.
   void finish(MessageId id) {

@@ -115,10 +115,24 @@ bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
   const std::size_t size = wire::kMessageBytes + bytes.size();
   std::byte* out = room_for(size);
   if (out == nullptr) return false;
-  wire::put_message(out, admit(bytes.size()), tag, bytes.size());
+  const MessageId id = admit(bytes.size());
+  wire::put_message(out, id, tag, bytes.size());
   if (!bytes.empty()) std::memcpy(out + wire::kMessageBytes, bytes.data(), bytes.size());
-  ready_.back().used += static_cast<std::uint32_t>(size);
+  Packet& packet = ready_.back();
+  count_message(packet, id);
+  packet.used += static_cast<std::uint32_t>(size);
   return true;
+}
+
+// Long messages have ids, too: those of small ones that share a packet need not be consecutive.
+void Outbox::count_message(Packet& packet, MessageId id) {
+  if (packet.used == wire::kHeaderBytes) {
+    packet.first_message = id;
+    packet.messages = 1;
+  } else if (packet.messages != Packet::kUncounted) {
+    packet.messages =
+        id == packet.first_message + packet.messages ? packet.messages + 1 : Packet::kUncounted;
+  }
 }
 
 void Outbox::start_long(Operation& op) {
@@ -289,6 +303,8 @@ void Outbox::handle_piece_acked(Packet& packet) {
 
 // Those whose last byte the packet carried.
 void Outbox::finish_messages(const Packet& packet) {
+  if (packet.messages != Packet::kUncounted) [[likely]]
+    return done_.finish_several(packet.first_message, packet.messages);
   if (packet.payload != nullptr) {  // a MESSAGE that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
     if (head.offset + packet.payload_bytes == head.total) {

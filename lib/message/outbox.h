@@ -139,6 +139,7 @@ class Outbox {
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
   bool copy_small(Tag tag, std::span<const std::byte> bytes);
+  static void count_message(Packet& packet, MessageId id);
   void start_long(detail::Operation& op);
   void admit_waiting();
   Packet* cut_chunk(Queue& from);

@@ -78,6 +78,7 @@ void make_chunk_of_message(Packet& packet) {
 
 void shorten(Packet& packet, std::size_t limit) {
   if (packet.size() <= limit) return;
+  packet.messages = Packet::kUncounted;
   if (packet.payload == nullptr) {
     if (const std::size_t whole = whole_frames(packet, limit); whole != 0) {
       packet.rest += narrow(packet.used - whole);
