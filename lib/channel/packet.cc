@@ -14,6 +14,7 @@ struct PacketPool::MadeRun {
   static constexpr std::size_t kBytes = Run::kMost * Packet::kSmallBytes;
 
   alignas(64) std::array<std::byte, kBytes> heads;
+  alignas(64) std::array<std::byte, Packet::kSmallBytes + Run::kMostPadding> padded_head;
   Run run;
 };
 
@@ -89,6 +90,7 @@ Run* PacketPool::unused_run() {
   Run& run = runs_.back()->run;
   run.is_run = true;
   run.bytes = runs_.back()->heads.data();
+  run.padded_head = runs_.back()->padded_head.data();
   run.capacity = MadeRun::kBytes;
   return &run;
 }
@@ -101,6 +103,7 @@ Run* PacketPool::take_run(std::uint32_t count) {
   run->used = Packet::kSmallBytes;
   run->state = PacketState::kQueued;
   run->count = run->chunks = count;
+  run->padding = 0;
   run->left = ~std::uint64_t{0} >> (Run::kMost - count);
   ++runs_in_use_;
   in_use_ += count;
@@ -114,10 +117,10 @@ Packet& PacketPool::split(Run& run, std::uint32_t at) {
   --in_use_;
   Packet* packet = take(Packet::kSmallBytes);
   PULLMAN_CHECK(packet != nullptr);
-  std::memcpy(packet->bytes, run.head_of(at), Packet::kSmallBytes);
+  std::memcpy(packet->bytes, run.bare_head_of(at), Packet::kSmallBytes);
   packet->used = Packet::kSmallBytes;
-  packet->payload = run.payload_of(at);
-  packet->payload_bytes = run.payload_bytes_of(at);
+  packet->payload = run.payload_of(at).data();
+  packet->payload_bytes = static_cast<std::uint32_t>(run.payload_of(at).size());
   packet->peer = run.peer;
   packet->message = run.message;
   packet->number = run.number + at;

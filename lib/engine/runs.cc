@@ -14,17 +14,16 @@ std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
   channel.flush();
   if (channel.waiting() > 0) return 0;
   most = std::min<std::size_t>(most, peer.link.permits());
+  const bool equal = channel.port().limits().bursts;
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = peer.outbox.next_run(most - chunks);
+    Run* run = peer.outbox.next_run(most - chunks, equal);
     if (run == nullptr) break;
     stamp_run(now, peer, *run);
     for (std::uint32_t i = 0; i < run->count; ++i) {
-      outgoing_[chunks++] = {{run->head_of(i), run->used},
-                             {run->payload_of(i), run->payload_bytes_of(i)},
-                             peer.data_to};
+      outgoing_[chunks++] = {run->head_of(i), run->payload_of(i), peer.data_to};
     }
     runs[count++] = run;
   }
@@ -43,7 +42,7 @@ void Engine::Impl::stamp_run(Instant now, Peer& peer, Run& run) {
   peer.link.stamp_run(now, peer.theirs, credit_, run);
   if (config_.checksum) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
-      wire::seal({run.head_of(i), run.used}, {run.payload_of(i), run.payload_bytes_of(i)});
+      wire::seal(run.head_of(i), run.payload_of(i));
     }
   }
   if (owed) note_ride(peer);

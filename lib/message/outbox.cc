@@ -201,10 +201,23 @@ Packet* Outbox::cut_chunk(Queue& from) {
   return packet;
 }
 
-channel::Run* Outbox::next_run(std::size_t most) {
+channel::Run* Outbox::next_run(std::size_t most, bool equal) {
   if (has_waiting()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
-  return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, most);
+  channel::Run* run = cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, most);
+  if (run != nullptr && equal && has_chunks()) pad_last(*run);
+  return run;
+}
+
+// Not if the padding would be more than an eighth of what the run carries.
+void Outbox::pad_last(channel::Run& run) {
+  const std::uint32_t missing = run.payload_bytes - run.last_bytes;
+  if (missing < wire::kPaddingBytes || missing > channel::Run::kMostPadding) return;
+  if (missing > run.payload_bytes * run.count / 8) return;
+  run.padding = missing;
+  std::byte* out = run.padded_head + wire::kHeaderBytes;
+  out += wire::put_padding(out, missing - wire::kPaddingBytes);
+  std::memcpy(out, run.bare_head_of(run.count - 1) + wire::kHeaderBytes, wire::kChunkBytes);
 }
 
 channel::Run* Outbox::cut_run(Queue& from, std::size_t most) {

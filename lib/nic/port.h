@@ -39,6 +39,7 @@ struct Incoming {
 struct PortLimits {
   std::size_t packet_bytes = 0;     // largest datagram payload this port sends and receives
   std::size_t receive_packets = 0;  // full-size packets it holds unread before it drops any
+  bool bursts = false;  // packets of one length, one after the other, leave together for much less
 };
 
 struct PortEvent {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -221,9 +222,13 @@ void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, R
   header.credit = credit;
   acks_.ride(now, header);
   wire::encode_run(header, run.bytes, Run::kSmallBytes, run.count);
-  if (run.last_bytes != run.payload_bytes) {
-    wire::set_length(run.head_of(run.count - 1), run.used + run.last_bytes);
+  if (run.last_bytes == run.payload_bytes) return;
+  std::byte* last = run.bare_head_of(run.count - 1);
+  if (run.padding != 0) {
+    std::memcpy(run.padded_head, last, wire::kHeaderBytes);
+    last = run.padded_head;
   }
+  wire::set_length(last, run.used + run.padding + run.last_bytes);
 }
 
 void Link::take_back(Run& run, std::uint32_t at) {

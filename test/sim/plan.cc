@@ -56,6 +56,7 @@ PortPlan draw_port(Random& random, const Troubles& troubles, std::size_t largest
   PortPlan port;
   port.packet_bytes =
       percent(random, 50) ? std::min<std::size_t>(largest, 1472) : between(random, 576, largest);
+  port.bursts = port.packet_bytes % 2 == 0;
   port.receive_packets = troubles.tiny_ports ? log_between(random, 16, 256) : 4096;
   port.send_queue = troubles.tiny_ports ? log_between(random, 4, 256) : 4096;
   if (percent(random, 50)) port.send_ns_per_kib = log_between(random, 50, 20000);

@@ -49,6 +49,7 @@ SimPort::SimPort(Network& network, Endpoint at, const PortPlan& plan)
     : network_(network), at_(at), plan_(plan), address_(address_of(at, plan.address_kind)) {
   limits_.packet_bytes = plan.packet_bytes;
   limits_.receive_packets = plan.receive_packets;
+  limits_.bursts = plan.bursts;
   network_.attach(at_, *this);
 }
 

@@ -1,5 +1,6 @@
 // channel/run.h, and what the window, the link and the outbox do with runs: nothing that single
 // packets would not do.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -26,7 +27,7 @@ struct Sender {
     run->last_bytes = 7;
     run->peer = 3;
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::memset(run->head_of(i), static_cast<int>(i + 1), Packet::kSmallBytes);
+      std::memset(run->bare_head_of(i), static_cast<int>(i + 1), Packet::kSmallBytes);
     }
     window.add_run(kNow, kFloor, *run);
     return run;
@@ -203,12 +204,12 @@ struct End {
     post(packet->head(), {packet->payload, packet->payload_bytes});
     return true;
   }
-  Run* send_run(std::size_t most) {
-    Run* run = outbox.next_run(most);
+  Run* send_run(std::size_t most, bool equal = false) {
+    Run* run = outbox.next_run(most, equal);
     if (run == nullptr) return nullptr;
     link.stamp_run(kNow, {1, 2}, 33, *run);
     for (std::uint32_t i = 0; i < run->count; ++i) {
-      post({run->head_of(i), run->used}, {run->payload_of(i), run->payload_bytes_of(i)});
+      post(run->head_of(i), run->payload_of(i));
     }
     return run;
   }
@@ -296,6 +297,46 @@ TEST_CASE(
   }
   end.take_ack(last);
   CHECK(end.request.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("where equal lengths are cheap and more is to follow the last chunk of a run is padded") {
+  const std::vector<std::byte> message = message_of(16'384);
+  End end;
+  Request another;
+  end.outbox.send({}, 5, message, end.request);
+  end.outbox.send({}, 6, message, another);
+
+  const Run* run = end.send_run(64, true);
+  REQUIRE(run != nullptr);
+  REQUIRE(run->count == 12);
+  for (const auto& packet : end.wire) CHECK(packet.size() == 1472);
+  wire::PacketHeader header;
+  REQUIRE(wire::decode(end.wire.back(), header) == wire::Verdict::kAccepted);
+  wire::FrameReader reader(std::span(end.wire.back()).subspan(wire::kHeaderBytes));
+  wire::Frame frame;
+  REQUIRE(reader.next(frame));
+  CHECK(frame.type == wire::FrameType::kPadding);
+  CHECK(std::all_of(frame.data.begin(), frame.data.end(),
+                    [](std::byte b) { return b == std::byte{0}; }));
+  REQUIRE(reader.next(frame));
+  CHECK(frame.type == wire::FrameType::kChunk);
+  CHECK(frame.offset == 11 * 1408);
+  CHECK(
+      std::equal(frame.data.begin(), frame.data.end(), message.begin() + 11 * 1408, message.end()));
+  CHECK_FALSE(reader.next(frame));
+  CHECK(reader.ok());
+  // Sent again it is without.
+  const Packet* last = end.link.find(kFirst + 11);
+  CHECK(last->size() == 64 + 16'384 - 11 * 1408);
+  CHECK(wire::chunk_head(last->body().data()).offset == 11 * 1408);
+
+  REQUIRE(end.send_run(64, true) != nullptr);  // nothing follows
+  CHECK(end.wire.size() == 24);
+  CHECK(end.wire.back().size() == 64 + 16'384 - 11 * 1408);
+  end.take_ack(kFirst + 24);
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(another.status() == Status::kOk);
   CHECK(end.pool.in_use() == 0);
 }
 

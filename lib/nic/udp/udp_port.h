@@ -26,7 +26,9 @@ class UdpPort final : public Port {
 
   std::size_t send(std::span<const Outgoing> batch) override {
     if (!batch.empty() && favourite_.note(batch.back().to)) favour(batch.back().to);
-    return sender_.send(batch, counters_);
+    const std::size_t taken = sender_.send(batch, counters_);
+    limits_.bursts = sender_.bursts();
+    return taken;
   }
   std::size_t receive(std::span<Incoming> batch) override {
     return direct_ == nullptr ? main_.receiver.receive(batch, counters_) : receive_both(batch);
