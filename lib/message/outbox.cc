@@ -15,6 +15,20 @@ namespace {
 constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
 static_assert(kChunkHead == Packet::kSmallBytes);
 
+// So much padding in a run that would be so long with it is less than another burst costs.
+std::uint64_t most_waste(std::uint64_t bytes) {
+  return bytes / 8;
+}
+
+// How long chunks should be, of `count` that carry so many bytes, to be of one length with little
+// padding: full ones; or shorter, if the last would lack too much.
+std::uint64_t equal_chunk(std::uint64_t bytes, std::uint32_t count, std::uint64_t full) {
+  if (full * count - bytes <= most_waste(full * count)) return full;
+  std::uint64_t each = (bytes + count - 1) / count;
+  while (each * count != bytes && each * count - bytes < wire::kPaddingBytes) ++each;
+  return each >= wire::kLeastChunk ? each : full;
+}
+
 }  // namespace
 
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
@@ -204,29 +218,30 @@ Packet* Outbox::cut_chunk(Queue& from) {
 channel::Run* Outbox::next_run(std::size_t most, bool equal) {
   if (has_waiting()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
-  channel::Run* run = cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, most);
+  Queue& from = queues_->eager.empty() ? queues_->bulk : queues_->eager;
+  channel::Run* run = cut_run(from, most, equal);
   if (run != nullptr && equal && has_chunks()) pad_last(*run);
   return run;
 }
 
-// Not if the padding would be more than an eighth of what the run carries.
 void Outbox::pad_last(channel::Run& run) {
   const std::uint32_t missing = run.payload_bytes - run.last_bytes;
   if (missing < wire::kPaddingBytes || missing > channel::Run::kMostPadding) return;
-  if (missing > run.payload_bytes * run.count / 8) return;
+  if (missing > most_waste(std::uint64_t{run.payload_bytes} * run.count)) return;
   run.padding = missing;
   std::byte* out = run.padded_head + wire::kHeaderBytes;
   out += wire::put_padding(out, missing - wire::kPaddingBytes);
   std::memcpy(out, run.bare_head_of(run.count - 1) + wire::kHeaderBytes, wire::kChunkBytes);
 }
 
-channel::Run* Outbox::cut_run(Queue& from, std::size_t most) {
+channel::Run* Outbox::cut_run(Queue& from, std::size_t most, bool equal) {
   Operation& op = from.front();
-  const std::uint64_t each = packet_bytes_ - kChunkHead;
+  const std::uint64_t full = packet_bytes_ - kChunkHead;
   const std::uint64_t bytes = std::min<std::uint64_t>(
-      op.granted - op.sent, each * std::min<std::size_t>(most, channel::Run::kMost));
-  const auto count = static_cast<std::uint32_t>((bytes + each - 1) / each);
+      op.granted - op.sent, full * std::min<std::size_t>(most, channel::Run::kMost));
+  const auto count = static_cast<std::uint32_t>((bytes + full - 1) / full);
   if (count < kLeastRun) return nullptr;
+  const std::uint64_t each = equal ? equal_chunk(bytes, count, full) : full;
   channel::Run* run = shared_.packets.take_run(count);
   if (run == nullptr) return nullptr;
   run->payload = op.buffer + op.sent;

@@ -93,10 +93,10 @@ class Outbox {
   Packet* next_packet();
 
   // Chunks of one message, at least kLeastRun and at most `most`, to leave before any packet does;
-  // null if none are to be had: next_packet() gives what there is. `equal`: a last one that is
-  // shorter is padded to the others' length if more is to follow, so that a burst need not end.
+  // null if none are to be had: next_packet() gives what there is. `equal`: all are to be of one
+  // length, and the last one is padded for it if more is to follow, so that a burst need not end.
   channel::Run* next_run(std::size_t most, bool equal);
-  static constexpr std::uint32_t kLeastRun = 4;
+  static constexpr std::uint32_t kLeastRun = 2;
 
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
@@ -144,7 +144,7 @@ class Outbox {
   void start_long(detail::Operation& op);
   void admit_waiting();
   Packet* cut_chunk(Queue& from);
-  channel::Run* cut_run(Queue& from, std::size_t most);
+  channel::Run* cut_run(Queue& from, std::size_t most, bool equal);
   void pad_last(channel::Run& run);
   void settle_stage(detail::Operation& op, Queue* from);
   detail::Operation* find_ungranted(MessageId id);

@@ -11,9 +11,6 @@ namespace {
 
 using channel::Packet;
 
-// wire.md 4.4
-constexpr std::size_t kLeastChunk = 512;
-
 std::byte* frames_of(Packet& packet) {
   return packet.bytes + wire::kHeaderBytes;
 }
@@ -36,7 +33,8 @@ void shorten_chunk(Packet& packet, std::size_t limit) {
   if (piece >= length) return;
   // Not so that next to nothing is left for the last one.
   const std::size_t left = length - piece;
-  if (left < kLeastChunk && piece >= 2 * kLeastChunk - left) piece = length - kLeastChunk;
+  if (left < wire::kLeastChunk && piece >= 2 * wire::kLeastChunk - left)
+    piece = length - wire::kLeastChunk;
   packet.rest += narrow(length - piece);
   set_chunk(packet, wire::chunk_head(frames_of(packet)).offset, piece);
 }

@@ -36,6 +36,9 @@ inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 4;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 
+// Chunks should not be shorter, but for the last (wire.md 4.4).
+inline constexpr std::size_t kLeastChunk = 512;
+
 // Total message length a chunk may announce (wire.md 4.4): far above any memory, far below
 // overflow.
 inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;

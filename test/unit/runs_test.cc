@@ -282,6 +282,33 @@ TEST_CASE("what a run puts on the wire are the packets that would have left one 
   }
 }
 
+TEST_CASE("where equal lengths are cheap, chunks are shorter rather than padded by much") {
+  for (std::size_t size = 1425; size < 20'000; size += 13) {
+    const std::vector<std::byte> message = message_of(size);
+    End end;
+    Request another;
+    end.outbox.send({}, 5, message, end.request);
+    end.outbox.send({}, 6, message, another);
+    const Run* run = end.send_run(64, true);
+    REQUIRE(run != nullptr);
+    std::size_t carried = 0;
+    for (std::uint32_t i = 0; i < run->count; ++i) carried += run->payload_of(i).size();
+    CHECK(carried == size);
+    CHECK(run->count == (size + 1407) / 1408);
+    std::size_t wired = 0;
+    for (const auto& packet : end.wire) {
+      wired += packet.size();
+      CHECK(packet.size() <= 1472);
+      CHECK(packet.size() + 3 >= end.wire.front().size());
+      CHECK(packet.size() >= 512 + 64);
+    }
+    CHECK(wired - 64 * run->count <= size + size / 7);
+    end.take_ack(end.link.window().next());
+    CHECK(end.request.status() == Status::kOk);
+    end.outbox.fail(Status::kClosed);
+  }
+}
+
 TEST_CASE(
     "a message that left as runs is sent when every chunk of them was acked, and not before") {
   const std::vector<std::byte> message = message_of(60'000);
