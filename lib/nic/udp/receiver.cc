@@ -47,7 +47,8 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
 std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters) {
   std::size_t count = hand_out(batch);
   for (int fruitless = 0; count < batch.size() && fruitless < kFruitlessCalls; ++fruitless) {
-    const std::size_t asked = std::min({batch.size() - count, datagrams_, slab_.free()});
+    const std::size_t asked =
+        std::min({datagrams_for(batch.size() - count), datagrams_, slab_.free()});
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
     if (got == 0) {
       datagrams_ = 1;
@@ -134,6 +135,7 @@ void Receiver::accept(std::size_t place, PortCounters& counters) {
     slab_.release(buffer, packets);
     return;
   }
+  together_ = packets;
   counters.bursts_received += packets > 1;
   arrivals_[count_++] = {.buffer = buffer, .at = 0, .bytes = bytes, .packet_bytes = each};
 }

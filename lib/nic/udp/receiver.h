@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,11 @@ class Receiver {
     std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
   };
 
+  // If they hold as many packets as the last one did. Not more at a time than are handed out at
+  // once: what is used while it is in the cache costs half of what it does later.
+  std::size_t datagrams_for(std::size_t packets) const {
+    return std::max<std::size_t>(packets / together_, 1);
+  }
   std::size_t hand_out(std::span<Incoming> batch);
   std::size_t fill(std::size_t wanted, PortCounters& counters);
   int call(std::size_t datagrams);
@@ -65,6 +71,7 @@ class Receiver {
   Coalescing coalescing_;
   ReceiveSlab slab_{kBuffers};
   std::size_t datagrams_ = 1;  // that the next call asks for
+  std::size_t together_ = 1;   // packets that the last one held
   std::size_t next_ = 0;       // of the arrivals: the first that is not handed out
   std::size_t count_ = 0;      // and behind the last
   std::array<Arrival, kMostAtOnce> arrivals_;
