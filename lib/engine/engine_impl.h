@@ -1,13 +1,14 @@
-// The engine's inside. One class, told in eight files, each one part of a turn:
-//   engine.cc     the verbs of the API, and the loop
-//   receive.cc    from a datagram to its frames
-//   transmit.cc   from due frames to datagrams, ACKs included
-//   handshake.cc  HELLO and WELCOME: how peers meet
-//   callers.cc    who a HELLO is from, and what it brought
-//   runs.cc       long messages, many packets at a time
-//   path.cc       how long packets may be on the way to a peer
-//   endings.cc    timers, BYE, silence: how they part
-//   inspect.cc    statistics, audit, dump
+// The engine's inside. One class, told in ten files, each one part of a turn:
+//   engine.cc       the verbs of the API, and the loop
+//   receive.cc      from a datagram to its frames
+//   receive_run.cc  many packets of a long message, received at once
+//   transmit.cc     from due frames to datagrams, ACKs included
+//   handshake.cc    HELLO and WELCOME: how peers meet
+//   callers.cc      who a HELLO is from, and what it brought
+//   runs.cc         long messages, many packets at a time
+//   path.cc         how long packets may be on the way to a peer
+//   endings.cc      timers, BYE, silence: how they part
+//   inspect.cc      statistics, audit, dump
 #pragma once
 
 #include <array>
@@ -125,6 +126,10 @@ class Engine::Impl {
   void note_heard(Instant now, Peer& peer);
   void schedule_ack(Instant now, Peer& peer);
   void share_credit();
+
+  // --- receive_run.cc
+  std::size_t take_run(Instant now, std::span<const nic::Incoming> batch);
+  bool in_order_behind(const Peer& peer, const wire::PacketHeader& header) const;
 
   // --- transmit.cc
   bool sends_at_once(const Peer& peer) const;

@@ -37,10 +37,11 @@ bool Engine::Impl::rests(Instant now, const Channel& channel, const Channel& oth
 
 std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
   const auto batch = channel.receive(now);
-  for (const nic::Incoming& incoming : batch) {
-    const Verdict verdict = handle_datagram(now, incoming.bytes);
+  for (auto rest = batch; !rest.empty(); rest = rest.subspan(1)) {
+    const Verdict verdict = handle_datagram(now, rest.front().bytes);
     if (verdict == Verdict::kAccepted) {
       ++stats_.packets_received;
+      if (rest.size() > 1) rest = rest.subspan(take_run(now, rest));
     } else if (verdict == Verdict::kDuplicate) {
       ++stats_.duplicate_packets;
     } else {
@@ -134,8 +135,8 @@ Verdict Engine::Impl::handle_late(Instant now, Peer& peer, const wire::PacketHea
   return Verdict::kDuplicate;
 }
 
-// Acts on the frames of the sequenced packet in hand. All of them are idempotent, so a packet of which one is
-// refused is simply not noted: it will be sent again.
+// Acts on the frames of the sequenced packet in hand. All of them are idempotent, so a packet of
+// which one is refused is simply not noted: it will be sent again.
 Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header) {
   switch (peer.link.judge(header)) {
     case Arrival::kDuplicate:

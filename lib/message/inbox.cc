@@ -108,6 +108,37 @@ Taken Inbox::place(InMessage& message, std::uint64_t offset, std::span<const std
   return Taken::kNew;
 }
 
+Inbox::InOrder Inbox::in_order_behind(const wire::Frame& chunk) const {
+  if (current_ == nullptr || current_->id != expand(chunk.id, next_turn_)) return {};
+  const InMessage& message = *current_;
+  const std::uint64_t begin = message.arrived.prefix();
+  if (message.state != InState::kFilling || !message.arrived.in_order() ||
+      message.tag != chunk.tag || message.total != chunk.total ||
+      begin != chunk.offset + chunk.data.size()) {
+    return {};
+  }
+  const auto& op = message.receive->operation();
+  const std::size_t at = static_cast<std::size_t>(std::min<std::uint64_t>(begin, op.size));
+  return {message.wanted - begin, std::span(op.buffer, op.size).subspan(at)};
+}
+
+void Inbox::InOrder::put(std::span<const std::byte> data) {
+  const std::size_t fits = std::min(data.size(), buffer_.size());
+  if (fits > 0) std::memcpy(buffer_.data(), data.data(), fits);
+  buffer_ = buffer_.subspan(fits);
+  most_ -= data.size();
+  taken_ += data.size();
+}
+
+void Inbox::handle_in_order(const InOrder& bytes) {
+  InMessage& message = *current_;
+  const std::uint64_t begin = message.arrived.prefix();
+  PULLMAN_CHECK(message.arrived.in_order() && begin + bytes.taken() <= message.wanted);
+  message.arrived.add({begin, begin + bytes.taken()}, message.most_ranges());
+  settle_if_complete(message);
+  take_turns();
+}
+
 // Into the receive's buffer, cut to its size, or into memory held for the message.
 void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (message.state == InState::kFilling) {

@@ -58,6 +58,28 @@ class Inbox {
   Taken handle_message(const wire::Frame& frame);
   Taken handle_chunk(const wire::Frame& frame);
 
+  // The bytes that follow a chunk just taken, if they can be taken without a question: its message
+  // has a receive, and of it exactly what is before them has arrived.
+  class InOrder {
+   public:
+    InOrder() = default;
+    InOrder(std::uint64_t most, std::span<std::byte> buffer) : most_(most), buffer_(buffer) {}
+
+    std::uint64_t most() const { return most_; }    // so many are wanted still
+    std::uint64_t taken() const { return taken_; }  // so many were put
+
+    // Puts the next of them, most() at most, into the receive's buffer, cut to its size.
+    void put(std::span<const std::byte> data);
+
+   private:
+    std::uint64_t most_ = 0;
+    std::uint64_t taken_ = 0;
+    std::span<std::byte> buffer_;  // what is left of it
+  };
+  InOrder in_order_behind(const wire::Frame& chunk) const;
+  // What was put has arrived. Nothing else happened since in_order_behind().
+  void handle_in_order(const InOrder& bytes);
+
   // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
   void attach(InMessage& message, Request& receive);
 

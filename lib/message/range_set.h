@@ -36,6 +36,9 @@ class RangeSet {
   // Bytes [0, prefix()) have all arrived.
   std::uint64_t prefix() const { return prefix_; }
 
+  // Nothing beyond the prefix has arrived.
+  bool in_order() const { return beyond_.empty(); }
+
   // Calls visit(Range) for every maximal range that has arrived, in order.
   template <typename Visit>
   void for_each(Visit visit) const {

@@ -20,6 +20,15 @@ Arrival AckTracker::judge(const wire::PacketHeader& header) const {
 }
 
 // wire.md 6.2: when an ACK leaves alone.
+inline void AckTracker::find_need(bool new_gap) {
+  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4, 1u) : packets_per_ack_;
+  if (new_gap || unacked_ >= enough) {
+    need_ = AckNeed::kNow;
+  } else if (need_ == AckNeed::kNone) {
+    need_ = AckNeed::kDelayed;
+  }
+}
+
 void AckTracker::note(Instant now, const wire::PacketHeader& header) {
   const PacketNumber number = number_of(header);
   advance(number - header.floor_distance);
@@ -38,12 +47,15 @@ void AckTracker::note(Instant now, const wire::PacketHeader& header) {
   }
   if (bitmap_ != nullptr && next_ >= highest_) release_bitmap();
   ++unacked_;
-  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4, 1u) : packets_per_ack_;
-  if (new_gap || unacked_ >= enough) {
-    need_ = AckNeed::kNow;
-  } else if (need_ == AckNeed::kNone) {
-    need_ = AckNeed::kDelayed;
-  }
+  find_need(new_gap);
+}
+
+void AckTracker::note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
+  PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
+  next_ = highest_ = next_ + count;
+  highest_at_ = now;
+  unacked_ += count;
+  find_need(false);
 }
 
 // wire.md 3.3: numbers below the sender's floor are settled, whether they arrived or not.

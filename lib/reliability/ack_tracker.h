@@ -51,6 +51,9 @@ class AckTracker {
 
   // A packet judged kNew was processed.
   void note(Instant now, const wire::PacketHeader& header);
+  // As note() of each of `count` packets that came in order: next() was the first of them, `last`
+  // is the last, and there is no gap. Their floors did not fall.
+  void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count);
   // A packet judged kDuplicate came: ack at once, the sender may lack an ACK. Its number was
   // settled before it arrived, so what it brought was sent again too soon; or it did arrive, and
   // the network made a copy.
@@ -80,6 +83,7 @@ class AckTracker {
 
  private:
   void advance(PacketNumber floor);
+  void find_need(bool new_gap);
   void release_bitmap();
   std::uint16_t hold_at(Instant now) const;
   void settled() {

@@ -100,6 +100,9 @@ class Link {
 
   Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
   void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
+  void handle_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
+    acks_.note_run(now, last, count);
+  }
   void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
   void handle_redundant() { acks_.note_late(); }
   void handle_ping() { acks_.ask_now(); }

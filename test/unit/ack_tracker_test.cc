@@ -247,6 +247,39 @@ TEST_CASE("a window full to its last number reports no packet twice, wire.md 4.7
   CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 1, kFirst + 2, kFirst + 4095});
 }
 
+TEST_CASE("a run of packets is noted as each of them would be") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    Receiver each;
+    Receiver run;
+    PacketNumber next = kFirst;
+    for (int i = 0; i < 20; ++i) {
+      const auto count = static_cast<std::uint32_t>(1 + random.below(60));
+      std::uint64_t distance = random.below(600);
+      for (std::uint32_t n = 0; n < count; ++n) {
+        if (n > 0) distance = random.below(8) == 0 ? random.below(distance + 2) : distance + 1;
+        each.arrive(next++, static_cast<std::uint16_t>(distance));
+      }
+      const auto last = Receiver::header(next - 1, static_cast<std::uint16_t>(distance));
+      run.tracker.note_run(run.now, last, count);
+
+      REQUIRE(run.tracker.next() == next);
+      REQUIRE(run.tracker.need() == each.tracker.need());
+      each.now = run.now += std::chrono::microseconds(random.below(50));
+      wire::PacketHeader ack_each;
+      wire::PacketHeader ack_run;
+      if (random.below(3) == 0) continue;
+      each.tracker.ride(each.now, ack_each);
+      run.tracker.ride(run.now, ack_run);
+      REQUIRE(ack_run.cumulative == ack_each.cumulative);
+      REQUIRE(ack_run.hold == ack_each.hold);
+    }
+    // What comes out of order later finds both alike.
+    REQUIRE(each.arrive(next + 2, 2) == run.arrive(next + 2, 2));
+    REQUIRE(run.sacked() == each.sacked());
+  }
+}
+
 TEST_CASE("any order of arrival is reported as a set would report it") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);

@@ -1,0 +1,44 @@
+// Many packets of one long message at once. A burst of kernel UDP is up to 44 packets, nearly
+// always consecutive, with one CHUNK of one message each: what the first of them needed to be
+// judged, found and noted, the others need only once together (docs/performance.md).
+#include "wire/run.h"
+
+#include "engine/engine_impl.h"
+
+namespace pullman::engine {
+
+// Takes the packets behind the first of a batch, just accepted, that come to the same as if each
+// were handled for itself: nothing about them is new but bytes and numbers that are the very next
+// ones. How many; the rest goes the usual way.
+std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> batch) {
+  wire::ChunkRun run;
+  if (!run.begin(batch.front().bytes)) return 0;
+  Peer* peer = peers_.find(run.last().to);
+  if (peer == nullptr || !in_order_behind(*peer, run.last())) return 0;
+  auto bytes = peer->inbox.in_order_behind(run.first_chunk());
+  std::uint32_t count = 0;
+  for (const nic::Incoming& incoming : batch.subspan(1)) {
+    const auto data = run.next(incoming.bytes, bytes.most());
+    if (data.empty()) break;
+    bytes.put(data);
+    ++count;
+  }
+  if (count == 0) return 0;
+  peer->inbox.handle_in_order(bytes);
+  peer->link.handle_run(now, run.last(), count);
+  if (peer->inbox.has_frames()) mark_ready(*peer);
+  schedule_ack(now, *peer);
+  stats_.packets_received += count;
+  return count;
+}
+
+// Whether a packet that repeats this one's ack, with the next number, is new, and no news but for
+// its frames.
+bool Engine::Impl::in_order_behind(const Peer& peer, const wire::PacketHeader& header) const {
+  const auto& acks = peer.link.acks();
+  return peer.phase == Phase::kConnected && peer.introduced && peer.said == nullptr &&
+         peer.link.repeats_ack(header) && !acks.has_gap() &&
+         acks.next() == acks.number_of(header) + 1;
+}
+
+}  // namespace pullman::engine

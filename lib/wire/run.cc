@@ -1,0 +1,73 @@
+#include "wire/run.h"
+
+#include <limits>
+
+#include "wire/bytes.h"
+
+namespace pullman::wire {
+namespace {
+
+// The 64-bit words of a header and the head of a CHUNK, which stand back to back: what in them is
+// compared with the packet before. Both lengths are held against the datagram's own instead.
+constexpr std::size_t kNumberWord = 1;
+constexpr std::size_t kOffsetWord = 7;
+constexpr std::array<std::uint64_t, 8> kCompared = {
+    ~std::uint64_t{0},      // version and type, flags, length, connection index
+    ~std::uint64_t{0},      // proof, number
+    0x0000'FFFF'FFFF'FFFF,  // floor distance, credit, cumulative ack
+    0x0000'FFFF'FFFF'FFFF,  // hold time, late count, checksum
+    ~std::uint64_t{0},      // frame type, 0, length, message id
+    ~std::uint64_t{0},      // tag
+    ~std::uint64_t{0},      // total
+    ~std::uint64_t{0},      // offset
+};
+constexpr std::size_t kFloorWord = 2;
+constexpr unsigned kLengthShift = 32;  // of both, in the words 0 and 4
+constexpr std::uint64_t kLength = std::uint64_t{0xFFFF} << kLengthShift;
+constexpr std::uint64_t kNumber = 0xFFFF'FFFF;  // behind the proof
+constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
+
+}  // namespace
+
+bool ChunkRun::read(std::span<const std::byte> datagram) {
+  static_assert(kWords == kCompared.size());
+  if (decode(datagram, last_) != Verdict::kAccepted) return false;
+  if (last_.type != PacketType::kSequenced || last_.flags != kFlagAck) return false;
+  FrameReader frames(datagram.subspan(kHeaderBytes));
+  if (!frames.next(chunk_) || chunk_.data.size() != datagram.size() - kHeadBytes) return false;
+  for (std::size_t w = 0; w < kWords; ++w) {
+    expected_[w] = load64(datagram.data() + 8 * w) & kCompared[w];
+  }
+  expected_[0] &= ~kLength;
+  expected_[4] &= ~kLength;
+  expect_behind(chunk_.data.size());
+  return true;
+}
+
+// The next packet's number and offset, behind last_ with so many bytes of data.
+void ChunkRun::expect_behind(std::size_t bytes) {
+  expected_[kNumberWord] = (expected_[kNumberWord] & ~kNumber) | (last_.number + 1u);
+  expected_[kOffsetWord] += bytes;
+}
+
+std::span<const std::byte> ChunkRun::next(std::span<const std::byte> datagram, std::uint64_t most) {
+  if (datagram.size() <= kHeadBytes || datagram.size() > kMostBytes) return {};
+  const std::byte* in = datagram.data();
+  const auto data = datagram.subspan(kHeadBytes);
+  const auto differs = [&](std::size_t w, std::size_t length) {
+    return (load64(in + 8 * w) & kCompared[w]) ^ expected_[w] ^ (length << kLengthShift);
+  };
+  const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
+  const bool same = (differs(0, datagram.size()) | differs(1, 0) | differs(2, 0) | differs(3, 0) |
+                     differs(4, data.size()) | differs(5, 0) | differs(6, 0) | differs(7, 0)) == 0;
+  if (!same || data.size() > most || floor_distance >= kWindow ||
+      floor_distance > last_.floor_distance + 1) {
+    return {};
+  }
+  last_.floor_distance = floor_distance;
+  ++last_.number;
+  expect_behind(data.size());
+  return data;
+}
+
+}  // namespace pullman::wire

@@ -1,0 +1,71 @@
+// A NIC without a network, for engines under test: what is sent goes into a list, what is to arrive
+// comes from another.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "nic/port.h"
+
+namespace pullman {
+
+using Datagram = std::vector<std::byte>;
+
+class ListPort final : public nic::Port {
+ public:
+  ListPort(std::uint8_t host, std::uint8_t channel, std::size_t packet_bytes) {
+    address_.kind = 4;
+    address_.length = 6;
+    address_.bytes[0] = std::byte{10};
+    address_.bytes[3] = std::byte{host};
+    address_.bytes[5] = std::byte{channel};
+    limits_ = {.packet_bytes = packet_bytes, .receive_packets = 512};
+  }
+
+  std::size_t send(std::span<const nic::Outgoing> batch) override {
+    for (const nic::Outgoing& one : batch) {
+      sent.emplace_back(one.head.begin(), one.head.end());
+      sent.back().insert(sent.back().end(), one.payload.begin(), one.payload.end());
+    }
+    return batch.size();
+  }
+  std::size_t receive(std::span<nic::Incoming> batch) override {
+    std::size_t count = 0;
+    for (; count < batch.size() && !arriving.empty(); ++count) {
+      lent_.push_back(std::move(arriving.front()));
+      arriving.pop_front();
+      batch[count] = {.bytes = lent_.back(), .buffer = 0};
+    }
+    return count;
+  }
+  void give_back(std::span<const nic::Incoming>) override { lent_.clear(); }
+  void resolve(const nic::Address&, std::uint64_t cookie) override { resolving_.push_back(cookie); }
+  void forget(nic::Destination) override {}
+  std::size_t poll_events(std::span<nic::PortEvent> events) override {
+    std::size_t count = 0;
+    for (; count < events.size() && !resolving_.empty(); ++count) {
+      events[count] = {.kind = nic::PortEvent::Kind::kResolved,
+                       .cookie = resolving_.front(),
+                       .to = ++destinations_};
+      resolving_.pop_front();
+    }
+    return count;
+  }
+  const nic::PortLimits& limits() const override { return limits_; }
+  const nic::PortCounters& counters() const override { return counters_; }
+  const nic::Address& address() const override { return address_; }
+  int wait_fd() const override { return -1; }
+
+  std::vector<Datagram> sent;
+  std::deque<Datagram> arriving;
+
+ private:
+  nic::Address address_;
+  nic::PortLimits limits_;
+  nic::PortCounters counters_;
+  nic::Destination destinations_ = 0;
+  std::deque<std::uint64_t> resolving_;
+  std::deque<Datagram> lent_;  // a deque: its elements stay where they are
+};
+
+}  // namespace pullman

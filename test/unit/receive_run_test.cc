@@ -1,0 +1,430 @@
+// wire/run.h, and engine/receive_run.cc against the way that all other packets go: whatever comes, packets
+// taken in a run leave everything as if each had been handled for itself.
+#include "wire/run.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+
+#include "base/random.h"
+#include "base/sequence.h"
+#include "engine/engine.h"
+#include "list_port.h"
+
+namespace pullman {
+namespace {
+
+constexpr std::size_t kHeads = wire::kHeaderBytes + wire::kChunkBytes;
+constexpr std::size_t kNumberAt = 12, kFloorAt = 16, kCreditAt = 18, kHoldAt = 24, kTotalAt = 48;
+
+// The packets of one sender's stream, made by hand.
+struct Cutter {
+  Datagram packet(std::uint64_t offset, std::size_t length) {
+    header.length = static_cast<std::uint16_t>(kHeads + length);
+    ++header.number;
+    Datagram bytes(kHeads + length);
+    wire::encode(header, bytes.data());
+    chunk.offset = offset;
+    wire::put_chunk(bytes.data() + wire::kHeaderBytes, chunk, length);
+    for (std::size_t i = 0; i < length; ++i) {
+      bytes[kHeads + i] = static_cast<std::byte>((offset + i) * 7 + chunk.id);
+    }
+    return bytes;
+  }
+  wire::PacketHeader header{.flags = wire::kFlagAck, .to = {3, 77}, .number = 0xFFFF'FFF0};
+  wire::Frame chunk{
+      .type = wire::FrameType::kChunk, .id = 9, .tag = 5, .total = 100'000, .data = {}};
+};
+
+// Two packets that follow each other.
+struct Two {
+  Cutter cutter;
+  Datagram first = cutter.packet(1000, 600);
+  Datagram second = cutter.packet(1600, 600);
+
+  bool goes_on(std::uint64_t most = 600) {
+    wire::ChunkRun run;
+    REQUIRE(run.begin(first));
+    return !run.next(second, most).empty();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run goes on with the next number and the next bytes, across the wrap") {
+  Cutter cutter;
+  wire::ChunkRun run;
+  REQUIRE(run.begin(cutter.packet(0, 600)));
+  CHECK(run.first_chunk().data.size() == 600);
+
+  for (std::uint64_t offset = 600; offset < 60'000; offset += 600) {
+    const Datagram packet = cutter.packet(offset, 600);
+    const auto data = run.next(packet, 600);
+    REQUIRE(data.size() == 600);
+    REQUIRE(data.data() == packet.data() + kHeads);
+    REQUIRE(run.last().number == cutter.header.number);
+  }
+  CHECK(run.next(cutter.packet(60'000, 17), 600).size() == 17);
+}
+
+TEST_CASE("a run begins with one chunk alone, under an ack and no checksum") {
+  Cutter cutter;
+  wire::ChunkRun run;
+  Datagram packet = cutter.packet(0, 600);
+
+  SECTION("another type of packet") {
+    packet[0] = std::byte{0x12};
+  }
+  SECTION("no ack") {
+    packet[1] = std::byte{0};
+  }
+  SECTION("a checksum") {
+    packet[1] |= std::byte{wire::kFlagChecksum};
+  }
+  SECTION("another frame") {
+    packet[wire::kHeaderBytes] = std::byte{1};
+  }
+  SECTION("a second frame") {
+    packet[wire::kHeaderBytes + 3] = std::byte{600 - 256 * 2 - wire::kPingBytes};
+    std::memset(packet.data() + packet.size() - wire::kPingBytes, 0, wire::kPingBytes);
+    packet[packet.size() - wire::kPingBytes] = std::byte{7};
+  }
+  SECTION("a head and no data") {
+    packet.resize(kHeads);
+  }
+  CHECK_FALSE(run.begin(packet));
+}
+
+TEST_CASE("a run does not go on with what differs in any byte that counts") {
+  for (std::size_t at = 0; at < kHeads; ++at) {
+    const bool floor = at == kFloorAt || at == kFloorAt + 1;
+    const bool hold = at == kHoldAt || at == kHoldAt + 1;
+    if (floor || hold) continue;
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      CAPTURE(at, bit);
+      Two two;
+      two.second[at] ^= std::byte{static_cast<std::uint8_t>(1u << bit)};
+      CHECK_FALSE(two.goes_on());
+    }
+  }
+}
+
+TEST_CASE("a run does not read lengths that are not the datagram's") {
+  Two two;
+  REQUIRE(two.goes_on());
+  SECTION("cut") {
+    two.second.resize(two.second.size() - 1);
+  }
+  SECTION("cut within the head") {
+    two.second.resize(kHeads - 1);
+  }
+  SECTION("empty") {
+    two.second.clear();
+  }
+  SECTION("longer") {
+    two.second.resize(two.second.size() + 1);
+  }
+  SECTION("longer by all that a length can say") {
+    two.second.resize(two.second.size() + 65536);
+  }
+  CHECK_FALSE(two.goes_on(1'000'000));
+}
+
+TEST_CASE("a run takes no more than its user wants") {
+  Two two;
+  CHECK(two.goes_on(600));
+  CHECK_FALSE(two.goes_on(599));
+}
+
+TEST_CASE("in a run the hold time may be any, and the floor may rise but not fall") {
+  Two two;
+  const auto set_floor = [](Datagram& packet, unsigned distance) {
+    packet[kFloorAt] = static_cast<std::byte>(distance >> 8);
+    packet[kFloorAt + 1] = static_cast<std::byte>(distance);
+  };
+  two.second[kHoldAt] ^= std::byte{0xFF};
+  CHECK(two.goes_on());
+  set_floor(two.first, 40);
+  set_floor(two.second, 41);
+  CHECK(two.goes_on());
+  set_floor(two.second, 3);
+  CHECK(two.goes_on());
+  set_floor(two.second, 42);
+  CHECK_FALSE(two.goes_on());
+  set_floor(two.first, 4095);
+  set_floor(two.second, 4096);
+  CHECK_FALSE(two.goes_on());
+}
+
+namespace {
+
+constexpr std::size_t kData = 1408;
+constexpr Tag kTag = 5;
+constexpr std::size_t kEager = 8192;
+
+// An engine and its two ports.
+struct End {
+  End(std::uint8_t host, std::uint64_t seed)
+      : command(new ListPort(host, 1, 816)), data(new ListPort(host, 2, kHeads + kData)) {
+    Config config;
+    config.max_peers = 4;
+    config.eager_bytes = kEager;
+    std::vector<engine::NicPorts> nics(1);
+    nics[0].command.reset(command);
+    nics[0].data.reset(data);
+    engine = std::make_unique<engine::Engine>(config, std::move(nics),
+                                              KeyedRandom::key_from_seed(seed), Instant{});
+  }
+  ~End() { engine->abort(); }
+  ListPort* command;
+  ListPort* data;
+  std::unique_ptr<engine::Engine> engine;
+};
+
+// One who sends, and two who hear the same and are the same, but that one of them hears noise
+// between any two packets of a batch: to that one no run ever comes.
+class Twins {
+ public:
+  explicit Twins(std::uint64_t seed)
+      : random_(seed), sender_(1, seed), batched_(2, seed + 1), single_(2, seed + 1) {
+    const auto peer = sender_.engine->connect(now_, batched_.engine->address()).peer;
+    for (int i = 0; i < 1000; ++i) meet();
+    REQUIRE(sender_.engine->peer_state(peer) == PeerState::kConnected);
+    REQUIRE(batched_.engine->stats().peers_connected == 1);
+    cutter_.chunk.tag = kTag;
+  }
+
+  // The two are alike in all that can be seen.
+  void compare() {
+    REQUIRE(batched_.command->sent == single_.command->sent);
+    REQUIRE(batched_.data->sent == single_.data->sent);
+    hear();
+    const Stats a = batched_.engine->stats();
+    const Stats b = single_.engine->stats();
+    REQUIRE(a.packets_received == b.packets_received);
+    REQUIRE(a.duplicate_packets == b.duplicate_packets);
+    REQUIRE(a.messages_received == b.messages_received);
+    REQUIRE(a.bytes_received == b.bytes_received);
+    REQUIRE(a.acks_sent == b.acks_sent);
+    REQUIRE(a.unexpected_bytes == b.unexpected_bytes);
+    for (std::size_t i = 0; i < a.dropped_by_reason.size(); ++i) {
+      if (i == static_cast<std::size_t>(wire::Verdict::kTooShort)) continue;
+      REQUIRE(a.dropped_by_reason[i] == b.dropped_by_reason[i]);
+    }
+    REQUIRE(batched_.engine->audit().receives_posted == single_.engine->audit().receives_posted);
+    REQUIRE(batched_.engine->next_deadline() == single_.engine->next_deadline());
+    for (const auto& both : receives_) {
+      REQUIRE(both->a.request.status() == both->b.request.status());
+      REQUIRE(both->a.request.length() == both->b.request.length());
+      REQUIRE(both->a.buffer == both->b.buffer);
+    }
+  }
+
+  void post(std::size_t size) {
+    receives_.push_back(std::make_unique<Both>());
+    for (auto [end, one] :
+         {std::pair{&batched_, &receives_.back()->a}, std::pair{&single_, &receives_.back()->b}}) {
+      one->buffer.resize(size);
+      end->engine->receive(now_, kAnyPeer, kTag, 0, one->buffer, one->request);
+    }
+  }
+
+  // Packets arrive at once, and both have a few turns.
+  void deliver(const std::vector<Datagram>& batch) {
+    for (const Datagram& packet : batch) {
+      if (&packet != &batch.front()) single_.data->arriving.push_back(Datagram(1));
+      batched_.data->arriving.push_back(packet);
+      single_.data->arriving.push_back(packet);
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+      batched_.engine->progress(now_);
+      single_.engine->progress(now_);
+      now_ += std::chrono::nanoseconds(random_.below(40'000));
+    }
+    REQUIRE(single_.data->arriving.empty());
+  }
+
+  Random& random() { return random_; }
+  // The next packet of the sender is like this one, its number one more.
+  Cutter& cutter() { return cutter_; }
+  std::uint64_t messages() const { return batched_.engine->stats().messages_received; }
+
+ private:
+  struct One {
+    std::vector<std::byte> buffer;
+    Request request;
+  };
+  struct Both {
+    One a;
+    One b;
+  };
+
+  // Everybody has a turn; what the sender says both hear, and it hears one of them.
+  void meet() {
+    for (End* end : {&sender_, &batched_, &single_}) end->engine->progress(now_);
+    now_ += std::chrono::microseconds(10);
+    for (auto port : {&End::command, &End::data}) {
+      for (const Datagram& packet : (sender_.*port)->sent) {
+        follow(packet);
+        (batched_.*port)->arriving.push_back(packet);
+        (single_.*port)->arriving.push_back(packet);
+      }
+      (sender_.*port)->sent.clear();
+      for (const Datagram& packet : (batched_.*port)->sent) {
+        (sender_.*port)->arriving.push_back(packet);
+      }
+      REQUIRE((batched_.*port)->sent == (single_.*port)->sent);
+    }
+    hear();
+  }
+  // What the sender said last, the cutter goes on from.
+  void follow(const Datagram& packet) {
+    wire::PacketHeader header;
+    REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
+    const bool is_hello = header.type == wire::PacketType::kHello;
+    if (header.type == wire::PacketType::kControl) header.number = cutter_.header.number;
+    header.type = wire::PacketType::kSequenced;
+    cutter_.header = header;
+    if (!is_hello) return;
+    wire::FrameReader frames(std::span<const std::byte>(packet).subspan(wire::kHeaderBytes));
+    wire::Frame hello;
+    REQUIRE(frames.next(hello));
+    cutter_.chunk.id = low32(wire::decode_hello(hello.data)->first_message);
+  }
+  // What the twins sent is acked by the packets to come.
+  void hear() {
+    for (auto port : {&End::command, &End::data}) {
+      for (const Datagram& packet : (batched_.*port)->sent) {
+        wire::PacketHeader header;
+        REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
+        if (header.type != wire::PacketType::kSequenced) continue;
+        cutter_.header.cumulative = header.number + 1;
+      }
+      (batched_.*port)->sent.clear();
+      (single_.*port)->sent.clear();
+    }
+  }
+
+  Instant now_{std::chrono::seconds(1)};
+  Random random_;
+  std::vector<std::unique_ptr<Both>> receives_;  // outlive the engines
+  End sender_;
+  End batched_;
+  End single_;
+  Cutter cutter_;
+};
+
+// Sends messages through twins, and disturbs them.
+class Disturbed {
+ public:
+  Disturbed(Twins& twins, std::uint64_t percent)
+      : twins_(twins), random_(twins.random()), percent_(percent) {}
+
+  void send_message() {
+    auto& chunk = twins_.cutter().chunk;
+    chunk.total = 1 + random_.below(random_.below(2) == 0 ? 100'000 : 10'000);
+    const std::uint64_t size = random_.below(3) == 0 ? random_.below(2 * chunk.total) : chunk.total;
+    const bool late = random_.below(8) == 0;
+    const std::uint64_t unasked = std::min<std::uint64_t>(chunk.total, kEager);
+    const std::uint64_t granted = std::max(unasked, std::min(chunk.total, size));
+    if (!late) twins_.post(size);
+    wanted_ = late ? unasked : granted;
+    disturbed_ = false;
+    pass(percent_);
+    if (late) twins_.post(size);
+    wanted_ = granted;
+    if (late || disturbed_) pass(0);  // all of it once more
+    ++chunk.id;
+  }
+
+ private:
+  void pass(std::uint64_t percent) {
+    auto& header = twins_.cutter().header;
+    floor_ = header.number + 1;  // what is missing is settled
+    std::vector<Datagram> batch;
+    std::size_t most = 2 + random_.below(40);
+    for (std::uint64_t offset = 0; offset < wanted_;) {
+      std::size_t length = std::min<std::uint64_t>(kData, wanted_ - offset);
+      if (random_.below(100) < percent / 2) length = 1 + random_.below(length);
+      if (random_.below(10) == 0) floor_ += random_.below(header.number + 2 - floor_);
+      header.floor_distance = static_cast<std::uint16_t>(header.number + 1 - floor_);
+      batch.push_back(twins_.cutter().packet(offset, length));
+      offset += length;
+      if (random_.below(100) < percent) disturb(batch);
+      if (batch.size() < most && offset < wanted_) continue;
+      twins_.deliver(batch);
+      twins_.compare();
+      batch.clear();
+      most = 2 + random_.below(40);
+    }
+  }
+
+  // The last packet of the batch: lost, twice, late, damaged, or another's.
+  void disturb(std::vector<Datagram>& batch) {
+    disturbed_ = true;
+    Datagram& last = batch.back();
+    switch (random_.below(9)) {
+      case 0:
+        if (batch.size() > 1) batch.pop_back();
+        break;
+      case 1:
+        batch.push_back(Datagram(last));
+        break;
+      case 2:
+        if (batch.size() > 1) std::swap(last, batch[batch.size() - 2]);
+        break;
+      case 3:
+        last.resize(last.size() - 1 - random_.below(last.size() - 1));
+        break;
+      case 4:
+        last[random_.below(kHeads)] ^= static_cast<std::byte>(1u << random_.below(8));
+        break;
+      case 5:  // bytes that came before, or too early
+        last = again([&](wire::Frame& chunk) { chunk.offset += random_.below(200) - 100; });
+        break;
+      case 6:
+        last = again([](wire::Frame& chunk) { ++chunk.id; });
+        break;
+      case 7:
+        last = again([](wire::Frame& chunk) { ++chunk.total; });
+        break;
+      case 8:
+        last[kCreditAt + 1] ^= std::byte{1};
+        break;
+    }
+  }
+  // The packet just cut, cut otherwise.
+  template <typename Change>
+  Datagram again(Change change) {
+    Cutter cutter = twins_.cutter();
+    const std::size_t length = cutter.header.length - kHeads;
+    --cutter.header.number;
+    change(cutter.chunk);
+    return cutter.packet(cutter.chunk.offset, length);
+  }
+
+  Twins& twins_;
+  Random& random_;
+  const std::uint64_t percent_;
+  std::uint64_t wanted_ = 0;
+  std::uint32_t floor_ = 0;
+  bool disturbed_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("packets taken in a run leave everything as if each had been handled for itself") {
+  std::uint64_t messages = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    const std::uint64_t percent = seed % 4 * 4;
+    Twins twins(seed);
+    Disturbed disturbed(twins, percent);
+    for (int message = 0; message < 40; ++message) disturbed.send_message();
+    messages += twins.messages();
+    if (percent == 0) CHECK(twins.messages() == 40);
+  }
+  CHECK(messages > 1200);
+}
+
+}  // namespace pullman
