@@ -28,7 +28,7 @@ class RoadPort final : public nic::Port {
   const nic::PortLimits& limits() const override { return limits_; }
   const nic::PortCounters& counters() const override { return counters_; }
   const nic::Address& address() const override { return address_; }
-  int wait_fd() const override { return -1; }
+  int wait_fd() override { return -1; }
 
  private:
   Road& road_;

@@ -81,7 +81,7 @@ struct Context::State {
   State(const Config& chosen, engine::NicPorts nic)
       : config(chosen),
         driver(nic.device.driver),
-        sleeper({nic.command->wait_fd(), nic.data->wait_fd()}),
+        sleeper({nic.command.get(), nic.data.get()}),
         looked_at(read_clock()),
         engine(chosen, one(std::move(nic)), key_for(chosen), looked_at) {}
 

@@ -24,13 +24,13 @@ bool watch(int all, int descriptor) {
 
 void Sleeper::make() {
   asked_ = true;
-  const auto has_none = [](int port) { return port < 0; };
+  const auto has_none = [](nic::Port* port) { return port->wait_fd() < 0; };
   if (std::any_of(ports_.begin(), ports_.end(), has_none)) return;
   all_ = epoll_create1(EPOLL_CLOEXEC);
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  const bool works =
-      all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
-      std::all_of(ports_.begin(), ports_.end(), [this](int port) { return watch(all_, port); });
+  const bool works = all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
+                     std::all_of(ports_.begin(), ports_.end(),
+                                 [this](nic::Port* port) { return watch(all_, port->wait_fd()); });
   if (works) return;
   log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
   give_up();

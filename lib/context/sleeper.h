@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/time.h"
+#include "nic/port.h"
 
 namespace pullman {
 
 class Sleeper {
  public:
-  // The wait descriptors of all ports, borrowed. If one has none (-1) nobody can sleep.
-  explicit Sleeper(std::vector<int> descriptors) : ports_(std::move(descriptors)) {}
+  // All ports, which outlive what is done here. If one has no wait descriptor nobody can sleep.
+  explicit Sleeper(std::vector<nic::Port*> ports) : ports_(std::move(ports)) {}
   ~Sleeper();
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
@@ -36,7 +37,7 @@ class Sleeper {
   void make();
   void give_up();
 
-  std::vector<int> ports_;
+  std::vector<nic::Port*> ports_;
   bool asked_ = false;      // for a descriptor
   int all_ = -1;            // epoll
   int timer_ = -1;          // in it

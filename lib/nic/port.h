@@ -109,8 +109,9 @@ class Port {
   virtual std::size_t path_bytes(Destination) const { return limits().packet_bytes; }
 
   // Becomes readable when receive() has something, or poll_events() something that the caller's own
-  // calls did not bring about (poll them before sleeping); -1 if the driver has none.
-  virtual int wait_fd() const = 0;
+  // calls did not bring about (poll them before sleeping); -1 if the driver has none. Being watched
+  // may make every packet dearer: not to be asked for by who only polls.
+  virtual int wait_fd() = 0;
 };
 
 // One NIC as a driver sees it.

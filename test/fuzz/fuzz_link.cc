@@ -70,7 +70,7 @@ class ScriptedPort : public nic::Port {
   std::size_t path_bytes(nic::Destination) const override {
     return std::min(told, limits_.packet_bytes);
   }
-  int wait_fd() const override { return -1; }
+  int wait_fd() override { return -1; }
 
   std::size_t told = 65507;     // what the network says of the path, rightly or not
   std::size_t carries = 65507;  // and what it carries

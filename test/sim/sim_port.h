@@ -36,7 +36,7 @@ class SimPort final : public nic::Port {
   const nic::PortCounters& counters() const override { return counters_; }
   const nic::Address& address() const override { return address_; }
   std::size_t path_bytes(nic::Destination to) const override;
-  int wait_fd() const override { return -1; }
+  int wait_fd() override { return -1; }
 
   // For the network: a datagram has arrived. False if there was no buffer for it.
   bool arrive(Datagrams::Slot slot);

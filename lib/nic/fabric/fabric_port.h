@@ -38,7 +38,7 @@ class FabricPort final : public Port {
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override { return counters_; }
   const Address& address() const override { return address_; }
-  int wait_fd() const override { return socket_; }
+  int wait_fd() override { return socket_; }
 
  private:
   void open_domain(const Device& device);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "nic/port.h"
 #include "nic/udp/favourite.h"
@@ -45,7 +46,7 @@ class UdpPort final : public Port {
   const PortCounters& counters() const override;
   const Address& address() const override { return address_; }
   std::size_t path_bytes(Destination to) const override;
-  int wait_fd() const override { return wait_set_.fd(); }
+  int wait_fd() override;
 
   const ReceiveRoom& receive_room() const { return room_; }
   int descriptor() const { return main_.socket.fd(); }
@@ -84,8 +85,8 @@ class UdpPort final : public Port {
   bool failed_ = false;            // kFailed was reported
   Address address_;
   Peers peers_;
-  std::size_t charged_;  // by the kernel, for a full packet
-  WaitSet wait_set_;
+  std::size_t charged_;              // by the kernel, for a full packet
+  std::optional<WaitSet> wait_set_;  // once it was asked for
   Line main_;
   ReceiveRoom room_;
   Sender sender_;
