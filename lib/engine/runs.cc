@@ -7,6 +7,23 @@ namespace pullman::engine {
 
 using channel::Run;
 
+namespace {
+
+// What the port is to send: all chunks of the run.
+void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
+  const std::byte* head = run.bytes;
+  const std::byte* payload = run.payload;
+  for (std::uint32_t i = 0; i + 1 < run.count; ++i) {
+    out[i] = {{head, Run::kSmallBytes}, {payload, run.payload_bytes}, to};
+    head += Run::kSmallBytes;
+    payload += run.payload_bytes;
+  }
+  const std::uint32_t last = run.count - 1;
+  out[last] = {run.head_of(last), run.payload_of(last), to};
+}
+
+}  // namespace
+
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
 // sent now, if anything. What the port does not take is due again as single packets.
 std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
@@ -22,9 +39,8 @@ std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
     Run* run = peer.outbox.next_run(most - chunks, equal);
     if (run == nullptr) break;
     stamp_run(now, peer, *run);
-    for (std::uint32_t i = 0; i < run->count; ++i) {
-      outgoing_[chunks++] = {run->head_of(i), run->payload_of(i), peer.data_to};
-    }
+    write_outgoing(*run, peer.data_to, &outgoing_[chunks]);
+    chunks += run->count;
     runs[count++] = run;
   }
   std::size_t taken = channel.send_at_once({outgoing_.data(), chunks});

@@ -144,15 +144,11 @@ void Sender::prepare(std::span<const Outgoing> batch) {
   count_ = 0;
   for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
     if (is_direct(packets[at]) != direct) break;
-    const std::size_t length = bursts_ ? burst_length(packets.subspan(at)) : 1;
     msghdr& message = messages_[count_].msg_hdr;
     message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(packets[at].to));
     message.msg_namelen = direct ? 0 : peers_.name_bytes();
     message.msg_iov = &pieces_[pieces];
-    for (const Outgoing& packet : packets.subspan(at, length)) {
-      pieces_[pieces++] = piece_of(packet.head);
-      if (!packet.payload.empty()) pieces_[pieces++] = piece_of(packet.payload);
-    }
+    const std::size_t length = gather_burst(packets.subspan(at), pieces);
     message.msg_iovlen = static_cast<std::size_t>(&pieces_[pieces] - message.msg_iov);
     message.msg_control = nullptr;
     message.msg_controllen = 0;
@@ -167,22 +163,23 @@ void Sender::prepare(std::span<const Outgoing> batch) {
   }
 }
 
-// How many packets from the front can leave together: those of the first one's size, and one
-// shorter behind them.
-std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
+// The packets from the front that can leave together: those of the first one's size, and one
+// shorter behind them. How many; their pieces are appended.
+std::size_t Sender::gather_burst(std::span<const Outgoing> batch, std::size_t& pieces) {
   const std::size_t size = size_of(batch.front());
-  std::size_t bytes = size;
-  std::size_t length = 1;
-  while (length < std::min(batch.size(), kMostTogether)) {
+  const std::size_t most = bursts_ ? std::min(batch.size(), kMostTogether) : 1;
+  std::size_t bytes = 0;
+  for (std::size_t length = 0; length < most; ++length) {
     const Outgoing& next = batch[length];
     const std::size_t more = size_of(next);
-    if (next.to != batch.front().to || more > size || more == 0) break;
-    if (bytes + more > kMostBytes) break;
+    const bool fits = next.to == batch.front().to && more <= size && bytes + more <= kMostBytes;
+    if (length > 0 && (!fits || more == 0)) return length;
+    pieces_[pieces++] = piece_of(next.head);
+    if (!next.payload.empty()) pieces_[pieces++] = piece_of(next.payload);
+    if (more < size) return length + 1;
     bytes += more;
-    ++length;
-    if (more < size) break;
   }
-  return length;
+  return most;
 }
 
 }  // namespace pullman::nic::udp

@@ -60,7 +60,7 @@ class Sender {
   std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   void prepare(std::span<const Outgoing> batch);
-  std::size_t burst_length(std::span<const Outgoing> batch) const;
+  std::size_t gather_burst(std::span<const Outgoing> batch, std::size_t& pieces);
 
   int socket_;
   Peers& peers_;
