@@ -42,6 +42,11 @@ struct Run : Packet {
     if (padding != 0 && at + 1 == count) return {padded_head, kSmallBytes + padding};
     return {bare_head_of(at), kSmallBytes};
   }
+  // The longest packet of those chunks, of which there is one at least.
+  std::size_t longest_of(std::uint64_t which) const {
+    const bool last_only = which >> (count - 1) == 1 && std::has_single_bit(which);
+    return last_only ? used + padding + last_bytes : size();
+  }
   std::span<const std::byte> payload_of(std::uint32_t at) const {
     return {payload + std::size_t{at} * payload_bytes, at + 1 < count ? payload_bytes : last_bytes};
   }

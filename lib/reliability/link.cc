@@ -121,21 +121,24 @@ std::uint32_t Link::release_sacked(const wire::Frame& sack, Newest& newest) {
 
 void Link::release(Packet& packet, Newest& newest) {
   window_.remove(packet);
-  note_released(packet, packet.number + 1, newest);
+  note_released(packet, packet.size(), packet.number + 1, newest);
   acked_.push_back(packet);
 }
 
 std::uint32_t Link::release_chunks(Run& run, std::uint64_t chunks, Newest& newest) {
   window_.remove_chunks(run, chunks);
-  note_released(run, run.number + static_cast<unsigned>(std::bit_width(chunks)), newest);
+  note_released(run, run.longest_of(chunks),
+                run.number + static_cast<unsigned>(std::bit_width(chunks)), newest);
   if (run.left == 0) acked_.push_back(run);
   return static_cast<std::uint32_t>(std::popcount(chunks));
 }
 
-void Link::note_released(const Packet& packet, PacketNumber end, Newest& newest) {
+// Of a run `bytes` is what arrived of it now.
+void Link::note_released(const Packet& packet, std::size_t bytes, PacketNumber end,
+                         Newest& newest) {
   loss_.note_acked(packet.channel, end);
   if (path_.watching()) [[unlikely]]
-    path_.handle_acked(packet.size());
+    path_.handle_acked(bytes);
   if (end > newest.end) newest = {end, packet.sent_at};
 }
 

@@ -158,7 +158,7 @@ class Link {
   std::uint32_t release_sacked(const wire::Frame& sack, Newest& newest);
   void release(Packet& packet, Newest& newest);
   std::uint32_t release_chunks(Run& run, std::uint64_t chunks, Newest& newest);
-  void note_released(const Packet& packet, PacketNumber end, Newest& newest);
+  void note_released(const Packet& packet, std::size_t bytes, PacketNumber end, Newest& newest);
   void note_late(Instant now, std::uint16_t late);
   void find_losses(Instant now);
   void recompute_stay();

@@ -97,6 +97,22 @@ TEST_CASE("a chunk that is looked for is split off as the packet it would have b
   sender.pool.give_back(*run);
 }
 
+TEST_CASE("of a run that arrived in part it is known how long the longest packet was") {
+  Sender sender;
+  Run* run = sender.add(64);
+  CHECK(run->longest_of(std::uint64_t{1} << 63) == 64 + 7);
+  CHECK(run->longest_of(std::uint64_t{3} << 62) == 64 + 100);
+  CHECK(run->longest_of(1) == 64 + 100);
+  CHECK(run->longest_of(run->left) == 64 + 100);
+  CHECK(run->left_below(kFirst) == 0);
+  CHECK(run->left_below(kFirst + 1) == 1);
+  CHECK(run->left_below(kFirst + 63) == run->left >> 1);
+  CHECK(run->left_below(kFirst + 64) == run->left);
+  CHECK(run->left_below(kFirst + 1000) == run->left);
+  sender.window.remove_chunks(*run, run->left);
+  sender.pool.give_back(*run);
+}
+
 TEST_CASE("the last chunk split off owes what the run did") {
   Sender sender;
   Run* run = sender.add(6);
