@@ -182,6 +182,7 @@ void Engine::Impl::abort() {
 void Engine::Impl::end_peer(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone);
   peer.why = why;
+  if (late_ack_.peer == &peer) late_ack_.peer = nullptr;
   starving_ = 0;  // its packets go back
   take_back_packets(peer);
   peer.outbox.fail(why);

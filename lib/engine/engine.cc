@@ -119,6 +119,7 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
     ++stats_.fast_path_sends;
     if (!peer->link.may_send() || !send_new(now, *peer)) mark_ready(*peer);
     flush();
+    handle_late_ack(now);
   } else {
     mark_ready(*peer);
   }
@@ -128,8 +129,10 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
 // The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
 // for.
 bool Engine::Impl::sends_at_once(const Peer& peer) const {
-  return !peer.ready.is_linked() && peer.link.in_flight() == 0 &&
-         peer.outbox.queued_packets() == 0 && peer.flows();
+  const bool none_in_flight = peer.link.in_flight() == 0 ||
+                              (late_ack_.peer == &peer && peer.link.acks_all(late_ack_.header));
+  return !peer.ready.is_linked() && none_in_flight && peer.outbox.queued_packets() == 0 &&
+         peer.flows();
 }
 
 Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
@@ -183,6 +186,7 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
+  handle_late_ack(now);
   const std::size_t received = receive_all(now);
   // News of the NIC waits for the next turn when there are packets: an answer may depend on those.
   if (received == 0 || resolving_ > 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
@@ -200,6 +204,7 @@ std::size_t Engine::Impl::progress(Instant now) {
 
 Instant Engine::Impl::next_deadline() const {
   if (ready_.size() > starving_ || !ack_now_.empty()) return Instant::min();
+  if (late_ack_.peer != nullptr) return Instant::min();
   if (command().waiting() + data().waiting() > 0) return Instant::min();
   return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }

@@ -121,7 +121,15 @@ class Engine::Impl {
   Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
-                     const wire::Frame* sack);
+                     const wire::Frame* sack, Duration ago = {});
+  // The ACK that came with a message: the program may answer that before we look at it.
+  struct LateAck {
+    Peer* peer = nullptr;  // null: there is none
+    wire::PacketHeader header;
+    Instant came_at{};
+  };
+  bool may_wait(const Peer& peer, const wire::PacketHeader& header) const;
+  void handle_late_ack(Instant now);
   void collect(Instant now, Peer& peer);
   void note_heard(Instant now, Peer& peer);
   void schedule_ack(Instant now, Peer& peer);
@@ -264,7 +272,9 @@ class Engine::Impl {
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;                               // of the datagram in hand
   std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand
-  std::uint64_t tick_ = 0;                               // now / kTick
+  bool lone_ = false;                                    // the datagram in hand came alone
+  LateAck late_ack_;
+  std::uint64_t tick_ = 0;  // now / kTick
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::uint16_t credit_ = 0;  // for each peer: see share_credit()

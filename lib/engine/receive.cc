@@ -37,6 +37,7 @@ bool Engine::Impl::rests(Instant now, const Channel& channel, const Channel& oth
 
 std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
   const auto batch = channel.receive(now);
+  lone_ = batch.size() == 1;
   for (auto rest = batch; !rest.empty(); rest = rest.subspan(1)) {
     const Verdict verdict = handle_datagram(now, rest.front().bytes);
     if (verdict == Verdict::kAccepted) {
@@ -104,7 +105,9 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::Pack
                                        std::span<const std::byte> body) {
   if (!may_speak(peer)) return Verdict::kWrongState;
   if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
-  if (header.has(wire::kFlagAck)) {
+  if (may_wait(peer, header)) {
+    late_ack_ = {&peer, header, now};
+  } else if (header.has(wire::kFlagAck)) {
     const Verdict verdict = handle_ack(now, peer, header, nullptr);
     if (verdict != Verdict::kAccepted) return verdict;
     if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
@@ -199,12 +202,27 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
   return effect;
 }
 
+// Whether the ACK of a packet may wait until the program has had its turn with the message it came
+// with: a good part of what receiving costs, and nobody waits for it.
+bool Engine::Impl::may_wait(const Peer& peer, const wire::PacketHeader& header) const {
+  return lone_ && late_ack_.peer == nullptr && frames_.is_one_message() &&
+         header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
+         !peer.link.repeats_ack(header) && peer.link.believes(header);
+}
+
+void Engine::Impl::handle_late_ack(Instant now) {
+  if (late_ack_.peer == nullptr) return;
+  Peer& peer = *late_ack_.peer;
+  late_ack_.peer = nullptr;
+  handle_ack(now, peer, late_ack_.header, nullptr, now - late_ack_.came_at);
+}
+
 Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
-                                 const wire::Frame* sack) {
+                                 const wire::Frame* sack, Duration ago) {
   // Half of a stream's acks: they ride on packets that leave between two that arrive.
   const bool news = sack != nullptr || peer.phase != Phase::kConnected;
   if (!news && peer.link.repeats_ack(header)) return Verdict::kAccepted;
-  const Verdict verdict = peer.link.handle_ack(now, header, sack);
+  const Verdict verdict = peer.link.handle_ack(now, header, sack, ago);
   if (verdict != Verdict::kAccepted) return verdict;
   collect(now, peer);
   if (peer.link.rtt().sampled()) {

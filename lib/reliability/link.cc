@@ -39,7 +39,8 @@ void Link::handle_answer(Instant now, const Packet& hello) {
   recompute_stay();
 }
 
-Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack) {
+Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
+                         Duration ago) {
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!plausible(cumulative, sack)) return Verdict::kBadAck;
@@ -56,7 +57,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     backoff_ = 0;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
-      rtt_.add(now - newest.sent_at - hold);
+      rtt_.add(now - ago - newest.sent_at - hold);
     }
     recompute_stay();
     congestion_.on_ack({.acked = count,

@@ -88,8 +88,18 @@ class Link {
   void handle_answer(Instant now, const Packet& hello);
 
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
-  // acked() and lost() have news. Anything else: nothing was touched.
-  Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack);
+  // acked() and lost() have news. Anything else: nothing was touched. It came `ago`.
+  Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
+                     Duration ago = {});
+
+  // handle_ack() of this header without a SACK frame would return kAccepted.
+  bool believes(const wire::PacketHeader& header) const {
+    return plausible(expand(header.cumulative, window_.next()), nullptr);
+  }
+  // It acknowledges everything that is in flight.
+  bool acks_all(const wire::PacketHeader& header) const {
+    return header.cumulative == low32(window_.next());
+  }
 
   // Without a SACK frame it says what the newest ACK before it said: handle_ack() has nothing to
   // do. Of a stream one way so are nearly all that ride on the data (docs/performance.md).

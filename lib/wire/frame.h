@@ -84,6 +84,9 @@ class FrameList {
   // As well_formed(). The list refers to the body.
   bool read(std::span<const std::byte> body);
 
+  // Whether a MESSAGE is all there is.
+  bool is_one_message() const { return count_ == 1 && frames_[0].type == FrameType::kMessage; }
+
   // The next frame, valid until next() is called again; null behind the last.
   const Frame* next() {
     if (taken_ < count_) [[likely]]
