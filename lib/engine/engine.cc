@@ -129,10 +129,10 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
 // The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
 // for.
 bool Engine::Impl::sends_at_once(const Peer& peer) const {
+  if (peer.ready.is_linked()) return false;
   const bool none_in_flight = peer.link.in_flight() == 0 ||
                               (late_ack_.peer == &peer && peer.link.acks_all(late_ack_.header));
-  return !peer.ready.is_linked() && none_in_flight && peer.outbox.queued_packets() == 0 &&
-         peer.flows();
+  return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
 }
 
 Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,

@@ -156,11 +156,12 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
 }
 
 // Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
+// A tiny one behind full ones leaves with them: so it does not overtake what must match first.
 Channel* Engine::Impl::channel_for(const Peer& peer, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =
       packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, peer.command_bytes);
-  return with_room(tiny ? ChannelKind::kCommand : ChannelKind::kData);
+  return with_room(tiny && data().waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData);
 }
 
 Channel* Engine::Impl::with_room(ChannelKind kind) {
