@@ -56,6 +56,7 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
     }
     if (!peer.outbox.has_packets()) return false;
     if (nothing_small) sent += send_runs(now, peer, kPacketsPerTurn - sent);
+    if (!peer.link.lost().empty()) return true;  // the port is full: what it refused leaves first
     if (sent < kPacketsPerTurn && peer.link.may_send() && peer.outbox.has_packets() &&
         !send_new(now, peer)) {
       return true;

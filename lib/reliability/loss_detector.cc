@@ -10,15 +10,16 @@ void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
   const Duration reordering = std::max(rtt.least() / 4, kLeastReordering) * patience_;
   const Duration patience = rtt.expected() + reordering;
   for (PacketNumber n = window.floor(); n < end; ++n) {
-    Packet* packet = window.find(n);
-    if (packet == nullptr || n >= acked_until_[static_cast<std::size_t>(packet->channel)]) continue;
-    const Instant due = packet->sent_at + patience;
+    const Packet* holder = window.holder(n);
+    if (holder == nullptr || n >= acked_until_[static_cast<std::size_t>(holder->channel)]) continue;
+    const Instant due = holder->sent_at + patience;
     // Numbers are given in the order of sending: nobody behind this one is due before it.
     if (due > now) {
       next_due_ = due;
       return;
     }
     if (n >= recovery_end_) begin_recovery(window.next());
+    Packet* packet = window.find(n);
     window.remove(*packet);
     packet->state = PacketState::kLost;
     lost.push_back(*packet);

@@ -82,15 +82,16 @@ class SendWindow {
   // The packet in flight under this number; null if it is not in flight. Of a run that chunk is
   // split off.
   Packet* find(PacketNumber number) {
-    if (number < floor_ || number >= next_) return nullptr;
-    Packet* packet = slot(number);
+    Packet* packet = holder(number);
     Run* run = channel::as_run(packet);
     return run == nullptr ? packet : split(*run, number);
   }
-  // The run that has this number; null if a packet has it, or nobody.
-  Run* find_run(PacketNumber number) {
-    return number >= floor_ && number < next_ ? channel::as_run(slot(number)) : nullptr;
+  // What is in flight under this number, a packet or a run; null if nothing is.
+  Packet* holder(PacketNumber number) {
+    return number >= floor_ && number < next_ ? slot(number) : nullptr;
   }
+  // The run that has this number; null if a packet has it, or nobody.
+  Run* find_run(PacketNumber number) { return channel::as_run(holder(number)); }
 
   // It was acked, judged lost, or abandoned.
   void remove(Packet& packet) {

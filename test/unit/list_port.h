@@ -2,6 +2,7 @@
 // comes from another.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -23,6 +24,8 @@ class ListPort final : public nic::Port {
   }
 
   std::size_t send(std::span<const nic::Outgoing> batch) override {
+    batch = batch.first(std::min(batch.size(), room));
+    if (room != kUnbounded) room -= batch.size();
     for (const nic::Outgoing& one : batch) {
       sent.emplace_back(one.head.begin(), one.head.end());
       sent.back().insert(sent.back().end(), one.payload.begin(), one.payload.end());
@@ -56,6 +59,9 @@ class ListPort final : public nic::Port {
   const nic::Address& address() const override { return address_; }
   int wait_fd() override { return -1; }
 
+  static constexpr std::size_t kUnbounded = ~std::size_t{0};
+
+  std::size_t room = kUnbounded;  // packets that it still takes
   std::vector<Datagram> sent;
   std::deque<Datagram> arriving;
 

@@ -1,6 +1,7 @@
 // channel/run.h, and what the window, the link and the outbox do with runs: nothing that single
 // packets would not do.
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
@@ -438,6 +439,34 @@ TEST_CASE("of a run only the chunk that is missing is sent again") {
   end.link.lost().clear();
   end.outbox.abandon(packet);
   CHECK(end.pool.in_use() == 0);
+  end.outbox.fail(Status::kClosed);
+}
+
+TEST_CASE("a run of which nothing is lost stays whole, whatever overtook it") {
+  const std::vector<std::byte> message = message_of(60'000);
+  End end;
+  end.outbox.send({}, 5, message, end.request);
+  const Run* run = end.send_run(30);
+  REQUIRE(run != nullptr);
+  Packet& tiny = *end.pool.take(Packet::kSmallBytes);
+  tiny.channel = channel::ChannelKind::kCommand;
+  end.link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, tiny);
+  wire::PacketHeader header;
+  header.flags = wire::kFlagAck;
+  header.cumulative = low32(kFirst);
+  header.credit = 4096;
+  std::byte sack[AckTracker::kMaxSackBytes];
+  const bool same_channel = GENERATE(false, true);
+  wire::put_sack(sack, kFirst + (same_channel ? 29 : 30), 1);
+  wire::set_sack_word(sack, 0, 1);
+  wire::FrameReader reader({sack, 16});
+  wire::Frame frame;
+  REQUIRE(reader.next(frame));
+
+  REQUIRE(end.link.handle_ack(kNow, header, &frame) == wire::Verdict::kAccepted);
+
+  CHECK(std::popcount(run->left) == (same_channel ? 29 : 30));
+  end.take_ack(end.link.window().next());
   end.outbox.fail(Status::kClosed);
 }
 
