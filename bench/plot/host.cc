@@ -74,6 +74,8 @@ void Host::turn(Instant now) {
     }
     to_ = nullptr;
   }
+  // Whoever is idle is woken by what arrives.
+  if (ready_at_ < now) engine_->watched(now);
   engine_->progress(now);
   while (engine_->accept()) {
   }

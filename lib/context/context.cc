@@ -104,6 +104,7 @@ struct Context::State {
         config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
     if (sleeps && sleeper.descriptor() >= 0) {
       sleeper.sleep(looked_at, std::min(engine.next_deadline(), end));
+      engine.watched(read_clock());
     } else if (++idle.turns >= kTurnsBeforeYield) {
       // Two that wait for each other on one processor must take turns shorter than the scheduler's.
       std::this_thread::yield();

@@ -55,7 +55,8 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
           share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
       ack_timers_(config.ack_delay),
       peers_(config.max_peers),
-      tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)) {
+      tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)),
+      watched_until_(now) {
   share_credit();
 }
 
@@ -187,6 +188,8 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   handle_late_ack(now);
+  unseen_ = std::min(now - watched_until_, kMostUnseen);
+  watched_until_ = now;
   const std::size_t received = receive_all(now);
   // News of the NIC waits for the next turn when there are packets: an answer may depend on those.
   if (received == 0 || resolving_ > 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
@@ -236,6 +239,9 @@ bool Engine::cancel(Request& request) {
 }
 std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore) {
   return impl_->probe(source, tag, ignore);
+}
+void Engine::watched(Instant now) {
+  impl_->watched(now);
 }
 std::size_t Engine::progress(Instant now) {
   return impl_->progress(now);

@@ -78,6 +78,10 @@ class Engine {
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
 
+  // Had anything come before `now`, progress() would have been called: who sleeps says so. Without
+  // it, time since the last turn may have passed for packets that nobody took.
+  void watched(Instant now);
+
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now);
 

@@ -46,6 +46,7 @@ class Engine::Impl {
                  Request& request);
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+  void watched(Instant now) { watched_until_ = now; }
   std::size_t progress(Instant now);
   Instant next_deadline() const;
   bool sends_at_once(PeerId id) const {
@@ -86,6 +87,8 @@ class Engine::Impl {
   // How long a quiet channel is not asked while the other is busy, and in turns that bring packets.
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
+  // So much of our own absence is told from the network's delay: more does not fit a hold time.
+  static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
@@ -121,12 +124,13 @@ class Engine::Impl {
   Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
-                     const wire::Frame* sack, Duration ago = {});
+                     const wire::Frame* sack, reliability::AckTiming timing);
   // The ACK that came with a message: the program may answer that before we look at it.
   struct LateAck {
     Peer* peer = nullptr;  // null: there is none
     wire::PacketHeader header;
     Instant came_at{};
+    Duration unseen{};
   };
   bool may_wait(const Peer& peer, const wire::PacketHeader& header) const;
   void handle_late_ack(Instant now);
@@ -267,6 +271,7 @@ class Engine::Impl {
   std::size_t resolving_ = 0;               // addresses the NIC has been asked about
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   std::size_t retransmits_left_ = 0;        // this turn
+  bool port_full_ = false;                  // this turn: it refused what was not to wait
   std::size_t starving_ = 0;                // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;
@@ -275,6 +280,8 @@ class Engine::Impl {
   bool lone_ = false;                                    // the datagram in hand came alone
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick
+  Instant watched_until_;   // what had come by then has been taken
+  Duration unseen_{};       // how long nobody had looked before this turn
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::uint16_t credit_ = 0;  // for each peer: see share_credit()

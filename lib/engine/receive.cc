@@ -94,7 +94,8 @@ Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::Packet
   const bool has_sack = reader.next(sack);
   if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
   if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
-  const Verdict verdict = handle_ack(now, peer, header, has_sack ? &sack : nullptr);
+  const Verdict verdict =
+      handle_ack(now, peer, header, has_sack ? &sack : nullptr, {.ago = {}, .unseen = unseen_});
   if (verdict != Verdict::kAccepted) return verdict;
   if (peer.said != nullptr) handle_proof(now, peer);
   note_heard(now, peer);
@@ -106,9 +107,9 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::Pack
   if (!may_speak(peer)) return Verdict::kWrongState;
   if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
   if (may_wait(peer, header)) {
-    late_ack_ = {&peer, header, now};
+    late_ack_ = {&peer, header, now, unseen_};
   } else if (header.has(wire::kFlagAck)) {
-    const Verdict verdict = handle_ack(now, peer, header, nullptr);
+    const Verdict verdict = handle_ack(now, peer, header, nullptr, {.ago = {}, .unseen = unseen_});
     if (verdict != Verdict::kAccepted) return verdict;
     if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
   }
@@ -152,7 +153,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
   }
   const Effect effect = act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;
-  peer.link.handle_arrival(now, header);
+  peer.link.handle_arrival(now - unseen_, header);
   if (effect.redundant) peer.link.handle_redundant();
   if (effect.urgent) peer.link.handle_ping();
   if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
@@ -214,15 +215,16 @@ void Engine::Impl::handle_late_ack(Instant now) {
   if (late_ack_.peer == nullptr) return;
   Peer& peer = *late_ack_.peer;
   late_ack_.peer = nullptr;
-  handle_ack(now, peer, late_ack_.header, nullptr, now - late_ack_.came_at);
+  handle_ack(now, peer, late_ack_.header, nullptr,
+             {.ago = now - late_ack_.came_at, .unseen = late_ack_.unseen});
 }
 
 Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
-                                 const wire::Frame* sack, Duration ago) {
+                                 const wire::Frame* sack, reliability::AckTiming timing) {
   // Half of a stream's acks: they ride on packets that leave between two that arrive.
   const bool news = sack != nullptr || peer.phase != Phase::kConnected;
   if (!news && peer.link.repeats_ack(header)) return Verdict::kAccepted;
-  const Verdict verdict = peer.link.handle_ack(now, header, sack, ago);
+  const Verdict verdict = peer.link.handle_ack(now, header, sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
   collect(now, peer);
   if (peer.link.rtt().sampled()) {

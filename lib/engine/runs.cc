@@ -1,5 +1,4 @@
 // Long messages leave as runs: chunks that are cut, numbered and handed to the port together.
-#include "base/check.h"
 #include "channel/run.h"
 #include "engine/engine_impl.h"
 
@@ -27,6 +26,7 @@ void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
 // sent now, if anything. What the port does not take is due again as single packets.
 std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
+  if (port_full_) return 0;
   Channel& channel = data();
   channel.flush();
   if (channel.waiting() > 0) return 0;
@@ -43,7 +43,9 @@ std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
     chunks += run->count;
     runs[count++] = run;
   }
+  if (chunks == 0) return 0;
   std::size_t taken = channel.send_at_once({outgoing_.data(), chunks});
+  port_full_ = taken < chunks;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t of_run = runs[i]->count;
     if (taken < of_run) peer.link.take_back(*runs[i], static_cast<std::uint32_t>(taken));

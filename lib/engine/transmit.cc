@@ -18,6 +18,7 @@ void Engine::Impl::mark_ready(Peer& peer) {
 void Engine::Impl::transmit(Instant now) {
   retransmits_left_ = kRetransmitsPerTurn;
   starving_ = 0;
+  port_full_ = false;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
     Peer& peer = ready_.front();
     ready_.pop_front();
@@ -75,12 +76,15 @@ bool Engine::Impl::resend_lost(Instant now, Peer& peer) {
       continue;
     }
     if (!peer.link.may_send()) return true;
-    if (retransmits_left_ == 0) return false;
+    const bool again = packet.state == channel::PacketState::kLost;
+    if (again && retransmits_left_ == 0) return false;
     Channel* channel = channel_for(peer, packet);
     if (channel == nullptr) return false;
     lost.pop_front();
-    --retransmits_left_;
-    if (packet.state == channel::PacketState::kLost) ++stats_.retransmits;
+    if (again) {
+      --retransmits_left_;
+      ++stats_.retransmits;
+    }
     message::shorten(packet, peer.link.path().bytes());
     post(now, peer, packet, *channel, wire::PacketType::kSequenced);
   }
@@ -157,7 +161,8 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
 }
 
 // Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
-// A tiny one behind full ones leaves with them: so it does not overtake what must match first.
+// A tiny one behind others that wait leaves with them: so it does not overtake what must match
+// first.
 Channel* Engine::Impl::channel_for(const Peer& peer, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =

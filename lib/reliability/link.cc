@@ -40,7 +40,7 @@ void Link::handle_answer(Instant now, const Packet& hello) {
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
-                         Duration ago) {
+                         AckTiming timing) {
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!plausible(cumulative, sack)) return Verdict::kBadAck;
@@ -57,14 +57,15 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     backoff_ = 0;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
-      rtt_.add(now - ago - newest.sent_at - hold);
+      rtt_.add(now - timing.ago - newest.sent_at - hold);
+      delay_ = std::max(rtt_.latest() - timing.unseen, rtt_.least());
     }
     recompute_stay();
     congestion_.on_ack({.acked = count,
                         .in_flight = in_flight,
                         .highest_acked = newest.end - 1,
                         .next_number = window_.next(),
-                        .rtt = rtt_.latest(),
+                        .rtt = delay_,
                         .least = rtt_.least()});
     find_losses(now);
   }

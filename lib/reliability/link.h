@@ -47,6 +47,12 @@ struct LinkResources {
   Pool<ArrivalBitmap>& bitmaps;
 };
 
+// When an ACK came that is handled now, as far as that is known.
+struct AckTiming {
+  Duration ago{};     // it was taken from the NIC so long ago
+  Duration unseen{};  // and may have lain there so long before, since nobody had looked
+};
+
 class Link {
  public:
   // Options and resources outlive the link: they are the same for all of an engine's.
@@ -88,9 +94,9 @@ class Link {
   void handle_answer(Instant now, const Packet& hello);
 
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
-  // acked() and lost() have news. Anything else: nothing was touched. It came `ago`.
+  // acked() and lost() have news. Anything else: nothing was touched.
   Verdict handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
-                     Duration ago = {});
+                     AckTiming timing = {});
 
   // handle_ack() of this header without a SACK frame would return kAccepted.
   bool believes(const wire::PacketHeader& header) const {
@@ -179,6 +185,7 @@ class Link {
   SendWindow window_;
   AckTracker acks_;
   Rtt rtt_;
+  Duration delay_{};  // the latest round trip, less what may not be the network's
   LossDetector loss_;
   Congestion congestion_;
   PathSize path_;

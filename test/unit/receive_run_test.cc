@@ -1,7 +1,5 @@
-// wire/run.h, and engine/receive_run.cc against the way that all other packets go: whatever comes, packets
-// taken in a run leave everything as if each had been handled for itself.
-#include "wire/run.h"
-
+// wire/run.h, and engine/receive_run.cc against the way that all other packets go: whatever comes,
+// packets taken in a run leave everything as if each had been handled for itself.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
@@ -10,12 +8,13 @@
 #include "base/sequence.h"
 #include "engine/engine.h"
 #include "list_port.h"
+#include "wire/run.h"
 
 namespace pullman {
 namespace {
 
 constexpr std::size_t kHeads = wire::kHeaderBytes + wire::kChunkBytes;
-constexpr std::size_t kNumberAt = 12, kFloorAt = 16, kCreditAt = 18, kHoldAt = 24, kTotalAt = 48;
+constexpr std::size_t kFloorAt = 16, kCreditAt = 18, kHoldAt = 24;
 
 // The packets of one sender's stream, made by hand.
 struct Cutter {
