@@ -87,7 +87,7 @@ class Engine::Impl {
   // How long a quiet channel is not asked while the other is busy, and in turns that bring packets.
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
-  // So much of our own absence is told from the network's delay: more does not fit a hold time.
+  // So much of our own absence is told from the network's delay at most.
   static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);

@@ -153,7 +153,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
   }
   const Effect effect = act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;
-  peer.link.handle_arrival(now - unseen_, header);
+  peer.link.handle_arrival(now, header);
   if (effect.redundant) peer.link.handle_redundant();
   if (effect.urgent) peer.link.handle_ping();
   if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);

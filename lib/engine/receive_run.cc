@@ -24,7 +24,7 @@ std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> b
   }
   if (count == 0) return 0;
   peer->inbox.handle_in_order(bytes);
-  peer->link.handle_run(now - unseen_, run.last(), count);
+  peer->link.handle_run(now, run.last(), count);
   if (peer->inbox.has_frames()) mark_ready(*peer);
   schedule_ack(now, *peer);
   stats_.packets_received += count;
