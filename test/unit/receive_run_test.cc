@@ -168,6 +168,7 @@ struct End {
     Config config;
     config.max_peers = 4;
     config.eager_bytes = kEager;
+    config.unexpected_bytes = 4 * 48 * 1024;  // so little that allowances are told often
     std::vector<engine::NicPorts> nics(1);
     nics[0].command.reset(command);
     nics[0].data.reset(data);
