@@ -15,6 +15,16 @@ namespace {
 constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
 static_assert(kChunkHead == Packet::kSmallBytes);
 
+wire::Frame head_of_next_chunk(const Operation& op) {
+  return {.type = wire::FrameType::kChunk,
+          .id = low32(op.message),
+          .tag = op.tag,
+          .total = op.size,
+          .offset = op.sent,
+          .limit = 0,
+          .data = {}};
+}
+
 // So much padding in a run that would be so long with it is less than another burst costs.
 std::uint64_t most_waste(std::uint64_t bytes) {
   return bytes / 8;
@@ -195,15 +205,7 @@ Packet* Outbox::cut_chunk(Queue& from) {
   Operation& op = from.front();
   const auto length = static_cast<std::size_t>(
       std::min<std::uint64_t>(packet_bytes_ - kChunkHead, op.granted - op.sent));
-  wire::put_chunk(packet->end(),
-                  {.type = wire::FrameType::kChunk,
-                   .id = low32(op.message),
-                   .tag = op.tag,
-                   .total = op.size,
-                   .offset = op.sent,
-                   .limit = 0,
-                   .data = {}},
-                  length);
+  wire::put_chunk(packet->end(), head_of_next_chunk(op), length);
   packet->used += wire::kChunkBytes;
   packet->payload = op.buffer + op.sent;
   packet->payload_bytes = static_cast<std::uint32_t>(length);
@@ -250,14 +252,7 @@ channel::Run* Outbox::cut_run(Queue& from, std::size_t most, bool equal) {
   run->message = op.request;
   run->peer = peer_index_;
   wire::put_chunks(run->bytes + wire::kHeaderBytes, Packet::kSmallBytes, count,
-                   {.type = wire::FrameType::kChunk,
-                    .id = low32(op.message),
-                    .tag = op.tag,
-                    .total = op.size,
-                    .offset = op.sent,
-                    .limit = 0,
-                    .data = {}},
-                   each, run->last_bytes);
+                   head_of_next_chunk(op), each, run->last_bytes);
   op.packets += count;
   op.sent += bytes;
   if (op.sent == op.granted) settle_stage(op, &from);
