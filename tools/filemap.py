@@ -7,11 +7,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAP = ROOT / "docs/architecture.md"
 TOPS = ["include", "lib", "test", "bench", "examples", "tools"]
-SUFFIXES = {".h", ".cc", ".py"}
+SUFFIXES = {".h", ".cc", ".py", ".pml"}
 # What the document may leave off in front of a name.
 PREFIXES = ["", "lib", "include", "include/pullman", "docs", "test"]
 
-NAMED = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|py|md|build))(?![\w/*])")
+NAMED = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.(?:h|cc|py|pml|md|build))(?![\w/*])")
 
 
 def source_folders():

@@ -188,10 +188,20 @@ class Pair(Places):
             run(*prefix, "add", "chain", "inet", "filter", "output",
                 "{ type filter hook output priority 0 ; policy drop ; }")
 
-    def _wait_for_link(self, name):
+    def reset_connections(self, side, on):
+        """A packet filter that answers whatever comes by TCP with a reset, or none."""
+        prefix = ("ip", "netns", "exec", self.names[side], "nft")
+        run(*prefix, "flush", "ruleset")
+        if on:
+            run(*prefix, "add", "table", "inet", "filter")
+            run(*prefix, "add", "chain", "inet", "filter", "input", "{ type filter hook input priority 0 ; }")
+            run(*prefix, "add", "rule", "inet", "filter", "input", "meta", "l4proto", "tcp", "reject", "with", "tcp",
+                "reset")
+
+    def _wait_for_link(self, name, device="veth0"):
         """The kernel may take a second to say that the other end is up; until then nobody uses the link."""
         end = time.monotonic() + 10
-        while "state UP" not in run("ip", "-n", name, "link", "show", "veth0"):
+        while "state UP" not in run("ip", "-n", name, "link", "show", device):
             if time.monotonic() > end:
                 raise CannotMake("the link between the namespaces does not come up")
             time.sleep(0.02)
@@ -226,8 +236,9 @@ class Pair(Places):
             run(*prefix, "add", "table", "inet", "loss")
             run(*prefix, "add", "chain", "inet", "loss", "input",
                 "{ type filter hook input priority 0 ; }")
-            run(*prefix, "add", "rule", "inet", "loss", "input", "meta", "l4proto", protocols, "numgen",
-                "random", "mod", "1000", "<", str(round(10 * percent)), "drop")
+            chance = ("numgen", "random", "mod", "1000", "<", str(round(10 * percent)))
+            run(*prefix, "add", "rule", "inet", "loss", "input", "meta", "l4proto", protocols,
+                *(chance if percent < 100 else ()), "drop")
 
     def udp_ports(self, side):
         """The UDP ports open in one namespace."""

@@ -1,4 +1,5 @@
-// pullman-info: the NICs there are, which of them would be used, and why not the rest.
+// pullman-info: the NICs there are, which of them would be used, and why not the rest; with --peer
+// the rails to a process that runs.
 //
 // Asks every driver, and chooses as a Context would that is made from the same environment.
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "nic/drivers.h"
+#include "peer_report.h"
 #include "pullman/config.h"
 
 namespace {
@@ -66,14 +68,15 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
   const bool wanted = name == config.driver;
   const auto driver = pullman::nic::make_driver(name, config.provider);
   if (!wanted) {
-    for (Device& device : driver->devices()) {
+    for (Device& device : pullman::nic::devices_of(*driver)) {
       out.rows.push_back({std::move(device), false,
                           fmt::format("driver {} is used: PULLMAN_DRIVER={} would use {}",
                                       config.driver, name, name)});
     }
     return;
   }
-  pullman::nic::Choice choice = pullman::nic::choose_devices(driver->devices(), config.nics);
+  pullman::nic::Choice choice = pullman::nic::choose_devices(
+      pullman::nic::devices_of(*driver), config.nics, {.nics = config.most_nics, .addresses = 1});
   if (!choice.problem.empty()) out.problems.push_back(choice.problem);
   for (Device& device : choice.chosen) out.rows.push_back({std::move(device), true, ""});
   for (auto& [device, reason] : choice.not_chosen) {
@@ -109,6 +112,7 @@ Json to_json(const Row& row, const Inventory& inventory) {
            {"mbps", device.mbps != 0 ? Json(device.mbps) : Json()},
            {"offloads", device.offloads.empty() ? Json() : Json(device.offloads)},
            {"numa_node", device.numa_node >= 0 ? Json(device.numa_node) : Json()},
+           {"distance", device.distance},
            {"cpus", Json()},
            {"up", device.up},
            {"loopback", device.loopback},
@@ -166,6 +170,12 @@ void print_table(const Inventory& inventory) {
   }
 }
 
+void flush() {
+  if (std::fflush(stdout) != 0) {
+    throw std::runtime_error(fmt::format("cannot write: {}", std::strerror(errno)));
+  }
+}
+
 int run(const std::string& format) {
   auto config = pullman::Config::from_environment();
   config.validate();
@@ -176,9 +186,7 @@ int run(const std::string& format) {
   } else {
     print_table(inventory);
   }
-  if (std::fflush(stdout) != 0) {
-    throw std::runtime_error(fmt::format("cannot write: {}", std::strerror(errno)));
-  }
+  flush();
   for (const std::string& problem : inventory.problems) {
     fmt::print(stderr, "pullman-info: {}\n", problem);
   }
@@ -195,9 +203,21 @@ int main(int argc, char** argv) {
   app.add_option("--format", format, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
+  PeerQuestion question;
+  app.add_option("--peer", question.address,
+                 "HOST:PORT of a process that runs: the rails to it, why these, and how they do");
+  unsigned patience_ms = 2000;
+  app.add_option("--patience", patience_ms, "ms for a peer to answer, and then for its rails")
+      ->check(CLI::Range(1, 600000))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    return run(format);
+    if (question.address.empty()) return run(format);
+    question.patience = std::chrono::milliseconds(patience_ms);
+    question.json = format == "json";
+    const int code = report_peer(question);
+    flush();
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "pullman-info: {}\n", error.what());
     return 1;

@@ -70,8 +70,9 @@ int main(int argc, char** argv) {
     perf::Options options;
     int exit_code = 0;
     if (!perf::parse_command_line(argc, argv, options, exit_code)) return exit_code;
-    if (options.driver.empty() || options.raw || options.check || !options.nics.empty()) {
-      throw perf::Failure("wants a --driver, and knows neither --raw nor --check nor --nic");
+    if (options.driver.empty() || options.raw || options.check || !options.nics.empty() ||
+        options.test == perf::Test::kFailover) {
+      throw perf::Failure("wants a --driver, and knows neither failover, --raw, --check nor --nic");
     }
     if (options.port == 0) options.port = perf::kDefaultPort;
     options.host.empty() ? peers::run_server(options) : peers::run_client(options);

@@ -20,6 +20,7 @@ struct Job {
   std::uint64_t iterations = 0;  // client only; 0: until `duration` is over
   std::chrono::nanoseconds duration{0};
   Report* report = nullptr;  // client only: who wants to hear of progress
+  bool warm_up = false;      // client only: nothing is measured
 };
 
 // As it travels, and back. Believes nothing (the other end may be anybody): throws Failure.

@@ -13,7 +13,8 @@ namespace perf {
 namespace {
 
 // In the order of their enumerators.
-constexpr std::array<const char*, 4> kTestNames = {"latency", "bandwidth", "bidirectional", "rate"};
+constexpr std::array<const char*, 5> kTestNames = {"latency", "bandwidth", "bidirectional", "rate",
+                                                   "failover"};
 constexpr std::array<const char*, 3> kFormatNames = {"table", "json", "csv"};
 
 // One of the names, in any case. CLI11's transformers take an enumerator's number too, and any.
@@ -56,6 +57,27 @@ std::size_t parse_size(std::string_view text) {
   return value * unit;
 }
 
+// --test failover, all but --rails.
+void add_failover_options(CLI::App& app, Options& options, CLI::Option* raw) {
+  app.add_flag("--rails", options.rails, "say at the end what became of the rails")->excludes(raw);
+  app.add_option("--cut", options.cuts,
+                 "failover: NIC[:KIND]@SECOND[-SECOND], comma-separated: take our NIC down, and up "
+                 "again; KIND silent, deaf (receives nothing) or mute: nobody is told. Needs root")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes(raw);
+  app.add_option("--output", options.output, "failover: write goodput to PREFIX.csv, PREFIX.svg")
+      ->excludes(raw);
+  app.add_option_function<std::uint32_t>(
+         "--watch",
+         [&options](const std::uint32_t& ms) {
+    options.watch_every = std::chrono::milliseconds(ms);
+         },
+         "failover: the rails as a JSON line every so many ms")
+      ->check(CLI::Range(1, 10000))
+      ->excludes(raw);
+}
+
 }  // namespace
 
 const char* name(Test test) {
@@ -85,7 +107,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   CLI::App app(
       "Measures messages between two processes. Without HOST: serves one client and exits.\n"
       "With HOST (a name or address of the machine that serves): runs the test and reports.");
-  std::string size = "64";
+  std::string size;
   std::string test = name(options.test);
   std::string format = kFormatNames.front();
   app.add_option("HOST", options.host, "the machine that serves; leave out to serve")
@@ -93,9 +115,10 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
         return std::string(host.empty() ? "it is empty: name a machine, or leave it out to serve"
                                         : "");
       });
-  app.add_option("--test", test, "latency, bandwidth, bidirectional or rate (latency)")
+  app.add_option("--test", test, "latency, bandwidth, bidirectional, rate or failover (latency)")
       ->check(one_of(kTestNames));
-  app.add_option("--size", size, "bytes of a message: N, or A..B doubling; suffixes K, M (64)");
+  app.add_option("--size", size,
+                 "bytes of a message: N, or A..B doubling; suffixes K, M (64; failover: 1M)");
   auto* iterations = app.add_option("--iterations", options.iterations,
                                     "messages per size (round trips in latency)")
                          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
@@ -104,9 +127,11 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       ->excludes(iterations);
   app.add_option("--window", options.window, "messages outstanding (64)")
       ->check(CLI::Range(std::size_t{1}, kMaxWindow));
-  app.add_option("--driver", options.driver, "udp, fabric or auto (PULLMAN_DRIVER, else auto)");
+  app.add_option("--driver", options.driver,
+                 "udp, tcp, fabric or auto (PULLMAN_DRIVER, else auto)");
   app.add_option("--nic", options.nics, "interfaces or addresses to use, comma-separated")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--port", options.port, "port of the server (PULLMAN_PORT, else 7100)")
       ->check(CLI::Range(1, 65535));
   app.add_flag("--check", options.check, "fill and verify every byte");
@@ -116,14 +141,23 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
                  "sleep after so many idle us (PULLMAN_SLEEP_AFTER_US, else never)")
       ->check(CLI::Range(1, 1'000'000))
       ->excludes(raw);
+  add_failover_options(app, options, raw);
   app.add_option("--format", format, "table, json or csv (table)")->check(one_of(kFormatNames));
   app.add_option("--patience", options.patience_s, "give up after so many silent seconds (60)")
       ->check(seconds(0.1, 86400));
   try {
     app.parse(argc, argv);
-    options.sizes = parse_sizes(size);
     options.sleep_after = std::chrono::microseconds(sleep_us);
     options.test = test_named(test);
+    if (size.empty()) size = options.test == Test::kFailover ? "1M" : "64";
+    options.sizes = parse_sizes(size);
+    if (options.raw && options.test == Test::kFailover) {
+      throw Failure("bare datagrams have nothing to fail over to: no --raw with --test failover");
+    }
+    if (options.test != Test::kFailover &&
+        (!options.cuts.empty() || !options.output.empty() || options.watch_every.count() != 0)) {
+      throw Failure("--cut, --output and --watch are for --test failover");
+    }
     options.format = static_cast<Format>(*index_of(kFormatNames, format));
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : 2;

@@ -22,6 +22,7 @@ enum class Test : std::uint8_t {
   kBandwidth,      // a stream from client to server
   kBidirectional,  // a stream each way at once
   kRate,           // a window of messages, then a word from the receiver, and again
+  kFailover,       // a verified stream while rails are cut and mended
 };
 
 enum class Format : std::uint8_t { kTable, kJson, kCsv };
@@ -43,7 +44,11 @@ struct Options {
   bool raw = false;
   std::chrono::microseconds sleep_after{0};  // of polling for nothing; 0: as the environment says
   Format format = Format::kTable;
-  double patience_s = 60;  // how long a silent other end is waited for
+  bool rails = false;                        // say at the end what became of them
+  std::vector<std::string> cuts;             // failover: as cuts.h reads them
+  std::string output;                        // failover: files' names, without .csv and .svg
+  std::chrono::milliseconds watch_every{0};  // failover: rails as JSON lines meanwhile; 0: none
+  double patience_s = 60;                    // how long a silent other end is waited for
 };
 
 inline constexpr std::uint16_t kDefaultPort = 7100;

@@ -38,15 +38,20 @@ std::string size_text(std::size_t size) {
   return fmt::format("{} B", size);
 }
 
-void put(const std::string& line) {
+// What failover has more, as far as it is one number.
+constexpr std::array<const char*, 8> kFailoverColumns = {
+    "longest_gap_ms", "reinstated_ms", "never_reinstated", "lost",
+    "duplicated",     "misordered",    "corrupted",        "sent_twice"};
+
+}  // namespace
+
+void put_line(const std::string& line) {
   std::fputs(line.c_str(), stdout);
   std::fputc('\n', stdout);
   if (std::fflush(stdout) != 0) {
     throw Failure(fmt::format("cannot write the results: {}", std::strerror(errno)));
   }
 }
-
-}  // namespace
 
 void Samples::add(std::chrono::nanoseconds half_round_trip) {
   const auto ns = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
@@ -71,18 +76,23 @@ Report::Report(const Options& options, std::string driver)
       terminal_(isatty(STDERR_FILENO) == 1),
       next_progress_(Clock::now() + std::chrono::seconds(1)) {
   if (format_ == Format::kTable) {
-    put(fmt::format("{} over {}{}", name(test_), driver_, raw_ ? ", bare datagrams" : ""));
+    put_line(fmt::format("{} over {}{}", name(test_), driver_, raw_ ? ", bare datagrams" : ""));
     std::string head = fmt::format("{:>10} {:>10}", "size", "messages");
     if (test_ == Test::kLatency) {
       head += fmt::format(" {:>9} {:>9} {:>9} {:>9}", "p50 us", "p90 us", "p99 us", "max us");
     }
-    put(head + fmt::format(" {:>10} {:>11} {:>8} {:>8} {:>7}", "MB/s", "messages/s", "retrans",
-                           "spurious", raw_ ? "lost" : "errors"));
+    put_line(head + fmt::format(" {:>10} {:>11} {:>8} {:>8} {:>7}", "MB/s", "messages/s", "retrans",
+                                "spurious", raw_ ? "lost" : "errors"));
   }
   if (format_ == Format::kCsv) {
-    put("test,driver,raw,size,messages,p50_us,p90_us,p99_us,max_us,mb_per_s,messages_per_s,"
+    std::string head =
+        "test,driver,raw,size,messages,p50_us,p90_us,p99_us,max_us,mb_per_s,messages_per_s,"
         "retransmits,spurious_retransmits,errors,send_errors,receive_overflows,bursts_sent,"
-        "bursts_received,bursts_refused");
+        "bursts_received,bursts_refused";
+    if (test_ == Test::kFailover) {
+      for (const char* column : kFailoverColumns) head += fmt::format(",{}", column);
+    }
+    put_line(head);
   }
 }
 
@@ -120,9 +130,10 @@ void Report::table_row(std::size_t size, Outcome& outcome) {
     line += fmt::format(" {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}", samples.percentile_us(0.5),
                         samples.percentile_us(0.9), samples.percentile_us(0.99), samples.max_us());
   }
-  put(line + fmt::format(" {:>10.2f} {:>11.0f} {:>8} {:>8} {:>7}",
-                         megabytes_per_second(outcome, size), per_second(outcome),
-                         outcome.retransmits, outcome.spurious_retransmits, outcome.errors));
+  put_line(line + fmt::format(" {:>10.2f} {:>11.0f} {:>8} {:>8} {:>7}",
+                              megabytes_per_second(outcome, size), per_second(outcome),
+                              outcome.retransmits, outcome.spurious_retransmits, outcome.errors));
+  if (!outcome.text.empty()) put_line(outcome.text);
 }
 
 void Report::json_row(std::size_t size, Outcome& outcome) {
@@ -148,7 +159,8 @@ void Report::json_row(std::size_t size, Outcome& outcome) {
   for (const auto& [name, count] : kNicCounts) {
     object[name] = raw_ ? nlohmann::ordered_json() : nlohmann::ordered_json(outcome.nic.*count);
   }
-  put(object.dump());
+  for (const auto& [key, value] : outcome.more.items()) object[key] = value;
+  put_line(object.dump());
 }
 
 void Report::csv_row(std::size_t size, Outcome& outcome) {
@@ -165,7 +177,13 @@ void Report::csv_row(std::size_t size, Outcome& outcome) {
   for (const auto& [name, count] : kNicCounts) {
     line += raw_ ? "," : fmt::format(",{}", outcome.nic.*count);
   }
-  put(line);
+  if (test_ == Test::kFailover) {
+    for (const char* column : kFailoverColumns) {
+      const auto& value = outcome.more.at(column);
+      line += value.is_null() ? "," : fmt::format(",{}", value.dump());
+    }
+  }
+  put_line(line);
 }
 
 }  // namespace perf

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,9 +60,16 @@ struct Outcome {
   std::uint64_t errors = 0;  // messages that failed, were wrong, or (raw) were lost
   std::uint64_t retransmits = 0;
   std::uint64_t spurious_retransmits = 0;
+  std::uint64_t evacuated = 0;  // packets that left for other rails
   NicCounts nic;
-  Samples half_round_trips;  // latency only
+  Samples half_round_trips;       // latency only
+  nlohmann::ordered_json more;    // what only this test has: goes to the end of a JSON line
+  std::string text;               // the same for people, below the table's line
+  std::vector<std::byte> series;  // the server's: follows its result
 };
+
+// A line of results. Throws Failure.
+void put_line(const std::string& line);
 
 class Report {
  public:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "failover.h"
 #include "patterns.h"
 #include "report.h"
 #include "session.h"
@@ -31,6 +32,7 @@ void combine(const Job& job, const nlohmann::json& server, Outcome& outcome) {
     case Test::kRate:
       break;
     case Test::kBandwidth:
+    case Test::kFailover:
       outcome.elapsed = elapsed;
       outcome.messages = messages;
       break;
@@ -42,6 +44,7 @@ void combine(const Job& job, const nlohmann::json& server, Outcome& outcome) {
   outcome.errors += server.value("errors", std::uint64_t{0});
   outcome.retransmits += server.value("retransmits", std::uint64_t{0});
   outcome.spurious_retransmits += server.value("spurious_retransmits", std::uint64_t{0});
+  outcome.evacuated += server.value("evacuated", std::uint64_t{0});
   for (const auto& [name, count] : kNicCounts) {
     outcome.nic.*count += server.value(name, std::uint64_t{0});
   }
@@ -73,6 +76,7 @@ class Counted {
     const pullman::Stats now = context_.stats();
     outcome.retransmits = now.retransmits - before_.retransmits;
     outcome.spurious_retransmits = now.spurious_retransmits - before_.spurious_retransmits;
+    outcome.evacuated = now.evacuated_packets - before_.evacuated_packets;
     outcome.nic = nic_counts(now, before_);
   }
 
@@ -81,21 +85,61 @@ class Counted {
   pullman::Stats before_;
 };
 
-Outcome run_job(Session& session, const Job& job) {
+Outcome measure(Session& session, const Job& job, Failover& failover) {
+  switch (job.test) {
+    case Test::kLatency:
+      return measure_latency(session, job);
+    case Test::kFailover:
+      return failover.measure(session, job);
+    case Test::kBandwidth:
+    case Test::kBidirectional:
+    case Test::kRate:
+      break;
+  }
+  return measure_flow(session, job);
+}
+
+Outcome serve(Session& session, const Job& job) {
+  if (job.test == Test::kLatency) return serve_latency(session, job);
+  return job.test == Test::kFailover ? serve_failover(session, job) : serve_flow(session, job);
+}
+
+Outcome run_job(Session& session, const Job& job, const Options& options) {
   session.say(Word::kJob, to_json(job));
   session.hear(Word::kReady);
   const Counted counted(session.context());
-  Outcome outcome =
-      job.test == Test::kLatency ? measure_latency(session, job) : measure_flow(session, job);
+  Failover failover(job.warm_up ? Options{} : options);
+  Outcome outcome = measure(session, job, failover);
   const nlohmann::json server = session.hear(Word::kResult);
   counted.add_to(outcome);
   combine(job, server, outcome);
+  if (job.test == Test::kFailover) failover.conclude(session, server, outcome);
   return outcome;
+}
+
+// Room for what is said only with --rails, where it is not part of the results anyway.
+void add_rails(const Session& session, Outcome& outcome) {
+  const auto rails = session.context().rails(session.peer());
+  outcome.more["rails"] = nlohmann::ordered_json::array();
+  for (const pullman::RailView& rail : rails) outcome.more["rails"].push_back(to_json(rail));
+  outcome.text = "\n" + rail_table(rails);
+}
+
+void check_failover(const Options& options) {
+  if (options.test != Test::kFailover) return;
+  if (options.sizes.front() < kLeastFailoverBytes) {
+    throw Failure(fmt::format("failover's messages have at least {} bytes", kLeastFailoverBytes));
+  }
+  if (options.sizes.size() > 1 && !options.output.empty()) {
+    throw Failure("--output is for one size");
+  }
+  Cutter::check(parse_cuts(options.cuts));
 }
 
 }  // namespace
 
 int run_client(const Options& options) {
+  check_failover(options);
   const pullman::Config config = config_for(options, 0);
   pullman::Context context(config);
   Session session(context, options, config.sleep_after);
@@ -113,15 +157,21 @@ int run_client(const Options& options) {
             options.iterations,
             std::chrono::nanoseconds(static_cast<std::int64_t>(options.duration_s * 1e9)),
             &report};
-    wrong += run_job(session, warm_up(job)).errors;
+    if (job.test == Test::kFailover) job.check = true;
+    wrong += run_job(session, warm_up(job), options).errors;
     job.run = ++run;
-    Outcome outcome = run_job(session, job);
+    Outcome outcome = run_job(session, job, options);
     wrong += outcome.errors;
+    if (options.rails && job.test != Test::kFailover) add_rails(session, outcome);
     report.row(size, outcome);
   }
   session.say(Word::kJob, {{"bye", true}});
   context.close();
-  if (wrong != 0) throw Failure(fmt::format("{} messages arrived with wrong bytes", wrong));
+  if (wrong != 0) {
+    throw Failure(fmt::format(
+        "{} messages arrived {}", wrong,
+        options.test == Test::kFailover ? "wrong, twice, too late or never" : "with wrong bytes"));
+  }
   return 0;
 }
 
@@ -134,16 +184,18 @@ int run_server(const Options& options) {
   while (!word.contains("bye")) {
     const Job job = to_job(word);
     const Counted counted(context);
-    Outcome outcome =
-        job.test == Test::kLatency ? serve_latency(session, job) : serve_flow(session, job);
+    Outcome outcome = serve(session, job);
     counted.add_to(outcome);
     nlohmann::json result = {{"messages", outcome.messages},
                              {"elapsed_ns", outcome.elapsed.count()},
                              {"errors", outcome.errors},
                              {"retransmits", outcome.retransmits},
-                             {"spurious_retransmits", outcome.spurious_retransmits}};
+                             {"spurious_retransmits", outcome.spurious_retransmits},
+                             {"evacuated", outcome.evacuated}};
     for (const auto& [name, count] : kNicCounts) result[name] = outcome.nic.*count;
+    for (const auto& [key, value] : outcome.more.items()) result[key] = value;
     session.say(Word::kResult, result);
+    if (!outcome.series.empty()) session.say_bytes(Word::kSeries, outcome.series);
     word = session.hear(Word::kJob);
   }
   context.close();

@@ -9,7 +9,7 @@ namespace perf {
 
 namespace {
 
-constexpr std::size_t kWordBytes = 4096;
+constexpr std::size_t kWordBytes = 16384;
 constexpr pullman::Tag kWords = pullman::Tag{0x50455246} << 32;  // "PERF"; data tags have 0 there
 // Empty turns (some 50 us) after which a busier machine may have the processor. Without, two
 // pollers that share one core take turns of a scheduler's tick, 4 ms.
@@ -47,8 +47,12 @@ void Session::meet_server(const std::string& address) {
 
 void Session::say(Word word, const nlohmann::json& what) {
   const std::string text = what.dump();
+  say_bytes(word, bytes_of(text));
+}
+
+void Session::say_bytes(Word word, std::span<const std::byte> bytes) {
   pullman::Request request;
-  context_.send(peer_, tag_of(word), bytes_of(text), request);
+  context_.send(peer_, tag_of(word), bytes, request);
   finish(request);
 }
 

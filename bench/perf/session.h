@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ enum class Word : std::uint8_t {
   kEnd,     // sender: that was all; how many messages it sent
   kResult,  // server: what it counted
   kWindow,  // rate's receiver: a window has arrived
+  kClock,   // failover: what time is it? And the server's answer
+  kStart,   // failover's client: the stream begins
+  kSeries,  // failover's server: what arrived when, as bytes
 };
 
 class Session {
@@ -35,6 +39,7 @@ class Session {
   void meet_server(const std::string& address);
 
   void say(Word word, const nlohmann::json& what = nlohmann::json::object());
+  void say_bytes(Word word, std::span<const std::byte> bytes);
   nlohmann::json hear(Word word);
 
   // For patterns that do other things while they wait for a word: posts the receive ...
@@ -54,6 +59,7 @@ class Session {
   [[noreturn]] void give_up(const std::string& why);
 
   pullman::Context& context() { return context_; }
+  const pullman::Context& context() const { return context_; }
   pullman::PeerId peer() const { return peer_; }
 
  private:

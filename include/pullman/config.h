@@ -10,25 +10,33 @@
 namespace pullman {
 
 struct __attribute__((visibility("default"))) Config {
-  // Which driver opens the NICs: "udp" (the kernel's sockets), "fabric"
-  // (libfabric FI_EP_DGRAM), or "auto": fabric if `provider` is given or a
-  // NIC that bypasses the kernel (usnic, verbs, efa) is up, else udp.       PULLMAN_DRIVER
+  // Which driver opens the NICs: "udp", "tcp" (where datagrams are filtered;
+  // both ends must have it), "fabric" (libfabric FI_EP_DGRAM), or "auto":
+  // fabric if `provider` is given or a NIC bypasses the kernel, else udp.   PULLMAN_DRIVER
   std::string driver = "auto";
   // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER
   std::string provider;
-  // NICs to use, by interface name or address; empty: the first usable one
-  // that is not loopback, else loopback. Comma-separated in the variable.   PULLMAN_NICS
+  // NICs to use, the first ones first, by interface name, address or prefix
+  // ("10.0.0.0/8"); with "!" in front: not to use. If none is asked for: all
+  // usable ones, the nearest and fastest first; loopback if there is nothing
+  // else. Comma-separated in the variable.                                  PULLMAN_NICS
   std::vector<std::string> nics;
+  // How many of them. More than one, and messages use all of them, and survive
+  // the loss of any but the last. Not yet the default: docs/next.md. 1..4.    PULLMAN_MOST_NICS
+  std::size_t most_nics = 1;
+  // Have a stream (TCP) beside each NIC, too, for peers that no datagram
+  // reaches, for as long as none does. Both ends must have it. PULLMAN_LAST_RESORT (0, 1)
+  bool last_resort = false;
   // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
   std::uint16_t port = 0;
 
   // Largest packet; 0: what the NIC carries. 816..65507.                    PULLMAN_PACKET_BYTES
   std::size_t packet_bytes = 0;
-  // Receive buffer of each socket of the udp driver; 0: what is useful and
-  // the system grants. Up to 1 GiB. PULLMAN_RECEIVE_BUFFER_BYTES
+  // Receive buffer of each socket of the udp and tcp drivers; 0: what is
+  // useful and the system grants. Up to 1 GiB. PULLMAN_RECEIVE_BUFFER_BYTES
   std::size_t receive_buffer_bytes = 0;
-  // Kernel busy polling of the udp driver's sockets (SO_BUSY_POLL); 0: as
-  // the system has it. 0..10 ms.                                            PULLMAN_BUSY_POLL_US
+  // Kernel busy polling of the same sockets (SO_BUSY_POLL); 0: as the system
+  // has it. 0..10 ms.                                                       PULLMAN_BUSY_POLL_US
   std::chrono::nanoseconds busy_poll{0};
   // The udp driver lets the kernel move packets in bursts (UDP_SEGMENT,
   // UDP_GRO), where it can.                                                 PULLMAN_OFFLOADS (0, 1)

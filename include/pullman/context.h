@@ -19,8 +19,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pullman/config.h"
+#include "pullman/rails.h"
 #include "pullman/request.h"
 #include "pullman/stats.h"
 #include "pullman/status.h"
@@ -55,7 +57,7 @@ class __attribute__((visibility("default"))) Context {
   // What another process passes to connect() to reach this one: "10.0.0.1:7100".
   std::string address() const;
 
-  // The driver that opened the NIC: "udp" or "fabric"; what Config::driver = "auto" came to.
+  // The driver that opened the NIC: "udp", "tcp" or "fabric"; what Config::driver = "auto" came to.
   std::string driver() const;
 
   // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
@@ -124,6 +126,22 @@ class __attribute__((visibility("default"))) Context {
   // is pending fails with kTimedOut. Later operations on the handle fail with kUnknownPeer or
   // kPeerClosed. Nothing happens if the peer is not known.
   void disconnect(PeerId peer);
+
+  // The rails to a peer, the one they met on first; empty if it is not known. With one NIC at
+  // either end there is one rail, which is up while the peer is connected. Cold.
+  std::vector<RailView> rails(PeerId peer) const;
+
+  // Which NIC works with which of the peer's, and why, for people: a line for each pair, and one
+  // for each NIC that has no partner. Empty where there is nothing to choose: one NIC at either
+  // end, or no answer yet. Cold.
+  std::string explain_rails(PeerId peer) const;
+
+  // For maintenance of a NIC, named as RailView::nic: what is on it goes to other rails at once, at
+  // both ends, and nothing new takes it until restore_rail(). Nothing is lost, and no operation
+  // notices. kInvalidArgument: this context uses no such NIC. kBusy, and nothing changed: it is the
+  // only way to a peer.
+  Status drain_rail(std::string_view nic);
+  Status restore_rail(std::string_view nic);
 
   // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long.
   // What is still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut;

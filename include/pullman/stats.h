@@ -23,6 +23,7 @@ struct Stats {
   std::uint64_t timeouts = 0;             // probe timeouts: packets evicted from the hotel
   std::uint64_t path_probes_sent = 0;     // long packets sent to see whether the path carries them
   std::uint64_t path_black_holes = 0;     // paths found to carry less than was sent on them
+  std::uint64_t evacuated_packets = 0;    // left for other rails when theirs was left
   std::uint64_t acks_sent = 0;            // ACKs sent alone
   std::uint64_t acks_piggybacked = 0;     // ACKs that rode on other packets
   std::uint64_t fast_path_sends = 0;      // messages that left from inside send()

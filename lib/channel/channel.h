@@ -59,6 +59,9 @@ class Channel {
   nic::Port& port() { return *port_; }
   const nic::Port& port() const { return *port_; }
   ChannelKind kind() const { return kind_; }
+  // A bit by which its owner knows it among others.
+  std::uint32_t mark() const { return mark_; }
+  void set_mark(std::uint32_t bit) { mark_ = bit; }
   std::size_t packet_bytes() const { return port_->limits().packet_bytes; }
   std::size_t waiting() const { return count_; }
 
@@ -69,6 +72,7 @@ class Channel {
   void drop_first(std::size_t taken);
 
   ChannelKind kind_;
+  std::uint32_t mark_ = 0;
   std::unique_ptr<nic::Port> port_;
   std::size_t count_ = 0;                       // packets in the batch
   std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered

@@ -126,6 +126,7 @@ Packet& PacketPool::split(Run& run, std::uint32_t at) {
   packet->number = run.number + at;
   packet->sent_at = run.sent_at;
   packet->channel = run.channel;
+  packet->rail = run.rail;
   packet->state = run.state;
   run.left &= ~(std::uint64_t{1} << at);
   --run.chunks;

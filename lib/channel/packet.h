@@ -64,6 +64,7 @@ struct Packet : Guest, QueueHook {
   bool is_probe = false;       // carries a PING and nothing to deliver
   bool is_path_probe = false;  // and padding: does the path carry so long a packet?
   bool is_run = false;         // stands for several (channel/run.h)
+  std::uint8_t rail = 0;       // of that peer: whose link numbered it last
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }

@@ -62,6 +62,10 @@ constexpr Option kOptions[] = {
      " bytes"},
     {"busy_poll", "PULLMAN_BUSY_POLL_US", 0, 10'000, get_duration<&Config::busy_poll, microseconds>,
      set_duration<&Config::busy_poll, microseconds>, " us"},
+    {"most_nics", "PULLMAN_MOST_NICS", 1, 4, get_number<&Config::most_nics>,
+     set_number<&Config::most_nics>, ""},
+    {"last_resort", "PULLMAN_LAST_RESORT", 0, 1, get_number<&Config::last_resort>,
+     set_number<&Config::last_resort>, ""},
     {"offloads", "PULLMAN_OFFLOADS", 0, 1, get_number<&Config::offloads>,
      set_number<&Config::offloads>, ""},
     {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
@@ -151,7 +155,8 @@ void Config::validate() const {
                     unexpected_bytes, unexpected_bytes / max_peers, max_peers));
   }
   for (const std::string& nic : nics) {
-    if (nic.empty()) bad_option("nics has an empty name: write names or addresses between commas");
+    if (nic.empty() || nic == "!")
+      bad_option("nics has an empty name: write names or addresses between commas");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "context/sleeper.h"
 #include "engine/engine.h"
 #include "nic/drivers.h"
@@ -46,11 +47,9 @@ nic::PortOptions port_options(const Config& config) {
           .offloads = config.offloads};
 }
 
-engine::NicPorts open_nic(const Config& config) {
-  const auto driver =
-      nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
-  const auto devices = nic::devices_to_use(*driver, config.nics);
-  engine::NicPorts nic{.device = devices.front(), .command = nullptr, .data = nullptr};
+engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const Config& config,
+                          std::uint16_t port) {
+  engine::NicPorts nic{.device = device, .command = nullptr, .data = nullptr};
   if (config.packet_bytes != 0) {
     nic.device.packet_bytes = std::min(nic.device.packet_bytes, config.packet_bytes);
   }
@@ -63,10 +62,53 @@ engine::NicPorts open_nic(const Config& config) {
   }
   nic::PortOptions options = port_options(config);
   options.packet_bytes = command_bytes;
-  options.port = config.port;
-  nic.command = driver->open(nic.device, options);
-  nic.data = driver->open(nic.device, port_options(config));
+  options.port = port;
+  nic.command = driver.open(nic.device, options);
+  nic.data = driver.open(nic.device, port_options(config));
   return nic;
+}
+
+// A stream beside each NIC that carries datagrams, for when no datagram gets through. Its packets
+// are no longer than theirs: all share one pool. Without one we do without.
+void open_last_resort(const Config& config, std::vector<engine::NicPorts>& nics) {
+  const auto driver = nic::make_driver("tcp", "");
+  const std::vector<nic::Device> devices = driver->devices();
+  const std::size_t datagrams = nics.size();
+  for (std::size_t i = 0; i < datagrams && nics.size() < wire::kMaxNics; ++i) {
+    const auto device = std::find_if(devices.begin(), devices.end(), [&](const nic::Device& one) {
+      return one.up && nic::same_host(one.address, nics[i].device.address);
+    });
+    if (device == devices.end()) continue;
+    nic::Device chosen = *device;
+    chosen.packet_bytes = std::min(chosen.packet_bytes, nics[i].device.packet_bytes);
+    try {
+      nics.push_back(open_nic(*driver, chosen, config, 0));
+    } catch (const nic::NicError& error) {
+      log().info("no stream on {} in case datagrams are filtered: {}", chosen.name, error.what());
+    }
+  }
+}
+
+std::vector<engine::NicPorts> open_nics(const Config& config) {
+  const auto driver =
+      nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
+  std::vector<engine::NicPorts> nics;
+  for (const nic::Device& device :
+       nic::devices_to_use(*driver, config.nics, {.nics = config.most_nics, .addresses = 1})) {
+    nics.push_back(
+        open_nic(*driver, device, config, nics.empty() ? config.port : std::uint16_t{0}));
+  }
+  if (config.last_resort && !nics.front().device.stream) open_last_resort(config, nics);
+  return nics;
+}
+
+std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
+  std::vector<nic::Port*> ports;
+  for (const engine::NicPorts& nic : nics) {
+    ports.push_back(nic.command.get());
+    ports.push_back(nic.data.get());
+  }
+  return ports;
 }
 
 }  // namespace
@@ -78,20 +120,14 @@ struct Context::Idle {
 };
 
 struct Context::State {
-  State(const Config& chosen, engine::NicPorts nic)
+  State(const Config& chosen, std::vector<engine::NicPorts> nics)
       : config(chosen),
-        driver(nic.device.driver),
-        sleeper({nic.command.get(), nic.data.get()}),
+        driver(nics.front().device.driver),
+        sleeper(ports_of(nics)),
         looked_at(read_clock()),
-        engine(chosen, one(std::move(nic)), key_for(chosen), looked_at) {}
+        engine(chosen, std::move(nics), key_for(chosen), looked_at) {}
 
   Instant look() { return looked_at = read_clock(); }
-
-  static std::vector<engine::NicPorts> one(engine::NicPorts nic) {
-    std::vector<engine::NicPorts> nics;
-    nics.push_back(std::move(nic));
-    return nics;
-  }
 
   // Between two turns of something that waits until `end`: asks again at once, later lets others
   // run first, and at last sleeps.
@@ -122,7 +158,7 @@ struct Context::State {
 Context::Context(const Config& config) {
   config.validate();
   try {
-    state_ = std::make_unique<State>(config, open_nic(config));
+    state_ = std::make_unique<State>(config, open_nics(config));
   } catch (const nic::NicError& error) {
     throw Error(Status::kNoDevice, error.what());
   }
@@ -222,6 +258,19 @@ int Context::wait_fd() const {
 
 void Context::disconnect(PeerId peer) {
   state_->engine.disconnect(state_->look(), peer);
+}
+
+std::string Context::explain_rails(PeerId peer) const {
+  return state_->engine.explain_rails(peer);
+}
+std::vector<RailView> Context::rails(PeerId peer) const {
+  return state_->engine.rails(read_clock(), peer);
+}
+Status Context::drain_rail(std::string_view nic) {
+  return state_->engine.drain_rail(state_->look(), nic);
+}
+Status Context::restore_rail(std::string_view nic) {
+  return state_->engine.restore_rail(state_->look(), nic);
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {

@@ -11,8 +11,8 @@ namespace pullman::engine {
 // first, there is one connection at a time (wire.md 5.8). Null if there is none.
 Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
   Peer* first = nullptr;
-  for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    peers_.for_each_at(hello.rails[i].command, [&](Peer& peer) {
+  for (std::size_t i = 0; i < hello.nic_count; ++i) {
+    peers_.for_each_at(hello.nics[i].command, [&](Peer& peer) {
       const bool called = !peer.called_us && peer.phase < Phase::kConnected;
       if (called && (first == nullptr || peer.born < first->born)) first = &peer;
     });
@@ -26,7 +26,7 @@ bool Engine::Impl::our_call_wins(const wire::Hello& hello) const {
   const Peer* called = called_at(hello);
   if (called == nullptr || called->phase == Phase::kResolving || epoch_ >= hello.epoch)
     return false;
-  if (called->link.timeouts() >= kTimeoutsBeforeAnswer) return false;
+  if (called->home.link.timeouts() >= kTimeoutsBeforeAnswer) return false;
   return called->said == nullptr || !called->said->is(hello.epoch, hello.reply_to);
 }
 
@@ -55,7 +55,7 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
 // A process that calls anew no longer has its earlier connection, nor has the process that was
 // there before; ours ends when the new one has proved itself.
 Peer* Engine::Impl::new_caller(Instant now, const wire::Hello& hello) {
-  const nic::Address& address = hello.rails[hello.rail].command;
+  const nic::Address& address = hello.nics[hello.nic].command;
   const Peer* there = peers_.find_address(address);
   const PeerId replaces = there != nullptr ? there->id : PeerId{};
   Peer* peer = make_peer(now, address);
@@ -144,11 +144,12 @@ void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
   const Introduction& said = *peer.said;
   wire::FrameList riders;
   if (said.riders != nullptr && riders.read(said.riders->body()) &&
-      peer.link.judge(said.header) == reliability::Arrival::kNew && !act_on(peer, riders).refused) {
-    peer.link.handle_arrival(said.heard_at, said.header);
+      peer.home.link.judge(said.header) == reliability::Arrival::kNew &&
+      !act_on(peer, riders).refused) {
+    peer.home.link.handle_arrival(said.heard_at, said.header);
   }
   forget_said(peer);
-  schedule_ack(now, peer);
+  schedule_ack(now, peer.home);
 }
 
 // For accept(). One that is never called keeps what there is room for: peers that are still known.

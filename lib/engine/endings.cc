@@ -12,16 +12,19 @@ using reliability::AckNeed;
 void Engine::Impl::handle_timers(Instant now) {
   while (Packet* packet = hotel_.evict(now)) handle_eviction(now, *packet);
   while (Timer* timer = ack_timers_.evict(now)) {
-    Peer& peer = *peers_.at(timer->peer);
-    if (peer.link.ack_need() != AckNeed::kNone && !peer.ack.is_linked()) ack_now_.push_back(peer);
+    Rail& rail = rail_of(*timer);
+    if (rail.link.ack_need() != AckNeed::kNone && !rail.ack.is_linked()) ack_now_.push_back(rail);
   }
   while (Timer* timer = alarms_.evict(now)) {
     Peer& peer = *peers_.at(timer->peer);
     if (timer == &peer.alarm) {
       handle_alarm(now, peer);
+    } else if (timer->of_care != 0) {
+      handle_rail_due(now, rail_of(*timer));
     } else {
-      peer.link.handle_loss_due(now);
-      collect(now, peer);
+      Rail& rail = rail_of(*timer);
+      rail.link.handle_loss_due(now);
+      collect(now, rail);
     }
   }
 }
@@ -31,22 +34,40 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
   const bool calling = &packet == peer.hello && !packet.in_channel &&
                        peer.phase < Phase::kConnected && !peer.called_us;
-  peer.link.handle_eviction(now, packet);
+  Rail& rail = *peer.rail(packet.rail);
+  const std::uint64_t timeouts = rail.link.timeouts();
+  rail.link.handle_eviction(now, packet);
+  if (peer.rails != nullptr && rail.link.timeouts() != timeouts) handle_rail_silence(now, rail);
   arm(now, peer);  // whatever it was: it must not be asked about for ever
   if (!calling) {
     if (peer.flows()) mark_ready(peer);
     return;
   }
-  peer.link.take_probe();
-  peer.link.abandon(packet);
+  rail.link.take_probe();
+  rail.link.abandon(packet);
   packet.state = PacketState::kQueued;
   call(now, peer);
 }
 
 bool Engine::Impl::has_pending(const Peer& peer) const {
-  return peer.phase < Phase::kConnected || !peer.outbox.idle() || peer.link.in_flight() > 0 ||
+  return peer.phase < Phase::kConnected || !peer.outbox.idle() || in_flight(peer) > 0 ||
          peer.inbox.expects_more() || peer.bye_due ||
          const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
+}
+
+std::size_t Engine::Impl::in_flight(const Peer& peer) const {
+  std::size_t packets = 0;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (usable(rail)) packets += rail.link.in_flight();  // elsewhere are probes only
+  });
+  return packets;
+}
+
+// No packet is in flight or to be sent again.
+bool Engine::Impl::nothing_to_deliver(const Peer& peer) const {
+  bool nothing = in_flight(peer) == 0;
+  peer.for_each_rail([&](const Rail& rail) { nothing = nothing && rail.link.lost().empty(); });
+  return nothing && (peer.rails == nullptr || peer.rails->evacuated.empty());
 }
 
 // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
@@ -72,8 +93,7 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   peer.news_at = std::min(now, peer.news_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
-  const bool fruitless = peer.link.in_flight() + peer.link.lost().size() > 0 &&
-                         now - peer.news_at >= config_.peer_timeout;
+  const bool fruitless = !nothing_to_deliver(peer) && now - peer.news_at >= config_.peer_timeout;
   if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
     return end_peer(peer, Status::kUnreachable);
   }
@@ -81,23 +101,23 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
     return end_peer(peer, Status::kTimedOut);
   }
-  if (peer.link.in_flight() == 0) {
+  if (in_flight(peer) == 0) {
     if (peer.phase != Phase::kClosing) peer.news_at = now;
     if (peer.flows()) {
-      peer.ping_due = true;
+      peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
       mark_ready(peer);
     }
   }
   alarms_.check_in(now, alarm_stay(), peer.alarm);
 }
 
-void Engine::Impl::update_loss_timer(Instant now, Peer& peer) {
-  const Instant due = peer.link.next_loss_due();
-  if (peer.loss_timer.checked_in()) {
-    if (due >= peer.loss_timer.due && due != kNever) return;  // it will look again then
-    alarms_.check_out(peer.loss_timer);
+void Engine::Impl::update_loss_timer(Instant now, Rail& rail) {
+  const Instant due = rail.link.next_loss_due();
+  if (rail.loss_timer.checked_in()) {
+    if (due >= rail.loss_timer.due && due != kNever) return;  // it will look again then
+    alarms_.check_out(rail.loss_timer);
   }
-  if (due != kNever) alarms_.check_in(now, std::max(due - now, Duration(1)), peer.loss_timer);
+  if (due != kNever) alarms_.check_in(now, std::max(due - now, Duration(1)), rail.loss_timer);
 }
 
 void Engine::Impl::set_phase(Peer& peer, Phase phase) {
@@ -143,8 +163,8 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
   if (peer.phase < Phase::kConnected && peer.outbox.unfinished() == 0 && peer.outbox.idle()) {
     return end_peer(peer, Status::kClosed);
   }
-  if (peer.phase != Phase::kClosing || !peer.outbox.idle() || peer.link.in_flight() > 0) return;
-  if (!peer.link.lost().empty() || peer.data_to == nic::kNowhere) return;
+  if (peer.phase != Phase::kClosing || !peer.outbox.idle() || !nothing_to_deliver(peer)) return;
+  if (peer.home.data_to == nic::kNowhere) return;
   set_phase(peer, Phase::kFarewell);
   peer.bye_due = true;
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
@@ -161,7 +181,7 @@ void Engine::Impl::handle_bye(Peer& peer) {
 bool Engine::Impl::drained() const {
   bool all = true;
   peers_.for_each([&](Peer& peer) { all = all && peer.phase == Phase::kGone; });
-  return all && ack_now_.empty() && command().waiting() == 0 && data().waiting() == 0;
+  return all && ack_now_.empty() && posted_ == 0;
 }
 
 void Engine::Impl::abort() {
@@ -173,7 +193,9 @@ void Engine::Impl::abort() {
   ack_now_.clear();
   peers_.for_each([&](Peer& peer) {
     if (peer.phase != Phase::kGone) end_peer(peer, Status::kClosed);
-    if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
+    peer.for_each_rail([this](Rail& rail) {
+      if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
+    });
   });
   ack_now_.clear();
 }
@@ -182,25 +204,31 @@ void Engine::Impl::abort() {
 void Engine::Impl::end_peer(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone);
   peer.why = why;
-  if (late_ack_.peer == &peer) late_ack_.peer = nullptr;
+  if (late_ack_.rail != nullptr && &late_ack_.rail->peer == &peer) late_ack_.rail = nullptr;
   starving_ = 0;  // its packets go back
-  take_back_packets(peer);
+  peer.for_each_rail([this](Rail& rail) { take_back_packets(rail); });
+  if (peer.rails != nullptr) take_back(peer, peer.rails->evacuated);
+  forget_said(peer);
+  if (peer.hello != nullptr) packets_.give_back(*peer.hello);
+  peer.hello = nullptr;
   peer.outbox.fail(why);
   peer.inbox.fail(why);
   while (Request* posted = matcher_.posted_for(peer.id)) {
     matcher_.remove(*posted);
     posted->finish(why, 0);
   }
-  if (peer.loss_timer.checked_in()) alarms_.check_out(peer.loss_timer);
+  peer.for_each_rail([this](Rail& rail) { stop_timers(rail); });
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
   if (peer.ready.is_linked()) ready_.erase(ready_.iterator_to(peer));
-  peer.bye_due = peer.ping_due = false;
+  peer.bye_due = false;
   peers_.unindex(peer);
   if (peer.called_us) leave_half_open(peer);
   peers_.for_each_at(peer.command_address, [this](Peer& other) { mark_ready(other); });  // may call
-  stats_.spurious_retransmits += peer.link.spurious();
   stats_.held_back_sends += peer.outbox.held_back();
-  stats_.timeouts += peer.link.timeouts();
+  peer.for_each_rail([this](const Rail& rail) {
+    stats_.spurious_retransmits += rail.link.spurious();
+    stats_.timeouts += rail.link.timeouts();
+  });
   if (peer.release_when_gone) leaving_.push_back(peer.id);
   gone_.push_back(peer.id);
   // Some were discarded since. Those that were not keep their place: their slots are freed by it.
@@ -209,46 +237,59 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   }
 }
 
-void Engine::Impl::take_back_packets(Peer& peer) {
-  const auto end = peer.link.window().next();
-  for (auto n = peer.link.window().floor(); n < end && peer.link.in_flight() > 0; ++n) {
-    if (Packet* packet = peer.link.find(n)) {
-      peer.link.abandon(*packet);
-      if (packet->in_channel) modules_.front()->channel(packet->channel).withdraw(*packet);
+void Engine::Impl::take_back_packets(Rail& rail) {
+  Peer& peer = rail.peer;
+  const auto end = rail.link.window().next();
+  for (auto n = rail.link.window().floor(); n < end && rail.link.in_flight() > 0; ++n) {
+    if (Packet* packet = rail.link.find(n)) {
+      rail.link.abandon(*packet);
+      if (packet->in_channel) withdraw(rail, *packet);
       if (packet == peer.hello) peer.hello = nullptr;
       peer.outbox.abandon(*packet);
     }
   }
-  for (auto* queue : {&peer.link.lost(), &peer.link.acked()}) {
-    while (!queue->empty()) {
-      Packet& packet = queue->front();
-      queue->pop_front();
-      if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
-      if (&packet == peer.hello) peer.hello = nullptr;
-      peer.outbox.abandon(packet);
-    }
+  take_back(peer, rail.link.lost());
+  take_back(peer, rail.link.acked());
+}
+
+void Engine::Impl::take_back(Peer& peer, channel::PacketQueue& queue) {
+  while (!queue.empty()) {
+    Packet& packet = queue.front();
+    queue.pop_front();
+    if (packet.in_channel) withdraw(*peer.rail(packet.rail), packet);
+    if (&packet == peer.hello) peer.hello = nullptr;
+    peer.outbox.abandon(packet);
   }
-  forget_said(peer);
-  if (peer.hello != nullptr) packets_.give_back(*peer.hello);
-  peer.hello = nullptr;
+}
+
+void Engine::Impl::stop_timers(Rail& rail) {
+  rail.ping_due = false;
+  if (rail.loss_timer.checked_in()) alarms_.check_out(rail.loss_timer);
+  if (rail.peer.rails == nullptr) return;
+  Timer& timer = care_of(rail).timer;
+  if (timer.checked_in()) alarms_.check_out(timer);
+}
+
+void Engine::Impl::withdraw(const Rail& rail, Packet& packet) {
+  module_of(rail).channel(packet.channel).withdraw(packet);
 }
 
 // A packet that was acked or is not needed again.
-void Engine::Impl::release(Packet& packet) {
+void Engine::Impl::release(const Rail& rail, Packet& packet) {
   starving_ = 0;
-  if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
+  if (packet.in_channel) withdraw(rail, packet);
   packets_.give_back(packet);
 }
 
 // Frees a gone peer's slot; what it sent and nobody received goes with it.
 void Engine::Impl::discard(Peer& peer) {
   PULLMAN_CHECK(peer.phase == Phase::kGone);
-  if (peer.ack.is_linked()) ack_now_.erase(ack_now_.iterator_to(peer));
-  if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
-  for (auto [kind, to] : {std::pair(ChannelKind::kCommand, peer.command_to),
-                          std::pair(ChannelKind::kData, peer.data_to)}) {
-    if (to != nic::kNowhere) modules_.front()->channel(kind).port().forget(to);
-  }
+  peer.for_each_rail([this](Rail& rail) {
+    if (rail.ack.is_linked()) ack_now_.erase(ack_now_.iterator_to(rail));
+    if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
+    if (rail.command_to != nic::kNowhere) command(rail).port().forget(rail.command_to);
+    if (rail.data_to != nic::kNowhere) data(rail).port().forget(rail.data_to);
+  });
   peers_.remove(peer);
 }
 

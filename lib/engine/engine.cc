@@ -22,7 +22,7 @@ reliability::LinkOptions link_options_of(const Config& config) {
 }
 
 std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> nics) {
-  PULLMAN_CHECK(!nics.empty());
+  PULLMAN_CHECK(!nics.empty() && nics.size() <= wire::kMaxNics);
   std::vector<std::unique_ptr<channel::Module>> modules;
   modules.reserve(nics.size());
   for (NicPorts& nic : nics) {
@@ -30,6 +30,21 @@ std::vector<std::unique_ptr<channel::Module>> modules_of(std::vector<NicPorts> n
         std::move(nic.device), std::move(nic.command), std::move(nic.data)));
   }
   return modules;
+}
+
+std::size_t largest_packet(const std::vector<std::unique_ptr<channel::Module>>& modules) {
+  std::size_t largest = 0;
+  for (const auto& module : modules) {
+    for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+      largest = std::max(largest, module->channel(kind).packet_bytes());
+    }
+  }
+  return largest;
+}
+
+// Those of the matching, and the one they met on.
+std::size_t rails_per_peer(const std::vector<std::unique_ptr<channel::Module>>& modules) {
+  return modules.size() == 1 ? 1 : std::min(modules.size() + 1, wire::kMaxRails);
 }
 
 }  // namespace
@@ -40,10 +55,10 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       random_(key),
       epoch_(random_.next()),
       modules_(modules_of(std::move(nics))),
-      packets_(config.send_packets,
-               std::max(command().packet_bytes(), data().packet_bytes()) + message::kPieceRoom),
-      rings_(config.max_peers),
-      arrival_bitmaps_(config.max_peers),
+      nics_told_(nics_to_tell()),
+      packets_(config.send_packets, largest_packet(modules_) + message::kPieceRoom),
+      rings_(config.max_peers * rails_per_peer(modules_)),
+      arrival_bitmaps_(config.max_peers * rails_per_peer(modules_)),
       id_bitmaps_(2 * config.max_peers),
       send_queues_(config.max_peers),
       link_options_(link_options_of(config)),
@@ -57,6 +72,17 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       peers_(config.max_peers),
       tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)),
       watched_until_(now) {
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+      row_[place_of(i, kind)] = &modules_[i]->channel(kind);
+      row_[place_of(i, kind)]->set_mark(std::uint32_t{1} << place_of(i, kind));
+      all_ |= row_[place_of(i, kind)]->mark();
+      // The first NIC is no last resort.
+      const bool beside = i > 0 && modules_[i]->device().stream && !modules_[0]->device().stream;
+      if (beside) streams_ |= row_[place_of(i, kind)]->mark();
+    }
+  }
+  lively_ = all_;
   share_credit();
 }
 
@@ -118,7 +144,8 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
   if (!peer->alarm.checked_in()) arm(now, *peer);
   if (at_once && copied && bytes.size() <= config_.tiny_bytes) {
     ++stats_.fast_path_sends;
-    if (!peer->link.may_send() || !send_new(now, *peer)) mark_ready(*peer);
+    Rail& rail = *peer->rail(peer->rails == nullptr ? 0 : peer->rails->favourite);
+    if (!rail.link.may_send() || !send_new(now, rail)) mark_ready(*peer);
     flush();
     handle_late_ack(now);
   } else {
@@ -131,8 +158,13 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
 // for.
 bool Engine::Impl::sends_at_once(const Peer& peer) const {
   if (peer.ready.is_linked()) return false;
-  const bool none_in_flight = peer.link.in_flight() == 0 ||
-                              (late_ack_.peer == &peer && peer.link.acks_all(late_ack_.header));
+  const Rail* rail = &peer.home;
+  if (peer.rails != nullptr) [[unlikely]] {
+    rail = const_cast<Peer&>(peer).rail(peer.rails->favourite);
+    if (!usable(*rail)) return false;
+  }
+  const bool none_in_flight = rail->link.in_flight() == 0 ||
+                              (late_ack_.rail == rail && rail->link.acks_all(late_ack_.header));
   return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
 }
 
@@ -207,8 +239,7 @@ std::size_t Engine::Impl::progress(Instant now) {
 
 Instant Engine::Impl::next_deadline() const {
   if (ready_.size() > starving_ || !ack_now_.empty()) return Instant::min();
-  if (late_ack_.peer != nullptr) return Instant::min();
-  if (command().waiting() + data().waiting() > 0) return Instant::min();
+  if (late_ack_.rail != nullptr || posted_ != 0) return Instant::min();
   return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }
 
@@ -269,6 +300,18 @@ Status Engine::peer_status(PeerId peer) const {
 }
 std::optional<LinkView> Engine::link(PeerId peer) const {
   return impl_->link(peer);
+}
+std::string Engine::explain_rails(PeerId peer) const {
+  return impl_->explain_rails(peer);
+}
+std::vector<RailView> Engine::rails(Instant now, PeerId peer) const {
+  return impl_->rails(now, peer);
+}
+Status Engine::drain_rail(Instant now, std::string_view nic) {
+  return impl_->set_drained(now, nic, true);
+}
+Status Engine::restore_rail(Instant now, std::string_view nic) {
+  return impl_->set_drained(now, nic, false);
 }
 const nic::Address& Engine::address() const {
   return impl_->address();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/keyed_random.h"
@@ -19,6 +20,7 @@
 #include "nic/port.h"
 #include "pullman/config.h"
 #include "pullman/context.h"
+#include "pullman/rails.h"
 #include "pullman/request.h"
 #include "pullman/stats.h"
 #include "pullman/status.h"
@@ -43,6 +45,7 @@ struct Audit {
   std::size_t sends_pending = 0;       // requests in outboxes
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
   std::size_t windows_in_use = 0;      // links that hold a window
+  std::uint64_t rails_blamed = 0;      // rails left because they were silent, ever
 };
 
 struct Connected {
@@ -92,6 +95,12 @@ class Engine {
   // most `now` if there is something to send at once.
   Instant next_deadline() const;
 
+  // For maintenance: from now on, until restore_rail(), nothing but ACKs takes the NIC of that
+  // name. kInvalidArgument: there is no such NIC. kBusy: to one peer at least there is no other
+  // way.
+  Status drain_rail(Instant now, std::string_view nic);
+  Status restore_rail(Instant now, std::string_view nic);
+
   // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is
   // left with kClosed. After begin_close() no operation is accepted; peers that connect are
   // ignored.
@@ -102,6 +111,9 @@ class Engine {
   PeerState peer_state(PeerId peer) const;
   Status peer_status(PeerId peer) const;
   std::optional<LinkView> link(PeerId peer) const;
+  // All of a peer's, the one they met on first. Empty if it is not known.
+  std::vector<RailView> rails(Instant now, PeerId peer) const;
+  std::string explain_rails(PeerId peer) const;
   const nic::Address& address() const;  // of the first NIC's command channel
 
   Stats stats() const;

@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/peer.h"
 #include "engine/peer_table.h"
+#include "engine/rails.h"
 #include "message/matcher.h"
 #include "reliability/hotel.h"
 #include "wire/frame.h"
@@ -53,13 +54,18 @@ class Engine::Impl {
     const Peer* peer = peers_.find(id);
     return peer != nullptr && sends_at_once(*peer);
   }
+  Status set_drained(Instant now, std::string_view nic, bool drained);
   void begin_close(Instant now);
   bool drained() const;
   void abort();
   PeerState peer_state(PeerId id) const;
   Status peer_status(PeerId id) const;
   std::optional<LinkView> link(PeerId id) const;
-  const nic::Address& address() const { return command().port().address(); }
+  std::vector<RailView> rails(Instant now, PeerId id) const;
+  std::string explain_rails(PeerId id) const;
+  const nic::Address& address() const {
+    return modules_.front()->channel(ChannelKind::kCommand).port().address();
+  }
   Stats stats() const;
   Audit audit() const;
   std::string dump() const;
@@ -76,10 +82,12 @@ class Engine::Impl {
   // so often.
   static constexpr std::uint64_t kTimeoutsBeforeAnswer = 3;
   // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
-  static constexpr std::size_t kHelloBodyBytes = 256;
+  static constexpr std::size_t kHelloBodyBytes = 320;
   // The least packet sizes a peer may announce.
   static constexpr std::size_t kLeastCommandBytes = 576;
   static constexpr std::size_t kLeastDataBytes = 576;
+  // Unanswered questions that are remembered on a rail that was left: an answer may be late.
+  static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
   // Turns that bring packets, in a row or not, before one of them looks at the NIC's events, too.
@@ -87,6 +95,8 @@ class Engine::Impl {
   // How long a quiet channel is not asked while the other is busy, and in turns that bring packets.
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
+  // The same for a NIC of last resort, beside others.
+  static constexpr Duration kStreamRest = std::chrono::microseconds(256);
   // So much of our own absence is told from the network's delay at most.
   static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
   // Granularity of "heard lately", for sharing the receive credit.
@@ -94,18 +104,26 @@ class Engine::Impl {
 
   // --- inspect.cc
   std::size_t packets_in_flight() const;
+  RailView view(Instant now, const Rail& rail) const;
 
   // --- receive.cc
   std::size_t receive_all(Instant now);
-  bool rests(Instant now, const Channel& channel, const Channel& other, Duration rest);
-  std::size_t receive_from(Instant now, Channel& channel);
+  // The channels to ask this turn. Asking one costs a system call on kernel providers. One that is
+  // quiet while another is not is asked only once in a while: an answer may wait for it. Whoever
+  // sleeps is woken by any of them (nic::Port::wait_fd).
+  std::uint32_t to_ask(Instant now) {
+    if (lively_ == 0 || lively_ == all_) return all_;
+    return now < quiet_due_ ? lively_ : look_at_quiet_ones(now);
+  }
+  std::uint32_t look_at_quiet_ones(Instant now);
+  std::size_t receive_from(Instant now, std::size_t place);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
   bool may_speak(const Peer& peer) const;
-  Verdict handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
+  Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
-  Verdict handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
+  Verdict handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
                            std::span<const std::byte> body);
-  Verdict handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header);
+  Verdict handle_frames(Instant now, Rail& rail, const wire::PacketHeader& header);
   // A caller that has not proved itself.
   struct Caller {
     PeerId id;
@@ -121,63 +139,129 @@ class Engine::Impl {
     bool bye = false;
   };
   Effect act_on(Peer& peer, wire::FrameList& frames);
-  Verdict handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
+  Verdict handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
-  Verdict handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
+  Verdict handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,
                      const wire::Frame* sack, reliability::AckTiming timing);
   // The ACK that came with a message: the program may answer that before we look at it.
   struct LateAck {
-    Peer* peer = nullptr;  // null: there is none
+    Rail* rail = nullptr;  // null: there is none
     wire::PacketHeader header;
     Instant came_at{};
     Duration unseen{};
+    std::size_t module = 0;  // the NIC it came through
   };
-  bool may_wait(const Peer& peer, const wire::PacketHeader& header) const;
+  bool may_wait(const Rail& rail, const wire::PacketHeader& header) const;
   void handle_late_ack(Instant now);
-  void collect(Instant now, Peer& peer);
+  void collect(Instant now, Rail& rail);
   void note_heard(Instant now, Peer& peer);
-  void schedule_ack(Instant now, Peer& peer);
+  void schedule_ack(Instant now, Rail& rail);
   void share_credit();
 
   // --- receive_run.cc
   std::size_t take_run(Instant now, std::span<const nic::Incoming> batch);
-  bool in_order_behind(const Peer& peer, const wire::PacketHeader& header) const;
+  bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
 
   // --- transmit.cc
   bool sends_at_once(const Peer& peer) const;
   void mark_ready(Peer& peer);
   void transmit(Instant now);
   bool serve(Instant now, Peer& peer);
-  bool resend_lost(Instant now, Peer& peer);
-  bool send_probe(Instant now, Peer& peer);
-  bool probe_with_oldest(Instant now, Peer& peer);
-  bool send_control_frames(Instant now, Peer& peer);
-  bool send_new(Instant now, Peer& peer);
+  bool resend_lost(Instant now, Rail& rail);
+  bool send_probe(Instant now, Rail& rail);
+  bool probe_with_oldest(Instant now, Rail& rail);
+  bool send_control_frames(Instant now, Rail& rail);
+  bool send_new(Instant now, Rail& rail);
   bool starves();
   bool has_work(const Peer& peer) const;
-  Channel* channel_for(const Peer& peer, const Packet& packet);
-  Channel* with_room(ChannelKind kind);
-  void post(Instant now, Peer& peer, Packet& packet, Channel& channel, wire::PacketType type);
-  void note_ride(Peer& peer);
+  bool has_work(const Rail& rail) const;
+  // Frames wait that belong to no message.
+  static bool has_control(const Peer& peer) {
+    return peer.inbox.has_frames() || peer.bye_due ||
+           (peer.rails != nullptr && peer.rails->reports_due);
+  }
+  static std::size_t control_bytes(const Peer& peer);
+  // What became of an attempt to send.
+  enum class Next : std::uint8_t {
+    kGoOn,     // something left: there may be more
+    kNothing,  // there is nothing to send, or it must wait for an ack
+    kBlocked,  // no room or no packet: the next turn goes on
+  };
+  Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
+  Channel* channel_for(const Rail& rail, const Packet& packet);
+  Channel* with_room(const Rail& rail, ChannelKind kind);
+  void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type);
+  void note_ride(Rail& rail);
   void send_acks(Instant now);
-  void send_ack(Instant now, Peer& peer);
-  void flush();
+  void send_ack(Instant now, Rail& rail);
+  void flush() {
+    if (posted_ != 0) flush_posted();
+  }
+  void flush_posted();
 
   // --- runs.cc
-  std::size_t send_runs(Instant now, Peer& peer, std::size_t most);
-  void stamp_run(Instant now, Peer& peer, channel::Run& run);
+  std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
+  void stamp_run(Instant now, Rail& rail, channel::Run& run);
+
+  // --- rails.cc
+  static Care& care_of(const Rail& rail) { return *rail.peer.rails->care[rail.number]; }
+  static bool usable(const Rail& rail) {
+    return rail.peer.rails == nullptr || care_of(rail).health.usable();
+  }
+  bool rails_have_work(const Peer& peer) const;
+  bool serve_rails(Instant now, Peer& peer);
+  void tend_rail(Instant now, Rail& rail, bool& more);
+  Next resend_evacuated(Instant now, Peer& peer);
+  template <typename Choose>
+  Rail* choose_rail(Peer& peer, Choose choose);
+  Rail* rail_for_bulk(Peer& peer);
+  Rail* rail_for_small(Peer& peer);
+  void settle_sizes(Peer& peer);
+  void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes);
+
+  // --- rail_setup.cc
+  void start_rails(Peer& peer, const wire::Hello& hello);
+  std::size_t write_reports(Peer& peer, std::byte* out, std::size_t room);
+  void handle_ways(Peer& peer, const wire::Frame& frame);
+  void handle_rail_report(Peer& peer, const wire::Frame& frame);
+  struct Pairing;
+  Pairing pairing_with(const Peer& peer) const;  // once their_ways are known
+  void pair_rails(Peer& peer, const wire::Ways& theirs);
+  void make_rail(Peer& peer, std::size_t number, std::uint8_t module, const wire::NicInfo& nic);
+  void handle_rail_resolved(Instant now, Rail& rail);
+  wire::Ways ways_to(const Peer& peer) const;
+
+  // --- rail_care.cc
+  failover::Health::Pace pace_of(const Rail& rail) const;
+  void handle_rail_silence(Instant now, Rail& rail);
+  void handle_rail_answer(Instant now, Rail& rail, bool own_way);
+  void judge_losses(Instant now, Rail& rail);
+  void handle_rail_due(Instant now, Rail& rail);
+  void leave_rail(Instant now, Rail& rail, RailReason reason);
+  void allow_rail(Instant now, Rail& rail);
+  void settle_rail(Instant now, Rail& rail, bool was_usable);
+  void arm_care(Instant now, Rail& rail);
+  void report(Rail& rail);
+  void evacuate(Rail& rail);
+  void evacuate_packet(Rail& rail, Packet& packet);
+  void drop_probes(Rail& rail, std::size_t kept = 0);
+  void handle_link_event(Instant now, std::size_t module, nic::PortEvent::Kind kind);
+  void set_drained(Instant now, Rail& rail, bool drained);
+  std::uint32_t modules_named(std::string_view nic) const;
+  bool needs(const Peer& peer, std::uint32_t modules) const;
 
   // --- path.cc
-  void settle_path(Instant now, Peer& peer);
-  void send_path_probe(Instant now, Peer& peer);
-  void drop_lost_probe(Instant now, Peer& peer, Packet& probe);
-  void resume(Peer& peer, Packet& packet);
+  void settle_path(Instant now, Rail& rail);
+  void send_path_probe(Instant now, Rail& rail);
+  void drop_lost_probe(Instant now, Rail& rail, Packet& probe);
+  void resume(Rail& rail, Packet& packet);
 
   // --- handshake.cc
   Peer* make_peer(Instant now, const nic::Address& command);
-  void start_resolving(Peer& peer, ChannelKind kind, const nic::Address& address);
+  std::uint8_t module_for(const nic::Address& address) const;
+  void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
-  void handle_event(Instant now, ChannelKind kind, const nic::PortEvent& event);
+  void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);
   void handle_resolved(Instant now, Peer& peer);
   Verdict handle_hello(Instant now, const wire::PacketHeader& header,
                        std::span<const std::byte> body);
@@ -186,6 +270,7 @@ class Engine::Impl {
   bool may_call(const Peer& peer) const;
   std::optional<wire::Hello> read_hello(const wire::PacketHeader& header,
                                         std::span<const std::byte> body) const;
+  bool is_ours(const nic::Address& address) const;
   bool may_introduce(Peer& peer, const wire::Hello& hello);
   void introduce(Peer& peer);
   void call(Instant now, Peer& peer);
@@ -197,6 +282,8 @@ class Engine::Impl {
   Packet* make_hello(Peer& peer, std::size_t packet_bytes);
   std::size_t write_hello(const Peer& peer, std::byte* out) const;
   wire::Hello describe(const Peer& peer) const;
+  std::size_t nics_to_tell() const;
+  wire::NicInfo describe(const channel::Module& module) const;
 
   // --- callers.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
@@ -222,25 +309,50 @@ class Engine::Impl {
   void arm(Instant now, Peer& peer);
   Duration alarm_stay() const;
   bool has_pending(const Peer& peer) const;
+  std::size_t in_flight(const Peer& peer) const;
+  bool nothing_to_deliver(const Peer& peer) const;
   void set_phase(Peer& peer, Phase phase);
   void begin_leaving(Instant now, Peer& peer);
   void handle_bye(Peer& peer);
   void end_peer(Peer& peer, Status why);
-  void take_back_packets(Peer& peer);
-  void release(Packet& packet);
+  void take_back_packets(Rail& rail);
+  void take_back(Peer& peer, channel::PacketQueue& queue);
+  void stop_timers(Rail& rail);
+  void withdraw(const Rail& rail, Packet& packet);
+  void release(const Rail& rail, Packet& packet);
   void discard(Peer& peer);
   void discard_leaving();
-  void update_loss_timer(Instant now, Peer& peer);
+  void update_loss_timer(Instant now, Rail& rail);
 
-  Channel& command() { return modules_.front()->channel(ChannelKind::kCommand); }
-  const Channel& command() const { return modules_.front()->channel(ChannelKind::kCommand); }
-  Channel& data() { return modules_.front()->channel(ChannelKind::kData); }
-  const Channel& data() const { return modules_.front()->channel(ChannelKind::kData); }
+  // Channels in one row: the command channels of all modules, then their data channels.
+  static constexpr std::size_t kRow = wire::kMaxNics;
+  static std::size_t place_of(std::size_t module, ChannelKind kind) {
+    return kind == ChannelKind::kCommand ? module : kRow + module;
+  }
+  static channel::Module& module_of(const Rail& rail) { return rail.nic; }
+  static Channel& command(const Rail& rail) { return rail.nic.channel(ChannelKind::kCommand); }
+  static Channel& data(const Rail& rail) { return rail.nic.channel(ChannelKind::kData); }
+  std::uint16_t credit(const Rail& rail) const { return credits_[rail.module]; }
+  Rail& rail_of(const Timer& timer) { return *peers_.at(timer.peer)->rail(timer.rail); }
+  template <typename Visit>
+  void for_each_channel(Visit visit) const {
+    for (const auto& module : modules_) {
+      visit(module->channel(ChannelKind::kCommand));
+      visit(module->channel(ChannelKind::kData));
+    }
+  }
 
   Config config_;
   KeyedRandom random_;
   std::uint64_t epoch_;  // this incarnation
   std::vector<std::unique_ptr<channel::Module>> modules_;
+  std::array<Channel*, 2 * kRow> row_{};
+  std::size_t last_received_ = 0;  // in the turn before
+  Instant quiet_due_{};            // when quiet channels are to be asked,
+  Instant idle_due_{};             // and those of NICs that are quiet altogether,
+  Instant stream_due_{};           // and those that are only there in case:
+  std::uint32_t streams_ = 0;      // a bit for the place of each of their channels
+  std::size_t nics_told_;          // that peers hear of: the first ones
   channel::PacketPool packets_;
   reliability::Hotel<Packet> hotel_;
   reliability::WindowRings rings_;
@@ -268,23 +380,32 @@ class Engine::Impl {
   std::uint64_t peers_born_ = 0;
   bool closing_ = false;
 
+  std::uint64_t rails_blamed_ = 0;  // left because they were silent
+  // A bit for the place of each channel.
+  std::uint32_t all_ = 0;
+  std::uint32_t lively_ = 0;  // something came lately
+  std::uint32_t posted_ = 0;  // packets may wait in it
+
+  std::uint32_t drained_ = 0;               // by our operator: a bit for each module
+  std::uint32_t links_down_ = 0;            // a bit for each module
   std::size_t resolving_ = 0;               // addresses the NIC has been asked about
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   std::size_t retransmits_left_ = 0;        // this turn
-  bool port_full_ = false;                  // this turn: it refused what was not to wait
-  std::size_t starving_ = 0;                // in ready_, for want of a packet only
+  std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
+  std::size_t starving_ = 0;      // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;                               // of the datagram in hand
   std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand
   bool lone_ = false;                                    // the datagram in hand came alone
+  std::size_t module_in_hand_ = 0;                       // the NIC it came through
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick
   Instant watched_until_;   // what had come by then has been taken
   Duration unseen_{};       // how long nobody had looked before this turn
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
-  std::uint16_t credit_ = 0;  // for each peer: see share_credit()
+  std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()
   Stats stats_;
   std::uint64_t rtt_ns_ = 0;
 };

@@ -1,5 +1,6 @@
 // How peers meet (wire.md 5): HELLO, WELCOME, and the proof that both got there. Cold.
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -8,10 +9,13 @@
 namespace pullman::engine {
 namespace {
 
-// What a resolve() is for: the peer, and the channel that will use the destination.
-std::uint64_t cookie_of(PeerId id, ChannelKind kind) {
-  return std::uint64_t{id.index} << 32 | (id.generation & 0xFFFFFF) << 8 |
+// What a resolve() is for: the peer, the rail, and the channel that will use the destination.
+std::uint64_t cookie_of(PeerId id, std::size_t rail, ChannelKind kind) {
+  return std::uint64_t{id.index} << 32 | (id.generation & 0xFFFFFF) << 8 | rail << 1 |
          static_cast<std::uint64_t>(kind);
+}
+std::size_t rail_in(std::uint64_t cookie) {
+  return (cookie & 0xFF) >> 1;
 }
 
 // Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping
@@ -40,11 +44,14 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   if (peers_.full()) drop_silent_callers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
+  const std::uint8_t module = module_for(command_address);
   const PeerSetup setup{.link = link_options_,
                         .link_resources = link_resources_,
                         .inbox_resources = inbox_resources_,
                         .outbox_resources = outbox_resources_,
                         .id = id,
+                        .module = module,
+                        .nic = modules_[module].get(),
                         .first_number = random_start(random_),
                         .first_message = random_start(random_),
                         .allowance = share_,
@@ -57,52 +64,73 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   peer.born = ++peers_born_;
   peer.heard_at = peer.news_at = now;
   peers_.index_address(peer);
-  start_resolving(peer, ChannelKind::kCommand, command_address);
+  start_resolving(peer.home, ChannelKind::kCommand, command_address);
   arm(now, peer);
   return &peer;
 }
 
-void Engine::Impl::start_resolving(Peer& peer, ChannelKind kind, const nic::Address& address) {
+// The NIC to call an address from: the first that reaches it best.
+std::uint8_t Engine::Impl::module_for(const nic::Address& address) const {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < nics_told_; ++i) {
+    const auto reach = [&](std::size_t m) {
+      return modules_[m]->channel(ChannelKind::kCommand).port().reach(address);
+    };
+    const bool stream = modules_[i]->device().stream;
+    if (stream == modules_[best]->device().stream && reach(i) > reach(best)) best = i;
+  }
+  return static_cast<std::uint8_t>(best);
+}
+
+void Engine::Impl::start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address) {
   ++resolving_;
-  modules_.front()->channel(kind).port().resolve(address, cookie_of(peer.id, kind));
+  module_of(rail).channel(kind).port().resolve(address, cookie_of(rail.peer.id, rail.number, kind));
 }
 
 void Engine::Impl::handle_events(Instant now) {
-  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+  for (std::uint32_t bits = all_; bits != 0; bits &= bits - 1) {
+    const auto place = static_cast<unsigned>(std::countr_zero(bits));
     std::size_t count = 0;
     do {
-      count = modules_.front()->channel(kind).port().poll_events(events_);
-      for (std::size_t i = 0; i < count; ++i) handle_event(now, kind, events_[i]);
+      count = row_[place]->port().poll_events(events_);
+      for (std::size_t i = 0; i < count; ++i) {
+        handle_event(now, place % kRow, row_[place]->kind(), events_[i]);
+      }
     } while (count == events_.size());
   }
 }
 
-void Engine::Impl::handle_event(Instant now, ChannelKind kind, const nic::PortEvent& event) {
+void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kind,
+                                const nic::PortEvent& event) {
   using Kind = nic::PortEvent::Kind;
   if (event.kind != Kind::kResolved && event.kind != Kind::kResolveFailed) {
-    log().warn("NIC {}: {}", modules_.front()->device().name,
-               event.kind == Kind::kLinkDown ? "link down"
-               : event.kind == Kind::kLinkUp ? "link up"
-                                             : "failed");
+    // Both channels of a NIC say it: once is enough.
+    if (kind == ChannelKind::kCommand || event.kind == Kind::kFailed) {
+      handle_link_event(now, module, event.kind);
+    }
     return;
   }
   --resolving_;
   const auto index = static_cast<std::uint32_t>(event.cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
-  const bool current =
-      peer != nullptr && cookie_of(peer->id, kind) == event.cookie && peer->phase != Phase::kGone;
+  Rail* rail = peer == nullptr ? nullptr : peer->rail(rail_in(event.cookie));
+  const bool current = rail != nullptr && peer->phase != Phase::kGone &&
+                       cookie_of(peer->id, rail->number, kind) == event.cookie;
   if (!current) {
-    if (event.kind == Kind::kResolved) modules_.front()->channel(kind).port().forget(event.to);
+    if (event.kind == Kind::kResolved) modules_[module]->channel(kind).port().forget(event.to);
     return;
   }
+  if (event.kind == Kind::kResolved) {
+    (kind == ChannelKind::kCommand ? rail->command_to : rail->data_to) = event.to;
+  }
+  if (rail->number != 0) return handle_rail_resolved(now, *rail);
   if (event.kind == Kind::kResolveFailed) return end_peer(*peer, Status::kUnreachable);
-  (kind == ChannelKind::kCommand ? peer->command_to : peer->data_to) = event.to;
   handle_resolved(now, *peer);
 }
 
 // A destination came in: the next step of the handshake that was waiting for it.
 void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
-  if (peer.command_to == nic::kNowhere) return;
+  if (peer.home.command_to == nic::kNowhere) return;
   if (peer.introduced) {
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
   } else {
@@ -115,21 +143,51 @@ wire::Hello Engine::Impl::describe(const Peer& peer) const {
   wire::Hello hello;
   hello.epoch = epoch_;
   hello.reply_to = peer.mine;
-  hello.first_number = peer.link.window().first();
+  hello.first_number = peer.home.link.window().first();
   hello.first_message = peer.first_message;
   hello.allowance = share_;
   hello.eager_bytes = eager_bytes_;
-  hello.credit = credit_;
-  hello.rail = 0;
-  hello.rail_count = 1;
+  hello.credit = credit(peer.home);
   hello.called = peer.command_address;
-  const channel::Module& module = *modules_.front();
-  hello.rails[0] = {.command_packet_bytes = static_cast<std::uint16_t>(command().packet_bytes()),
-                    .data_packet_bytes = static_cast<std::uint16_t>(data().packet_bytes()),
-                    .mbps = module.device().mbps,
-                    .command = command().port().address(),
-                    .data = data().port().address()};
+  hello.nic = peer.home.module;
+  std::uint8_t device = 0;
+  for (std::size_t i = 0; i < nics_told_; ++i) {
+    const auto& module = modules_[i];
+    // Addresses of one NIC follow each other, and have the number of the first of them.
+    const bool first = hello.nic_count == 0 ||
+                       modules_[hello.nic_count - 1u]->device().name != module->device().name;
+    if (first) device = hello.nic_count;
+    hello.nics[hello.nic_count] = describe(*module);
+    hello.nics[hello.nic_count++].device = device;
+  }
   return hello;
+}
+
+wire::NicInfo Engine::Impl::describe(const channel::Module& module) const {
+  const Channel& command = module.channel(ChannelKind::kCommand);
+  const Channel& data = module.channel(ChannelKind::kData);
+  return {.command_packet_bytes = static_cast<std::uint16_t>(command.packet_bytes()),
+          .data_packet_bytes = static_cast<std::uint16_t>(data.packet_bytes()),
+          .mbps = module.device().mbps,
+          .device = 0,
+          .distance = module.device().distance,
+          .stream = module.device().stream,
+          .command = command.port().address(),
+          .data = data.port().address()};
+}
+
+// A HELLO has one length, whoever sends it (wire.md 5.5), and must find room in any packet: it
+// lists those that fit. Of IPv4 that is all of them, of IPv6 four, of the longest opaque addresses
+// one.
+std::size_t Engine::Impl::nics_to_tell() const {
+  wire::Hello hello;
+  for (const auto& module : modules_) {
+    hello.nics[hello.nic_count] = describe(*module);
+    const nic::Address& command = hello.nics[hello.nic_count++].command;
+    if (command.length > hello.called.length) hello.called = command;
+    if (wire::encoded_bytes(hello) > kHelloBodyBytes) return std::max(hello.nic_count - 1, 1);
+  }
+  return hello.nic_count;
 }
 
 // A HELLO frame, padded; returns its length, at most kMaxHelloBytes and its head.
@@ -153,7 +211,7 @@ Packet* Engine::Impl::make_hello(Peer& peer, std::size_t packet_bytes) {
 // Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
 // taking leave waits until that has ended: there is one at a time (wire.md 5.8).
 bool Engine::Impl::may_call(const Peer& peer) const {
-  if (peer.called_us || peer.phase >= Phase::kConnected || peer.command_to == nic::kNowhere)
+  if (peer.called_us || peer.phase >= Phase::kConnected || peer.home.command_to == nic::kNowhere)
     return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
   bool is_first = true;
@@ -169,8 +227,8 @@ bool Engine::Impl::may_call(const Peer& peer) const {
 void Engine::Impl::call(Instant now, Peer& peer) {
   if (!may_call(peer)) return;
   if (peer.phase == Phase::kResolving) set_phase(peer, Phase::kCalling);
-  Channel* channel = with_room(ChannelKind::kCommand);
-  if (channel == nullptr || !peer.link.has_space()) return mark_ready(peer);
+  Channel* channel = with_room(peer.home, ChannelKind::kCommand);
+  if (channel == nullptr || !peer.home.link.has_space()) return mark_ready(peer);
   if (peer.hello == nullptr) {
     Packet* packet = make_hello(peer, channel->packet_bytes());
     if (packet == nullptr) {
@@ -187,7 +245,7 @@ void Engine::Impl::call(Instant now, Peer& peer) {
     }
     peer.hello = packet;
   }
-  post(now, peer, *peer.hello, *channel, wire::PacketType::kHello);
+  post(now, peer.home, *peer.hello, *channel, wire::PacketType::kHello);
 }
 
 // Sends a WELCOME: only ever in answer to a HELLO, and never longer than it was, so nobody can make
@@ -199,9 +257,9 @@ void Engine::Impl::answer(Peer& peer) {
   std::array<std::byte, wire::kHeaderBytes + wire::kFrameHeadBytes + wire::kMaxHelloBytes> bytes;
   const std::size_t length = wire::kHeaderBytes + write_hello(peer, &bytes[wire::kHeaderBytes]);
   if (peer.called_us && length > peer.said->header.length) return;
-  peer.link.write_welcome(peer.theirs, credit_, {bytes.data(), length});
+  peer.home.link.write_welcome(peer.theirs, credit(peer.home), {bytes.data(), length});
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
-  command().send_unremembered({bytes.data(), length}, peer.command_to);
+  command(peer.home).send_unremembered({bytes.data(), length}, peer.home.command_to);
 }
 
 // The HELLO frame of a HELLO or WELCOME; nothing if it says what it must not (wire.md 3.4, 5.2, and
@@ -213,14 +271,13 @@ std::optional<wire::Hello> Engine::Impl::read_hello(const wire::PacketHeader& he
   if (!reader.next(frame) || frame.type != wire::FrameType::kHello) return std::nullopt;
   const auto hello = wire::decode_hello(frame.data);
   if (!hello) return std::nullopt;
-  const wire::RailInfo& rail = hello->rails[hello->rail];
+  const wire::NicInfo& nic = hello->nics[hello->nic];
   const PacketNumber number = expand(header.number, hello->first_number);
   const bool acceptable =
-      rail.command_packet_bytes >= kLeastCommandBytes &&
-      rail.data_packet_bytes >= kLeastDataBytes && hello->eager_bytes >= message::kLeastEager &&
-      hello->allowance >= message::kLeastAllowance && hello->reply_to.proof != 0 &&
-      hello->first_number >> 32 != 0 && hello->first_message >> 32 != 0 &&
-      number - hello->first_number < wire::kWindow;
+      nic.command_packet_bytes >= kLeastCommandBytes && nic.data_packet_bytes >= kLeastDataBytes &&
+      hello->eager_bytes >= message::kLeastEager && hello->allowance >= message::kLeastAllowance &&
+      hello->reply_to.proof != 0 && hello->first_number >> 32 != 0 &&
+      hello->first_message >> 32 != 0 && number - hello->first_number < wire::kWindow;
   return acceptable ? hello : std::nullopt;
 }
 
@@ -228,45 +285,57 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
                                    std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
-  if (closing_ || !nic::same_port(hello->called, address())) return Verdict::kWrongState;
+  if (closing_ || !is_ours(hello->called)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
   if (peer->introduced && peer->said == nullptr) {
     // It has proved that it means this connection: a packet like others.
-    const Verdict verdict = handle_frames(now, *peer, header);
-    schedule_ack(now, *peer);
+    const Verdict verdict = handle_frames(now, peer->home, header);
+    schedule_ack(now, peer->home);
     return verdict;
   }
   note_said(now, *peer, header, *hello, body);
   if (peer->introduced) {
     // What rides along waits: before it has heard from us it may come to mean another connection.
-    peer->link.handle_ping();
+    peer->home.link.handle_ping();
     note_heard(now, *peer);
-    schedule_ack(now, *peer);
+    schedule_ack(now, peer->home);
     return Verdict::kAccepted;
   }
-  if (peer->command_to != nic::kNowhere) answer(*peer);
+  if (peer->home.command_to != nic::kNowhere) answer(*peer);
   return Verdict::kAccepted;
+}
+
+// One of our NICs is there.
+bool Engine::Impl::is_ours(const nic::Address& address) const {
+  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) {
+    return nic::same_port(address, module->channel(ChannelKind::kCommand).port().address());
+  });
 }
 
 // What the peer said of itself counts from now on.
 void Engine::Impl::introduce(Peer& peer) {
   const wire::Hello& hello = peer.said->hello;
-  const wire::RailInfo& rail = hello.rails[hello.rail];
+  const wire::NicInfo& nic = hello.nics[hello.nic];
   peer.introduced = true;
   peer.epoch = hello.epoch;
   peer.theirs = hello.reply_to;
-  peer.command_bytes = static_cast<std::uint32_t>(
-      std::min<std::size_t>(command().packet_bytes(), rail.command_packet_bytes));
-  peer.link.handle_hello(hello.first_number, hello.credit);
-  peer.link.path().start(std::min<std::size_t>(data().packet_bytes(), rail.data_packet_bytes));
-  peer.outbox.handle_hello(peer.link.path().bytes(), hello.allowance, hello.eager_bytes);
+  peer.home.command_bytes = static_cast<std::uint32_t>(
+      std::min<std::size_t>(command(peer.home).packet_bytes(), nic.command_packet_bytes));
+  peer.first_number_there = hello.first_number;
+  peer.first_credit = hello.credit;
+  peer.home.link.handle_hello(hello.first_number, hello.credit);
+  auto& path = peer.home.link.path();
+  path.start(std::min<std::size_t>(data(peer.home).packet_bytes(), nic.data_packet_bytes));
+  peer.home.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
-  start_resolving(peer, ChannelKind::kData, rail.data);
+  start_resolving(peer.home, ChannelKind::kData, nic.data);
+  if (nics_told_ > 1 && hello.nic_count > 1) start_rails(peer, hello);
 }
 
 // Whether this answer to our call may be the peer's introduction. The process may be known.
@@ -301,12 +370,12 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
       peer.said = std::make_unique<Introduction>();
       peer.said->hello = *hello;
     }
-    if (peer.hello != nullptr) peer.link.handle_answer(now, *peer.hello);
+    if (peer.hello != nullptr) peer.home.link.handle_answer(now, *peer.hello);
     prove(now, peer);
   }
-  peer.link.handle_ping();  // our ACK is the proof the peer waits for: at once
+  peer.home.link.handle_ping();  // our ACK is the proof the peer waits for: at once
   note_heard(now, peer);
-  schedule_ack(now, peer);
+  schedule_ack(now, peer.home);
   return verdict;
 }
 
@@ -323,15 +392,15 @@ void Engine::Impl::handle_proof(Instant now, Peer& peer) {
 // It answered our WELCOME, not our HELLO. If the two HELLOs crossed it ignored ours (wire.md 5.6):
 // what rode with that leaves again at once, and not at its timeout.
 void Engine::Impl::repeat_hello(Instant now, Peer& peer, bool crossed) {
-  peer.link.handle_ping();  // it waits for our proof
-  schedule_ack(now, peer);
+  peer.home.link.handle_ping();  // it waits for our proof
+  schedule_ack(now, peer.home);
   Packet& hello = *peer.hello;
   const bool in_flight = hello.state == channel::PacketState::kInFlight && !hello.in_channel;
   if (!in_flight || epoch_ <= peer.epoch || !crossed) return;
-  Channel* channel = with_room(ChannelKind::kCommand);
+  Channel* channel = with_room(peer.home, ChannelKind::kCommand);
   if (channel == nullptr) return;
-  peer.link.abandon(hello);
-  post(now, peer, hello, *channel, wire::PacketType::kSequenced);
+  peer.home.link.abandon(hello);
+  post(now, peer.home, hello, *channel, wire::PacketType::kSequenced);
 }
 
 // The peer has shown that it receives what we send it: messages may flow.

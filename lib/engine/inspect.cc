@@ -33,10 +33,50 @@ Status Engine::Impl::peer_status(PeerId id) const {
 std::optional<LinkView> Engine::Impl::link(PeerId id) const {
   const Peer* peer = peers_.find(id);
   if (peer == nullptr) return std::nullopt;
-  return LinkView{.rtt = peer->link.rtt().smoothed(),
-                  .packet_bytes = peer->link.path().bytes(),
-                  .window = peer->link.congestion_window(),
-                  .in_flight = peer->link.in_flight()};
+  return LinkView{.rtt = peer->home.link.rtt().smoothed(),
+                  .packet_bytes = peer->home.link.path().bytes(),
+                  .window = peer->home.link.congestion_window(),
+                  .in_flight = peer->home.link.in_flight()};
+}
+
+std::vector<RailView> Engine::Impl::rails(Instant now, PeerId id) const {
+  std::vector<RailView> views;
+  const Peer* peer = peers_.find(id);
+  if (peer == nullptr) return views;
+  peer->for_each_rail([&](const Rail& rail) { views.push_back(view(now, rail)); });
+  return views;
+}
+
+// A peer's only rail has no state of its own: it works, or the peer is gone.
+RailView Engine::Impl::view(Instant now, const Rail& rail) const {
+  const Peer& peer = rail.peer;
+  const channel::Module& module = *modules_[rail.module];
+  const nic::Address remote = rail.number == 0 ? peer.home_address() : rail.remote;
+  RailView view;
+  view.number = rail.number;
+  view.nic = module.device().name;
+  view.local = nic::to_string(module.channel(ChannelKind::kCommand).port().address());
+  view.remote = nic::to_string(remote);
+  view.stream = module.device().stream;
+  view.rtt = rail.link.rtt().smoothed();
+  view.packet_bytes = rail.link.path().bytes();
+  view.window = rail.link.congestion_window();
+  view.in_flight = rail.link.in_flight();
+  view.packets_lost = rail.link.packets_lost();
+  if (peer.rails == nullptr) {
+    view.state = peer.flows() ? RailState::kUp : RailState::kDown;
+    view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;
+    return view;
+  }
+  const Care& care = care_of(rail);
+  view.state = care.health.state();
+  view.reason = care.health.reason();
+  view.in_state = now - care.health.since();
+  view.bytes_sent = care.bytes_sent;
+  view.packets_sent = care.packets_sent;
+  view.evacuated = care.evacuated;
+  view.times_left = care.times_left;
+  return view;
 }
 
 // A run is one guest for all its chunks.
@@ -52,14 +92,16 @@ Stats Engine::Impl::stats() const {
   peers_.for_each([&](const Peer& peer) {
     stats.unexpected_bytes += peer.inbox.charged();
     if (peer.phase == Phase::kGone) return;  // counted when it left
-    stats.spurious_retransmits += peer.link.spurious();
     stats.held_back_sends += peer.outbox.held_back();
-    stats.timeouts += peer.link.timeouts();
+    peer.for_each_rail([&](const Rail& rail) {
+      stats.spurious_retransmits += rail.link.spurious();
+      stats.timeouts += rail.link.timeouts();
+    });
     if (peer.phase == Phase::kConnected) ++stats.peers_connected;
   });
   stats.packets_in_flight = packets_in_flight();
-  for (const Channel* channel : {&command(), &data()}) {
-    const nic::PortCounters& counters = channel->port().counters();
+  for_each_channel([&](const Channel& channel) {
+    const nic::PortCounters& counters = channel.port().counters();
     stats.nic_send_errors += counters.send_errors;
     stats.nic_receive_overflows += counters.receive_overflows;
     stats.nic_packets_returned += counters.returned;
@@ -68,7 +110,7 @@ Stats Engine::Impl::stats() const {
     stats.nic_bursts_received += counters.bursts_received;
     stats.nic_bursts_refused += counters.offload_refused;
     stats.nic_receive_errors += counters.receive_errors + counters.receive_truncated;
-  }
+  });
   stats.rtt_ns = rtt_ns_;
   return stats;
 }
@@ -79,12 +121,16 @@ Audit Engine::Impl::audit() const {
   audit.packets_taken = packets_.in_use();
   audit.receives_posted = matcher_.posted();
   audit.windows_in_use = rings_.in_use();
+  audit.rails_blamed = rails_blamed_;
   peers_.for_each([&](Peer& peer) {
     const bool hello_waits =
         peer.hello != nullptr && peer.hello->state == channel::PacketState::kQueued;
-    audit.packets_in_flight += peer.link.in_flight();
-    audit.packets_accounted += peer.link.in_flight() + peer.link.lost().size() +
-                               peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
+    peer.for_each_rail([&](const Rail& rail) {
+      audit.packets_in_flight += rail.link.in_flight();
+      audit.packets_accounted += rail.link.in_flight() + rail.link.lost().size();
+    });
+    if (peer.rails != nullptr) audit.packets_accounted += peer.rails->evacuated.size();
+    audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
                                (peer.said != nullptr && peer.said->riders != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished();
@@ -111,18 +157,29 @@ std::string Engine::Impl::dump() const {
                        now.dropped_by_reason[i]);
   }
   peers_.for_each([&](Peer& peer) {
-    const auto& link = peer.link;
+    const auto& link = peer.home.link;
     out += fmt::format(
         "peer {}.{} at {}: {}{}{}, in flight {} of {}, lost {}, next {}, floor {}, expects {}{}, "
         "srtt {} ns, timeout {} ns, packets of {} of {} bytes, queued {}, unfinished {}, charged "
         "{}\n",
         peer.id.index, peer.id.generation, nic::to_string(peer.command_address), name(peer.phase),
         peer.phase == Phase::kGone ? ": " : "", peer.phase == Phase::kGone ? name(peer.why) : "",
-        link.in_flight(), link.congestion_window(), peer.link.lost().size(), link.window().next(),
-        link.window().floor(), link.acks().next(), link.acks().has_gap() ? " (gaps)" : "",
-        link.rtt().smoothed().count(), link.timeout().count(), link.path().bytes(),
-        link.path().most(), peer.outbox.queued_packets(), peer.outbox.unfinished(),
-        peer.inbox.charged());
+        link.in_flight(), link.congestion_window(), peer.home.link.lost().size(),
+        link.window().next(), link.window().floor(), link.acks().next(),
+        link.acks().has_gap() ? " (gaps)" : "", link.rtt().smoothed().count(),
+        link.timeout().count(), link.path().bytes(), link.path().most(),
+        peer.outbox.queued_packets(), peer.outbox.unfinished(), peer.inbox.charged());
+    if (peer.rails == nullptr) return;
+    peer.for_each_rail([&](const Rail& rail) {
+      const Care& care = care_of(rail);
+      out += fmt::format(
+          "  rail {} by {}: {}, {}; in flight {} of {}, lost {}, srtt {} ns, timeout {} ns, "
+          "sent {} packets, evacuated {}, left {} times\n",
+          rail.number, modules_[rail.module]->device().name, name(care.health.state()),
+          name(care.health.reason()), rail.link.in_flight(), rail.link.congestion_window(),
+          rail.link.lost().size(), rail.link.rtt().smoothed().count(), rail.link.timeout().count(),
+          care.packets_sent, care.evacuated, care.times_left);
+    });
   });
   return out;
 }

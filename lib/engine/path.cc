@@ -6,48 +6,49 @@ namespace pullman::engine {
 
 // The size may have changed, or packets of it were lost: then what the network said of the path
 // counts.
-void Engine::Impl::settle_path(Instant now, Peer& peer) {
-  auto& path = peer.link.path();
+void Engine::Impl::settle_path(Instant now, Rail& rail) {
+  auto& path = rail.link.path();
   path.take_news();
   if (path.watching()) {
-    path.handle_hint(now, data().port().path_bytes(peer.data_to));
+    path.handle_hint(now, data(rail).port().path_bytes(rail.data_to));
     path.take_news();
   }
-  if (path.bytes() < peer.outbox.packet_bytes()) ++stats_.path_black_holes;
-  peer.outbox.set_packet_bytes(path.bytes());
+  if (path.bytes() < rail.packet_bytes) ++stats_.path_black_holes;
+  rail.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  settle_sizes(rail.peer);
 }
 
 // A packet that is nothing but long. Only in company of something to send: an idle path may be as
 // narrow as it likes. If there is no room or no packet now, the next turn tries again.
-void Engine::Impl::send_path_probe(Instant now, Peer& peer) {
-  if (!peer.outbox.has_packets() || !peer.link.may_send()) return;
-  Channel* channel = with_room(ChannelKind::kData);
+void Engine::Impl::send_path_probe(Instant now, Rail& rail) {
+  if (!rail.peer.outbox.has_packets() || !rail.link.may_send()) return;
+  Channel* channel = with_room(rail, ChannelKind::kData);
   if (channel == nullptr) return;
-  Packet* packet = peer.outbox.control_packet(peer.link.path().most() - wire::kHeaderBytes);
+  Packet* packet = rail.peer.outbox.control_packet(rail.link.path().most() - wire::kHeaderBytes);
   if (packet == nullptr) return;
-  const std::size_t bytes = peer.link.path().begin_probe();
+  const std::size_t bytes = rail.link.path().begin_probe();
   packet->is_probe = packet->is_path_probe = true;
   packet->used += static_cast<std::uint32_t>(wire::put_ping(packet->end()));
   packet->used += static_cast<std::uint32_t>(
       wire::put_padding(packet->end(), bytes - packet->used - wire::kPaddingBytes));
   ++stats_.path_probes_sent;
-  post(now, peer, *packet, *channel, wire::PacketType::kSequenced);
+  post(now, rail, *packet, *channel, wire::PacketType::kSequenced);
 }
 
 // It has nothing to deliver: what it asked has been answered, or will be asked again.
-void Engine::Impl::drop_lost_probe(Instant now, Peer& peer, Packet& probe) {
-  peer.link.lost().erase(peer.link.lost().iterator_to(probe));
-  if (probe.is_path_probe) peer.link.path().handle_probe_lost(now, probe.size());
-  release(probe);
-  if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
+void Engine::Impl::drop_lost_probe(Instant now, Rail& rail, Packet& probe) {
+  rail.link.lost().erase(rail.link.lost().iterator_to(probe));
+  if (probe.is_path_probe) rail.link.path().handle_probe_lost(now, probe.size());
+  release(rail, probe);
+  if (rail.peer.phase == Phase::kClosing) begin_leaving(now, rail.peer);
 }
 
 // A piece of the packet has arrived: the rest is due.
-void Engine::Impl::resume(Peer& peer, Packet& packet) {
-  if (packet.in_channel) modules_.front()->channel(packet.channel).withdraw(packet);
-  peer.outbox.handle_piece_acked(packet);
+void Engine::Impl::resume(Rail& rail, Packet& packet) {
+  if (packet.in_channel) withdraw(rail, packet);
+  rail.peer.outbox.handle_piece_acked(packet);
   packet.state = channel::PacketState::kQueued;
-  peer.link.lost().push_back(packet);
+  rail.link.lost().push_back(packet);
 }
 
 }  // namespace pullman::engine

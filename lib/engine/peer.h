@@ -4,19 +4,17 @@
 // is one enum, changed in Engine::Impl::set_phase only.
 #pragma once
 
-#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <memory>
 
-#include "base/guest.h"
 #include "engine/kept_address.h"
 #include "engine/peer_index.h"
+#include "engine/rail.h"
+#include "engine/rails.h"
 #include "message/inbox.h"
 #include "message/outbox.h"
-#include "nic/port.h"
 #include "pullman/status.h"
 #include "pullman/types.h"
-#include "reliability/link.h"
 #include "wire/header.h"
 #include "wire/hello.h"
 
@@ -34,14 +32,6 @@ enum class Phase : std::uint8_t {
   kGone,       // over: `why` says how it ended. Late packets are acked, nothing else
 };
 const char* name(Phase phase);
-
-// Of one peer, named by its slot: in half a pointer, which fits into the guest's padding.
-struct Timer : Guest {
-  std::uint32_t peer = 0;
-};
-static_assert(sizeof(Timer) == sizeof(Guest));
-
-using ListHook = boost::intrusive::list_member_hook<>;
 
 // What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whoever
 // says that he calls from an address cannot do more than be answered there (wire.md 5.5).
@@ -64,6 +54,8 @@ struct PeerSetup {
   const message::InboxResources& inbox_resources;
   const message::OutboxResources& outbox_resources;
   PeerId id;
+  std::uint8_t module;  // of the rail they meet on
+  channel::Module* nic;
   PacketNumber first_number;
   MessageId first_message;
   std::uint64_t allowance;
@@ -75,61 +67,76 @@ struct Peer {
   explicit Peer(const PeerSetup& setup)
       : id(setup.id),
         first_message(setup.first_message),
-        link(setup.link, setup.link_resources, setup.first_number),
+        home(*this, {.slot = setup.id.index, .number = 0, .module = setup.module, .nic = setup.nic},
+             {setup.link, setup.link_resources, setup.first_number}),
         outbox(setup.outbox_resources, setup.id.index, setup.first_message,
                setup.first_packet_bytes),
         inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes) {
-    ack_timer.peer = loss_timer.peer = alarm.peer = setup.id.index;
+    alarm.peer = setup.id.index;
   }
+
+  // Null if there is none of that number.
+  Rail* rail(std::size_t number) {
+    if (number == 0) [[likely]]
+      return &home;
+    return rails == nullptr ? nullptr : rails->more[number].get();
+  }
+  template <typename Visit>
+  void for_each_rail(Visit visit) {
+    visit(home);
+    if (rails == nullptr) return;
+    for (const auto& rail : rails->more) {
+      if (rail != nullptr) visit(*rail);
+    }
+  }
+  template <typename Visit>
+  void for_each_rail(Visit visit) const {
+    const_cast<Peer*>(this)->for_each_rail([&](const Rail& rail) { visit(rail); });
+  }
+
+  const KeptAddress& home_address() const { return command_address; }
 
   // Packets may leave: both ends have proved themselves and both destinations are known.
   bool flows() const {
     return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
-           data_to != nic::kNowhere;
+           home.data_to != nic::kNowhere;
   }
 
   PeerId id;
   Phase phase = Phase::kResolving;
-  Status why = Status::kOk;        // once kGone
-  bool introduced = false;         // it has proved itself: what it said of itself counts
-  bool called_us = false;          // it connected to us, and we had not called it
-  bool bye_due = false;            // a BYE is to be sent
-  bool ping_due = false;           // a keep-alive probe is to be sent
-  bool release_when_gone = false;  // the user disconnected: the handle ends with the peer
-  std::uint64_t epoch = 0;         // its incarnation, once introduced
-  wire::ConnectionId mine;         // what it must say to us
-  wire::ConnectionId theirs;       // what we must say to it, once it was heard
-  MessageId first_message;         // our first id, for HELLO
-  KeptAddress command_address;     // where it was dialled, or said to be
-  nic::Destination command_to = nic::kNowhere;
-  nic::Destination data_to = nic::kNowhere;
-  std::uint32_t command_bytes = 0;    // largest packet for its command channel
-  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
-  std::uint32_t next_here = kNoSlot;  // indexed after this one at the same address
-  std::uint64_t born = 0;             // counts the peers ever made
-  PeerId replaces;                    // ends when this one has proved itself
-  channel::Packet* hello = nullptr;   // our HELLO, until it is acked
+  Status why = Status::kOk;             // once kGone
+  bool introduced = false;              // it has proved itself: what it said of itself counts
+  bool called_us = false;               // it connected to us, and we had not called it
+  bool bye_due = false;                 // a BYE is to be sent
+  bool release_when_gone = false;       // the user disconnected: the handle ends with the peer
+  std::uint64_t epoch = 0;              // its incarnation, once introduced
+  wire::ConnectionId mine;              // what it must say to us
+  wire::ConnectionId theirs;            // what we must say to it, once it was heard
+  MessageId first_message;              // our first id, for HELLO
+  PacketNumber first_number_there = 0;  // of each of its links, once introduced
+  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
+  KeptAddress command_address;          // where it was dialled, or said to be
+  std::uint32_t heard_tick = 0;         // see Engine::Impl::note_heard
+  std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
+  std::uint64_t born = 0;               // counts the peers ever made
+  PeerId replaces;                      // ends when this one has proved itself
+  channel::Packet* hello = nullptr;     // our HELLO, until it is acked
   std::unique_ptr<Introduction>
       said;            // until it has proved itself, and that it means this connection
   Instant heard_at{};  // a valid packet came
   Instant news_at{};   // something we sent was acked, or operations became pending
 
-  reliability::Link link;
+  Rail home;                     // the one they met on: number 0
+  std::unique_ptr<Rails> rails;  // the others; null while there are none
   message::Outbox outbox;
   message::Inbox inbox;
 
-  Timer ack_timer;   // an ACK has waited long enough
-  Timer loss_timer;  // a gap has lasted long enough to be a loss
-  Timer alarm;       // silence: keep alive, or give up
-  ListHook ready;    // in the list of peers with something to send
-  ListHook ack;      // in the list of peers owed an ACK this turn
+  Timer alarm;     // silence: keep alive, or give up
+  ListHook ready;  // in the list of peers with something to send
 };
 
 using ReadyList =
     boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,
                            boost::intrusive::constant_time_size<true>>;
-using AckList =
-    boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ack>,
-                           boost::intrusive::constant_time_size<false>>;
 
 }  // namespace pullman::engine

@@ -1,5 +1,6 @@
 // From a datagram to its frames. A datagram is judged in full before any of it is acted on.
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "engine/engine_impl.h"
@@ -18,25 +19,40 @@ std::size_t Engine::Impl::receive_all(Instant now) {
   }
   resting_until_ = Instant::max();
   std::size_t received = 0;
-  if (!rests(now, command(), data(), kRest)) received = receive_from(now, command());
-  if (!rests(now, data(), command(), received == 0 ? kRest : kBusyRest)) {
-    received += receive_from(now, data());
+  // Command channels come first in the row.
+  for (std::uint32_t bits = to_ask(now); bits != 0; bits &= bits - 1) {
+    received += receive_from(now, static_cast<unsigned>(std::countr_zero(bits)));
   }
+  last_received_ = received;
   return received;
 }
 
-// Asking a channel costs a system call on kernel providers. One that is quiet while the other is
-// not is asked only once in a while: an answer may wait for it.
-bool Engine::Impl::rests(Instant now, const Channel& channel, const Channel& other, Duration rest) {
-  if (!channel.quiet() || other.quiet()) return false;
-  const Instant due = channel.received_at() + rest;
-  if (due <= now) return false;
-  resting_until_ = std::min(resting_until_, due);
-  return true;
+// Some are quiet, and it is time to ask them: those of a NIC that is not quiet altogether, and of
+// the others once in a longer while. Not yet if packets come.
+std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
+  if (last_received_ != 0 && now < quiet_due_ + (kBusyRest - kRest)) return lively_;
+  quiet_due_ = now + kRest;
+  constexpr std::uint32_t kCommands = (1 << kRow) - 1;
+  const std::uint32_t nics = (lively_ | lively_ >> kRow) & kCommands;
+  const std::uint32_t asked = lively_ | (all_ & (nics | nics << kRow));
+  if (asked == all_ || now < idle_due_) return asked;
+  idle_due_ = now + kBusyRest;
+  if (streams_ == 0) return all_;
+  if (now < stream_due_) return asked | (all_ & ~streams_);
+  stream_due_ = now + kStreamRest;
+  return all_;
 }
 
-std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
+std::size_t Engine::Impl::receive_from(Instant now, std::size_t place) {
+  Channel& channel = *row_[place];
   const auto batch = channel.receive(now);
+  const std::uint32_t bit = std::uint32_t{1} << place;
+  if (batch.empty()) {
+    if (channel.quiet()) lively_ &= ~bit;
+    return 0;
+  }
+  lively_ |= bit;
+  module_in_hand_ = place % kRow;
   lone_ = batch.size() == 1;
   for (auto rest = batch; !rest.empty(); rest = rest.subspan(1)) {
     const Verdict verdict = handle_datagram(now, rest.front().bytes);
@@ -50,7 +66,7 @@ std::size_t Engine::Impl::receive_from(Instant now, Channel& channel) {
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
-  if (!batch.empty()) channel.give_back(batch);
+  channel.give_back(batch);
   return batch.size();
 }
 
@@ -67,15 +83,20 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) return Verdict::kUnknownConnection;
+  Rail* rail = &peer->home;
+  if (header.rail != 0) [[unlikely]] {
+    rail = peer->rail(header.rail);
+    if (rail == nullptr) return Verdict::kUnknownConnection;
+  }
   switch (header.type) {
     case wire::PacketType::kHello:
       return Verdict::kBadType;  // handled above
     case wire::PacketType::kWelcome:
       return handle_welcome(now, *peer, header, body);
     case wire::PacketType::kControl:
-      return handle_control(now, *peer, header, body);
+      return handle_control(now, *rail, header, body);
     case wire::PacketType::kSequenced:
-      return handle_sequenced(now, *peer, header, body);
+      return handle_sequenced(now, *rail, header, body);
   }
   return Verdict::kBadType;
 }
@@ -86,8 +107,9 @@ bool Engine::Impl::may_speak(const Peer& peer) const {
 }
 
 // An ACK alone: nothing, or one SACK frame (wire.md 2.2).
-Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::PacketHeader& header,
+Verdict Engine::Impl::handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                                      std::span<const std::byte> body) {
+  Peer& peer = rail.peer;
   if (!may_speak(peer) || peer.phase == Phase::kGone) return Verdict::kWrongState;
   wire::FrameReader reader(body);
   wire::Frame sack;
@@ -95,56 +117,61 @@ Verdict Engine::Impl::handle_control(Instant now, Peer& peer, const wire::Packet
   if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
   if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
   const Verdict verdict =
-      handle_ack(now, peer, header, has_sack ? &sack : nullptr, {.ago = {}, .unseen = unseen_});
+      handle_ack(now, rail, header, has_sack ? &sack : nullptr, {.ago = {}, .unseen = unseen_});
   if (verdict != Verdict::kAccepted) return verdict;
   if (peer.said != nullptr) handle_proof(now, peer);
+  if (peer.rails != nullptr) care_of(rail).heard_at = now;
   note_heard(now, peer);
   return verdict;
 }
 
-Verdict Engine::Impl::handle_sequenced(Instant now, Peer& peer, const wire::PacketHeader& header,
+Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
                                        std::span<const std::byte> body) {
+  Peer& peer = rail.peer;
   if (!may_speak(peer)) return Verdict::kWrongState;
-  if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
-  if (may_wait(peer, header)) {
-    late_ack_ = {&peer, header, now, unseen_};
+  if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
+  if (may_wait(rail, header)) {
+    late_ack_ = {&rail, header, now, unseen_, module_in_hand_};
   } else if (header.has(wire::kFlagAck)) {
-    const Verdict verdict = handle_ack(now, peer, header, nullptr, {.ago = {}, .unseen = unseen_});
+    const Verdict verdict = handle_ack(now, rail, header, nullptr, {.ago = {}, .unseen = unseen_});
     if (verdict != Verdict::kAccepted) return verdict;
-    if (peer.phase == Phase::kGone) return handle_late(now, peer, header, body);
+    if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
   }
   if (peer.said != nullptr) handle_proof(now, peer);
-  const Verdict verdict = handle_frames(now, peer, header);
+  const Verdict verdict = handle_frames(now, rail, header);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
+    if (peer.rails != nullptr) care_of(rail).heard_at = now;
     note_heard(now, peer);
-    schedule_ack(now, peer);
+    schedule_ack(now, rail);
   }
   return verdict;
 }
 
 // A packet of a peer that is gone. After an orderly end it may lack our last ACK, or be its own BYE
 // that crossed ours; anything else has nobody to go to.
-Verdict Engine::Impl::handle_late(Instant now, Peer& peer, const wire::PacketHeader& header,
+Verdict Engine::Impl::handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                                   std::span<const std::byte> body) {
+  const Peer& peer = rail.peer;
   if (peer.why != Status::kPeerClosed && peer.why != Status::kClosed) return Verdict::kWrongState;
-  const Arrival arrival = peer.link.judge(header);
+  const Arrival arrival = rail.link.judge(header);
   wire::FrameReader reader(body);
   wire::Frame frame;
   const bool bye = reader.next(frame) && frame.type == wire::FrameType::kBye;
-  if (arrival == Arrival::kNew && bye) peer.link.handle_arrival(now, header);
+  if (arrival == Arrival::kNew && bye) rail.link.handle_arrival(now, header);
   if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye))
     return Verdict::kWrongState;
-  peer.link.handle_redundant();
-  schedule_ack(now, peer);
+  rail.link.handle_redundant();
+  schedule_ack(now, rail);
   return Verdict::kDuplicate;
 }
 
 // Acts on the frames of the sequenced packet in hand. All of them are idempotent, so a packet of
 // which one is refused is simply not noted: it will be sent again.
-Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketHeader& header) {
-  switch (peer.link.judge(header)) {
+Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketHeader& header) {
+  Peer& peer = rail.peer;
+  switch (rail.link.judge(header)) {
     case Arrival::kDuplicate:
-      peer.link.handle_duplicate(header);
+      rail.link.handle_duplicate(header);
       return Verdict::kDuplicate;
     case Arrival::kOutside:
       return Verdict::kOutsideWindow;
@@ -153,9 +180,9 @@ Verdict Engine::Impl::handle_frames(Instant now, Peer& peer, const wire::PacketH
   }
   const Effect effect = act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;
-  peer.link.handle_arrival(now, header);
-  if (effect.redundant) peer.link.handle_redundant();
-  if (effect.urgent) peer.link.handle_ping();
+  rail.link.handle_arrival(now, header);
+  if (effect.redundant) rail.link.handle_redundant();
+  if (effect.urgent) rail.link.handle_ping();
   if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
   if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
   if (effect.bye) handle_bye(peer);
@@ -192,6 +219,12 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         break;  // read before
       case wire::FrameType::kPadding:
         break;
+      case wire::FrameType::kWays:
+        handle_ways(peer, frame);
+        break;
+      case wire::FrameType::kRail:
+        handle_rail_report(peer, frame);
+        break;
       case wire::FrameType::kSack:
         taken = Taken::kRefused;
         break;  // wire.md 4.7
@@ -205,59 +238,62 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
 
 // Whether the ACK of a packet may wait until the program has had its turn with the message it came
 // with: a good part of what receiving costs, and nobody waits for it.
-bool Engine::Impl::may_wait(const Peer& peer, const wire::PacketHeader& header) const {
-  return lone_ && late_ack_.peer == nullptr && frames_.is_one_message() &&
+bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) const {
+  const Peer& peer = rail.peer;
+  return lone_ && late_ack_.rail == nullptr && frames_.is_one_message() &&
          header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
-         !peer.link.repeats_ack(header) && peer.link.believes(header);
+         !rail.link.repeats_ack(header) && rail.link.believes(header);
 }
 
 void Engine::Impl::handle_late_ack(Instant now) {
-  if (late_ack_.peer == nullptr) return;
-  Peer& peer = *late_ack_.peer;
-  late_ack_.peer = nullptr;
-  handle_ack(now, peer, late_ack_.header, nullptr,
+  if (late_ack_.rail == nullptr) return;
+  Rail& rail = *late_ack_.rail;
+  late_ack_.rail = nullptr;
+  module_in_hand_ = late_ack_.module;
+  handle_ack(now, rail, late_ack_.header, nullptr,
              {.ago = now - late_ack_.came_at, .unseen = late_ack_.unseen});
 }
 
-Verdict Engine::Impl::handle_ack(Instant now, Peer& peer, const wire::PacketHeader& header,
+Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,
                                  const wire::Frame* sack, reliability::AckTiming timing) {
   // Half of a stream's acks: they ride on packets that leave between two that arrive.
-  const bool news = sack != nullptr || peer.phase != Phase::kConnected;
-  if (!news && peer.link.repeats_ack(header)) return Verdict::kAccepted;
-  const Verdict verdict = peer.link.handle_ack(now, header, sack, timing);
+  const bool news = sack != nullptr || rail.peer.phase != Phase::kConnected;
+  if (!news && rail.link.repeats_ack(header)) return Verdict::kAccepted;
+  const Verdict verdict = rail.link.handle_ack(now, header, sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
-  collect(now, peer);
-  if (peer.link.rtt().sampled()) {
-    rtt_ns_ = static_cast<std::uint64_t>(peer.link.rtt().smoothed().count());
+  collect(now, rail);
+  if (rail.peer.rails != nullptr) handle_rail_answer(now, rail, rail.module == module_in_hand_);
+  if (rail.link.rtt().sampled()) {
+    rtt_ns_ = static_cast<std::uint64_t>(rail.link.rtt().smoothed().count());
   }
   return verdict;
 }
 
 // Releases what the last ack delivered; what it proved lost, or made room for, makes the peer
 // ready.
-void Engine::Impl::collect(Instant now, Peer& peer) {
+void Engine::Impl::collect(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
   bool bye_acked = false;
-  for (auto& acked = peer.link.acked(); !acked.empty();) {
+  for (auto& acked = rail.link.acked(); !acked.empty();) {
     Packet& packet = acked.front();
     acked.pop_front();
     if (!packet.is_probe) {
       peer.news_at = now;
     } else if (packet.is_path_probe) {
-      peer.link.path().handle_probe_acked(now, packet.size());
+      rail.link.path().handle_probe_acked(now, packet.size());
     }
     if (packet.rest != 0) [[unlikely]] {
-      resume(peer, packet);
+      resume(rail, packet);
       continue;
     }
     if (&packet == peer.hello) peer.hello = nullptr;
     peer.outbox.handle_acked(packet);
-    release(packet);
-    bye_acked = peer.phase == Phase::kFarewell && !peer.bye_due && peer.link.in_flight() == 0 &&
-                peer.link.lost().empty();
+    release(rail, packet);
+    bye_acked = peer.phase == Phase::kFarewell && !peer.bye_due && nothing_to_deliver(peer);
   }
-  if (peer.link.path().has_news()) [[unlikely]]
-    settle_path(now, peer);
-  update_loss_timer(now, peer);
+  if (rail.link.path().has_news()) [[unlikely]]
+    settle_path(now, rail);
+  update_loss_timer(now, rail);
   if (bye_acked) return end_peer(peer, Status::kClosed);
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (has_work(peer)) mark_ready(peer);
@@ -272,12 +308,12 @@ void Engine::Impl::note_heard(Instant now, Peer& peer) {
   share_credit();
 }
 
-void Engine::Impl::schedule_ack(Instant now, Peer& peer) {
-  const AckNeed need = peer.link.ack_need();
+void Engine::Impl::schedule_ack(Instant now, Rail& rail) {
+  const AckNeed need = rail.link.ack_need();
   if (need == AckNeed::kNow) {
-    if (!peer.ack.is_linked()) ack_now_.push_back(peer);
-  } else if (need == AckNeed::kDelayed && !peer.ack_timer.checked_in()) {
-    ack_timers_.check_in(now, peer.ack_timer);
+    if (!rail.ack.is_linked()) ack_now_.push_back(rail);
+  } else if (need == AckNeed::kDelayed && !rail.ack_timer.checked_in()) {
+    ack_timers_.check_in(now, rail.ack_timer);
   }
 }
 
@@ -285,8 +321,10 @@ void Engine::Impl::schedule_ack(Instant now, Peer& peer) {
 // packet, and reckoned when the number of those peers changes.
 void Engine::Impl::share_credit() {
   const std::uint32_t active = std::max({heard_this_tick_, heard_last_tick_, 1u});
-  const std::size_t share = modules_.front()->receive_packets() / active;
-  credit_ = static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    const std::size_t share = modules_[i]->receive_packets() / active;
+    credits_[i] = static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
+  }
 }
 
 }  // namespace pullman::engine

@@ -13,7 +13,8 @@ std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> b
   wire::ChunkRun run;
   if (!run.begin(batch.front().bytes)) return 0;
   Peer* peer = peers_.find(run.last().to);
-  if (peer == nullptr || !in_order_behind(*peer, run.last())) return 0;
+  Rail* rail = peer == nullptr ? nullptr : peer->rail(run.last().rail);
+  if (rail == nullptr || !in_order_behind(*rail, run.last())) return 0;
   auto bytes = peer->inbox.in_order_behind(run.first_chunk());
   std::uint32_t count = 0;
   for (const nic::Incoming& incoming : batch.subspan(1)) {
@@ -24,19 +25,20 @@ std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> b
   }
   if (count == 0) return 0;
   peer->inbox.handle_in_order(bytes);
-  peer->link.handle_run(now, run.last(), count);
+  rail->link.handle_run(now, run.last(), count);
   if (peer->inbox.has_frames()) mark_ready(*peer);
-  schedule_ack(now, *peer);
+  schedule_ack(now, *rail);
   stats_.packets_received += count;
   return count;
 }
 
 // Whether a packet that repeats this one's ack, with the next number, is new, and no news but for
 // its frames.
-bool Engine::Impl::in_order_behind(const Peer& peer, const wire::PacketHeader& header) const {
-  const auto& acks = peer.link.acks();
+bool Engine::Impl::in_order_behind(const Rail& rail, const wire::PacketHeader& header) const {
+  const Peer& peer = rail.peer;
+  const auto& acks = rail.link.acks();
   return peer.phase == Phase::kConnected && peer.introduced && peer.said == nullptr &&
-         peer.link.repeats_ack(header) && !acks.has_gap() &&
+         rail.link.repeats_ack(header) && !acks.has_gap() &&
          acks.next() == acks.number_of(header) + 1;
 }
 

@@ -21,50 +21,61 @@ void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
   out[last] = {run.head_of(last), run.payload_of(last), to};
 }
 
+// A burst takes its way as one: a slow link is busy with it for so long that all else waits, and
+// idle until the next one comes. So several are to be under way (tcp_tso_autosize() does likewise).
+std::size_t longest_burst(const reliability::Link& link) {
+  constexpr std::uint32_t kUnderWay = 4;
+  constexpr std::uint32_t kLeast = 4;
+  return std::max(kLeast, link.congestion_window() / kUnderWay);
+}
+
 }  // namespace
 
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
 // sent now, if anything. What the port does not take is due again as single packets.
-std::size_t Engine::Impl::send_runs(Instant now, Peer& peer, std::size_t most) {
-  if (port_full_) return 0;
-  Channel& channel = data();
+std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
+  const std::uint32_t full = std::uint32_t{1} << rail.module;
+  if ((ports_full_ & full) != 0) return 0;
+  Channel& channel = data(rail);
   channel.flush();
   if (channel.waiting() > 0) return 0;
-  most = std::min<std::size_t>(most, peer.link.permits());
+  most = std::min<std::size_t>({most, rail.link.permits(), longest_burst(rail.link)});
   const bool equal = channel.port().limits().bursts;
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = peer.outbox.next_run(most - chunks, equal);
+    Run* run = rail.peer.outbox.next_run(most - chunks, equal);
     if (run == nullptr) break;
-    stamp_run(now, peer, *run);
-    write_outgoing(*run, peer.data_to, &outgoing_[chunks]);
+    stamp_run(now, rail, *run);
+    write_outgoing(*run, rail.data_to, &outgoing_[chunks]);
     chunks += run->count;
     runs[count++] = run;
   }
   if (chunks == 0) return 0;
   std::size_t taken = channel.send_at_once({outgoing_.data(), chunks});
-  port_full_ = taken < chunks;
+  if (taken < chunks) ports_full_ |= full;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t of_run = runs[i]->count;
-    if (taken < of_run) peer.link.take_back(*runs[i], static_cast<std::uint32_t>(taken));
+    if (taken < of_run) rail.link.take_back(*runs[i], static_cast<std::uint32_t>(taken));
     taken -= std::min<std::size_t>(taken, of_run);
   }
   return chunks;
 }
 
-void Engine::Impl::stamp_run(Instant now, Peer& peer, Run& run) {
+void Engine::Impl::stamp_run(Instant now, Rail& rail, Run& run) {
   run.channel = ChannelKind::kData;
-  const bool owed = peer.link.ack_need() != reliability::AckNeed::kNone;
-  peer.link.stamp_run(now, peer.theirs, credit_, run);
+  run.rail = rail.number;
+  const bool owed = rail.link.ack_need() != reliability::AckNeed::kNone;
+  rail.link.stamp_run(now, rail.peer.theirs, credit(rail), run);
   if (config_.checksum) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       wire::seal(run.head_of(i), run.payload_of(i));
     }
   }
-  if (owed) note_ride(peer);
+  if (owed) note_ride(rail);
   stats_.packets_sent += run.count;
+  if (rail.peer.rails != nullptr) note_sent(rail, run.count, run.count * run.size());
 }
 
 }  // namespace pullman::engine

@@ -1,6 +1,7 @@
 // From due frames to datagrams: lost packets first, then control, then new work; ACKs last, when it
 // is known which of them found a ride.
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "engine/engine_impl.h"
@@ -18,7 +19,7 @@ void Engine::Impl::mark_ready(Peer& peer) {
 void Engine::Impl::transmit(Instant now) {
   retransmits_left_ = kRetransmitsPerTurn;
   starving_ = 0;
-  port_full_ = false;
+  ports_full_ = 0;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
     Peer& peer = ready_.front();
     ready_.pop_front();
@@ -34,8 +35,12 @@ bool Engine::Impl::starves() {
 }
 
 bool Engine::Impl::has_work(const Peer& peer) const {
-  return peer.outbox.has_packets() || peer.inbox.has_frames() || peer.bye_due || peer.ping_due ||
-         !peer.link.lost().empty();
+  return peer.outbox.has_packets() || peer.inbox.has_frames() || peer.bye_due ||
+         has_work(peer.home) || (peer.rails != nullptr && rails_have_work(peer));
+}
+
+bool Engine::Impl::has_work(const Rail& rail) const {
+  return rail.ping_due || !rail.link.lost().empty();
 }
 
 // Sends what one peer has, within its quota. True if it has more that could leave next turn; false
@@ -44,106 +49,132 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (may_call(peer)) call(now, peer);
   if (!peer.flows()) return may_call(peer);
-  if (!send_probe(now, peer)) return true;
-  if (!resend_lost(now, peer)) return true;
-  if (peer.link.path().probe_due(now)) [[unlikely]]
-    send_path_probe(now, peer);
+  if (peer.rails != nullptr) return serve_rails(now, peer);
+  Rail& rail = peer.home;
+  if (!send_probe(now, rail)) return true;
+  if (!resend_lost(now, rail)) return true;
+  if (rail.link.path().probe_due(now)) [[unlikely]]
+    send_path_probe(now, rail);
   for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
-    if (!peer.link.may_send()) return false;
-    const bool nothing_small = peer.outbox.queued_packets() == 0;
-    if (nothing_small && (peer.inbox.has_frames() || peer.bye_due)) {
-      if (!send_control_frames(now, peer)) return true;
-      continue;
-    }
-    if (!peer.outbox.has_packets()) return false;
-    if (nothing_small) sent += send_runs(now, peer, kPacketsPerTurn - sent);
-    if (!peer.link.lost().empty()) return true;  // the port is full: what it refused leaves first
-    if (sent < kPacketsPerTurn && peer.link.may_send() && peer.outbox.has_packets() &&
-        !send_new(now, peer)) {
-      return true;
-    }
+    const Next next = send_next(now, rail, kPacketsPerTurn, sent);
+    if (next != Next::kGoOn) return next == Next::kBlocked;
   }
   return has_work(peer);
 }
 
+// What is to leave next, on that rail: `sent` packets have left this turn, `most` may.
+Engine::Impl::Next Engine::Impl::send_next(Instant now, Rail& rail, std::size_t most,
+                                           std::size_t& sent) {
+  Peer& peer = rail.peer;
+  if (!rail.link.may_send()) return Next::kNothing;
+  const bool nothing_small = peer.outbox.queued_packets() == 0;
+  if (nothing_small && has_control(peer)) {
+    return send_control_frames(now, rail) ? Next::kGoOn : Next::kBlocked;
+  }
+  if (!peer.outbox.has_packets()) return Next::kNothing;
+  if (nothing_small) {
+    const std::size_t chunks = send_runs(now, rail, most - sent);
+    // If the port is full what it refused leaves first.
+    if (!rail.link.lost().empty()) return Next::kBlocked;
+    if (chunks != 0) {
+      sent += chunks - 1;  // the caller counts one
+      return Next::kGoOn;
+    }
+  }
+  return send_new(now, rail) ? Next::kGoOn : Next::kBlocked;
+}
+
 // Bodies of lost packets leave again under new numbers, a few per turn. False: to be continued.
-bool Engine::Impl::resend_lost(Instant now, Peer& peer) {
-  auto& lost = peer.link.lost();
+bool Engine::Impl::resend_lost(Instant now, Rail& rail) {
+  auto& lost = rail.link.lost();
   while (!lost.empty()) {
     Packet& packet = lost.front();
     if (packet.is_probe) {
-      drop_lost_probe(now, peer, packet);
+      drop_lost_probe(now, rail, packet);
       continue;
     }
-    if (!peer.link.may_send()) return true;
+    if (!rail.link.may_send()) return true;
     const bool again = packet.state == channel::PacketState::kLost;
     if (again && retransmits_left_ == 0) return false;
-    Channel* channel = channel_for(peer, packet);
+    Channel* channel = channel_for(rail, packet);
     if (channel == nullptr) return false;
     lost.pop_front();
     if (again) {
       --retransmits_left_;
       ++stats_.retransmits;
     }
-    message::shorten(packet, peer.link.path().bytes());
-    post(now, peer, packet, *channel, wire::PacketType::kSequenced);
+    message::shorten(packet, rail.link.path().bytes());
+    post(now, rail, packet, *channel, wire::PacketType::kSequenced);
   }
   return true;
 }
 
 // A probe asks what has arrived, on the channel where packets are overdue (RFC 9002 6.2.4). It may
 // exceed credit and congestion window by one packet. False: no room for it now.
-bool Engine::Impl::send_probe(Instant now, Peer& peer) {
-  const auto overdue = peer.link.take_probe();
-  if (!overdue && !peer.ping_due) return true;
-  peer.ping_due = true;
-  Channel* channel = with_room(overdue.value_or(ChannelKind::kCommand));
+bool Engine::Impl::send_probe(Instant now, Rail& rail) {
+  const auto overdue = rail.link.take_probe();
+  if (!overdue && !rail.ping_due) return true;
+  rail.ping_due = true;
+  Channel* channel = with_room(rail, overdue.value_or(ChannelKind::kCommand));
   if (channel == nullptr) return false;
-  Packet* packet = peer.link.has_space() ? peer.outbox.control_packet(wire::kPingBytes) : nullptr;
-  if (packet == nullptr) return probe_with_oldest(now, peer);
-  peer.ping_due = false;
+  Packet* packet =
+      rail.link.has_space() ? rail.peer.outbox.control_packet(wire::kPingBytes) : nullptr;
+  if (packet == nullptr) return probe_with_oldest(now, rail);
+  rail.ping_due = false;
   packet->is_probe = true;
   packet->used += static_cast<std::uint32_t>(wire::put_ping(packet->end()));
   ++stats_.probes_sent;
-  post(now, peer, *packet, *channel, wire::PacketType::kSequenced);
+  post(now, rail, *packet, *channel, wire::PacketType::kSequenced);
   return true;
 }
 
 // Without a packet or a number for a PING the oldest packet in flight is sent again instead: it
 // elicits an ACK, too (wire.md 7.3). If there is none the next timeout asks.
-bool Engine::Impl::probe_with_oldest(Instant now, Peer& peer) {
-  Packet* oldest = peer.link.find(peer.link.window().floor());
+bool Engine::Impl::probe_with_oldest(Instant now, Rail& rail) {
+  Packet* oldest = rail.link.find(rail.link.window().floor());
   if (oldest != nullptr) {
-    Channel* channel = channel_for(peer, *oldest);
+    Channel* channel = channel_for(rail, *oldest);
     if (channel == nullptr || oldest->in_channel) return false;
-    peer.link.abandon(*oldest);
+    rail.link.abandon(*oldest);
     ++stats_.probes_sent;
     if (!oldest->is_path_probe) message::shorten(*oldest, reliability::PathSize::kLeast);
-    post(now, peer, *oldest, *channel, wire::PacketType::kSequenced);
+    post(now, rail, *oldest, *channel, wire::PacketType::kSequenced);
   }
-  peer.ping_due = false;
+  rail.ping_due = false;
   return true;
 }
 
+// Reports of rails need a large packet.
+std::size_t Engine::Impl::control_bytes(const Peer& peer) {
+  return peer.rails != nullptr && peer.rails->reports_due ? wire::kMostWaysBytes
+                                                          : wire::kGrantBytes;
+}
+
 // Grants, allowance and BYE in a packet of their own.
-bool Engine::Impl::send_control_frames(Instant now, Peer& peer) {
-  Channel* channel = with_room(ChannelKind::kCommand);
+bool Engine::Impl::send_control_frames(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
+  Channel* channel = with_room(rail, ChannelKind::kCommand);
   if (channel == nullptr) return false;
-  Packet* packet = peer.outbox.control_packet(wire::kGrantBytes);
+  Packet* packet = peer.outbox.control_packet(control_bytes(peer));
   if (packet == nullptr) return starves();
+  if (peer.rails != nullptr) {
+    packet->used += static_cast<std::uint32_t>(write_reports(peer, packet->end(), packet->room()));
+  }
   packet->used +=
       static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
   if (peer.bye_due && packet->room() >= wire::kByeBytes) {
     packet->used += static_cast<std::uint32_t>(wire::put_bye(packet->end()));
     peer.bye_due = false;
   }
-  post(now, peer, *packet, *channel, wire::PacketType::kSequenced);
+  post(now, rail, *packet, *channel, wire::PacketType::kSequenced);
   return true;
 }
 
-bool Engine::Impl::send_new(Instant now, Peer& peer) {
+bool Engine::Impl::send_new(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
   // Room is asked for before the packet is built: a built packet must leave.
-  if (with_room(ChannelKind::kCommand) == nullptr || with_room(ChannelKind::kData) == nullptr) {
+  if (with_room(rail, ChannelKind::kCommand) == nullptr ||
+      with_room(rail, ChannelKind::kData) == nullptr) {
     return false;
   }
   Packet* packet = peer.outbox.next_packet();
@@ -156,70 +187,77 @@ bool Engine::Impl::send_new(Instant now, Peer& peer) {
     }
   }
   ++stats_.packets_sent;
-  post(now, peer, *packet, *channel_for(peer, *packet), wire::PacketType::kSequenced);
+  post(now, rail, *packet, *channel_for(rail, *packet), wire::PacketType::kSequenced);
   return true;
 }
 
 // Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
 // A tiny one behind others that wait leaves with them: so it does not overtake what must match
 // first.
-Channel* Engine::Impl::channel_for(const Peer& peer, const Packet& packet) {
+Channel* Engine::Impl::channel_for(const Rail& rail, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =
-      packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, peer.command_bytes);
-  return with_room(tiny && data().waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData);
+      packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
+  return with_room(rail,
+                   tiny && data(rail).waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData);
 }
 
-Channel* Engine::Impl::with_room(ChannelKind kind) {
-  Channel& channel = modules_.front()->channel(kind);
+Channel* Engine::Impl::with_room(const Rail& rail, ChannelKind kind) {
+  Channel& channel = module_of(rail).channel(kind);
   if (channel.room() == 0) channel.flush();
   return channel.room() > 0 ? &channel : nullptr;
 }
 
-void Engine::Impl::post(Instant now, Peer& peer, Packet& packet, Channel& channel,
+void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channel,
                         wire::PacketType type) {
   packet.channel = channel.kind();
-  const bool owed = peer.link.ack_need() != AckNeed::kNone;
-  peer.link.stamp(now, type == wire::PacketType::kHello ? wire::ConnectionId{} : peer.theirs,
-                  credit_, type, packet);
+  packet.rail = rail.number;
+  const bool owed = rail.link.ack_need() != AckNeed::kNone;
+  rail.link.stamp(now, type == wire::PacketType::kHello ? wire::ConnectionId{} : rail.peer.theirs,
+                  credit(rail), type, packet);
   if (config_.checksum) {
     wire::seal({packet.bytes, packet.used}, {packet.payload, packet.payload_bytes});
   }
   const bool command = channel.kind() == ChannelKind::kCommand;
-  channel.post(packet, command ? peer.command_to : peer.data_to);
-  if (owed) note_ride(peer);
+  posted_ |= channel.mark();
+  channel.post(packet, command ? rail.command_to : rail.data_to);
+  if (rail.peer.rails != nullptr && !packet.is_probe) note_sent(rail, 1, packet.size());
+  if (owed) note_ride(rail);
 }
 
 // An ACK was owed when the packet was stamped: it may have ridden along.
-void Engine::Impl::note_ride(Peer& peer) {
-  if (peer.link.ack_need() != AckNeed::kNone) return;
+void Engine::Impl::note_ride(Rail& rail) {
+  if (rail.link.ack_need() != AckNeed::kNone) return;
   ++stats_.acks_piggybacked;
-  if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
+  if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
 }
 
 void Engine::Impl::send_acks(Instant now) {
   while (!ack_now_.empty()) {
-    Peer& peer = ack_now_.front();
+    Rail& rail = ack_now_.front();
     ack_now_.pop_front();
-    if (peer.link.ack_need() != AckNeed::kNone) send_ack(now, peer);
+    if (rail.link.ack_need() != AckNeed::kNone) send_ack(now, rail);
   }
 }
 
 // An ACK alone, on the command channel. If the NIC has no room it is dropped: acks are cumulative,
 // and a sender that misses one asks.
-void Engine::Impl::send_ack(Instant now, Peer& peer) {
-  if (peer.command_to == nic::kNowhere || peer.phase == Phase::kAnswering) return;
+void Engine::Impl::send_ack(Instant now, Rail& rail) {
+  if (rail.command_to == nic::kNowhere || rail.peer.phase == Phase::kAnswering) return;
   std::array<std::byte, reliability::Link::kAckBytes> bytes;
-  const std::size_t length = peer.link.write_ack(now, peer.theirs, credit_, bytes.data());
+  const std::size_t length = rail.link.write_ack(now, rail.peer.theirs, credit(rail), bytes.data());
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
-  if (peer.ack_timer.checked_in()) ack_timers_.check_out(peer.ack_timer);
+  if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
   ++stats_.acks_sent;
-  command().send_unremembered({bytes.data(), length}, peer.command_to);
+  command(rail).send_unremembered({bytes.data(), length}, rail.command_to);
 }
 
-void Engine::Impl::flush() {
-  command().flush();
-  data().flush();
+void Engine::Impl::flush_posted() {
+  for (std::uint32_t bits = posted_; bits != 0; bits &= bits - 1) {
+    Channel& channel = *row_[static_cast<unsigned>(std::countr_zero(bits))];
+    channel.flush();
+    if (channel.waiting() == 0) posted_ &= ~(bits & -bits);
+  }
 }
 
 }  // namespace pullman::engine

@@ -47,6 +47,7 @@ Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageI
       done_(shared.bitmaps),
       next_id_(first),
       packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
+      small_bytes_(packet_bytes_),
       peer_index_(peer_index) {
   done_.start(first);
 }
@@ -58,14 +59,14 @@ Outbox::~Outbox() {
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
   introduced_ = true;
-  packet_bytes_ = static_cast<std::uint32_t>(packet_bytes);
+  packet_bytes_ = small_bytes_ = static_cast<std::uint32_t>(packet_bytes);
   allowance_.raise(allowance);
   eager_bytes_ = eager_bytes;
 }
 
 // A small message fits one packet whole and needs no grant.
 bool Outbox::is_small(std::size_t size) const {
-  return size <= eager_bytes_ && size + wire::kMessageBytes + wire::kHeaderBytes <= packet_bytes_;
+  return size <= eager_bytes_ && size + wire::kMessageBytes + wire::kHeaderBytes <= small_bytes_;
 }
 
 bool Outbox::can_admit(std::uint64_t size) const {
@@ -124,7 +125,7 @@ void Outbox::give_back_queues() {
 std::byte* Outbox::room_for(std::size_t bytes) {
   if (!ready_.empty()) {
     Packet& last = ready_.back();
-    if (last.used + bytes <= std::min<std::size_t>(last.capacity, packet_bytes_)) return last.end();
+    if (last.used + bytes <= std::min<std::size_t>(last.capacity, small_bytes_)) return last.end();
   }
   if (ready_.size() >= kMaxReady) return nullptr;
   // A lone small message takes a large packet, too: company may come.
@@ -215,6 +216,19 @@ Packet* Outbox::cut_chunk(Queue& from) {
   op.sent += length;
   if (op.sent == op.granted) settle_stage(op, &from);
   return packet;
+}
+
+std::uint64_t Outbox::bytes_to_cut() const {
+  constexpr std::size_t kLooked = 4;
+  std::uint64_t bytes = 0;
+  if (queues_ == nullptr) return bytes;
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk}) {
+    std::size_t looked = 0;
+    for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
+      bytes += op->granted - op->sent;
+    }
+  }
+  return bytes;
 }
 
 channel::Run* Outbox::next_run(std::size_t most, bool equal) {

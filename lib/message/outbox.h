@@ -77,7 +77,12 @@ class Outbox {
   void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
 
   // The path to the peer carries packets of so many bytes, from now on.
-  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = bytes; }
+  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint32_t>(bytes); }
+  // Every path to the peer carries packets of so many bytes: small messages are packed into those.
+  void set_small_bytes(std::size_t bytes) { small_bytes_ = static_cast<std::uint32_t>(bytes); }
+
+  // Bytes of long messages that may be cut now, of the first few of them.
+  std::uint64_t bytes_to_cut() const;
 
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
@@ -159,6 +164,7 @@ class Outbox {
   MessageId next_id_;
   AllowanceSpent allowance_;
   std::uint32_t packet_bytes_;
+  std::uint32_t small_bytes_;
   std::uint32_t eager_bytes_ = kLeastEager;
   std::uint32_t peer_index_;
   bool introduced_ = false;  // the peer's limits are known: long messages may start

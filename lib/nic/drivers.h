@@ -1,10 +1,11 @@
-// The drivers there are, and which of their devices to use. Cold: called once, at set-up.
+// The drivers there are, and their devices. Cold: called once, at set-up.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "nic/choice.h"
 #include "nic/port.h"
 
 namespace pullman::nic {
@@ -23,23 +24,11 @@ std::string best_driver(const std::vector<Device>& of_fabric);
 // known names for another.
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider);
 
-struct NotChosen {
-  Device device;
-  std::string reason;
-};
+// The driver's devices, each with its distance from here.
+std::vector<Device> devices_of(Driver& driver);
 
-struct Choice {
-  std::vector<Device> chosen;         // in the order they were asked for
-  std::vector<NotChosen> not_chosen;  // all the others, each with why
-  std::string problem;                // why `chosen` is not what was asked for; empty if it is
-};
-
-// What Config::nics means: `wanted` names interfaces or addresses; empty is the first usable device
-// that is not loopback, else loopback. Devices that bypass the kernel come first, then IPv4, then
-// IPv6.
-Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted);
-
-// The same, but a problem is a NicError.
-std::vector<Device> devices_to_use(Driver& driver, const std::vector<std::string>& wanted);
+// Those of them to use (see choose_devices()); a problem is a NicError.
+std::vector<Device> devices_to_use(Driver& driver, const std::vector<std::string>& wanted,
+                                   const Most& most);
 
 }  // namespace pullman::nic

@@ -2,10 +2,13 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <memory>
+#include <span>
 
 namespace pullman::nic {
 namespace {
@@ -29,6 +32,19 @@ Interface describe(const ifaddrs& entry) {
   return out;
 }
 
+// Bits set in a netmask; 0 if there is none.
+std::uint8_t bits_of_mask(const sockaddr* mask, std::uint8_t kind) {
+  if (mask == nullptr) return 0;
+  const auto* const ipv4 = reinterpret_cast<const sockaddr_in*>(mask);
+  const auto* const ipv6 = reinterpret_cast<const sockaddr_in6*>(mask);
+  const std::span<const std::byte> bytes = kind == 4
+                                               ? std::as_bytes(std::span(&ipv4->sin_addr, 1))
+                                               : std::as_bytes(std::span(&ipv6->sin6_addr, 1));
+  int bits = 0;
+  for (const std::byte byte : bytes) bits += std::popcount(std::to_integer<unsigned>(byte));
+  return static_cast<std::uint8_t>(bits);
+}
+
 }  // namespace
 
 std::vector<Interface> list_interfaces() {
@@ -43,7 +59,9 @@ std::vector<Interface> list_interfaces() {
     if (found == out.end()) found = out.insert(out.end(), describe(*entry));
     if (entry->ifa_addr == nullptr) continue;
     const auto address = from_sockaddr(entry->ifa_addr, sizeof(sockaddr_storage));
-    if (address) found->addresses.push_back(*address);
+    if (!address) continue;
+    found->addresses.push_back(*address);
+    found->prefix_bits.push_back(bits_of_mask(entry->ifa_netmask, address->kind));
   }
   return out;
 }
@@ -54,6 +72,13 @@ std::size_t largest_datagram(std::size_t mtu, const Address& address) {
   constexpr std::size_t kMost = 65535 - kIpv4AndUdp;  // what an IPv4 packet's length can say
   const std::size_t headers = address.kind == 4 ? kIpv4AndUdp : kIpv6AndUdp;
   return mtu > headers ? std::min(kMost, mtu - headers) : 0;
+}
+
+std::uint8_t prefix_bits_of(const Interface& interface, const Address& address) {
+  for (std::size_t i = 0; i < interface.addresses.size(); ++i) {
+    if (same_host(interface.addresses[i], address)) return interface.prefix_bits[i];
+  }
+  return 0;
 }
 
 const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,

@@ -13,8 +13,9 @@ namespace pullman::nic {
 
 struct Interface {
   std::string name;
-  std::vector<Address> addresses;  // IPv4 and IPv6, port 0
-  std::size_t mtu = 0;             // 0 unknown
+  std::vector<Address> addresses;         // IPv4 and IPv6, port 0
+  std::vector<std::uint8_t> prefix_bits;  // of each; 0 unknown
+  std::size_t mtu = 0;                    // 0 unknown
   std::uint32_t mbps = 0;  // 10^6 bit/s; 0 unknown (loopback, veth in some kernels, link down)
   int numa_node = -1;      // of its PCI device; -1 none or unknown
   bool up = false;         // configured up and with a carrier
@@ -25,6 +26,9 @@ std::vector<Interface> list_interfaces();
 
 // The largest UDP payload that fits an IP packet of `mtu` bytes; 0 if none does.
 std::size_t largest_datagram(std::size_t mtu, const Address& address);
+
+// Of one of its addresses.
+std::uint8_t prefix_bits_of(const Interface& interface, const Address& address);
 
 // The interface with that name, else the one that has that address.
 const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,

@@ -42,6 +42,14 @@ struct PortLimits {
   bool bursts = false;  // packets of one length, one after the other, leave together for much less
 };
 
+// How a packet gets to an address from here. Worse ones first: of what two ends say, the lesser
+// counts.
+enum class Reach : std::uint8_t {
+  kNone,    // not at all: there is no route, or it is forbidden
+  kRouted,  // perhaps: through a gateway, or nobody knows
+  kDirect,  // without a gateway: on the same link
+};
+
 struct PortEvent {
   enum class Kind : std::uint8_t {
     kResolved,       // `to` is the destination for the address resolved with `cookie`
@@ -108,6 +116,10 @@ class Port {
   // the network said so. Anybody can make it say so: a hint, to be proved by a packet that arrives.
   virtual std::size_t path_bytes(Destination) const { return limits().packet_bytes; }
 
+  // How `to` is reached from this port, as far as can be told without sending: a hint. May ask the
+  // kernel: not for every packet.
+  virtual Reach reach(const Address&) const { return Reach::kRouted; }
+
   // Becomes readable when receive() has something, or poll_events() something that the caller's own
   // calls did not bring about (poll them before sleeping); -1 if the driver has none. Being watched
   // may make every packet dearer: not to be asked for by who only polls.
@@ -120,11 +132,14 @@ struct Device {
   std::string name;              // interface or domain name: "eth0", "usnic_0"
   std::string provider;          // fabric: the libfabric provider
   Address address;               // of the host on this NIC; port 0
+  std::uint8_t prefix_bits = 0;  // of the address that all of its subnet have; 0 unknown
   std::size_t packet_bytes = 0;  // largest datagram payload
   std::uint32_t mbps = 0;        // 0 unknown
   int numa_node = -1;            // -1 unknown
+  std::uint8_t distance = 0;     // from where this process runs; 0 near or unknown (hwloc, NUMA)
   bool up = true;
   bool loopback = false;
+  bool stream = false;   // datagrams in a byte stream (TCP): only where nothing else gets through
   std::string offloads;  // what the kernel does for bursts, for people; empty: not its affair
 };
 

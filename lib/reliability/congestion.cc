@@ -23,8 +23,8 @@ constexpr std::uint32_t kQueueLoss = 4;
 constexpr std::uint32_t kFew = 4;
 constexpr std::uint32_t kVainRounds = 8;
 
-// Losses where there is no queue never make the window smaller than this: no packet of it waits for
-// another, and with fewer every loss costs a timeout.
+// Where so many are lost the window is never smaller than this, be there a queue or not: with fewer
+// packets in flight every loss costs a timeout, and those come faster than acks.
 constexpr std::uint32_t kLossless = 4;
 // Of a round's packets one in so many may be lost at random.
 constexpr std::uint32_t kRandomLoss = 12;
@@ -50,13 +50,14 @@ void Congestion::end_round(const Ack& ack) {
   const Duration aim = delay > kTarget ? target() : kTarget;
   const Duration queueing = queueing_above(ack.least);
   const std::uint32_t seen = acked_ + lost_;
+  lossy_ = lost_ * kRandomLoss > seen;
   if (delay > aim) {
     const auto excess = static_cast<std::uint64_t>((delay - aim).count());
     shrink(part(excess, static_cast<std::uint64_t>(delay.count())));
     note_vain(delay);
   } else if (delay > queueing && lost_ > 0) {
     shrink(std::max(fine_ / kQueueLoss, part(lost_, seen)));
-  } else if (lost_ * kRandomLoss > seen) {
+  } else if (lossy_) {
     if (fine_ > kLossless * kPacket) shrink(part(lost_, seen));
   } else if (was_limiting_) {
     grow(delay, queueing);
@@ -94,7 +95,9 @@ void Congestion::shrink(Fine by) {
 }
 
 void Congestion::settle(Fine next) {
-  fine_ = std::clamp(next, std::min(kLeast * kPacket, limit_), limit_);
+  // That it is lossy makes no window larger.
+  const Fine least = lossy_ ? std::min(kLossless * kPacket, fine_) : kLeast * kPacket;
+  fine_ = std::clamp(next, std::min(least, limit_), limit_);
   window_ = fine_ / kPacket;
 }
 

@@ -8,13 +8,15 @@
 
 namespace pullman::reliability {
 
-Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number)
+Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number,
+           std::uint8_t rail)
     : options_(options),
       window_(shared.window, first_number),
       acks_(shared.bitmaps, options.packets_per_ack),
       rtt_(options.rto_initial, options.rto_floor),
       congestion_(options.window),
-      acked_until_(first_number) {
+      acked_until_(first_number),
+      rail_(rail) {
   recompute_stay();
   recompute_allowed();
 }
@@ -55,6 +57,8 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   }
   if (newest.end != 0) {
     backoff_ = 0;
+    answered_ = newest.sent_at;
+    arrived_count_ += count;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
       rtt_.add(now - timing.ago - newest.sent_at - hold);
@@ -153,12 +157,9 @@ void Link::note_late(Instant now, std::uint16_t late) {
   spurious_ += loss_.note_late(now, rtt_, news);
 }
 
-void Link::find_losses(Instant now) {
-  const std::size_t before = lost_.size();
-  loss_.detect(now, rtt_, window_, lost_);
-  if (lost_.size() == before) return;
-  const std::size_t congested = note_path_losses(lost_.size() - before);
-  congestion_.on_lost(static_cast<std::uint32_t>(congested));
+void Link::handle_losses(std::size_t count) {
+  lost_count_ += count;
+  congestion_.on_lost(static_cast<std::uint32_t>(note_path_losses(count)));
 }
 
 // Of the last `count` lost packets, how many were lost for another reason than their length: a
@@ -208,6 +209,7 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   window_.add_at(now, floor_, packet);
   wire::PacketHeader header;
   header.type = type;
+  header.rail = rail_;
   header.length = static_cast<std::uint16_t>(packet.size());
   header.to = to;
   header.number = low32(packet.number);
@@ -220,6 +222,7 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
 void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, Run& run) {
   window_.add_run(now, floor_, run);
   wire::PacketHeader header;
+  header.rail = rail_;
   header.length = static_cast<std::uint16_t>(run.size());
   header.to = to;
   header.number = low32(run.number);
@@ -248,6 +251,13 @@ void Link::take_back(Run& run, std::uint32_t at) {
   }
 }
 
+void Link::begin_anew() {
+  congestion_ = Congestion(options_.window);
+  backoff_ = 0;
+  recompute_stay();
+  recompute_allowed();
+}
+
 // wire.md 2.2: its number says where ours begin, and is not used up.
 void Link::write_welcome(wire::ConnectionId to, std::uint16_t credit,
                          std::span<std::byte> packet) const {
@@ -264,6 +274,7 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
                             std::byte* out) {
   wire::PacketHeader header;
   header.type = wire::PacketType::kControl;
+  header.rail = rail_;
   header.to = to;
   header.number = control_number_++;
   header.credit = credit;

@@ -55,10 +55,12 @@ struct AckTiming {
 
 class Link {
  public:
-  // Options and resources outlive the link: they are the same for all of an engine's.
-  Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number);
-  Link(LinkOptions&&, const LinkResources&, PacketNumber) = delete;
-  Link(const LinkOptions&, LinkResources&&, PacketNumber) = delete;
+  // Options and resources outlive the link: they are the same for all of an engine's. `rail`: what
+  // its packets say whose numbers they bear (wire.md 2.10).
+  Link(const LinkOptions& options, const LinkResources& shared, PacketNumber first_number,
+       std::uint8_t rail = 0);
+  Link(LinkOptions&&, const LinkResources&, PacketNumber, std::uint8_t = 0) = delete;
+  Link(const LinkOptions&, LinkResources&&, PacketNumber, std::uint8_t = 0) = delete;
 
   // --- getters
   // Whether another packet may leave: the least of the window, the congestion window and the peer's
@@ -83,6 +85,10 @@ class Link {
   PathSize& path() { return path_; }
   const PathSize& path() const { return path_; }
   Duration timeout() const;
+  // When the newest of the packets that the last ACK with news acknowledged was sent.
+  Instant answered_sent_at() const { return answered_; }
+  std::uint64_t packets_arrived() const { return arrived_count_; }
+  std::uint64_t packets_lost() const { return lost_count_; }
   std::uint64_t timeouts() const { return timeouts_; }
 
   // --- input
@@ -152,6 +158,10 @@ class Link {
   // Gives up on a packet in flight without evidence: HELLO is simply sent again.
   void abandon(Packet& packet) { window_.remove(packet); }
 
+  // After a while in which nothing came through: what was known of the path's capacity counts no
+  // more.
+  void begin_anew();
+
   // --- output
   PacketQueue& acked() { return acked_; }  // delivered: release them
   PacketQueue& lost() { return lost_; }    // to be sent again
@@ -176,7 +186,13 @@ class Link {
   std::uint32_t release_chunks(Run& run, std::uint64_t chunks, Newest& newest);
   void note_released(const Packet& packet, std::size_t bytes, PacketNumber end, Newest& newest);
   void note_late(Instant now, std::uint16_t late);
-  void find_losses(Instant now);
+  [[gnu::always_inline]] void find_losses(Instant now) {  // for every ack, and seldom any
+    const std::size_t before = lost_.size();
+    loss_.detect(now, rtt_, window_, lost_);
+    if (lost_.size() != before) [[unlikely]]
+      handle_losses(lost_.size() - before);
+  }
+  void handle_losses(std::size_t count);
   void recompute_stay();
   std::size_t note_path_losses(std::size_t count);
   void recompute_allowed();
@@ -195,12 +211,16 @@ class Link {
   std::uint32_t credit_ = 1;      // the peer's, from its newest ack
   PacketNumber acked_until_ = 0;  // highest cumulative ack seen
   Instant last_probe_ = Instant::min();
+  Instant answered_ = Instant::min();
+  std::uint64_t arrived_count_ = 0;
+  std::uint64_t lost_count_ = 0;
   std::uint64_t spurious_ = 0;        // packets sent again, of which the peer had the first, too
   std::uint32_t control_number_ = 0;  // counts ACKs sent alone
   std::uint32_t timeouts_ = 0;        // each takes a tenth of a millisecond at least
   std::uint16_t late_seen_ = 0;       // the peer's PacketHeader::late when last seen
   std::uint8_t backoff_ = 0;          // doublings of the timeout since the last news
   std::uint8_t floor_ = 0;            // the hotel's for timeout()
+  std::uint8_t rail_;                 // whose packet numbers these are
   std::optional<ChannelKind> probe_;
 };
 

@@ -34,16 +34,14 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kByeBytes;
     case FrameType::kPadding:
       return kPaddingBytes;
+    case FrameType::kWays:
+      return kWaysBytes;
+    case FrameType::kRail:
+      return kRailBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(10) == 0);
-
-void put_head(std::byte* out, FrameType type, std::size_t length) {
-  store8(out, static_cast<std::uint8_t>(type));
-  store8(out + 1, 0);
-  store16(out + 2, static_cast<std::uint16_t>(length));
-}
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(12) == 0);
 
 void read_chunk_fields(const std::byte* in, Frame& out) {
   out.id = load32(in + 4);
@@ -59,6 +57,12 @@ bool chunk_is_sane(const Frame& chunk) {
 }
 
 }  // namespace
+
+void put_frame_head(std::byte* out, FrameType type, std::size_t length) {
+  store8(out, static_cast<std::uint8_t>(type));
+  store8(out + 1, 0);
+  store16(out + 2, static_cast<std::uint16_t>(length));
+}
 
 bool FrameReader::next(Frame& out) {
   if (rest_.empty()) return false;
@@ -95,6 +99,12 @@ bool FrameReader::next(Frame& out) {
     case FrameType::kPing:
     case FrameType::kBye:
       return length == 0 || fail();
+    case FrameType::kWays:
+      return true;
+    case FrameType::kRail:
+      out.id = load16(in + 6);
+      out.limit = load16(in + 4);
+      return length == 0 || fail();
   }
   return fail();
 }
@@ -120,14 +130,14 @@ bool FrameList::read(std::span<const std::byte> body) {
 }
 
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length) {
-  put_head(out, FrameType::kMessage, length);
+  put_frame_head(out, FrameType::kMessage, length);
   store32(out + 4, static_cast<std::uint32_t>(id));
   store64(out + 8, tag);
   return kMessageBytes;
 }
 
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length) {
-  put_head(out, FrameType::kChunk, length);
+  put_frame_head(out, FrameType::kChunk, length);
   store32(out + 4, chunk.id);
   store64(out + 8, chunk.tag);
   store64(out + 16, chunk.total);
@@ -149,35 +159,35 @@ void put_chunks(std::byte* out, std::size_t stride, std::size_t count, const Fra
 }
 
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit) {
-  put_head(out, FrameType::kGrant, 0);
+  put_frame_head(out, FrameType::kGrant, 0);
   store32(out + 4, static_cast<std::uint32_t>(id));
   store64(out + 8, limit);
   return kGrantBytes;
 }
 
 std::size_t put_allowance(std::byte* out, std::uint64_t limit) {
-  put_head(out, FrameType::kAllowance, 0);
+  put_frame_head(out, FrameType::kAllowance, 0);
   store64(out + 4, limit);
   return kAllowanceBytes;
 }
 
 std::size_t put_ping(std::byte* out) {
-  put_head(out, FrameType::kPing, 0);
+  put_frame_head(out, FrameType::kPing, 0);
   return kPingBytes;
 }
 
 std::size_t put_bye(std::byte* out) {
-  put_head(out, FrameType::kBye, 0);
+  put_frame_head(out, FrameType::kBye, 0);
   return kByeBytes;
 }
 
 std::size_t put_hello(std::byte* out, std::size_t length) {
-  put_head(out, FrameType::kHello, length);
+  put_frame_head(out, FrameType::kHello, length);
   return kFrameHeadBytes;
 }
 
 std::size_t put_padding(std::byte* out, std::size_t length) {
-  put_head(out, FrameType::kPadding, length);
+  put_frame_head(out, FrameType::kPadding, length);
   std::fill_n(out + kPaddingBytes, length, std::byte{0});
   return kPaddingBytes + length;
 }
@@ -189,7 +199,7 @@ Frame chunk_head(const std::byte* at) {
 }
 
 std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words) {
-  put_head(out, FrameType::kSack, words * 8);
+  put_frame_head(out, FrameType::kSack, words * 8);
   store32(out + 4, static_cast<std::uint32_t>(first));
   return kSackBytes;
 }

@@ -24,6 +24,8 @@ enum class FrameType : std::uint8_t {
   kPing = 7,       // acknowledge at once
   kBye = 8,        // I shall send nothing more
   kPadding = 9,    // makes a packet long, to see whether the path carries it
+  kWays = 10,      // how my NICs reach yours (rails.h)
+  kRail = 11,      // a rail's state, as I see it (rails.h)
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -35,6 +37,8 @@ inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 4;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
+inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
+inline constexpr std::size_t kRailBytes = 8;
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
 inline constexpr std::size_t kLeastChunk = 512;
@@ -47,12 +51,14 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 // packet.
 struct Frame {
   FrameType type = FrameType::kPing;
-  std::uint32_t id = 0;      // message: low 32 bits of the message id. sack: of its first number
+  // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
+  std::uint32_t id = 0;
   std::uint64_t tag = 0;     // message, chunk
   std::uint64_t total = 0;   // chunk: bytes of the whole message
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
-  std::uint64_t limit = 0;   // grant: bytes wanted in all. allowance: charge granted in all
-  std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. hello: its body
+  // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h)
+  std::uint64_t limit = 0;
+  std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. hello, ways: its body
 };
 
 // Reads the frames of one packet's body in turn.
@@ -106,6 +112,8 @@ class FrameList {
 
 // Writers. Each writes at `out`, which has room for what the constants above say, and returns the
 // bytes written. Payloads of messages and chunks follow right behind and are the caller's to place.
+// What every frame begins with: its type, and the length of its data.
+void put_frame_head(std::byte* out, FrameType type, std::size_t length);
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length);
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length);
 // Heads of `count` chunks of `each` bytes that follow one another, the last one of `last` bytes;

@@ -43,7 +43,7 @@ std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::
 
 void encode(const PacketHeader& header, std::byte* out) {
   store8(out + kTypeAt, static_cast<std::uint8_t>(kVersion << 4 | static_cast<int>(header.type)));
-  store8(out + kFlagsAt, header.flags);
+  store8(out + kFlagsAt, static_cast<std::uint8_t>(header.flags | header.rail << kRailShift));
   store16(out + kLengthAt, header.length);
   store32(out + kIndexAt, header.to.index);
   store32(out + kProofAt, header.to.proof);
@@ -80,8 +80,11 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   const std::uint8_t type = first & 0x0F;
   if (type < 1 || type > 4) return Verdict::kBadType;
   out.type = static_cast<PacketType>(type);
-  out.flags = load8(in + kFlagsAt);
-  if ((out.flags & ~kFlagsKnown) != 0) return Verdict::kBadReserved;
+  const std::uint8_t flags = load8(in + kFlagsAt);
+  constexpr unsigned kKnown = kFlagsKnown | kRailMask << kRailShift;
+  if ((flags & ~kKnown) != 0) return Verdict::kBadReserved;
+  out.flags = flags & kFlagsKnown;
+  out.rail = flags >> kRailShift;
   out.length = load16(in + kLengthAt);
   if (out.length != datagram.size()) return Verdict::kBadLength;
   out.to = {load32(in + kIndexAt), load32(in + kProofAt)};

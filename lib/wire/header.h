@@ -36,6 +36,10 @@ struct ConnectionId {
 inline constexpr std::uint8_t kFlagAck = 0x01;       // cumulative, hold and credit are valid
 inline constexpr std::uint8_t kFlagChecksum = 0x02;  // the checksum field is valid
 inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum;
+// Above the flags: the rail in whose packet numbers the packet speaks (wire.md 2.10).
+inline constexpr unsigned kRailShift = 2;
+inline constexpr std::uint8_t kRailMask = 0x07;
+inline constexpr std::size_t kMaxRails = 8;
 
 // How long the ACK was held, in units of 128 ns (wire.md 2.8). kHoldUnknown: take no sample.
 inline constexpr std::uint16_t kHoldUnknown = 0xFFFF;
@@ -44,6 +48,7 @@ inline constexpr std::uint64_t kHoldUnitNs = 128;
 struct PacketHeader {
   PacketType type = PacketType::kSequenced;
   std::uint8_t flags = 0;
+  std::uint8_t rail = 0;              // < kMaxRails
   std::uint16_t length = 0;           // of the whole packet in bytes, header included
   ConnectionId to;                    // the receiver's connection
   std::uint32_t number = 0;           // low 32 bits of the packet number

@@ -34,12 +34,16 @@ bool take_address(std::span<const std::byte>& in, WireAddress& out) {
   return true;
 }
 
-bool take_rail(std::span<const std::byte>& in, RailInfo& out) {
-  if (in.size() < kRailFixedBytes) return false;
+bool take_nic(std::span<const std::byte>& in, NicInfo& out) {
+  if (in.size() < kNicFixedBytes) return false;
   out.command_packet_bytes = load16(in.data());
   out.data_packet_bytes = load16(in.data() + 2);
   out.mbps = load32(in.data() + 4);
-  in = in.subspan(kRailFixedBytes);
+  out.device = load8(in.data() + 8);
+  out.distance = load8(in.data() + 9);
+  if (load16(in.data() + 10) > 1) return false;
+  out.stream = load16(in.data() + 10) == 1;
+  in = in.subspan(kNicFixedBytes);
   return take_address(in, out.command) && take_address(in, out.data);
 }
 
@@ -52,9 +56,9 @@ bool WireAddress::operator==(const WireAddress& other) const {
 
 std::size_t encoded_bytes(const Hello& hello) {
   std::size_t total = kHelloFixedBytes + address_bytes(hello.called);
-  for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    total += kRailFixedBytes + address_bytes(hello.rails[i].command) +
-             address_bytes(hello.rails[i].data);
+  for (std::size_t i = 0; i < hello.nic_count; ++i) {
+    total += kNicFixedBytes + address_bytes(hello.nics[i].command) +
+             address_bytes(hello.nics[i].data);
   }
   return total;
 }
@@ -68,17 +72,20 @@ void encode(const Hello& hello, std::byte* out) {
   store64(out + 32, hello.allowance);
   store32(out + 40, hello.eager_bytes);
   store16(out + 44, hello.credit);
-  store8(out + 46, hello.rail);
-  store8(out + 47, hello.rail_count);
+  store8(out + 46, hello.nic);
+  store8(out + 47, hello.nic_count);
   store32(out + 48, 0);
   std::byte* at = put_address(out + kHelloFixedBytes, hello.called);
-  for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    const RailInfo& rail = hello.rails[i];
-    store16(at, rail.command_packet_bytes);
-    store16(at + 2, rail.data_packet_bytes);
-    store32(at + 4, rail.mbps);
-    at = put_address(at + kRailFixedBytes, rail.command);
-    at = put_address(at, rail.data);
+  for (std::size_t i = 0; i < hello.nic_count; ++i) {
+    const NicInfo& nic = hello.nics[i];
+    store16(at, nic.command_packet_bytes);
+    store16(at + 2, nic.data_packet_bytes);
+    store32(at + 4, nic.mbps);
+    store8(at + 8, nic.device);
+    store8(at + 9, nic.distance);
+    store16(at + 10, nic.stream ? 1 : 0);
+    at = put_address(at + kNicFixedBytes, nic.command);
+    at = put_address(at, nic.data);
   }
 }
 
@@ -93,17 +100,17 @@ std::optional<Hello> decode_hello(std::span<const std::byte> body) {
   hello.allowance = load64(in + 32);
   hello.eager_bytes = load32(in + 40);
   hello.credit = load16(in + 44);
-  hello.rail = load8(in + 46);
-  hello.rail_count = load8(in + 47);
+  hello.nic = load8(in + 46);
+  hello.nic_count = load8(in + 47);
   if (load32(in + 48) != 0) return std::nullopt;
-  if (hello.rail_count == 0 || hello.rail_count > kMaxRails || hello.rail >= hello.rail_count ||
+  if (hello.nic_count == 0 || hello.nic_count > kMaxNics || hello.nic >= hello.nic_count ||
       hello.credit == 0) {
     return std::nullopt;
   }
   std::span<const std::byte> rest = body.subspan(kHelloFixedBytes);
   if (!take_address(rest, hello.called)) return std::nullopt;
-  for (std::size_t i = 0; i < hello.rail_count; ++i) {
-    if (!take_rail(rest, hello.rails[i])) return std::nullopt;
+  for (std::size_t i = 0; i < hello.nic_count; ++i) {
+    if (!take_nic(rest, hello.nics[i])) return std::nullopt;
   }
   // wire.md 5.5: what follows is padding, all zero.
   const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };

@@ -15,13 +15,13 @@
 namespace pullman::wire {
 
 inline constexpr std::size_t kMaxAddressBytes = 56;
-inline constexpr std::size_t kMaxRails = 4;
+inline constexpr std::size_t kMaxNics = 8;
 inline constexpr std::size_t kHelloFixedBytes = 52;
-inline constexpr std::size_t kRailFixedBytes = 8;
+inline constexpr std::size_t kNicFixedBytes = 12;
 // The longest there is, before padding.
 inline constexpr std::size_t kMaxHelloBytes =
     kHelloFixedBytes + 2 + kMaxAddressBytes +
-    kMaxRails * (kRailFixedBytes + 2 * (2 + kMaxAddressBytes));
+    kMaxNics * (kNicFixedBytes + 2 * (2 + kMaxAddressBytes));
 
 // A NIC port's address. kind: 4 = IPv4 (4 address bytes, then the port), 6 = IPv6 (16, port, 4-byte
 // scope), 255 = opaque bytes of the fabric (wire.md 5.3).
@@ -32,11 +32,14 @@ struct WireAddress {
   bool operator==(const WireAddress& other) const;
 };
 
-// One NIC of the sender (wire.md 5.2).
-struct RailInfo {
+// One address of one NIC of the sender (wire.md 5.2).
+struct NicInfo {
   std::uint16_t command_packet_bytes = 0;  // largest packet its command channel receives
   std::uint16_t data_packet_bytes = 0;     // largest packet its data channel receives
   std::uint32_t mbps = 0;                  // link speed, 10^6 bit/s; 0 unknown
+  std::uint8_t device = 0;    // the same for all addresses of one NIC
+  std::uint8_t distance = 0;  // of the NIC from the process, as the sender reckons; 0: near
+  bool stream = false;        // carries packets in a byte stream: the last resort
   WireAddress command;
   WireAddress data;
 };
@@ -49,10 +52,10 @@ struct Hello {
   std::uint64_t allowance = 0;  // unexpected memory the receiver of this may charge at first, bytes
   std::uint32_t eager_bytes = 0;  // of one message, to be sent before it is granted
   std::uint16_t credit = 0;       // packets the sender of this can hold unread
-  std::uint8_t rail = 0;          // which of `rails` this link uses
-  std::uint8_t rail_count = 0;
+  std::uint8_t nic = 0;           // which of `nics` the first rail uses
+  std::uint8_t nic_count = 0;
   WireAddress called;  // where this goes: a HELLO that strays elsewhere is refused
-  std::array<RailInfo, kMaxRails> rails{};
+  std::array<NicInfo, kMaxNics> nics{};
 };
 
 // Bytes that encode() will write.

@@ -191,12 +191,12 @@ void forge(Script& script, Host& to) {
     hello->epoch += script.byte() % 3 - 1;
     hello->reply_to = {identity, std::uint32_t{0x1000} + identity};
   }
-  if (how & 2) hello->rails[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
-  if (how & 4) hello->rails[0].command.bytes[3] = std::byte{9};
+  if (how & 2) hello->nics[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
+  if (how & 4) hello->nics[0].command.bytes[3] = std::byte{9};
   if (how & 8) {
-    hello->rail_count = 2;
-    hello->rails[1] = hello->rails[0];
-    hello->rails[0].command.bytes[3] = std::byte{9};
+    hello->nic_count = 2;
+    hello->nics[1] = hello->nics[0];
+    hello->nics[0].command.bytes[3] = std::byte{9};
   }
   const std::size_t frames = how & 16 ? frame.data.size() : wire::encoded_bytes(*hello);
   const std::size_t length = std::max(frames + script.byte() % 8, wire::encoded_bytes(*hello));

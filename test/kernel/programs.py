@@ -22,6 +22,8 @@ PORT = 7300
 KEYS = ["test", "driver", "raw", "size", "messages", "p50_us", "p90_us", "p99_us", "max_us", "mb_per_s",
         "messages_per_s", "retransmits", "spurious_retransmits", "errors", "send_errors", "receive_overflows",
         "bursts_sent", "bursts_received", "bursts_refused"]
+FAILOVER_KEYS = ["longest_gap_ms", "reinstated_ms", "never_reinstated", "lost", "duplicated", "misordered", "corrupted",
+                 "sent_twice", "rails", "server_rails", "cuts", "changes", "began_ns", "clocks_differ_by_us"]
 CASES = []
 
 
@@ -30,14 +32,19 @@ def case(function):
     return function
 
 
-def case_per_driver(function):
+def case_with(*drivers):
     """A case for each of the drivers."""
-    for driver in ("udp", "fabric"):
-        def one(place, build, driver=driver):
-            function(place, build, driver)
-        one.__name__ = f"{driver}: {function.__name__}"
-        CASES.append(one)
-    return function
+    def add(function):
+        for driver in drivers:
+            def one(place, build, driver=driver):
+                function(place, build, driver)
+            one.__name__ = f"{driver}: {function.__name__}"
+            CASES.append(one)
+        return function
+    return add
+
+
+case_per_driver = case_with("udp", "tcp", "fabric")
 
 
 def finish(program, seconds=60):
@@ -62,7 +69,8 @@ def perf(place, build, *options):
     expect(client.returncode == 0, f"client: {errors}\n{netns.text_of(server)}")
     expect(finish(server) == 0, f"server: {netns.text_of(server)}")
     rows = [json.loads(line) for line in output.splitlines()]
-    expect(all(list(row) == KEYS for row in rows), f"keys differ: {rows[:1]}")
+    keys = KEYS + (FAILOVER_KEYS if "failover" in options else ["rails"] if "--rails" in options else [])
+    expect(all(list(row) == keys for row in rows), f"keys differ: {rows[:1]}")
     return rows
 
 
@@ -90,12 +98,33 @@ def perf_measures_rate_and_counts_a_broken_window(place, build, driver):
     expect(row["messages"] == 1001 and row["errors"] == 0 and row["messages_per_s"] > 0, f"{row}")
 
 
-@case_per_driver
+@case_with("udp", "fabric")
 def perf_measures_bare_datagrams_in_every_test(place, build, driver):
     for test in ("latency", "bandwidth", "bidirectional", "rate"):
         rows = perf(place, build, "--driver", driver, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
         expect(len(rows) == 17 and all(row["raw"] for row in rows), f"{rows}")
         expect(rows[6]["messages"] > 0, f"{rows[6]}")
+
+
+@case_per_driver
+def perf_streams_verified_messages_and_counts_what_went_wrong(place, build, driver):
+    with tempfile.TemporaryDirectory() as name:
+        prefix = pathlib.Path(name) / "failover"
+        for size in ("16", "1M"):
+            row, = perf(place, build, "--driver", driver, "--test", "failover", "--size", size, "--duration", "0.5",
+                        "--output", prefix)
+            counts = [row[key] for key in ("lost", "duplicated", "misordered", "corrupted", "errors")]
+            expect(counts == [0] * 5 and row["messages"] > 0 and row["longest_gap_ms"] > 0, f"{row}")
+            expect(row["reinstated_ms"] is None and row["cuts"] == [] and len(row["rails"]) == 1, f"{row}")
+        lines = prefix.with_suffix(".csv").read_text().splitlines()
+        expect(lines[0].startswith("ms,mb_per_s,longest_gap_ms") and len(lines) > 10, f"{lines[:3]}")
+        expect(prefix.with_suffix(".svg").read_text().endswith("</svg>\n"), "the drawing")
+
+
+@case
+def perf_shows_rails_if_told_to(place, build):
+    row, = perf(place, build, "--iterations", "10", "--rails")
+    expect([rail["state"] for rail in row["rails"]] == ["up"], f"{row}")
 
 
 @case
@@ -121,7 +150,12 @@ def perf_sleeps_between_messages_if_told_to(place, build, driver):
 def perf_refuses_options_that_make_no_sense(place, build):
     for options in (["--size", "4..1"], ["--size", "3X"], ["--window", "0"], ["--test", "speed"],
                     ["--test", "16"], ["--format", "7"], ["--duration", "nan"], ["--patience", "nan"], [""],
-                    ["--nic", "nonesuch0"], ["--raw", "--driver", "nonesuch"]):
+                    ["--cut", "lo@1"], ["--test", "failover", "--raw"],
+                    ["--test", "failover", "--size", "8", "127.0.0.1"],
+                    ["--test", "failover", "--cut", "nonesuch0@1", "127.0.0.1"],
+                    ["--test", "failover", "--cut", "lo@2-1", "127.0.0.1"],
+                    ["--test", "failover", "--cut", "lo@1,lo:deaf@2", "127.0.0.1"],
+                    ["--test", "failover", "--cut", "lo;x@1", "127.0.0.1"], ["--nic", "nonesuch0"], ["--raw", "--driver", "nonesuch"]):
         run = subprocess.run([build / "bench/pullman-perf", *options], capture_output=True, text=True,
                              timeout=30, check=False)
         expect(run.returncode not in (0, -signal.SIGABRT) and len(run.stderr) > 10,
@@ -206,9 +240,9 @@ def compare_measures_while_packets_get_lost(place, build):
             expect(all(row["messages_per_s"] for row in found["rows"]), f"{found['rows']}")
 
 
-@case
-def two_pingpong_examples_play(place, build):
-    environment = {**os.environ, "PULLMAN_NICS": "lo"}
+@case_with("auto", "tcp")
+def two_pingpong_examples_play(place, build, driver):
+    environment = {**os.environ, "PULLMAN_NICS": "lo", "PULLMAN_DRIVER": driver}
     server = place.start_server(0, build / "examples/pingpong", env=environment)
     address = netns.text_of(server).split()[-1]
     client = place.start(1, build / "examples/pingpong", address, env=environment,
@@ -216,20 +250,34 @@ def two_pingpong_examples_play(place, build):
     expect(finish(client) == 0 and finish(server) == 0, netns.text_of(server))
 
 
-@case
-def four_tagged_ring_examples_pass_the_token(place, build):
+@case_with("auto", "tcp")
+def four_tagged_ring_examples_pass_the_token(place, build, driver):
     addresses = [f"127.0.0.1:{PORT + 2 * i}" for i in range(4)]
     ring = [place.start(0, build / "examples/tagged_ring", rank, *addresses, stdout=subprocess.PIPE,
-                        text=True) for rank in range(4)]
+                        text=True, env={**os.environ, "PULLMAN_DRIVER": driver}) for rank in range(4)]
     output, _ = ring[0].communicate(timeout=60)
     expect(all(finish(process) == 0 for process in ring), "exit code")
     expect("10 times: 60" in output, output)
 
 
 @case
-def send_file_copies_files_of_any_size(place, build):
-    program = build / "examples/send_file"
+def two_rail_cut_examples_say_what_becomes_of_the_rails(place, build):
     environment = {**os.environ, "PULLMAN_NICS": "lo"}
+    server = place.start_server(0, build / "examples/rail_cut", env=environment)
+    address = netns.text_of(server).split()[-1]
+    client = place.start(1, build / "examples/rail_cut", address, "1", "lo", env=environment,
+                         stdout=subprocess.PIPE, text=True)
+    output, _ = client.communicate(timeout=60)
+    expect(client.returncode == 0 and finish(server) == 0, output + netns.text_of(server))
+    expect("rail 0, lo to" in output and ": up, it answers" in output, output)
+    expect("drain lo:" in output, f"the only way to a peer cannot be drained, and that is said: {output}")
+    expect(" 0 wrong" in netns.text_of(server), netns.text_of(server))
+
+
+@case_with("auto", "tcp")
+def send_file_copies_files_of_any_size(place, build, driver):
+    program = build / "examples/send_file"
+    environment = {**os.environ, "PULLMAN_NICS": "lo", "PULLMAN_DRIVER": driver}
     with tempfile.TemporaryDirectory() as folder:
         source, copy = pathlib.Path(folder) / "source", pathlib.Path(folder) / "copy"
         for size in (0, 1, 1 << 20, (1 << 20) + 1, 10_000_000):

@@ -121,7 +121,7 @@ def both_ways(pair, build, driver, loss, messages, *options, **environment):
     return [side.well()["counters"] for side in sides]
 
 
-@case("udp", "fabric")
+@case("udp", "tcp", "fabric")
 def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_again(pair, build, driver):
     for counters in both_ways(pair, build, driver, 0, 10_000):
         expect(counters["retransmits"] == 0, f"retransmissions without loss: {counters}")
@@ -151,12 +151,12 @@ def a_thousand_messages_both_ways_arrive_where_each_end_has_its_driver(pair, bui
     both_ways(pair, build, driver, 1, SHORT)
 
 
-@case("udp", family="ipv6")
+@case("udp", "tcp", family="ipv6")
 def a_thousand_messages_both_ways_arrive_over_ipv6(pair, build, driver):
     both_ways(pair, build, driver, 1, SHORT)
 
 
-@case("udp", family="link-local")
+@case("udp", "tcp", family="link-local")
 def a_thousand_messages_both_ways_arrive_over_ipv6_without_a_router(pair, build, driver):
     both_ways(pair, build, driver, 0, SHORT)
 
@@ -208,6 +208,43 @@ def messages_arrive_although_the_link_was_down_and_a_filter_forbade_to_send(pair
         interrupt(1, False)
     counters = [side.well()["counters"] for side in sides]
     expect(counters[1]["send_errors"] > 0, f"nothing was refused: no test: {counters}")
+
+
+@case("tcp")
+def messages_arrive_where_every_UDP_packet_is_filtered(pair, build, driver):
+    both_ways(pair, build, driver, 100, SHORT)
+
+
+@case("tcp")
+def messages_arrive_although_segments_are_lost(pair, build, driver):
+    pair.lose(2)
+    for side in two(pair, build, driver, "--send", SHORT, "--receive", SHORT):
+        side.well()
+
+
+def interrupted(pair, build, driver, interrupt, *seconds):
+    """Traffic with interruptions of so many seconds; both sides' counters."""
+    sides = two(pair, build, driver, "--send", 15_000, "--receive", 15_000)
+    for side in sides:
+        side.wait_for("met")
+    for length in seconds:
+        time.sleep(0.2)
+        interrupt(True)
+        time.sleep(length)
+        interrupt(False)
+    return [side.well()["counters"] for side in sides]
+
+
+@case("tcp")
+def messages_arrive_although_connections_are_reset_under_way(pair, build, driver):
+    counters = interrupted(pair, build, driver, lambda on: pair.reset_connections(1, on), 0.05, 0.05, 0.3)
+    expect(any(c["retransmits"] > 0 for c in counters), f"nothing was lost: no test: {counters}")
+
+
+@case("tcp")
+def messages_arrive_although_the_link_was_down_for_longer_than_a_connection_lives(pair, build, driver):
+    counters = interrupted(pair, build, driver, lambda down: pair.cut(1, down), 0.3, 4)
+    expect(any(c["retransmits"] > 0 for c in counters), f"no connection ended: no test: {counters}")
 
 
 def through_a_narrow_path(place, build, driver):
@@ -293,7 +330,7 @@ def messages_arrive_although_the_interfaces_become_narrow_under_way(pair, build,
     narrowed_under_way(pair, build, driver, lambda: pair.set_mtu(1300))
 
 
-@case("udp")
+@case("udp", "tcp")
 def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build, driver):
     options = ("--send", 300, "--receive", 300, "--largest", 65536)
     first = Soak(pair, build, 0, driver, "--poll-every-ms", 50, *options).wait_for("listening")
@@ -302,7 +339,7 @@ def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build, driver):
     second.well()
 
 
-@case("udp", "fabric")
+@case("udp", "tcp", "fabric")
 def a_killed_peer_is_reported_as_unreachable(pair, build, driver):
     timeout_ms = 1000
     first, second = two(pair, build, driver, "--send", 300_000, "--receive", 300_000, "--largest",
@@ -319,7 +356,7 @@ def a_killed_peer_is_reported_as_unreachable(pair, build, driver):
     expect(took < 2 * timeout_ms / 1000 + 5, f"took {took:.1f} s")
 
 
-@case("udp")
+@case("udp", "tcp")
 def a_peer_that_restarts_is_a_new_peer(pair, build, driver):
     endless = ("--send", 300_000, "--receive", 300_000, "--largest", 10_000)
     address = address_of(pair, 0)
@@ -351,7 +388,7 @@ def noise_from_a_stranger_does_no_harm(pair, build, driver):
     expect(sum(line["counters"]["dropped"] for line in lines) > 0, "no noise was heard: no test")
 
 
-@case("udp")
+@case("udp", "tcp")
 def what_was_accepted_is_delivered_by_an_orderly_close(pair, build, driver):
     receives = Soak(pair, build, 0, driver, "--send", 0, "--receive", 500, "--largest",
                     100_000).wait_for("listening")
@@ -380,7 +417,7 @@ def sleepers(pair, build, driver, *options):
     return first, second
 
 
-@case("udp", "fabric")
+@case("udp", "tcp", "fabric")
 def who_waits_idle_sleeps_and_wakes_when_a_message_comes(pair, build, driver):
     first, second = sleepers(pair, build, driver)
     lines = [first.well(), second.well()]

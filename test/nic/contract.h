@@ -72,6 +72,8 @@ class Bench {
   void close_here() { here_.reset(); }
 
  private:
+  void give_time();
+
   PortFactory& factory_;
   std::unique_ptr<Port> here_;
   std::unique_ptr<Port> there_;

@@ -61,6 +61,14 @@ FabricFactory::FabricFactory(const char* provider)
 
 Kernel::Kernel(const char* host) : Loopback(make_driver("udp", ""), host) {}
 
+Tcp::Tcp(const char* host) : Loopback(make_driver("tcp", ""), host) {}
+
+std::unique_ptr<Port> TcpTiny::open(const PortOptions& options) {
+  PortOptions tiny = options;
+  tiny.receive_buffer_bytes = 4096;
+  return Tcp::open(tiny);
+}
+
 std::unique_ptr<Port> KernelPlain::open(const PortOptions& options) {
   PortOptions plain = options;
   plain.offloads = false;

@@ -52,6 +52,18 @@ struct KernelTiny : Kernel {
   std::unique_ptr<Port> open(const PortOptions& options) override;
 };
 
+// Ports of the driver on kernel TCP.
+struct Tcp : Loopback {
+  explicit Tcp(const char* host = "127.0.0.1");
+};
+struct TcpIpv6 : Tcp {
+  TcpIpv6() : Tcp("::1") {}
+};
+// Sockets that hold hardly anything.
+struct TcpTiny : Tcp {
+  std::unique_ptr<Port> open(const PortOptions& options) override;
+};
+
 // The stand-in provider in one of its variants, its controls new.
 class Standin : public FabricFactory {
  public:
@@ -94,10 +106,11 @@ class Simulated : public PortFactory {
 
 using Standins = std::tuple<Usnic, Verbs, Efa>;
 using Kernels = std::tuple<Kernel, KernelIpv6, KernelPlain>;
-using Devices = std::tuple<Udp, Usnic, Verbs, Efa, Kernel, KernelIpv6>;
+using Devices = std::tuple<Udp, Usnic, Verbs, Efa, Kernel, KernelIpv6, Tcp, TcpIpv6>;
 // Those that hold a few dozen packets, and all.
-using Roomy = std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain>;
-using Drivers =
-    std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain, KernelTiny>;
+using Roomy =
+    std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain, Tcp, TcpIpv6>;
+using Drivers = std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain,
+                           KernelTiny, Tcp, TcpIpv6, TcpTiny>;
 
 }  // namespace pullman::nic::contract

@@ -139,6 +139,8 @@ TEST_CASE("driver: auto is fabric if a NIC that bypasses the kernel is up, else 
 TEST_CASE("driver: a context says which one it came to") {
   Config config = on_loopback();
   CHECK(Context(config).driver() == "udp");
+  config.driver = "tcp";
+  CHECK(Context(config).driver() == "tcp");
   config.driver = "fabric";
   CHECK(Context(config).driver() == "fabric");
   config.driver = "auto";
@@ -177,7 +179,7 @@ void settle(Two& two) {
 }
 
 TEST_CASE("the wait descriptor is readable when a message has come, until it is taken") {
-  for (const char* driver : {"udp", "fabric"}) {
+  for (const char* driver : {"udp", "tcp", "fabric"}) {
     Config config = on_loopback();
     config.driver = driver;
     if (config.driver == "fabric") config.provider = "udp";

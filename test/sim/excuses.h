@@ -14,11 +14,12 @@ namespace pullman::sim {
 class Excuses {
  public:
   enum Reason : std::uint8_t {
-    kSilence = 1,  // they could not hear each other for so long that one may give up
-    kRestart = 2,  // one of them died and came back
-    kGoodbye = 4,  // one of them disconnected or closed
-    kCrowded = 8,  // more peers than one of them allows
-    kAttack = 16,  // somebody on the path forges packets with the right proof
+    kSilence = 1,     // they could not hear each other for so long that one may give up
+    kRestart = 2,     // one of them died and came back
+    kGoodbye = 4,     // one of them disconnected or closed
+    kCrowded = 8,     // more peers than one of them allows
+    kAttack = 16,     // somebody on the path forges packets with the right proof
+    kNoMeeting = 32,  // the NICs by which they call each other were cut; once met they have others
   };
 
   void add(std::uint8_t a, std::uint8_t b, Reason reason) {
@@ -30,35 +31,40 @@ class Excuses {
   }
 
   // Whether anything at all was done to `host` and `other` (or to anybody `host` may have meant).
-  bool any(std::uint8_t host, std::optional<std::uint8_t> other) const {
-    return reasons_of(host, other) != 0;
+  bool any(std::uint8_t host, std::optional<std::uint8_t> other, bool met = false) const {
+    return reasons_of(host, other, met) != 0;
   }
 
-  // Whether an operation of `host` with `other` (or one it does not know yet) may end so.
-  bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status) const {
-    const std::uint8_t reasons = reasons_of(host, other);
+  // Whether an operation of `host` with `other` (or one it does not know yet) may end so. `met`:
+  // they had been connected.
+  bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status,
+              bool met = false) const {
+    const std::uint8_t reasons = reasons_of(host, other, met);
     return (reasons & (reasons_for(status) | kAttack)) != 0;
   }
 
  private:
-  std::uint8_t reasons_of(std::uint8_t host, std::optional<std::uint8_t> other) const {
-    if (other) return reasons_[host][*other];
+  std::uint8_t reasons_of(std::uint8_t host, std::optional<std::uint8_t> other, bool met) const {
     std::uint8_t reasons = 0;
-    for (const std::uint8_t reason : reasons_[host]) reasons |= reason;
-    return reasons;
+    if (other) {
+      reasons = reasons_[host][*other];
+    } else {
+      for (const std::uint8_t reason : reasons_[host]) reasons |= reason;
+    }
+    return met ? reasons & static_cast<std::uint8_t>(~kNoMeeting) : reasons;
   }
 
   static std::uint8_t reasons_for(Status status) {
     switch (status) {
       case Status::kUnreachable:
-        return kSilence | kRestart | kGoodbye | kCrowded;
+        return kSilence | kRestart | kGoodbye | kCrowded | kNoMeeting;
       case Status::kPeerRestarted:
-        return kRestart | kGoodbye | kSilence;
+        return kRestart | kGoodbye | kSilence | kNoMeeting;
       case Status::kPeerClosed:
         // Of a full host's callers one may be dropped, and then be called by it.
-        return kGoodbye | kRestart | kSilence | kCrowded;
+        return kGoodbye | kRestart | kSilence | kCrowded | kNoMeeting;
       case Status::kUnknownPeer:
-        return kGoodbye | kRestart | kSilence | kCrowded;
+        return kGoodbye | kRestart | kSilence | kCrowded | kNoMeeting;
       case Status::kRefused:
         return kCrowded;
       case Status::kTooManyPeers:

@@ -16,9 +16,10 @@ constexpr std::uint64_t kMaxSteps = 4'000'000;
 // sender that backs off may not notice at once that it is over.
 void Simulation::excuse(const Plan& plan) {
   const Duration limit = shortest_timeout() / 4;
-  for (const Partition& partition : plan.partitions) {
-    if (partition.end - partition.start >= limit) {
-      excuses_.add(partition.from, partition.to, Excuses::kSilence);
+  for (std::uint8_t a = 0; a < plan.hosts(); ++a) {
+    for (std::uint8_t b = 0; b < a; ++b) {
+      if (cut_for(limit, a, b, false)) excuses_.add(a, b, Excuses::kSilence);
+      if (cut_for(limit, a, b, true)) excuses_.add(a, b, Excuses::kNoMeeting);
     }
   }
   for (std::size_t a = 0; a < plan.hosts(); ++a) {

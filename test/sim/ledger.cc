@@ -35,6 +35,14 @@ std::uint32_t Ledger::open(std::uint32_t process, PeerId peer, std::optional<std
   return place->second;
 }
 
+void Ledger::met(std::uint32_t process, PeerId peer) {
+  met_.insert(key(process, peer));
+}
+
+bool Ledger::have_met(std::uint32_t process, PeerId peer) const {
+  return met_.count(key(process, peer)) != 0;
+}
+
 MessageName Ledger::next(std::uint32_t conversation) const {
   return {conversation, static_cast<std::uint32_t>(conversations_[conversation].messages.size())};
 }
@@ -49,7 +57,8 @@ void Ledger::send_done(const MessageName& name, Status status) {
   conversation.messages[name.index].send_status = status;
   if (status == Status::kOk || status == Status::kPending || status == Status::kClosed) return;
   const std::uint8_t host = host_of_process(conversation.process);
-  if (!excuses_.allows(host, conversation.host, status)) {
+  if (!excuses_.allows(host, conversation.host, status,
+                       have_met(conversation.process, conversation.peer))) {
     report(fmt::format("a send failed with {} and nothing was done to its peer",
                        pullman::name(status)),
            name);
@@ -216,7 +225,7 @@ bool Ledger::excused(const Conversation& conversation) const {
   if (!conversation.receptions.empty()) {
     other = host_of_process(conversation.receptions.back().process);
   }
-  return excuses_.any(host, other);
+  return excuses_.any(host, other, have_met(conversation.process, conversation.peer));
 }
 
 void Ledger::report(const std::string& what, const MessageName& name) const {

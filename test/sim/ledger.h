@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,6 +43,10 @@ class Ledger {
   // The conversation of a process with one of its handles. `host` is set when it knows whom it
   // called.
   std::uint32_t open(std::uint32_t process, PeerId peer, std::optional<std::uint8_t> host);
+
+  // The peer of that handle has been connected.
+  void met(std::uint32_t process, PeerId peer);
+  bool have_met(std::uint32_t process, PeerId peer) const;
 
   // The name the next message of a conversation gets.
   MessageName next(std::uint32_t conversation) const;
@@ -106,6 +111,7 @@ class Ledger {
   std::vector<Conversation> conversations_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_handle_;  // of senders
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_source_;  // of receivers
+  std::set<std::pair<std::uint32_t, std::uint64_t>> met_;
   std::size_t total_messages_ = 0;
   std::size_t deliveries_ = 0;
 };

@@ -27,8 +27,8 @@ std::string read_range(const std::string& text, SeedRange& range) {
   return good && range.first <= range.last ? "" : "seeds are A..B with A <= B, for example 1..1000";
 }
 
-void run_one(std::uint64_t seed, bool traced) {
-  Simulation simulation(draw_plan(seed), traced ? stdout : nullptr);
+void run_one(std::uint64_t seed, const Plan& plan, bool traced) {
+  Simulation simulation(plan, traced ? stdout : nullptr);
   const Outcome outcome = simulation.run();
   fmt::print("seed {}: {} packets, {} messages, {} steps, digest {:016x}\n", seed, outcome.packets,
              outcome.messages, outcome.steps, outcome.digest);
@@ -38,15 +38,17 @@ void run_one(std::uint64_t seed, bool traced) {
   _exit(1);  // its state may be broken: no teardown
 }
 
-// Seeds that failed once: a number at the beginning of each line, then why.
-int run_kept(const std::string& path) {
+// Seeds that failed once: a number at the beginning of each line, then why. Those from before there
+// were rails failed with one.
+int run_kept(const std::string& path, bool one_rail) {
   std::ifstream file(path);
   std::uint64_t count = 0;
   for (std::string line; std::getline(file, line);) {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), seed);
     if (error != std::errc()) continue;
-    run_one(seed, false);
+    if (!one_rail) run_one(seed, draw_plan(seed), false);
+    run_one(seed, draw_plan_of_one_rail(seed), false);
     ++count;
   }
   fmt::print("{} seeds, 0 failed\n", count);
@@ -59,10 +61,12 @@ int main(int argc, char** argv) {
   CLI::App app("Runs Pullman's engine in a simulated world: everything follows from the seed.");
   std::uint64_t seed = 1;
   bool traced = false;
+  bool one_rail = false;
   std::string range_text;
   RunnerOptions options;
   options.program = argv[0];
   auto* one = app.add_option("--seed", seed, "run this seed");
+  app.add_flag("--one-rail", one_rail, "the plans with one NIC in each host");
   app.add_flag("--trace", traced, "with --seed: print every packet and call");
   auto* many = app.add_option("--seeds", range_text, "run the seeds A..B")->excludes(one);
   std::string kept;
@@ -70,11 +74,12 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", options.jobs, "worker processes")->check(CLI::Range(1, 256));
   app.add_option("--max-failures", options.max_failures, "stop after so many");
   CLI11_PARSE(app, argc, argv);
-  if (!kept.empty()) return run_kept(kept);
+  if (!kept.empty()) return run_kept(kept, one_rail);
   if (many->empty()) {
-    run_one(seed, traced);
+    run_one(seed, one_rail ? draw_plan_of_one_rail(seed) : draw_plan(seed), traced);
     return 0;
   }
+  options.one_rail = one_rail;
   const std::string error = read_range(range_text, options.seeds);
   if (!error.empty()) {
     fmt::print(stderr, "{}\n", error);

@@ -24,6 +24,12 @@ const char* name(Fate fate) {
       return "LOST";
     case Fate::kPartitioned:
       return "PARTITIONED";
+    case Fate::kHeld:
+      return "HELD, and arrives late";
+    case Fate::kDeadNic:
+      return "DEAD NIC";
+    case Fate::kNoWay:
+      return "NO WAY";
     case Fate::kTooLong:
       return "TOO LONG for the path";
     case Fate::kQueueFull:
@@ -40,8 +46,22 @@ const char* name(Fate fate) {
   return "?";
 }
 
+const char* name(NicTrouble::Kind kind) {
+  switch (kind) {
+    case NicTrouble::Kind::kUnplugged:
+      return "unplugged";
+    case NicTrouble::Kind::kDead:
+      return "dead";
+    case NicTrouble::Kind::kStuck:
+      return "stuck";
+    case NicTrouble::Kind::kLiar:
+      return "says that it fails";
+  }
+  return "?";
+}
+
 Network::Network(std::size_t hosts, std::uint64_t seed, Findings& findings)
-    : hosts_(hosts), random_(seed), findings_(findings), wires_(kMaxHosts * kMaxHosts) {}
+    : hosts_(hosts), random_(seed), findings_(findings), wires_(kMaxPlugs * kMaxPlugs) {}
 
 Network::~Network() {
   for (const Event& event : heap_) {
@@ -56,15 +76,20 @@ std::unique_ptr<nic::Port> Network::open(Endpoint at, const PortPlan& plan) {
 
 void Network::attach(Endpoint at, SimPort& port) {
   ports_[at.index()] = &port;
+  nics_ = std::max<std::size_t>(nics_, at.nic + 1u);
 }
 void Network::detach(Endpoint at) {
   ports_[at.index()] = nullptr;
 }
 
 bool Network::has_work(std::size_t host) const {
-  const SimPort* command = ports_[host * 2];
-  const SimPort* data = ports_[host * 2 + 1];
-  return (command != nullptr && command->has_work()) || (data != nullptr && data->has_work());
+  for (std::size_t nic = 0; nic < nics_; ++nic) {
+    const std::size_t first = (nic * kMaxHosts + host) * 2;
+    for (const SimPort* port : {ports_[first], ports_[first + 1]}) {
+      if (port != nullptr && port->has_work()) return true;
+    }
+  }
+  return false;
 }
 
 void Network::end_faults() {
@@ -74,7 +99,26 @@ void Network::end_faults() {
     wire.faults.jitter = Duration(0);
   }
   partitions_.clear();
+  ailments_.clear();
+  troubles_.clear();
+  for (SimPort* port : ports_) {
+    if (port != nullptr) wake_at(now_, port->place());
+  }
   noise_.chances = {};
+}
+
+void Network::trouble(const NicTrouble& trouble) {
+  troubles_.push_back(trouble);
+  const Endpoint at{trouble.at.host, Channel::kCommand, trouble.at.nic};
+  wake_at(trouble.start, at);
+  wake_at(trouble.end, at);
+}
+
+bool Network::troubled(Endpoint at, NicTrouble::Kind kind) const {
+  return std::any_of(troubles_.begin(), troubles_.end(), [&](const NicTrouble& trouble) {
+    return trouble.kind == kind && trouble.at.covers(at) && trouble.start <= now_ &&
+           now_ < trouble.end;
+  });
 }
 
 void Network::push(Instant at, Endpoint to, Datagrams::Slot slot) {
@@ -123,7 +167,7 @@ void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> he
                   .to = to,
                   .bytes = datagrams_.bytes(slot),
                   .fate = Fate::kArrives};
-  const auto noise = noise_.hear(random_, hosts_, passing);
+  const auto noise = noise_.hear(random_, {hosts_, nics_}, passing);
   pass(slot, passing);
   note(passing);
   if (passing.arrival == kNever) {
@@ -137,14 +181,25 @@ void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> he
 
 // Decides the fate; no arrival means it is gone.
 void Network::pass(Datagrams::Slot slot, Passing& passing) {
-  Wire& wire = wires_[passing.from.host * kMaxHosts + passing.to.host];
-  const WireFaults& faults = wire.faults;
+  const Plug from{passing.from.host, passing.from.nic};
+  const Plug to{passing.to.host, passing.to.nic};
+  Wire& wire = wires_[from.index() * kMaxPlugs + to.index()];
+  const WireFaults faults = faults_of(wire, passing);
   if (muted_[passing.from.host]) {
     passing.fate = Fate::kMuted;
   } else if (drop_rule_ && drop_rule_(passing)) {
     passing.fate = Fate::kDropped;
-  } else if (partitioned(passing)) {
+  } else if (nic_is_dead(passing)) {
+    passing.fate = Fate::kDeadNic;
+  } else if (reach(passing.from, passing.to) == nic::Reach::kNone) {
+    passing.fate = Fate::kNoWay;
+  } else if (const Partition* partition = partition_of(passing)) {
     passing.fate = Fate::kPartitioned;
+    if (partition->holds) {
+      passing.arrival = partition->end + (arrival_on(wire, faults, passing) - now_);
+      passing.fate = Fate::kHeld;
+      ++counters_.reordered;
+    }
   } else if (too_long(passing)) {
     passing.fate = Fate::kTooLong;
   } else if (chance(faults.loss)) {
@@ -152,7 +207,7 @@ void Network::pass(Datagrams::Slot slot, Passing& passing) {
   } else if (wire.busy_until - now_ > faults.queue) {
     passing.fate = Fate::kQueueFull;
   } else {
-    passing.arrival = arrival_on(wire, passing);
+    passing.arrival = arrival_on(wire, faults, passing);
     damage(slot, faults, passing);
     if (chance(faults.duplicate)) {
       passing.fate = Fate::kDuplicated;
@@ -162,11 +217,34 @@ void Network::pass(Datagrams::Slot slot, Passing& passing) {
   }
 }
 
-bool Network::partitioned(const Passing& passing) const {
-  return std::any_of(partitions_.begin(), partitions_.end(), [&](const Partition& partition) {
-    return partition.from == passing.from.host && partition.to == passing.to.host &&
-           partition.start <= now_ && now_ < partition.end;
-  });
+const Partition* Network::partition_of(const Passing& passing) const {
+  for (const Partition& partition : partitions_) {
+    const bool now_valid = partition.start <= now_ && now_ < partition.end;
+    if (now_valid && partition.stops(passing.from, passing.to)) return &partition;
+  }
+  return nullptr;
+}
+
+bool Network::nic_is_dead(const Passing& passing) const {
+  if (troubles_.empty()) return false;
+  using Kind = NicTrouble::Kind;
+  return troubled(passing.from, Kind::kUnplugged) || troubled(passing.from, Kind::kDead) ||
+         troubled(passing.to, Kind::kUnplugged) || troubled(passing.to, Kind::kDead);
+}
+
+// What the wire does just now.
+WireFaults Network::faults_of(const Wire& wire, const Passing& passing) const {
+  WireFaults faults = wire.faults;
+  for (const Ailment& ailment : ailments_) {
+    if (now_ < ailment.start || ailment.end <= now_) continue;
+    if (!ailment.from.covers(passing.from) || !ailment.to.covers(passing.to)) continue;
+    faults.loss = std::min<std::uint64_t>(faults.loss + ailment.loss, 1'000'000);
+    faults.corrupt = std::min<std::uint64_t>(faults.corrupt + ailment.corrupt, 1'000'000);
+    faults.delay *= ailment.slower;
+    faults.jitter *= ailment.slower;
+    faults.ns_per_kib *= ailment.slower;
+  }
+  return faults;
 }
 
 bool Network::too_long(const Passing& passing) {
@@ -181,8 +259,7 @@ bool Network::too_long(const Passing& passing) {
 }
 
 // Bandwidth, delay and jitter keep a channel in order; only `reorder` takes a packet out of it.
-Instant Network::arrival_on(Wire& wire, Passing& passing) {
-  const WireFaults& faults = wire.faults;
+Instant Network::arrival_on(Wire& wire, const WireFaults& faults, Passing& passing) {
   const auto transfer = passing.bytes.size() * faults.ns_per_kib / 1024;
   wire.busy_until =
       std::max(wire.busy_until, now_) + Duration(static_cast<Duration::rep>(transfer));

@@ -1,5 +1,6 @@
-// The simulator's network: hosts with two ports each, a wire between every pair in each direction,
-// and all that can happen to a datagram on it. Time is virtual; every fate is drawn from a seed.
+// The simulator's network: hosts with NICs of two ports each, a wire between every pair of NICs in
+// each direction, and all that can happen to a datagram on it. Time is virtual; every fate is drawn
+// from a seed.
 //
 // Knows datagrams and ports. Does not know engines, messages or what is right.
 #pragma once
@@ -33,10 +34,26 @@ class Network {
 
   Instant now() const { return now_; }
   std::size_t hosts() const { return hosts_; }
+  std::size_t nics() const { return nics_; }
+  // Of the first NICs of two hosts, or of those named.
   WireFaults& wire(std::size_t from, std::size_t to) {
-    return wires_[from * kMaxHosts + to].faults;
+    return wire(Plug{static_cast<std::uint8_t>(from), 0}, Plug{static_cast<std::uint8_t>(to), 0});
+  }
+  WireFaults& wire(Plug from, Plug to) {
+    return wires_[from.index() * kMaxPlugs + to.index()].faults;
+  }
+  // How a NIC reaches another: those of one number are on one link, and there is no way between
+  // others, unless it is said otherwise.
+  void set_reach(nic::Reach alike, nic::Reach across) { reach_ = {alike, across}; }
+  nic::Reach reach(Endpoint from, Endpoint to) const {
+    return from.nic == to.nic ? reach_.alike : reach_.across;
   }
   std::vector<Partition>& partitions() { return partitions_; }
+  std::vector<Ailment>& ailments() { return ailments_; }
+  void trouble(const NicTrouble& trouble);
+  // What the NIC says of itself.
+  bool link_up(Endpoint at) const { return !troubled(at, NicTrouble::Kind::kUnplugged); }
+  bool troubled(Endpoint at, NicTrouble::Kind kind) const;
   // In order of time. They do not end with the faults: a narrow path is no fault.
   std::vector<Narrowing>& narrowings() { return narrowings_; }
   // The network says, truly or not, what the path carries; 0: it has said nothing.
@@ -87,6 +104,10 @@ class Network {
   Findings& findings() { return findings_; }
 
  private:
+  struct Routes {
+    nic::Reach alike = nic::Reach::kDirect;
+    nic::Reach across = nic::Reach::kNone;
+  };
   struct Wire {
     WireFaults faults;
     Instant busy_until{};
@@ -103,9 +124,11 @@ class Network {
   };
 
   void pass(Datagrams::Slot slot, Passing& passing);
-  bool partitioned(const Passing& passing) const;
+  const Partition* partition_of(const Passing& passing) const;
+  bool nic_is_dead(const Passing& passing) const;
+  WireFaults faults_of(const Wire& wire, const Passing& passing) const;
   bool too_long(const Passing& passing);
-  Instant arrival_on(Wire& wire, Passing& passing);
+  Instant arrival_on(Wire& wire, const WireFaults& faults, Passing& passing);
   void damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing);
   void arrive(const Event& event);
   void push(Instant at, Endpoint to, Datagrams::Slot slot);
@@ -118,10 +141,14 @@ class Network {
   Instant now_{};
   std::vector<Wire> wires_;
   std::vector<Partition> partitions_;
+  std::vector<Ailment> ailments_;
+  std::vector<NicTrouble> troubles_;
+  Routes reach_;
   std::vector<Narrowing> narrowings_;
   std::array<std::size_t, kMaxHosts * kMaxHosts> told_{};
   NoiseMaker noise_;
-  std::array<SimPort*, kMaxHosts * 2> ports_{};
+  std::array<SimPort*, kMaxEndpoints> ports_{};
+  std::size_t nics_ = 1;  // that any host has
   std::array<bool, kMaxHosts> muted_{};
   std::vector<Event> heap_;
   std::uint64_t serial_ = 0;

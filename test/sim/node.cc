@@ -30,19 +30,28 @@ nic::Address Node::address() const {
 void Node::boot() {
   network_.mute(host_, false);
   ++incarnation_;
-  engine::NicPorts ports;
-  ports.command = network_.open({host_, Channel::kCommand}, plan_.command);
-  ports.data = network_.open({host_, Channel::kData}, plan_.data);
-  ports.device.driver = "sim";
-  ports.device.name = fmt::format("sim{}", host_);
-  ports.device.address = nic::with_port(address(), 0);
-  ports.device.packet_bytes = plan_.data.packet_bytes;
   std::vector<engine::NicPorts> nics;
-  nics.push_back(std::move(ports));
+  nics.push_back(open(0, {.command = plan_.command, .data = plan_.data, .mbps = plan_.mbps}));
+  for (const NicPlan& nic : plan_.more) {
+    nics.push_back(open(static_cast<std::uint8_t>(nics.size()), nic));
+  }
   engine_ = std::make_unique<engine::Engine>(
       plan_.config, std::move(nics), KeyedRandom::key_from_seed(random_.next()), local_now());
   idle_turns_ = 0;
   touched();
+}
+
+engine::NicPorts Node::open(std::uint8_t nic, const NicPlan& plan) {
+  engine::NicPorts ports;
+  ports.command = network_.open({host_, Channel::kCommand, nic}, plan.command);
+  ports.data = network_.open({host_, Channel::kData, nic}, plan.data);
+  ports.device.driver = "sim";
+  ports.device.name = nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
+  ports.device.address = nic::with_port(ports.command->address(), 0);
+  ports.device.packet_bytes = plan.data.packet_bytes;
+  ports.device.mbps = plan.mbps;
+  ports.device.stream = plan.stream;
+  return ports;
 }
 
 void Node::end(bool quietly) {

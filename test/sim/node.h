@@ -6,16 +6,28 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/engine.h"
 #include "sim/network.h"
 
 namespace pullman::sim {
 
-struct NodePlan {
-  Config config;
+struct NicPlan {
   PortPlan command;
   PortPlan data;
+  std::uint32_t mbps = 0;
+  bool stream = false;
+};
+
+struct NodePlan {
+  Config config;
+  PortPlan command;  // of the first NIC
+  PortPlan data;
+  std::uint32_t mbps = 0;
+  std::vector<NicPlan> more;  // NICs
+
+  std::size_t nics() const { return 1 + more.size(); }
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next, at least
   Duration poll_interval{0};  // 0: runs when there is something to do. Else a program that polls
   bool polls_once = false;    // one progress() per poll, else until there is nothing to do
@@ -35,7 +47,7 @@ class Node {
   bool alive() const { return engine_ != nullptr; }
   bool stalled() const { return stalled_until_ > network_.now(); }
   engine::Engine& engine() { return *engine_; }
-  nic::Address address() const;
+  nic::Address address() const;  // of the first NIC
 
   void boot();
   // The process ends. With `quietly` its last packets never leave, as after kill -9. All its
@@ -58,6 +70,7 @@ class Node {
   void touched();
 
  private:
+  engine::NicPorts open(std::uint8_t nic, const NicPlan& plan);
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
   void audit();

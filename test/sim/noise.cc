@@ -10,8 +10,11 @@ namespace {
 
 constexpr std::size_t kMemory = 64;
 
-Endpoint any_endpoint(Random& random, std::size_t hosts) {
-  return {static_cast<std::uint8_t>(random.below(hosts)), static_cast<Channel>(random.below(2))};
+Endpoint any_endpoint(Random& random, const World& world) {
+  Endpoint at{static_cast<std::uint8_t>(random.below(world.hosts)),
+              static_cast<Channel>(random.below(2))};
+  if (world.nics > 1) at.nic = static_cast<std::uint8_t>(random.below(world.nics));
+  return at;
 }
 
 std::vector<std::byte> random_bytes(Random& random) {
@@ -93,11 +96,11 @@ void NoiseMaker::remember(Random& random, const Passing& passing) {
   place.bytes.assign(passing.bytes.begin(), passing.bytes.end());
 }
 
-std::optional<NoiseMaker::Injection> NoiseMaker::hear(Random& random, std::size_t hosts,
+std::optional<NoiseMaker::Injection> NoiseMaker::hear(Random& random, const World& world,
                                                       const Passing& passing) {
   const auto happens = [&](std::uint64_t chance) { return chance != 0 && random.chance(chance); };
   if ((chances.replay | chances.misroute) != 0 && random.below(8) == 0) remember(random, passing);
-  if (happens(chances.stray)) return Injection{any_endpoint(random, hosts), random_bytes(random)};
+  if (happens(chances.stray)) return Injection{any_endpoint(random, world), random_bytes(random)};
   if (happens(chances.forge)) {
     auto bytes = forged(random, passing.bytes, chances.knows_proof);
     if (bytes) return Injection{passing.to, std::move(*bytes)};
@@ -111,7 +114,7 @@ std::optional<NoiseMaker::Injection> NoiseMaker::hear(Random& random, std::size_
   if (happens(chances.misroute)) {
     // A HELLO, too: it names the port it is for (wire.md 5.4).
     const Injection& old = memory_[random.below(memory_.size())];
-    return Injection{any_endpoint(random, hosts), old.bytes};
+    return Injection{any_endpoint(random, world), old.bytes};
   }
   return std::nullopt;
 }

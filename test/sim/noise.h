@@ -11,6 +11,12 @@
 
 namespace pullman::sim {
 
+// Where datagrams can go.
+struct World {
+  std::size_t hosts = 0;
+  std::size_t nics = 1;  // of the host that has most
+};
+
 class NoiseMaker {
  public:
   struct Injection {
@@ -19,7 +25,7 @@ class NoiseMaker {
   };
 
   // Hears a datagram that was sent, and may answer with one of its own.
-  std::optional<Injection> hear(Random& random, std::size_t hosts, const Passing& passing);
+  std::optional<Injection> hear(Random& random, const World& world, const Passing& passing);
 
   Noise chances;
 

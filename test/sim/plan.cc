@@ -14,8 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr Instant kStart{seconds(1)};
-
 // Which kinds of trouble a seed has. Each is in about a quarter of the seeds; one in eight has
 // none.
 struct Troubles {
@@ -125,7 +123,7 @@ void draw_programs(Random& random, const Troubles& troubles, Plan& plan) {
 
 // A moment in the time the programs work.
 Instant moment(Random& random, Duration work) {
-  return kStart + between(random, Duration(0), work);
+  return kPlanStart + between(random, Duration(0), work);
 }
 
 void draw_partitions(Random& random, Duration work, Plan& plan) {
@@ -240,6 +238,12 @@ const char* name(Happening::Kind kind) {
 }
 
 Plan draw_plan(std::uint64_t seed) {
+  Plan plan = draw_plan_of_one_rail(seed);
+  draw_rails(seed, plan);
+  return plan;
+}
+
+Plan draw_plan_of_one_rail(std::uint64_t seed) {
   Random random(seed * 0x9E3779B97F4A7C15u + 1);
   Plan plan;
   plan.seed = seed;
@@ -258,7 +262,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_narrowings(seed, work, plan);
   draw_happenings(random, troubles, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
-  plan.faults_end = kStart + work;
+  plan.faults_end = kPlanStart + work;
   for (const Partition& partition : plan.partitions) {
     if (percent(random, 50)) plan.faults_end = std::max(plan.faults_end, partition.end);
   }
@@ -296,16 +300,20 @@ std::string describe(const Plan& plan) {
                       plan.noise.stray, plan.noise.replay, plan.noise.misroute, plan.noise.forge,
                       plan.noise.hello, plan.noise.knows_proof);
   for (const Partition& partition : plan.partitions) {
-    text +=
-        fmt::format("partition {}>{} from {} us to {} us\n", partition.from, partition.to,
-                    us(partition.start.time_since_epoch()), us(partition.end.time_since_epoch()));
+    const auto nic = [](std::uint8_t number) {
+      return number == kAnyNic ? std::string() : fmt::format(".{}", number);
+    };
+    text += fmt::format("partition {}{}>{}{} from {} us to {} us{}\n", partition.from,
+                        nic(partition.from_nic), partition.to, nic(partition.to_nic),
+                        us(partition.start.time_since_epoch()),
+                        us(partition.end.time_since_epoch()), partition.holds ? ", holds" : "");
   }
   for (const Narrowing& narrowing : plan.narrowings) {
     text += fmt::format("path {}>{} from {} us on: {} B{}\n", narrowing.from, narrowing.to,
                         us(narrowing.start.time_since_epoch()), narrowing.bytes,
                         narrowing.tells ? ", and says so" : "");
   }
-  return text;
+  return text + describe_rails(plan);
 }
 
 }  // namespace pullman::sim

@@ -44,14 +44,29 @@ struct Happening {
 
 const char* name(Happening::Kind kind);
 
+// The wire between two NICs that are not both the first of their hosts.
+struct RailWire {
+  Plug from;
+  Plug to;
+  WireFaults faults;
+};
+
+// When the programs begin.
+inline constexpr Instant kPlanStart{std::chrono::seconds(1)};
+
 struct Plan {
   std::uint64_t seed = 0;
   std::vector<NodePlan> nodes;
   std::vector<ProgramPlan> programs;
   std::array<std::array<WireFaults, kMaxHosts>, kMaxHosts> wires{};
+  std::vector<RailWire> rail_wires;
   std::vector<Partition> partitions;
-  std::vector<Narrowing> narrowings;  // in order of time
-  std::vector<Happening> happenings;  // in order of time
+  std::vector<Ailment> ailments;
+  std::vector<NicTrouble> nic_troubles;
+  nic::Reach reach_alike = nic::Reach::kDirect;  // of NICs of one number
+  nic::Reach reach_across = nic::Reach::kNone;   // of others
+  std::vector<Narrowing> narrowings;             // in order of time
+  std::vector<Happening> happenings;             // in order of time
   Noise noise;
   Instant faults_end;
   std::uint64_t network_seed = 0;
@@ -60,6 +75,12 @@ struct Plan {
 };
 
 Plan draw_plan(std::uint64_t seed);
+// The same with one NIC in each host: what the seed gave before there were rails.
+Plan draw_plan_of_one_rail(std::uint64_t seed);
+
+// In plan_rails.cc.
+void draw_rails(std::uint64_t seed, Plan& plan);
+std::string describe_rails(const Plan& plan);
 
 // One line per host, wire and happening, for the head of a trace.
 std::string describe(const Plan& plan);

@@ -27,6 +27,7 @@ Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint6
 
 void Program::run() {
   accept();
+  note_meetings();
   reap();
   if (stopped_) return;
   if (mode_ == Mode::kFinishing) {
@@ -47,8 +48,22 @@ void Program::accept() {
   while (const auto id = node_.engine().accept()) {
     const bool is_known = std::any_of(known_.begin(), known_.end(),
                                       [&](const Known& known) { return known.id == *id; });
-    if (!is_known) known_.push_back({.id = *id, .host = {}});
+    if (!is_known) known_.push_back({.id = *id, .host = {}, .met = false});
   }
+}
+
+void Program::note_meetings() {
+  for (Known& known : known_) {
+    if (known.met || node_.engine().peer_state(known.id) != PeerState::kConnected) continue;
+    known.met = true;
+    shared_.ledger.met(node_.process(), known.id);
+  }
+}
+
+std::vector<PeerId> Program::handles() const {
+  std::vector<PeerId> ids;
+  for (const Known& known : known_) ids.push_back(known.id);
+  return ids;
 }
 
 void Program::finish() {
@@ -148,7 +163,9 @@ void Program::finished_receive(Operation& operation) {
   const auto host = wanted.source == kAnyPeer
                         ? std::nullopt
                         : shared_.ledger.host_of(node_.process(), wanted.source);
-  if (!shared_.excuses.allows(node_.host(), host, request.status())) {
+  const bool met =
+      wanted.source != kAnyPeer && shared_.ledger.have_met(node_.process(), wanted.source);
+  if (!shared_.excuses.allows(node_.host(), host, request.status(), met)) {
     shared_.findings.report(
         fmt::format("host {}: a receive failed with {}", node_.host(), name(request.status())));
   }

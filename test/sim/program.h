@@ -40,6 +40,8 @@ class Program {
   void finish();
   std::size_t pending_sends() const;
   std::size_t pending() const { return pending_.size(); }
+  // The peers it knows.
+  std::vector<PeerId> handles() const;
   // Takes back all receives that nothing has matched.
   void cancel_receives();
 
@@ -66,9 +68,11 @@ class Program {
   struct Known {
     PeerId id;
     std::optional<std::uint8_t> host;
+    bool met = false;  // has been connected
   };
 
   void accept();
+  void note_meetings();
   void reap();
   void finished(Operation& operation);
   void finished_receive(Operation& operation);

@@ -62,7 +62,7 @@ void Program::connect() {
           fmt::format("host {}: connecting twice to host {} gave two handles", node_.host(), host));
     }
   }
-  known_.push_back({.id = connected.peer, .host = host});
+  known_.push_back({.id = connected.peer, .host = host, .met = false});
 }
 
 void Program::send() {

@@ -36,9 +36,11 @@ struct Worker {
   Clock::time_point since;
 };
 
-[[noreturn]] void work(int pipe, std::uint64_t first, std::uint64_t last, std::uint64_t stride) {
+[[noreturn]] void work(int pipe, std::uint64_t first, std::uint64_t last, std::uint64_t stride,
+                       bool one_rail) {
   for (std::uint64_t seed = first; seed <= last; seed += stride) {
-    Simulation* simulation = new Simulation(draw_plan(seed), nullptr);
+    Simulation* simulation =
+        new Simulation(one_rail ? draw_plan_of_one_rail(seed) : draw_plan(seed), nullptr);
     const Outcome outcome = simulation->run();
     Report report{.seed = seed,
                   .packets = outcome.packets,
@@ -89,7 +91,7 @@ class Runner {
     if (pid < 0) throw std::runtime_error("cannot start a worker");
     if (pid == 0) {
       ::close(ends[0]);
-      work(ends[1], seed, options_.seeds.last, workers_.size());
+      work(ends[1], seed, options_.seeds.last, workers_.size(), options_.one_rail);
     }
     ::close(ends[1]);
     worker = {.pid = pid, .pipe = ends[0], .seed = seed, .since = Clock::now()};

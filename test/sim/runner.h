@@ -14,6 +14,7 @@ struct SeedRange {
 struct RunnerOptions {
   SeedRange seeds;
   unsigned jobs = 1;
+  bool one_rail = false;        // the plans with one NIC in each host
   unsigned max_failures = 20;   // then it stops
   unsigned hang_seconds = 120;  // of one seed: it is stuck
   std::string program;          // to print the command that replays a failure

@@ -171,12 +171,12 @@ std::vector<std::byte> false_hello(std::uint64_t epoch, std::uint8_t host) {
   hello.allowance = 65536;
   hello.eager_bytes = 65536;
   hello.credit = 100;
-  hello.rail_count = 1;
-  hello.rails[0] = {.command_packet_bytes = 1472,
-                    .data_packet_bytes = 1472,
-                    .mbps = 0,
-                    .command = address_of({host, Channel::kCommand}),
-                    .data = address_of({host, Channel::kData})};
+  hello.nic_count = 1;
+  hello.nics[0] = {.command_packet_bytes = 1472,
+                   .data_packet_bytes = 1472,
+                   .mbps = 0,
+                   .command = address_of({host, Channel::kCommand}),
+                   .data = address_of({host, Channel::kData})};
   const std::size_t body = wire::encoded_bytes(hello);
   std::vector<std::byte> bytes(wire::kHeaderBytes + wire::kFrameHeadBytes + body);
   wire::PacketHeader header;

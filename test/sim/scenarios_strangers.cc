@@ -44,7 +44,7 @@ TEST_CASE("a shorter second HELLO takes nothing back") {
   stranger.say(0, hello, {.riders = rider});
   scene.run_for(milliseconds(1));
   REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
-  hello.rails[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
+  hello.nics[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
   stranger.say(0, hello, {.repetition = 1, .body_bytes = 0});
   scene.run_for(milliseconds(1));
   CHECK(stranger.heard(PacketType::kWelcome) == 1);
@@ -73,15 +73,15 @@ TEST_CASE("an unproved caller is sent WELCOMEs, one for each HELLO and none long
   Stranger stranger(scene, 1);
   const std::size_t least = wire::encoded_bytes(stranger.hello(0));
 
-  for (const std::size_t body : {std::size_t{0}, least + 1, std::size_t{200}, std::size_t{255},
-                                 std::size_t{256}, std::size_t{300}, std::size_t{1400}}) {
+  for (const std::size_t body : {std::size_t{0}, least + 1, std::size_t{200}, std::size_t{319},
+                                 std::size_t{320}, std::size_t{360}, std::size_t{1400}}) {
     const wire::Hello hello = stranger.hello(0);
     const std::size_t heard = stranger.heard().size();
     stranger.say(0, hello, {.body_bytes = body});
     stranger.prove(0, {0, 12345}, hello);  // it does not know the proof
     scene.run_for(milliseconds(250));
     const std::size_t length = wire::kHeaderBytes + wire::kFrameHeadBytes + std::max(body, least);
-    const bool answered = body >= 256;
+    const bool answered = body >= 320;
     CAPTURE(body);
     CHECK(stranger.heard().size() == heard + (answered ? 1 : 0));
     if (answered) {
@@ -152,10 +152,10 @@ wire::Hello impostor(Stranger& stranger, int how, std::uint64_t true_epoch) {
   wire::Hello hello = stranger.hello_as(1, 0);
   if (how == 1) hello.epoch = 0;
   if (how == 2 || how == 3) {
-    const wire::RailInfo named = hello.rails[0];
-    hello.rails[0] = stranger.hello(0).rails[0];
-    hello.rails[1] = named;
-    hello.rail_count = 2;
+    const wire::NicInfo named = hello.nics[0];
+    hello.nics[0] = stranger.hello(0).nics[0];
+    hello.nics[1] = named;
+    hello.nic_count = 2;
     if (how == 3) hello.epoch = 0;
   }
   if (how == 4) hello.epoch = true_epoch;

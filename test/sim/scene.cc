@@ -9,6 +9,8 @@
 namespace pullman::sim {
 namespace {
 
+constexpr std::size_t kMostSteps = 100'000;  // without time going on
+
 MessageName name_for(Tag tag, std::size_t size) {
   return {static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(size)};
 }
@@ -93,11 +95,23 @@ void Scene::run_for(Duration time) {
 
 bool Scene::run_until(const std::function<bool()>& condition, Duration bound) {
   const Instant end = now() + bound;
-  while (!condition()) {
+  Instant before = now();
+  for (std::size_t steps = 0; !condition(); ++steps) {
     if (now() >= end) return false;
     stage_.step(end);
+    if (now() != before) steps = 0;
+    before = now();
+    if (steps == kMostSteps) throw std::runtime_error("time stands still\n" + dump());
   }
   return true;
+}
+
+std::string Scene::dump() {
+  std::string text;
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    if (node(host).alive()) text += engine(host).dump();
+  }
+  return text;
 }
 
 void Scene::restart(std::size_t host) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,6 +68,9 @@ class Scene {
   bool run_until_done(const Act& act, Duration bound = std::chrono::seconds(30)) {
     return run_until([&] { return act.done(); }, bound);
   }
+
+  // All engines, for who wonders.
+  std::string dump();
 
   // Lets `host` start over: its process dies without a word, and another begins.
   void restart(std::size_t host);

@@ -17,16 +17,19 @@ nic::Address address_of(Endpoint at, std::uint8_t kind) {
   address.kind = kind;
   const std::uint16_t port = static_cast<std::uint16_t>(kFirstPort + static_cast<int>(at.channel));
   const auto host = static_cast<std::byte>(at.host + 1);
+  const auto subnet = static_cast<std::byte>(at.nic);
   const auto put = [&](std::size_t i, unsigned value) {
     address.bytes[i] = static_cast<std::byte>(value);
   };
   if (kind == 4) {
     address.length = 6;
     put(0, 10);
+    address.bytes[2] = subnet;
     address.bytes[3] = host;
   } else {
     address.length = kind == 6 ? 22 : wire::kMaxAddressBytes;
     put(0, 0xFD);
+    address.bytes[7] = subnet;
     address.bytes[15] = host;
   }
   const std::size_t port_at = kind == 4 ? 4 : 16;
@@ -37,9 +40,11 @@ nic::Address address_of(Endpoint at, std::uint8_t kind) {
 
 std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hosts) {
   for (std::size_t host = 0; host < hosts; ++host) {
-    for (const Channel channel : {Channel::kCommand, Channel::kData}) {
-      const Endpoint at{static_cast<std::uint8_t>(host), channel};
-      if (address_of(at, address.kind) == address) return at;
+    for (std::uint8_t nic = 0; nic < kMaxNics; ++nic) {
+      for (const Channel channel : {Channel::kCommand, Channel::kData}) {
+        const Endpoint at{static_cast<std::uint8_t>(host), channel, nic};
+        if (address_of(at, address.kind) == address) return at;
+      }
     }
   }
   return std::nullopt;
@@ -79,6 +84,7 @@ std::size_t SimPort::send(std::span<const nic::Outgoing> batch) {
 bool SimPort::take(const nic::Outgoing& packet) {
   drain_queue();
   if (leaving_.size() >= plan_.send_queue) return false;
+  if (network_.troubled(at_, NicTrouble::Kind::kStuck)) return false;
   const std::size_t bytes = packet.head.size() + packet.payload.size();
   if (bytes > limits_.packet_bytes || bytes == 0) {
     network_.findings().report(
@@ -94,6 +100,7 @@ bool SimPort::take(const nic::Outgoing& packet) {
     network_.count_rejected();
     return true;
   }
+  if (network_.troubled(at_, NicTrouble::Kind::kLiar)) ++counters_.send_errors;
   if (plan_.send_ns_per_kib != 0) {
     const Instant from = leaving_.empty() ? network_.now() : leaving_.back();
     leaving_.push_back(
@@ -120,6 +127,11 @@ std::size_t SimPort::path_bytes(nic::Destination to) const {
   const std::optional<Endpoint> place = place_of(to);
   const std::size_t told = place ? network_.told(at_.host, place->host) : 0;
   return told == 0 ? limits_.packet_bytes : std::min(told, limits_.packet_bytes);
+}
+
+nic::Reach SimPort::reach(const nic::Address& address) const {
+  const std::optional<Endpoint> to = endpoint_of(address, network_.hosts());
+  return to ? network_.reach(at_, *to) : nic::Reach::kNone;
 }
 
 std::size_t SimPort::receive(std::span<nic::Incoming> batch) {
@@ -177,6 +189,11 @@ std::size_t SimPort::poll_events(std::span<nic::PortEvent> events) {
     events[count++] = resolutions_.front().event;
     resolutions_.pop_front();
   }
+  if (count < events.size() && link_changed()) {
+    link_up_ = !link_up_;
+    using Kind = nic::PortEvent::Kind;
+    events[count++].kind = link_up_ ? Kind::kLinkUp : Kind::kLinkDown;
+  }
   return count;
 }
 
@@ -191,7 +208,8 @@ bool SimPort::arrive(Datagrams::Slot slot) {
 }
 
 bool SimPort::has_work() const {
-  return !arrived_.empty() || (!resolutions_.empty() && resolutions_.front().due <= network_.now());
+  return !arrived_.empty() || link_changed() ||
+         (!resolutions_.empty() && resolutions_.front().due <= network_.now());
 }
 
 }  // namespace pullman::sim

@@ -36,11 +36,13 @@ class SimPort final : public nic::Port {
   const nic::PortCounters& counters() const override { return counters_; }
   const nic::Address& address() const override { return address_; }
   std::size_t path_bytes(nic::Destination to) const override;
+  nic::Reach reach(const nic::Address& address) const override;
   int wait_fd() override { return -1; }
 
   // For the network: a datagram has arrived. False if there was no buffer for it.
   bool arrive(Datagrams::Slot slot);
   bool has_work() const;
+  Endpoint place() const { return at_; }
   // When the full send queue has room again; kNever if it is not full.
   Instant room_at() const;
 
@@ -53,6 +55,7 @@ class SimPort final : public nic::Port {
   bool take(const nic::Outgoing& packet);
   std::optional<Endpoint> place_of(nic::Destination to) const;
   void drain_queue();
+  bool link_changed() const { return link_up_ != network_.link_up(at_); }
 
   Network& network_;
   const Endpoint at_;
@@ -60,6 +63,7 @@ class SimPort final : public nic::Port {
   nic::PortLimits limits_;
   nic::PortCounters counters_;
   nic::Address address_;
+  bool link_up_ = true;          // as the user was told
   std::deque<Instant> leaving_;  // when each packet in the send queue will have left it
   std::deque<Datagrams::Slot> arrived_;
   std::vector<Datagrams::Slot> lent_;

@@ -46,6 +46,13 @@ class Simulation {
   void close();
   void check_stats();
 
+  // What must be true of rails (rail_oracles.cc).
+  void reinstate();
+  std::string rail_not_up();
+  bool blames_nobody() const;
+  void check_blame();
+  bool cut_for(const Duration limit, std::size_t a, std::size_t b, bool home_only) const;
+
   // What befalls the hosts (happenings.cc).
   void excuse(const Plan& plan);
   Duration shortest_timeout() const;

@@ -42,13 +42,13 @@ wire::Hello Stranger::hello_as(std::size_t whom, std::size_t to) {
   hello.allowance = 1 << 20;
   hello.eager_bytes = 1024;
   hello.credit = 64;
-  hello.rail_count = 1;
+  hello.nic_count = 1;
   hello.called = scene_.node(to).address();
-  hello.rails[0] = {.command_packet_bytes = 1472,
-                    .data_packet_bytes = 1472,
-                    .mbps = 10000,
-                    .command = address_of({host, Channel::kCommand}, kind),
-                    .data = address_of({host, Channel::kData}, kind)};
+  hello.nics[0] = {.command_packet_bytes = 1472,
+                   .data_packet_bytes = 1472,
+                   .mbps = 10000,
+                   .command = address_of({host, Channel::kCommand}, kind),
+                   .data = address_of({host, Channel::kData}, kind)};
   return hello;
 }
 

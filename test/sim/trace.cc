@@ -15,6 +15,11 @@ std::string time_of(Instant at) {
   return fmt::format("{:12.6f} ms", static_cast<double>(at.time_since_epoch().count()) / 1e6);
 }
 
+// A host, and its NIC if that is not the first.
+std::string place_of(Endpoint at) {
+  return at.nic == 0 ? fmt::format("{}", at.host) : fmt::format("{}.{}", at.host, at.nic);
+}
+
 const char* name(wire::PacketType type) {
   switch (type) {
     case wire::PacketType::kSequenced:
@@ -33,6 +38,7 @@ std::string describe(const wire::PacketHeader& header) {
   std::string text =
       fmt::format("{} to {}/{:08x} #{} floor -{}", name(header.type), header.to.index,
                   header.to.proof, header.number, header.floor_distance);
+  if (header.rail != 0) text += fmt::format(" rail {}", header.rail);
   if (header.has(wire::kFlagAck)) {
     text += fmt::format(" ack {} credit {}", header.cumulative, header.credit);
     if (header.hold != wire::kHoldUnknown) {
@@ -80,6 +86,10 @@ std::string describe(const wire::Frame& frame) {
       return "BYE";
     case FrameType::kPadding:
       return fmt::format("padding, {} B", frame.data.size());
+    case FrameType::kWays:
+      return fmt::format("ways, {} B", frame.data.size());
+    case FrameType::kRail:
+      return fmt::format("rail {} {} ({})", frame.limit >> 8, frame.limit & 0xFF, frame.id);
   }
   return "?";
 }
@@ -87,9 +97,9 @@ std::string describe(const wire::Frame& frame) {
 }  // namespace
 
 std::string describe(const Passing& passing) {
-  std::string text =
-      fmt::format("{} {}>{} {} {:5} B ", time_of(passing.sent), passing.from.host, passing.to.host,
-                  passing.to.channel == Channel::kCommand ? "cmd " : "data", passing.bytes.size());
+  std::string text = fmt::format(
+      "{} {}>{} {} {:5} B ", time_of(passing.sent), place_of(passing.from), place_of(passing.to),
+      passing.to.channel == Channel::kCommand ? "cmd " : "data", passing.bytes.size());
   wire::PacketHeader header;
   const wire::Verdict verdict = wire::decode(passing.bytes, header);
   if (verdict == wire::Verdict::kAccepted) {

@@ -11,19 +11,35 @@
 namespace pullman::sim {
 
 inline constexpr std::size_t kMaxHosts = 8;
+inline constexpr std::size_t kMaxNics = 4;  // of one host
+inline constexpr std::uint8_t kAnyNic = 0xFF;
 inline constexpr Duration kForever = std::chrono::hours(1000);
 inline constexpr std::size_t kAnyLength = ~std::size_t{0};
 inline constexpr Duration kNoiseDelay = std::chrono::microseconds(200);
 
 enum class Channel : std::uint8_t { kCommand, kData };
 
-// One port's place: host and channel.
+// One port's place: host, channel and NIC.
 struct Endpoint {
   std::uint8_t host = 0;
   Channel channel = Channel::kCommand;
-  std::size_t index() const { return host * 2u + static_cast<std::size_t>(channel); }
+  std::uint8_t nic = 0;
+  std::size_t index() const {
+    return (nic * kMaxHosts + host) * 2u + static_cast<std::size_t>(channel);
+  }
   bool operator==(const Endpoint&) const = default;
 };
+inline constexpr std::size_t kMaxEndpoints = kMaxHosts * kMaxNics * 2;
+
+// One end of a wire: a host's NIC, or any of them.
+struct Plug {
+  std::uint8_t host = 0;
+  std::uint8_t nic = kAnyNic;
+
+  bool covers(Endpoint at) const { return host == at.host && (nic == kAnyNic || nic == at.nic); }
+  std::size_t index() const { return host * kMaxNics + nic; }
+};
+inline constexpr std::size_t kMaxPlugs = kMaxHosts * kMaxNics;
 
 // What a wire does in one direction. Chances are in millionths.
 struct WireFaults {
@@ -50,13 +66,47 @@ struct Narrowing {
   bool tells = false;  // the sender's port is told, as by ICMP
 };
 
-// Nothing gets from one host to the other while start <= now < end.
+// Nothing gets from one host to the other while start <= now < end; by these NICs, if they are
+// named.
 struct Partition {
   std::uint8_t from = 0;
   std::uint8_t to = 0;
   Instant start;
   Instant end;
+  std::uint8_t from_nic = kAnyNic;
+  std::uint8_t to_nic = kAnyNic;
+  bool holds = false;  // what is caught in it arrives when it is over
+
+  bool stops(Endpoint source, Endpoint target) const {
+    return Plug{from, from_nic}.covers(source) && Plug{to, to_nic}.covers(target);
+  }
 };
+
+// Wires are worse than they were while start <= now < end.
+struct Ailment {
+  Plug from{};
+  Plug to{};
+  Instant start{};
+  Instant end{};
+  std::uint64_t loss = 0;     // chance in millionths, on top
+  std::uint32_t slower = 1;   // times: delay, jitter and transfer
+  std::uint64_t corrupt = 0;  // chance in millionths, on top
+};
+
+// Something is wrong with one NIC while start <= now < end.
+struct NicTrouble {
+  enum class Kind : std::uint8_t {
+    kUnplugged,  // nothing gets in or out, and the host is told: link down, then link up
+    kDead,       // the same, and nobody says anything: sends succeed
+    kStuck,      // takes nothing to send; what others send arrives
+    kLiar,       // says of each packet that it could not be sent, and sends it
+  };
+  Plug at;
+  Instant start;
+  Instant end;
+  Kind kind = Kind::kDead;
+};
+const char* name(NicTrouble::Kind kind);
 
 // Datagrams nobody sent, per datagram sent, in millionths.
 struct Noise {
@@ -89,6 +139,9 @@ enum class Fate : std::uint8_t {
   kTruncated,  // and arrives
   kLost,
   kPartitioned,
+  kHeld,  // by a partition, and arrives after it
+  kDeadNic,
+  kNoWay,  // there is no route between these NICs
   kTooLong,
   kQueueFull,
   kDropped,

@@ -41,18 +41,18 @@ Hello some_hello() {
   hello.allowance = 4096;
   hello.eager_bytes = 1024;
   hello.credit = 92;
-  hello.rail_count = 2;
+  hello.nic_count = 2;
   hello.called = {.kind = 4, .length = 6, .bytes = {std::byte{10}}};
-  hello.rails[0] = {.command_packet_bytes = 816,
-                    .data_packet_bytes = 1472,
-                    .mbps = 25000,
-                    .command = hello.called,
-                    .data = hello.called};
-  hello.rails[1] = {.command_packet_bytes = 816,
-                    .data_packet_bytes = 8972,
-                    .mbps = 0,
-                    .command = {.kind = 6, .length = 22, .bytes = {}},
-                    .data = {.kind = 255, .length = 33, .bytes = {}}};
+  hello.nics[0] = {.command_packet_bytes = 816,
+                   .data_packet_bytes = 1472,
+                   .mbps = 25000,
+                   .command = hello.called,
+                   .data = hello.called};
+  hello.nics[1] = {.command_packet_bytes = 816,
+                   .data_packet_bytes = 8972,
+                   .mbps = 0,
+                   .command = {.kind = 6, .length = 22, .bytes = {}},
+                   .data = {.kind = 255, .length = 33, .bytes = {}}};
   return hello;
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
     }
   }
   SECTION("unknown flag") {
-    bytes[1] = std::byte{0x04};
+    bytes[1] = std::byte{0x20};
     CHECK(decode(bytes, read) == Verdict::kBadReserved);
   }
   SECTION("a length that is not the datagram's") {
@@ -231,7 +231,7 @@ TEST_CASE("unknown frames and set reserved bytes are not well-formed") {
   body[1] = std::byte{1};
   CHECK_FALSE(well_formed(body));
   put_ping(body.data());
-  for (int type : {0, 10, 255}) {
+  for (int type : {0, 12, 255}) {
     body[0] = static_cast<std::byte>(type);
     CHECK_FALSE(well_formed(body));
   }
@@ -250,9 +250,9 @@ TEST_CASE("a HELLO reads as it was written, and zero padding may follow, wire.md
   CHECK(read->first_message == some_hello().first_message);
   CHECK(read->credit == 92);
   CHECK(read->called == some_hello().called);
-  REQUIRE(read->rail_count == 2);
-  CHECK(read->rails[0].mbps == 25000);
-  CHECK(read->rails[1].data == some_hello().rails[1].data);
+  REQUIRE(read->nic_count == 2);
+  CHECK(read->nics[0].mbps == 25000);
+  CHECK(read->nics[1].data == some_hello().nics[1].data);
   bytes.back() = std::byte{1};
   CHECK_FALSE(decode_hello(bytes).has_value());
 }

@@ -87,6 +87,7 @@ Device describe(const fi_info& info, const std::vector<Interface>& interfaces) {
   }
   if (const Interface* own = find_interface(interfaces, device.name, device.address)) {
     device.packet_bytes = fit_mtu(device.packet_bytes, own->mtu, device.address);
+    device.prefix_bits = prefix_bits_of(*own, device.address);
     if (device.mbps == 0) device.mbps = own->mbps;
     if (device.numa_node < 0) device.numa_node = own->numa_node;
     device.up = device.up && own->up;

@@ -165,6 +165,18 @@ void FabricPort::learn_address(const Device& device) {
                                         AddressBook::Format{info_->addr_format, bytes}, by_event_);
   if (facts_.one_per_read) socket_ = find_socket(as_socket, static_cast<socklen_t>(bytes));
   forbid_fragments(socket_);
+  interface_.emplace(device, address_);
+}
+
+// Without a kernel socket under the endpoint there is nothing to wait on for packets.
+int FabricPort::wait_fd() {
+  if (socket_ < 0) return -1;
+  if (!wait_set_) {
+    wait_set_.emplace();
+    wait_set_->add(socket_);
+    wait_set_->add(interface_->fd());
+  }
+  return wait_set_->fd();
 }
 
 // What arrives before we look is held by the posted buffers, or, where receives are posted to no
@@ -181,14 +193,16 @@ std::size_t FabricPort::poll_events(std::span<PortEvent> out) {
     failed_ = true;
     events_.push_back({.kind = PortEvent::Kind::kFailed});
   }
-  if (events_.empty() && book_->idle()) return 0;
+  const std::size_t links = interface_->poll(out, counters_);
+  out = out.subspan(links);
+  if (events_.empty() && book_->idle()) return links;
 
   sends_->reclaim(counters_);
   book_->remove_forgotten(sends_->finished());
   const std::size_t own = std::min(out.size(), events_.size());
   std::copy_n(events_.begin(), own, out.begin());
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(own));
-  return own + book_->take_events(out.subspan(own));
+  return links + own + book_->take_events(out.subspan(own));
 }
 
 void FabricPort::read_event_queue() {

@@ -6,13 +6,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "nic/fabric/address_book.h"
 #include "nic/fabric/facts.h"
 #include "nic/fabric/handles.h"
 #include "nic/fabric/receive_ring.h"
 #include "nic/fabric/send_queue.h"
+#include "nic/own_interface.h"
 #include "nic/port.h"
+#include "nic/socket.h"
 
 namespace pullman::nic::fabric {
 
@@ -38,7 +41,8 @@ class FabricPort final : public Port {
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override { return counters_; }
   const Address& address() const override { return address_; }
-  int wait_fd() override { return socket_; }
+  Reach reach(const Address& to) const override { return interface_->reach(to); }
+  int wait_fd() override;
 
  private:
   void open_domain(const Device& device);
@@ -58,10 +62,12 @@ class FabricPort final : public Port {
   PortLimits limits_;
   PortCounters counters_;
   Address address_;
-  int socket_ = -1;               // the kernel's, under the udp provider; else -1
-  bool by_event_ = false;         // addresses are inserted by event
-  bool failed_ = false;           // kFailed was, or is about to be, reported
-  std::deque<PortEvent> events_;  // about the port and its link
+  int socket_ = -1;                        // the kernel's, under the udp provider; else -1
+  bool by_event_ = false;                  // addresses are inserted by event
+  bool failed_ = false;                    // kFailed was, or is about to be, reported
+  std::deque<PortEvent> events_;           // about the port and its link
+  std::optional<OwnInterface> interface_;  // once the address is known
+  std::optional<WaitSet> wait_set_;        // once it was asked for
 
   // In the order of making; closed in the opposite one.
   Handle<fid_fabric> fabric_;

@@ -1,6 +1,5 @@
 #include "nic/fabric/kernel_socket.h"
 
-#include <linux/in6.h>
 #include <netinet/in.h>
 
 #include <algorithm>

@@ -1,44 +1,20 @@
 #include "nic/udp/driver.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "base/log.h"
-#include "nic/interfaces.h"
+#include "nic/devices.h"
 #include "nic/udp/nic_features.h"
 #include "nic/udp/udp_port.h"
 
 namespace pullman::nic::udp {
 namespace {
 
-Device describe(const Interface& interface, const Address& address) {
-  Device device;
-  device.driver = "udp";
-  device.name = interface.name;
-  device.address = address;
-  device.packet_bytes = largest_datagram(interface.mtu, address);
-  device.mbps = interface.mbps;
-  device.numa_node = interface.numa_node;
-  device.up = interface.up;
-  device.loopback = interface.loopback;
-  device.offloads = describe_offloads(interface.name, address);
-  return device;
-}
-
 class UdpDriver final : public Driver {
  public:
   std::string name() const override { return "udp"; }
 
   std::vector<Device> devices() override {
-    std::vector<Device> out;
-    for (const Interface& interface : list_interfaces()) {
-      for (const Address& address : interface.addresses) {
-        if (largest_datagram(interface.mtu, address) != 0) {
-          out.push_back(describe(interface, address));
-        }
-      }
-    }
+    std::vector<Device> out = list_devices(name());
+    for (Device& device : out) device.offloads = describe_offloads(device.name, device.address);
     return out;
   }
 

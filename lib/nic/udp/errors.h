@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "nic/peers.h"
 #include "nic/port.h"
-#include "nic/udp/peers.h"
 
 namespace pullman::nic::udp {
 

@@ -15,10 +15,10 @@
 #include <cstdint>
 #include <span>
 
+#include "nic/peers.h"
 #include "nic/port.h"
+#include "nic/receive_slab.h"
 #include "nic/udp/coalescing.h"
-#include "nic/udp/peers.h"
-#include "nic/udp/receive_slab.h"
 
 namespace pullman::nic::udp {
 

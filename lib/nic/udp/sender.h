@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <span>
 
+#include "nic/peers.h"
 #include "nic/port.h"
-#include "nic/udp/peers.h"
 
 namespace pullman::nic::udp {
 

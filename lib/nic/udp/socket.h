@@ -9,34 +9,9 @@
 #include <string>
 
 #include "nic/address.h"
+#include "nic/socket.h"
 
 namespace pullman::nic::udp {
-
-// Owns the descriptor.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&&) = delete;
-  ~Socket();
-
-  int fd() const { return descriptor_; }
-
- private:
-  int descriptor_ = -1;
-};
-
-// A descriptor that becomes readable when one of several sockets does.
-class WaitSet {
- public:
-  WaitSet();
-  void add(const Socket& socket);
-  int fd() const { return epoll_.fd(); }  // -1 if the system gave none
-
- private:
-  Socket epoll_;
-};
 
 // Non-blocking, bound to `own` (port 0: any free one), datagrams never cut up on the way, errors of
 // the network reported. Throws NicError; `device` is for its sentence.
@@ -51,9 +26,6 @@ Socket open_beside(const Socket& first);
 // refuses.
 bool connect_to(const Socket& socket, const sockaddr* name, socklen_t bytes);
 
-// Where the kernel says the socket is bound.
-Address address_of(const Socket& socket);
-
 // What the kernel does for many packets at once.
 struct Offloads {
   bool segment = false;   // UDP_SEGMENT: one call sends many packets of one size
@@ -62,9 +34,6 @@ struct Offloads {
 
 // Of sockets of that family, as far as the kernel says without sending: the NIC may yet refuse.
 Offloads offloads_of(const Socket& socket);
-
-// SO_BUSY_POLL; a kernel that refuses is lived with.
-void set_busy_poll(const Socket& socket, unsigned microseconds);
 
 // Room for what was sent and has not left: as much, as the system grants it.
 void grow_send_buffer(const Socket& socket, std::size_t bytes);

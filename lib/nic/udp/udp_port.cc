@@ -1,22 +1,12 @@
 #include "nic/udp/udp_port.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
+#include "nic/devices.h"
 
 namespace pullman::nic::udp {
 namespace {
-
-std::size_t packet_bytes_of(const Device& device, const PortOptions& options) {
-  if (options.packet_bytes > device.packet_bytes) {
-    throw NicError(fmt::format("{} carries packets of {} bytes at most, not {}", device.name,
-                               device.packet_bytes, options.packet_bytes));
-  }
-  return options.packet_bytes != 0 ? options.packet_bytes : device.packet_bytes;
-}
 
 Offloads offloads_for(const Socket& socket, const PortOptions& options) {
   return options.offloads ? offloads_of(socket) : Offloads{};
@@ -47,13 +37,14 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
       charged_(charged_bytes(address_, limits_.packet_bytes)),
       main_(std::move(socket), *this, 0),
       room_(prepare(main_.socket)),
-      sender_(main_.socket.fd(), peers_, offloads_.segment) {
+      sender_(main_.socket.fd(), peers_, offloads_.segment),
+      interface_(device, address_) {
   limits_.receive_packets = room_.packets;
 }
 
 // Sizes the socket's buffers and sets what else the caller chose.
 ReceiveRoom UdpPort::prepare(const Socket& socket) {
-  if (wait_set_) wait_set_->add(socket);
+  if (wait_set_) wait_set_->add(socket.fd());
   grow_send_buffer(socket, options_.send_packets * charged_);
   if (options_.busy_poll_us != 0) set_busy_poll(socket, options_.busy_poll_us);
   return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
@@ -108,8 +99,9 @@ void UdpPort::give_back(std::span<const Incoming> batch) {
 int UdpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    wait_set_->add(main_.socket);
-    if (direct_ != nullptr) wait_set_->add(direct_->socket);
+    wait_set_->add(main_.socket.fd());
+    if (direct_ != nullptr) wait_set_->add(direct_->socket.fd());
+    wait_set_->add(interface_.fd());
   }
   return wait_set_->fd();
 }

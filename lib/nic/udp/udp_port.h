@@ -10,9 +10,10 @@
 #include <memory>
 #include <optional>
 
+#include "nic/own_interface.h"
+#include "nic/peers.h"
 #include "nic/port.h"
 #include "nic/udp/favourite.h"
-#include "nic/udp/peers.h"
 #include "nic/udp/receive_room.h"
 #include "nic/udp/receiver.h"
 #include "nic/udp/sender.h"
@@ -40,12 +41,16 @@ class UdpPort final : public Port {
   }
   void forget(Destination to) override;
   std::size_t poll_events(std::span<PortEvent> events) override {
-    return failed_ || !broken() ? peers_.take_events(events) : report_failure(events);
+    if (!failed_ && broken()) [[unlikely]]
+      return report_failure(events);
+    const std::size_t count = peers_.take_events(events);
+    return count + interface_.poll(events.subspan(count), counters_);
   }
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override;
   const Address& address() const override { return address_; }
   std::size_t path_bytes(Destination to) const override;
+  Reach reach(const Address& to) const override { return interface_.reach(to); }
   int wait_fd() override;
 
   const ReceiveRoom& receive_room() const { return room_; }
@@ -94,6 +99,7 @@ class UdpPort final : public Port {
   std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
   bool alone_ = false;            // the system allows no second socket
   std::uint32_t receives_ = 0;
+  OwnInterface interface_;
 };
 
 }  // namespace pullman::nic::udp

@@ -1,11 +1,11 @@
-#include "nic/udp/peers.h"
+#include "nic/peers.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "nic/interfaces.h"
 
-namespace pullman::nic::udp {
+namespace pullman::nic {
 namespace {
 
 // A scope means something only on the host that says it. From a socket on a link-local address
@@ -30,13 +30,15 @@ bool Peers::can_reach(const Address& address) const {
   return address.kind == own_.kind && port_of(address) != 0;
 }
 
-void Peers::resolve(const Address& address, std::uint64_t cookie) {
+Destination Peers::resolve(const Address& address, std::uint64_t cookie) {
   using Kind = PortEvent::Kind;
-  if (can_reach(address)) {
-    events_.push_back({.kind = Kind::kResolved, .cookie = cookie, .to = add(address)});
-  } else {
+  if (!can_reach(address)) {
     events_.push_back({.kind = Kind::kResolveFailed, .cookie = cookie});
+    return kNowhere;
   }
+  const Destination to = add(address);
+  events_.push_back({.kind = Kind::kResolved, .cookie = cookie, .to = to});
+  return to;
 }
 
 Destination Peers::add(const Address& address) {
@@ -76,4 +78,4 @@ void Peers::note_path_mtu(const sockaddr* name, std::size_t mtu) {
   }
 }
 
-}  // namespace pullman::nic::udp
+}  // namespace pullman::nic

@@ -15,14 +15,15 @@
 #include "base/check.h"
 #include "nic/port.h"
 
-namespace pullman::nic::udp {
+namespace pullman::nic {
 
 class Peers {
  public:
   // `own`: the address the socket is bound to.
   explicit Peers(const Address& own);
 
-  void resolve(const Address& address, std::uint64_t cookie);
+  // The destination, of which there will be an event; kNowhere if it cannot be reached.
+  Destination resolve(const Address& address, std::uint64_t cookie);
   void forget(Destination to);
   std::size_t take_events(std::span<PortEvent> out) { return events_.empty() ? 0 : take(out); }
 
@@ -58,4 +59,4 @@ class Peers {
   std::deque<PortEvent> events_;     // one per resolve() at most
 };
 
-}  // namespace pullman::nic::udp
+}  // namespace pullman::nic

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace pullman::nic::udp {
+namespace pullman::nic {
 
 class ReceiveSlab {
  public:
@@ -29,6 +29,9 @@ class ReceiveSlab {
   // The buffer holds that many packets.
   void share(std::uint32_t buffer, std::uint32_t packets) { users_[buffer] = packets; }
 
+  // One packet more of that buffer.
+  void lend(std::uint32_t buffer) { ++users_[buffer]; }
+
   // So many of its packets are not used any more.
   void release(std::uint64_t buffer, std::uint32_t packets) {
     PULLMAN_CHECK(buffer < users_.size() && users_[buffer] >= packets);
@@ -45,4 +48,4 @@ class ReceiveSlab {
   std::vector<std::uint32_t> free_;
 };
 
-}  // namespace pullman::nic::udp
+}  // namespace pullman::nic

@@ -1,0 +1,81 @@
+// A rail of a peer: one pair of NICs, ours and its, and the link that runs on it.
+//
+// Packets of a link leave through its own module only, but for ACKs. Does not know what messages
+// are, nor the other rails: which of them is used for what, engine/rails.cc decides.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+
+#include "base/guest.h"
+#include "channel/module.h"
+#include "engine/kept_address.h"
+#include "nic/port.h"
+#include "reliability/link.h"
+
+namespace pullman::engine {
+
+struct Peer;
+
+// Of one peer or one of its rails, named by slot and number: in half a pointer, which fits into the
+// guest's padding.
+struct Timer : Guest {
+  std::uint32_t peer : 24 = 0;
+  std::uint32_t rail : 3 = 0;
+  std::uint32_t of_care : 1 = 0;  // it is the rail's Care that waits
+};
+static_assert(sizeof(Timer) == sizeof(Guest));
+
+using ListHook = boost::intrusive::list_member_hook<>;
+
+struct RailName {
+  std::uint32_t slot = 0;   // the peer's
+  std::uint8_t number = 0;  // wire.md 2.10
+  std::uint8_t module = 0;  // our NIC, by its index in the engine
+  channel::Module* nic = nullptr;
+};
+
+struct LinkSetup {
+  const reliability::LinkOptions& options;
+  const reliability::LinkResources& shared;
+  PacketNumber first_number;
+};
+
+struct Rail {
+  Rail(Peer& of, RailName name, const LinkSetup& setup)
+      : peer(of),
+        number(name.number),
+        module(name.module),
+        nic(*name.nic),
+        link(setup.options, setup.shared, setup.first_number, name.number) {
+    ack_timer.peer = loss_timer.peer = name.slot;
+    ack_timer.rail = loss_timer.rail = name.number;
+  }
+  Rail(const Rail&) = delete;
+  Rail& operator=(const Rail&) = delete;
+
+  Peer& peer;
+  std::uint8_t number;
+  std::uint8_t module;
+  channel::Module& nic;
+  bool ping_due = false;            // a probe is to be sent
+  std::uint32_t command_bytes = 0;  // largest packet for the other's command channel
+  std::uint32_t packet_bytes = 0;   // largest packet on the path, as it is known
+  nic::Destination command_to = nic::kNowhere;
+  nic::Destination data_to = nic::kNowhere;
+  bool resolved() const { return command_to != nic::kNowhere && data_to != nic::kNowhere; }
+
+  KeptAddress remote;  // its command channel; of the home rail Peer::command_address
+
+  reliability::Link link;
+
+  Timer ack_timer;   // an ACK has waited long enough
+  Timer loss_timer;  // a gap has lasted long enough to be a loss
+  ListHook ack;      // in the list of rails owed an ACK this turn
+};
+
+using AckList =
+    boost::intrusive::list<Rail, boost::intrusive::member_hook<Rail, ListHook, &Rail::ack>,
+                           boost::intrusive::constant_time_size<false>>;
+
+}  // namespace pullman::engine

@@ -1,0 +1,252 @@
+// How rails do, and what follows: evidence goes to failover/health.h, what that says is done here.
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/engine_impl.h"
+
+namespace pullman::engine {
+namespace {
+
+// Losses are judged so many packets at a time.
+constexpr std::uint64_t kJudged = 128;
+// A rail that loses more than this, and three times what another one does, is left.
+constexpr double kTooMuch = 0.15;
+
+}  // namespace
+
+failover::Health::Pace Engine::Impl::pace_of(const Rail& rail) const {
+  const auto& rtt = rail.link.rtt();
+  return {.rtt = rtt.smoothed(), .timeout = rtt.timeout(config_.ack_delay)};
+}
+
+// A packet's timeout has passed, and the link asks.
+void Engine::Impl::handle_rail_silence(Instant now, Rail& rail) {
+  const bool was_usable = usable(rail);
+  if (care_of(rail).health.handle_silence(now, pace_of(rail))) settle_rail(now, rail, was_usable);
+}
+
+// An ack brought news of this rail. If it came over the rail itself both directions work; for the
+// others it is a witness in any case that the peer is alive.
+void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
+  Care& care = care_of(rail);
+  const Instant sent_at = rail.link.answered_sent_at();
+  if (own_way && !care.health.up()) {
+    const bool was_usable = usable(rail);
+    if (care.health.handle_answer(now, sent_at, pace_of(rail))) settle_rail(now, rail, was_usable);
+    arm_care(now, rail);
+  }
+  rail.peer.for_each_rail([&](Rail& other) {
+    Care& its = care_of(other);
+    if (&other == &rail || its.health.state() != RailState::kSuspect) return;
+    if (its.health.handle_witness(now, sent_at, its.heard_at)) arm_care(now, other);
+  });
+  judge_losses(now, rail);
+}
+
+void Engine::Impl::judge_losses(Instant now, Rail& rail) {
+  Care& care = care_of(rail);
+  const std::uint64_t arrived = rail.link.packets_arrived() - care.arrived_before;
+  const std::uint64_t lost = rail.link.packets_lost() - care.lost_before;
+  if (arrived + lost < kJudged) return;
+  care.arrived_before = rail.link.packets_arrived();
+  care.lost_before = rail.link.packets_lost();
+  const double share = static_cast<double>(lost) / static_cast<double>(arrived + lost);
+  care.loss = (care.loss + share) / 2;
+  if (care.loss < kTooMuch || !care.health.up()) return;
+  bool better = false;
+  rail.peer.for_each_rail([&](const Rail& other) {
+    const Care& its = care_of(other);
+    better = better || (&other != &rail && its.health.up() && its.loss * 3 < care.loss);
+  });
+  if (better) leave_rail(now, rail, RailReason::kLossy);
+}
+
+// A question is due on this rail; and on the others, if it is to be known whether the peer lives.
+void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
+  const bool was_usable = usable(rail);
+  const bool ask = care_of(rail).health.handle_due(now, pace_of(rail));
+  if (was_usable && !usable(rail)) settle_rail(now, rail, was_usable);
+  arm_care(now, rail);
+  if (!ask || !peer.flows()) return;
+  if (usable(rail)) {
+    peer.for_each_rail([](Rail& other) { other.ping_due = other.ping_due || usable(other); });
+  } else {
+    drop_probes(rail, kQuestionsKept);
+    rail.ping_due = true;
+  }
+  mark_ready(peer);
+}
+
+void Engine::Impl::leave_rail(Instant now, Rail& rail, RailReason reason) {
+  const bool was_usable = usable(rail);
+  if (care_of(rail).health.leave(now, reason)) settle_rail(now, rail, was_usable);
+  arm_care(now, rail);
+}
+
+void Engine::Impl::allow_rail(Instant now, Rail& rail) {
+  if (!rail.resolved()) return;  // asked when it is
+  if (care_of(rail).health.allow(now)) settle_rail(now, rail, usable(rail));
+  arm_care(now, rail);
+}
+
+// The rail's state has changed: what is on it leaves, or work comes back; and the other end is
+// told.
+void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
+  Peer& peer = rail.peer;
+  Care& care = care_of(rail);
+  log().debug("rail {} by {}: {}, {}", rail.number, module_of(rail).device().name,
+              name(care.health.state()), name(care.health.reason()));
+  if (was_usable && !usable(rail)) {
+    ++care.times_left;
+    if (care.health.reason() == RailReason::kSilent) ++rails_blamed_;
+    evacuate(rail);
+    report(rail);
+  } else if (!was_usable && usable(rail)) {
+    drop_probes(rail);
+    rail.link.begin_anew();
+    care.loss = 0;
+    report(rail);
+  }
+  settle_sizes(peer);
+  arm_care(now, rail);
+  mark_ready(peer);
+}
+
+void Engine::Impl::arm_care(Instant now, Rail& rail) {
+  Care& care = care_of(rail);
+  const Instant due = care.health.next_due();
+  if (care.timer.checked_in()) {
+    if (care.timer.due == due) return;
+    alarms_.check_out(care.timer);
+  }
+  if (due == kNever || rail.peer.phase == Phase::kGone) return;
+  alarms_.check_in(now, std::max(due - now, Duration(1)), care.timer);
+}
+
+void Engine::Impl::report(Rail& rail) {
+  Care& care = care_of(rail);
+  ++care.told;
+  care.report_due = true;
+  rail.peer.rails->reports_due = true;
+}
+
+// Everything un-acked on the rail, and everything that waits for it, is to leave on others. What
+// arrives all the same, or has arrived, comes twice then, which is harmless (wire.md 4.2).
+void Engine::Impl::evacuate(Rail& rail) {
+  auto& window = rail.link.window();
+  const auto end = window.next();
+  for (auto n = window.floor(); n < end && rail.link.in_flight() > 0; ++n) {
+    if (Packet* packet = rail.link.find(n)) {
+      rail.link.abandon(*packet);
+      packet->state = channel::PacketState::kQueued;
+      evacuate_packet(rail, *packet);
+    }
+  }
+  for (auto& lost = rail.link.lost(); !lost.empty();) {
+    Packet& packet = lost.front();
+    lost.pop_front();
+    evacuate_packet(rail, packet);
+  }
+  if (rail.loss_timer.checked_in()) alarms_.check_out(rail.loss_timer);
+  rail.ping_due = false;
+}
+
+void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
+  if (packet.in_channel) withdraw(rail, packet);
+  if (packet.is_probe) return release(rail, packet);
+  ++care_of(rail).evacuated;
+  ++stats_.evacuated_packets;
+  rail.peer.rails->evacuated.push_back(packet);
+}
+
+// What is in flight on a rail that was left, or lost: questions that had no answer. The newest are
+// kept.
+void Engine::Impl::drop_probes(Rail& rail, std::size_t kept) {
+  auto& window = rail.link.window();
+  const auto end = window.next();
+  for (auto n = window.floor(); n < end && rail.link.in_flight() > kept; ++n) {
+    if (Packet* packet = rail.link.find(n)) {
+      rail.link.abandon(*packet);
+      release(rail, *packet);
+    }
+  }
+  for (auto& lost = rail.link.lost(); !lost.empty();) {
+    Packet& packet = lost.front();
+    lost.pop_front();
+    release(rail, packet);
+  }
+  rail.link.take_probe();
+}
+
+// The NIC says so: all rails on it, of whatever peer.
+void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortEvent::Kind kind) {
+  using Kind = nic::PortEvent::Kind;
+  const std::uint32_t bit = std::uint32_t{1} << module;
+  const bool down = kind != Kind::kLinkUp;
+  if (down == ((links_down_ & bit) != 0)) return;
+  links_down_ ^= bit;
+  log().info("NIC {}: {}", modules_[module]->device().name,
+             kind == Kind::kLinkDown ? "link down"
+             : kind == Kind::kLinkUp ? "link up"
+                                     : "failed");
+  peers_.for_each([&](Peer& peer) {
+    if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
+    peer.for_each_rail([&](Rail& rail) {
+      if (rail.module != module) return;
+      if (!down) return allow_rail(now, rail);
+      leave_rail(now, rail, kind == Kind::kLinkDown ? RailReason::kLinkDown : RailReason::kFailed);
+    });
+  });
+}
+
+// The NIC's modules, a bit for each.
+std::uint32_t Engine::Impl::modules_named(std::string_view nic) const {
+  std::uint32_t named = 0;
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    if (modules_[i]->device().name == nic) named |= std::uint32_t{1} << i;
+  }
+  return named;
+}
+
+// Without these modules there would be no rail to it that may be used.
+bool Engine::Impl::needs(const Peer& peer, std::uint32_t modules) const {
+  if (peer.phase == Phase::kGone) return false;
+  bool other = false;
+  peer.for_each_rail([&](const Rail& rail) {
+    other = other || ((modules >> rail.module & 1) == 0 && usable(rail));
+  });
+  return !other;
+}
+
+Status Engine::Impl::set_drained(Instant now, std::string_view nic, bool drained) {
+  const std::uint32_t named = modules_named(nic);
+  if (named == 0) return Status::kInvalidArgument;
+  bool needed = false;
+  peers_.for_each([&](const Peer& peer) { needed = needed || needs(peer, named); });
+  if (drained && needed) return Status::kBusy;
+  drained_ = drained ? drained_ | named : drained_ & ~named;
+  peers_.for_each([&](Peer& peer) {
+    if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
+    peer.for_each_rail([&](Rail& rail) {
+      if ((named >> rail.module & 1) != 0) set_drained(now, rail, drained);
+    });
+  });
+  return Status::kOk;
+}
+
+// The other end is told, and leaves it, too.
+void Engine::Impl::set_drained(Instant now, Rail& rail, bool drained) {
+  Care& care = care_of(rail);
+  if (care.drained_here == drained) return;
+  care.drained_here = drained;
+  if (drained) {
+    leave_rail(now, rail, RailReason::kOperator);
+  } else if (!care.drained_there) {
+    allow_rail(now, rail);
+  }
+  report(rail);
+  mark_ready(rail.peer);
+}
+
+}  // namespace pullman::engine

@@ -1,0 +1,216 @@
+// How rails begin, and what both ends tell each other about them (wire.md 9). Cold.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/engine_impl.h"
+#include "failover/pairing.h"
+
+namespace pullman::engine {
+namespace {
+
+failover::NicEntry entry_of(const wire::NicInfo& nic) {
+  return {.address = nic.command,
+          .nic = nic.device,
+          .mbps = nic.mbps,
+          .packet_bytes = nic.data_packet_bytes,
+          .distance = nic.distance,
+          .stream = nic.stream};
+}
+
+failover::Ways ways_of(const wire::Ways& said) {
+  failover::Ways ways;
+  for (std::size_t i = 0; i < said.mine; ++i) {
+    for (std::size_t j = 0; j < said.theirs; ++j) {
+      ways.set(i, j, static_cast<nic::Reach>(said.reach[i][j]));
+    }
+  }
+  return ways;
+}
+
+// As `they` call it: from the other end.
+std::vector<failover::Pair> swapped(std::vector<failover::Pair> pairs) {
+  for (failover::Pair& pair : pairs) std::swap(pair.left, pair.right);
+  return pairs;
+}
+
+}  // namespace
+
+// From our end: ours are left.
+struct Engine::Impl::Pairing {
+  std::vector<failover::NicEntry> here;
+  std::vector<failover::NicEntry> there;
+  failover::Ways ways;
+  std::vector<failover::Pair> pairs;
+};
+
+// Both ends have several NICs: there may be more rails than the one they met on.
+void Engine::Impl::start_rails(Peer& peer, const wire::Hello& hello) {
+  peer.rails = std::make_unique<Rails>();
+  peer.rails->theirs.assign(hello.nics.begin(), hello.nics.begin() + hello.nic_count);
+  auto care = std::make_unique<Care>();
+  care->timer.peer = peer.id.index;
+  care->timer.of_care = 1;
+  care->stream = module_of(peer.home).device().stream;
+  care->health.begin_up(peer.heard_at);
+  peer.rails->care[0] = std::move(care);
+}
+
+// How each of our NICs reaches each of the peer's, as our kernel and drivers see it.
+wire::Ways Engine::Impl::ways_to(const Peer& peer) const {
+  const auto& theirs = peer.rails->theirs;
+  wire::Ways ways{.mine = static_cast<std::uint8_t>(nics_told_),
+                  .theirs = static_cast<std::uint8_t>(theirs.size())};
+  for (std::size_t i = 0; i < nics_told_; ++i) {
+    const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
+    for (std::size_t j = 0; j < theirs.size(); ++j) {
+      const bool alike = theirs[j].stream == modules_[i]->device().stream;
+      ways.reach[i][j] = alike ? static_cast<std::uint8_t>(port.reach(theirs[j].command)) : 0;
+    }
+  }
+  return ways;
+}
+
+// As many reports as there is room for; the rest waits for another packet.
+std::size_t Engine::Impl::write_reports(Peer& peer, std::byte* out, std::size_t room) {
+  Rails& rails = *peer.rails;
+  std::size_t used = 0;
+  if (rails.ways_due) {
+    const wire::Ways ways = ways_to(peer);
+    if (room < wire::kMostWaysBytes) return 0;
+    used += wire::put_ways(out, ways);
+    rails.ways_due = false;
+  }
+  bool all = true;
+  peer.for_each_rail([&](Rail& rail) {
+    Care& care = care_of(rail);
+    if (!care.report_due) return;
+    if (room - used < wire::kRailBytes) {
+      all = false;
+      return;
+    }
+    const auto said = care.drained_here      ? wire::RailSaid::kDrained
+                      : care.health.usable() ? wire::RailSaid::kUsed
+                                             : wire::RailSaid::kLeft;
+    used += wire::put_rail(out + used, {rail.number, said, care.told});
+    care.report_due = false;
+  });
+  rails.reports_due = !all;
+  return used;
+}
+
+void Engine::Impl::handle_ways(Peer& peer, const wire::Frame& frame) {
+  if (peer.rails == nullptr || peer.rails->paired) return;
+  const auto ways = wire::decode_ways(frame.data);
+  const bool fits = ways && ways->mine == peer.rails->theirs.size() && ways->theirs == nics_told_;
+  if (fits) pair_rails(peer, *ways);
+}
+
+// Both ends have the same in hand, and compute the same.
+Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
+  const Rails& rails = *peer.rails;
+  Pairing out;
+  const wire::Hello mine = describe(peer);
+  std::transform(mine.nics.begin(), mine.nics.begin() + mine.nic_count,
+                 std::back_inserter(out.here), entry_of);
+  std::transform(rails.theirs.begin(), rails.theirs.end(), std::back_inserter(out.there), entry_of);
+  out.ways = ways_of(ways_to(peer)).worse_of(ways_of(rails.their_ways).transposed());
+  const bool we_are_left = epoch_ <= peer.epoch;
+  out.pairs = we_are_left ? failover::pair(out.here, out.there, out.ways)
+                          : swapped(failover::pair(out.there, out.here, out.ways.transposed()));
+  return out;
+}
+
+void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
+  Rails& rails = *peer.rails;
+  rails.paired = true;
+  rails.their_ways = theirs;
+  const Pairing found = pairing_with(peer);
+  rails.spare_home = !found.pairs.empty();
+  std::size_t number = 1;
+  for (const failover::Pair& pair : found.pairs) {
+    const std::uint8_t module = pair.left;
+    const wire::NicInfo& nic = rails.theirs[pair.right];
+    if (module == peer.home.module && nic::same_port(nic.command, peer.home_address())) {
+      rails.spare_home = false;
+    } else if (number < wire::kMaxRails) {
+      make_rail(peer, number++, module, nic);
+    }
+  }
+  settle_sizes(peer);
+  mark_ready(peer);
+}
+
+std::string Engine::Impl::explain_rails(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  if (peer == nullptr || peer->rails == nullptr || !peer->rails->paired) return {};
+  const Pairing found = pairing_with(*peer);
+  return failover::explain(found.here, found.there, found.ways, found.pairs);
+}
+
+void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
+                             const wire::NicInfo& nic) {
+  Rails& rails = *peer.rails;
+  const auto index = static_cast<std::uint8_t>(number);
+  rails.more[number] = std::make_unique<Rail>(
+      peer,
+      RailName{
+          .slot = peer.id.index, .number = index, .module = module, .nic = modules_[module].get()},
+      LinkSetup{link_options_, link_resources_, peer.home.link.window().first()});
+  auto care = std::make_unique<Care>();
+  care->timer.peer = peer.id.index;
+  care->timer.rail = index;
+  care->timer.of_care = 1;
+  care->stream = nic.stream;
+  rails.care[number] = std::move(care);
+  Rail& rail = *rails.more[number];
+  rail.remote = nic.command;
+  rail.link.handle_hello(peer.first_number_there, peer.first_credit);
+  rail.command_bytes = static_cast<std::uint32_t>(
+      std::min<std::size_t>(command(rail).packet_bytes(), nic.command_packet_bytes));
+  auto& path = rail.link.path();
+  path.start(std::min<std::size_t>(data(rail).packet_bytes(), nic.data_packet_bytes));
+  rail.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  start_resolving(rail, ChannelKind::kCommand, nic.command);
+  start_resolving(rail, ChannelKind::kData, nic.data);
+}
+
+// Both destinations are known: from now on the rail is asked.
+void Engine::Impl::handle_rail_resolved(Instant now, Rail& rail) {
+  if (!rail.resolved()) return;
+  Care& care = care_of(rail);
+  care.health.begin(now);
+  if ((links_down_ >> rail.module & 1) != 0) care.health.leave(now, RailReason::kLinkDown);
+  if ((drained_ >> rail.module & 1) != 0) set_drained(now, rail, true);
+  arm_care(now, rail);
+}
+
+// Reports may overtake each other: the newest of a rail counts.
+void Engine::Impl::handle_rail_report(Peer& peer, const wire::Frame& frame) {
+  const auto report = wire::read_rail(frame);
+  Rail* rail = report && peer.rails != nullptr ? peer.rail(report->rail) : nullptr;
+  if (rail == nullptr) return;
+  const Instant now = watched_until_;  // of this turn
+  Care& care = care_of(*rail);
+  if (static_cast<std::int16_t>(report->count - care.heard) <= 0) return;
+  care.heard = report->count;
+  care.drained_there = report->said == wire::RailSaid::kDrained;
+  switch (report->said) {
+    case wire::RailSaid::kLeft:
+      if (usable(*rail)) leave_rail(now, *rail, RailReason::kTold);
+      break;
+    case wire::RailSaid::kDrained:
+      leave_rail(now, *rail, RailReason::kOperator);
+      break;
+    case wire::RailSaid::kUsed:
+      if (care.health.state() == RailState::kDrained && !care.drained_here) {
+        allow_rail(now, *rail);
+      } else if (rail->resolved()) {
+        care.health.handle_relief(now);
+        arm_care(now, *rail);
+      }
+      break;
+  }
+}
+
+}  // namespace pullman::engine

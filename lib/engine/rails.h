@@ -1,0 +1,51 @@
+// What a peer has more if both ends have several NICs: its other rails, and what is known of each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "channel/packet.h"
+#include "engine/rail.h"
+#include "failover/health.h"
+#include "wire/hello.h"
+#include "wire/rails.h"
+
+namespace pullman::engine {
+
+// Of one rail, beyond its link.
+struct Care {
+  failover::Health health;
+  Timer timer;                   // health.next_due()
+  Instant heard_at{};            // a packet came that speaks in this rail's numbers
+  bool stream = false;           // the last resort
+  bool drained_here = false;     // by our operator
+  bool drained_there = false;    // by the other's
+  bool report_due = false;       // our last statement is to be told
+  std::uint16_t told = 0;        // counts our statements
+  std::uint16_t heard = 0;       // the newest of the other's
+  std::uint64_t bytes_sent = 0;  // of packets with something of a message
+  std::uint64_t packets_sent = 0;
+  std::uint64_t evacuated = 0;  // packets
+  std::uint64_t times_left = 0;
+  double loss = 0;                   // share of the last packets judged
+  std::uint64_t arrived_before = 0;  // the link's counters when its losses were judged last
+  std::uint64_t lost_before = 0;
+};
+
+struct Rails {
+  // Index: the rail's number; 0 is the peer's home, and more[0] stays empty.
+  std::array<std::unique_ptr<Rail>, wire::kMaxRails> more;
+  std::array<std::unique_ptr<Care>, wire::kMaxRails> care;
+  std::vector<wire::NicInfo> theirs;  // the other end's NICs, as its HELLO numbers them
+  channel::PacketQueue evacuated;     // from rails that were left: to leave on others
+  std::size_t favourite = 0;          // of small messages
+  wire::Ways their_ways;              // if paired
+  bool paired = false;                // the other's WAYS came, and the rails are what they are
+  bool ways_due = true;
+  bool reports_due = true;  // WAYS or a RAIL frame is to be sent
+  bool spare_home = false;  // the pairing has better use for the home rail's NICs
+};
+
+}  // namespace pullman::engine

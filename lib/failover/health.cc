@@ -1,0 +1,171 @@
+#include "failover/health.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pullman::failover {
+
+void Health::begin(Instant now) {
+  set(now, RailState::kDown, RailReason::kNew);
+  needed_ = 1;
+  asked_at_ = now;
+  due_ = now;
+}
+
+void Health::begin_up(Instant now) {
+  set(now, RailState::kUp, RailReason::kAnswers);
+}
+
+void Health::set(Instant now, RailState state, RailReason reason) {
+  state_ = state;
+  reason_ = reason;
+  since_ = now;
+}
+
+double Health::penalty(Instant now) const {
+  const double lives = std::chrono::duration<double>(now - penalty_at_) / kHalfLife;
+  return penalty_ * std::exp2(-lives);
+}
+
+Duration Health::interval(Pace pace) {
+  return std::clamp(pace.timeout, kLeastInterval, kMostInterval);
+}
+
+bool Health::handle_silence(Instant now, Pace pace) {
+  if (state_ != RailState::kUp) return false;
+  set(now, RailState::kSuspect, RailReason::kSilent);
+  // The packet's own timeout has just asked (reliability/link.h): the first question.
+  questions_ = 1;
+  witnessed_ = false;
+  asked_at_ = now;
+  pause_ = interval(pace);
+  due_ = now + pause_;
+  return true;
+}
+
+bool Health::handle_answer(Instant now, Instant sent_at, Pace pace) {
+  if (state_ == RailState::kUp || state_ == RailState::kDrained) return false;
+  if (state_ == RailState::kSuspect) {
+    come_back(now);
+    return true;
+  }
+  if (!waiting_ || sent_at < asked_at_) return false;  // sent before it was left
+  waiting_ = false;
+  pause_ = kFirstPause;
+  if (good_ < needed_) ++good_;
+  if (good_ >= needed_ && !damped(now) && !link_down_) {
+    come_back(now);
+    return true;
+  }
+  due_ = now + (damped_ ? kDampedPause : interval(pace));
+  if (state_ == RailState::kProbing) return false;
+  state_ = RailState::kProbing;
+  since_ = now;
+  return true;
+}
+
+bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
+  if (state_ != RailState::kSuspect || sent_at < asked_at_ || questions_ < kQuestions) return false;
+  if (heard_at >= asked_at_ && now - asked_at_ < kHeardPatience) return false;
+  witnessed_ = true;
+  due_ = now;
+  return true;
+}
+
+bool Health::leave(Instant now, RailReason reason) {
+  if (reason == RailReason::kLinkDown) link_down_ = true;
+  if (reason == RailReason::kOperator) drained_ = true;
+  if (state_ == RailState::kDrained) return false;
+  if (drained_) {
+    witnessed_ = false;
+    set(now, RailState::kDrained, RailReason::kOperator);
+    due_ = kNever;
+    return true;
+  }
+  const bool left_before = !usable();
+  if (left_before) {
+    if (reason == RailReason::kLinkDown) set(now, RailState::kDown, reason);
+    good_ = 0;
+    return false;
+  }
+  go_down(now, reason);
+  return true;
+}
+
+// What speaks for the rail now is asked at once; that it was left lately counts all the same.
+bool Health::allow(Instant now) {
+  link_down_ = drained_ = false;
+  if (usable()) return false;
+  if (state_ == RailState::kDrained) set(now, RailState::kDown, RailReason::kOperator);
+  pause_ = kFirstPause;
+  due_ = now;
+  return true;
+}
+
+void Health::handle_relief(Instant now) {
+  if (state_ != RailState::kDown || link_down_ || drained_) return;
+  pause_ = kFirstPause;
+  due_ = now;
+}
+
+void Health::go_down(Instant now, RailReason reason) {
+  penalty_ = std::min(kPenaltyMost, penalty(now) + 1);
+  penalty_at_ = now;
+  damped_ = penalty_ >= kPenaltyCut;
+  set(now, RailState::kDown, reason);
+  needed_ = reason == RailReason::kLossy ? kManyGoodAnswers : kGoodAnswers;
+  good_ = 0;
+  waiting_ = witnessed_ = false;
+  asked_at_ = now;
+  pause_ = kFirstPause;
+  due_ = now + pause_;
+}
+
+void Health::come_back(Instant now) {
+  set(now, RailState::kUp, RailReason::kAnswers);
+  witnessed_ = false;
+  due_ = kNever;
+}
+
+bool Health::damped(Instant now) {
+  if (damped_ && penalty(now) < kPenaltyReuse) damped_ = false;
+  if (damped_) reason_ = RailReason::kFlapping;
+  return damped_;
+}
+
+bool Health::handle_due(Instant now, Pace pace) {
+  if (due_ > now) return false;
+  if (state_ == RailState::kUp || state_ == RailState::kDrained) {
+    due_ = kNever;
+    return false;
+  }
+  if (witnessed_) {
+    go_down(now, RailReason::kSilent);
+    return false;
+  }
+  if (state_ == RailState::kSuspect) {
+    // A peer that is busy, or gone, is not asked at that pace for as long as it stays so.
+    if (questions_ < kQuestions) {
+      ++questions_;
+    } else {
+      pause_ = std::min(2 * pause_, kLongestPause);
+    }
+    due_ = now + pause_;
+    return true;
+  }
+  if (waiting_) miss(now);
+  waiting_ = true;
+  due_ = now + std::max(pause_, std::min(2 * pace.rtt, kLongestPause));
+  return true;
+}
+
+// The last question had no answer.
+void Health::miss(Instant now) {
+  good_ = 0;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  if (state_ != RailState::kProbing) return;
+  state_ = RailState::kDown;
+  since_ = now;
+}
+
+}  // namespace pullman::failover

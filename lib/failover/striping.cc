@@ -1,0 +1,54 @@
+#include "failover/striping.h"
+
+#include <algorithm>
+
+namespace pullman::failover {
+namespace {
+
+// Packets whose delivery is compared: a burst of the kernel's UDP.
+constexpr std::uint64_t kBurst = 32;
+// A rail is clearly better if its round trip is shorter by a quarter.
+constexpr int kClearly = 4;
+
+// Rails without a sample yet count as fast: so they get one.
+Duration known(Duration rtt) {
+  return std::max(rtt, Duration(std::chrono::microseconds(1)));
+}
+
+}  // namespace
+
+Duration Load::time_for(std::uint64_t packets) const {
+  const auto behind = static_cast<double>(in_flight + packets);
+  const double trips = std::max(1.0, behind / std::max(window, 1u));
+  return std::chrono::duration_cast<Duration>(known(rtt) * trips);
+}
+
+std::size_t rail_for_bulk(std::span<const Load> rails, std::uint64_t left) {
+  const std::uint64_t next = std::min(left, kBurst);
+  std::size_t first = kNoRail;  // to deliver them
+  std::size_t best = kNoRail;   // of those that may send now
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    if (rails[i].window == 0) continue;
+    const Duration time = rails[i].time_for(next);
+    if (first == kNoRail || time < rails[first].time_for(next)) first = i;
+    if (!rails[i].may_send) continue;
+    if (best == kNoRail || time < rails[best].time_for(next)) best = i;
+  }
+  if (best == kNoRail || best == first) return best;
+  return rails[first].time_for(left) < rails[best].time_for(next) ? kNoRail : best;
+}
+
+std::size_t rail_for_small(std::span<const Load> rails, std::size_t favourite) {
+  std::size_t best = kNoRail;
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    if (!rails[i].may_send || rails[i].window == 0) continue;
+    if (best == kNoRail || known(rails[i].rtt) < known(rails[best].rtt)) best = i;
+  }
+  const bool keeps =
+      favourite < rails.size() && rails[favourite].may_send && rails[favourite].window != 0 &&
+      best != kNoRail &&
+      known(rails[best].rtt) * kClearly > known(rails[favourite].rtt) * (kClearly - 1);
+  return keeps ? favourite : best;
+}
+
+}  // namespace pullman::failover

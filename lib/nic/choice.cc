@@ -1,0 +1,282 @@
+#include "nic/choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "nic/prefix.h"
+
+namespace pullman::nic {
+namespace {
+
+bool through_kernel(const Device& device) {
+  return device.provider == "udp" || device.provider.empty();
+}
+
+// One of the things that Config::nics names.
+class Item {
+ public:
+  // Everything there is.
+  Item() : broad_(true) {}
+  explicit Item(const std::string& text)
+      : text_(text), prefix_(parse_prefix(text)), broad_(text.find('/') != std::string::npos) {}
+
+  const std::string& text() const { return text_; }
+  bool malformed() const { return !text_.empty() && broad_ && !prefix_; }
+  // Does not mean each that answers to it: everything, or a prefix.
+  bool broad() const { return broad_; }
+
+  bool matches(const Device& device) const {
+    return text_.empty() || device.name == text_ || has_address(device);
+  }
+  // This very address is meant, not just its NIC.
+  bool means_address(const Device& device) const { return !broad_ && has_address(device); }
+  bool means_link_local() const { return prefix_ && is_link_local(prefix_->network); }
+
+ private:
+  bool has_address(const Device& device) const {
+    return (prefix_ && contains(*prefix_, device.address)) || host_string(device.address) == text_;
+  }
+
+  std::string text_;              // empty: everything
+  std::optional<Prefix> prefix_;  // an address is one of all its bits
+  bool broad_;
+};
+
+// A device that is being judged.
+struct Candidate {
+  explicit Candidate(const Device& judged) : device(&judged) {}
+
+  const Device* device;
+  std::optional<std::size_t> item;  // of those wanted, the first it answers to
+  bool by_address = false;          // and by its very address
+  bool chosen = false;
+  std::string why_not;  // once it is out
+
+  bool open() const { return item.has_value() && why_not.empty(); }
+};
+
+using Nic = std::vector<Candidate*>;  // devices of one name
+
+// Of the addresses of one NIC; those of one rank can do the same.
+int rank(const Candidate& candidate) {
+  if (candidate.by_address) return 0;
+  if (is_link_local(candidate.device->address)) return 3;
+  return candidate.device->address.kind == 6 ? 2 : 1;
+}
+
+bool comes_before(const Nic& a, const Nic& b) {
+  const Device& one = *a.front()->device;
+  const Device& other = *b.front()->device;
+  if (*a.front()->item != *b.front()->item) return *a.front()->item < *b.front()->item;
+  if (one.distance != other.distance) return one.distance < other.distance;
+  if (one.mbps != other.mbps) return one.mbps > other.mbps;
+  return one.name < other.name;
+}
+
+std::string known_devices(const std::vector<Device>& devices) {
+  std::vector<std::string> names;
+  names.reserve(devices.size());
+  for (const Device& device : devices) {
+    names.push_back(fmt::format("{} ({})", device.name, host_string(device.address)));
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+class Chooser {
+ public:
+  Chooser(const std::vector<Device>& devices, const std::vector<std::string>& wanted)
+      : devices_(devices) {
+    for (const Device& device : devices) candidates_.emplace_back(device);
+    for (const std::string& text : wanted) {
+      if (text.starts_with('!')) {
+        excluded_.emplace_back(text.substr(1));
+      } else {
+        wanted_.emplace_back(text);
+      }
+    }
+    if (wanted_.empty()) wanted_.emplace_back();
+  }
+
+  Choice choose(const Most& most) {
+    for (const Item& item : excluded_) exclude(item);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) claim(i);
+    for (Candidate& candidate : candidates_) judge_alone(candidate);
+    leave_out_the_lesser();
+    if (choice_.problem.empty()) take(most);
+    return finish();
+  }
+
+ private:
+  void fail(const std::string& problem) {
+    if (choice_.problem.empty()) choice_.problem = problem;
+  }
+  void fail_if_malformed(const Item& item);
+  void exclude(const Item& item);
+  void claim(std::size_t number);
+  void fail_without_link(const Item& item, const Device* down);
+  void judge_alone(Candidate& candidate) const;
+  void leave_out_the_lesser();
+  std::vector<Nic> nics();
+  void take(const Most& most);
+  void take(const Nic& nic, std::size_t addresses);
+  Choice finish();
+
+  const std::vector<Device>& devices_;
+  std::vector<Candidate> candidates_;
+  std::vector<Item> wanted_;
+  std::vector<Item> excluded_;
+  Choice choice_;
+};
+
+void Chooser::fail_if_malformed(const Item& item) {
+  if (!item.malformed()) return;
+  fail(fmt::format("'{}' is no prefix: write ADDRESS/BITS, as in 10.0.0.0/8", item.text()));
+}
+
+void Chooser::exclude(const Item& item) {
+  fail_if_malformed(item);
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.why_not.empty() || !item.matches(*candidate.device)) continue;
+    candidate.why_not = fmt::format("'!{}' excludes it", item.text());
+  }
+}
+
+// Gives the item all that answer to it.
+void Chooser::claim(std::size_t number) {
+  const Item& item = wanted_[number];
+  fail_if_malformed(item);
+  const Device* down = nullptr;
+  bool up = false;
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.why_not.empty() || !item.matches(*candidate.device)) continue;
+    if (!candidate.item) candidate.item = number;
+    candidate.by_address = candidate.by_address || item.means_address(*candidate.device);
+    up = up || candidate.device->up;
+    if (!candidate.device->up) down = candidate.device;
+  }
+  if (!up) fail_without_link(item, down);
+}
+
+void Chooser::fail_without_link(const Item& item, const Device* down) {
+  if (item.text().empty()) {
+    fail(excluded_.empty()
+             ? "there is no NIC this driver can use: none has an address and a link"
+             : "there is no NIC this driver can use: none that is not excluded has an address and "
+               "a link");
+  } else if (down != nullptr) {
+    fail(fmt::format("NIC '{}' is down, or has no link: ip link set {} up", item.text(),
+                     down->name));
+  } else {
+    fail(fmt::format("there is no NIC '{}' for this driver; there are: {}", item.text(),
+                     known_devices(devices_)));
+  }
+}
+
+// What needs no look at the others.
+void Chooser::judge_alone(Candidate& candidate) const {
+  if (!candidate.why_not.empty()) return;
+  if (!candidate.device->up) {
+    candidate.why_not = "it is down, or has no link";
+  } else if (!candidate.item) {
+    candidate.why_not = "not among the NICs asked for";
+  }
+}
+
+// What answers to a broad item only is left out where there is better.
+void Chooser::leave_out_the_lesser() {
+  const Device* outside = nullptr;  // not loopback
+  const Device* bypassing = nullptr;
+  for (const Candidate& candidate : candidates_) {
+    if (!candidate.open()) continue;
+    if (!candidate.device->loopback) outside = candidate.device;
+    if (!through_kernel(*candidate.device)) bypassing = candidate.device;
+  }
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.open() || !wanted_[*candidate.item].broad()) continue;
+    if (candidate.device->loopback && outside != nullptr) {
+      candidate.why_not = "loopback is used only if there is nothing else";
+    } else if (bypassing != nullptr && through_kernel(*candidate.device)) {
+      candidate.why_not = fmt::format("{} bypasses the kernel", bypassing->name);
+    }
+  }
+}
+
+// What is left, best first, each with its best address first.
+std::vector<Nic> Chooser::nics() {
+  std::vector<Nic> out;
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.open()) continue;
+    auto found = std::find_if(out.begin(), out.end(), [&](const Nic& nic) {
+      return nic.front()->device->name == candidate.device->name;
+    });
+    if (found == out.end()) found = out.insert(out.end(), Nic{});
+    found->push_back(&candidate);
+  }
+  for (Nic& nic : out) {
+    std::stable_sort(nic.begin(), nic.end(), [](const Candidate* a, const Candidate* b) {
+      return std::pair(*a->item, rank(*a)) < std::pair(*b->item, rank(*b));
+    });
+  }
+  std::stable_sort(out.begin(), out.end(), comes_before);
+  return out;
+}
+
+std::string enough(const std::vector<std::string>& names) {
+  if (names.size() == 1) return fmt::format("one NIC is enough, and {} comes first", names.front());
+  return fmt::format("{} NICs are enough: {} come first", names.size(), fmt::join(names, ", "));
+}
+
+void Chooser::take(const Most& most) {
+  std::vector<std::string> names;
+  for (const Nic& nic : nics()) {
+    if (names.size() < most.nics) {
+      take(nic, most.addresses);
+      names.push_back(nic.front()->device->name);
+      continue;
+    }
+    for (Candidate* candidate : nic) candidate->why_not = enough(names);
+  }
+}
+
+// Another address of a rank that is taken brings nothing, unless it is the one that is meant.
+void Chooser::take(const Nic& nic, std::size_t addresses) {
+  std::size_t taken = 0;
+  std::vector<int> ranks;
+  for (Candidate* candidate : nic) {
+    const int own = rank(*candidate);
+    const bool lesser = own == 3 && !ranks.empty() && !wanted_[*candidate->item].means_link_local();
+    const bool known = own != 0 && std::find(ranks.begin(), ranks.end(), own) != ranks.end();
+    if (taken == addresses || lesser || known) {
+      candidate->why_not = fmt::format("{} is used through {}", candidate->device->name,
+                                       host_string(nic.front()->device->address));
+      continue;
+    }
+    candidate->chosen = true;
+    choice_.chosen.push_back(*candidate->device);
+    ranks.push_back(own);
+    ++taken;
+  }
+}
+
+Choice Chooser::finish() {
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.chosen) continue;
+    choice_.not_chosen.push_back({*candidate.device, candidate.why_not.empty()
+                                                         ? "not all that was asked for is there"
+                                                         : candidate.why_not});
+  }
+  return std::move(choice_);
+}
+
+}  // namespace
+
+Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
+                      const Most& most) {
+  return Chooser(devices, wanted).choose(most);
+}
+
+}  // namespace pullman::nic

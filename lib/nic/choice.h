@@ -1,0 +1,40 @@
+// Which devices to use, of those there are; and why not the others. Pure: it is told everything.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "nic/port.h"
+
+namespace pullman::nic {
+
+// How much may be chosen. A NIC is all devices of one name: one for each of its addresses.
+struct Most {
+  std::size_t nics = 4;
+  std::size_t addresses = 2;  // of one NIC, unless more are asked for
+};
+
+struct NotChosen {
+  Device device;
+  std::string reason;
+};
+
+struct Choice {
+  std::vector<Device> chosen;         // best first; the addresses of a NIC side by side
+  std::vector<NotChosen> not_chosen;  // all the others, each with why
+  std::string problem;                // why `chosen` is not what was asked for; empty if it is
+};
+
+// What Config::nics means. Each of `wanted` is the name of an interface, an address, or a prefix
+// ("10.0.0.0/8"); one that begins with "!" excludes. What is asked for first comes first; if
+// nothing is, all that is not excluded is asked for.
+//
+// What several devices answer to comes in the order of distance, speed and name. NICs that bypass
+// the kernel leave the others out; loopback is used only if there is nothing else, or if it is
+// asked for by name or address. A NIC is used by its first IPv4 and its first IPv6 address; by a
+// link-local one if it has no other, or if that is asked for.
+Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
+                      const Most& most);
+
+}  // namespace pullman::nic

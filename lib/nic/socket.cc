@@ -1,0 +1,84 @@
+#include "nic/socket.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "nic/port.h"
+
+namespace pullman::nic {
+namespace {
+
+bool set(int socket, int level, int option, int value) {
+  return setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
+[[noreturn]] void fail_to_open(const Address& own, const std::string& device) {
+  if (errno == EADDRINUSE) {
+    throw NicError(fmt::format(
+        "the port asked for on {} is in use; choose another, or 0 for any free one", device));
+  }
+  throw NicError(fmt::format("cannot open a socket on {} ({}): {}", device, host_string(own),
+                             std::strerror(errno)));
+}
+
+}  // namespace
+
+Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+WaitSet::WaitSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+void WaitSet::add(int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
+// A stream's port is still kept for connections that ended lately. Whoever asks for it by number
+// may have it all the same (if those connections, too, say so); any free one is to be free.
+Socket open_bound(const Address& own, int type, const std::string& device) {
+  sockaddr_storage name;
+  const socklen_t length = to_sockaddr(own, name);
+  if (length == 0) {
+    throw NicError(fmt::format("{} has no IP address: {}", device, host_string(own)));
+  }
+  Socket out(socket(name.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.fd() < 0) fail_to_open(own, device);
+  if (name.ss_family == AF_INET6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (type == SOCK_STREAM && port_of(own) != 0) set(out.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(out.fd(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
+    fail_to_open(own, device);
+  }
+  if (type == SOCK_STREAM) set(out.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return out;
+}
+
+Address address_of(const Socket& socket) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return {};
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&name), length).value_or(Address{});
+}
+
+void set_busy_poll(const Socket& socket, unsigned microseconds) {
+  if (set(socket.fd(), SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(microseconds))) return;
+  log().warn("the kernel refuses to poll for {} us (SO_BUSY_POLL): {}", microseconds,
+             std::strerror(errno));
+}
+
+}  // namespace pullman::nic

@@ -1,0 +1,74 @@
+// What one system call is to send: small pieces copied together, large ones where they are.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "nic/port.h"
+#include "nic/tcp/framing.h"
+
+namespace pullman::nic::tcp {
+
+class Gather {
+ public:
+  static constexpr std::size_t kMostPackets = 128;
+
+  void clear() { count_ = copied_ = bytes_ = 0; }
+  std::size_t bytes() const { return bytes_; }
+
+  // Bytes of the stream; once, ahead of packets.
+  void add(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    bytes_ += bytes.size();
+    if (bytes.size() <= kWorthCopying) {
+      append_copy(bytes);
+    } else {
+      // sendmsg() does not write.
+      pieces_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+    }
+  }
+
+  // A packet behind its length; at most kMostPackets.
+  void add(const Outgoing& packet) {
+    add(make_length(packet.head.size() + packet.payload.size()));
+    add(packet.head);
+    add(packet.payload);
+  }
+
+  ssize_t send(int socket) {
+    msghdr message{};
+    message.msg_iov = pieces_.data();
+    message.msg_iovlen = count_;
+    return sendmsg(socket, &message, MSG_NOSIGNAL);
+  }
+
+ private:
+  // A piece costs the kernel about what it costs to copy so many bytes.
+  static constexpr std::size_t kWorthCopying = 256;
+  static constexpr std::size_t kMostPieces = 3 * kMostPackets + 1;
+
+  void append_copy(std::span<const std::byte> bytes) {
+    std::byte* const at = copies_.data() + copied_;
+    std::memcpy(at, bytes.data(), bytes.size());
+    copied_ += bytes.size();
+    iovec* const last = count_ == 0 ? nullptr : &pieces_[count_ - 1];
+    if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == at) {
+      last->iov_len += bytes.size();
+    } else {
+      pieces_[count_++] = {at, bytes.size()};
+    }
+  }
+
+  std::size_t count_ = 0;   // of the pieces
+  std::size_t copied_ = 0;  // of the copies
+  std::size_t bytes_ = 0;   // of all
+  std::array<iovec, kMostPieces> pieces_;
+  std::array<std::byte, kMostPieces * kWorthCopying> copies_;
+};
+
+}  // namespace pullman::nic::tcp

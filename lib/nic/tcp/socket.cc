@@ -1,0 +1,141 @@
+#include "nic/tcp/socket.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "nic/port.h"
+
+namespace pullman::nic::tcp {
+namespace {
+
+constexpr int kBacklog = 512;
+// A connection whose bytes nobody acknowledges for so long is dead; the next packet opens another.
+// Less would end connections that a short outage leaves whole; more, and what is sent again ever
+// more rarely is found late by a network that has come back.
+constexpr int kDeadAfterMs = 2000;
+// An idle connection is asked whether it is still alive after so long.
+constexpr int kIdleSeconds = 60;
+constexpr int kAskSeconds = 5;
+constexpr int kAsks = 3;
+// What a socket is to hold: 128 of the longest packets.
+constexpr std::size_t kUsefulBytes = 4u << 20;
+// Less than this the system's own way is better, which begins smaller and grows with use.
+constexpr std::size_t kLeastUseful = 1u << 20;
+// Of that way: the first window a receiver grants.
+constexpr std::size_t kFirstWindow = 65535;
+
+bool set(int socket, int level, int option, int value) {
+  return setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
+void prepare(const Socket& socket) {
+  const int fd = socket.fd();
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadAfterMs);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAskSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kAsks);
+}
+
+// One of the two buffers a socket has.
+struct Kind {
+  int option;
+  int force;  // more than the system's limit, for who may
+};
+constexpr Kind kReceive = {SO_RCVBUF, SO_RCVBUFFORCE};
+constexpr Kind kSend = {SO_SNDBUF, SO_SNDBUFFORCE};
+
+// The kernel doubles what it is asked for: half is for its own accounts.
+std::size_t granted_bytes(const Socket& socket, Kind kind) {
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  getsockopt(socket.fd(), SOL_SOCKET, kind.option, &bytes, &length);
+  return static_cast<std::size_t>(std::max(bytes, 0)) / 2;
+}
+
+std::size_t ask_for(const Socket& socket, Kind kind, std::size_t bytes) {
+  const int wanted = static_cast<int>(bytes);
+  set(socket.fd(), SOL_SOCKET, kind.option, wanted);
+  if (granted_bytes(socket, kind) < bytes) set(socket.fd(), SOL_SOCKET, kind.force, wanted);
+  return std::min(granted_bytes(socket, kind), bytes);
+}
+
+}  // namespace
+
+// Tried on a socket of its own: what was once asked for cannot be taken back.
+Buffers choose_buffers(const Socket& like, std::size_t exact_receive_bytes) {
+  const int family = address_of(like).kind == 6 ? AF_INET6 : AF_INET;
+  const Socket scratch(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Buffers out{.holds_bytes = kFirstWindow};
+  if (ask_for(scratch, kSend, kUsefulBytes) >= kLeastUseful) out.send_bytes = kUsefulBytes;
+  const bool exact = exact_receive_bytes != 0;
+  const std::size_t wanted = exact ? exact_receive_bytes : kUsefulBytes;
+  const std::size_t granted = ask_for(scratch, kReceive, wanted);
+  if (exact || granted >= kLeastUseful) {
+    out.receive_bytes = wanted;
+    out.holds_bytes = granted;
+  }
+  return out;
+}
+
+void set_buffers(const Socket& socket, const Buffers& buffers) {
+  if (buffers.receive_bytes != 0) ask_for(socket, kReceive, buffers.receive_bytes);
+  if (buffers.send_bytes != 0) ask_for(socket, kSend, buffers.send_bytes);
+}
+
+Socket open_listener(const Address& own, const std::string& device) {
+  Socket out = open_bound(own, SOCK_STREAM, device);
+  if (listen(out.fd(), kBacklog) != 0) {
+    throw NicError(fmt::format("cannot listen for TCP connections on {} ({}): {}", device,
+                               host_string(own), std::strerror(errno)));
+  }
+  return out;
+}
+
+Socket accept_from(const Socket& listener) {
+  Socket out(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (out.fd() >= 0) prepare(out);
+  return out;
+}
+
+// Which port it leaves from is the kernel's affair, and settled when it connects: so all ports of
+// the host serve for each destination, not for all together.
+Socket begin_to_connect(const Address& own, const Buffers& buffers, const sockaddr* to,
+                        socklen_t bytes) {
+  Socket out(socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.fd() < 0) return Socket();
+  prepare(out);
+  set_buffers(out, buffers);
+  set(out.fd(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  sockaddr_storage from;
+  const socklen_t length = to_sockaddr(with_port(own, 0), from);
+  if (bind(out.fd(), reinterpret_cast<const sockaddr*>(&from), length) != 0) return Socket();
+  if (connect(out.fd(), to, bytes) != 0 && errno != EINPROGRESS) return Socket();
+  return out;
+}
+
+bool is_own_echo(const Socket& socket) {
+  return address_of(socket) == far_address(socket);
+}
+
+Address far_address(const Socket& socket) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return {};
+  return from_sockaddr(reinterpret_cast<const sockaddr*>(&name), length).value_or(Address{});
+}
+
+std::size_t unacknowledged_bytes(const Socket& socket) {
+  int bytes = 0;
+  ioctl(socket.fd(), TIOCOUTQ, &bytes);
+  return static_cast<std::size_t>(std::max(bytes, 0));
+}
+
+}  // namespace pullman::nic::tcp

@@ -1,0 +1,269 @@
+#include "nic/tcp/switchboard.h"
+
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "nic/port.h"
+
+namespace pullman::nic::tcp {
+namespace {
+
+using State = Connection::State;
+
+constexpr long kRestNs = 10'000'000;
+// Names of connections are a place and above that a number that counts them.
+constexpr unsigned kPlaceBits = 16;
+constexpr std::uint64_t kListener = ~std::uint64_t{0};
+constexpr std::uint64_t kTimer = kListener - 1;
+
+std::size_t place_of(std::uint64_t name) {
+  return name & ((1u << kPlaceBits) - 1);
+}
+
+void watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t name) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = name;
+  epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, socket.fd(), &event);
+}
+
+bool is_silent(const Connection& connection) {
+  return connection.way == nullptr;
+}
+
+bool serves(const Connection* connection) {
+  return connection != nullptr &&
+         (connection->state() == State::kConnecting || connection->state() == State::kOpen);
+}
+
+}  // namespace
+
+Switchboard::Switchboard(Socket listener, const Buffers& buffers, PortCounters& counters)
+    : listener_(std::move(listener)),
+      own_(address_of(listener_)),
+      buffers_(buffers),
+      counters_(counters),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      spare_(eventfd(0, EFD_CLOEXEC)) {
+  if (epoll_.fd() < 0 || timer_.fd() < 0) {
+    throw NicError("the system gives no more descriptors: raise the limit (ulimit -n)");
+  }
+  watch_for_input(epoll_, listener_, kListener);
+  watch_for_input(epoll_, timer_, kTimer);
+}
+
+Way& Switchboard::add_destination(const Address& address) {
+  Way& way = ways_[address];
+  way.address = address;
+  ++way.destinations;
+  return way;
+}
+
+// What we opened for it is closed when all has been delivered; what came in is its caller's to end.
+void Switchboard::remove_destination(Way& way) {
+  PULLMAN_CHECK(way.destinations > 0);
+  if (--way.destinations > 0) return;
+  Connection* const connection = way.connection;
+  if (connection != nullptr && connection->is_ours()) {
+    way.connection = nullptr;
+    connection->end();
+    return tend(*connection);
+  }
+  drop_if_unused(way);
+}
+
+void Switchboard::drop_if_unused(Way& way) {
+  if (way.destinations + way.connections == 0 && !way.resting) ways_.erase(Address(way.address));
+}
+
+Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_t bytes) {
+  if (serves(way.connection)) [[likely]]
+    return way.connection;
+  if (way.resting || !make_room()) return nullptr;
+  Socket socket = begin_to_connect(own_, buffers_, name, bytes);
+  if (socket.fd() < 0) {
+    rest(way);
+    return nullptr;
+  }
+  Connection* const connection = add(std::move(socket), State::kConnecting);
+  connection->way = &way;
+  ++way.connections;
+  return way.connection = connection;
+}
+
+Connection* Switchboard::add(Socket socket, State state) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t place = free_.back();
+  free_.pop_back();
+  const std::uint64_t name = ++serials_ << kPlaceBits | place;
+  watch_for_input(epoll_, socket, name);
+  slots_[place] = std::make_unique<Connection>(std::move(socket), state, name, port_of(own_));
+  ++count_;
+  return slots_[place].get();
+}
+
+Connection* Switchboard::find(std::uint64_t name) const {
+  const std::size_t place = place_of(name);
+  Connection* const found = place < slots_.size() ? slots_[place].get() : nullptr;
+  return found != nullptr && found->name() == name ? found : nullptr;
+}
+
+template <typename Is>
+Connection* Switchboard::oldest(Is is) const {
+  Connection* found = nullptr;
+  for (const auto& connection : slots_) {
+    if (connection == nullptr || !is(*connection)) continue;
+    if (found == nullptr || connection->name() < found->name()) found = connection.get();
+  }
+  return found;
+}
+
+bool Switchboard::close_one() {
+  Connection* victim = silent_ == 0 ? nullptr : oldest(is_silent);
+  if (victim == nullptr) {
+    victim = oldest([](const Connection& connection) { return connection.way->destinations == 0; });
+  }
+  if (victim == nullptr) return false;
+  close(*victim);
+  return true;
+}
+
+bool Switchboard::make_room() {
+  return count_ < kMost || close_one();
+}
+
+// A connection that opened and was good for something is not rested after.
+void Switchboard::close(Connection& connection) {
+  counters_.send_errors += connection.held_packets();
+  Way* const way = connection.way;
+  const bool failed = connection.is_ours() && !connection.greeted;
+  const std::size_t place = place_of(connection.name());
+  silent_ -= way == nullptr;
+  --count_;
+  const std::unique_ptr<Connection> gone = std::move(slots_[place]);
+  free_.push_back(static_cast<std::uint32_t>(place));
+  if (way == nullptr) return;
+  --way->connections;
+  if (way->connection == &connection) {
+    const auto leads_there = [&](const Connection& other) {
+      return other.way == way && serves(&other);
+    };
+    way->connection = way->connections == 0 ? nullptr : oldest(leads_there);
+    if (way->connection == nullptr && failed) rest(*way);
+  }
+  drop_if_unused(*way);
+}
+
+void Switchboard::rest(Way& way) {
+  way.resting = true;
+  itimerspec spec{};
+  timerfd_gettime(timer_.fd(), &spec);
+  if (spec.it_value.tv_nsec != 0) return;
+  spec.it_value.tv_nsec = kRestNs;
+  timerfd_settime(timer_.fd(), 0, &spec, nullptr);
+}
+
+void Switchboard::end_rests() {
+  std::uint64_t times = 0;
+  if (read(timer_.fd(), &times, sizeof times) < 0) return;
+  for (auto at = ways_.begin(); at != ways_.end();) {
+    Way& way = (at++)->second;
+    way.resting = false;
+    drop_if_unused(way);
+  }
+}
+
+void Switchboard::tend(Connection& connection) {
+  if (connection.state() == State::kBroken) return close(connection);
+  if (connection.awaits_writable() == connection.watched_for_out) [[likely]]
+    return;
+  connection.watched_for_out = connection.awaits_writable();
+  epoll_event event{};
+  event.events = EPOLLIN | (connection.watched_for_out ? EPOLLOUT : 0u);
+  event.data.u64 = connection.name();
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, connection.fd(), &event);
+}
+
+void Switchboard::look(Gather& gather) {
+  next_event_ = 0;
+  const int got = epoll_wait(epoll_.fd(), events_.data(), static_cast<int>(events_.size()), 0);
+  event_count_ = static_cast<std::size_t>(std::max(got, 0));
+  for (std::size_t i = 0; i < event_count_; ++i) {
+    const epoll_event& event = events_[i];
+    if (event.data.u64 == kListener) {
+      accept_all();
+    } else if (event.data.u64 == kTimer) {
+      end_rests();
+    } else if (Connection* connection = find(event.data.u64);
+               connection != nullptr && (event.events & EPOLLOUT) != 0) {
+      connection->handle_writable(gather);
+      tend(*connection);
+    }
+  }
+}
+
+Connection* Switchboard::next_readable() {
+  while (next_event_ < event_count_) {
+    const epoll_event& event = events_[next_event_++];
+    if ((event.events & ~std::uint32_t{EPOLLOUT}) == 0) continue;
+    if (Connection* connection = find(event.data.u64)) return connection;
+  }
+  return nullptr;
+}
+
+// The system says that there is no descriptor before it says that there is no connection: so after
+// one was made free for a connection no more are asked for, until the next look.
+void Switchboard::accept_all() {
+  for (std::size_t left = kAcceptsAtOnce; left > 0; --left) {
+    Socket socket = accept_from(listener_);
+    if (socket.fd() < 0) {
+      if (errno == ECONNABORTED) continue;
+      if (errno != EMFILE && errno != ENFILE) return;
+      if (!close_one()) return refuse_one();
+      left = 2;
+      continue;
+    }
+    if (silent_ >= kMostSilent) close(*oldest(is_silent));
+    if (!make_room()) continue;
+    ++silent_;
+    add(std::move(socket), State::kOpen);
+  }
+}
+
+// Without a descriptor for it the connection would wait, and whoever waits for us never sleep.
+void Switchboard::refuse_one() {
+  spare_ = Socket();
+  accept_from(listener_);
+  spare_ = Socket(eventfd(0, EFD_CLOEXEC));
+}
+
+bool Switchboard::introduce(Connection& connection, std::uint16_t port) {
+  if (is_own_echo(connection.socket())) {
+    connection.handle_end();
+    return false;
+  }
+  connection.greeted = true;
+  if (connection.way != nullptr) return true;
+  const Address address = with_port(far_address(connection.socket()), port);
+  Way& way = ways_[address];
+  way.address = address;
+  --silent_;
+  connection.way = &way;
+  ++way.connections;
+  if (!serves(way.connection) || way.connection->state() == State::kConnecting ||
+      way.connection->is_stuck()) {
+    way.connection = &connection;
+  }
+  return true;
+}
+
+}  // namespace pullman::nic::tcp

@@ -1,0 +1,149 @@
+#include "nic/tcp/tcp_port.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "nic/devices.h"
+
+namespace pullman::nic::tcp {
+namespace {
+
+// What is sent is held unread by the socket, and what that has no room for by the sending port.
+std::size_t packets_in(const Buffers& buffers, std::size_t packet_bytes) {
+  const std::size_t bytes = buffers.holds_bytes + Connection::kMostHeld;
+  return std::max<std::size_t>(1, bytes / (packet_bytes + kLengthBytes));
+}
+
+}  // namespace
+
+TcpPort::TcpPort(const Device& device, const PortOptions& options)
+    : TcpPort(open_listener(with_port(device.address, options.port), device.name), device,
+              options) {}
+
+TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& options)
+    : buffers_(choose_buffers(listener, options.receive_buffer_bytes)),
+      limits_{.packet_bytes = packet_bytes_of(device, options)},
+      receiver_(limits_.packet_bytes),
+      switchboard_(prepare(std::move(listener), options), buffers_, counters_),
+      peers_(switchboard_.own()),
+      interface_(device, switchboard_.own()) {
+  limits_.receive_packets = packets_in(buffers_, limits_.packet_bytes);
+}
+
+int TcpPort::wait_fd() {
+  if (!wait_set_) {
+    wait_set_.emplace();
+    wait_set_->add(switchboard_.wait_fd());
+    wait_set_->add(interface_.fd());
+  }
+  return wait_set_->fd();
+}
+
+// The connections that come in begin with what the listener has.
+Socket TcpPort::prepare(Socket listener, const PortOptions& options) {
+  set_buffers(listener, buffers_);
+  if (options.busy_poll_us != 0) set_busy_poll(listener, options.busy_poll_us);
+  return listener;
+}
+
+std::size_t TcpPort::send(std::span<const Outgoing> batch) {
+  std::size_t taken = 0;
+  while (taken < batch.size()) {
+    const auto rest = batch.subspan(taken);
+    std::size_t together = 1;
+    while (together < rest.size() && rest[together].to == rest.front().to) ++together;
+    const std::size_t more = send_some(rest.first(together));
+    taken += more;
+    if (more < together) break;
+  }
+  counters_.sent += taken;
+  counters_.send_refused += taken < batch.size();
+  return taken;
+}
+
+// Packets for one destination.
+std::size_t TcpPort::send_some(std::span<const Outgoing> packets) {
+  const Destination to = packets.front().to;
+  PULLMAN_DCHECK(to < ways_.size() && ways_[to] != nullptr);
+  Connection* const connection =
+      switchboard_.connection_for(*ways_[to], peers_.name_of(to), peers_.name_bytes());
+  if (connection == nullptr) {
+    counters_.send_errors += packets.size();
+    return packets.size();
+  }
+  const std::size_t taken = connection->send(packets, gather_, counters_);
+  switchboard_.tend(*connection);
+  return taken;
+}
+
+std::size_t TcpPort::receive(std::span<Incoming> batch) {
+  std::size_t count = receiver_.has_some() ? hand_out(batch) : 0;
+  ++looked_;
+  bool first = true;
+  for (std::size_t reads = 0; reads < kMostReads && !receiver_.has_some(); ++reads) {
+    Connection* const connection = next_to_read(std::exchange(first, false));
+    if (connection == nullptr) break;
+    if (receiver_.read(*connection)) {
+      busy_ = connection->name();
+      if (!connection->greeted) greet(*connection);
+    }
+    switchboard_.tend(*connection);
+    if (receiver_.has_some()) count += hand_out(batch.subspan(count));
+  }
+  counters_.received += count;
+  return count;
+}
+
+// What was read last goes on, then what was seen to be readable, then the busy one alone or all
+// that there are. One system call is enough where nothing has come.
+Connection* TcpPort::next_to_read(bool first) {
+  Connection* const busy = switchboard_.find(busy_);
+  if (receiver_.may_have_more() && looked_ < kRestAlone && busy != nullptr) return busy;
+  if (Connection* readable = switchboard_.next_readable()) return readable;
+  const std::size_t others = switchboard_.connections() - (busy != nullptr ? 1 : 0);
+  if (looked_ < (others == 0 ? kRestAlone : kRestAmongMany)) return first ? busy : nullptr;
+  looked_ = 0;
+  switchboard_.look(gather_);
+  return switchboard_.next_readable();
+}
+
+std::size_t TcpPort::hand_out(std::span<Incoming> batch) {
+  Connection* const from = switchboard_.find(receiver_.from());
+  const std::size_t count = receiver_.hand_out(batch, from, counters_);
+  if (from != nullptr) switchboard_.tend(*from);
+  return count;
+}
+
+void TcpPort::greet(Connection& connection) {
+  const auto port = receiver_.take_preamble(connection, counters_);
+  if (port && !switchboard_.introduce(connection, *port)) receiver_.drop();
+}
+
+// Packets of one buffer lie side by side.
+void TcpPort::give_back(std::span<const Incoming> batch) {
+  for (std::size_t at = 0; at < batch.size();) {
+    const std::uint64_t buffer = batch[at].buffer;
+    std::size_t end = at + 1;
+    while (end < batch.size() && batch[end].buffer == buffer) ++end;
+    receiver_.give_back(buffer, static_cast<std::uint32_t>(end - at));
+    at = end;
+  }
+}
+
+// The address as the kernel will have it: with our own scope, if it needs one.
+void TcpPort::resolve(const Address& address, std::uint64_t cookie) {
+  const Destination to = peers_.resolve(address, cookie);
+  if (to == kNowhere) return;
+  if (to >= ways_.size()) ways_.resize(to + 1, nullptr);
+  const auto reached = from_sockaddr(peers_.name_of(to), peers_.name_bytes());
+  ways_[to] = &switchboard_.add_destination(*reached);
+}
+
+void TcpPort::forget(Destination to) {
+  switchboard_.remove_destination(*ways_[to]);
+  ways_[to] = nullptr;
+  peers_.forget(to);
+}
+
+}  // namespace pullman::nic::tcp

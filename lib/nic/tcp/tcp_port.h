@@ -1,0 +1,74 @@
+// A kernel TCP port as a Port: puts the peers' table, the switchboard and the receiver together.
+//
+// Not quite a network of datagrams: what is sent by a connection arrives, and in order, as long as
+// the connection lasts. What it held when it broke is lost, and so is what its peer had no room for
+// (connection.h). Where nothing is going on the port costs a system call per receive, and none if
+// nobody is connected.
+//
+// Threads: as Port.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "nic/own_interface.h"
+#include "nic/peers.h"
+#include "nic/port.h"
+#include "nic/tcp/gather.h"
+#include "nic/tcp/receiver.h"
+#include "nic/tcp/switchboard.h"
+
+namespace pullman::nic::tcp {
+
+class TcpPort final : public Port {
+ public:
+  // Throws NicError.
+  TcpPort(const Device& device, const PortOptions& options);
+
+  std::size_t send(std::span<const Outgoing> batch) override;
+  std::size_t receive(std::span<Incoming> batch) override;
+  void give_back(std::span<const Incoming> batch) override;
+  void resolve(const Address& address, std::uint64_t cookie) override;
+  void forget(Destination to) override;
+  std::size_t poll_events(std::span<PortEvent> events) override {
+    const std::size_t count = peers_.take_events(events);
+    return count + interface_.poll(events.subspan(count), counters_);
+  }
+  const PortLimits& limits() const override { return limits_; }
+  const PortCounters& counters() const override { return counters_; }
+  const Address& address() const override { return switchboard_.own(); }
+  Reach reach(const Address& to) const override { return interface_.reach(to); }
+  int wait_fd() override;
+
+  const Switchboard& switchboard() const { return switchboard_; }
+
+ private:
+  // So many receives look at all connections once: where there are none or one, which is read
+  // directly, and where there are more, of which one is.
+  static constexpr std::uint32_t kRestAlone = 16;
+  static constexpr std::uint32_t kRestAmongMany = 2;
+  // Of one receive(): so many buffers that held nothing to hand out are enough.
+  static constexpr std::size_t kMostReads = 16;
+
+  TcpPort(Socket listener, const Device& device, const PortOptions& options);
+  Socket prepare(Socket listener, const PortOptions& options);
+  std::size_t send_some(std::span<const Outgoing> packets);
+  Connection* next_to_read(bool first);
+  std::size_t hand_out(std::span<Incoming> batch);
+  void greet(Connection& connection);
+
+  Buffers buffers_;
+  PortLimits limits_;
+  PortCounters counters_;
+  Receiver receiver_;
+  Switchboard switchboard_;
+  Peers peers_;
+  std::vector<Way*> ways_;  // of each destination
+  Gather gather_;
+  std::uint64_t busy_ = 0;    // name of the connection that brought something last
+  std::uint32_t looked_ = 0;  // receives since all were looked at
+  OwnInterface interface_;
+  std::optional<WaitSet> wait_set_;  // once it was asked for
+};
+
+}  // namespace pullman::nic::tcp

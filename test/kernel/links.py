@@ -1,0 +1,304 @@
+"""What a port says of its link and of the ways to others, on a real kernel in network namespaces.
+
+    links.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import cases
+from cases import expect, netns
+
+PATIENCE = 20  # seconds; the kernel may take one of them to say that a link is up
+CASES = []
+
+
+def case(*drivers, kind=netns.Pair, **place):
+    """A case for each of the drivers, or one."""
+    def add(function):
+        for driver in drivers:
+            def one(there, build, driver=driver):
+                function(there, build, driver)
+            one.__name__ = f"{driver}: {function.__name__}"
+            one.make_place = lambda: kind(**place)
+            CASES.append(one)
+        return function
+    return add
+
+
+class Watch:
+    """A port-watch program on one side."""
+
+    def __init__(self, place, build, side, driver, *options, host=None):
+        self.output = tempfile.NamedTemporaryFile(mode="r+")
+        self.seen = 0  # lines that were asked for
+        self.program = place.start(side, build / "test/nic/port-watch", host or place.hosts[side], "--driver",
+                                   driver, *options, stdin=subprocess.PIPE, stdout=self.output, text=True)
+        self.next("open")
+
+    def lines(self):
+        text = pathlib.Path(self.output.name).read_text()
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+
+    def next(self, event):
+        """The next line, which is of that event."""
+        end = time.monotonic() + PATIENCE
+        while len(self.lines()) <= self.seen:
+            expect(self.program.poll() is None, f"ended before '{event}'")
+            expect(time.monotonic() < end, f"no '{event}' within {PATIENCE} s")
+            time.sleep(0.002)
+        line = self.lines()[self.seen]
+        self.seen += 1
+        expect(line["event"] == event, f"'{event}' was expected, and what came is {json.dumps(line)}")
+        return line
+
+    def ask(self, command):
+        self.program.stdin.write(command + "\n")
+        self.program.stdin.flush()
+        return self.next(command.split()[0])
+
+    def reach(self, host):
+        return self.ask(f"reach {host}")["reach"]
+
+    def end(self):
+        """Nothing else was said."""
+        self.program.stdin.close()
+        expect(self.program.wait(PATIENCE) == 0, f"exit {self.program.returncode}")
+        expect(len(self.lines()) == self.seen, f"more than expected: {self.lines()[self.seen:]}")
+
+
+def ip(place, side, *words):
+    netns.run("ip", "-n", place.names[side], *words)
+
+
+def make_interface(place, name):
+    """In namespace a, with its other end beside it."""
+    ip(place, 0, "link", "add", name, "type", "veth", "peer", "name", "end-of-" + name)
+    ip(place, 0, "link", "set", "end-of-" + name, "up")
+
+
+@case("udp", "tcp", "fabric")
+def a_link_that_is_set_down_and_up_is_told_at_both_ends(pair, build, driver):
+    watches = [Watch(pair, build, side, driver) for side in (0, 1)]
+    for _ in range(3):
+        for down, event in ((True, "link down"), (False, "link up")):
+            pair.cut(0, down)
+            for watch in watches:
+                watch.next(event)
+    for watch in watches:
+        watch.end()
+
+
+@case("udp", family="ipv6")
+def a_link_with_an_ipv6_address_that_goes_and_comes_is_told(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    pair.cut(0, True)  # the kernel takes the address away, too, and does not give it back
+    watch.next("link down")
+    pair.cut(0, False)
+    ip(pair, 0, "addr", "add", pair.hosts[0] + "/64", "dev", "veth0", "nodad")
+    watch.next("link up")
+    watch.end()
+
+
+@case("udp", family="link-local")
+def a_link_local_address_that_goes_and_comes_is_told(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    pair.cut(0, True)
+    watch.next("link down")
+    pair.cut(0, False)
+    watch.next("link up")
+    watch.end()
+
+
+@case("udp", "fabric")
+def an_address_that_is_taken_away_and_comes_back_is_told(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    ip(pair, 0, "addr", "add", "10.77.0.9/24", "dev", "veth0")  # nobody's business
+    ip(pair, 0, "addr", "del", "10.77.0.9/24", "dev", "veth0")
+    ip(pair, 0, "addr", "del", "10.77.0.1/24", "dev", "veth0")
+    watch.next("link down")
+    ip(pair, 0, "addr", "add", "10.77.0.1/24", "dev", "veth0")
+    watch.next("link up")
+    watch.end()
+
+
+@case("udp")
+def an_interface_that_is_removed_and_made_anew_is_told(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    ip(pair, 0, "link", "del", "veth0")
+    watch.next("link down")
+    make_interface(pair, "veth0")
+    ip(pair, 0, "addr", "add", "10.77.0.1/24", "dev", "veth0")
+    ip(pair, 0, "link", "set", "veth0", "up")
+    watch.next("link up")
+    watch.end()
+
+
+@case("udp")
+def what_happens_to_other_interfaces_is_not_told(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    make_interface(pair, "other")
+    for state in ("up", "down", "up"):
+        ip(pair, 0, "link", "set", "other", state)
+    ip(pair, 0, "link", "del", "other")
+    ip(pair, 0, "link", "set", "lo", "down")
+    ip(pair, 0, "link", "set", "veth0", "mtu", "1400")
+    watch.ask("counters")
+    time.sleep(0.3)
+    watch.end()
+
+
+@case("udp")
+def a_link_that_was_down_while_nobody_looked_is_told_as_down_and_up(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    watch.ask("stop")
+    pair.cut(0, True)
+    pair.cut(0, False)
+    pair._wait_for_link(pair.names[0])
+    watch.ask("go")
+    watch.next("link down")
+    watch.next("link up")
+    watch.end()
+
+
+def churn(pair, times):
+    """So many changes that the kernel has no room for what there is to tell."""
+    words = "".join(f"link set other mtu {1300 + i % 2}\n" for i in range(times))
+    with tempfile.NamedTemporaryFile(mode="w") as batch:
+        batch.write(words)
+        batch.flush()
+        ip(pair, 0, "-batch", batch.name)
+
+
+@case("udp")
+def the_state_is_right_although_the_kernel_had_more_to_tell_than_there_was_room_for(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    make_interface(pair, "other")
+    for down, event in ((True, "link down"), (False, "link up")):
+        watch.ask("stop")
+        churn(pair, 1000)
+        pair.cut(0, down)
+        if not down:
+            pair._wait_for_link(pair.names[0])
+        churn(pair, 1000)
+        watch.ask("go")
+        watch.next(event)
+    watch.end()
+
+
+@case("udp", "tcp", "fabric")
+def who_sleeps_is_woken_by_the_link_and_sleeps_again(pair, build, driver):
+    watch = Watch(pair, build, 0, driver, "--sleep")
+    for down, event in ((True, "link down"), (False, "link up")):
+        pair.cut(0, down)
+        watch.next(event)
+    time.sleep(0.2)  # for what else the kernel has to tell of a new link
+    before = watch.ask("counters")["wakes"]
+    time.sleep(0.5)
+    after = watch.ask("counters")["wakes"]
+    expect(after - before < 50, f"woke {after - before} times with nothing to do")
+    watch.end()
+
+
+def interrupts(pair):
+    def address(down):
+        ip(pair, 0, "addr", "del" if down else "add", "10.77.0.1/24", "dev", "veth0")
+    return {"set down here": lambda down: pair.cut(0, down), "set down there": lambda down: pair.cut(1, down),
+            "without its address": address}
+
+
+@case("udp")
+def a_port_that_sends_all_the_time_survives_and_goes_on_when_the_link_is_back(pair, build, driver):
+    there = Watch(pair, build, 1, driver, "--port", 7100)
+    here = Watch(pair, build, 0, driver, "--to", f"{pair.hosts[1]}:7100")
+    for name, interrupt in interrupts(pair).items():
+        # The kernel may take a second to see what became of the other end.
+        noticed = (here,) if "address" in name else (here, there)
+        for down, event in ((True, "link down"), (False, "link up")):
+            interrupt(down)
+            for watch in noticed:
+                watch.next(event)
+            time.sleep(0.05)
+        before = there.ask("counters")["received"]
+        bursts = here.ask("counters")["bursts_sent"]
+        end = time.monotonic() + PATIENCE
+        while there.ask("counters")["received"] < before + 100:
+            expect(time.monotonic() < end, f"nothing arrives after the link was {name}")
+            time.sleep(0.01)
+        counters = here.ask("counters")
+        expect(counters["bursts_sent"] > bursts and counters["offload_refused"] == 0,
+               f"no more bursts after the link was {name}: {counters}")
+    expect(here.ask("counters")["send_errors"] > 0, "nothing was refused: no test")
+    here.end()
+    there.end()
+
+
+def expect_reach(watch, ways):
+    for host, reach in ways.items():
+        seen = watch.reach(host)
+        expect(seen == reach, f"{host} is said to be {seen}, and is {reach}")
+
+
+@case("udp", "tcp", "fabric")
+def the_same_subnet_is_direct_and_without_a_route_there_is_no_way(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    expect_reach(watch, {"10.77.0.2": "direct", "10.77.0.1": "direct", "10.78.0.1": "none",
+                         "127.0.0.1": "none", "fd77::2": "none"})
+    ip(pair, 0, "route", "add", "10.78.0.0/24", "dev", "veth0")
+    ip(pair, 0, "route", "add", "10.79.0.0/24", "via", "10.77.0.2")
+    for i, kind in enumerate(("unreachable", "blackhole", "prohibit")):
+        ip(pair, 0, "route", "add", kind, f"10.79.0.{i + 1}")
+    expect_reach(watch, {"10.78.0.1": "direct", "10.79.0.9": "routed", "10.79.0.1": "none",
+                         "10.79.0.2": "none", "10.79.0.3": "none"})
+    watch.end()
+
+
+@case("udp")
+def a_route_through_another_interface_is_no_way(pair, build, driver):
+    make_interface(pair, "other")
+    ip(pair, 0, "addr", "add", "10.88.0.1/24", "dev", "other")
+    ip(pair, 0, "link", "set", "other", "up")
+    ip(pair, 0, "route", "add", "10.89.0.0/24", "via", "10.88.0.9")
+    here, other = (Watch(pair, build, 0, driver, host=host) for host in ("veth0", "other"))
+    expect_reach(here, {"10.88.0.9": "none", "10.89.0.1": "none", "10.77.0.2": "direct"})
+    expect_reach(other, {"10.88.0.9": "direct", "10.89.0.1": "routed", "10.77.0.2": "none"})
+
+
+@case("udp", kind=netns.Path, narrow=1500)
+def what_lies_behind_a_gateway_is_routed(path, build, driver):
+    expect_reach(Watch(path, build, 0, driver), {path.hosts[1]: "routed", "10.77.1.2": "direct"})
+
+
+@case("udp", kind=netns.Path, narrow=1500, family="ipv6")
+def what_lies_behind_a_gateway_is_routed_over_ipv6(path, build, driver):
+    expect_reach(Watch(path, build, 0, driver), {path.hosts[1]: "routed", "fd77:1::2": "direct"})
+
+
+@case("udp", family="ipv6")
+def ipv6_without_a_route_there_is_no_way(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    expect_reach(watch, {"fd77::2": "direct", "fd78::1": "none", "::1": "none", "fe80::1": "none",
+                         "10.77.0.2": "none"})
+    ip(pair, 0, "route", "add", "fd78::/64", "dev", "veth0")
+    ip(pair, 0, "route", "add", "fd79::/64", "via", "fd77::2")
+    ip(pair, 0, "route", "add", "blackhole", "fd79::1")
+    expect_reach(watch, {"fd78::1": "direct", "fd79::9": "routed", "fd79::1": "none"})
+
+
+@case("udp", family="link-local")
+def link_local_addresses_reach_each_other_and_nobody_else(pair, build, driver):
+    expect_reach(Watch(pair, build, 0, driver), {"fe80::1234": "direct", "fd77::2": "none"})
+
+
+@case("udp")
+def the_loopback_reaches_itself_only(pair, build, driver):
+    watch = Watch(pair, build, 0, driver, host="127.0.0.1")
+    expect_reach(watch, {"127.0.0.1": "direct", "127.0.0.2": "direct", "10.77.0.1": "none", "10.77.0.2": "none"})
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(CASES, netns.Pair, netns.possible()))

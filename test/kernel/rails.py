@@ -1,0 +1,252 @@
+"""Rails on a real kernel: two processes, two namespaces, two links or more; cut, mended, drained.
+
+    rails.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
+
+What is expected are states, reasons and counts; never how long something took.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import cases
+from cases import expect, netns
+
+import railnet
+
+PORT = 7100
+MEGABITS = 200  # slow enough for any machine, whatever else it does
+WRONG = ("lost", "duplicated", "misordered", "corrupted")
+CASES = []
+
+
+def case(**place):
+    """`place` says how the namespaces differ from two rails of 200 Mb/s."""
+    def add(function):
+        function.make_place = lambda: railnet.Rails(**{"megabits": MEGABITS, **place})
+        CASES.append(function)
+        return function
+    return add
+
+
+def start(place, build, *options, **environment):
+    """The server and the client of pullman-perf."""
+    program = build / "bench/pullman-perf"
+    common = ["--port", PORT, "--patience", 60]
+    variables = {**os.environ, **environment}
+    server = place.start_server(0, program, *common, env=variables)
+    client = place.start(1, program, *common, "--format", "json", *options, place.hosts[0], env=variables,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return server, client
+
+
+def end(server, client):
+    """The client's result."""
+    try:
+        output, errors = client.communicate(timeout=150)
+        code = server.wait(60)
+    except subprocess.TimeoutExpired:
+        raise cases.Failed("hangs") from None
+    expect(client.returncode == 0, f"client: {errors}\n{output[-3000:]}\n{netns.text_of(server)}")
+    expect(code == 0, f"server: {netns.text_of(server)}")
+    return json.loads(output.splitlines()[-1])
+
+
+def stream(place, build, cuts, seconds, *options, **environment):
+    """A verified stream under cuts: everything arrives, once and in order."""
+    more = ["--cut", ",".join(cuts)] if cuts else []
+    result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", seconds, *more, *options,
+                        **environment))
+    expect(result["messages"] > 0 and all(result[key] == 0 for key in WRONG), json.dumps(result))
+    made = [cut["at_ms"] is not None for cut in result["cuts"]]
+    expect(all(made) and len(made) == len(cuts), f"not all cuts were made: no test: {json.dumps(result)}")
+    return result
+
+
+def rail_by(result, nic):
+    found = [rail for rail in result["rails"] if rail["nic"] == nic]
+    expect(len(found) == 1, f"rails by {nic}: {json.dumps(result['rails'])}")
+    return found[0]
+
+
+def changes_of(result, nic):
+    """(state, reason) of each change of its rail."""
+    number = rail_by(result, nic)["rail"]
+    return [(change["state"], change["reason"]) for change in result["changes"] if change["rail"] == number]
+
+
+def expect_returned(result, *nics):
+    for nic in nics:
+        expect(rail_by(result, nic)["state"] == "up", f"{nic} is not up in the end: {json.dumps(result)}")
+    expect(result["never_reinstated"] == 0, f"a mended rail was not used again: {json.dumps(result)}")
+
+
+@case()
+def a_stream_uses_both_rails(place, build):
+    result = stream(place, build, [], 2)
+    for nic in ("veth0", "veth1"):
+        expect(rail_by(result, nic)["bytes"] > 0, json.dumps(result))
+
+
+@case(count=4)
+def a_stream_uses_four_rails(place, build):
+    result = stream(place, build, [], 2)
+    expect(len(result["rails"]) == 4 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result))
+
+
+@case(megabits=(200, 50))
+def unequal_rails_both_carry_and_the_faster_one_more(place, build):
+    result = stream(place, build, [], 3)
+    fast, slow = rail_by(result, "veth0")["bytes"], rail_by(result, "veth1")["bytes"]
+    expect(fast > slow > 0, json.dumps(result))
+
+
+@case(megabits=None)
+def short_messages_pass_over_two_healthy_rails(place, build):
+    result = end(*start(place, build, "--test", "latency", "--size", 64, "--iterations", 2000, "--check"))
+    expect(result["messages"] == 4000 and result["errors"] == 0, json.dumps(result))
+
+
+@case()
+def a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
+    for nic in ("veth0", "veth1"):
+        result = stream(place, build, [f"{nic}@1-2"], 5)
+        expect(("down", "the NIC has no link") in changes_of(result, nic), json.dumps(result))
+        expect_returned(result, "veth0", "veth1")
+
+
+def silenced(place, build, kind):
+    result = stream(place, build, [f"veth1:{kind}@1-2", f"veth0:{kind}@4-5"], 8)
+    for nic in ("veth0", "veth1"):
+        left = [reason for state, reason in changes_of(result, nic) if state == "down"]
+        expect(left, f"{nic} was not left: {json.dumps(result)}")
+        expect(set(left) & {"silent while another rail answered", "the other end has left it"}, f"{nic}: {left}")
+    expect_returned(result, "veth0", "veth1")
+
+
+@case()
+def a_rail_that_swallows_everything_is_left_and_used_again(place, build):
+    silenced(place, build, "silent")
+
+
+@case()
+def a_rail_that_no_longer_hears_is_left_by_both_and_used_again(place, build):
+    silenced(place, build, "deaf")
+
+
+@case()
+def a_rail_that_no_longer_speaks_is_left_by_both_and_used_again(place, build):
+    silenced(place, build, "mute")
+
+
+@case()
+def a_silent_rail_is_suspected_before_it_is_left(place, build):
+    cuts = [f"veth{i % 2}:silent@{1 + 2 * i}-{1.5 + 2 * i}" for i in range(4)]
+    result = stream(place, build, cuts, 10)
+    seen = changes_of(result, "veth0") + changes_of(result, "veth1")
+    expect(any(state == "suspect" for state, _ in seen), f"{seen}")
+    expect(any(state == "down" for state, _ in seen), f"{seen}")
+
+
+@case()
+def a_rail_that_flaps_is_kept_out_for_a_while_and_then_used_again(place, build):
+    cuts = [f"veth1@{1 + i / 5:.2f}-{1.1 + i / 5:.2f}" for i in range(20)]
+    result = stream(place, build, cuts, 13)
+    seen = changes_of(result, "veth1")
+    expect(("probing", "went down too often lately") in seen, f"it was not kept out: {seen}")
+    expect(rail_by(result, "veth1")["state"] == "up", f"it did not return: {seen}")
+
+
+@case()
+def messages_wait_while_all_rails_are_down(place, build):
+    for kind in ("", ":silent"):
+        result = stream(place, build, [f"veth0{kind}@1-2.5", f"veth1{kind}@1.2-2.3"], 5)
+        expect_returned(result, "veth0", "veth1")
+
+
+@case()
+def all_rails_down_for_too_long_is_a_peer_out_of_reach(place, build):
+    server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 60,
+                           PULLMAN_PEER_TIMEOUT_MS="1000", PULLMAN_CLOSE_TIMEOUT_MS="1000")
+    time.sleep(1)
+    for number in (0, 1):
+        place.silence(number)
+    try:
+        _, errors = client.communicate(timeout=60)
+        server.wait(60)
+    except subprocess.TimeoutExpired:
+        raise cases.Failed("hangs") from None
+    expect(client.returncode == 1 and len(errors) > 10, f"{client.returncode} {errors}")
+
+
+@case()
+def twenty_random_cuts_under_load_lose_nothing(place, build):
+    for size in ("64", "100K"):
+        cuts = [f"veth{i % 2}{kind}@{0.5 + 0.3 * i:.2f}-{0.65 + 0.3 * i + 0.1 * (i % 3):.2f}"
+                for i, kind in enumerate(["", ":silent", ":deaf", "", ":mute"] * 2)]
+        stream(place, build, cuts, 5, "--size", size)
+
+
+@case()
+def a_server_whose_links_are_cut_loses_nothing_either(place, build):
+    server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 6)
+    for number in (0, 1):
+        time.sleep(1)
+        place.cut(0, True, number)
+        time.sleep(0.5)
+        place.cut(0, False, number)
+    result = end(server, client)
+    expect(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    expect(all(rail["times_left"] > 0 for rail in result["rails"]), f"no test: {json.dumps(result)}")
+
+
+@case()
+def a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, build):
+    program = build / "examples/rail_cut"
+    server = place.start_server(0, program, env={**os.environ, "PULLMAN_PORT": str(PORT)})
+    client = place.start(1, program, f"{place.hosts[0]}:{PORT}", 6, "veth1", stdout=subprocess.PIPE, text=True)
+    try:
+        output, _ = client.communicate(timeout=100)
+        code = server.wait(60)
+    except subprocess.TimeoutExpired:
+        raise cases.Failed("hangs") from None
+    expect(client.returncode == 0 and code == 0, output + netns.text_of(server))
+    said = [line for line in output.splitlines() if "veth1" in line]
+    drained = [i for i, line in enumerate(said) if ": drained, drained by hand" in line]
+    expect(len(drained) == 1, output)
+    expect(any(": up, it answers" in line for line in said[drained[0]:]), f"it was not used again: {output}")
+    expect(" 0 wrong" in netns.text_of(server), netns.text_of(server))
+
+
+def peer_info(place, build):
+    """What pullman-info says of a program that runs in the other namespace, and its exit code."""
+    server = place.start_server(0, build / "bench/pullman-perf", "--port", PORT)
+    info = subprocess.run(place.command(1, build / "tools/pullman-info", "--format", "json", "--peer",
+                                        f"{place.hosts[0]}:{PORT}"), capture_output=True, text=True, timeout=60,
+                          check=False)
+    expect(server.poll() is None, f"the server did not survive being asked: {netns.text_of(server)}")
+    expect(info.stdout.startswith("{"), info.stdout + info.stderr)
+    return json.loads(info.stdout), info.returncode
+
+
+@case()
+def pullman_info_shows_the_rails_to_a_program_that_runs_and_why_these(place, build):
+    said, code = peer_info(place, build)
+    expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "up")],
+           json.dumps(said))
+    expect(code == 0 and said["pairing"].count("\n") >= 2, json.dumps(said))
+
+
+@case()
+def pullman_info_shows_the_rail_that_does_not_work(place, build):
+    place.silence(1, (0,))
+    said, code = peer_info(place, build)
+    expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "down")],
+           json.dumps(said))
+    expect(code == 1, json.dumps(said))
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(CASES, railnet.Rails, netns.possible()))

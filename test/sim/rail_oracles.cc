@@ -1,0 +1,162 @@
+// What must be true of rails: they are used again when the faults are over, both ends mean the same
+// by them, and none is blamed for a peer that is busy or dead.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/simulation.h"
+
+namespace pullman::sim {
+namespace {
+
+// From the end of the faults until all rails are up again: the longest pause between two questions,
+// several answers, and what a rail that flapped is kept out for.
+constexpr Duration kReinstated = std::chrono::seconds(8);
+// Rails that are up for less than that may not have been noticed between two cuts.
+constexpr Duration kNoticed = std::chrono::seconds(2);
+
+struct Cut {
+  Instant start;
+  Instant end;
+};
+
+// When a wire between two NICs carried nothing in one direction at least.
+std::vector<Cut> cuts_between(const Plan& plan, Endpoint a, Endpoint b) {
+  std::vector<Cut> cuts;
+  for (const Partition& partition : plan.partitions) {
+    if (partition.stops(a, b) || partition.stops(b, a)) {
+      cuts.push_back({partition.start, partition.end});
+    }
+  }
+  for (const NicTrouble& trouble : plan.nic_troubles) {
+    const bool here = trouble.at.covers(a) || trouble.at.covers(b);
+    if (here && trouble.kind != NicTrouble::Kind::kLiar) {
+      cuts.push_back({trouble.start, trouble.end});
+    }
+  }
+  return cuts;
+}
+
+bool covered(const std::vector<Cut>& cuts, Instant at) {
+  return std::any_of(cuts.begin(), cuts.end(),
+                     [&](const Cut& cut) { return cut.start <= at && at < cut.end; });
+}
+
+bool mirrors(const std::vector<RailView>& here, const std::vector<RailView>& there) {
+  return here.size() == there.size() &&
+         std::equal(here.begin(), here.end(), there.begin(), [](const auto& a, const auto& b) {
+           return a.number == b.number && a.local == b.remote && a.remote == b.local;
+         });
+}
+
+}  // namespace
+
+// Whether for so long no wire between two hosts, or the one by which they call each other, carried
+// anything.
+bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home_only) const {
+  std::vector<std::vector<Cut>> wires;
+  const std::size_t nics_a = home_only ? 1 : plan_.nodes[a].nics();
+  const std::size_t nics_b = home_only ? 1 : plan_.nodes[b].nics();
+  std::vector<Instant> changes;
+  for (std::uint8_t i = 0; i < nics_a; ++i) {
+    for (std::uint8_t j = 0; j < nics_b; ++j) {
+      const nic::Reach reach = i == j ? plan_.reach_alike : plan_.reach_across;
+      if (reach == nic::Reach::kNone) continue;
+      wires.push_back(cuts_between(plan_, {static_cast<std::uint8_t>(a), Channel::kCommand, i},
+                                   {static_cast<std::uint8_t>(b), Channel::kCommand, j}));
+      for (const Cut& cut : wires.back()) changes.insert(changes.end(), {cut.start, cut.end});
+    }
+  }
+  std::sort(changes.begin(), changes.end());
+  std::optional<Cut> all;  // the latest time in which all were cut
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    const bool none_left = std::all_of(wires.begin(), wires.end(),
+                                       [&](const auto& cuts) { return covered(cuts, changes[i]); });
+    if (!none_left) continue;
+    const bool goes_on = all && changes[i] - all->end < kNoticed;
+    all = {goes_on ? all->start : changes[i], changes[i + 1]};
+    if (all->end - all->start >= limit) return true;
+  }
+  return false;
+}
+
+// The network is whole: so are all rails, soon, whether or not there is anything to send.
+void Simulation::reinstate() {
+  if (plan_.noise.knows_proof) return;
+  const Instant bound = stage_.now() + kReinstated;
+  while (!failed() && !rail_not_up().empty()) {
+    if (step(bound) && stage_.now() < bound) continue;
+    const std::string which = rail_not_up();
+    if (!failed() && !which.empty()) did_not_finish(("the return of " + which).c_str());
+    return;
+  }
+}
+
+// The first one, in words; empty if there is none.
+std::string Simulation::rail_not_up() {
+  struct Seen {
+    std::size_t host;
+    std::vector<RailView> rails;
+  };
+  std::vector<Seen> all;
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    Node& node = stage_.node(host);
+    if (!node.alive()) continue;
+    for (const PeerId id : programs_[host]->handles()) {
+      if (node.engine().peer_state(id) != PeerState::kConnected) continue;
+      all.push_back({host, node.engine().rails(node.local_now(), id)});
+    }
+  }
+  for (const Seen& seen : all) {
+    const RailView& home = seen.rails.front();
+    const auto other = std::find_if(all.begin(), all.end(), [&](const Seen& it) {
+      return it.rails.front().local == home.remote && it.rails.front().remote == home.local;
+    });
+    if (other == all.end()) continue;  // it has gone, and this end has yet to find that out
+    if (!mirrors(seen.rails, other->rails)) {
+      return fmt::format("agreement: hosts {} and {} have other rails, {} and {} of them",
+                         seen.host, other->host, seen.rails.size(), other->rails.size());
+    }
+    for (const RailView& rail : seen.rails) {
+      if (rail.state == RailState::kUp) continue;
+      return fmt::format("rail {} of host {}, {} to {}: {}, {}", rail.number, seen.host, rail.local,
+                         rail.remote, pullman::name(rail.state), pullman::name(rail.reason));
+    }
+  }
+  return "";
+}
+
+// Nothing in the plan gives a reason to leave a rail.
+bool Simulation::blames_nobody() const {
+  const bool quiet = plan_.partitions.empty() && plan_.narrowings.empty() &&
+                     plan_.ailments.empty() && plan_.nic_troubles.empty();
+  const Noise& noise = plan_.noise;
+  if (!quiet || (noise.stray | noise.replay | noise.misroute | noise.forge | noise.hello) != 0) {
+    return false;
+  }
+  const auto loses = [](const WireFaults& wire) {
+    return (wire.loss | wire.corrupt | wire.truncate | wire.ns_per_kib) != 0;
+  };
+  for (std::size_t a = 0; a < plan_.hosts(); ++a) {
+    const NodePlan& node = plan_.nodes[a];
+    if (node.data.send_error != 0 || node.data.receive_packets < 1024) return false;
+    for (std::size_t b = 0; b < plan_.hosts(); ++b) {
+      if (loses(plan_.wires[a][b])) return false;
+    }
+  }
+  return std::none_of(plan_.rail_wires.begin(), plan_.rail_wires.end(),
+                      [&](const RailWire& wire) { return loses(wire.faults); });
+}
+
+// Peers may have died, stalled or left: their rails are not to blame.
+void Simulation::check_blame() {
+  if (!blames_nobody()) return;
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    const std::uint64_t blamed = stage_.node(host).engine().audit().rails_blamed;
+    if (blamed == 0) continue;
+    stage_.findings().report(
+        fmt::format("host {} blamed rails {} times, though the network was fine", host, blamed));
+  }
+}
+
+}  // namespace pullman::sim

@@ -1,0 +1,282 @@
+#include "nic/choice.h"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+
+#include "nic/distance.h"
+#include "nic/prefix.h"
+
+namespace pullman::nic {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Device device(const std::string& name, const std::string& address, std::uint32_t mbps = 1000) {
+  Device out;
+  out.driver = "udp";
+  out.name = name;
+  out.address = parse_prefix(address).value().network;
+  out.mbps = mbps;
+  out.loopback = name == "lo";
+  return out;
+}
+
+Device down(Device device) {
+  device.up = false;
+  return device;
+}
+
+Device far(Device device, std::uint8_t distance) {
+  device.distance = distance;
+  return device;
+}
+
+Device of_provider(Device device, const std::string& provider) {
+  device.driver = "fabric";
+  device.provider = provider;
+  return device;
+}
+
+// What was chosen, as "eth0 10.0.0.1".
+Names chosen(const Choice& choice) {
+  Names out;
+  for (const Device& device : choice.chosen) {
+    out.push_back(device.name + " " + host_string(device.address));
+  }
+  return out;
+}
+
+Names chosen(const std::vector<Device>& devices, const Names& wanted, const Most& most = {}) {
+  return chosen(choose_devices(devices, wanted, most));
+}
+
+std::map<std::string, std::string> reasons(const std::vector<Device>& devices, const Names& wanted,
+                                           const Most& most = {}) {
+  std::map<std::string, std::string> out;
+  for (const auto& [device, reason] : choose_devices(devices, wanted, most).not_chosen) {
+    out[device.name + " " + host_string(device.address)] = reason;
+  }
+  return out;
+}
+
+std::string problem(const std::vector<Device>& devices, const Names& wanted) {
+  return choose_devices(devices, wanted, {}).problem;
+}
+
+const std::vector<Device> kUsual{device("lo", "127.0.0.1"),     device("lo", "::1"),
+                                 device("eth0", "fe80::1"),     device("eth0", "fd00::1"),
+                                 device("eth0", "10.20.0.1"),   device("eth1", "10.30.0.1"),
+                                 device("eth1", "192.168.0.1"), down(device("eth2", "10.40.0.1"))};
+
+TEST_CASE("all usable NICs are used by default, by IPv4 and by IPv6, and loopback is not") {
+  CHECK(chosen(kUsual, {}) == Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1"});
+}
+
+TEST_CASE("every device that is not used has its reason") {
+  CHECK(reasons(kUsual, {}) ==
+        std::map<std::string, std::string>{
+            {"lo 127.0.0.1", "loopback is used only if there is nothing else"},
+            {"lo ::1", "loopback is used only if there is nothing else"},
+            {"eth0 fe80::1", "eth0 is used through 10.20.0.1"},
+            {"eth1 192.168.0.1", "eth1 is used through 10.30.0.1"},
+            {"eth2 10.40.0.1", "it is down, or has no link"}});
+}
+
+TEST_CASE("loopback is used if there is nothing else, or if it is asked for") {
+  const std::vector<Device> lo{device("lo", "127.0.0.1"), device("lo", "::1")};
+
+  CHECK(chosen(lo, {}) == Names{"lo 127.0.0.1", "lo ::1"});
+  CHECK(chosen(kUsual, {"lo"}) == Names{"lo 127.0.0.1", "lo ::1"});
+  CHECK(chosen(kUsual, {"::1"}) == Names{"lo ::1"});
+  CHECK(chosen(kUsual, {"127.0.0.0/8"}) == Names{"lo 127.0.0.1"});
+  CHECK(chosen(kUsual, {"0.0.0.0/0"}) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"lo", "eth1"}) == Names{"lo 127.0.0.1", "lo ::1", "eth1 10.30.0.1"});
+}
+
+TEST_CASE("NICs are asked for by name, address or prefix, and come in that order") {
+  CHECK(chosen(kUsual, {"eth1", "eth0"}) ==
+        Names{"eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
+  CHECK(chosen(kUsual, {"10.30.0.1"}) == Names{"eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"192.168.0.1"}) == Names{"eth1 192.168.0.1"});
+  CHECK(chosen(kUsual, {"10.0.0.0/8"}) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"fd00::/8"}) == Names{"eth0 fd00::1"});
+  CHECK(chosen(kUsual, {"192.168.0.0/16", "10.0.0.0/8"}) ==
+        Names{"eth1 192.168.0.1", "eth0 10.20.0.1"});
+  CHECK(reasons(kUsual, {"eth1"}).at("eth0 10.20.0.1") == "not among the NICs asked for");
+}
+
+TEST_CASE("each address that is asked for is used, several of one NIC side by side") {
+  CHECK(chosen(kUsual, {"192.168.0.1", "eth0", "10.30.0.1"}) ==
+        Names{"eth1 192.168.0.1", "eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
+}
+
+TEST_CASE("a link-local address is used if the NIC has no other, or if it is asked for") {
+  CHECK(chosen({device("eth0", "fe80::1")}, {}) == Names{"eth0 fe80::1"});
+  CHECK(chosen(kUsual, {"fe80::1"}) == Names{"eth0 fe80::1"});
+  CHECK(chosen(kUsual, {"fe80::/10"}) == Names{"eth0 fe80::1"});
+  CHECK(chosen(kUsual, {"::/0"}) == Names{"eth0 fd00::1"});
+}
+
+TEST_CASE("what begins with an exclamation mark is excluded") {
+  CHECK(chosen(kUsual, {"!eth0"}) == Names{"eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"!10.30.0.0/16"}) ==
+        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 192.168.0.1"});
+  CHECK(chosen(kUsual, {"10.0.0.0/8", "!eth1"}) == Names{"eth0 10.20.0.1"});
+  CHECK(chosen(kUsual, {"!eth0", "!eth1"}) == Names{"lo 127.0.0.1", "lo ::1"});
+  CHECK(chosen(kUsual, {"!docker0"}) == chosen(kUsual, {}));
+  CHECK(reasons(kUsual, {"!10.30.0.0/16"}).at("eth1 10.30.0.1") == "'!10.30.0.0/16' excludes it");
+}
+
+TEST_CASE("the nearest come first, then the fastest, then by name") {
+  const std::vector<Device> devices{far(device("a", "10.0.1.1", 100'000), 21),
+                                    device("c", "10.0.2.1", 1000), device("b", "10.0.3.1", 1000),
+                                    far(device("d", "10.0.4.1", 10'000), 0)};
+
+  CHECK(chosen(devices, {}) == Names{"d 10.0.4.1", "b 10.0.3.1", "c 10.0.2.1", "a 10.0.1.1"});
+  CHECK(chosen(devices, {}, {.nics = 2}) == Names{"d 10.0.4.1", "b 10.0.3.1"});
+  CHECK(reasons(devices, {}, {.nics = 2}).at("a 10.0.1.1") == "2 NICs are enough: d, b come first");
+  CHECK(reasons(devices, {}, {.nics = 1}).at("a 10.0.1.1") ==
+        "one NIC is enough, and d comes first");
+}
+
+TEST_CASE("four NICs are used at most, and one is if that is all that may be opened") {
+  std::vector<Device> six;
+  for (int i = 0; i < 6; ++i) {
+    six.push_back(device(fmt::format("eth{}", i), fmt::format("10.0.{}.1", i)));
+  }
+
+  CHECK(chosen(six, {}).size() == 4);
+  CHECK(chosen(six, {"10.0.0.0/8"}).size() == 4);
+  CHECK(chosen(kUsual, {}, {.nics = 1, .addresses = 1}) == Names{"eth0 10.20.0.1"});
+}
+
+TEST_CASE("NICs that bypass the kernel leave those out that do not, unless they are named") {
+  const std::vector<Device> devices{of_provider(device("eth0", "10.0.0.1", 100'000), "udp"),
+                                    of_provider(device("usnic_0", "10.0.1.1"), "usnic")};
+
+  CHECK(chosen(devices, {}) == Names{"usnic_0 10.0.1.1"});
+  CHECK(reasons(devices, {}).at("eth0 10.0.0.1") == "usnic_0 bypasses the kernel");
+  CHECK(chosen(devices, {"eth0"}) == Names{"eth0 10.0.0.1"});
+  CHECK(chosen({devices[0], down(devices[1])}, {}) == Names{"eth0 10.0.0.1"});
+}
+
+TEST_CASE("what is asked for and cannot be had is a problem with a sentence") {
+  const std::vector<Device> one{device("eth0", "10.0.0.1")};
+
+  CHECK(problem(one, {"eth7"}) ==
+        "there is no NIC 'eth7' for this driver; there are: eth0 (10.0.0.1)");
+  CHECK(problem(one, {"eth0", "11.0.0.0/8"}) ==
+        "there is no NIC '11.0.0.0/8' for this driver; there are: eth0 (10.0.0.1)");
+  CHECK(problem(kUsual, {"eth2"}) == "NIC 'eth2' is down, or has no link: ip link set eth2 up");
+  CHECK(problem(one, {"10.0.0.0/33"}) ==
+        "'10.0.0.0/33' is no prefix: write ADDRESS/BITS, as in 10.0.0.0/8");
+  CHECK(problem(one, {"!10.0.0/8"}) ==
+        "'10.0.0/8' is no prefix: write ADDRESS/BITS, as in 10.0.0.0/8");
+  CHECK(problem({}, {}) == "there is no NIC this driver can use: none has an address and a link");
+  CHECK(problem(one, {"!eth0"}) ==
+        "there is no NIC this driver can use: none that is not excluded has an address and a link");
+  CHECK(choose_devices(kUsual, {"eth7"}, {}).chosen.empty());
+  CHECK(choose_devices(kUsual, {"eth7"}, {}).not_chosen.size() == kUsual.size());
+}
+
+TEST_CASE("a prefix contains what begins with it") {
+  const auto in = [](const char* prefix, const char* address) {
+    return contains(*parse_prefix(prefix), parse_prefix(address)->network);
+  };
+
+  CHECK(in("10.0.0.0/8", "10.20.0.1"));
+  CHECK(!in("10.0.0.0/8", "11.0.0.1"));
+  CHECK(in("10.20.30.0/23", "10.20.31.255"));
+  CHECK(!in("10.20.30.0/23", "10.20.32.0"));
+  CHECK(in("10.20.30.255/23", "10.20.31.1"));
+  CHECK(in("10.0.0.1", "10.0.0.1"));
+  CHECK(!in("10.0.0.1", "10.0.0.2"));
+  CHECK(in("0.0.0.0/0", "255.255.255.255"));
+  CHECK(in("::/0", "fd00::1"));
+  CHECK(!in("::/0", "10.0.0.1"));
+  CHECK(in("fd00::/65", "fd00::7fff:0:0:0"));
+  CHECK(!in("fd00::/65", "fd00::8000:0:0:0"));
+  CHECK(in("fd00::1/128", "fd00::1"));
+}
+
+TEST_CASE("what is no prefix is not taken for one") {
+  for (const char* text :
+       {"", "/", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/8x", "10.0.0.0/33", "10.0.0.0/-1",
+        "fd00::/129", "10.0.0/8", "eth0", "eth0/8", "1 0.0.0.1"}) {
+    CAPTURE(text);
+    CHECK(!parse_prefix(text));
+  }
+}
+
+// A machine that is described, and not this one.
+class Machine {
+ public:
+  explicit Machine(const char* description) {
+    hwloc_topology_t raw = nullptr;
+    REQUIRE(hwloc_topology_init(&raw) == 0);
+    topology_.reset(raw);
+    REQUIRE(hwloc_topology_set_synthetic(raw, description) == 0);
+    REQUIRE(hwloc_topology_load(raw) == 0);
+  }
+
+  // Of node i to node j, row by row.
+  void say(std::vector<hwloc_uint64_t> latencies) {
+    std::vector<hwloc_obj_t> nodes;
+    hwloc_obj_t node = nullptr;
+    while ((node = hwloc_get_next_obj_by_type(topology_.get(), HWLOC_OBJ_NUMANODE, node))) {
+      nodes.push_back(node);
+    }
+    const unsigned long kind = HWLOC_DISTANCES_KIND_FROM_USER | HWLOC_DISTANCES_KIND_MEANS_LATENCY;
+    void* const table = hwloc_distances_add_create(topology_.get(), "NUMALatency", kind, 0);
+    REQUIRE(hwloc_distances_add_values(topology_.get(), table, static_cast<unsigned>(nodes.size()),
+                                       nodes.data(), latencies.data(), 0) == 0);
+    REQUIRE(hwloc_distances_add_commit(topology_.get(), table, 0) == 0);
+  }
+
+  // From the processors ("0-1,3") to the node.
+  int distance(const char* processors, int node) const {
+    const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> set(hwloc_bitmap_alloc(),
+                                                                        hwloc_bitmap_free);
+    hwloc_bitmap_list_sscanf(set.get(), processors);
+    return distance_between(topology_.get(), set.get(), node);
+  }
+
+ private:
+  struct Free {
+    void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+  };
+  std::unique_ptr<hwloc_topology, Free> topology_;
+};
+
+TEST_CASE("a device is as far as its node is from the nearest processor of the process") {
+  Machine machine("numa:3 core:2 pu:1");
+  machine.say({10, 21, 31, 21, 10, 16, 31, 16, 10});
+
+  CHECK(machine.distance("0", 0) == 0);
+  CHECK(machine.distance("0-1", 1) == 11);
+  CHECK(machine.distance("0-1", 2) == 21);
+  CHECK(machine.distance("0,2", 2) == 6);
+  CHECK(machine.distance("0-5", 2) == 0);
+}
+
+TEST_CASE("where a machine says no distances another node is farther than home") {
+  const Machine machine("numa:2 core:2 pu:1");
+
+  CHECK(machine.distance("0-1", 0) == 0);
+  CHECK(machine.distance("0-1", 1) > 0);
+}
+
+TEST_CASE("a node that is not known is not far") {
+  const Machine machine("numa:2 core:2 pu:1");
+
+  CHECK(machine.distance("0", -1) == 0);
+  CHECK(machine.distance("0", 7) == 0);
+  CHECK(machine.distance("", 1) == 0);
+}
+
+}  // namespace
+}  // namespace pullman::nic

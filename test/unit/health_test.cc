@@ -1,0 +1,233 @@
+// failover/health.h: when a rail is left, and when it is taken back.
+#include "failover/health.h"
+
+#include <catch2/catch.hpp>
+
+namespace pullman::failover {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Health::Pace kPace{.rtt = microseconds(100), .timeout = microseconds(400)};
+
+struct Rail {
+  Rail() { health.begin_up(now); }
+
+  void pass(Duration time) { now += time; }
+  // Lets time pass until something is due; true if a question is to be asked.
+  bool until_due() {
+    now = std::max(now, health.next_due());
+    return health.handle_due(now, kPace);
+  }
+  // Asks and is answered, until it is up or was asked that often. How often.
+  int answer_questions(int most = 100) {
+    int asked = 0;
+    while (!health.up() && asked < most) {
+      if (!until_due()) continue;
+      ++asked;
+      const Instant sent_at = now;
+      pass(microseconds(100));
+      health.handle_answer(now, sent_at, kPace);
+    }
+    return asked;
+  }
+  // Silence, questions without answers, and a witness.
+  void die() {
+    health.handle_silence(now, kPace);
+    for (int i = 0; i < 4; ++i) until_due();
+    health.handle_witness(now, now);
+    until_due();
+  }
+
+  Health health;
+  Instant now{std::chrono::seconds(100)};
+};
+
+TEST_CASE("silence alone makes a rail suspect and blames nobody") {
+  Rail rail;
+  CHECK(rail.health.handle_silence(rail.now, kPace));
+  for (int i = 0; i < 1000; ++i) CHECK(rail.until_due());
+  CHECK(rail.health.state() == RailState::kSuspect);
+  CHECK(rail.health.usable());
+}
+
+TEST_CASE("an answer clears a suspect rail at once") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, kPace);
+  CHECK(rail.health.handle_answer(rail.now, rail.now, kPace));
+  CHECK(rail.health.up());
+  CHECK(rail.health.next_due() == kNever);
+}
+
+TEST_CASE("a rail that is silent while another answers what was asked later is left") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, kPace);
+  const Instant before = rail.now - microseconds(1);
+  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // it was hardly asked itself
+  rail.until_due();
+  rail.until_due();
+  CHECK_FALSE(rail.health.handle_witness(rail.now, before));  // sent before the silence began
+  CHECK(rail.health.handle_witness(rail.now, rail.now));
+  CHECK(rail.health.state() == RailState::kSuspect);  // its own answer may lie next to the witness'
+  CHECK_FALSE(rail.until_due());
+  CHECK(rail.health.state() == RailState::kDown);
+  CHECK(rail.health.reason() == RailReason::kSilent);
+  CHECK_FALSE(rail.health.usable());
+}
+
+TEST_CASE("a rail whose answer is read right after the witness' is not left") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, kPace);
+  for (int i = 0; i < 4; ++i) rail.until_due();
+  CHECK(rail.health.handle_witness(rail.now, rail.now));
+  CHECK(rail.health.handle_answer(rail.now, rail.now, kPace));
+  CHECK(rail.health.up());
+  CHECK(rail.health.next_due() == kNever);
+}
+
+TEST_CASE("a rail that is heard has more time to answer") {
+  Rail rail;
+  const Instant start = rail.now;
+  rail.health.handle_silence(rail.now, kPace);
+  while (rail.now - start < milliseconds(25)) {
+    CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now, rail.now));
+    CHECK(rail.until_due());
+  }
+  CHECK(rail.health.handle_witness(rail.now, rail.now, rail.now));
+}
+
+TEST_CASE("a silent peer is asked ever more seldom, but five times a second at least") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, kPace);
+  for (int i = 0; i < 100; ++i) rail.until_due();
+  const Instant before = rail.now;
+  rail.until_due();
+  CHECK(rail.now - before == milliseconds(200));
+}
+
+TEST_CASE("an answer to an earlier question counts, one from before the rail was left does not") {
+  Rail rail;
+  const Instant before = rail.now;
+  rail.die();
+  rail.until_due();
+  const Instant first = rail.now;
+  rail.until_due();
+  rail.health.handle_answer(rail.now, before, kPace);
+  CHECK(rail.health.state() == RailState::kDown);
+
+  CHECK(rail.health.handle_answer(rail.now, first, kPace));
+
+  CHECK(rail.health.state() == RailState::kProbing);
+}
+
+TEST_CASE("a rail that was left is asked with growing pauses, but five times a second at least") {
+  Rail rail;
+  rail.die();
+  Instant last = rail.now;
+  Duration pause{};
+  for (int i = 0; i < 50; ++i) {
+    REQUIRE(rail.until_due());
+    CHECK(rail.now - last >= pause);
+    pause = rail.now - last;
+    CHECK(pause <= milliseconds(200));
+    last = rail.now;
+  }
+  CHECK(pause == milliseconds(200));
+  CHECK(rail.health.state() == RailState::kDown);
+}
+
+TEST_CASE("three answers in a row bring a rail back, and a miss between them begins anew") {
+  Rail rail;
+  rail.die();
+  CHECK(rail.answer_questions(2) == 2);
+  CHECK(rail.health.state() == RailState::kProbing);
+  rail.until_due();  // unanswered
+  rail.until_due();
+  CHECK(rail.health.state() == RailState::kDown);
+  CHECK(rail.answer_questions() == 3);
+  CHECK(rail.health.reason() == RailReason::kAnswers);
+}
+
+TEST_CASE("an answer to a question from before the rail was left counts for nothing") {
+  Rail rail;
+  const Instant before = rail.now;
+  rail.die();
+  CHECK_FALSE(rail.health.handle_answer(rail.now, before, kPace));
+  rail.until_due();
+  CHECK_FALSE(rail.health.handle_answer(rail.now, before, kPace));
+  CHECK(rail.health.state() == RailState::kDown);
+}
+
+TEST_CASE("a rail that lost some packets needs many answers in a row") {
+  Rail rail;
+  rail.health.leave(rail.now, RailReason::kLossy);
+  CHECK(rail.answer_questions() == 20);
+}
+
+TEST_CASE("a new rail is used after one answer") {
+  Rail rail;
+  rail.health = Health();
+  rail.health.begin(rail.now);
+  CHECK(rail.health.reason() == RailReason::kNew);
+  CHECK(rail.answer_questions() == 1);
+}
+
+TEST_CASE(
+    "while the NIC has no link no answer brings a rail back, and when it has it is asked at once") {
+  Rail rail;
+  CHECK(rail.health.leave(rail.now, RailReason::kLinkDown));
+  CHECK(rail.answer_questions(10) == 10);
+  CHECK_FALSE(rail.health.usable());
+  rail.pass(milliseconds(500));
+  CHECK(rail.health.allow(rail.now));
+  CHECK(rail.health.next_due() == rail.now);
+  rail.answer_questions();
+  CHECK(rail.health.up());
+}
+
+TEST_CASE("a drained rail asks nothing until it is allowed again") {
+  Rail rail;
+  CHECK(rail.health.leave(rail.now, RailReason::kOperator));
+  CHECK(rail.health.state() == RailState::kDrained);
+  CHECK(rail.health.next_due() == kNever);
+  CHECK_FALSE(rail.health.handle_answer(rail.now, rail.now, kPace));
+  rail.health.allow(rail.now);
+  rail.answer_questions();
+  CHECK(rail.health.up());
+}
+
+TEST_CASE("a rail that flaps is kept out after the third time, for some two seconds at most") {
+  Rail rail;
+  int times_up = 0;
+  const Instant begin = rail.now;
+  // Ten times a second for ten seconds: half of the time it answers.
+  while (rail.now - begin < std::chrono::seconds(10)) {
+    const bool answers = (rail.now - begin) % milliseconds(100) < milliseconds(50);
+    if (rail.health.up()) {
+      ++times_up;
+      while ((rail.now - begin) % milliseconds(100) < milliseconds(50)) rail.pass(milliseconds(1));
+      rail.die();
+    } else if (rail.until_due() && answers) {
+      rail.health.handle_answer(rail.now, rail.now, kPace);
+    }
+  }
+  CHECK(times_up >= 3);
+  CHECK(times_up <= 16);  // of a hundred
+}
+
+TEST_CASE("rails cut once a second are back within a second each time") {
+  Rail rail;
+  for (int i = 0; i < 20; ++i) {
+    rail.pass(milliseconds(500));
+    rail.die();
+    const Instant mended = rail.now + milliseconds(400);
+    while (rail.now < mended) rail.until_due();
+    rail.answer_questions(1000);
+    CHECK(rail.health.up());
+    CHECK(rail.now - mended < milliseconds(1000));
+  }
+}
+
+}  // namespace
+}  // namespace pullman::failover

@@ -1,0 +1,76 @@
+// wire/rails.h and the rail in the header: what two ends tell each other about their rails.
+#include "wire/rails.h"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "wire/header.h"
+
+namespace pullman::wire {
+namespace {
+
+TEST_CASE("a header says which rail it speaks of") {
+  const std::uint8_t rail = GENERATE(std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{7});
+  PacketHeader header;
+  header.length = kHeaderBytes;
+  header.flags = kFlagAck;
+  header.rail = rail;
+  std::array<std::byte, kHeaderBytes> bytes;
+  encode(header, bytes.data());
+  PacketHeader read;
+  REQUIRE(decode(bytes, read) == Verdict::kAccepted);
+  CHECK(read.rail == rail);
+  CHECK(read.flags == kFlagAck);
+}
+
+TEST_CASE("ways survive the wire, and are refused if they contradict themselves") {
+  Ways ways{.mine = 2, .theirs = 3, .reach = {}};
+  ways.reach[0] = {2, 0, 1};
+  ways.reach[1] = {0, 2, 1};
+  std::vector<std::byte> body(kMostWaysBytes);
+  body.resize(put_ways(body.data(), ways));
+  FrameReader reader(body);
+  Frame frame;
+  REQUIRE(reader.next(frame));
+  REQUIRE(frame.type == FrameType::kWays);
+  const auto read = decode_ways(frame.data);
+  REQUIRE(read.has_value());
+  CHECK(read->mine == 2);
+  CHECK(read->theirs == 3);
+  CHECK(read->reach == ways.reach);
+
+  std::vector<std::byte> data(frame.data.begin(), frame.data.end());
+  CHECK_FALSE(decode_ways(std::span(data).first(1)).has_value());
+  CHECK_FALSE(decode_ways(std::span(data).first(data.size() - 1)).has_value());
+  data.back() = std::byte{3};
+  CHECK_FALSE(decode_ways(data).has_value());
+  data.assign(2 + 9 * 9, std::byte{0});
+  data[0] = data[1] = std::byte{9};
+  CHECK_FALSE(decode_ways(data).has_value());
+}
+
+TEST_CASE("what is said of a rail survives the wire, and what cannot be is refused") {
+  std::array<std::byte, kRailBytes> body;
+  REQUIRE(put_rail(body.data(), {.rail = 3, .said = RailSaid::kLeft, .count = 65535}) ==
+          kRailBytes);
+  const auto read_back = [&] {
+    FrameReader reader(body);
+    Frame frame;
+    REQUIRE(reader.next(frame));
+    return read_rail(frame);
+  };
+  const auto report = read_back();
+  REQUIRE(report.has_value());
+  CHECK(report->rail == 3);
+  CHECK(report->said == RailSaid::kLeft);
+  CHECK(report->count == 65535);
+  body[5] = std::byte{3};
+  CHECK_FALSE(read_back().has_value());
+  body[5] = std::byte{0};
+  body[4] = std::byte{8};
+  CHECK_FALSE(read_back().has_value());
+}
+
+}  // namespace
+}  // namespace pullman::wire

@@ -1,0 +1,129 @@
+#include "peer_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "pullman/pullman.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+using pullman::RailReason;
+using pullman::RailState;
+using pullman::RailView;
+
+// Rails that have just begun are asked for the first time.
+constexpr std::chrono::milliseconds kAfterAnswer{50};
+
+template <typename Done>
+bool progress_until(pullman::Context& context, std::chrono::milliseconds patience, Done done) {
+  const Clock::time_point end = Clock::now() + patience;
+  while (!done()) {
+    if (Clock::now() > end) return false;
+    if (context.progress() == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
+bool decided(const RailView& rail) {
+  return rail.state == RailState::kUp || rail.state == RailState::kDrained ||
+         rail.reason == RailReason::kResolve || rail.reason == RailReason::kLinkDown;
+}
+
+// What the state means for who looks after the network.
+const char* verdict(const RailView& rail) {
+  switch (rail.state) {
+    case RailState::kUp:
+      return "fine, both ways";
+    case RailState::kSuspect:
+      return "no answer just now";
+    case RailState::kProbing:
+      return "answers, but not yet often enough in a row";
+    case RailState::kDrained:
+      return "not used: an operator said so";
+    case RailState::kDown:
+      break;
+  }
+  switch (rail.reason) {
+    case RailReason::kResolve:
+    case RailReason::kNew:
+      return "unreachable: no answer to any question";
+    case RailReason::kTold:
+      return "one way at most: the other end has no answer from us";
+    case RailReason::kSilent:
+      return "one way at most: we have no answer from it";
+    case RailReason::kAnswers:
+    case RailReason::kLinkDown:
+    case RailReason::kLossy:
+    case RailReason::kFlapping:
+    case RailReason::kFailed:
+    case RailReason::kOperator:
+      break;
+  }
+  return "not usable";
+}
+
+Json to_json(const RailView& rail) {
+  return {{"rail", rail.number},
+          {"nic", rail.nic},
+          {"local", rail.local},
+          {"remote", rail.remote},
+          {"stream", rail.stream},
+          {"state", name(rail.state)},
+          {"reason", name(rail.reason)},
+          {"verdict", verdict(rail)},
+          {"rtt_us", static_cast<double>(rail.rtt.count()) / 1e3},
+          {"packet_bytes", rail.packet_bytes}};
+}
+
+void print(const std::vector<RailView>& rails, const std::string& why) {
+  if (!why.empty()) fmt::print("{}\n", why);
+  fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8}  {:>7}  {}\n", "rail", "NIC", "from",
+             "to", "state", "rtt us", "packet", "verdict");
+  for (const RailView& rail : rails) {
+    fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8.1f}  {:>7}  {} ({})\n", rail.number,
+               rail.nic, rail.local, rail.remote, name(rail.state),
+               static_cast<double>(rail.rtt.count()) / 1e3, rail.packet_bytes, verdict(rail),
+               name(rail.reason));
+  }
+}
+
+}  // namespace
+
+int report_peer(const PeerQuestion& question) {
+  pullman::Context context;
+  const pullman::PeerId peer = context.connect(question.address);
+  const bool met = progress_until(context, question.patience, [&] {
+    return context.peer_state(peer) != pullman::PeerState::kConnecting;
+  });
+  if (!met || context.peer_state(peer) != pullman::PeerState::kConnected) {
+    const pullman::Status why = context.peer_status(peer);
+    throw pullman::Error(pullman::Status::kUnreachable,
+                         fmt::format("{}: {}", question.address,
+                                     why == pullman::Status::kOk ? "no answer" : to_sentence(why)));
+  }
+  progress_until(context, kAfterAnswer, [] { return false; });
+  progress_until(context, question.patience, [&] {
+    const auto rails = context.rails(peer);
+    return std::all_of(rails.begin(), rails.end(), decided);
+  });
+
+  const std::vector<RailView> rails = context.rails(peer);
+  const std::string why = context.explain_rails(peer);
+  if (question.json) {
+    Json out{{"peer", question.address}, {"pairing", why}, {"rails", Json::array()}};
+    for (const RailView& rail : rails) out["rails"].push_back(to_json(rail));
+    fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print(rails, why);
+  }
+  context.close(question.patience);
+  const bool all_up = std::all_of(rails.begin(), rails.end(), [](const RailView& rail) {
+    return rail.state == RailState::kUp;
+  });
+  return all_up ? 0 : 1;
+}
