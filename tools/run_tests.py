@@ -215,9 +215,9 @@ def release(_):
 
 
 def kernel(_):
-    return run([script("programs and examples", ["test/kernel/programs.py", "build"], 240),
-                script("links and routes", ["test/kernel/links.py", "build"], 180),
-                script("real kernels", ["test/kernel/run.py", "build"], 420)])
+    return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
+                script("links and routes", ["test/kernel/links.py", "build"], 360),
+                script("real kernels", ["test/kernel/run.py", "build"], 900)])
 
 
 def model(_):
