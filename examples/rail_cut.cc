@@ -4,6 +4,7 @@
 //   rail_cut HOST:PORT [SECONDS]      sends to it (60 s), and says what becomes of the rails
 //   rail_cut HOST:PORT SECONDS NIC    the same; drains NIC for the middle third of the time
 //
+// Both with PULLMAN_MOST_NICS=4: a context uses several NICs if it is asked to.
 // Meanwhile, as root: ip link set NIC down; sleep 3; ip link set NIC up
 #include <chrono>
 #include <cstdio>
@@ -78,7 +79,7 @@ int call(const std::string& address, double seconds, const std::string& nic) {
       return 1;
     }
     board.show(seconds_since(start), context.rails(peer));
-    if (nic.empty() || seconds_since(start) < seconds / 3 * (third + 1)) continue;
+    if (nic.empty() || third == 2 || seconds_since(start) < seconds / 3 * (third + 1)) continue;
     const Status status = third++ == 0 ? context.drain_rail(nic) : context.restore_rail(nic);
     std::printf("%s %s: %s\n", third == 1 ? "drain" : "restore", nic.c_str(), to_sentence(status));
   }

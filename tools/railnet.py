@@ -15,6 +15,8 @@ class Rails(netns.Pair):
     `megabits` shapes each rail, both ways: one figure for all, or one for each; None leaves them as they are.
     """
 
+    environment = {"PULLMAN_MOST_NICS": "4"}
+
     def __init__(self, count=2, megabits=None, mtu=1500):
         super().__init__(mtu)
         self.devices = tuple(f"veth{n}" for n in range(count))

@@ -115,7 +115,9 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
         return std::string(host.empty() ? "it is empty: name a machine, or leave it out to serve"
                                         : "");
       });
-  app.add_option("--test", test, "latency, bandwidth, bidirectional, rate or failover (latency)")
+  app.add_option("--test", test,
+                 "latency, bandwidth, bidirectional, rate or failover (latency); "
+                 "PULLMAN_MOST_NICS, at both ends, says how many rails there may be")
       ->check(one_of(kTestNames));
   app.add_option("--size", size,
                  "bytes of a message: N, or A..B doubling; suffixes K, M (64; failover: 1M)");

@@ -145,6 +145,7 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
   if (at_once && copied && bytes.size() <= config_.tiny_bytes) {
     ++stats_.fast_path_sends;
     Rail& rail = *peer->rail(peer->rails == nullptr ? 0 : peer->rails->favourite);
+    if (peer->rails != nullptr) peer->outbox.set_packet_bytes(rail.packet_bytes);
     if (!rail.link.may_send() || !send_new(now, rail)) mark_ready(*peer);
     flush();
     handle_late_ack(now);

@@ -155,6 +155,7 @@ void Engine::Impl::evacuate(Rail& rail) {
 void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
   if (packet.in_channel) withdraw(rail, packet);
   if (packet.is_probe) return release(rail, packet);
+  if (&packet == rail.peer.hello) rail.peer.hello = nullptr;  // what rode with it is all that counts
   ++care_of(rail).evacuated;
   ++stats_.evacuated_packets;
   rail.peer.rails->evacuated.push_back(packet);

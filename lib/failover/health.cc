@@ -38,7 +38,8 @@ bool Health::handle_silence(Instant now, Pace pace) {
   questions_ = 1;
   witnessed_ = false;
   asked_at_ = now;
-  pause_ = interval(pace);
+  alive_at_ = kNever;
+  pause_ = first_pause_ = interval(pace);
   due_ = now + pause_;
   return true;
 }
@@ -65,8 +66,17 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace) {
 }
 
 bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
-  if (state_ != RailState::kSuspect || sent_at < asked_at_ || questions_ < kQuestions) return false;
-  if (heard_at >= asked_at_ && now - asked_at_ < kHeardPatience) return false;
+  if (state_ != RailState::kSuspect || sent_at < asked_at_) return false;
+  if (alive_at_ == kNever) {
+    // It may have been silent altogether until now: what counts is what is asked from now on.
+    alive_at_ = now;
+    questions_ = 1;
+    pause_ = first_pause_;
+    due_ = std::min(due_, now + pause_);
+    return true;
+  }
+  if (sent_at < alive_at_ || questions_ < kQuestions) return false;
+  if (heard_at >= asked_at_ && now - alive_at_ < kHeardPatience) return false;
   witnessed_ = true;
   due_ = now;
   return true;

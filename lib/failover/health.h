@@ -48,8 +48,8 @@ class Health {
   // Something sent on another rail at `sent_at` was acknowledged: the peer is alive. `heard_at`:
   // when a packet came over this rail last. One that is heard is not silent: its answers may queue
   // behind what the peer sends. It is given more time, and the peer, who hears nothing if packets
-  // do not get there, will say so earlier. True: handle_due() is to judge, once all that has come
-  // is read: the rail's own answer may be among it.
+  // do not get there, will say so earlier. Nothing is judged before handle_due(), when all that has
+  // come is read: the rail's own answer may be among it. True: next_due() has changed.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // The NIC's link, the other end, the operator or the measurements say that it is to be left.
   bool leave(Instant now, RailReason reason);
@@ -98,8 +98,10 @@ class Health {
   Instant since_{};
   Instant due_ = kNever;
   Instant asked_at_{};  // what was sent earlier is no evidence: when it became suspect, or was left
+  Instant alive_at_ = kNever;  // suspect: when the first witness came since
   Duration pause_ = kFirstPause;
-  double penalty_ = 0;  // at penalty_at_
+  Duration first_pause_ = kFirstPause;  // suspect: the pace of questions
+  double penalty_ = 0;                  // at penalty_at_
   Instant penalty_at_{};
 };
 

@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::uint32_t kGroups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
 
+// Of an interface that has a carrier, and of one whose lower layers are not ready all the same (as
+// linux/if.h, which does not go together with net/if.h). IFF_RUNNING says the same, but the kernel
+// sets it up to a second late: it looks once a second at links that change often.
+constexpr unsigned kLowerUp = 1u << 16;
+constexpr unsigned kDormant = 1u << 17;
+
 // What follows is taken at the next look.
 constexpr int kMostDatagrams = 64;
 
@@ -117,9 +123,9 @@ void LinkWatch::handle_link(const nlmsghdr& message) {
   if (!read_head(message, head) || head.ifi_family != AF_UNSPEC) return;
   if (!is_ours(message, head.ifi_index)) return;
   const bool there = message.nlmsg_type == RTM_NEWLINK;
-  const unsigned wanted = IFF_UP | IFF_RUNNING;
+  const unsigned wanted = IFF_UP | kLowerUp;
   index_ = there ? head.ifi_index : 0;
-  link_ = there && (head.ifi_flags & wanted) == wanted;
+  link_ = there && (head.ifi_flags & (wanted | kDormant)) == wanted;
   note();
 }
 

@@ -35,7 +35,7 @@ def start(place, build, *options, **environment):
     """The server and the client of pullman-perf."""
     program = build / "bench/pullman-perf"
     common = ["--port", PORT, "--patience", 60]
-    variables = {**os.environ, **environment}
+    variables = {**os.environ, **place.environment, **environment}
     server = place.start_server(0, program, *common, env=variables)
     client = place.start(1, program, *common, "--format", "json", *options, place.hosts[0], env=variables,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -54,11 +54,10 @@ def end(server, client):
     return json.loads(output.splitlines()[-1])
 
 
-def stream(place, build, cuts, seconds, *options, **environment):
+def stream(place, build, cuts, seconds, size="16K"):
     """A verified stream under cuts: everything arrives, once and in order."""
     more = ["--cut", ",".join(cuts)] if cuts else []
-    result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", seconds, *more, *options,
-                        **environment))
+    result = end(*start(place, build, "--test", "failover", "--size", size, "--duration", seconds, *more))
     expect(result["messages"] > 0 and all(result[key] == 0 for key in WRONG), json.dumps(result))
     made = [cut["at_ms"] is not None for cut in result["cuts"]]
     expect(all(made) and len(made) == len(cuts), f"not all cuts were made: no test: {json.dumps(result)}")
@@ -79,7 +78,8 @@ def changes_of(result, nic):
 
 def expect_returned(result, *nics):
     for nic in nics:
-        expect(rail_by(result, nic)["state"] == "up", f"{nic} is not up in the end: {json.dumps(result)}")
+        # On a busy machine a rail may be under suspicion for a moment at any time.
+        expect(rail_by(result, nic)["state"] in ("up", "suspect"), f"{nic} is not used in the end: {json.dumps(result)}")
     expect(result["never_reinstated"] == 0, f"a mended rail was not used again: {json.dumps(result)}")
 
 
@@ -151,12 +151,22 @@ def a_silent_rail_is_suspected_before_it_is_left(place, build):
 
 
 @case()
-def a_rail_that_flaps_is_kept_out_for_a_while_and_then_used_again(place, build):
-    cuts = [f"veth1@{1 + i / 5:.2f}-{1.1 + i / 5:.2f}" for i in range(20)]
-    result = stream(place, build, cuts, 13)
+def a_rail_whose_link_flaps_ten_times_a_second_is_not_taken_back_each_time(place, build):
+    cuts = [f"veth1@{1 + i / 10:.2f}-{1.05 + i / 10:.2f}" for i in range(30)]
+    result = stream(place, build, cuts, 12)
+    seen = changes_of(result, "veth1")
+    returns = [state for state, _ in seen].count("up")
+    expect(("down", "the NIC has no link") in seen and 0 < returns < len(cuts) / 2, f"{returns} times: {seen}")
+    expect_returned(result, "veth0", "veth1")
+
+
+@case()
+def a_rail_that_is_silent_again_and_again_is_kept_out_for_a_while(place, build):
+    cuts = [f"veth1:silent@{1 + i / 2:.2f}-{1.2 + i / 2:.2f}" for i in range(12)]
+    result = stream(place, build, cuts, 14)
     seen = changes_of(result, "veth1")
     expect(("probing", "went down too often lately") in seen, f"it was not kept out: {seen}")
-    expect(rail_by(result, "veth1")["state"] == "up", f"it did not return: {seen}")
+    expect_returned(result, "veth0", "veth1")
 
 
 @case()
@@ -186,7 +196,7 @@ def twenty_random_cuts_under_load_lose_nothing(place, build):
     for size in ("64", "100K"):
         cuts = [f"veth{i % 2}{kind}@{0.5 + 0.3 * i:.2f}-{0.65 + 0.3 * i + 0.1 * (i % 3):.2f}"
                 for i, kind in enumerate(["", ":silent", ":deaf", "", ":mute"] * 2)]
-        stream(place, build, cuts, 5, "--size", size)
+        stream(place, build, cuts, 5, size)
 
 
 @case()
@@ -199,13 +209,14 @@ def a_server_whose_links_are_cut_loses_nothing_either(place, build):
         place.cut(0, False, number)
     result = end(server, client)
     expect(all(result[key] == 0 for key in WRONG), json.dumps(result))
-    expect(all(rail["times_left"] > 0 for rail in result["rails"]), f"no test: {json.dumps(result)}")
+    # Since the two met: the first cut may have been before the stream.
+    expect(all(rail["times_left"] > 0 for rail in result["server_rails"]), f"no test: {json.dumps(result)}")
 
 
 @case()
 def a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, build):
     program = build / "examples/rail_cut"
-    server = place.start_server(0, program, env={**os.environ, "PULLMAN_PORT": str(PORT)})
+    server = place.start_server(0, program, env={**os.environ, **place.environment, "PULLMAN_PORT": str(PORT)})
     client = place.start(1, program, f"{place.hosts[0]}:{PORT}", 6, "veth1", stdout=subprocess.PIPE, text=True)
     try:
         output, _ = client.communicate(timeout=100)
@@ -225,7 +236,7 @@ def peer_info(place, build):
     server = place.start_server(0, build / "bench/pullman-perf", "--port", PORT)
     info = subprocess.run(place.command(1, build / "tools/pullman-info", "--format", "json", "--peer",
                                         f"{place.hosts[0]}:{PORT}"), capture_output=True, text=True, timeout=60,
-                          check=False)
+                          check=False, env={**os.environ, **place.environment})
     expect(server.poll() is None, f"the server did not survive being asked: {netns.text_of(server)}")
     expect(info.stdout.startswith("{"), info.stdout + info.stderr)
     return json.loads(info.stdout), info.returncode

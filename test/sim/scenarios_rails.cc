@@ -10,8 +10,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Issue 4 asks for that much of a kernel (p99); here there is nothing to wait for but the protocol.
-constexpr Duration kMostGap = milliseconds(5);
+// Issue 4 asks for 20 ms of a kernel (p99). Half of the cases take 1 to 2 ms here, the slowest 5.
+constexpr Duration kMostGap = milliseconds(6);
 
 void at_gigabit(RailScene& scene, std::uint8_t nics) {
   for (std::uint8_t nic = 0; nic < nics; ++nic) {
@@ -351,7 +351,7 @@ TEST_CASE("packets from before the cut do no harm when they come after it", "[.r
   scene.cut_both_ways(1, milliseconds(30), true);
   stream.run_for(milliseconds(60));
 
-  CHECK(scene.stats(1).duplicate_packets > 0);
+  CHECK(scene.network().counters().reordered > 0);
   CHECK(stream.finish());
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
 }

@@ -35,6 +35,7 @@ struct Rail {
   // Silence, questions without answers, and a witness.
   void die() {
     health.handle_silence(now, kPace);
+    health.handle_witness(now, now);
     for (int i = 0; i < 4; ++i) until_due();
     health.handle_witness(now, now);
     until_due();
@@ -64,10 +65,12 @@ TEST_CASE("a rail that is silent while another answers what was asked later is l
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
   const Instant before = rail.now - microseconds(1);
-  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // it was hardly asked itself
+  rail.pass(microseconds(100));
+  CHECK_FALSE(rail.health.handle_witness(rail.now, before));    // sent before the silence began
+  CHECK(rail.health.handle_witness(rail.now, rail.now));        // the peer is alive
+  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // the rail was hardly asked
   rail.until_due();
   rail.until_due();
-  CHECK_FALSE(rail.health.handle_witness(rail.now, before));  // sent before the silence began
   CHECK(rail.health.handle_witness(rail.now, rail.now));
   CHECK(rail.health.state() == RailState::kSuspect);  // its own answer may lie next to the witness'
   CHECK_FALSE(rail.until_due());
@@ -76,9 +79,21 @@ TEST_CASE("a rail that is silent while another answers what was asked later is l
   CHECK_FALSE(rail.health.usable());
 }
 
+TEST_CASE("when a peer that was silent on all rails answers on one, the others have time to") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, kPace);
+  for (int i = 0; i < 20; ++i) rail.until_due();
+
+  CHECK(rail.health.handle_witness(rail.now, rail.now));
+  CHECK(rail.until_due());
+  CHECK(rail.health.state() == RailState::kSuspect);
+  CHECK(rail.health.next_due() - rail.now < milliseconds(1));  // and are asked at the old pace
+}
+
 TEST_CASE("a rail whose answer is read right after the witness' is not left") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
+  rail.health.handle_witness(rail.now, rail.now);
   for (int i = 0; i < 4; ++i) rail.until_due();
   CHECK(rail.health.handle_witness(rail.now, rail.now));
   CHECK(rail.health.handle_answer(rail.now, rail.now, kPace));
@@ -90,6 +105,7 @@ TEST_CASE("a rail that is heard has more time to answer") {
   Rail rail;
   const Instant start = rail.now;
   rail.health.handle_silence(rail.now, kPace);
+  rail.health.handle_witness(rail.now, rail.now);
   while (rail.now - start < milliseconds(25)) {
     CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now, rail.now));
     CHECK(rail.until_due());
