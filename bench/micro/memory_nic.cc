@@ -6,7 +6,7 @@
 namespace pullman::bench {
 namespace {
 
-// As the fabric driver's over Ethernet, MTU 1500.
+// As the udp driver's over Ethernet, MTU 1500.
 constexpr std::size_t kCommandBytes = 816;
 constexpr std::size_t kDataBytes = 1472;
 
@@ -14,7 +14,9 @@ class MemoryPort final : public nic::Port {
  public:
   MemoryPort(MemoryNetwork& network, Mailbox& mailbox, const nic::Address& address)
       : network_(network), mailbox_(mailbox), address_(address) {
-    limits_ = {.packet_bytes = mailbox.packet_bytes(), .receive_packets = Mailbox::kCapacity};
+    limits_ = {.packet_bytes = mailbox.packet_bytes(),
+               .receive_packets = Mailbox::kCapacity,
+               .bursts = true};
   }
 
   std::size_t send(std::span<const nic::Outgoing> batch) override {

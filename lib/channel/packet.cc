@@ -14,7 +14,6 @@ struct PacketPool::MadeRun {
   static constexpr std::size_t kBytes = Run::kMost * Packet::kSmallBytes;
 
   alignas(64) std::array<std::byte, kBytes> heads;
-  alignas(64) std::array<std::byte, Packet::kSmallBytes + Run::kMostPadding> padded_head;
   Run run;
 };
 
@@ -58,6 +57,7 @@ Packet* PacketPool::take(std::size_t bytes) {
   packet.state = PacketState::kQueued;
   packet.is_probe = false;
   packet.is_path_probe = false;
+  packet.is_bulk = false;
   ++size_class.in_use;
   ++in_use_;
   return &packet;
@@ -90,7 +90,6 @@ Run* PacketPool::unused_run() {
   Run& run = runs_.back()->run;
   run.is_run = true;
   run.bytes = runs_.back()->heads.data();
-  run.padded_head = runs_.back()->padded_head.data();
   run.capacity = MadeRun::kBytes;
   return &run;
 }
@@ -103,7 +102,8 @@ Run* PacketPool::take_run(std::uint32_t count) {
   run->used = Packet::kSmallBytes;
   run->state = PacketState::kQueued;
   run->count = run->chunks = count;
-  run->padding = 0;
+  run->overlap = 0;
+  run->is_bulk = false;
   run->left = ~std::uint64_t{0} >> (Run::kMost - count);
   ++runs_in_use_;
   in_use_ += count;
@@ -117,8 +117,9 @@ Packet& PacketPool::split(Run& run, std::uint32_t at) {
   --in_use_;
   Packet* packet = take(Packet::kSmallBytes);
   PULLMAN_CHECK(packet != nullptr);
-  std::memcpy(packet->bytes, run.bare_head_of(at), Packet::kSmallBytes);
-  packet->used = Packet::kSmallBytes;
+  std::memcpy(packet->bytes, run.head_at(at), run.used);
+  packet->used = run.used;
+  packet->is_bulk = run.is_bulk;
   packet->payload = run.payload_of(at).data();
   packet->payload_bytes = static_cast<std::uint32_t>(run.payload_of(at).size());
   packet->peer = run.peer;

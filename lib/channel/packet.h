@@ -65,10 +65,12 @@ struct Packet : Guest, QueueHook {
   bool is_path_probe = false;  // and padding: does the path carry so long a packet?
   bool is_run = false;         // stands for several (channel/run.h)
   std::uint8_t rail = 0;       // of that peer: whose link numbered it last
+  bool is_bulk = false;        // its head is a bulk packet's, and all of it (wire.md 2.11)
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }
   std::span<const std::byte> head() const { return {bytes, used}; }
+  // Not of a bulk packet.
   std::span<const std::byte> body() const {
     return {bytes + wire::kHeaderBytes, used - wire::kHeaderBytes};
   }

@@ -20,13 +20,11 @@ namespace pullman::channel {
 struct Run : Packet {
   // A burst of kernel UDP is 64 packets at most (UDP_MAX_SEGMENTS).
   static constexpr std::uint32_t kMost = 64;
-  static constexpr std::uint32_t kMostPadding = 2048;
 
-  std::uint32_t count = 0;           // chunks it was made of
-  std::uint32_t last_bytes = 0;      // payload of the last one; of the others `payload_bytes`
-  std::uint32_t padding = 0;         // a PADDING frame of so many bytes is before the last chunk:
-  std::byte* padded_head = nullptr;  // its head is here, with room for kMostPadding
-  std::uint64_t left = 0;            // bit i: chunk i was neither acked nor split off
+  std::uint32_t count = 0;       // chunks it was made of
+  std::uint32_t last_bytes = 0;  // payload of the last one; of the others `payload_bytes`
+  std::uint32_t overlap = 0;     // of the last one's, that the chunk before it has, too
+  std::uint64_t left = 0;        // bit i: chunk i was neither acked nor split off
 
   PacketNumber end() const { return number + count; }
   bool has(std::uint32_t at) const { return (left >> at & 1) != 0; }
@@ -36,19 +34,17 @@ struct Run : Packet {
     return end - number >= kMost ? left : left & ((std::uint64_t{1} << (end - number)) - 1);
   }
 
-  // Without padding: what a packet split off begins with.
-  std::byte* bare_head_of(std::uint32_t at) const { return bytes + std::size_t{at} * kSmallBytes; }
-  std::span<std::byte> head_of(std::uint32_t at) const {
-    if (padding != 0 && at + 1 == count) return {padded_head, kSmallBytes + padding};
-    return {bare_head_of(at), kSmallBytes};
-  }
+  std::byte* head_at(std::uint32_t at) const { return bytes + std::size_t{at} * kSmallBytes; }
+  std::span<std::byte> head_of(std::uint32_t at) const { return {head_at(at), used}; }
   // The longest packet of those chunks, of which there is one at least.
   std::size_t longest_of(std::uint64_t which) const {
     const bool last_only = which >> (count - 1) == 1 && std::has_single_bit(which);
-    return last_only ? used + padding + last_bytes : size();
+    return last_only ? used + last_bytes : size();
   }
   std::span<const std::byte> payload_of(std::uint32_t at) const {
-    return {payload + std::size_t{at} * payload_bytes, at + 1 < count ? payload_bytes : last_bytes};
+    const std::byte* begin = payload + std::size_t{at} * payload_bytes;
+    if (at + 1 < count) return {begin, payload_bytes};
+    return {begin - overlap, last_bytes};
   }
 };
 

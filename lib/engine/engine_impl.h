@@ -201,6 +201,7 @@ class Engine::Impl {
 
   // --- runs.cc
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
+  message::Outbox::Heads heads_for(const Rail& rail) const;
   void stamp_run(Instant now, Rail& rail, channel::Run& run);
 
   // --- rails.cc

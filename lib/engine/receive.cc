@@ -78,8 +78,9 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   }
   if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
   if (config_.checksum && !wire::checksum_holds(datagram, header)) return Verdict::kBadChecksum;
-  const auto body = datagram.subspan(wire::kHeaderBytes);
-  if (!frames_.read(body)) return Verdict::kBadFrame;
+  const bool bulk = header.type == wire::PacketType::kBulk;
+  const auto body = bulk ? std::span<const std::byte>{} : datagram.subspan(wire::kHeaderBytes);
+  if (!(bulk ? frames_.read_bulk(datagram) : frames_.read(body))) return Verdict::kBadFrame;
   if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) return Verdict::kUnknownConnection;
@@ -96,6 +97,7 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
     case wire::PacketType::kControl:
       return handle_control(now, *rail, header, body);
     case wire::PacketType::kSequenced:
+    case wire::PacketType::kBulk:
       return handle_sequenced(now, *rail, header, body);
   }
   return Verdict::kBadType;

@@ -5,6 +5,7 @@
 namespace pullman::engine {
 
 using channel::Run;
+using Heads = message::Outbox::Heads;
 
 namespace {
 
@@ -13,7 +14,7 @@ void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
   const std::byte* head = run.bytes;
   const std::byte* payload = run.payload;
   for (std::uint32_t i = 0; i + 1 < run.count; ++i) {
-    out[i] = {{head, Run::kSmallBytes}, {payload, run.payload_bytes}, to};
+    out[i] = {{head, run.used}, {payload, run.payload_bytes}, to};
     head += Run::kSmallBytes;
     payload += run.payload_bytes;
   }
@@ -40,13 +41,15 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   channel.flush();
   if (channel.waiting() > 0) return 0;
   most = std::min<std::size_t>({most, rail.link.permits(), longest_burst(rail.link)});
-  const bool equal = channel.port().limits().bursts;
+  const bool bursts = channel.port().limits().bursts;
+  Heads heads = heads_for(rail);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = rail.peer.outbox.next_run(most - chunks, equal);
+    Run* run = rail.peer.outbox.next_run({.most = most - chunks, .equal = bursts, .heads = heads});
     if (run == nullptr) break;
+    if (heads == Heads::kRide) heads = Heads::kBulk;
     stamp_run(now, rail, *run);
     write_outgoing(*run, rail.data_to, &outgoing_[chunks]);
     chunks += run->count;
@@ -61,6 +64,12 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
     taken -= std::min<std::size_t>(taken, of_run);
   }
   return chunks;
+}
+
+// Bulk packets have no room for a checksum, nor for an ACK that waits for a ride.
+message::Outbox::Heads Engine::Impl::heads_for(const Rail& rail) const {
+  if (config_.checksum || !data(rail).port().limits().bursts) return Heads::kFull;
+  return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kRide;
 }
 
 void Engine::Impl::stamp_run(Instant now, Rail& rail, Run& run) {

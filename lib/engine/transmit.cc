@@ -177,7 +177,8 @@ bool Engine::Impl::send_new(Instant now, Rail& rail) {
       with_room(rail, ChannelKind::kData) == nullptr) {
     return false;
   }
-  Packet* packet = peer.outbox.next_packet();
+  Packet* packet = peer.outbox.has_chunks() ? peer.outbox.next_packet(heads_for(rail))
+                                            : peer.outbox.next_packet();
   if (packet == nullptr) return starves();
   if (packet->payload == nullptr && peer.inbox.has_frames() && packet->rest == 0) {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());

@@ -58,19 +58,31 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
 Taken Inbox::handle_chunk(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
   if (done_.finished(id)) return Taken::kRedundant;
-  InMessage* message = open(id, frame, frame.total);
+  const bool told_before = frame.total == 0;
+  InMessage* message = told_before ? find_granted(id, frame) : open(id, frame, frame.total);
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
+}
+
+// The message with this id, if it has begun and is not over.
+InMessage* Inbox::find(MessageId id) {
+  if (current_ == nullptr || current_->id != id) {
+    const auto found = incomplete_.find(id);
+    current_ = found == incomplete_.end() ? nullptr : &*found;
+  }
+  return current_;
+}
+
+// The message of a chunk that does not say which: it has begun, and what lies beyond the eager
+// bytes is wanted of those only that were granted (wire.md 2.12).
+InMessage* Inbox::find_granted(MessageId id, const wire::Frame& frame) {
+  return frame.offset >= eager_bytes_ ? find(id) : nullptr;
 }
 
 // The message a frame belongs to, begun if this is its first frame; null if the frame contradicts
 // what came before, or lies beyond the id window or the allowance.
 InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t total) {
-  if (current_ == nullptr || current_->id != id) {
-    const auto found = incomplete_.find(id);
-    current_ = found == incomplete_.end() ? nullptr : &*found;
-  }
-  if (current_ != nullptr) {
-    return current_->total == total && current_->tag == frame.tag ? current_ : nullptr;
+  if (InMessage* begun = find(id)) {
+    return begun->total == total && begun->tag == frame.tag ? begun : nullptr;
   }
   const std::uint64_t charge = charge_of(total, eager_bytes_);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
@@ -112,8 +124,8 @@ Inbox::InOrder Inbox::in_order_behind(const wire::Frame& chunk) const {
   if (current_ == nullptr || current_->id != expand(chunk.id, next_turn_)) return {};
   const InMessage& message = *current_;
   const std::uint64_t begin = message.arrived.prefix();
-  if (message.state != InState::kFilling || !message.arrived.in_order() ||
-      message.tag != chunk.tag || message.total != chunk.total ||
+  const bool same = chunk.total == 0 || (chunk.tag == message.tag && chunk.total == message.total);
+  if (message.state != InState::kFilling || !message.arrived.in_order() || !same ||
       begin != chunk.offset + chunk.data.size()) {
     return {};
   }

@@ -115,6 +115,8 @@ class Inbox {
       boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
       boost::intrusive::constant_time_size<false>>;
 
+  InMessage* find(MessageId id);
+  InMessage* find_granted(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "message/cutting.h"
 #include "message/pieces.h"
 
 namespace pullman::message {
@@ -25,18 +26,16 @@ wire::Frame head_of_next_chunk(const Operation& op) {
           .data = {}};
 }
 
-// So much padding in a run that would be so long with it is less than another burst costs.
-std::uint64_t most_waste(std::uint64_t bytes) {
-  return bytes / 8;
-}
-
-// How long chunks should be, of `count` that carry so many bytes, to be of one length with little
-// padding: full ones; or shorter, if the last would lack too much.
-std::uint64_t equal_chunk(std::uint64_t bytes, std::uint32_t count, std::uint64_t full) {
-  if (full * count - bytes <= most_waste(full * count)) return full;
-  std::uint64_t each = (bytes + count - 1) / count;
-  while (each * count != bytes && each * count - bytes < wire::kPaddingBytes) ++each;
-  return each >= wire::kLeastChunk ? each : full;
+// The run's chunks are cut like that, the first is given.
+void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& cut) {
+  run.payload_bytes = cut.each;
+  run.last_bytes = cut.last;
+  run.overlap = cut.overlap;
+  if (run.is_bulk) {
+    run.used = wire::kBulkHeadBytes;
+    return wire::put_bulks(run.bytes + wire::kBulkHeaderBytes, Packet::kSmallBytes, first, cut);
+  }
+  wire::put_chunks(run.bytes + wire::kHeaderBytes, Packet::kSmallBytes, first, cut);
 }
 
 }  // namespace
@@ -184,7 +183,7 @@ void Outbox::admit_waiting() {
   give_back_queues();
 }
 
-Packet* Outbox::next_packet() {
+Packet* Outbox::next_packet(Heads heads) {
   if (has_waiting()) admit_waiting();
   const bool chunks = has_chunks();
   if (!ready_.empty() && !(chunks && chunk_turn_)) {
@@ -197,17 +196,22 @@ Packet* Outbox::next_packet() {
   }
   chunk_turn_ = false;
   if (!chunks) return nullptr;
-  return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager);
+  return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager, heads);
 }
 
-Packet* Outbox::cut_chunk(Queue& from) {
+Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   Packet* packet = shared_.packets.take(kChunkHead);
   if (packet == nullptr) return nullptr;
   Operation& op = from.front();
+  packet->is_bulk = heads == Heads::kBulk && may_be_bulk(op);
+  packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHead;
   const auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(packet_bytes_ - kChunkHead, op.granted - op.sent));
-  wire::put_chunk(packet->end(), head_of_next_chunk(op), length);
-  packet->used += wire::kChunkBytes;
+      std::min<std::uint64_t>(packet_bytes_ - packet->used, op.granted - op.sent));
+  if (packet->is_bulk) {
+    wire::put_bulk(packet->bytes + wire::kBulkHeaderBytes, head_of_next_chunk(op));
+  } else {
+    wire::put_chunk(packet->bytes + wire::kHeaderBytes, head_of_next_chunk(op), length);
+  }
   packet->payload = op.buffer + op.sent;
   packet->payload_bytes = static_cast<std::uint32_t>(length);
   packet->message = op.request;
@@ -231,45 +235,33 @@ std::uint64_t Outbox::bytes_to_cut() const {
   return bytes;
 }
 
-channel::Run* Outbox::next_run(std::size_t most, bool equal) {
+channel::Run* Outbox::next_run(const RunWish& wish) {
   if (has_waiting()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
-  Queue& from = queues_->eager.empty() ? queues_->bulk : queues_->eager;
-  channel::Run* run = cut_run(from, most, equal);
-  if (run != nullptr && equal && has_chunks()) pad_last(*run);
-  return run;
+  return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, wish);
 }
 
-void Outbox::pad_last(channel::Run& run) {
-  const std::uint32_t missing = run.payload_bytes - run.last_bytes;
-  if (missing < wire::kPaddingBytes || missing > channel::Run::kMostPadding) return;
-  if (missing > most_waste(std::uint64_t{run.payload_bytes} * run.count)) return;
-  run.padding = missing;
-  std::byte* out = run.padded_head + wire::kHeaderBytes;
-  out += wire::put_padding(out, missing - wire::kPaddingBytes);
-  std::memcpy(out, run.bare_head_of(run.count - 1) + wire::kHeaderBytes, wire::kChunkBytes);
-}
-
-channel::Run* Outbox::cut_run(Queue& from, std::size_t most, bool equal) {
+channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   Operation& op = from.front();
-  const std::uint64_t full = packet_bytes_ - kChunkHead;
-  const std::uint64_t bytes = std::min<std::uint64_t>(
-      op.granted - op.sent, full * std::min<std::size_t>(most, channel::Run::kMost));
-  const auto count = static_cast<std::uint32_t>((bytes + full - 1) / full);
-  if (count < kLeastRun) return nullptr;
-  const std::uint64_t each = equal ? equal_chunk(bytes, count, full) : full;
-  channel::Run* run = shared_.packets.take_run(count);
+  const bool several = op.granted - op.sent > packet_bytes_ - wire::kBulkHeadBytes;
+  const bool bulk = wish.heads == Heads::kBulk && may_be_bulk(op) && several;
+  const bool few = wish.heads == Heads::kRide && may_be_bulk(op);
+  const std::size_t most = few ? kLeastRun : channel::Run::kMost;
+  wire::Cut cut = cut_up(op.granted - op.sent, std::min(wish.most, most),
+                         packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead), wish.equal);
+  if (cut.count < kLeastRun) return nullptr;
+  channel::Run* run = shared_.packets.take_run(cut.count);
   if (run == nullptr) return nullptr;
+  const wire::Frame first = head_of_next_chunk(op);
+  run->is_bulk = bulk;
   run->payload = op.buffer + op.sent;
-  run->payload_bytes = static_cast<std::uint32_t>(each);
-  run->last_bytes = static_cast<std::uint32_t>(bytes - each * (count - 1));
   run->message = op.request;
   run->peer = peer_index_;
-  wire::put_chunks(run->bytes + wire::kHeaderBytes, Packet::kSmallBytes, count,
-                   head_of_next_chunk(op), each, run->last_bytes);
-  op.packets += count;
-  op.sent += bytes;
+  op.packets += cut.count;
+  op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
   if (op.sent == op.granted) settle_stage(op, &from);
+  if (wish.equal && has_chunks()) lengthen_last(cut);
+  write_heads(*run, first, cut);
   return run;
 }
 

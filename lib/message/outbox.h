@@ -94,13 +94,30 @@ class Outbox {
   // Whether next_packet() has something to give (unless the pool is empty).
   bool has_packets() const { return !ready_.empty() || has_chunks() || may_admit(); }
 
-  // The next packet to leave, with kHeaderBytes of room in front; null if there is none.
-  Packet* next_packet();
+  // How packets begin that may be bulk packets (wire.md 2.11).
+  enum class Heads : std::uint8_t {
+    kFull,  // with header and CHUNK
+    kRide,  // the same, and no more of them than there have to be: an ACK is to ride along
+    kBulk,
+  };
+  // The next packet to leave, its header to be written; null if there is none.
+  Packet* next_packet(Heads heads = Heads::kFull);
 
-  // Chunks of one message, at least kLeastRun and at most `most`, to leave before any packet does;
-  // null if none are to be had: next_packet() gives what there is. `equal`: all are to be of one
-  // length, and the last one is padded for it if more is to follow, so that a burst need not end.
-  channel::Run* next_run(std::size_t most, bool equal);
+  // Something is being cut into chunks.
+  bool has_chunks() const {
+    return queues_ != nullptr && (!queues_->eager.empty() || !queues_->bulk.empty());
+  }
+
+  // What runs are to be.
+  struct RunWish {
+    std::size_t most = 0;  // chunks at most
+    // Packets of one length: if more is to follow the last one, too, so that a burst need not end.
+    bool equal = false;
+    Heads heads = Heads::kFull;
+  };
+  // Chunks of one message, at least kLeastRun, to leave before any packet does; null if none are to
+  // be had: next_packet() gives what there is.
+  channel::Run* next_run(const RunWish& wish);
   static constexpr std::uint32_t kLeastRun = 2;
 
   // A packet with nothing else in it, for control frames; null when the pool is empty.
@@ -135,9 +152,6 @@ class Outbox {
   bool is_small(std::size_t size) const;
   bool can_admit(std::uint64_t size) const;
   bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
-  bool has_chunks() const {
-    return queues_ != nullptr && (!queues_->eager.empty() || !queues_->bulk.empty());
-  }
   bool may_admit() const { return has_waiting() && can_admit(queues_->waiting.front().size); }
   void begin(detail::Operation& op);
   void end(detail::Operation& op);
@@ -148,9 +162,10 @@ class Outbox {
   static void count_message(Packet& packet, MessageId id);
   void start_long(detail::Operation& op);
   void admit_waiting();
-  Packet* cut_chunk(Queue& from);
-  channel::Run* cut_run(Queue& from, std::size_t most, bool equal);
-  void pad_last(channel::Run& run);
+  Packet* cut_chunk(Queue& from, Heads heads);
+  // Of what lies beyond the eager bytes the receiver has told how much it wants (wire.md 4.5).
+  bool may_be_bulk(const detail::Operation& op) const { return op.sent >= eager_bytes_; }
+  channel::Run* cut_run(Queue& from, const RunWish& wish);
   void settle_stage(detail::Operation& op, Queue* from);
   detail::Operation* find_ungranted(MessageId id);
   void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);

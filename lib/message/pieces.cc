@@ -19,12 +19,21 @@ std::uint32_t narrow(std::size_t bytes) {
   return static_cast<std::uint32_t>(bytes);
 }
 
-// The packet's only frame is a CHUNK, its data somewhere else.
+// Of a packet whose only frame is a CHUNK, its data somewhere else.
+wire::Frame head_of(const Packet& packet) {
+  return packet.is_bulk ? wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes)
+                        : wire::chunk_head(packet.bytes + wire::kHeaderBytes);
+}
+
 void set_chunk(Packet& packet, std::uint64_t offset, std::size_t length) {
-  wire::Frame head = wire::chunk_head(frames_of(packet));
+  wire::Frame head = head_of(packet);
   head.offset = offset;
-  wire::put_chunk(frames_of(packet), head, length);
   packet.payload_bytes = narrow(length);
+  if (packet.is_bulk) {
+    wire::put_bulk(packet.bytes + wire::kBulkHeaderBytes, head);
+  } else {
+    wire::put_chunk(frames_of(packet), head, length);
+  }
 }
 
 void shorten_chunk(Packet& packet, std::size_t limit) {
@@ -36,7 +45,7 @@ void shorten_chunk(Packet& packet, std::size_t limit) {
   if (left < wire::kLeastChunk && piece >= 2 * wire::kLeastChunk - left)
     piece = length - wire::kLeastChunk;
   packet.rest += narrow(length - piece);
-  set_chunk(packet, wire::chunk_head(frames_of(packet)).offset, piece);
+  set_chunk(packet, head_of(packet).offset, piece);
 }
 
 // How many bytes of the frames, from the first on, are whole ones within `limit`.
@@ -92,7 +101,7 @@ void go_on(Packet& packet) {
   PULLMAN_DCHECK(packet.rest > 0);
   const std::byte* from = packet.end();
   if (packet.payload != nullptr) {
-    const wire::Frame head = wire::chunk_head(frames_of(packet));
+    const wire::Frame head = head_of(packet);
     const std::uint64_t offset = head.offset + packet.payload_bytes;
     from = packet.payload + packet.payload_bytes;
     const bool own = packet.message == nullptr;  // a MESSAGE once, perhaps with others behind it

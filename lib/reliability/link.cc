@@ -209,34 +209,33 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   window_.add_at(now, floor_, packet);
   wire::PacketHeader header;
   header.type = type;
+  if (packet.is_bulk) [[unlikely]]
+    header.type = wire::PacketType::kBulk;
   header.rail = rail_;
   header.length = static_cast<std::uint16_t>(packet.size());
   header.to = to;
   header.number = low32(packet.number);
   header.floor_distance = static_cast<std::uint16_t>(packet.number - window_.floor());
   header.credit = credit;
-  if (type == wire::PacketType::kSequenced) acks_.ride(now, header);
+  if (header.type == wire::PacketType::kSequenced) acks_.ride(now, header);
   wire::encode(header, packet.bytes);
 }
 
 void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, Run& run) {
   window_.add_run(now, floor_, run);
   wire::PacketHeader header;
+  header.type = run.is_bulk ? wire::PacketType::kBulk : wire::PacketType::kSequenced;
   header.rail = rail_;
   header.length = static_cast<std::uint16_t>(run.size());
   header.to = to;
   header.number = low32(run.number);
   header.floor_distance = static_cast<std::uint16_t>(run.number - window_.floor());
   header.credit = credit;
-  acks_.ride(now, header);
+  if (!run.is_bulk) acks_.ride(now, header);
   wire::encode_run(header, run.bytes, Run::kSmallBytes, run.count);
-  if (run.last_bytes == run.payload_bytes) return;
-  std::byte* last = run.bare_head_of(run.count - 1);
-  if (run.padding != 0) {
-    std::memcpy(run.padded_head, last, wire::kHeaderBytes);
-    last = run.padded_head;
+  if (run.last_bytes != run.payload_bytes) {
+    wire::set_length(run.head_at(run.count - 1), run.used + run.last_bytes);
   }
-  wire::set_length(last, run.used + run.padding + run.last_bytes);
 }
 
 void Link::take_back(Run& run, std::uint32_t at) {

@@ -56,6 +56,17 @@ bool chunk_is_sane(const Frame& chunk) {
          chunk.data.size() <= chunk.total - chunk.offset;
 }
 
+// Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
+// which is read and written as 8 with the lower half of the id.
+constexpr std::size_t kBulkOffsetAt = 2;
+constexpr unsigned kBulkOffsetBits = 48;
+static_assert(kBulkHeaderBytes + kBulkOffsetAt + sizeof(std::uint64_t) == kBulkHeadBytes);
+static_assert(kMaxMessageBytes < std::uint64_t{1} << kBulkOffsetBits);
+
+std::uint64_t offset_of_last(const Frame& first, const Cut& cut) {
+  return first.offset + std::uint64_t{cut.each} * (cut.count - 1) - cut.overlap;
+}
+
 }  // namespace
 
 void put_frame_head(std::byte* out, FrameType type, std::size_t length) {
@@ -109,6 +120,13 @@ bool FrameReader::next(Frame& out) {
   return fail();
 }
 
+bool read_bulk(std::span<const std::byte> packet, Frame& out) {
+  out = bulk_head(packet.data() + kBulkHeaderBytes);
+  out.data = packet.subspan(kBulkHeadBytes);
+  return !out.data.empty() && out.offset < kMaxMessageBytes &&
+         out.data.size() <= kMaxMessageBytes - out.offset;
+}
+
 bool well_formed(std::span<const std::byte> body) {
   FrameReader reader(body);
   Frame frame;
@@ -129,6 +147,13 @@ bool FrameList::read(std::span<const std::byte> body) {
   return reader.ok();
 }
 
+bool FrameList::read_bulk(std::span<const std::byte> packet) {
+  count_ = 1;
+  taken_ = 0;
+  rest_ = FrameReader({});
+  return wire::read_bulk(packet, frames_[0]);
+}
+
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length) {
   put_frame_head(out, FrameType::kMessage, length);
   store32(out + 4, static_cast<std::uint32_t>(id));
@@ -145,17 +170,34 @@ std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length) {
   return kChunkBytes;
 }
 
-void put_chunks(std::byte* out, std::size_t stride, std::size_t count, const Frame& first,
-                std::size_t each, std::size_t last) {
-  put_chunk(out, first, each);
+std::size_t put_bulk(std::byte* out, const Frame& chunk) {
+  store16(out, static_cast<std::uint16_t>(chunk.id >> 16));
+  store64(out + kBulkOffsetAt, std::uint64_t{chunk.id} << kBulkOffsetBits | chunk.offset);
+  return kBulkHeadBytes - kBulkHeaderBytes;
+}
+
+void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut) {
+  put_chunk(out, first, cut.each);
   std::array<std::byte, kChunkBytes> alike;
   std::memcpy(alike.data(), out, kChunkBytes);
-  for (std::size_t i = 1; i < count; ++i) {
+  for (std::size_t i = 1; i < cut.count; ++i) {
     std::byte* head = out + i * stride;
     std::memcpy(head, alike.data(), kChunkBytes);
-    store64(head + 24, first.offset + i * each);
+    store64(head + 24, first.offset + i * cut.each);
   }
-  store16(out + (count - 1) * stride + 2, static_cast<std::uint16_t>(last));
+  std::byte* last = out + (cut.count - 1) * stride;
+  store16(last + 2, static_cast<std::uint16_t>(cut.last));
+  store64(last + 24, offset_of_last(first, cut));
+}
+
+void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut) {
+  Frame chunk = first;
+  for (std::size_t i = 0; i + 1 < cut.count; ++i) {
+    put_bulk(out + i * stride, chunk);
+    chunk.offset += cut.each;
+  }
+  chunk.offset -= cut.overlap;
+  put_bulk(out + (cut.count - 1) * stride, chunk);
 }
 
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit) {
@@ -195,6 +237,13 @@ std::size_t put_padding(std::byte* out, std::size_t length) {
 Frame chunk_head(const std::byte* at) {
   Frame head{.type = FrameType::kChunk, .data = {}};
   read_chunk_fields(at, head);
+  return head;
+}
+
+Frame bulk_head(const std::byte* at) {
+  Frame head{.type = FrameType::kChunk, .data = {}};
+  head.id = load32(at);
+  head.offset = load64(at + kBulkOffsetAt) & ((std::uint64_t{1} << kBulkOffsetBits) - 1);
   return head;
 }
 

@@ -29,8 +29,9 @@ enum class FrameType : std::uint8_t {
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
-inline constexpr std::size_t kMessageBytes = 16;  // before the payload
-inline constexpr std::size_t kChunkBytes = 32;    // before the payload
+inline constexpr std::size_t kMessageBytes = 16;   // before the payload
+inline constexpr std::size_t kChunkBytes = 32;     // before the payload
+inline constexpr std::size_t kBulkHeadBytes = 28;  // a bulk packet's, before the payload
 inline constexpr std::size_t kGrantBytes = 16;
 inline constexpr std::size_t kAllowanceBytes = 12;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
@@ -54,7 +55,7 @@ struct Frame {
   // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
   std::uint32_t id = 0;
   std::uint64_t tag = 0;     // message, chunk
-  std::uint64_t total = 0;   // chunk: bytes of the whole message
+  std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
   // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h)
   std::uint64_t limit = 0;
@@ -80,6 +81,10 @@ class FrameReader {
   bool ok_ = true;
 };
 
+// Reads the CHUNK that is all of a bulk packet, which says neither tag nor total (wire.md 2.11).
+// The packet was decoded before. False if it is malformed.
+bool read_bulk(std::span<const std::byte> packet, Frame& out);
+
 // Whether every frame of a body is well-formed. Asked before any of them is acted on.
 bool well_formed(std::span<const std::byte> body);
 
@@ -89,6 +94,8 @@ class FrameList {
  public:
   // As well_formed(). The list refers to the body.
   bool read(std::span<const std::byte> body);
+  // The same of a bulk packet.
+  bool read_bulk(std::span<const std::byte> packet);
 
   // Whether a MESSAGE is all there is.
   bool is_one_message() const { return count_ == 1 && frames_[0].type == FrameType::kMessage; }
@@ -116,10 +123,20 @@ class FrameList {
 void put_frame_head(std::byte* out, FrameType type, std::size_t length);
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length);
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length);
-// Heads of `count` chunks of `each` bytes that follow one another, the last one of `last` bytes;
-// written `stride` bytes apart.
-void put_chunks(std::byte* out, std::size_t stride, std::size_t count, const Frame& first,
-                std::size_t each, std::size_t last);
+// The head of a bulk packet behind its header: id and offset.
+std::size_t put_bulk(std::byte* out, const Frame& chunk);
+
+// Chunks that follow one another.
+struct Cut {
+  std::uint32_t count = 0;
+  std::uint32_t each = 0;     // bytes of all but the last
+  std::uint32_t last = 0;     // of the last
+  std::uint32_t overlap = 0;  // of the last, that the one before has, too
+};
+// Heads of all of them, written `stride` bytes apart; the first one's id, tag, total and offset are
+// given.
+void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
+void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
 std::size_t put_allowance(std::byte* out, std::uint64_t limit);
 std::size_t put_ping(std::byte* out);
@@ -129,6 +146,8 @@ std::size_t put_padding(std::byte* out, std::size_t length);
 
 // Reads back what put_chunk() wrote: a CHUNK's fields, without its data.
 Frame chunk_head(const std::byte* at);
+// The same of put_bulk().
+Frame bulk_head(const std::byte* at);
 
 // Writes the head of a SACK whose bitmap of `words` 64-bit words follows; set_sack_word fills it
 // in. Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "wire/bytes.h"
+#include "wire/frame.h"
 
 namespace pullman::wire {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::size_t kHoldAt = 24;
 constexpr std::size_t kLateAt = 26;
 constexpr std::size_t kChecksumAt = 28;
 static_assert(kChecksumAt + sizeof(std::uint32_t) == kHeaderBytes);
+static_assert(kFloorAt + sizeof(std::uint16_t) == kBulkHeaderBytes);
 
 std::uint32_t crc(std::uint32_t so_far, std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
@@ -39,6 +41,21 @@ std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::
   return payload.empty() ? sum : crc(sum, payload);
 }
 
+// encode_run() of headers of so many bytes.
+template <std::size_t kBytes>
+void encode_alike(const PacketHeader& first, std::byte* out, std::size_t stride,
+                  std::size_t count) {
+  encode(first, out);
+  std::array<std::byte, kBytes> alike;
+  std::memcpy(alike.data(), out, kBytes);
+  for (std::uint32_t i = 1; i < count; ++i) {
+    std::byte* header = out + i * stride;
+    std::memcpy(header, alike.data(), kBytes);
+    store32(header + kNumberAt, first.number + i);
+    store16(header + kFloorAt, static_cast<std::uint16_t>(first.floor_distance + i));
+  }
+}
+
 }  // namespace
 
 void encode(const PacketHeader& header, std::byte* out) {
@@ -49,6 +66,7 @@ void encode(const PacketHeader& header, std::byte* out) {
   store32(out + kProofAt, header.to.proof);
   store32(out + kNumberAt, header.number);
   store16(out + kFloorAt, header.floor_distance);
+  if (header.type == PacketType::kBulk) return;
   store16(out + kCreditAt, header.credit);
   store32(out + kCumulativeAt, header.cumulative);
   store16(out + kHoldAt, header.hold);
@@ -57,15 +75,9 @@ void encode(const PacketHeader& header, std::byte* out) {
 }
 
 void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, std::size_t count) {
-  encode(first, out);
-  std::array<std::byte, kHeaderBytes> alike;
-  std::memcpy(alike.data(), out, kHeaderBytes);
-  for (std::uint32_t i = 1; i < count; ++i) {
-    std::byte* header = out + i * stride;
-    std::memcpy(header, alike.data(), kHeaderBytes);
-    store32(header + kNumberAt, first.number + i);
-    store16(header + kFloorAt, static_cast<std::uint16_t>(first.floor_distance + i));
-  }
+  if (first.type == PacketType::kBulk)
+    return encode_alike<kBulkHeaderBytes>(first, out, stride, count);
+  encode_alike<kHeaderBytes>(first, out, stride, count);
 }
 
 void set_length(std::byte* header, std::size_t length) {
@@ -73,24 +85,28 @@ void set_length(std::byte* header, std::size_t length) {
 }
 
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
-  if (datagram.size() < kHeaderBytes) return Verdict::kTooShort;
+  if (datagram.size() <= kBulkHeadBytes) return Verdict::kTooShort;
   const std::byte* in = datagram.data();
   const std::uint8_t first = load8(in + kTypeAt);
-  if (first >> 4 != kVersion) return Verdict::kBadVersion;
   const std::uint8_t type = first & 0x0F;
-  if (type < 1 || type > 4) return Verdict::kBadType;
+  const bool bulk = type == static_cast<std::uint8_t>(PacketType::kBulk);
+  if (!bulk && datagram.size() < kHeaderBytes) return Verdict::kTooShort;
+  if (first >> 4 != kVersion) return Verdict::kBadVersion;
+  if (type < 1 || type > 5) return Verdict::kBadType;
   out.type = static_cast<PacketType>(type);
   const std::uint8_t flags = load8(in + kFlagsAt);
   constexpr unsigned kKnown = kFlagsKnown | kRailMask << kRailShift;
   if ((flags & ~kKnown) != 0) return Verdict::kBadReserved;
   out.flags = flags & kFlagsKnown;
   out.rail = flags >> kRailShift;
+  if (bulk && out.flags != 0) return Verdict::kBadReserved;
   out.length = load16(in + kLengthAt);
   if (out.length != datagram.size()) return Verdict::kBadLength;
   out.to = {load32(in + kIndexAt), load32(in + kProofAt)};
   out.number = load32(in + kNumberAt);
   out.floor_distance = load16(in + kFloorAt);
   if (out.floor_distance >= kWindow) return Verdict::kOutsideWindow;
+  if (bulk) return Verdict::kAccepted;
   out.credit = load16(in + kCreditAt);
   out.cumulative = load32(in + kCumulativeAt);
   out.hold = load16(in + kHoldAt);

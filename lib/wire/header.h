@@ -12,6 +12,7 @@
 namespace pullman::wire {
 
 inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kBulkHeaderBytes = 18;  // a bulk packet's is cut there (wire.md 2.11)
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kWindow =
     4096;  // packet numbers between floor and highest (wire.md 3.2)
@@ -22,6 +23,7 @@ enum class PacketType : std::uint8_t {
   kControl = 2,    // an ACK alone; its number counts control packets; never acknowledged
   kHello = 3,      // opens a connection; sequenced; addressed to connection 0
   kWelcome = 4,    // answers a HELLO; sequenced
+  kBulk = 5,       // sequenced, too: one chunk of a message that was granted, under a short head
 };
 
 // What the receiver of a packet chose for its sender to say: an index for the lookup, random bits
@@ -62,6 +64,11 @@ struct PacketHeader {
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 };
 
+constexpr std::size_t header_bytes(PacketType type) {
+  return type == PacketType::kBulk ? kBulkHeaderBytes : kHeaderBytes;
+}
+
+// Writes header_bytes() of its type.
 void encode(const PacketHeader& header, std::byte* out);
 
 // The headers of `count` packets with consecutive numbers and the same floor, alike otherwise: the

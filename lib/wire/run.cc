@@ -25,9 +25,24 @@ constexpr std::size_t kFloorWord = 2;
 constexpr unsigned kLengthShift = 32;  // of both, in the words 0 and 4
 constexpr std::uint64_t kLength = std::uint64_t{0xFFFF} << kLengthShift;
 constexpr std::uint64_t kNumber = 0xFFFF'FFFF;  // behind the proof
+// Of a bulk packet, behind the two words that all have: floor distance and id are part of the next;
+// what stands where the last 8 bytes are read is the lower half of the id, and the offset.
+constexpr std::uint64_t kIdOfBulk = 0x0000'FFFF'FFFF'0000;
+constexpr std::size_t kOffsetOfBulkAt = 20;
 constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
 
 }  // namespace
+
+// The next packet's number, behind last_.
+inline void ChunkRun::expect_number() {
+  expected_[kNumberWord] = (expected_[kNumberWord] & ~kNumber) | (last_.number + 1u);
+}
+
+// And its offset, behind so many bytes of data.
+inline void ChunkRun::expect_behind(std::size_t bytes) {
+  expect_number();
+  expected_[kOffsetWord] += bytes;
+}
 
 bool ChunkRun::read(std::span<const std::byte> datagram) {
   static_assert(kWords == kCompared.size());
@@ -44,13 +59,24 @@ bool ChunkRun::read(std::span<const std::byte> datagram) {
   return true;
 }
 
-// The next packet's number and offset, behind last_ with so many bytes of data.
-void ChunkRun::expect_behind(std::size_t bytes) {
-  expected_[kNumberWord] = (expected_[kNumberWord] & ~kNumber) | (last_.number + 1u);
-  expected_[kOffsetWord] += bytes;
+bool ChunkRun::read_bulk(std::span<const std::byte> datagram) {
+  if (decode(datagram, last_) != Verdict::kAccepted) return false;
+  if (!wire::read_bulk(datagram, chunk_)) return false;
+  const std::byte* in = datagram.data();
+  expected_[0] = load64(in) & ~kLength;
+  expected_[kNumberWord] = load64(in + 8 * kNumberWord);
+  expect_number();
+  expected_[kFloorWord] = load64(in + 8 * kFloorWord) & kIdOfBulk;
+  bulk_offset_ = load64(in + kOffsetOfBulkAt) + chunk_.data.size();
+  return true;
 }
 
-std::span<const std::byte> ChunkRun::next(std::span<const std::byte> datagram, std::uint64_t most) {
+inline bool ChunkRun::floor_may_be(std::uint16_t floor_distance) const {
+  return floor_distance < kWindow && floor_distance <= last_.floor_distance + 1;
+}
+
+std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> datagram,
+                                               std::uint64_t most) {
   if (datagram.size() <= kHeadBytes || datagram.size() > kMostBytes) return {};
   const std::byte* in = datagram.data();
   const auto data = datagram.subspan(kHeadBytes);
@@ -60,13 +86,29 @@ std::span<const std::byte> ChunkRun::next(std::span<const std::byte> datagram, s
   const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
   const bool same = (differs(0, datagram.size()) | differs(1, 0) | differs(2, 0) | differs(3, 0) |
                      differs(4, data.size()) | differs(5, 0) | differs(6, 0) | differs(7, 0)) == 0;
-  if (!same || data.size() > most || floor_distance >= kWindow ||
-      floor_distance > last_.floor_distance + 1) {
-    return {};
-  }
+  if (!same || data.size() > most || !floor_may_be(floor_distance)) return {};
   last_.floor_distance = floor_distance;
   ++last_.number;
   expect_behind(data.size());
+  return data;
+}
+
+std::span<const std::byte> ChunkRun::next_bulk(std::span<const std::byte> datagram,
+                                               std::uint64_t most) {
+  if (datagram.size() <= kBulkHeadBytes || datagram.size() > kMostBytes) return {};
+  const std::byte* in = datagram.data();
+  const auto data = datagram.subspan(kBulkHeadBytes);
+  const std::uint64_t differs =
+      (load64(in) ^ expected_[0] ^ (datagram.size() << kLengthShift)) |
+      (load64(in + 8 * kNumberWord) ^ expected_[kNumberWord]) |
+      ((load64(in + 8 * kFloorWord) & kIdOfBulk) ^ expected_[kFloorWord]) |
+      (load64(in + kOffsetOfBulkAt) ^ bulk_offset_);
+  const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
+  if (differs != 0 || data.size() > most || !floor_may_be(floor_distance)) return {};
+  last_.floor_distance = floor_distance;
+  ++last_.number;
+  expect_number();
+  bulk_offset_ += data.size();
   return data;
 }
 

@@ -1,8 +1,9 @@
 // A run: packets that follow each other in one stream, as a sender cuts a long message: number by
-// number, one CHUNK each, byte by byte. All but the first are told by comparing bytes, not decoded.
+// number, one CHUNK each or bulk packets, byte by byte. All but the first are told by comparing
+// bytes, not decoded.
 //
-// Knows which bytes must repeat, count on, or may be anything (wire.md 2.1, 4.1). Does not know
-// windows or messages: whether the first packet is good, and what may follow, its user knows.
+// Knows which bytes must repeat, count on, or may be anything (wire.md 2.1, 2.11, 4.1). Does not
+// know windows or messages: whether the first packet is good, and what may follow, its user knows.
 #pragma once
 
 #include <array>
@@ -17,9 +18,11 @@ namespace pullman::wire {
 
 class ChunkRun {
  public:
-  // Begins behind a datagram that was accepted. False if no run begins there: it is not a sequenced
-  // packet with an ack, no checksum and one CHUNK alone.
+  // Begins behind a datagram that was accepted. False if no run begins there: it is neither a bulk
+  // packet nor a sequenced one with an ack, no checksum and one CHUNK alone.
   bool begin(std::span<const std::byte> datagram) {
+    if (datagram.size() <= kBulkHeadBytes) return false;
+    if (datagram[0] == kBulkType) return read_bulk(datagram);
     return datagram.size() > kHeadBytes && datagram[kHeaderBytes] == kChunkType && read(datagram);
   }
 
@@ -32,20 +35,31 @@ class ChunkRun {
   // The data of a datagram if the run goes on with it, as good a packet as the one before, and it
   // brings `most` bytes at most; else nothing, and the run is what it was. What may differ from the
   // packet before is the hold time, and the floor if it has not fallen.
-  std::span<const std::byte> next(std::span<const std::byte> datagram, std::uint64_t most);
+  std::span<const std::byte> next(std::span<const std::byte> datagram, std::uint64_t most) {
+    return last_.type == PacketType::kBulk ? next_bulk(datagram, most) : next_full(datagram, most);
+  }
 
  private:
   static constexpr std::size_t kHeadBytes = kHeaderBytes + kChunkBytes;
   static constexpr std::size_t kWords = kHeadBytes / 8;
   static constexpr std::byte kChunkType{static_cast<std::uint8_t>(FrameType::kChunk)};
 
+  static constexpr std::byte kBulkType{kVersion << 4 | static_cast<int>(PacketType::kBulk)};
+
   bool read(std::span<const std::byte> datagram);
+  bool read_bulk(std::span<const std::byte> datagram);
+  std::span<const std::byte> next_full(std::span<const std::byte> datagram, std::uint64_t most);
+  std::span<const std::byte> next_bulk(std::span<const std::byte> datagram, std::uint64_t most);
+  void expect_number();
   void expect_behind(std::size_t bytes);
+  bool floor_may_be(std::uint16_t floor_distance) const;
 
   PacketHeader last_;
   Frame chunk_;
-  std::array<std::uint64_t, kWords>
-      expected_{};  // of the next packet; 0: lengths, and what may be anything
+  // Of the next packet; 0: lengths, and what may be anything. Of a bulk packet the first three, and
+  // what is read where its offset is.
+  std::array<std::uint64_t, kWords> expected_;
+  std::uint64_t bulk_offset_ = 0;
 };
 
 }  // namespace pullman::wire

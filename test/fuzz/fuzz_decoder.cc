@@ -16,12 +16,24 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
+void check_bulk(std::span<const std::byte> packet) {
+  Frame frame;
+  if (!read_bulk(packet, frame)) return;
+  require(frame.data.data() == packet.data() + kBulkHeadBytes);
+  require(!frame.data.empty() && frame.data.size() == packet.size() - kBulkHeadBytes);
+  require(frame.offset + frame.data.size() <= kMaxMessageBytes && frame.total == 0);
+  std::byte again[kBulkHeadBytes - kBulkHeaderBytes];
+  require(put_bulk(again, frame) == sizeof again);
+  require(std::memcmp(again, packet.data() + kBulkHeaderBytes, sizeof again) == 0);
+}
+
 void check_header(std::span<const std::byte> datagram) {
   PacketHeader header;
   if (decode(datagram, header) != Verdict::kAccepted) return;
   std::byte again[kHeaderBytes];
   encode(header, again);
-  require(std::memcmp(again, datagram.data(), kHeaderBytes) == 0);
+  require(std::memcmp(again, datagram.data(), header_bytes(header.type)) == 0);
+  if (header.type == PacketType::kBulk) check_bulk(datagram);
   if (header.has(kFlagChecksum)) static_cast<void>(checksum_holds(datagram, header));
 }
 

@@ -32,7 +32,7 @@ class ScriptedPort : public nic::Port {
   ScriptedPort(std::uint8_t host, std::uint16_t port) {
     address_ = {.kind = 4, .length = 6, .bytes = {std::byte{10}, {}, {}, std::byte{host}}};
     address_ = nic::with_port(address_, port);
-    limits_ = {.packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64};
+    limits_ = {.packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64, .bursts = true};
   }
   std::size_t send(std::span<const nic::Outgoing> batch) override {
     for (const nic::Outgoing& one : batch) {

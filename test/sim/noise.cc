@@ -23,7 +23,7 @@ std::vector<std::byte> random_bytes(Random& random) {
   // Half of them look like ours at first sight.
   if (bytes.size() >= wire::kHeaderBytes && percent(random, 50)) {
     wire::PacketHeader header;
-    header.type = static_cast<wire::PacketType>(between(random, 1, 4));
+    header.type = static_cast<wire::PacketType>(between(random, 1, 5));
     header.flags = static_cast<std::uint8_t>(random.below(2));
     header.length = static_cast<std::uint16_t>(bytes.size());
     header.to = {static_cast<std::uint32_t>(random.below(8)),
@@ -68,7 +68,8 @@ std::optional<std::vector<std::byte>> forged(Random& random, std::span<const std
   }
   const bool sealed = header.has(wire::kFlagChecksum);
   wire::encode(header, bytes.data());
-  if (random.below(2) == 0) change_a_byte(random, std::span(bytes).subspan(wire::kHeaderBytes));
+  const std::size_t body = wire::header_bytes(header.type);
+  if (random.below(2) == 0) change_a_byte(random, std::span(bytes).subspan(body));
   if (sealed) wire::seal(bytes, {});
   return bytes;
 }

@@ -123,8 +123,12 @@ Opened::Opened(std::span<const std::byte> bytes) {
   wire::PacketHeader decoded;
   if (wire::decode(bytes, decoded) != wire::Verdict::kAccepted) return;
   header = decoded;
-  wire::FrameReader reader(bytes.subspan(wire::kHeaderBytes));
   wire::Frame frame;
+  if (decoded.type == wire::PacketType::kBulk) {
+    if (wire::read_bulk(bytes, frame)) frames.push_back(frame);
+    return;
+  }
+  wire::FrameReader reader(bytes.subspan(wire::kHeaderBytes));
   while (reader.next(frame)) frames.push_back(frame);
 }
 

@@ -30,6 +30,8 @@ const char* name(wire::PacketType type) {
       return "HELLO";
     case wire::PacketType::kWelcome:
       return "WELCOME";
+    case wire::PacketType::kBulk:
+      return "bulk";
   }
   return "?";
 }
@@ -104,10 +106,17 @@ std::string describe(const Passing& passing) {
   const wire::Verdict verdict = wire::decode(passing.bytes, header);
   if (verdict == wire::Verdict::kAccepted) {
     text += describe(header);
-    wire::FrameReader reader(passing.bytes.subspan(wire::kHeaderBytes));
+    const auto frames = header.type == wire::PacketType::kBulk
+                            ? std::span<const std::byte>()
+                            : passing.bytes.subspan(wire::kHeaderBytes);
+    wire::FrameReader reader(frames);
     wire::Frame frame;
     while (reader.next(frame)) text += " | " + describe(frame);
-    if (!reader.ok()) text += " | MALFORMED";
+    if (header.type == wire::PacketType::kBulk && wire::read_bulk(passing.bytes, frame)) {
+      text += fmt::format(" | of {}, {}+{}", frame.id, frame.offset, frame.data.size());
+    } else if (header.type == wire::PacketType::kBulk || !reader.ok()) {
+      text += " | MALFORMED";
+    }
   } else {
     text += fmt::format("undecodable: {}", wire::name(verdict));
   }

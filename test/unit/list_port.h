@@ -14,13 +14,13 @@ using Datagram = std::vector<std::byte>;
 
 class ListPort final : public nic::Port {
  public:
-  ListPort(std::uint8_t host, std::uint8_t channel, std::size_t packet_bytes) {
+  ListPort(std::uint8_t host, std::uint8_t channel, std::size_t packet_bytes, bool bursts = false) {
     address_.kind = 4;
     address_.length = 6;
     address_.bytes[0] = std::byte{10};
     address_.bytes[3] = std::byte{host};
     address_.bytes[5] = std::byte{channel};
-    limits_ = {.packet_bytes = packet_bytes, .receive_packets = 512};
+    limits_ = {.packet_bytes = packet_bytes, .receive_packets = 512, .bursts = bursts};
   }
 
   std::size_t send(std::span<const nic::Outgoing> batch) override {

@@ -379,6 +379,33 @@ TEST_CASE("a chunk that contradicts its message is refused") {
   CHECK(chunk(2000, 1, 1900) == Taken::kNew);
 }
 
+TEST_CASE("a chunk that says neither tag nor total is taken for what was granted, wire.md 2.12") {
+  Wire wire;
+  const std::uint64_t total = 3 * kEager;
+  const std::uint64_t wanted = 2 * kEager;
+  const auto bulk = [&](std::uint64_t nth, std::uint64_t offset, std::uint64_t length) {
+    return wire.take_chunk(nth, 0, offset, length);
+  };
+  CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not begun
+  REQUIRE(wire.take_chunk(0, total, 0, kEager) == Taken::kNew);
+  CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not matched: nothing was granted
+
+  std::vector<std::byte> buffer(wanted);
+  Request request;
+  wire.post(request, buffer);
+
+  CHECK(bulk(0, kEager - 1, 100) == Taken::kRefused);   // eager bytes in it
+  CHECK(bulk(0, wanted - 50, 100) == Taken::kRefused);  // more than is wanted
+  CHECK(bulk(0, total - 50, 100) == Taken::kRefused);   // more than there is
+  CHECK(bulk(1, kEager, 100) == Taken::kRefused);       // another message's
+  CHECK(bulk(0xFFFF, kEager, 100) == Taken::kRefused);  // and far beyond
+  CHECK(bulk(0, kEager, 1000) == Taken::kNew);
+  CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);
+  CHECK(bulk(0, kEager + 900, wanted - kEager - 900) == Taken::kNew);
+  CHECK(request.status() == Status::kTruncated);
+  CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);  // over
+}
+
 TEST_CASE("what a peer makes us remember is within what it is charged, however small its chunks") {
   const std::uint64_t total = GENERATE(1u, 2u, 511u, 513u, 4096u, 4097u, 1'000'000u);
   Wire wire;

@@ -19,17 +19,28 @@ constexpr std::size_t kFloorAt = 16, kCreditAt = 18, kHoldAt = 24;
 // The packets of one sender's stream, made by hand.
 struct Cutter {
   Datagram packet(std::uint64_t offset, std::size_t length) {
-    header.length = static_cast<std::uint16_t>(kHeads + length);
+    header.length = static_cast<std::uint16_t>(heads() + length);
     ++header.number;
-    Datagram bytes(kHeads + length);
-    wire::encode(header, bytes.data());
+    Datagram bytes(header.length);
     chunk.offset = offset;
-    wire::put_chunk(bytes.data() + wire::kHeaderBytes, chunk, length);
+    if (bulk) {
+      wire::PacketHeader brief = header;
+      brief.type = wire::PacketType::kBulk;
+      brief.flags = 0;
+      wire::encode(brief, bytes.data());
+      wire::put_bulk(bytes.data() + wire::kBulkHeaderBytes, chunk);
+    } else {
+      wire::encode(header, bytes.data());
+      wire::put_chunk(bytes.data() + wire::kHeaderBytes, chunk, length);
+    }
     for (std::size_t i = 0; i < length; ++i) {
-      bytes[kHeads + i] = static_cast<std::byte>((offset + i) * 7 + chunk.id);
+      bytes[heads() + i] = static_cast<std::byte>((offset + i) * 7 + chunk.id);
     }
     return bytes;
   }
+  std::size_t heads() const { return bulk ? wire::kBulkHeadBytes : kHeads; }
+
+  bool bulk = false;  // its packets are bulk packets
   wire::PacketHeader header{.flags = wire::kFlagAck, .to = {3, 77}, .number = 0xFFFF'FFF0};
   wire::Frame chunk{
       .type = wire::FrameType::kChunk, .id = 9, .tag = 5, .total = 100'000, .data = {}};
@@ -37,9 +48,14 @@ struct Cutter {
 
 // Two packets that follow each other.
 struct Two {
+  explicit Two(bool bulk) {
+    cutter.bulk = bulk;
+    first = cutter.packet(1000, 600);
+    second = cutter.packet(1600, 600);
+  }
   Cutter cutter;
-  Datagram first = cutter.packet(1000, 600);
-  Datagram second = cutter.packet(1600, 600);
+  Datagram first;
+  Datagram second;
 
   bool goes_on(std::uint64_t most = 600) {
     wire::ChunkRun run;
@@ -52,6 +68,7 @@ struct Two {
 
 TEST_CASE("a run goes on with the next number and the next bytes, across the wrap") {
   Cutter cutter;
+  cutter.bulk = GENERATE(false, true);
   wire::ChunkRun run;
   REQUIRE(run.begin(cutter.packet(0, 600)));
   CHECK(run.first_chunk().data.size() == 600);
@@ -60,13 +77,13 @@ TEST_CASE("a run goes on with the next number and the next bytes, across the wra
     const Datagram packet = cutter.packet(offset, 600);
     const auto data = run.next(packet, 600);
     REQUIRE(data.size() == 600);
-    REQUIRE(data.data() == packet.data() + kHeads);
+    REQUIRE(data.data() == packet.data() + cutter.heads());
     REQUIRE(run.last().number == cutter.header.number);
   }
   CHECK(run.next(cutter.packet(60'000, 17), 600).size() == 17);
 }
 
-TEST_CASE("a run begins with one chunk alone, under an ack and no checksum") {
+TEST_CASE("a run of CHUNKs begins with one alone, under an ack and no checksum") {
   Cutter cutter;
   wire::ChunkRun run;
   Datagram packet = cutter.packet(0, 600);
@@ -94,14 +111,34 @@ TEST_CASE("a run begins with one chunk alone, under an ack and no checksum") {
   CHECK_FALSE(run.begin(packet));
 }
 
+TEST_CASE("a run of bulk packets begins with one that is well-formed") {
+  Cutter cutter;
+  cutter.bulk = true;
+  Datagram packet = cutter.packet(0, 1);
+  wire::ChunkRun run;
+  CHECK(run.begin(packet));
+
+  SECTION("a head and no data") {
+    packet.pop_back();
+  }
+  SECTION("flags") {
+    packet[1] = std::byte{wire::kFlagAck};
+  }
+  SECTION("bytes beyond any message") {
+    packet[22] = std::byte{0x80};
+  }
+  CHECK_FALSE(run.begin(packet));
+}
+
 TEST_CASE("a run does not go on with what differs in any byte that counts") {
-  for (std::size_t at = 0; at < kHeads; ++at) {
+  const bool bulk = GENERATE(false, true);
+  for (std::size_t at = 0; at < Two(bulk).cutter.heads(); ++at) {
     const bool floor = at == kFloorAt || at == kFloorAt + 1;
-    const bool hold = at == kHoldAt || at == kHoldAt + 1;
+    const bool hold = !bulk && (at == kHoldAt || at == kHoldAt + 1);
     if (floor || hold) continue;
     for (unsigned bit = 0; bit < 8; ++bit) {
-      CAPTURE(at, bit);
-      Two two;
+      CAPTURE(bulk, at, bit);
+      Two two(bulk);
       two.second[at] ^= std::byte{static_cast<std::uint8_t>(1u << bit)};
       CHECK_FALSE(two.goes_on());
     }
@@ -109,13 +146,13 @@ TEST_CASE("a run does not go on with what differs in any byte that counts") {
 }
 
 TEST_CASE("a run does not read lengths that are not the datagram's") {
-  Two two;
+  Two two(GENERATE(false, true));
   REQUIRE(two.goes_on());
   SECTION("cut") {
     two.second.resize(two.second.size() - 1);
   }
   SECTION("cut within the head") {
-    two.second.resize(kHeads - 1);
+    two.second.resize(two.cutter.heads() - 1);
   }
   SECTION("empty") {
     two.second.clear();
@@ -129,19 +166,30 @@ TEST_CASE("a run does not read lengths that are not the datagram's") {
   CHECK_FALSE(two.goes_on(1'000'000));
 }
 
+TEST_CASE("a run does not go on in the other form") {
+  for (const bool bulk : {false, true}) {
+    Two two(bulk);
+    --two.cutter.header.number;
+    two.cutter.bulk = !bulk;
+    two.second = two.cutter.packet(1600, 600);
+    CHECK_FALSE(two.goes_on());
+  }
+}
+
 TEST_CASE("a run takes no more than its user wants") {
-  Two two;
+  Two two(GENERATE(false, true));
   CHECK(two.goes_on(600));
   CHECK_FALSE(two.goes_on(599));
 }
 
 TEST_CASE("in a run the hold time may be any, and the floor may rise but not fall") {
-  Two two;
+  const bool bulk = GENERATE(false, true);
+  Two two(bulk);
   const auto set_floor = [](Datagram& packet, unsigned distance) {
     packet[kFloorAt] = static_cast<std::byte>(distance >> 8);
     packet[kFloorAt + 1] = static_cast<std::byte>(distance);
   };
-  two.second[kHoldAt] ^= std::byte{0xFF};
+  if (!bulk) two.second[kHoldAt] ^= std::byte{0xFF};
   CHECK(two.goes_on());
   set_floor(two.first, 40);
   set_floor(two.second, 41);
@@ -330,6 +378,7 @@ class Disturbed {
     if (!late) twins_.post(size);
     wanted_ = late ? unasked : granted;
     disturbed_ = false;
+    bulk_ = random_.below(2) == 0;
     pass(percent_);
     if (late) twins_.post(size);
     wanted_ = granted;
@@ -344,6 +393,7 @@ class Disturbed {
     std::vector<Datagram> batch;
     std::size_t most = 2 + random_.below(40);
     for (std::uint64_t offset = 0; offset < wanted_;) {
+      twins_.cutter().bulk = bulk_ && offset >= kEager;
       std::size_t length = std::min<std::uint64_t>(kData, wanted_ - offset);
       if (random_.below(100) < percent / 2) length = 1 + random_.below(length);
       if (random_.below(10) == 0) floor_ += random_.below(header.number + 2 - floor_);
@@ -377,7 +427,8 @@ class Disturbed {
         last.resize(last.size() - 1 - random_.below(last.size() - 1));
         break;
       case 4:
-        last[random_.below(kHeads)] ^= static_cast<std::byte>(1u << random_.below(8));
+        last[random_.below(twins_.cutter().heads())] ^=
+            static_cast<std::byte>(1u << random_.below(8));
         break;
       case 5:  // bytes that came before, or too early
         last = again([&](wire::Frame& chunk) { chunk.offset += random_.below(200) - 100; });
@@ -397,7 +448,7 @@ class Disturbed {
   template <typename Change>
   Datagram again(Change change) {
     Cutter cutter = twins_.cutter();
-    const std::size_t length = cutter.header.length - kHeads;
+    const std::size_t length = cutter.header.length - cutter.heads();
     --cutter.header.number;
     change(cutter.chunk);
     return cutter.packet(cutter.chunk.offset, length);
@@ -409,6 +460,7 @@ class Disturbed {
   std::uint64_t wanted_ = 0;
   std::uint32_t floor_ = 0;
   bool disturbed_ = false;
+  bool bulk_ = false;  // of this message, what was granted
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "channel/run.h"
 #include "message/outbox.h"
+#include "message/pieces.h"
 #include "reliability/link.h"
 
 namespace pullman::reliability {
@@ -28,7 +29,7 @@ struct Sender {
     run->last_bytes = 7;
     run->peer = 3;
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::memset(run->bare_head_of(i), static_cast<int>(i + 1), Packet::kSmallBytes);
+      std::memset(run->head_at(i), static_cast<int>(i + 1), Packet::kSmallBytes);
     }
     window.add_run(kNow, kFloor, *run);
     return run;
@@ -201,6 +202,8 @@ TEST_CASE("runs and packets leave a window in any order, and nothing of them sta
 
 namespace {
 
+using Heads = message::Outbox::Heads;
+
 // One sending end, from the message to the wire.
 struct End {
   End() {
@@ -221,8 +224,8 @@ struct End {
     post(packet->head(), {packet->payload, packet->payload_bytes});
     return true;
   }
-  Run* send_run(std::size_t most, bool equal = false) {
-    Run* run = outbox.next_run(most, equal);
+  Run* send_run(std::size_t most, bool equal = false, Heads heads = Heads::kFull) {
+    Run* run = outbox.next_run({.most = most, .equal = equal, .heads = heads});
     if (run == nullptr) return nullptr;
     link.stamp_run(kNow, {1, 2}, 33, *run);
     for (std::uint32_t i = 0; i < run->count; ++i) {
@@ -299,7 +302,7 @@ TEST_CASE("what a run puts on the wire are the packets that would have left one 
   }
 }
 
-TEST_CASE("where equal lengths are cheap, chunks are shorter rather than padded by much") {
+TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap by much") {
   for (std::size_t size = 1425; size < 20'000; size += 13) {
     const std::vector<std::byte> message = message_of(size);
     End end;
@@ -310,16 +313,14 @@ TEST_CASE("where equal lengths are cheap, chunks are shorter rather than padded 
     REQUIRE(run != nullptr);
     std::size_t carried = 0;
     for (std::uint32_t i = 0; i < run->count; ++i) carried += run->payload_of(i).size();
-    CHECK(carried == size);
+    CHECK(carried == size + run->overlap);
     CHECK(run->count == (size + 1407) / 1408);
-    std::size_t wired = 0;
     for (const auto& packet : end.wire) {
-      wired += packet.size();
       CHECK(packet.size() <= 1472);
-      CHECK(packet.size() + 3 >= end.wire.front().size());
+      CHECK(packet.size() == end.wire.front().size());
       CHECK(packet.size() >= 512 + 64);
     }
-    CHECK(wired - 64 * run->count <= size + size / 7);
+    CHECK(carried <= size + size / 7);
     end.take_ack(end.link.window().next());
     CHECK(end.request.status() == Status::kOk);
     end.outbox.fail(Status::kClosed);
@@ -344,7 +345,7 @@ TEST_CASE(
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("where equal lengths are cheap and more is to follow the last chunk of a run is padded") {
+TEST_CASE("where equal lengths are cheap and more is to follow the last chunk begins earlier") {
   const std::vector<std::byte> message = message_of(16'384);
   End end;
   Request another;
@@ -360,20 +361,16 @@ TEST_CASE("where equal lengths are cheap and more is to follow the last chunk of
   wire::FrameReader reader(std::span(end.wire.back()).subspan(wire::kHeaderBytes));
   wire::Frame frame;
   REQUIRE(reader.next(frame));
-  CHECK(frame.type == wire::FrameType::kPadding);
-  CHECK(std::all_of(frame.data.begin(), frame.data.end(),
-                    [](std::byte b) { return b == std::byte{0}; }));
-  REQUIRE(reader.next(frame));
   CHECK(frame.type == wire::FrameType::kChunk);
-  CHECK(frame.offset == 11 * 1408);
-  CHECK(
-      std::equal(frame.data.begin(), frame.data.end(), message.begin() + 11 * 1408, message.end()));
+  CHECK(frame.offset == 16'384 - 1408);
+  CHECK(std::equal(frame.data.begin(), frame.data.end(), message.end() - 1408, message.end()));
   CHECK_FALSE(reader.next(frame));
   CHECK(reader.ok());
-  // Sent again it is without.
+  // Sent again it is the same.
   const Packet* last = end.link.find(kFirst + 11);
-  CHECK(last->size() == 64 + 16'384 - 11 * 1408);
-  CHECK(wire::chunk_head(last->body().data()).offset == 11 * 1408);
+  CHECK(last->size() == 1472);
+  CHECK(wire::chunk_head(last->body().data()).offset == 16'384 - 1408);
+  CHECK(last->payload == message.data() + 16'384 - 1408);
 
   REQUIRE(end.send_run(64, true) != nullptr);  // nothing follows
   CHECK(end.wire.size() == 24);
@@ -382,6 +379,192 @@ TEST_CASE("where equal lengths are cheap and more is to follow the last chunk of
   CHECK(end.request.status() == Status::kOk);
   CHECK(another.status() == Status::kOk);
   CHECK(end.pool.in_use() == 0);
+}
+
+namespace {
+
+constexpr std::size_t kEager = 65'536;
+constexpr std::size_t kBulkData = 1472 - wire::kBulkHeadBytes;
+
+// A message of which everything beyond the eager bytes is wanted; these have left.
+struct Granted : End {
+  explicit Granted(std::size_t beyond, bool two = false) : message(message_of(kEager + beyond)) {
+    outbox.send({}, 5, message, request);
+    if (two) outbox.send({}, 5, message, another);
+    while (send_run(64, true, Heads::kBulk) != nullptr || send_packet()) {
+    }
+    for (const auto& packet : wire) CHECK(packet.front() == std::byte{0x11});
+    first = link.window().next();
+    wire.clear();
+    REQUIRE(outbox.handle_grant(9, message.size()));
+    if (two) REQUIRE(outbox.handle_grant(10, message.size()));
+  }
+  // What the packets on the wire carry, all of which are bulk packets.
+  std::vector<wire::Frame> chunks() const {
+    std::vector<wire::Frame> all;
+    for (const auto& packet : wire) {
+      wire::PacketHeader header;
+      REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
+      CHECK(header.type == wire::PacketType::kBulk);
+      CHECK(header.to == wire::ConnectionId{1, 2});
+      CHECK(header.number == low32(first + all.size()));
+      CHECK(header.floor_distance == first + all.size() - link.window().floor());
+      wire::Frame& chunk = all.emplace_back();
+      REQUIRE(wire::read_bulk(packet, chunk));
+      CHECK(chunk.id == 9);
+      CHECK(std::equal(chunk.data.begin(), chunk.data.end(),
+                       message.begin() + static_cast<long>(chunk.offset)));
+    }
+    return all;
+  }
+  std::vector<std::byte> message;
+  Request another;
+  PacketNumber first = 0;
+};
+
+}  // namespace
+
+TEST_CASE("what was granted leaves as bulk packets as long as others, where that is wanted") {
+  Granted end(10 * kBulkData + 700);
+  REQUIRE(end.send_run(64, true, Heads::kBulk) != nullptr);
+
+  const auto chunks = end.chunks();
+  REQUIRE(chunks.size() == 11);
+  std::uint64_t offset = kEager;
+  for (const wire::Frame& chunk : chunks) {
+    CHECK(chunk.offset == offset);
+    offset += chunk.data.size();
+  }
+  CHECK(offset == end.message.size());
+  for (std::size_t i = 0; i < 10; ++i) CHECK(end.wire[i].size() == 1472);
+  end.take_ack(end.link.window().next());
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("bulk packets are all of one length if more is to follow") {
+  Granted end(10 * kBulkData + 700, true);
+  REQUIRE(end.send_run(64, true, Heads::kBulk) != nullptr);
+
+  const auto chunks = end.chunks();
+  REQUIRE(chunks.size() == 11);
+  for (const auto& packet : end.wire) CHECK(packet.size() == 1472);
+  CHECK(chunks.back().offset == end.message.size() - kBulkData);
+
+  REQUIRE(end.send_run(64, true, Heads::kBulk) != nullptr);
+  CHECK(end.wire.back().size() == wire::kBulkHeadBytes + 700);
+  end.take_ack(end.link.window().next());
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(end.another.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it is not wanted") {
+  SECTION("within the eager bytes, though granted") {
+    End end;
+    const auto message = message_of(2 * kEager);
+    end.outbox.send({}, 5, message, end.request);
+    REQUIRE(end.send_run(10, true, Heads::kBulk) != nullptr);
+    REQUIRE(end.outbox.handle_grant(9, message.size()));
+    Run* across = end.send_run(64, true, Heads::kBulk);
+    REQUIRE(across != nullptr);
+    CHECK_FALSE(across->is_bulk);
+    Run* beyond = end.send_run(64, true, Heads::kBulk);
+    REQUIRE(beyond != nullptr);
+    CHECK(beyond->is_bulk);
+    end.take_ack(end.link.window().next());
+    end.outbox.fail(Status::kClosed);
+  }
+  SECTION("not wanted") {
+    Granted end(5000);
+    Run* run = end.send_run(64, true, Heads::kFull);
+    REQUIRE(run != nullptr);
+    CHECK_FALSE(run->is_bulk);
+    end.take_ack(end.link.window().next());
+  }
+  SECTION("a few packets that an ACK is to ride on; eager bytes are what they are") {
+    Granted end(10 * kBulkData);
+    Run* run = end.send_run(64, true, Heads::kRide);
+    REQUIRE(run != nullptr);
+    CHECK_FALSE(run->is_bulk);
+    CHECK(run->count == 2);
+    for (const auto& packet : end.wire) CHECK(packet.size() == 1472);
+    CHECK(end.send_run(64, true, Heads::kBulk)->is_bulk);
+    CHECK(end.wire[2].size() == 1472);
+    end.take_ack(end.link.window().next());
+    CHECK(end.request.status() == Status::kOk);
+    End eager;
+    eager.outbox.send({}, 5, end.message, eager.request);
+    REQUIRE(eager.send_run(20, true, Heads::kRide) != nullptr);
+    CHECK(eager.wire.size() == 20);
+    eager.take_ack(eager.link.window().next());
+    eager.outbox.fail(Status::kClosed);
+  }
+  SECTION("one packet's worth: two chunks, as without") {
+    Granted end(kBulkData);
+    Run* run = end.send_run(64, true, Heads::kBulk);
+    REQUIRE(run != nullptr);
+    CHECK_FALSE(run->is_bulk);
+    end.take_ack(end.link.window().next());
+    CHECK(end.request.status() == Status::kOk);
+  }
+}
+
+TEST_CASE("a bulk packet that is lost is sent again as one, and no ack rides on it") {
+  Granted end(5 * kBulkData);
+  Run* run = end.send_run(64, true, Heads::kBulk);
+  REQUIRE(run != nullptr);
+  const auto wire = end.wire;
+  end.link.take_back(*run, 2);
+  end.wire.clear();
+  REQUIRE(end.link.lost().size() == 3);
+  wire::PacketHeader arrived;
+  arrived.number = 78;
+  end.link.handle_arrival(kNow, arrived);
+
+  while (!end.link.lost().empty()) {
+    Packet& packet = end.link.lost().front();
+    end.link.lost().pop_front();
+    end.link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, packet);
+    end.post(packet.head(), {packet.payload, packet.payload_bytes});
+  }
+
+  end.first += 5;
+  REQUIRE(end.chunks().size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(std::equal(end.wire[i].begin() + wire::kBulkHeaderBytes, end.wire[i].end(),
+                     wire[2 + i].begin() + wire::kBulkHeaderBytes, wire[2 + i].end()));
+  }
+  CHECK(end.link.ack_need() == AckNeed::kDelayed);
+  end.take_ack(end.link.window().next());
+  CHECK(end.request.status() == Status::kOk);
+  CHECK(end.pool.in_use() == 0);
+}
+
+TEST_CASE("a bulk packet that is too long for its path leaves in pieces that are bulk packets") {
+  Granted end(5 * kBulkData);
+  Run* run = end.send_run(64, true, Heads::kBulk);
+  REQUIRE(run != nullptr);
+  end.link.take_back(*run, 4);
+  Packet& packet = end.link.lost().front();
+  std::uint64_t at = kEager + 4 * kBulkData;
+  for (;;) {
+    message::shorten(packet, 576);
+    CHECK(packet.size() <= 576);
+    CHECK(packet.used == wire::kBulkHeadBytes);
+    const wire::Frame head = wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes);
+    CHECK(head.id == 9);
+    CHECK(head.offset == at);
+    CHECK(packet.payload == end.message.data() + at);
+    at += packet.payload_bytes;
+    if (packet.rest == 0) break;
+    message::go_on(packet);
+  }
+  CHECK(at == end.message.size());
+  end.link.lost().pop_front();
+  end.link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, packet);
+  end.take_ack(end.link.window().next());
+  CHECK(end.request.status() == Status::kOk);
 }
 
 TEST_CASE("chunks of a run that the port did not take are due again, and nothing was lost") {

@@ -1,22 +1,32 @@
-// engine/runs.cc: what becomes of runs when the port has no room for them.
+// engine/runs.cc: what form runs have, and what becomes of them when the port has no room for them.
 #include <catch2/catch.hpp>
 #include <memory>
 #include <vector>
 
 #include "engine/engine.h"
 #include "list_port.h"
+#include "wire/header.h"
 
 namespace pullman {
 namespace {
 
 constexpr Tag kTag = 5;
+constexpr std::size_t kEager = 4096;
+
+struct Options {
+  bool bursts = false;
+  bool checksum = false;
+  std::size_t eager = kEager;
+};
 
 // An engine and its two ports.
 struct End {
-  End(std::uint8_t host, std::uint64_t seed)
-      : command(new ListPort(host, 1, 816)), data(new ListPort(host, 2, 1472)) {
+  End(std::uint8_t host, std::uint64_t seed, Options options)
+      : command(new ListPort(host, 1, 816)), data(new ListPort(host, 2, 1472, options.bursts)) {
     Config config;
     config.max_peers = 4;
+    config.eager_bytes = options.eager;
+    config.checksum = options.checksum;
     std::vector<engine::NicPorts> nics(1);
     nics[0].command.reset(command);
     nics[0].data.reset(data);
@@ -30,7 +40,9 @@ struct End {
 };
 
 struct Pair {
-  Pair() {
+  explicit Pair(Options options, std::size_t size = 20'000)
+      : message(size, std::byte{7}), buffer(size), a(1, 1, options), b(2, 2, options) {
+    for (std::size_t i = 0; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 >> 4);
     peer = a.engine->connect(now, b.engine->address()).peer;
     for (int i = 0; i < 1000; ++i) turn();
     REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
@@ -42,6 +54,7 @@ struct Pair {
     for (auto port : {&End::command, &End::data}) {
       for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
         for (Datagram& packet : (from->*port)->sent) {
+          if (from == &a && port == &End::data) note(packet);
           (to->*port)->arriving.push_back(std::move(packet));
         }
         (from->*port)->sent.clear();
@@ -49,13 +62,30 @@ struct Pair {
     }
   }
 
+  void note(const Datagram& packet) {
+    wire::PacketHeader header;
+    REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
+    ++(header.type == wire::PacketType::kBulk ? bulk : other);
+  }
+  // Until the message has arrived.
+  void deliver() {
+    b.engine->receive(now, kAnyPeer, kTag, 0, buffer, receive);
+    a.engine->send(now, peer, kTag, message, send);
+    for (int i = 0; i < 1000 && !send.done(); ++i) turn();
+    CHECK(send.status() == Status::kOk);
+    CHECK(receive.status() == Status::kOk);
+    CHECK((buffer == message));
+  }
+
   Instant now{std::chrono::seconds(1)};
-  std::vector<std::byte> message = std::vector<std::byte>(20'000, std::byte{7});
-  std::vector<std::byte> buffer = std::vector<std::byte>(20'000);
+  std::size_t bulk = 0;   // packets on the data channel of `a`
+  std::size_t other = 0;  // and those that are not bulk
+  std::vector<std::byte> message;
+  std::vector<std::byte> buffer;
   Request receive;
   Request send;
-  End a{1, 1};
-  End b{2, 2};
+  End a;
+  End b;
   PeerId peer;
 };
 
@@ -63,7 +93,8 @@ struct Pair {
 
 TEST_CASE("what the port refused of a message's last run leaves when it has room again") {
   const std::size_t taken = GENERATE(0u, 1u, 6u);
-  Pair pair;
+  const bool bursts = GENERATE(false, true);
+  Pair pair({.bursts = bursts, .eager = 64 * 1024});
   pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.data->room = taken;
   pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
@@ -77,6 +108,64 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   CHECK(pair.send.status() == Status::kOk);
   CHECK(pair.receive.status() == Status::kOk);
   CHECK((pair.buffer == pair.message));
+}
+
+TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits for a ride") {
+  Pair pair({.bursts = true}, 300'000);
+  const Stats before = pair.a.engine->stats();
+  const std::size_t others = pair.other;
+
+  pair.deliver();
+
+  // The GRANT is owed an ACK: the first two packets behind it take that along, and are no bulk.
+  const Stats after = pair.a.engine->stats();
+  CHECK(after.acks_piggybacked > before.acks_piggybacked);
+  CHECK(after.acks_sent == before.acks_sent);
+  CHECK(after.retransmits == 0);
+  CHECK(pair.other - others == (kEager + 1407) / 1408 + 2);
+  CHECK(pair.bulk > 100);
+  CHECK(pair.b.engine->stats().dropped_packets == 0);
+}
+
+TEST_CASE("nothing leaves as bulk under checksums, or where bursts are no cheaper") {
+  const bool checksum = GENERATE(false, true);
+  Pair pair({.bursts = checksum, .checksum = checksum}, 300'000);
+  pair.deliver();
+  CHECK(pair.bulk == 0);
+}
+
+TEST_CASE("bulk packets that the port refused leave when it has room again, each once") {
+  Pair pair({.bursts = true}, 300'000);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  for (int i = 0; i < 1000 && !pair.send.done(); ++i) {
+    pair.a.data->room = 7;
+    pair.turn();
+  }
+  CHECK(pair.send.status() == Status::kOk);
+  CHECK((pair.buffer == pair.message));
+  CHECK(pair.bulk > 100);
+  CHECK(pair.bulk + pair.other < 230);
+  CHECK(pair.a.engine->stats().retransmits == 0);
+}
+
+TEST_CASE("of bulk packets each that is lost is sent again, and no other") {
+  Pair pair({.bursts = true}, 300'000);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  std::size_t lost = 0;
+  for (int i = 0; i < 3000 && !pair.send.done(); ++i) {
+    pair.turn();
+    auto& arriving = pair.b.data->arriving;
+    if (lost < 5 && arriving.size() > 9 && arriving[4][0] == std::byte{0x15}) {
+      arriving.erase(arriving.begin() + 4);
+      ++lost;
+    }
+  }
+  CHECK(lost == 5);
+  CHECK(pair.send.status() == Status::kOk);
+  CHECK((pair.buffer == pair.message));
+  CHECK(pair.a.engine->stats().retransmits == 5);
 }
 
 }  // namespace pullman

@@ -100,7 +100,7 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
     CHECK(decode(bytes, read) == Verdict::kBadVersion);
   }
   SECTION("unknown type") {
-    for (int type : {0, 5, 15}) {
+    for (int type : {0, 6, 15}) {
       bytes[0] = static_cast<std::byte>(0x10 | type);
       CHECK(decode(bytes, read) == Verdict::kBadType);
     }
@@ -117,6 +117,121 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
     bytes[16] = std::byte{0x10};
     bytes[17] = std::byte{0x00};
     CHECK(decode(bytes, read) == Verdict::kOutsideWindow);
+  }
+}
+
+namespace {
+
+// A bulk packet with 5 bytes of data.
+std::vector<std::byte> some_bulk() {
+  PacketHeader header = some_header();
+  header.type = PacketType::kBulk;
+  header.flags = 0;
+  header.length = kBulkHeadBytes + 5;
+  std::vector<std::byte> bytes(header.length);
+  encode(header, bytes.data());
+  const Frame chunk{
+      .type = FrameType::kChunk, .id = 0x0F101112, .offset = 0x131415161718, .data = {}};
+  REQUIRE(put_bulk(bytes.data() + kBulkHeaderBytes, chunk) + kBulkHeaderBytes == kBulkHeadBytes);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a bulk packet's fields lie where wire.md 2.11 says, and read as they were written") {
+  const auto bytes = some_bulk();
+
+  CHECK(bytes[0] == std::byte{0x15});
+  CHECK(bytes[1] == std::byte{0});
+  CHECK(bytes[2] == std::byte{0});
+  CHECK(bytes[3] == std::byte{33});
+  for (std::size_t i = 4; i < 28; ++i) CHECK(bytes[i] == static_cast<std::byte>(i - 3));
+
+  PacketHeader read;
+  REQUIRE(decode(bytes, read) == Verdict::kAccepted);
+  CHECK(read.type == PacketType::kBulk);
+  CHECK_FALSE(read.has(kFlagAck));
+  CHECK(read.length == bytes.size());
+  CHECK(read.to == some_header().to);
+  CHECK(read.number == some_header().number);
+  CHECK(read.floor_distance == some_header().floor_distance);
+  FrameList frames;
+  REQUIRE(frames.read_bulk(bytes));
+  const Frame* chunk = frames.next();
+  REQUIRE(chunk != nullptr);
+  CHECK(chunk->type == FrameType::kChunk);
+  CHECK(chunk->id == 0x0F101112);
+  CHECK(chunk->offset == 0x131415161718);
+  CHECK(chunk->total == 0);
+  CHECK(chunk->data.data() == bytes.data() + kBulkHeadBytes);
+  CHECK(chunk->data.size() == 5);
+  CHECK(frames.next() == nullptr);
+}
+
+TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") {
+  auto bytes = some_bulk();
+  PacketHeader read;
+  Frame chunk;
+
+  SECTION("no data") {
+    for (std::size_t size : {0u, 1u, 16u, 28u}) {
+      bytes.resize(size);
+      CHECK(decode(bytes, read) == Verdict::kTooShort);
+    }
+  }
+  SECTION("another version") {
+    bytes[0] = std::byte{0x25};
+    CHECK(decode(bytes, read) == Verdict::kBadVersion);
+  }
+  SECTION("any flag but the rail, an ack's and a checksum's, too") {
+    for (unsigned bit : {0u, 1u, 5u, 6u, 7u}) {
+      bytes[1] = static_cast<std::byte>(1u << bit);
+      CHECK(decode(bytes, read) == Verdict::kBadReserved);
+    }
+    bytes[1] = static_cast<std::byte>(kRailMask << kRailShift);
+    CHECK(decode(bytes, read) == Verdict::kAccepted);
+    CHECK(read.rail == kRailMask);
+  }
+  SECTION("a length that is not the datagram's") {
+    bytes.push_back({});
+    CHECK(decode(bytes, read) == Verdict::kBadLength);
+    bytes.resize(bytes.size() - 2);
+    CHECK(decode(bytes, read) == Verdict::kBadLength);
+  }
+  SECTION("a floor a whole window below, wire.md 3.2") {
+    bytes[16] = std::byte{0x10};
+    bytes[17] = std::byte{0x00};
+    CHECK(decode(bytes, read) == Verdict::kOutsideWindow);
+  }
+  SECTION("bytes beyond any message, wire.md 4.4") {
+    const auto set_offset = [&](std::uint64_t offset) {
+      chunk.offset = offset;
+      put_bulk(bytes.data() + kBulkHeaderBytes, chunk);
+    };
+    set_offset(kMaxMessageBytes - 5);
+    CHECK(read_bulk(bytes, chunk));
+    for (std::uint64_t offset :
+         {kMaxMessageBytes - 4, kMaxMessageBytes, 2 * kMaxMessageBytes - 1}) {
+      set_offset(offset);
+      CHECK_FALSE(read_bulk(bytes, chunk));
+    }
+  }
+}
+
+TEST_CASE("heads of a run are those of its packets one by one") {
+  const Cut cut{.count = 5, .each = 700, .last = 700, .overlap = 90};
+  const Frame first{
+      .type = FrameType::kChunk, .id = 7, .tag = 8, .total = 9000, .offset = 1000, .data = {}};
+  std::array<std::byte, 5 * 64> chunks{};
+  std::array<std::byte, 5 * 64> bulks{};
+  put_chunks(chunks.data(), 64, first, cut);
+  put_bulks(bulks.data(), 64, first, cut);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const std::uint64_t offset = 1000 + 700 * i - (i == 4 ? 90 : 0);
+    CHECK(chunk_head(&chunks[64 * i]).offset == offset);
+    CHECK(chunk_head(&chunks[64 * i]).total == 9000);
+    CHECK(bulk_head(&bulks[64 * i]).offset == offset);
+    CHECK(bulk_head(&bulks[64 * i]).id == 7);
   }
 }
 
