@@ -113,7 +113,7 @@ class Step:
         if counts.failed:
             print(f"    {self.why or 'failed'}; log: {self.log.relative_to(ROOT)}")
             lines = text.splitlines()
-            failed = [i for i, line in enumerate(lines) if re.match(r"failed\b|.*: FAILED", line)]
+            failed = [i for i, line in enumerate(lines) if re.match(r"(?i:failed)\b|.*: FAILED", line)]
             shown = {i for at in failed[:5] for i in range(at, min(at + 12, len(lines)))}
             for i in sorted(shown | set(range(max(0, len(lines) - 10), len(lines)))):
                 print("    | " + lines[i])

@@ -27,21 +27,30 @@ def sentence(function):
     return function.__name__.replace("_", " ")
 
 
-def run_case(function, make_place, build):
-    start = time.monotonic()
+def tried(function, make_place, build):
+    """What went wrong; "" is nothing."""
     try:
         with getattr(function, "make_place", make_place)() as place:
             function(place, build)
     except Failed as problem:
-        verdict, text = "FAILED", str(problem)
+        return str(problem) or "failed"
     except Exception:  # a fault of the test itself is a failure, too
-        verdict, text = "FAILED", traceback.format_exc()
-    else:
-        verdict, text = "passed", ""
-    print(f"{verdict} {time.monotonic() - start:6.1f} s  {sentence(function)}", flush=True)
-    if text:
-        print("    " + text.replace("\n", "\n    "), flush=True)
-    return verdict == "passed"
+        return traceback.format_exc()
+    return ""
+
+
+def run_case(function, make_place, build):
+    """Whether it passes. One that fails is tried once more, and says so: a machine shared with others may stand still
+    for longer than a case can wait."""
+    for again in (False, True):
+        start = time.monotonic()
+        wrong = tried(function, make_place, build)
+        verdict = "passed" if not wrong else "FAILED" if again else "again "
+        print(f"{verdict} {time.monotonic() - start:6.1f} s  {sentence(function)}", flush=True)
+        if not wrong:
+            return True
+        print("    " + wrong.replace("\n", "\n    "), flush=True)
+    return False
 
 
 def main(cases, make_place, why_not=""):
