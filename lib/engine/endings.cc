@@ -70,6 +70,20 @@ bool Engine::Impl::nothing_to_deliver(const Peer& peer) const {
   return nothing && (peer.rails == nullptr || peer.rails->evacuated.empty());
 }
 
+// Something is to be delivered that is no question.
+bool Engine::Impl::owes(const Peer& peer) const {
+  bool any = peer.rails != nullptr && !peer.rails->evacuated.empty();
+  peer.for_each_rail([&](const Rail& rail) {
+    const auto& window = rail.link.window();
+    any = any || !rail.link.lost().empty();
+    for (auto n = window.floor(); n < window.next() && !any; ++n) {
+      const Packet* packet = const_cast<Rail&>(rail).link.find(n);
+      any = packet != nullptr && !packet->is_probe;
+    }
+  });
+  return any;
+}
+
 // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
 Duration Engine::Impl::alarm_stay() const {
   return config_.peer_timeout / 8;
@@ -80,6 +94,7 @@ void Engine::Impl::arm(Instant now, Peer& peer) {
   if (peer.alarm.checked_in() || peer.phase == Phase::kGone) return;
   peer.heard_at = std::max(peer.heard_at, now);
   peer.news_at = std::max(peer.news_at, now);
+  if (peer.rails != nullptr && peer.rails->resting) wake_rails(now, peer);
   alarms_.check_in(now, alarm_stay(), peer.alarm);
 }
 
@@ -93,7 +108,7 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   peer.news_at = std::min(now, peer.news_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
-  const bool fruitless = !nothing_to_deliver(peer) && now - peer.news_at >= config_.peer_timeout;
+  const bool fruitless = now - peer.news_at >= config_.peer_timeout && owes(peer);
   if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
     return end_peer(peer, Status::kUnreachable);
   }

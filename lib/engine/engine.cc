@@ -220,6 +220,8 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
 
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
+  const unsigned fruitless = fruitless_;
+  moved_ = false;
   handle_late_ack(now);
   unseen_ = std::min(now - watched_until_, kMostUnseen);
   watched_until_ = now;
@@ -235,13 +237,18 @@ std::size_t Engine::Impl::progress(Instant now) {
   send_acks(now);
   flush();
   if (!leaving_.empty()) discard_leaving();
+  const bool stuck = received == 0 && !moved_ && has_work();
+  fruitless_ = stuck ? std::min(fruitless + 1, kMostRefusals) : 0;
   return received;
 }
 
 Instant Engine::Impl::next_deadline() const {
-  if (ready_.size() > starving_ || !ack_now_.empty()) return Instant::min();
-  if (late_ack_.rail != nullptr || posted_ != 0) return Instant::min();
-  return std::min({resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
+  const bool work = has_work();
+  if (late_ack_.rail != nullptr || !ack_now_.empty()) return Instant::min();
+  if (work && fruitless_ == 0) return Instant::min();
+  const Instant asked = work ? watched_until_ + kRefusalPause * (1 << fruitless_) : Instant::max();
+  return std::min(
+      {asked, resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }
 
 Engine::Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,

@@ -99,6 +99,9 @@ class Engine::Impl {
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
   // So much of our own absence is told from the network's delay at most.
   static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
+  // Ports that take nothing are asked again after so long, doubling.
+  static constexpr Duration kRefusalPause = std::chrono::microseconds(4);
+  static constexpr unsigned kMostRefusals = 7;
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
@@ -187,6 +190,7 @@ class Engine::Impl {
     kNothing,  // there is nothing to send, or it must wait for an ack
     kBlocked,  // no room or no packet: the next turn goes on
   };
+  bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
   Channel* channel_for(const Rail& rail, const Packet& packet);
   Channel* with_room(const Rail& rail, ChannelKind kind);
@@ -228,7 +232,9 @@ class Engine::Impl {
   struct Pairing;
   Pairing pairing_with(const Peer& peer) const;  // once their_ways are known
   void pair_rails(Peer& peer, const wire::Ways& theirs);
-  void make_rail(Peer& peer, std::size_t number, std::uint8_t module, const wire::NicInfo& nic);
+  void make_rail(Peer& peer, std::size_t number, std::uint8_t module, std::uint8_t there);
+  void resolve_rail(Rail& rail);
+  void handle_rail_event(Instant now, Rail& rail, ChannelKind kind, bool resolved);
   void handle_rail_resolved(Instant now, Rail& rail);
   wire::Ways ways_to(const Peer& peer) const;
 
@@ -237,6 +243,7 @@ class Engine::Impl {
   void handle_rail_silence(Instant now, Rail& rail);
   void handle_rail_answer(Instant now, Rail& rail, bool own_way);
   void judge_losses(Instant now, Rail& rail);
+  void wake_rails(Instant now, Peer& peer);
   void handle_rail_due(Instant now, Rail& rail);
   void leave_rail(Instant now, Rail& rail, RailReason reason);
   void allow_rail(Instant now, Rail& rail);
@@ -311,6 +318,7 @@ class Engine::Impl {
   Duration alarm_stay() const;
   bool has_pending(const Peer& peer) const;
   std::size_t in_flight(const Peer& peer) const;
+  bool owes(const Peer& peer) const;
   bool nothing_to_deliver(const Peer& peer) const;
   void set_phase(Peer& peer, Phase phase);
   void begin_leaving(Instant now, Peer& peer);
@@ -395,6 +403,8 @@ class Engine::Impl {
   std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
   std::size_t starving_ = 0;      // in ready_, for want of a packet only
   std::uint32_t busy_turns_ = 0;
+  bool moved_ = false;      // this turn a port took something
+  unsigned fruitless_ = 0;  // turns in a row that left work, and moved nothing
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;                               // of the datagram in hand
   std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand

@@ -123,7 +123,8 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
   if (event.kind == Kind::kResolved) {
     (kind == ChannelKind::kCommand ? rail->command_to : rail->data_to) = event.to;
   }
-  if (rail->number != 0) return handle_rail_resolved(now, *rail);
+  const bool resolved = event.kind == Kind::kResolved;
+  if (rail->number != 0) return handle_rail_event(now, *rail, kind, resolved);
   if (event.kind == Kind::kResolveFailed) return end_peer(*peer, Status::kUnreachable);
   handle_resolved(now, *peer);
 }

@@ -61,14 +61,27 @@ void Engine::Impl::judge_losses(Instant now, Rail& rail) {
   if (better) leave_rail(now, rail, RailReason::kLossy);
 }
 
-// A question is due on this rail; and on the others, if it is to be known whether the peer lives.
+// There is something to do with the peer again.
+void Engine::Impl::wake_rails(Instant now, Peer& peer) {
+  peer.rails->resting = false;
+  peer.for_each_rail([&](Rail& rail) { arm_care(now, rail); });
+}
+
+// A question is due on this rail, unless nobody has needed the peer for long; and on the others, if
+// it is to be known whether the peer lives.
 void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
+  if (!usable(rail) && !has_pending(peer) && now - peer.heard_at > config_.peer_timeout) {
+    drop_probes(rail);
+    peer.rails->resting = true;
+    return;
+  }
   const bool was_usable = usable(rail);
   const bool ask = care_of(rail).health.handle_due(now, pace_of(rail));
   if (was_usable && !usable(rail)) settle_rail(now, rail, was_usable);
   arm_care(now, rail);
   if (!ask || !peer.flows()) return;
+  if (!rail.resolved()) return resolve_rail(rail);
   if (usable(rail)) {
     peer.for_each_rail([](Rail& other) { other.ping_due = other.ping_due || usable(other); });
   } else {
@@ -85,7 +98,6 @@ void Engine::Impl::leave_rail(Instant now, Rail& rail, RailReason reason) {
 }
 
 void Engine::Impl::allow_rail(Instant now, Rail& rail) {
-  if (!rail.resolved()) return;  // asked when it is
   if (care_of(rail).health.allow(now)) settle_rail(now, rail, usable(rail));
   arm_care(now, rail);
 }
@@ -155,7 +167,8 @@ void Engine::Impl::evacuate(Rail& rail) {
 void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
   if (packet.in_channel) withdraw(rail, packet);
   if (packet.is_probe) return release(rail, packet);
-  if (&packet == rail.peer.hello) rail.peer.hello = nullptr;  // what rode with it is all that counts
+  if (&packet == rail.peer.hello)
+    rail.peer.hello = nullptr;  // what rode with it is all that counts
   ++care_of(rail).evacuated;
   ++stats_.evacuated_packets;
   rail.peer.rails->evacuated.push_back(packet);

@@ -134,7 +134,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
     if (module == peer.home.module && nic::same_port(nic.command, peer.home_address())) {
       rails.spare_home = false;
     } else if (number < wire::kMaxRails) {
-      make_rail(peer, number++, module, nic);
+      make_rail(peer, number++, module, pair.right);
     }
   }
   settle_sizes(peer);
@@ -149,8 +149,9 @@ std::string Engine::Impl::explain_rails(PeerId id) const {
 }
 
 void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
-                             const wire::NicInfo& nic) {
+                             std::uint8_t there) {
   Rails& rails = *peer.rails;
+  const wire::NicInfo& nic = rails.theirs[there];
   const auto index = static_cast<std::uint8_t>(number);
   rails.more[number] = std::make_unique<Rail>(
       peer,
@@ -162,6 +163,7 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   care->timer.rail = index;
   care->timer.of_care = 1;
   care->stream = nic.stream;
+  care->there = there;
   rails.care[number] = std::move(care);
   Rail& rail = *rails.more[number];
   rail.remote = nic.command;
@@ -171,8 +173,30 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   auto& path = rail.link.path();
   path.start(std::min<std::size_t>(data(rail).packet_bytes(), nic.data_packet_bytes));
   rail.packet_bytes = static_cast<std::uint32_t>(path.bytes());
-  start_resolving(rail, ChannelKind::kCommand, nic.command);
-  start_resolving(rail, ChannelKind::kData, nic.data);
+  resolve_rail(rail);
+}
+
+// Asks our NIC for what it does not know yet.
+void Engine::Impl::resolve_rail(Rail& rail) {
+  Care& care = care_of(rail);
+  const wire::NicInfo& nic = rail.peer.rails->theirs[care.there];
+  const auto ask = [&](ChannelKind kind, nic::Destination known, const nic::Address& address) {
+    const std::uint8_t bit = 1u << static_cast<unsigned>(kind);
+    if (known != nic::kNowhere || (care.resolving & bit) != 0) return;
+    care.resolving |= bit;
+    start_resolving(rail, kind, address);
+  };
+  ask(ChannelKind::kCommand, rail.command_to, nic.command);
+  ask(ChannelKind::kData, rail.data_to, nic.data);
+}
+
+// Our NIC has an answer: a destination, or that there is none now, which may change.
+void Engine::Impl::handle_rail_event(Instant now, Rail& rail, ChannelKind kind, bool resolved) {
+  Care& care = care_of(rail);
+  care.resolving &= ~(1u << static_cast<unsigned>(kind));
+  if (resolved) return handle_rail_resolved(now, rail);
+  care.health.handle_unresolved(now);
+  arm_care(now, rail);
 }
 
 // Both destinations are known: from now on the rail is asked.

@@ -20,6 +20,8 @@ struct Care {
   Timer timer;                   // health.next_due()
   Instant heard_at{};            // a packet came that speaks in this rail's numbers
   bool stream = false;           // the last resort
+  std::uint8_t there = 0;        // the other end's NIC, as its HELLO numbers them
+  std::uint8_t resolving = 0;    // channels whose address our NIC has been asked about: a bit each
   bool drained_here = false;     // by our operator
   bool drained_there = false;    // by the other's
   bool report_due = false;       // our last statement is to be told
@@ -45,6 +47,7 @@ struct Rails {
   bool paired = false;                // the other's WAYS came, and the rails are what they are
   bool ways_due = true;
   bool reports_due = true;  // WAYS or a RAIL frame is to be sent
+  bool resting = false;     // idle for long: rails that are down are not asked
   bool spare_home = false;  // the pairing has better use for the home rail's NICs
 };
 

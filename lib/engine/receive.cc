@@ -281,7 +281,9 @@ void Engine::Impl::collect(Instant now, Rail& rail) {
     acked.pop_front();
     if (!packet.is_probe) {
       peer.news_at = now;
-    } else if (packet.is_path_probe) {
+    } else if (!packet.is_path_probe) {
+      rail.link.handle_probe_acked(now, packet);
+    } else {
       rail.link.path().handle_probe_acked(now, packet.size());
     }
     if (packet.rest != 0) [[unlikely]] {

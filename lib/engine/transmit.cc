@@ -12,7 +12,9 @@ namespace pullman::engine {
 using reliability::AckNeed;
 
 void Engine::Impl::mark_ready(Peer& peer) {
-  if (!peer.ready.is_linked()) ready_.push_back(peer);
+  if (peer.ready.is_linked()) return;
+  ready_.push_back(peer);
+  fruitless_ = 0;
 }
 
 // Each peer that was ready when the turn began is served once.
@@ -256,7 +258,9 @@ void Engine::Impl::send_ack(Instant now, Rail& rail) {
 void Engine::Impl::flush_posted() {
   for (std::uint32_t bits = posted_; bits != 0; bits &= bits - 1) {
     Channel& channel = *row_[static_cast<unsigned>(std::countr_zero(bits))];
+    const std::size_t waited = channel.waiting();
     channel.flush();
+    moved_ = moved_ || channel.waiting() < waited;
     if (channel.waiting() == 0) posted_ &= ~(bits & -bits);
   }
 }

@@ -6,10 +6,17 @@
 namespace pullman::failover {
 
 void Health::begin(Instant now) {
+  if (state_ == RailState::kDrained) return;
   set(now, RailState::kDown, RailReason::kNew);
   needed_ = 1;
   asked_at_ = now;
   due_ = now;
+}
+
+void Health::handle_unresolved(Instant now) {
+  if (state_ == RailState::kDrained) return;
+  set(now, RailState::kDown, RailReason::kResolve);
+  due_ = now + pause_;
 }
 
 void Health::begin_up(Instant now) {

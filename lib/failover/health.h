@@ -23,8 +23,11 @@ class Health {
     Duration timeout{};
   };
 
-  // A rail that has not carried anything yet is asked first.
+  // A rail that has not carried anything yet is asked first. What its NIC or the operator said
+  // before holds.
   void begin(Instant now);
+  // Its address cannot be reached now. handle_due() asks again, later and later.
+  void handle_unresolved(Instant now);
   // The rail the peers met on: it has just worked.
   void begin_up(Instant now);
 

@@ -175,6 +175,15 @@ std::size_t Link::note_path_losses(std::size_t count) {
   return others;
 }
 
+void Link::handle_probe_acked(Instant now, const Packet& probe) {
+  constexpr int kAtMost = 4;  // timeouts: what took longer may be an ACK that was lost
+  const Duration took = now - probe.sent_at;
+  const Duration expected = rtt_.timeout(options_.ack_delay);
+  if (took <= expected || took > kAtMost * expected) return;
+  rtt_.add(took);
+  recompute_stay();
+}
+
 void Link::handle_loss_due(Instant now) {
   find_losses(now);
   recompute_allowed();

@@ -358,6 +358,7 @@ TEST_CASE("packets from before the cut do no harm when they come after it", "[.r
 
 TEST_CASE("all rails down for less than the peer timeout: nothing fails", "[.rails]") {
   RailScene scene({2, 2});
+  at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
   const bool told = GENERATE(false, true);
   Stream stream(scene, couple, 16 << 10, 4);
@@ -372,7 +373,7 @@ TEST_CASE("all rails down for less than the peer timeout: nothing fails", "[.rai
   }
   scene.run_for(seconds(8));
   const std::size_t before = stream.arrived();
-  stream.run_for(seconds(1));
+  stream.run_for(milliseconds(300));
 
   CHECK(stream.arrived() > before);
   CHECK(stream.finish());
@@ -441,13 +442,14 @@ TEST_CASE("no rail is blamed for a peer that does nothing for a while", "[.rails
 TEST_CASE("no rail is blamed for a peer that looks only now and then", "[.rails]") {
   const Duration interval = GENERATE(milliseconds(1), milliseconds(7), milliseconds(50));
   RailScene scene({3, 3}, [](NodePlan& plan) { plan.polls_once = true; });
+  at_gigabit(scene, 3);
   scene.node(1).set_poll_interval(interval);
   const auto couple = scene.couple_by_rails(3);
   Stream stream(scene, couple, 32 << 10, 4);
 
   stream.run_for(seconds(1));
 
-  CHECK(stream.arrived() > 4);
+  CHECK(stream.arrived() > 0);
   CHECK(scene.engine(0).audit().rails_blamed == 0);
   CHECK(scene.engine(1).audit().rails_blamed == 0);
 }
