@@ -83,7 +83,11 @@ void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
   if (!ask || !peer.flows()) return;
   if (!rail.resolved()) return resolve_rail(rail);
   if (usable(rail)) {
-    peer.for_each_rail([](Rail& other) { other.ping_due = other.ping_due || usable(other); });
+    peer.for_each_rail([&](Rail& other) {
+      if (!usable(other)) return;
+      drop_probes(other, kQuestionsKept);
+      other.ping_due = true;
+    });
   } else {
     drop_probes(rail, kQuestionsKept);
     rail.ping_due = true;
@@ -174,23 +178,30 @@ void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
   rail.peer.rails->evacuated.push_back(packet);
 }
 
-// What is in flight on a rail that was left, or lost: questions that had no answer. The newest are
-// kept.
+// Questions that had no answer: the newest are kept. A rail that is not used has nothing else in
+// flight, or lost.
 void Engine::Impl::drop_probes(Rail& rail, std::size_t kept) {
   auto& window = rail.link.window();
-  const auto end = window.next();
-  for (auto n = window.floor(); n < end && rail.link.in_flight() > kept; ++n) {
-    if (Packet* packet = rail.link.find(n)) {
-      rail.link.abandon(*packet);
-      release(rail, *packet);
+  const auto is_question = [](const Packet* packet) {
+    return packet != nullptr && packet->is_probe && !packet->is_path_probe;
+  };
+  for (auto n = window.next(); n > window.floor() && rail.link.in_flight() > 0;) {
+    Packet* packet = rail.link.find(--n);
+    if (!is_question(packet)) continue;
+    if (kept > 0) {
+      --kept;
+      continue;
     }
+    rail.link.abandon(*packet);
+    release(rail, *packet);
   }
+  rail.link.take_probe();
+  if (usable(rail)) return;
   for (auto& lost = rail.link.lost(); !lost.empty();) {
     Packet& packet = lost.front();
     lost.pop_front();
     release(rail, packet);
   }
-  rail.link.take_probe();
 }
 
 // The NIC says so: all rails on it, of whatever peer.

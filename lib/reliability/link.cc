@@ -176,7 +176,7 @@ std::size_t Link::note_path_losses(std::size_t count) {
 }
 
 void Link::handle_probe_acked(Instant now, const Packet& probe) {
-  constexpr int kAtMost = 4;  // timeouts: what took longer may be an ACK that was lost
+  constexpr int kAtMost = 16;  // timeouts: what took longer may be an ACK that was lost
   const Duration took = now - probe.sent_at;
   const Duration expected = rtt_.timeout(options_.ack_delay);
   if (took <= expected || took > kAtMost * expected) return;

@@ -35,6 +35,10 @@ class Excuses {
     return reasons_of(host, other, met) != 0;
   }
 
+  bool has_restarted(std::uint8_t a, std::uint8_t b) const {
+    return (reasons_[a][b] & kRestart) != 0;
+  }
+
   // Whether an operation of `host` with `other` (or one it does not know yet) may end so. `met`:
   // they had been connected.
   bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status,

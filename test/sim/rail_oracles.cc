@@ -113,6 +113,12 @@ std::string Simulation::rail_not_up() {
       return it.rails.front().local == home.remote && it.rails.front().remote == home.local;
     });
     if (other == all.end()) continue;  // it has gone, and this end has yet to find that out
+    // Two calls that cross while one process begins anew may leave each end with the connection
+    // that the other has ended, until the peer timeout (docs/next.md).
+    if (excuses_.has_restarted(static_cast<std::uint8_t>(seen.host),
+                               static_cast<std::uint8_t>(other->host))) {
+      continue;
+    }
     if (!mirrors(seen.rails, other->rails)) {
       return fmt::format("agreement: hosts {} and {} have other rails, {} and {} of them",
                          seen.host, other->host, seen.rails.size(), other->rails.size());

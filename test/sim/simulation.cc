@@ -181,6 +181,10 @@ void Simulation::check_stats() {
       0) {
     return;
   }
+  // A NIC that is stuck holds back a HELLO for so long that the answer to the other's overtakes it.
+  for (const NicTrouble& trouble : plan_.nic_troubles) {
+    if (trouble.kind == NicTrouble::Kind::kStuck) return;
+  }
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     // What goes to a peer that has left is lost as well.
     if (excuses_.any(static_cast<std::uint8_t>(host), {})) continue;
