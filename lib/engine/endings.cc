@@ -52,6 +52,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
 bool Engine::Impl::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || in_flight(peer) > 0 ||
          peer.inbox.expects_more() || peer.bye_due ||
+         (peer.rails != nullptr && !peer.rails->evacuated.empty()) ||
          const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
 }
 

@@ -117,6 +117,7 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
     ++care.times_left;
     if (care.health.reason() == RailReason::kSilent) ++rails_blamed_;
     evacuate(rail);
+    arm(now, peer);
     report(rail);
   } else if (!was_usable && usable(rail)) {
     drop_probes(rail);

@@ -172,7 +172,8 @@ bool Health::handle_due(Instant now, Pace pace) {
   }
   if (waiting_) miss(now);
   waiting_ = true;
-  due_ = now + std::max(pause_, std::min(2 * pace.rtt, kLongestPause));
+  const Duration patience = pace.rtt == Duration(0) ? pause_ : pace.timeout;
+  due_ = now + std::max(pause_, std::min(patience, kLongestPause));
   return true;
 }
 
