@@ -4,7 +4,6 @@
 //   rail_cut HOST:PORT [SECONDS]      sends to it (60 s), and says what becomes of the rails
 //   rail_cut HOST:PORT SECONDS NIC    the same; drains NIC for the middle third of the time
 //
-// Both with PULLMAN_MOST_NICS=4: a context uses several NICs if it is asked to.
 // Meanwhile, as root: ip link set NIC down; sleep 3; ip link set NIC up
 #include <chrono>
 #include <cstdio>

@@ -1,12 +1,7 @@
 """Two network namespaces joined by several veth pairs: the rails of one peer."""
 
-import os
-
 import netns
 from netns import run
-
-# Programs started from here use all their NICs.
-os.environ.setdefault("PULLMAN_MOST_NICS", "4")
 
 
 class Rails(netns.Pair):
@@ -14,8 +9,6 @@ class Rails(netns.Pair):
 
     `megabits` shapes each rail, both ways: one figure for all, or one for each; None leaves them as they are.
     """
-
-    environment = {"PULLMAN_MOST_NICS": "4"}
 
     def __init__(self, count=2, megabits=None, mtu=1500):
         super().__init__(mtu)

@@ -71,7 +71,7 @@ void add_failover_options(CLI::App& app, Options& options, CLI::Option* raw) {
   app.add_option_function<std::uint32_t>(
          "--watch",
          [&options](const std::uint32_t& ms) {
-    options.watch_every = std::chrono::milliseconds(ms);
+           options.watch_every = std::chrono::milliseconds(ms);
          },
          "failover: the rails as a JSON line every so many ms")
       ->check(CLI::Range(1, 10000))
@@ -115,9 +115,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
         return std::string(host.empty() ? "it is empty: name a machine, or leave it out to serve"
                                         : "");
       });
-  app.add_option("--test", test,
-                 "latency, bandwidth, bidirectional, rate or failover (latency); "
-                 "PULLMAN_MOST_NICS, at both ends, says how many rails there may be")
+  app.add_option("--test", test, "latency, bandwidth, bidirectional, rate or failover (latency)")
       ->check(one_of(kTestNames));
   app.add_option("--size", size,
                  "bytes of a message: N, or A..B doubling; suffixes K, M (64; failover: 1M)");

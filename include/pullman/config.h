@@ -22,10 +22,11 @@ struct __attribute__((visibility("default"))) Config {
   // else. Comma-separated in the variable.                                  PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
-  // the loss of any but the last. Not yet the default: docs/next.md. 1..4.    PULLMAN_MOST_NICS
-  std::size_t most_nics = 1;
+  // the loss of any but the last. 1..4.                                      PULLMAN_MOST_NICS
+  std::size_t most_nics = 4;
   // Have a stream (TCP) beside each NIC, too, for peers that no datagram
-  // reaches, for as long as none does. Both ends must have it. PULLMAN_LAST_RESORT (0, 1)
+  // reaches, for as long as none does. Both ends must have it. Not the default:
+  // it listens for connections, and counts as a second NIC.   PULLMAN_LAST_RESORT (0, 1)
   bool last_resort = false;
   // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
   std::uint16_t port = 0;

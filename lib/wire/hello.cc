@@ -57,8 +57,8 @@ bool WireAddress::operator==(const WireAddress& other) const {
 std::size_t encoded_bytes(const Hello& hello) {
   std::size_t total = kHelloFixedBytes + address_bytes(hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
-    total += kNicFixedBytes + address_bytes(hello.nics[i].command) +
-             address_bytes(hello.nics[i].data);
+    total +=
+        kNicFixedBytes + address_bytes(hello.nics[i].command) + address_bytes(hello.nics[i].data);
   }
   return total;
 }

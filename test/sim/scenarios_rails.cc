@@ -22,7 +22,7 @@ void at_gigabit(RailScene& scene, std::uint8_t nics) {
   }
 }
 
-TEST_CASE("two hosts with two NICs each have two rails, and mean the same by them", "[.rails]") {
+TEST_CASE("two hosts with two NICs each have two rails, and mean the same by them") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
 
@@ -40,7 +40,7 @@ TEST_CASE("two hosts with two NICs each have two rails, and mean the same by the
   }
 }
 
-TEST_CASE("hosts with other numbers of NICs have as many rails as the one with fewer", "[.rails]") {
+TEST_CASE("hosts with other numbers of NICs have as many rails as the one with fewer") {
   const auto [a, b, rails] = GENERATE(std::tuple{2, 3, 2}, std::tuple{3, 2, 2}, std::tuple{4, 4, 4},
                                       std::tuple{1, 3, 1}, std::tuple{4, 1, 1});
   RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)});
@@ -52,7 +52,7 @@ TEST_CASE("hosts with other numbers of NICs have as many rails as the one with f
   CHECK(scene.all_up(couple));
 }
 
-TEST_CASE("hosts of many NICs meet whatever addresses they have", "[.rails]") {
+TEST_CASE("hosts of many NICs meet whatever addresses they have") {
   const int kind = GENERATE(4, 6, 255);
   RailScene scene({4, 4}, [&](NodePlan& plan) {
     plan.command.address_kind = plan.data.address_kind = static_cast<std::uint8_t>(kind);
@@ -66,7 +66,7 @@ TEST_CASE("hosts of many NICs meet whatever addresses they have", "[.rails]") {
   CHECK(scene.run_until([&] { return scene.all_up(couple); }));
 }
 
-TEST_CASE("a long message takes both rails, each half of it", "[.rails]") {
+TEST_CASE("a long message takes both rails, each half of it") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
@@ -86,7 +86,7 @@ TEST_CASE("a long message takes both rails, each half of it", "[.rails]") {
   CHECK(std::chrono::duration<double>(scene.now() - start).count() < 0.6 * seconds_alone);
 }
 
-TEST_CASE("a rail that is ten times slower gets its share and holds nobody up", "[.rails]") {
+TEST_CASE("a rail that is ten times slower gets its share and holds nobody up") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   scene.change_wires(1, [](WireFaults& wire) { wire.ns_per_kib = 10 * kGigabit; });
@@ -138,7 +138,7 @@ const char* text_of(Death death) {
   return kTexts[static_cast<int>(death)];
 }
 
-TEST_CASE("a rail dies under a stream: nothing is lost, and messages go on at once", "[.rails]") {
+TEST_CASE("a rail dies under a stream: nothing is lost, and messages go on at once") {
   const Death death = GENERATE(Death::kBothWays, Death::kOneWay, Death::kOtherWay,
                                Death::kLinkDownHere, Death::kLinkDownThere, Death::kNicDead);
   const std::uint8_t nic = GENERATE(0, 1);
@@ -165,7 +165,7 @@ TEST_CASE("a rail dies under a stream: nothing is lost, and messages go on at on
   CHECK(stream.finish());
 }
 
-TEST_CASE("the NIC's own word that the link is down is believed at once", "[.rails]") {
+TEST_CASE("the NIC's own word that the link is down is believed at once") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
 
@@ -178,7 +178,7 @@ TEST_CASE("the NIC's own word that the link is down is believed at once", "[.rai
   CHECK(scene.rail(1, couple.back, 1).reason == RailReason::kTold);
 }
 
-TEST_CASE("a rail is used again within a second of being mended", "[.rails]") {
+TEST_CASE("a rail is used again within a second of being mended") {
   const bool idle = GENERATE(false, true);
   const Duration cut = GENERATE(milliseconds(50), milliseconds(700), milliseconds(5000));
   const std::uint8_t nic = GENERATE(0, 1);
@@ -211,7 +211,7 @@ TEST_CASE("a rail is used again within a second of being mended", "[.rails]") {
   CHECK(scene.rail(0, couple.there, nic).packets_sent > before);
 }
 
-TEST_CASE("a rail that flaps ten times a second costs the other less than 2 %", "[.rails]") {
+TEST_CASE("a rail that flaps ten times a second costs the other less than 2 %") {
   const auto kind = GENERATE(NicTrouble::Kind::kUnplugged, NicTrouble::Kind::kDead);
   constexpr Duration kTime = milliseconds(1500);
   const auto delivered = [&](bool flaps) {
@@ -242,7 +242,7 @@ TEST_CASE("a rail that flaps ten times a second costs the other less than 2 %", 
   CHECK(beside > 0.98 * alone);
 }
 
-TEST_CASE("a rail that loses 30 % is left, and used again when it has healed", "[.rails]") {
+TEST_CASE("a rail that loses 30 % is left, and used again when it has healed") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
@@ -267,7 +267,7 @@ TEST_CASE("a rail that loses 30 % is left, and used again when it has healed", "
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(3)));
 }
 
-TEST_CASE("a NIC that reports errors for what it delivers does no harm", "[.rails]") {
+TEST_CASE("a NIC that reports errors for what it delivers does no harm") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   scene.trouble(0, 1, NicTrouble::Kind::kLiar);
@@ -279,7 +279,7 @@ TEST_CASE("a NIC that reports errors for what it delivers does no harm", "[.rail
   CHECK(stream.finish());
 }
 
-TEST_CASE("a NIC that reports success and delivers nothing is left", "[.rails]") {
+TEST_CASE("a NIC that reports success and delivers nothing is left") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   scene.trouble(0, 1, NicTrouble::Kind::kDead);
@@ -292,7 +292,7 @@ TEST_CASE("a NIC that reports success and delivers nothing is left", "[.rails]")
   CHECK(stream.finish());
 }
 
-TEST_CASE("a rail that damages all packets is left", "[.rails]") {
+TEST_CASE("a rail that damages all packets is left") {
   RailScene scene({2, 2}, [](NodePlan& plan) { plan.config.checksum = true; });
   const auto couple = scene.couple_by_rails(2);
   scene.change_wires(1, [](WireFaults& wire) { wire.corrupt = 1'000'000; });
@@ -305,7 +305,7 @@ TEST_CASE("a rail that damages all packets is left", "[.rails]") {
 }
 
 // LESSONS 25, 30: what was queued on the failing NIC was lost by two ancestors.
-TEST_CASE("packets that wait for a NIC that takes nothing leave on another", "[.rails]") {
+TEST_CASE("packets that wait for a NIC that takes nothing leave on another") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
@@ -324,7 +324,7 @@ TEST_CASE("packets that wait for a NIC that takes nothing leave on another", "[.
   CHECK(stream.finish());
 }
 
-TEST_CASE("small messages that wait for a NIC that takes nothing leave on another", "[.rails]") {
+TEST_CASE("small messages that wait for a NIC that takes nothing leave on another") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   const std::uint8_t nic = GENERATE(0, 1);
@@ -341,7 +341,7 @@ TEST_CASE("small messages that wait for a NIC that takes nothing leave on anothe
   }
 }
 
-TEST_CASE("packets from before the cut do no harm when they come after it", "[.rails]") {
+TEST_CASE("packets from before the cut do no harm when they come after it") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
@@ -356,7 +356,7 @@ TEST_CASE("packets from before the cut do no harm when they come after it", "[.r
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
 }
 
-TEST_CASE("all rails down for less than the peer timeout: nothing fails", "[.rails]") {
+TEST_CASE("all rails down for less than the peer timeout: nothing fails") {
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
@@ -380,7 +380,7 @@ TEST_CASE("all rails down for less than the peer timeout: nothing fails", "[.rai
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(2)));
 }
 
-TEST_CASE("all rails down for longer: each operation fails once, as unreachable", "[.rails]") {
+TEST_CASE("all rails down for longer: each operation fails once, as unreachable") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   const bool told = GENERATE(false, true);
@@ -406,7 +406,7 @@ TEST_CASE("all rails down for longer: each operation fails once, as unreachable"
   CHECK(audit.windows_in_use == 0);
 }
 
-TEST_CASE("no rail is blamed for a peer that died", "[.rails]") {
+TEST_CASE("no rail is blamed for a peer that died") {
   RailScene scene({3, 3});
   at_gigabit(scene, 3);
   const auto couple = scene.couple_by_rails(3);
@@ -420,7 +420,7 @@ TEST_CASE("no rail is blamed for a peer that died", "[.rails]") {
   CHECK(scene.engine(0).audit().rails_blamed == 0);
 }
 
-TEST_CASE("no rail is blamed for a peer that does nothing for a while", "[.rails]") {
+TEST_CASE("no rail is blamed for a peer that does nothing for a while") {
   const Duration pause = GENERATE(milliseconds(3), milliseconds(50), milliseconds(2000));
   const bool there = GENERATE(true, false);
   RailScene scene({3, 3});
@@ -439,7 +439,7 @@ TEST_CASE("no rail is blamed for a peer that does nothing for a while", "[.rails
   CHECK(stream.finish());
 }
 
-TEST_CASE("no rail is blamed for a peer that looks only now and then", "[.rails]") {
+TEST_CASE("no rail is blamed for a peer that looks only now and then") {
   const Duration interval = GENERATE(milliseconds(1), milliseconds(7), milliseconds(50));
   RailScene scene({3, 3}, [](NodePlan& plan) { plan.polls_once = true; });
   at_gigabit(scene, 3);
