@@ -136,6 +136,21 @@ class __attribute__((visibility("default"))) Context {
   // end, or no answer yet. Cold.
   std::string explain_rails(PeerId peer) const;
 
+  // Checks which packets get through to a peer: over every rail, both ways, the smallest and the
+  // largest, whatever state the rail is in. It takes a round trip or two where all is fine, else
+  // `limit`: packets are sent four times before they count as lost. Messages go on meanwhile, and
+  // notice nothing. Returns a row for each rail; none if the peer is not known.
+  std::vector<RailCheck> check_rails(PeerId peer,
+                                     std::chrono::nanoseconds limit = std::chrono::seconds(1));
+
+  // The same for many peers at a time. begin_check() returns at once: the check goes on during
+  // progress(), from when the peer is connected, and ends within `limit`, whatever becomes of the
+  // peer. One that is under way begins anew. kOk; else why there is none: kUnknownPeer,
+  // kInvalidArgument (`limit` is not from 1 ns to 1 h), kClosed, or how the peer went.
+  Status begin_check(PeerId peer, std::chrono::nanoseconds limit = std::chrono::seconds(1));
+  // What the last check found; nothing while it is under way, or if there was none.
+  std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;
+
   // For maintenance of a NIC, named as RailView::nic: what is on it goes to other rails at once, at
   // both ends, and nothing new takes it until restore_rail(). Nothing is lost, and no operation
   // notices. kInvalidArgument: this context uses no such NIC. kBusy, and nothing changed: it is the

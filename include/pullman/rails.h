@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -29,8 +30,24 @@ enum class RailReason : std::uint8_t {
   kResolve,   // the other end's address cannot be reached from this NIC
 };
 
+// What a check of a rail found (Context::check_rails): which packets get there, and back.
+enum class RailFinding : std::uint8_t {
+  kNotChecked,   // or not to its end
+  kFine,         // packets of the smallest and the largest size, both ways
+  kUnreachable,  // no small packet, neither way
+  kOneWayThere,  // small packets get there, and none comes back
+  kOneWayBack,   // small packets come back, and none gets there
+  kLargeLost,    // small packets pass; the largest do not, one way at least: the path's MTU, or a
+                 // filter on the data channel's port
+  kWrongHost,    // another Pullman process has answered at the address that the peer told
+};
+
 [[gnu::visibility("default")]] const char* name(RailState state);
 [[gnu::visibility("default")]] const char* name(RailReason reason);
+// A sentence for who looks after the network.
+[[gnu::visibility("default")]] const char* to_sentence(RailFinding finding);
+// The enumerator's name, for logs: "kOneWayThere" is "one way there".
+[[gnu::visibility("default")]] const char* name(RailFinding finding);
 
 // One rail of one peer.
 struct __attribute__((visibility("default"))) RailView {
@@ -51,6 +68,27 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint64_t packets_lost = 0;        // judged lost
   std::uint64_t evacuated = 0;           // packets that left for other rails
   std::uint64_t times_left = 0;          // how often it went down
+  // By the last check. Where there are several rails each is checked once when it is new.
+  RailFinding check = RailFinding::kNotChecked;
+};
+
+// One rail of one peer, as a check found it.
+struct __attribute__((visibility("default"))) RailCheck {
+  // Of packets of one size: what got there, and what came back.
+  struct Passed {
+    std::size_t bytes = 0;  // of the packet
+    bool there = false;
+    bool back = false;
+  };
+
+  unsigned number = 0;  // as in RailView
+  std::string nic;
+  std::string local;
+  std::string remote;
+  RailFinding finding = RailFinding::kNotChecked;
+  Passed smallest;  // over the command channels
+  Passed largest;   // over the data channels: what the NICs at both ends take. Whether it comes
+                    // back is not asked before one got there
 };
 
 }  // namespace pullman

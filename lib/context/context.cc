@@ -266,6 +266,24 @@ std::string Context::explain_rails(PeerId peer) const {
 std::vector<RailView> Context::rails(PeerId peer) const {
   return state_->engine.rails(read_clock(), peer);
 }
+Status Context::begin_check(PeerId peer, std::chrono::nanoseconds limit) {
+  return state_->engine.begin_check(state_->look(), peer, limit);
+}
+std::optional<std::vector<RailCheck>> Context::check_result(PeerId peer) const {
+  return state_->engine.check_result(peer);
+}
+
+std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanoseconds limit) {
+  if (begin_check(peer, limit) != Status::kOk) return {};
+  Idle idle{.since = state_->looked_at};
+  for (;;) {
+    const std::size_t received = progress();
+    if (auto rows = check_result(peer)) return *rows;
+    if (peer_state(peer) == PeerState::kUnknown) return {};
+    state_->rest(received, kNever, idle);
+  }
+}
+
 Status Context::drain_rail(std::string_view nic) {
   return state_->engine.drain_rail(state_->look(), nic);
 }

@@ -45,4 +45,47 @@ const char* name(RailReason reason) {
   return "?";
 }
 
+const char* name(RailFinding finding) {
+  switch (finding) {
+    case RailFinding::kNotChecked:
+      return "not checked";
+    case RailFinding::kFine:
+      return "fine";
+    case RailFinding::kUnreachable:
+      return "unreachable";
+    case RailFinding::kOneWayThere:
+      return "one way there";
+    case RailFinding::kOneWayBack:
+      return "one way back";
+    case RailFinding::kLargeLost:
+      return "large lost";
+    case RailFinding::kWrongHost:
+      return "wrong host";
+  }
+  return "?";
+}
+
+const char* to_sentence(RailFinding finding) {
+  switch (finding) {
+    case RailFinding::kNotChecked:
+      return "it has not been checked";
+    case RailFinding::kFine:
+      return "packets of all sizes pass both ways";
+    case RailFinding::kUnreachable:
+      return "nothing passes, neither way: look at cables, switch ports, routes and filters";
+    case RailFinding::kOneWayThere:
+      return "packets get there and none comes back: look at the peer's routes and our filters";
+    case RailFinding::kOneWayBack:
+      return "packets come from there and none gets there: look at our routes and the peer's "
+             "filters";
+    case RailFinding::kLargeLost:
+      return "small packets pass and long ones do not: the MTU on the way is less than at the "
+             "ends, "
+             "or a filter stops the data channel's port";
+    case RailFinding::kWrongHost:
+      return "another process answers there: an address is used twice, or routed to another host";
+  }
+  return "?";
+}
+
 }  // namespace pullman

@@ -21,6 +21,8 @@ void Engine::Impl::handle_timers(Instant now) {
       handle_alarm(now, peer);
     } else if (timer->of_care != 0) {
       handle_rail_due(now, rail_of(*timer));
+    } else if (timer->of_check != 0) {
+      handle_check_due(now, peer, *timer);
     } else {
       Rail& rail = rail_of(*timer);
       rail.link.handle_loss_due(now);
@@ -224,6 +226,7 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   starving_ = 0;  // its packets go back
   peer.for_each_rail([this](Rail& rail) { take_back_packets(rail); });
   if (peer.rails != nullptr) take_back(peer, peer.rails->evacuated);
+  end_checking(peer);
   forget_said(peer);
   if (peer.hello != nullptr) packets_.give_back(*peer.hello);
   peer.hello = nullptr;

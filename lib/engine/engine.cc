@@ -312,6 +312,12 @@ std::optional<LinkView> Engine::link(PeerId peer) const {
 std::string Engine::explain_rails(PeerId peer) const {
   return impl_->explain_rails(peer);
 }
+Status Engine::begin_check(Instant now, PeerId peer, Duration limit) {
+  return impl_->begin_check(now, peer, limit);
+}
+std::optional<std::vector<RailCheck>> Engine::check_result(PeerId peer) const {
+  return impl_->check_result(peer);
+}
 std::vector<RailView> Engine::rails(Instant now, PeerId peer) const {
   return impl_->rails(now, peer);
 }

@@ -114,6 +114,8 @@ class Engine {
   // All of a peer's, the one they met on first. Empty if it is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;
   std::string explain_rails(PeerId peer) const;
+  Status begin_check(Instant now, PeerId peer, Duration limit);
+  std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;
   const nic::Address& address() const;  // of the first NIC's command channel
 
   Stats stats() const;

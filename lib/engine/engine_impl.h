@@ -1,4 +1,4 @@
-// The engine's inside. One class, told in ten files, each one part of a turn:
+// The engine's inside. One class, told in several files, each one part of a turn:
 //   engine.cc       the verbs of the API, and the loop
 //   receive.cc      from a datagram to its frames
 //   receive_run.cc  many packets of a long message, received at once
@@ -7,6 +7,8 @@
 //   callers.cc      who a HELLO is from, and what it brought
 //   runs.cc         long messages, many packets at a time
 //   path.cc         how long packets may be on the way to a peer
+//   rails.cc, rail_setup.cc, rail_care.cc   several ways to one peer
+//   rail_check.cc   which packets get through, when somebody asks
 //   endings.cc      timers, BYE, silence: how they part
 //   inspect.cc      statistics, audit, dump
 #pragma once
@@ -63,6 +65,8 @@ class Engine::Impl {
   std::optional<LinkView> link(PeerId id) const;
   std::vector<RailView> rails(Instant now, PeerId id) const;
   std::string explain_rails(PeerId id) const;
+  Status begin_check(Instant now, PeerId id, Duration limit);
+  std::optional<std::vector<RailCheck>> check_result(PeerId id) const;
   const nic::Address& address() const {
     return modules_.front()->channel(ChannelKind::kCommand).port().address();
   }
@@ -258,6 +262,36 @@ class Engine::Impl {
   std::uint32_t modules_named(std::string_view nic) const;
   bool needs(const Peer& peer, std::uint32_t modules) const;
 
+  // --- rail_check.cc
+  void check_new_rail(Instant now, Peer& peer);
+  void start_asking(Instant now, Peer& peer, Duration limit, Duration delay);
+  static Checking& checking_of(Peer& peer);
+  void arm_asking(Instant now, Asking& asking, Instant due);
+  void rearm(Instant now, Timer& timer, Duration stay);
+  void handle_check_due(Instant now, Peer& peer, const Timer& timer);
+  void ask(Peer& peer);
+  static std::size_t check_bytes(const Rail& rail, wire::CheckSize size);
+  void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet);
+  void end_asking(Peer& peer);
+  void end_checking(Peer& peer);
+  static RailFinding found(const Rail& rail);
+  Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
+  void take_question(Instant now, const Rail& rail, const wire::Check& check);
+  void take_answer(const Rail& rail, const wire::Checked& checked);
+  void answer_check(Instant now, Peer& peer);
+  void answer_on(const Rail& rail, wire::CheckSize size);
+  Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
+  void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
+  void send_denial(const nic::PortEvent& event);
+  Verdict take_denial(const wire::PacketHeader& header, const wire::Checked& checked);
+  // That we are not the one who was asked, to be said when the address is resolved.
+  struct Denial {
+    std::size_t module = 0;
+    std::uint8_t rail = 0;
+    wire::CheckRound round;
+  };
+  static constexpr std::uint64_t kDenialCookie = ~std::uint64_t{0};  // no peer has it
+
   // --- path.cc
   void settle_path(Instant now, Rail& rail);
   void send_path_probe(Instant now, Rail& rail);
@@ -417,6 +451,8 @@ class Engine::Impl {
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()
+  std::optional<Denial> denial_;
+  Instant next_denial_ = Instant::min();
   Stats stats_;
   std::uint64_t rtt_ns_ = 0;
 };

@@ -111,6 +111,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
     return;
   }
   --resolving_;
+  if (event.cookie == kDenialCookie) return send_denial(event);
   const auto index = static_cast<std::uint32_t>(event.cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
   Rail* rail = peer == nullptr ? nullptr : peer->rail(rail_in(event.cookie));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/checking.h"
 #include "engine/kept_address.h"
 #include "engine/peer_index.h"
 #include "engine/rail.h"
@@ -126,8 +127,9 @@ struct Peer {
   Instant heard_at{};  // a valid packet came
   Instant news_at{};   // something we sent was acked, or operations became pending
 
-  Rail home;                     // the one they met on: number 0
-  std::unique_ptr<Rails> rails;  // the others; null while there are none
+  Rail home;                           // the one they met on: number 0
+  std::unique_ptr<Rails> rails;        // the others; null while there are none
+  std::unique_ptr<Checking> checking;  // of them; null while there was none
   message::Outbox outbox;
   message::Inbox inbox;
 

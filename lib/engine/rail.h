@@ -22,7 +22,8 @@ struct Peer;
 struct Timer : Guest {
   std::uint32_t peer : 24 = 0;
   std::uint32_t rail : 3 = 0;
-  std::uint32_t of_care : 1 = 0;  // it is the rail's Care that waits
+  std::uint32_t of_care : 1 = 0;   // it is the rail's Care that waits
+  std::uint32_t of_check : 1 = 0;  // or the peer's Checking
 };
 static_assert(sizeof(Timer) == sizeof(Guest));
 

@@ -207,6 +207,7 @@ void Engine::Impl::handle_rail_resolved(Instant now, Rail& rail) {
   if ((links_down_ >> rail.module & 1) != 0) care.health.leave(now, RailReason::kLinkDown);
   if ((drained_ >> rail.module & 1) != 0) set_drained(now, rail, true);
   arm_care(now, rail);
+  check_new_rail(now, rail.peer);
 }
 
 // Reports may overtake each other: the newest of a rail counts.

@@ -83,7 +83,7 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
   if (!(bulk ? frames_.read_bulk(datagram) : frames_.read(body))) return Verdict::kBadFrame;
   if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
-  if (peer == nullptr) return Verdict::kUnknownConnection;
+  if (peer == nullptr) return handle_unknown(now, header);
   Rail* rail = &peer->home;
   if (header.rail != 0) [[unlikely]] {
     rail = peer->rail(header.rail);
@@ -99,6 +99,8 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
     case wire::PacketType::kSequenced:
     case wire::PacketType::kBulk:
       return handle_sequenced(now, *rail, header, body);
+    case wire::PacketType::kCheck:
+      return handle_check(now, *rail, header);
   }
   return Verdict::kBadType;
 }
@@ -228,8 +230,10 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         handle_rail_report(peer, frame);
         break;
       case wire::FrameType::kSack:
+      case wire::FrameType::kCheck:
+      case wire::FrameType::kChecked:
         taken = Taken::kRefused;
-        break;  // wire.md 4.7
+        break;  // wire.md 4.7, 9.8
     }
     if (taken == Taken::kRefused) return {.refused = true};
     (taken == Taken::kRedundant ? effect.redundant : useful) = true;

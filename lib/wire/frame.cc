@@ -38,10 +38,13 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kWaysBytes;
     case FrameType::kRail:
       return kRailBytes;
+    case FrameType::kCheck:
+    case FrameType::kChecked:
+      return kCheckHeadBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(12) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(14) == 0);
 
 void read_chunk_fields(const std::byte* in, Frame& out) {
   out.id = load32(in + 4);
@@ -111,6 +114,8 @@ bool FrameReader::next(Frame& out) {
     case FrameType::kBye:
       return length == 0 || fail();
     case FrameType::kWays:
+    case FrameType::kCheck:
+    case FrameType::kChecked:
       return true;
     case FrameType::kRail:
       out.id = load16(in + 6);

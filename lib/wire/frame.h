@@ -26,6 +26,8 @@ enum class FrameType : std::uint8_t {
   kPadding = 9,    // makes a packet long, to see whether the path carries it
   kWays = 10,      // how my NICs reach yours (rails.h)
   kRail = 11,      // a rail's state, as I see it (rails.h)
+  kCheck = 12,     // does this arrive? (check.h)
+  kChecked = 13,   // so much of that has arrived (check.h)
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -40,6 +42,7 @@ inline constexpr std::size_t kByeBytes = 4;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
+inline constexpr std::size_t kCheckHeadBytes = 4;  // CHECK's and CHECKED's, before their body
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
 inline constexpr std::size_t kLeastChunk = 512;
@@ -59,7 +62,8 @@ struct Frame {
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
   // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h)
   std::uint64_t limit = 0;
-  std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. hello, ways: its body
+  std::span<const std::byte>
+      data;  // message, chunk: payload. sack: bitmap. hello, ways, check: its body
 };
 
 // Reads the frames of one packet's body in turn.

@@ -92,7 +92,7 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   const bool bulk = type == static_cast<std::uint8_t>(PacketType::kBulk);
   if (!bulk && datagram.size() < kHeaderBytes) return Verdict::kTooShort;
   if (first >> 4 != kVersion) return Verdict::kBadVersion;
-  if (type < 1 || type > 5) return Verdict::kBadType;
+  if (type < 1 || type > 6) return Verdict::kBadType;
   out.type = static_cast<PacketType>(type);
   const std::uint8_t flags = load8(in + kFlagsAt);
   constexpr unsigned kKnown = kFlagsKnown | kRailMask << kRailShift;

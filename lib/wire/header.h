@@ -24,6 +24,7 @@ enum class PacketType : std::uint8_t {
   kHello = 3,      // opens a connection; sequenced; addressed to connection 0
   kWelcome = 4,    // answers a HELLO; sequenced
   kBulk = 5,       // sequenced, too: one chunk of a message that was granted, under a short head
+  kCheck = 6,      // asks whether it arrives, or what has: no number, never acknowledged (check.h)
 };
 
 // What the receiver of a packet chose for its sender to say: an index for the lookup, random bits

@@ -8,32 +8,6 @@
 namespace pullman::wire {
 namespace {
 
-std::size_t address_bytes(const WireAddress& address) {
-  return 2u + address.length;
-}
-
-std::byte* put_address(std::byte* out, const WireAddress& address) {
-  store8(out, address.kind);
-  store8(out + 1, address.length);
-  std::memcpy(out + 2, address.bytes.data(), address.length);
-  return out + address_bytes(address);
-}
-
-// Takes an address off the front of `in`; false if it does not fit (wire.md 5.3).
-bool take_address(std::span<const std::byte>& in, WireAddress& out) {
-  if (in.size() < 2) return false;
-  out.kind = load8(in.data());
-  out.length = load8(in.data() + 1);
-  if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < address_bytes(out))
-    return false;
-  if (out.kind == 4 ? out.length != 6 : out.kind == 6 ? out.length != 22 : out.kind != 255) {
-    return false;
-  }
-  std::memcpy(out.bytes.data(), in.data() + 2, out.length);
-  in = in.subspan(address_bytes(out));
-  return true;
-}
-
 bool take_nic(std::span<const std::byte>& in, NicInfo& out) {
   if (in.size() < kNicFixedBytes) return false;
   out.command_packet_bytes = load16(in.data());
@@ -49,16 +23,39 @@ bool take_nic(std::span<const std::byte>& in, NicInfo& out) {
 
 }  // namespace
 
+std::size_t wire_bytes(const WireAddress& address) {
+  return 2u + address.length;
+}
+
+std::byte* put_address(std::byte* out, const WireAddress& address) {
+  store8(out, address.kind);
+  store8(out + 1, address.length);
+  std::memcpy(out + 2, address.bytes.data(), address.length);
+  return out + wire_bytes(address);
+}
+
+bool take_address(std::span<const std::byte>& in, WireAddress& out) {
+  if (in.size() < 2) return false;
+  out.kind = load8(in.data());
+  out.length = load8(in.data() + 1);
+  if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < wire_bytes(out)) return false;
+  if (out.kind == 4 ? out.length != 6 : out.kind == 6 ? out.length != 22 : out.kind != 255) {
+    return false;
+  }
+  std::memcpy(out.bytes.data(), in.data() + 2, out.length);
+  in = in.subspan(wire_bytes(out));
+  return true;
+}
+
 bool WireAddress::operator==(const WireAddress& other) const {
   return kind == other.kind && length == other.length &&
          std::equal(bytes.begin(), bytes.begin() + length, other.bytes.begin());
 }
 
 std::size_t encoded_bytes(const Hello& hello) {
-  std::size_t total = kHelloFixedBytes + address_bytes(hello.called);
+  std::size_t total = kHelloFixedBytes + wire_bytes(hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
-    total +=
-        kNicFixedBytes + address_bytes(hello.nics[i].command) + address_bytes(hello.nics[i].data);
+    total += kNicFixedBytes + wire_bytes(hello.nics[i].command) + wire_bytes(hello.nics[i].data);
   }
   return total;
 }

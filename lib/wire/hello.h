@@ -32,12 +32,18 @@ struct WireAddress {
   bool operator==(const WireAddress& other) const;
 };
 
+// Writes it in wire_bytes(); returns where it ends.
+std::size_t wire_bytes(const WireAddress& address);
+std::byte* put_address(std::byte* out, const WireAddress& address);
+// Takes one off the front of `in`; false if there is none (wire.md 5.3).
+bool take_address(std::span<const std::byte>& in, WireAddress& out);
+
 // One address of one NIC of the sender (wire.md 5.2).
 struct NicInfo {
   std::uint16_t command_packet_bytes = 0;  // largest packet its command channel receives
   std::uint16_t data_packet_bytes = 0;     // largest packet its data channel receives
   std::uint32_t mbps = 0;                  // link speed, 10^6 bit/s; 0 unknown
-  std::uint8_t device = 0;    // the same for all addresses of one NIC
+  std::uint8_t device = 0;                 // the same for all addresses of one NIC
   std::uint8_t distance = 0;  // of the NIC from the process, as the sender reckons; 0: near
   bool stream = false;        // carries packets in a byte stream: the last resort
   WireAddress command;

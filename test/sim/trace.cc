@@ -32,6 +32,8 @@ const char* name(wire::PacketType type) {
       return "WELCOME";
     case wire::PacketType::kBulk:
       return "bulk";
+    case wire::PacketType::kCheck:
+      return "check";
   }
   return "?";
 }
@@ -92,6 +94,10 @@ std::string describe(const wire::Frame& frame) {
       return fmt::format("ways, {} B", frame.data.size());
     case FrameType::kRail:
       return fmt::format("rail {} {} ({})", frame.limit >> 8, frame.limit & 0xFF, frame.id);
+    case FrameType::kCheck:
+      return fmt::format("check, {} B", frame.data.size());
+    case FrameType::kChecked:
+      return fmt::format("checked, {} B", frame.data.size());
   }
   return "?";
 }

@@ -100,7 +100,7 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
     CHECK(decode(bytes, read) == Verdict::kBadVersion);
   }
   SECTION("unknown type") {
-    for (int type : {0, 6, 15}) {
+    for (int type : {0, 7, 15}) {
       bytes[0] = static_cast<std::byte>(0x10 | type);
       CHECK(decode(bytes, read) == Verdict::kBadType);
     }
@@ -346,7 +346,7 @@ TEST_CASE("unknown frames and set reserved bytes are not well-formed") {
   body[1] = std::byte{1};
   CHECK_FALSE(well_formed(body));
   put_ping(body.data());
-  for (int type : {0, 12, 255}) {
+  for (int type : {0, 14, 255}) {
     body[0] = static_cast<std::byte>(type);
     CHECK_FALSE(well_formed(body));
   }

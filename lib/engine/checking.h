@@ -1,0 +1,49 @@
+// A connectivity check of one peer's rails: what is asked of it, and what it is answered
+// (wire.md 9.8). State only; engine/rail_check.cc does it. A peer that is not checked has none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/time.h"
+#include "engine/rail.h"
+#include "pullman/rails.h"
+#include "wire/check.h"
+
+namespace pullman::engine {
+
+// Our questions.
+struct Asking {
+  bool running = false;
+  bool ended = false;  // one has, so there is a result; it stays until the next one ends
+  std::uint8_t tries = 0;
+  wire::CheckRound round;
+  Duration limit{};
+  Duration pause{};  // before the next try
+  Instant end{};
+  // A bit for each rail: what got there, says the peer, and what it sent that came back.
+  wire::RailsBySize there{};
+  wire::RailsBySize back{};
+  wire::RailBits wrong = 0;  // another engine has answered
+  std::array<RailFinding, wire::kMaxRails> found{};
+  Timer timer;
+};
+
+// Our answers to the peer's.
+struct Answering {
+  bool any = false;  // a question has come
+  wire::CheckRound round;
+  wire::RailsBySize arrived{};
+  wire::RailBits large_owed = 0;  // each long question has one long answer
+  std::uint8_t left = 0;          // answers to this round
+  bool due = false;
+  Instant answered_at = Instant::min();
+  Timer timer;
+};
+
+struct Checking {
+  Asking asking;
+  Answering answering;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,548 @@
+// Scenarios: the connectivity check. What it finds on rails that work, that do not, and that lead
+// to the wrong place; and what it does to nobody.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "sim/rail_scene.h"
+#include "wire/check.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using wire::PacketType;
+
+constexpr std::size_t kLong = 1472;  // the largest packet of these NICs
+
+class CheckScene : public RailScene {
+ public:
+  using RailScene::RailScene;
+  CheckScene(std::size_t count, const Tweak& tweak = {}) : RailScene({count, count}, tweak) {}
+
+  Status begin_check(std::size_t host, PeerId peer, Duration limit = seconds(1)) {
+    const Status status = engine(host).begin_check(node(host).local_now(), peer, limit);
+    node(host).touched();
+    return status;
+  }
+  std::vector<RailCheck> check(std::size_t host, PeerId peer, Duration limit = seconds(1)) {
+    REQUIRE(begin_check(host, peer, limit) == Status::kOk);
+    const Instant start = now();
+    REQUIRE(run_until([&] { return engine(host).check_result(peer).has_value(); }, 2 * limit));
+    took_ = now() - start;
+    return *engine(host).check_result(peer);
+  }
+  // The last check.
+  Duration took() const { return took_; }
+
+  std::vector<RailFinding> findings(std::size_t host, PeerId peer) {
+    std::vector<RailFinding> found;
+    for (const RailCheck& row : check(host, peer)) found.push_back(row.finding);
+    return found;
+  }
+  // What hosts met and their rails being up leaves behind: the check of each new rail.
+  Couple settled(std::size_t count) {
+    const Couple met = couple_by_rails(count);
+    run_for(milliseconds(1200));
+    return met;
+  }
+  // Drops what goes that way by that NIC and is longer.
+  void narrow(std::uint8_t from, std::uint8_t nic, std::size_t bytes) {
+    network().set_drop_rule([=](const Passing& passing) {
+      return passing.from.host == from && passing.from.nic == nic && passing.bytes.size() > bytes;
+    });
+  }
+  // What is for host 1's NIC goes to host 2's.
+  void misroute(std::uint8_t nic) {
+    network().set_drop_rule([this, nic](const Passing& passing) {
+      if (passing.from.host != 0 || passing.to.host != 1 || passing.to.nic != nic) return false;
+      network().inject(passing.from, {2, passing.to.channel, nic}, passing.bytes, microseconds(5));
+      return true;
+    });
+  }
+  // Checks seen from now on.
+  void count_checks() {
+    checks_ = check_bytes_ = 0;
+    network().set_observer([this](const Passing& passing) {
+      if (!Opened(passing.bytes).is(PacketType::kCheck)) return;
+      ++checks_;
+      if (passing.fate != Fate::kInjected) check_bytes_ += passing.bytes.size();
+    });
+  }
+  std::size_t checks() const { return checks_; }
+  std::size_t check_bytes() const { return check_bytes_; }
+
+ private:
+  Duration took_{};
+  std::size_t checks_ = 0;
+  std::size_t check_bytes_ = 0;
+};
+
+using Findings = std::vector<RailFinding>;
+constexpr RailFinding kFine = RailFinding::kFine;
+
+TEST_CASE("where all is well a check says so of each rail, after a round trip") {
+  const std::size_t count = GENERATE(1u, 2u, 4u);
+  CheckScene scene(count);
+  const auto couple = scene.settled(count);
+
+  const auto rows = scene.check(0, couple.there);
+
+  REQUIRE(rows.size() == count);
+  const auto rails = scene.rails(0, couple.there);
+  for (std::size_t i = 0; i < count; ++i) {
+    CHECK(rows[i].number == i);
+    CHECK(rows[i].finding == kFine);
+    CHECK(rows[i].nic == rails[i].nic);
+    CHECK(rows[i].local == rails[i].local);
+    CHECK(rows[i].remote == rails[i].remote);
+    CHECK((rows[i].smallest.there && rows[i].smallest.back));
+    CHECK((rows[i].largest.there && rows[i].largest.back));
+    CHECK(rows[i].smallest.bytes < 70);
+    CHECK(rows[i].largest.bytes == kLong);
+  }
+  CHECK(scene.took() < microseconds(500));
+}
+
+TEST_CASE("a check is exact whatever addresses the hosts have") {
+  const auto kind = static_cast<std::uint8_t>(GENERATE(4, 6));
+  CheckScene scene(2, [&](NodePlan& plan) {
+    plan.command.address_kind = plan.data.address_kind = kind;
+    plan.config.checksum = kind == 6;
+  });
+  const auto couple = scene.settled(2);
+
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine});
+  scene.cut(1, 0, 1);
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kOneWayBack});
+}
+
+TEST_CASE("a rail that nothing passes is unreachable, and the check says so in time") {
+  CheckScene scene(3);
+  const auto couple = scene.settled(3);
+  scene.cut_both_ways(1);
+  const Duration limit = GENERATE(milliseconds(1), milliseconds(300), seconds(10));
+
+  const auto rows = scene.check(0, couple.there, limit);
+
+  CHECK(rows[0].finding == kFine);
+  CHECK(rows[1].finding == RailFinding::kUnreachable);
+  CHECK(rows[2].finding == kFine);
+  CHECK_FALSE((rows[1].smallest.there || rows[1].smallest.back));
+  CHECK(scene.took() <= limit);
+}
+
+TEST_CASE("a rail that works one way is found from either end, and which way it is") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  const std::uint8_t nic = GENERATE(0, 1);
+  const std::size_t other = nic == 0 ? 1 : 0;
+
+  scene.cut(nic, 0, 1);
+  scene.run_for(milliseconds(50));
+  const auto here = scene.check(0, couple.there);
+  const auto there = scene.check(1, couple.back);
+
+  CHECK(here[nic].finding == RailFinding::kOneWayBack);
+  CHECK(there[nic].finding == RailFinding::kOneWayThere);
+  CHECK(here[other].finding == kFine);
+  CHECK(there[other].finding == kFine);
+  CHECK((here[nic].smallest.back && !here[nic].smallest.there));
+  CHECK((there[nic].smallest.there && !there[nic].smallest.back));
+}
+
+TEST_CASE("a path that loses long packets one way is found from both ends") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  const std::uint8_t from = GENERATE(0, 1);
+
+  scene.narrow(from, 1, 1000);
+  const auto here = scene.check(0, couple.there);
+  const auto there = scene.check(1, couple.back);
+
+  for (const auto* rows : {&here, &there}) {
+    CHECK(rows->at(0).finding == kFine);
+    CHECK(rows->at(1).finding == RailFinding::kLargeLost);
+    CHECK((rows->at(1).smallest.there && rows->at(1).smallest.back));
+    CHECK_FALSE(rows->at(1).largest.back);
+  }
+  CHECK(here[1].largest.there == (from == 1));
+  CHECK(there[1].largest.there == (from == 0));
+}
+
+TEST_CASE("a path that was found to be narrow is still checked with what the NICs take") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  scene.narrow(0, 0, 1300);
+  Act& receive = scene.receive(1, couple.back, 1, 1 << 20);
+  scene.send(0, couple.there, 1, 1 << 20);
+  REQUIRE(scene.run_until_done(receive));
+  REQUIRE(scene.rail(0, couple.there, 0).packet_bytes <= 1300);
+
+  const auto rows = scene.check(0, couple.there);
+
+  CHECK(rows[0].finding == RailFinding::kLargeLost);
+  CHECK(rows[0].largest.bytes == kLong);
+  CHECK(scene.rail(0, couple.there, 0).packet_bytes > 1200);
+}
+
+TEST_CASE("an address that another host answers at is the wrong host") {
+  CheckScene scene({2, 2, 2});
+  const auto couple = scene.settled(2);
+
+  scene.misroute(1);
+
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kWrongHost});
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+}
+
+TEST_CASE("a peer that was started anew is the wrong host, until it is known to be gone") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  scene.restart(1);
+
+  CHECK(scene.findings(0, couple.there) == Findings{RailFinding::kWrongHost});
+}
+
+TEST_CASE("a check ends in time although the peer dies, is silent, or leaves meanwhile") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  const int how = GENERATE(0, 1, 2, 3);
+  scene.cut_both_ways(1);
+  REQUIRE(scene.begin_check(0, couple.there, milliseconds(400)) == Status::kOk);
+
+  if (how == 0) scene.node(1).end(true);
+  if (how == 1) scene.node(1).stall_until(scene.now() + seconds(3));
+  if (how == 2) scene.begin_close(1);
+  if (how == 3) scene.disconnect(0, couple.there);
+  const Instant start = scene.now();
+  REQUIRE(scene.run_until([&] {
+    return scene.engine(0).check_result(couple.there).has_value() ||
+           scene.engine(0).peer_state(couple.there) == PeerState::kUnknown;
+  }));
+
+  CHECK(scene.now() - start <= milliseconds(400));
+  if (how > 1) return;
+  const auto rows = *scene.engine(0).check_result(couple.there);
+  CHECK(rows.size() == 2);
+  CHECK(rows[0].finding == RailFinding::kUnreachable);
+  CHECK(rows[1].finding == RailFinding::kUnreachable);
+}
+
+TEST_CASE("a check of one who is being called waits for the connection, and for its rails") {
+  CheckScene scene(2);
+  const PeerId peer = scene.connect(0, 1);
+  REQUIRE(scene.begin_check(0, peer) == Status::kOk);
+  REQUIRE(scene.run_until([&] { return scene.engine(0).check_result(peer).has_value(); }));
+  const auto rows = *scene.engine(0).check_result(peer);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].finding == kFine);
+  CHECK(rows[1].finding == kFine);
+}
+
+TEST_CASE("one who never answers is unreachable by the rail he was called on") {
+  CheckScene scene(2);
+  scene.node(1).end(true);
+  const PeerId peer = scene.connect(0, 1);
+  const auto rows = scene.check(0, peer);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].finding == RailFinding::kUnreachable);
+  CHECK(scene.took() <= seconds(1));
+}
+
+TEST_CASE("a check that cannot begin says why") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  CHECK(scene.begin_check(0, PeerId{77, 1}) == Status::kUnknownPeer);
+  CHECK(scene.begin_check(0, couple.there, Duration(0)) == Status::kInvalidArgument);
+  CHECK(scene.begin_check(0, couple.there, std::chrono::hours(2)) == Status::kInvalidArgument);
+  CHECK_FALSE(scene.engine(0).check_result(couple.there).has_value());
+  scene.begin_close(1);
+  scene.run_for(seconds(1));
+  CHECK(scene.begin_check(0, couple.there) == Status::kPeerClosed);
+  scene.begin_close(0);
+  CHECK(scene.begin_check(0, couple.there) == Status::kClosed);
+}
+
+TEST_CASE("a check that begins anew forgets what the one before has heard") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  REQUIRE(scene.begin_check(0, couple.there) == Status::kOk);
+  scene.run_for(microseconds(8));  // questions have left
+  scene.cut_both_ways(1);
+
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kUnreachable});
+}
+
+TEST_CASE("new rails are checked once, by both ends, and a single rail is not") {
+  const std::size_t count = GENERATE(1u, 2u, 4u);
+  CheckScene scene(count);
+  scene.count_checks();
+  const auto couple = scene.couple_by_rails(count);
+  scene.run_for(milliseconds(100));
+
+  const RailFinding expected = count == 1 ? RailFinding::kNotChecked : kFine;
+  for (const auto& rails : {scene.rails(0, couple.there), scene.rails(1, couple.back)}) {
+    for (const RailView& rail : rails) CHECK(rail.check == expected);
+  }
+  const std::size_t seen = scene.checks();
+  if (count == 1) CHECK(seen == 0);
+  CHECK(seen <= 2 * 5 * count);
+  scene.run_for(seconds(20));
+  CHECK(scene.checks() == seen);
+}
+
+TEST_CASE("what a new rail does not do is seen without asking") {
+  CheckScene scene(2);
+  scene.cut(1, 1, 0);
+  const auto couple = scene.couple(0, 1);
+  scene.run_for(seconds(2));
+
+  CHECK(scene.rail(0, couple.there, 0).check == kFine);
+  CHECK(scene.rail(0, couple.there, 1).check == RailFinding::kOneWayThere);
+  CHECK(scene.rail(1, couple.back, 1).check == RailFinding::kOneWayBack);
+}
+
+TEST_CASE("loss is no reason to call a rail broken") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  for (std::uint8_t nic = 0; nic < 2; ++nic) {
+    scene.change_wires(nic, [](WireFaults& wire) { wire.loss = 50'000; });
+  }
+  for (int i = 0; i < 50; ++i) CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine});
+}
+
+TEST_CASE("a check beside a stream disturbs nobody: not one packet is sent again") {
+  CheckScene scene(2);
+  for (std::uint8_t nic = 0; nic < 2; ++nic) {
+    scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = kGigabit; });
+  }
+  const auto couple = scene.settled(2);
+  Stream stream(scene, couple, 64 << 10, 4);
+  stream.run_for(milliseconds(20));
+
+  const std::uint64_t before = scene.stats(0).retransmits;
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(scene.begin_check(i % 2, i % 2 == 0 ? couple.there : couple.back) == Status::kOk);
+    stream.run_for(milliseconds(3));
+  }
+
+  CHECK(scene.engine(0).check_result(couple.there).has_value());
+  CHECK(scene.engine(1).check_result(couple.back).has_value());
+  CHECK(scene.stats(0).retransmits == before);
+  CHECK(scene.engine(0).audit().rails_blamed == 0);
+  CHECK(stream.finish());
+}
+
+TEST_CASE("a drained rail, and one that is down, are checked like others") {
+  CheckScene scene(3);
+  const auto couple = scene.settled(3);
+  REQUIRE(scene.engine(0).drain_rail(scene.node(0).local_now(), "sim0.1") == Status::kOk);
+  scene.trouble(1, 2, NicTrouble::Kind::kUnplugged);
+  scene.run_for(milliseconds(50));
+
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine, RailFinding::kUnreachable});
+  CHECK(scene.rail(0, couple.there, 1).state == RailState::kDrained);
+}
+
+TEST_CASE("an idle check that is over leaves nothing to do") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  scene.check(0, couple.there);
+  scene.run_for(seconds(30));
+  CHECK(scene.engine(0).next_deadline() == kNever);
+  CHECK(scene.engine(1).next_deadline() == kNever);
+}
+
+// --- hostile ones
+
+// A CHECK as host 0 would send it to host 1, or with what `change` makes of it.
+class Forger {
+ public:
+  explicit Forger(CheckScene& scene, Scene::Couple couple) : scene_(scene) {
+    scene.network().set_observer([this](const Passing& passing) {
+      const Opened opened(passing.bytes);
+      if (passing.from.host == 0 && passing.from.nic == 0 && opened.has(wire::FrameType::kCheck)) {
+        packet_.assign(passing.bytes.begin(), passing.bytes.end());
+      }
+    });
+    scene.check(0, couple.there);
+    REQUIRE_FALSE(packet_.empty());
+    scene.count_checks();
+  }
+
+  wire::PacketHeader header() const {
+    wire::PacketHeader header;
+    REQUIRE(wire::decode(packet_, header) == wire::Verdict::kAccepted);
+    return header;
+  }
+  // The one that is captured last is a long one.
+  wire::Check check() const {
+    auto check = *wire::decode_check(Opened(packet_).frames.front().data);
+    check.size = wire::CheckSize::kSmallest;
+    return check;
+  }
+  void say(wire::PacketHeader header, const wire::Check& check, std::size_t padding = 0) {
+    std::vector<std::byte> bytes(wire::kHeaderBytes + wire::least_check_bytes(check.reply_to) +
+                                 padding);
+    wire::put_check(std::span(bytes).subspan(wire::kHeaderBytes), check);
+    put(header, bytes);
+  }
+  void say(wire::PacketHeader header, const wire::Checked& checked, std::size_t to) {
+    std::vector<std::byte> bytes(wire::kHeaderBytes + wire::kCheckedBytes);
+    wire::put_checked(std::span(bytes).subspan(wire::kHeaderBytes), checked);
+    put(header, bytes, to);
+  }
+
+ private:
+  void put(wire::PacketHeader header, std::vector<std::byte>& bytes, std::size_t to = 1) {
+    header.length = static_cast<std::uint16_t>(bytes.size());
+    wire::encode(header, bytes.data());
+    const Endpoint from{static_cast<std::uint8_t>(1 - to), Channel::kCommand};
+    scene_.network().inject(from, {static_cast<std::uint8_t>(to), Channel::kCommand}, bytes,
+                            Duration(0));
+  }
+
+  CheckScene& scene_;
+  std::vector<std::byte> packet_;
+};
+
+TEST_CASE("a flood of questions from one who knows the proof is answered now and then") {
+  CheckScene scene(4);
+  const auto couple = scene.settled(4);
+  Forger forger(scene, couple);
+  const bool new_rounds = GENERATE(true, false);
+
+  auto check = forger.check();
+  ++check.round.count;
+  constexpr int kFlood = 10'000;
+  for (int i = 0; i < kFlood; ++i) {
+    if (new_rounds) ++check.round.count;
+    forger.say(forger.header(), check);
+    scene.run_for(microseconds(10));
+  }
+
+  const std::size_t answers = scene.checks() - kFlood;
+  CHECK(answers > 0);
+  CHECK(answers <= (new_rounds ? 101u : 16u) * 4);
+  Act& receive = scene.receive(1, couple.back, 1, 100);
+  scene.send(0, couple.there, 1, 100);
+  CHECK(scene.run_until_done(receive));
+}
+
+TEST_CASE("a short question never brings a long answer, whatever it says of itself") {
+  CheckScene scene(4);
+  const auto couple = scene.settled(4);
+  Forger forger(scene, couple);
+  auto check = forger.check();
+  ++check.round.count;
+
+  check.size = wire::CheckSize::kLargest;
+  forger.say(forger.header(), check);
+  forger.say(forger.header(), check, kLong / 2);
+  scene.run_for(milliseconds(20));
+  CHECK(scene.checks() == 2);
+
+  check.size = wire::CheckSize::kSmallest;
+  forger.say(forger.header(), check);
+  scene.run_for(milliseconds(20));
+  CHECK(scene.checks() == 3 + 4);
+  CHECK(scene.check_bytes() <= 4 * (wire::kHeaderBytes + wire::kCheckedBytes));
+}
+
+TEST_CASE("questions of an earlier round are not answered") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  Forger forger(scene, couple);
+  auto check = forger.check();
+
+  check.round.count = static_cast<std::uint16_t>(check.round.count - 1);
+  forger.say(forger.header(), check);
+  check.round.count = static_cast<std::uint16_t>(check.round.count + 1);
+  check.round.token ^= 1u << 31;
+  forger.say(forger.header(), check);
+  scene.run_for(milliseconds(20));
+
+  CHECK(scene.checks() == 2);
+}
+
+TEST_CASE("questions for another engine bring little, seldom, and never more than they are") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  Forger forger(scene, couple);
+  auto header = forger.header();
+  header.to.proof ^= 1;
+  auto check = forger.check();
+
+  SECTION("asked by an epoch that is not its own") {
+    check.epoch ^= 1;
+    constexpr std::size_t kFlood = 1000;
+    for (std::size_t i = 0; i < kFlood; ++i) {
+      forger.say(header, check);
+      scene.run_for(microseconds(100));
+    }
+    const std::size_t answers = scene.checks() - kFlood;
+    CHECK(answers > 0);
+    CHECK(answers <= 11);
+    CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kCheckedBytes));
+  }
+  SECTION("asked by its own epoch, with a wrong proof") {
+    forger.say(header, check);
+    scene.run_for(milliseconds(20));
+    CHECK(scene.checks() == 1);
+  }
+  SECTION("to be answered at an address nobody can have") {
+    check.epoch ^= 1;
+    check.reply_to.bytes[0] = std::byte{99};
+    forger.say(header, check);
+    scene.run_for(milliseconds(20));
+    CHECK(scene.checks() == 1);
+  }
+}
+
+TEST_CASE("who has not seen the question cannot say that the host is the wrong one") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  Forger forger(scene, couple);
+  const std::uint64_t slot = couple.there.index;
+  scene.cut_both_ways(0);
+  REQUIRE(scene.begin_check(0, couple.there) == Status::kOk);
+
+  auto header = forger.header();
+  header.to = {};
+  const auto before = forger.check().round;
+  for (std::uint64_t guess = 0; guess < 200; ++guess) {
+    const auto count = static_cast<std::uint16_t>(before.count + guess % 4);
+    forger.say(header, {.round = {count, guess << 32 | slot}, .stranger = true}, 0);
+    forger.say(header, {.round = {count, before.token}, .stranger = true}, 0);
+    forger.say(header, {.round = {count, guess}, .stranger = true}, 0);
+    scene.run_for(microseconds(10));
+  }
+  REQUIRE(scene.run_until([&] { return scene.engine(0).check_result(couple.there).has_value(); }));
+
+  CHECK(scene.engine(0).check_result(couple.there)->at(0).finding == RailFinding::kUnreachable);
+}
+
+TEST_CASE("a check's frame in a packet that is acknowledged, or beside another, is refused") {
+  CheckScene scene(1);
+  const auto couple = scene.couple(0, 1);
+  Forger forger(scene, couple);
+  auto check = forger.check();
+  ++check.round.count;
+  auto header = forger.header();
+  const std::uint64_t before = scene.stats(1).dropped_packets;
+
+  header.type = PacketType::kSequenced;
+  forger.say(header, check);
+  header.type = PacketType::kControl;
+  forger.say(header, check);
+  scene.run_for(milliseconds(20));
+
+  CHECK(scene.stats(1).dropped_packets == before + 2);
+  CHECK(scene.checks() == 0);
+}
+
+}  // namespace
+}  // namespace pullman::sim

@@ -1,0 +1,130 @@
+// wire/check.h: the questions and answers of a connectivity check (wire.md 9.8).
+#include <array>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "wire/check.h"
+
+namespace pullman::wire {
+namespace {
+
+constexpr CheckRound kRound{.count = 0x0102, .token = 0x1122334455667788};
+
+WireAddress some_address() {
+  WireAddress address{.kind = 4, .length = 6};
+  for (std::size_t i = 0; i < 6; ++i) address.bytes[i] = static_cast<std::byte>(10 + i);
+  return address;
+}
+
+Check some_check(CheckSize size = CheckSize::kSmallest) {
+  return {.round = kRound, .size = size, .epoch = 0xABCDEF, .reply_to = some_address()};
+}
+
+Frame frame_in(std::span<const std::byte> packet, FrameType type) {
+  FrameReader reader(packet);
+  Frame frame;
+  REQUIRE(reader.next(frame));
+  REQUIRE(frame.type == type);
+  REQUIRE(frame.data.size() == packet.size() - kCheckHeadBytes);
+  Frame more;
+  REQUIRE_FALSE(reader.next(more));
+  REQUIRE(reader.ok());
+  return frame;
+}
+
+std::vector<std::byte> encoded(const Check& check, std::size_t padding) {
+  std::vector<std::byte> bytes(least_check_bytes(check.reply_to) + padding, std::byte{0xEE});
+  put_check(bytes, check);
+  return bytes;
+}
+
+TEST_CASE("a CHECK survives the wire, whatever it is padded to") {
+  const std::size_t padding = GENERATE(0u, 1u, 1400u, 60'000u);
+  const CheckSize size = GENERATE(CheckSize::kSmallest, CheckSize::kLargest);
+  const auto bytes = encoded(some_check(size), padding);
+
+  const auto read = decode_check(frame_in(bytes, FrameType::kCheck).data);
+
+  REQUIRE(read.has_value());
+  CHECK(read->round == kRound);
+  CHECK(read->size == size);
+  CHECK(read->epoch == 0xABCDEF);
+  CHECK(read->reply_to == some_address());
+}
+
+TEST_CASE("a CHECK's fields lie where wire.md 9.8 says") {
+  const auto bytes = encoded(some_check(CheckSize::kLargest), 2);
+
+  const std::vector<int> expected{12, 0,    0,    30,                            // head
+                                  1,  2,    1,    0,                             // round, size
+                                  17, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,  // token
+                                  0,  0,    0,    0,    0,    0xAB, 0xCD, 0xEF,  // epoch
+                                  4,  6,    10,   11,   12,   13,   14,   15,
+                                  0,  0};  // address, padding
+  REQUIRE(bytes.size() == expected.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) CHECK(static_cast<int>(bytes[i]) == expected[i]);
+}
+
+TEST_CASE("a CHECK that contradicts itself is refused") {
+  const auto bytes = encoded(some_check(), 3);
+  std::vector<std::byte> body(bytes.begin() + kCheckHeadBytes, bytes.end());
+  REQUIRE(decode_check(body).has_value());
+  const auto with = [&](std::size_t at, int value) {
+    auto changed = body;
+    changed[at] = static_cast<std::byte>(value);
+    return decode_check(changed);
+  };
+
+  CHECK_FALSE(with(2, 2).has_value());                 // a size there is not
+  CHECK_FALSE(with(3, 1).has_value());                 // reserved
+  CHECK_FALSE(with(kCheckFixedBytes, 5).has_value());  // a kind of address there is not
+  CHECK_FALSE(with(kCheckFixedBytes + 1, 7).has_value());
+  CHECK_FALSE(with(body.size() - 1, 1).has_value());  // padding is zero
+  CHECK_FALSE(with(body.size() - 3, 1).has_value());
+  for (std::size_t size = 0; size + 3 < body.size(); ++size) {
+    CHECK_FALSE(decode_check(std::span(body).first(size)).has_value());
+  }
+}
+
+TEST_CASE("a CHECKED survives the wire: who says it, and what has arrived") {
+  const std::size_t padding = GENERATE(0u, 5u, 1400u);
+  std::vector<std::byte> bytes(kCheckedBytes + padding, std::byte{0xEE});
+  put_checked(bytes, {.round = kRound, .size = CheckSize::kLargest, .arrived = {0x81, 0x02}});
+  auto read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
+  REQUIRE(read.has_value());
+  CHECK(read->round == kRound);
+  CHECK(read->size == CheckSize::kLargest);
+  CHECK_FALSE(read->stranger);
+  CHECK(read->arrived == RailsBySize{0x81, 0x02});
+
+  put_checked(bytes, {.round = kRound, .stranger = true});
+  read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
+  REQUIRE(read.has_value());
+  CHECK(read->stranger);
+}
+
+TEST_CASE("a CHECKED that contradicts itself is refused") {
+  std::vector<std::byte> bytes(kCheckedBytes + 1);
+  put_checked(bytes, {.round = kRound, .arrived = {1, 1}});
+  std::vector<std::byte> body(bytes.begin() + kCheckHeadBytes, bytes.end());
+  const auto with = [&](std::size_t at, int value) {
+    auto changed = body;
+    changed[at] = static_cast<std::byte>(value);
+    return decode_checked(changed);
+  };
+
+  CHECK_FALSE(with(2, 3).has_value());
+  CHECK_FALSE(with(3, 1).has_value());
+  CHECK_FALSE(with(body.size() - 1, 1).has_value());
+  CHECK(decode_checked(std::span(body).first(body.size() - 1)).has_value());
+  CHECK_FALSE(decode_checked(std::span(body).first(body.size() - 2)).has_value());
+  CHECK_FALSE(decode_checked({}).has_value());
+}
+
+// What an engine says to somebody who has proved nothing must not be more than what it heard.
+TEST_CASE("no CHECK is as short as a CHECKED") {
+  CHECK(least_check_bytes(WireAddress{.kind = 255, .length = 1}) > kCheckedBytes);
+}
+
+}  // namespace
+}  // namespace pullman::wire
