@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "wire/check.h"
 #include "wire/frame.h"
 #include "wire/header.h"
 #include "wire/hello.h"
@@ -46,6 +47,23 @@ void check_hello(std::span<const std::byte> body) {
   require(std::memcmp(again.data(), body.data(), again.size()) == 0);
 }
 
+// As a CHECK and as a CHECKED: what is read is written again as it was, padding included.
+void check_checks(const Frame& frame) {
+  std::vector<std::byte> again(kCheckHeadBytes + frame.data.size());
+  const auto same = [&] {
+    require(frame.data.empty() ||
+            std::memcmp(again.data() + kCheckHeadBytes, frame.data.data(), frame.data.size()) == 0);
+  };
+  if (const auto check = decode_check(frame.data)) {
+    put_check(again, *check);
+    same();
+  }
+  if (auto checked = decode_checked(frame.data)) {
+    put_checked(again, *checked);
+    same();
+  }
+}
+
 void check_frames(std::span<const std::byte> body) {
   FrameReader reader(body);
   Frame frame;
@@ -55,6 +73,7 @@ void check_frames(std::span<const std::byte> body) {
              frame.data.data() + frame.data.size() <= body.data() + body.size()));
     if (frame.type == FrameType::kChunk) require(frame.data.size() <= frame.total - frame.offset);
     if (frame.type == FrameType::kHello) check_hello(frame.data);
+    check_checks(frame);
     if (frame.type == FrameType::kSack) {
       for (std::size_t w = 0; w < frame.data.size() / 8; ++w)
         static_cast<void>(sack_word(frame.data, w));
