@@ -1,5 +1,5 @@
 // pullman-info: the NICs there are, which of them would be used, and why not the rest; with --peer
-// the rails to a process that runs.
+// the rails to a process that runs, with --check which packets get through to many.
 //
 // Asks every driver, and chooses as a Context would that is made from the same environment.
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "check_report.h"
 #include "nic/drivers.h"
 #include "peer_report.h"
 #include "pullman/config.h"
@@ -206,16 +207,25 @@ int main(int argc, char** argv) {
   PeerQuestion question;
   app.add_option("--peer", question.address,
                  "HOST:PORT of a process that runs: the rails to it, why these, and how they do");
+  CheckQuestion check;
+  auto* checks = app.add_option("--check", check.addresses,
+                                "HOST:PORT... of processes that run: which packets get through to "
+                                "each, over every rail, both ways, the smallest and the largest")
+                     ->excludes("--peer");
+  app.add_option("--map", check.map,
+                 "FILE: what --check found, as JSON, with an entry for each peer")
+      ->needs(checks);
   unsigned patience_ms = 2000;
-  app.add_option("--patience", patience_ms, "ms for a peer to answer, and then for its rails")
+  app.add_option("--patience", patience_ms,
+                 "ms for a peer to answer, and then for its rails; with --check for all of it")
       ->check(CLI::Range(1, 600000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    if (question.address.empty()) return run(format);
-    question.patience = std::chrono::milliseconds(patience_ms);
-    question.json = format == "json";
-    const int code = report_peer(question);
+    if (question.address.empty() && check.addresses.empty()) return run(format);
+    question.patience = check.patience = std::chrono::milliseconds(patience_ms);
+    question.json = check.json = format == "json";
+    const int code = check.addresses.empty() ? report_peer(question) : report_check(check);
     flush();
     return code;
   } catch (const std::exception& error) {

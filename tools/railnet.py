@@ -47,10 +47,14 @@ class Rails(netns.Pair):
 
     def silence(self, number, sides=(0, 1)):
         """What comes in at these sides over this rail vanishes, and nobody is told; no sides: mends it."""
-        for side, name in enumerate(self.names):
-            table = f"netdev silence{number}"
-            run("ip", "netns", "exec", name, "nft", f"add table {table}; delete table {table}")
-            if side in sides:
-                run("ip", "netns", "exec", name, "nft",
-                    f"add table {table}; add chain {table} in {{ type filter hook ingress device "
-                    f"{self.devices[number]} priority 0; }}; add rule {table} in drop")
+        for side in (0, 1):
+            self.drop(number, side, "" if side in sides else None)
+
+    def drop(self, number, side, what):
+        """What comes in there over this rail vanishes if nft says that it is `what` ("": all); None: nothing does."""
+        name, table = self.names[side], f"netdev silence{number}"
+        run("ip", "netns", "exec", name, "nft", f"add table {table}; delete table {table}")
+        if what is not None:
+            run("ip", "netns", "exec", name, "nft",
+                f"add table {table}; add chain {table} in {{ type filter hook ingress device "
+                f"{self.devices[number]} priority 0; }}; add rule {table} in {what} drop")

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 import cases
@@ -257,6 +258,54 @@ def pullman_info_shows_the_rail_that_does_not_work(place, build):
     expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "down")],
            json.dumps(said))
     expect(code == 1, json.dumps(said))
+
+
+def check(place, build, *options, count=1):
+    """What pullman-info finds that checks the programs in the other namespace, one per port, and its exit code."""
+    ports = [PORT + 10 * number for number in range(count)]
+    for port in ports:
+        place.start_server(0, build / "bench/pullman-perf", "--port", port)
+    addresses = [f"{place.hosts[0]}:{port}" for port in ports]
+    info = subprocess.run(place.command(1, build / "tools/pullman-info", *options, "--check", *addresses),
+                          capture_output=True, text=True, timeout=100, check=False,
+                          env={**os.environ, **place.environment})
+    return info.stdout + info.stderr, info.returncode
+
+
+def found(text):
+    """(NIC, finding) of each rail of each peer."""
+    expect(text.startswith("{"), text)
+    return [[(rail["nic"], rail["finding"]) for rail in peer["rails"]] for peer in json.loads(text)["peers"]]
+
+
+@case(count=3)
+def a_check_finds_all_rails_fine(place, build):
+    text, code = check(place, build, "--format", "json", count=2)
+    expect(found(text) == [[(f"veth{n}", "fine") for n in range(3)]] * 2, text)
+    expect(code == 0, text)
+
+
+@case(count=4)
+def a_check_finds_what_each_rail_loses(place, build):
+    place.drop(1, 0, "ip length > 1000")
+    place.drop(2, 1, "ip protocol udp")  # not ARP: without it nothing passes either way
+    place.drop(3, 0, "ip protocol udp")
+    text, code = check(place, build, "--format", "json")
+    expect(found(text) == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there"),
+                            ("veth3", "one way back")]], text)
+    expect(code == 1, text)
+
+
+@case()
+def the_map_of_a_job_says_who_cannot_be_reached(place, build):
+    with tempfile.NamedTemporaryFile(mode="r") as file:
+        nobody = f"{place.hosts[0]}:{PORT + 1000}"
+        place.silence(1)
+        text, code = check(place, build, "--map", file.name, "--check", nobody)
+        said = json.loads(file.read())
+    expect(code == 1 and "not reached" in text and "unreachable" in text, text)
+    expect(said["unreached"] == [nobody] and not said["fine"], json.dumps(said))
+    expect(found(json.dumps(said)) == [[], [("veth0", "fine"), ("veth1", "unreachable")]], json.dumps(said))
 
 
 if __name__ == "__main__":
