@@ -8,7 +8,7 @@
 //   runs.cc         long messages, many packets at a time
 //   path.cc         how long packets may be on the way to a peer
 //   rails.cc, rail_setup.cc, rail_care.cc   several ways to one peer
-//   rail_check.cc   which packets get through, when somebody asks
+//   rail_check.cc, rail_answer.cc   which packets get through, when somebody asks
 //   endings.cc      timers, BYE, silence: how they part
 //   inspect.cc      statistics, audit, dump
 #pragma once
@@ -262,7 +262,7 @@ class Engine::Impl {
   std::uint32_t modules_named(std::string_view nic) const;
   bool needs(const Peer& peer, std::uint32_t modules) const;
 
-  // --- rail_check.cc
+  // --- rail_check.cc, rail_answer.cc
   void check_new_rail(Instant now, Peer& peer);
   void start_asking(Instant now, Peer& peer, Duration limit, Duration delay);
   static Checking& checking_of(Peer& peer);
