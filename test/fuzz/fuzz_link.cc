@@ -1,8 +1,8 @@
 // Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
 // repeated, held back, damaged or made up (with the right proof often enough to get past it),
-// HELLOs and WELCOMEs are forged, the path becomes narrow or is said to be, time passes in odd
-// steps, and the API is used at odd moments. Nothing crashes, the audit balances after every step,
-// and work per step is bounded.
+// HELLOs and WELCOMEs are forged, the path becomes narrow or is said to be, links go down, or are
+// said to, rails are drained, time passes in odd steps, and the API is used at odd moments. Nothing
+// crashes, the audit balances after every step, and work per step is bounded.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -29,8 +29,9 @@ void require(bool holds) {
 // A port that puts what is sent into a list and hands out what is put into another.
 class ScriptedPort : public nic::Port {
  public:
-  ScriptedPort(std::uint8_t host, std::uint16_t port) {
-    address_ = {.kind = 4, .length = 6, .bytes = {std::byte{10}, {}, {}, std::byte{host}}};
+  ScriptedPort(std::uint8_t host, std::uint8_t nic, std::uint16_t port) {
+    address_ = {
+        .kind = 4, .length = 6, .bytes = {std::byte{10}, {}, std::byte{nic}, std::byte{host}}};
     address_ = nic::with_port(address_, port);
     limits_ = {.packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64, .bursts = true};
   }
@@ -62,6 +63,10 @@ class ScriptedPort : public nic::Port {
           .kind = nic::PortEvent::Kind::kResolved, .cookie = resolving.front(), .to = 1};
       resolving.pop_front();
     }
+    for (; count < events.size() && !links.empty(); ++count) {
+      events[count] = {.kind = links.front(), .cookie = 0, .to = nic::kNowhere};
+      links.pop_front();
+    }
     return count;
   }
   const nic::PortLimits& limits() const override { return limits_; }
@@ -72,8 +77,9 @@ class ScriptedPort : public nic::Port {
   }
   int wait_fd() override { return -1; }
 
-  std::size_t told = 65507;     // what the network says of the path, rightly or not
-  std::size_t carries = 65507;  // and what it carries
+  std::size_t told = 65507;                // what the network says of the path, rightly or not
+  std::size_t carries = 65507;             // and what it carries
+  std::deque<nic::PortEvent::Kind> links;  // what the NIC says of its link
   std::deque<Datagram> sent;
   std::deque<Datagram> arriving;
   std::deque<Datagram> lent;
@@ -86,21 +92,24 @@ class ScriptedPort : public nic::Port {
 };
 
 struct Host {
-  Host(std::uint8_t number, const Config& config, Instant now) {
-    auto command_port = std::make_unique<ScriptedPort>(number, 1);
-    auto data_port = std::make_unique<ScriptedPort>(number, 2);
-    ports = {command_port.get(), data_port.get()};
+  Host(std::uint8_t number, std::uint8_t count, const Config& config, Instant now) {
     std::vector<engine::NicPorts> nics;
-    nics.push_back(
-        {.device = {}, .command = std::move(command_port), .data = std::move(data_port)});
+    for (std::uint8_t nic = 0; nic < count; ++nic) {
+      auto command_port = std::make_unique<ScriptedPort>(number, nic, 1);
+      auto data_port = std::make_unique<ScriptedPort>(number, nic, 2);
+      ports.insert(ports.end(), {command_port.get(), data_port.get()});
+      nics.push_back({.device = {.name = nic == 0 ? "first" : "second"},
+                      .command = std::move(command_port),
+                      .data = std::move(data_port)});
+    }
     engine = std::make_unique<engine::Engine>(config, std::move(nics),
                                               KeyedRandom::key_from_seed(number), now);
   }
   ~Host() { engine->abort(); }
 
-  std::array<ScriptedPort*, 2> ports{};
-  Datagram called;    // the last HELLO that was sent to it
-  Datagram answered;  // the last WELCOME
+  std::vector<ScriptedPort*> ports;  // command and data port of each NIC
+  Datagram called;                   // the last HELLO that was sent to it
+  Datagram answered;                 // the last WELCOME
   std::array<Request, 16> sends;
   std::array<Request, 16> receives;
   std::array<std::array<std::byte, 4096>, 16> buffers{};
@@ -151,8 +160,10 @@ void note_meeting(Host& to, const Datagram& bytes) {
 
 // Moves one packet from one host towards the other, in some condition.
 void carry(Script& script, Host& from, Host& to) {
-  ScriptedPort& out = *from.ports[script.byte() & 1];
-  ScriptedPort& in = *to.ports[&out == from.ports[1]];
+  const std::size_t port = script.byte() % from.ports.size();
+  ScriptedPort& out = *from.ports[port];
+  if (port >= to.ports.size()) return;
+  ScriptedPort& in = *to.ports[port];
   if (out.sent.empty()) return;
   const std::size_t pick = script.byte() % out.sent.size();
   Datagram bytes = out.sent[pick];
@@ -211,6 +222,25 @@ void forge(Script& script, Host& to) {
   to.ports[0]->arriving.push_back(std::move(bytes));
 }
 
+// The network, or a NIC, changes.
+void disturb(Script& script, Host& host) {
+  const std::size_t nic = script.byte() % (host.ports.size() / 2);
+  ScriptedPort& command = *host.ports[2 * nic];
+  ScriptedPort& data = *host.ports[2 * nic + 1];
+  using Kind = nic::PortEvent::Kind;
+  switch (script.byte() % 4) {
+    case 0:
+      command.links.push_back(Kind::kLinkDown);
+      break;
+    case 1:
+      command.links.push_back(Kind::kLinkUp);
+      break;
+    default:
+      data.told = script.word() % 2048;
+      data.carries = 576 + script.word() % 1024;
+  }
+}
+
 void use(Script& script, Host& host, const Host& other, Instant now) {
   engine::Engine& engine = *host.engine;
   const std::size_t slot = script.byte() % 16;
@@ -238,6 +268,9 @@ void use(Script& script, Host& host, const Host& other, Instant now) {
       break;
     case 6:
       engine.probe(kAnyPeer, tag, 0);
+      if (script.byte() % 4 == 0) engine.drain_rail(now, tag % 2 == 0 ? "first" : "second");
+      if (script.byte() % 4 == 0) engine.restore_rail(now, tag % 2 == 0 ? "first" : "second");
+      engine.rails(now, host.peer);
       break;
     case 7:
       if (const auto caller = engine.accept()) host.peer = *caller;
@@ -257,8 +290,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.send_packets = 64;
   config.peer_timeout = std::chrono::milliseconds(200);
   Instant now(std::chrono::seconds(1));
-  Host a(1, config, now);
-  Host b(2, config, now);
+  const std::uint8_t nics = script.byte();
+  Host a(1, 1 + (nics & 1), config, now);
+  Host b(2, 1 + (nics >> 1 & 1), config, now);
   a.peer = a.engine->connect(now, b.ports[0]->address()).peer;
   while (!script.over()) {
     const std::uint8_t step = script.byte();
@@ -275,7 +309,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         use(script, here, there, now);
         break;
       case 3:
-        for (std::size_t i = 0; i < 2; ++i) {
+        for (std::size_t i = 0; i < std::min(here.ports.size(), there.ports.size()); ++i) {
           while (!here.ports[i]->sent.empty()) {
             note_meeting(there, here.ports[i]->sent.front());
             there.ports[i]->arriving.push_back(std::move(here.ports[i]->sent.front()));
@@ -287,8 +321,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         forge(script, there);
         break;
       case 5:
-        here.ports[1]->told = script.word() % 2048;
-        here.ports[1]->carries = 576 + script.word() % 1024;
+        disturb(script, here);
         break;
       default:
         carry(script, here, there);

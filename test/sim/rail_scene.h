@@ -14,13 +14,16 @@ namespace pullman::sim {
 // A wire of 1 Gb/s.
 inline constexpr std::uint64_t kGigabit = 8192;  // ns per KiB
 
-// Hosts with so many NICs each; NIC i of one is on one link with NIC i of the others.
+// Hosts with so many NICs each; NIC i of one is on one link with NIC i of the others. `tweak`
+// changes what all NICs of a host have in common, `tweak_more` a host when it has all of them.
 class RailScene : public Scene {
  public:
-  explicit RailScene(std::vector<std::size_t> nics, const Tweak& tweak = {})
+  explicit RailScene(std::vector<std::size_t> nics, const Tweak& tweak = {},
+                     const Tweak& tweak_more = {})
       : Scene(nics.size(), [&, host = std::size_t{0}](NodePlan& plan) mutable {
           if (tweak) tweak(plan);
           plan.more.resize(nics[host++] - 1, {.command = plan.command, .data = plan.data});
+          if (tweak_more) tweak_more(plan);
         }) {}
 
   std::vector<RailView> rails(std::size_t host, PeerId peer) {

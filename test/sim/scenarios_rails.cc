@@ -406,6 +406,30 @@ TEST_CASE("all rails down for longer: each operation fails once, as unreachable"
   CHECK(audit.windows_in_use == 0);
 }
 
+TEST_CASE("a rail whose address cannot be resolved at first is there when it can") {
+  RailScene scene({2, 2}, {}, [](NodePlan& plan) {
+    plan.more[0].command.resolve_failure = plan.more[0].data.resolve_failure = 800'000;
+  });
+  const auto couple = scene.couple(0, 1);
+
+  CHECK(scene.run_until(
+      [&] { return scene.rails(0, couple.there).size() == 2 && scene.all_up(couple); },
+      seconds(20)));
+}
+
+TEST_CASE("a peer that is silent on all rails is asked again and again with few packets") {
+  RailScene scene({3, 3}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+  const auto couple = scene.couple_by_rails(3);
+  for (std::uint8_t nic = 0; nic < 3; ++nic) scene.cut_both_ways(nic, seconds(50));
+  Act& act = scene.receive(0, couple.there, 1, 100);
+
+  scene.run_for(seconds(45));
+  CHECK(scene.engine(0).audit().packets_in_flight <= 3 * 6);
+
+  scene.send(1, couple.back, 1, 100);
+  CHECK(scene.run_until_done(act, seconds(10)));
+}
+
 TEST_CASE("no rail is blamed for a peer that died") {
   RailScene scene({3, 3});
   at_gigabit(scene, 3);
