@@ -130,7 +130,8 @@ class Build:
 
     def configure(self):
         if (self.folder / "build.ninja").exists():
-            return Counts()
+            # The meson files may have changed since: what is asked of the build is asked of the new one.
+            return self.step("configure", ["ninja", "-C", self.folder, "build.ninja"], 120)
         # The folder exists already, for the log: meson minds only what it made itself.
         return self.step("configure", ["meson", "setup", *self.setup, self.folder], 120)
 

@@ -121,6 +121,7 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
     report(rail);
   } else if (!was_usable && usable(rail)) {
     drop_probes(rail);
+    links_down_ &= ~(std::uint32_t{1} << rail.module);  // it works, whatever was said
     rail.link.begin_anew();
     care.loss = 0;
     report(rail);

@@ -61,7 +61,7 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace) {
   waiting_ = false;
   pause_ = kFirstPause;
   if (good_ < needed_) ++good_;
-  if (good_ >= needed_ && !damped(now) && !link_down_) {
+  if (good_ >= needed_ && !damped(now)) {
     come_back(now);
     return true;
   }
@@ -138,7 +138,9 @@ void Health::go_down(Instant now, RailReason reason) {
   due_ = now + pause_;
 }
 
+// Answers over the rail itself are believed before its NIC, whose kernel may be a second late.
 void Health::come_back(Instant now) {
+  link_down_ = false;
   set(now, RailState::kUp, RailReason::kAnswers);
   witnessed_ = false;
   due_ = kNever;

@@ -69,7 +69,7 @@ class Health {
   static constexpr Duration kLongestPause = std::chrono::milliseconds(200);
   static constexpr Duration kDampedPause = std::chrono::milliseconds(20);
   static constexpr Duration kLeastInterval = std::chrono::microseconds(300);
-  static constexpr Duration kMostInterval = std::chrono::milliseconds(5);
+  static constexpr Duration kMostInterval = std::chrono::milliseconds(3);
   static constexpr Duration kHeardPatience = std::chrono::milliseconds(25);
   // Unanswered questions before a witness is believed.
   static constexpr std::uint8_t kQuestions = 3;
