@@ -178,6 +178,18 @@ TEST_CASE("the NIC's own word that the link is down is believed at once") {
   CHECK(scene.rail(1, couple.back, 1).reason == RailReason::kTold);
 }
 
+TEST_CASE("a rail is asked as soon as its NIC says that the link is back") {
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+
+  scene.trouble(0, 1, NicTrouble::Kind::kUnplugged, seconds(1));
+  scene.run_for(milliseconds(999));
+  CHECK_FALSE(scene.all_up(couple));
+  scene.run_for(milliseconds(11));
+
+  CHECK(scene.all_up(couple));
+}
+
 TEST_CASE("a rail is used again within a second of being mended") {
   const bool idle = GENERATE(false, true);
   const Duration cut = GENERATE(milliseconds(50), milliseconds(700), milliseconds(5000));
@@ -404,6 +416,21 @@ TEST_CASE("all rails down for longer: each operation fails once, as unreachable"
   const engine::Audit audit = scene.engine(0).audit();
   CHECK(audit.packets_taken == 0);
   CHECK(audit.windows_in_use == 0);
+}
+
+TEST_CASE("small messages are packed for the shortest packets of the rails in use") {
+  RailScene scene({2, 2}, {}, [](NodePlan& plan) {
+    plan.more[0].command.packet_bytes = plan.more[0].data.packet_bytes = 600;
+  });
+  const auto couple = scene.couple_by_rails(2);
+  scene.trouble(0, 0, NicTrouble::Kind::kUnplugged);
+  scene.run_for(milliseconds(1));
+  std::vector<Act*> receives;
+  for (Tag i = 0; i < 60; ++i) receives.push_back(&scene.receive(1, couple.back, i, 100));
+
+  for (Tag i = 0; i < 60; ++i) scene.send(0, couple.there, i, 100);
+
+  for (const Act* act : receives) CHECK(scene.run_until_done(*act, milliseconds(100)));
 }
 
 TEST_CASE("a rail whose address cannot be resolved at first is there when it can") {
