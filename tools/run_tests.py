@@ -144,7 +144,7 @@ class Build:
         counts = self.configure()
         if counts.failed:
             return counts
-        return self.step("build", self.ninja(choose_targets()), 900)
+        return self.step("build", self.ninja(choose_targets()), 1800)
 
     def ninja(self, targets):
         return ["ninja", "-C", self.folder, "-j", JOBS, *targets]
