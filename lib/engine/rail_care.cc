@@ -211,8 +211,9 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
   using Kind = nic::PortEvent::Kind;
   const std::uint32_t bit = std::uint32_t{1} << module;
   const bool down = kind != Kind::kLinkUp;
-  if (down == ((links_down_ & bit) != 0)) return;
-  links_down_ ^= bit;
+  // What is up for one peer, whose rail has answered already, may be down for others.
+  if (down && (links_down_ & bit) != 0) return;
+  links_down_ = down ? links_down_ | bit : links_down_ & ~bit;
   log().info("NIC {}: {}", modules_[module]->device().name,
              kind == Kind::kLinkDown ? "link down"
              : kind == Kind::kLinkUp ? "link up"
