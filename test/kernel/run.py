@@ -342,8 +342,9 @@ def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build, driver):
 @case("udp", "tcp", "fabric")
 def a_killed_peer_is_reported_as_unreachable(pair, build, driver):
     timeout_ms = 1000
-    first, second = two(pair, build, driver, "--send", 300_000, "--receive", 300_000, "--largest",
-                        10_000, PULLMAN_PEER_TIMEOUT_MS=timeout_ms)
+    # Slowly, so that the kill finds them in the middle however fast the machine is.
+    first, second = two(pair, build, driver, "--poll-every-ms", 20, "--send", 300_000, "--receive",
+                        300_000, "--largest", 10_000, PULLMAN_PEER_TIMEOUT_MS=timeout_ms)
     first.wait_for("met")
     second.wait_for("met")
     time.sleep(0.5)
