@@ -21,10 +21,11 @@ void Channel::post(Packet& packet, nic::Destination to) {
   ++count_;
 }
 
-void Channel::offer() {
+bool Channel::offer() {
   const std::size_t taken = port_->send({outgoing_.data(), count_});
   PULLMAN_DCHECK(taken <= count_);
   drop_first(taken);
+  return taken != 0;
 }
 
 void Channel::drop_first(std::size_t taken) {

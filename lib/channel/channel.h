@@ -32,10 +32,9 @@ class Channel {
   // Adds an encoded packet to the batch. There is room().
   void post(Packet& packet, nic::Destination to);
 
-  // Offers the batch to the port. What it refuses stays, in order, for the next flush.
-  void flush() {
-    if (count_ != 0) offer();
-  }
+  // Offers the batch to the port. What it refuses stays, in order, for the next flush. Whether it
+  // took any.
+  bool flush() { return count_ != 0 && offer(); }
 
   // Offers packets to the port that shall not wait here; nothing waits. How many it took.
   std::size_t send_at_once(std::span<const nic::Outgoing> packets) { return port_->send(packets); }
@@ -68,7 +67,7 @@ class Channel {
  private:
   static constexpr std::uint32_t kQuietReceives = 64;
 
-  void offer();
+  bool offer();
   void drop_first(std::size_t taken);
 
   ChannelKind kind_;

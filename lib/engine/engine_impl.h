@@ -123,7 +123,7 @@ class Engine::Impl {
     return now < quiet_due_ ? lively_ : look_at_quiet_ones(now);
   }
   std::uint32_t look_at_quiet_ones(Instant now);
-  std::size_t receive_from(Instant now, std::size_t place);
+  void take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
   bool may_speak(const Peer& peer) const;
   Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
@@ -146,6 +146,7 @@ class Engine::Impl {
     bool bye = false;
   };
   Effect act_on(Peer& peer, wire::FrameList& frames);
+  Effect act_on_message(Peer& peer);
   Verdict handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,
@@ -159,7 +160,10 @@ class Engine::Impl {
     std::size_t module = 0;  // the NIC it came through
   };
   bool may_wait(const Rail& rail, const wire::PacketHeader& header) const;
-  void handle_late_ack(Instant now);
+  void handle_late_ack(Instant now) {
+    if (late_ack_.rail != nullptr) take_late_ack(now);
+  }
+  void take_late_ack(Instant now);
   void collect(Instant now, Rail& rail);
   void note_heard(Instant now, Peer& peer);
   void schedule_ack(Instant now, Rail& rail);

@@ -21,7 +21,14 @@ std::size_t Engine::Impl::receive_all(Instant now) {
   std::size_t received = 0;
   // Command channels come first in the row.
   for (std::uint32_t bits = to_ask(now); bits != 0; bits &= bits - 1) {
-    received += receive_from(now, static_cast<unsigned>(std::countr_zero(bits)));
+    const auto place = static_cast<unsigned>(std::countr_zero(bits));
+    Channel& channel = *row_[place];
+    if (const auto batch = channel.receive(now); !batch.empty()) {
+      received += batch.size();
+      take_batch(now, place, batch);
+    } else if (channel.quiet()) {
+      lively_ &= ~channel.mark();
+    }
   }
   last_received_ = received;
   return received;
@@ -43,15 +50,9 @@ std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
   return all_;
 }
 
-std::size_t Engine::Impl::receive_from(Instant now, std::size_t place) {
-  Channel& channel = *row_[place];
-  const auto batch = channel.receive(now);
-  const std::uint32_t bit = std::uint32_t{1} << place;
-  if (batch.empty()) {
-    if (channel.quiet()) lively_ &= ~bit;
-    return 0;
-  }
-  lively_ |= bit;
+void Engine::Impl::take_batch(Instant now, std::size_t place,
+                              std::span<const nic::Incoming> batch) {
+  lively_ |= std::uint32_t{1} << place;
   module_in_hand_ = place % kRow;
   lone_ = batch.size() == 1;
   for (auto rest = batch; !rest.empty(); rest = rest.subspan(1)) {
@@ -66,8 +67,7 @@ std::size_t Engine::Impl::receive_from(Instant now, std::size_t place) {
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
-  channel.give_back(batch);
-  return batch.size();
+  row_[place]->give_back(batch);
 }
 
 // wire.md 1.3: the order of the checks.
@@ -182,7 +182,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
     case Arrival::kNew:
       break;
   }
-  const Effect effect = act_on(peer, frames_);
+  const Effect effect = frames_.is_one_message() ? act_on_message(peer) : act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;
   rail.link.handle_arrival(now, header);
   if (effect.redundant) rail.link.handle_redundant();
@@ -191,6 +191,13 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
   if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
   if (effect.bye) handle_bye(peer);
   return Verdict::kAccepted;
+}
+
+// The common case.
+Engine::Impl::Effect Engine::Impl::act_on_message(Peer& peer) {
+  const message::Taken taken = peer.inbox.handle_message(frames_.front());
+  return {.refused = taken == message::Taken::kRefused,
+          .redundant = taken == message::Taken::kRedundant};
 }
 
 Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
@@ -251,8 +258,7 @@ bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) 
          !rail.link.repeats_ack(header) && rail.link.believes(header);
 }
 
-void Engine::Impl::handle_late_ack(Instant now) {
-  if (late_ack_.rail == nullptr) return;
+void Engine::Impl::take_late_ack(Instant now) {
   Rail& rail = *late_ack_.rail;
   late_ack_.rail = nullptr;
   module_in_hand_ = late_ack_.module;

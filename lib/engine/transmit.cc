@@ -258,10 +258,8 @@ void Engine::Impl::send_ack(Instant now, Rail& rail) {
 void Engine::Impl::flush_posted() {
   for (std::uint32_t bits = posted_; bits != 0; bits &= bits - 1) {
     Channel& channel = *row_[static_cast<unsigned>(std::countr_zero(bits))];
-    const std::size_t waited = channel.waiting();
-    channel.flush();
-    moved_ = moved_ || channel.waiting() < waited;
-    if (channel.waiting() == 0) posted_ &= ~(bits & -bits);
+    if (channel.flush()) moved_ = true;
+    if (channel.waiting() == 0) posted_ &= ~channel.mark();
   }
 }
 

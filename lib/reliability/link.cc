@@ -45,7 +45,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
                          AckTiming timing) {
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
-  if (!plausible(cumulative, sack)) return Verdict::kBadAck;
+  if (!was_sent(cumulative) || (sack != nullptr && !plausible(*sack))) return Verdict::kBadAck;
   const std::uint32_t in_flight = window_.in_flight();
   Newest newest;
   std::uint32_t count = release_until(cumulative, newest);
@@ -78,11 +78,9 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
 }
 
 // wire.md 6.4: nothing beyond what was sent can be acknowledged.
-bool Link::plausible(PacketNumber cumulative, const wire::Frame* sack) const {
-  if (cumulative > window_.next() || cumulative < window_.first()) return false;
-  if (sack == nullptr) return true;
-  return reported_end(cumulative, sack) <= window_.next() &&
-         expand(sack->id, window_.next()) + 64 > window_.first();
+bool Link::plausible(const wire::Frame& sack) const {
+  return reported_end(0, &sack) <= window_.next() &&
+         expand(sack.id, window_.next()) + 64 > window_.first();
 }
 
 // One past the highest packet the ACK reports: the hold time counts from that one's arrival.
@@ -293,7 +291,10 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
 }
 
 void Link::recompute_stay() {
-  floor_ = static_cast<std::uint8_t>(Hotel<Packet>::floor_for(timeout()));
+  const Duration stay = timeout();
+  if (stay == stay_) return;  // most are as long as the least
+  stay_ = stay;
+  floor_ = static_cast<std::uint8_t>(Hotel<Packet>::floor_for(stay));
 }
 
 void Link::recompute_allowed() {

@@ -106,7 +106,7 @@ class Link {
 
   // handle_ack() of this header without a SACK frame would return kAccepted.
   bool believes(const wire::PacketHeader& header) const {
-    return plausible(expand(header.cumulative, window_.next()), nullptr);
+    return was_sent(expand(header.cumulative, window_.next()));
   }
   // It acknowledges everything that is in flight.
   bool acks_all(const wire::PacketHeader& header) const {
@@ -133,8 +133,8 @@ class Link {
   void handle_eviction(Instant now, Packet& packet);
 
   // One of acked() is a PING. The round trip is measured by the newest packet an ACK reports; where
-  // one channel is far slower than the other, its packets never are that. Each of its PINGs would be
-  // overdue, and asked about with the next.
+  // one channel is far slower than the other, its packets never are that. Each of its PINGs would
+  // be overdue, and asked about with the next.
   void handle_probe_acked(Instant now, const Packet& probe);
 
   // next_loss_due() has come.
@@ -183,7 +183,11 @@ class Link {
     Instant sent_at{};
   };
 
-  bool plausible(PacketNumber cumulative, const wire::Frame* sack) const;
+  // All packets below have been numbered; no cumulative ack is below the first (wire.md 6.4).
+  bool was_sent(PacketNumber end) const {
+    return end - window_.first() <= window_.next() - window_.first();
+  }
+  bool plausible(const wire::Frame& sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;
   std::uint32_t release_until(PacketNumber cumulative, Newest& newest);
   std::uint32_t release_sacked(const wire::Frame& sack, Newest& newest);
@@ -215,6 +219,7 @@ class Link {
   std::uint32_t allowed_ = 0;     // packets in flight: least of window, credit and congestion
   std::uint32_t credit_ = 1;      // the peer's, from its newest ack
   PacketNumber acked_until_ = 0;  // highest cumulative ack seen
+  Duration stay_{-1};             // timeout(), as last reckoned
   Instant last_probe_ = Instant::min();
   Instant answered_ = Instant::min();
   std::uint64_t arrived_count_ = 0;
@@ -224,7 +229,7 @@ class Link {
   std::uint32_t timeouts_ = 0;        // each takes a tenth of a millisecond at least
   std::uint16_t late_seen_ = 0;       // the peer's PacketHeader::late when last seen
   std::uint8_t backoff_ = 0;          // doublings of the timeout since the last news
-  std::uint8_t floor_ = 0;            // the hotel's for timeout()
+  std::uint8_t floor_ = 0;            // the hotel's for stay_
   std::uint8_t rail_;                 // whose packet numbers these are
   std::optional<ChannelKind> probe_;
 };

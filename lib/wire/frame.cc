@@ -78,6 +78,23 @@ void put_frame_head(std::byte* out, FrameType type, std::size_t length) {
   store16(out + 2, static_cast<std::uint16_t>(length));
 }
 
+[[gnu::always_inline]] inline bool FrameReader::next_message(Frame& out) {
+  if (rest_.size() < kMessageBytes) return false;
+  const std::byte* in = rest_.data();
+  const std::uint32_t head = load32(in);
+  const std::size_t length = head & 0xFFFF;
+  if (head >> 16 != static_cast<std::uint32_t>(FrameType::kMessage) << 8 ||
+      length > rest_.size() - kMessageBytes) {
+    return false;
+  }
+  out.type = FrameType::kMessage;
+  out.id = load32(in + 4);
+  out.tag = load64(in + 8);
+  out.data = {in + kMessageBytes, length};
+  rest_ = rest_.subspan(kMessageBytes + length);
+  return true;
+}
+
 bool FrameReader::next(Frame& out) {
   if (rest_.empty()) return false;
   if (rest_.size() < kFrameHeadBytes) return fail();
@@ -142,10 +159,15 @@ bool well_formed(std::span<const std::byte> body) {
 
 bool FrameList::read(std::span<const std::byte> body) {
   FrameReader reader(body);
-  count_ = taken_ = 0;
-  while (count_ < kMost && reader.next(frames_[count_])) ++count_;
-  rest_ = reader;
-  if (count_ == kMost) {
+  std::size_t count = 0;
+  while (count < kMost && !reader.at_end() &&
+         (reader.next_message(frames_[count]) || reader.next(frames_[count]))) {
+    ++count;
+  }
+  count_ = count;
+  taken_ = 0;
+  if (count == kMost) {
+    rest_ = reader;
     while (reader.next(further_)) {
     }
   }
@@ -155,7 +177,6 @@ bool FrameList::read(std::span<const std::byte> body) {
 bool FrameList::read_bulk(std::span<const std::byte> packet) {
   count_ = 1;
   taken_ = 0;
-  rest_ = FrameReader({});
   return wire::read_bulk(packet, frames_[0]);
 }
 

@@ -73,6 +73,9 @@ class FrameReader {
 
   // True if another frame was read into `out`. False at the end, or at a malformed frame: see ok().
   bool next(Frame& out);
+  // True if a MESSAGE was read; else nothing is: next() says what there is. Most frames are that.
+  bool next_message(Frame& out);
+  bool at_end() const { return rest_.empty(); }
   bool ok() const { return ok_; }
 
  private:
@@ -103,12 +106,14 @@ class FrameList {
 
   // Whether a MESSAGE is all there is.
   bool is_one_message() const { return count_ == 1 && frames_[0].type == FrameType::kMessage; }
+  // The first. There is one.
+  const Frame& front() const { return frames_[0]; }
 
   // The next frame, valid until next() is called again; null behind the last.
   const Frame* next() {
     if (taken_ < count_) [[likely]]
       return &frames_[taken_++];
-    return rest_.next(further_) ? &further_ : nullptr;
+    return count_ == kMost && rest_.next(further_) ? &further_ : nullptr;
   }
 
  private:
@@ -117,7 +122,7 @@ class FrameList {
   std::size_t count_ = 0;
   std::size_t taken_ = 0;
   std::array<Frame, kMost> frames_;
-  FrameReader rest_{{}};  // behind the last of frames_
+  FrameReader rest_{{}};  // behind the last of frames_, if that is full
   Frame further_;
 };
 

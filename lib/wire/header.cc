@@ -41,6 +41,30 @@ std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::
   return payload.empty() ? sum : crc(sum, payload);
 }
 
+constexpr std::uint32_t kFlagsReserved = 0xFF & ~(kFlagsKnown | kRailMask << kRailShift);
+
+// Of the first four bytes: a sequenced packet of our version, no reserved flag. Nearly all are
+// that.
+constexpr bool is_usual(std::uint32_t head) {
+  constexpr std::uint32_t kFirst =
+      kVersion << 4 | static_cast<std::uint32_t>(PacketType::kSequenced);
+  return (head & (0xFF000000u | kFlagsReserved << 16)) == kFirst << 24;
+}
+
+// The first four bytes of a packet of at least a bulk packet's length, but for the length they
+// tell.
+Verdict judge(std::uint32_t head, std::size_t size) {
+  const std::uint32_t type = head >> 24 & 0x0F;
+  const bool bulk = type == static_cast<std::uint32_t>(PacketType::kBulk);
+  if (!bulk && size < kHeaderBytes) return Verdict::kTooShort;
+  if (head >> 28 != kVersion) return Verdict::kBadVersion;
+  if (type < 1 || type > 6) return Verdict::kBadType;
+  const std::uint32_t flags = head >> 16 & 0xFF;
+  if ((flags & kFlagsReserved) != 0) return Verdict::kBadReserved;
+  if (bulk && (flags & kFlagsKnown) != 0) return Verdict::kBadReserved;
+  return Verdict::kAccepted;
+}
+
 // encode_run() of headers of so many bytes.
 template <std::size_t kBytes>
 void encode_alike(const PacketHeader& first, std::byte* out, std::size_t stride,
@@ -87,26 +111,22 @@ void set_length(std::byte* header, std::size_t length) {
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   if (datagram.size() <= kBulkHeadBytes) return Verdict::kTooShort;
   const std::byte* in = datagram.data();
-  const std::uint8_t first = load8(in + kTypeAt);
-  const std::uint8_t type = first & 0x0F;
-  const bool bulk = type == static_cast<std::uint8_t>(PacketType::kBulk);
-  if (!bulk && datagram.size() < kHeaderBytes) return Verdict::kTooShort;
-  if (first >> 4 != kVersion) return Verdict::kBadVersion;
-  if (type < 1 || type > 6) return Verdict::kBadType;
-  out.type = static_cast<PacketType>(type);
-  const std::uint8_t flags = load8(in + kFlagsAt);
-  constexpr unsigned kKnown = kFlagsKnown | kRailMask << kRailShift;
-  if ((flags & ~kKnown) != 0) return Verdict::kBadReserved;
-  out.flags = flags & kFlagsKnown;
-  out.rail = flags >> kRailShift;
-  if (bulk && out.flags != 0) return Verdict::kBadReserved;
-  out.length = load16(in + kLengthAt);
+  const std::uint32_t head = load32(in);  // version and type, flags, length
+  static_assert(kTypeAt == 0 && kFlagsAt == 1 && kLengthAt == 2);
+  if (!is_usual(head) || datagram.size() < kHeaderBytes) {
+    if (const Verdict verdict = judge(head, datagram.size()); verdict != Verdict::kAccepted)
+      return verdict;
+  }
+  out.type = static_cast<PacketType>(head >> 24 & 0x0F);
+  out.flags = head >> 16 & kFlagsKnown;
+  out.rail = head >> (16 + kRailShift) & kRailMask;
+  out.length = static_cast<std::uint16_t>(head);
   if (out.length != datagram.size()) return Verdict::kBadLength;
   out.to = {load32(in + kIndexAt), load32(in + kProofAt)};
   out.number = load32(in + kNumberAt);
   out.floor_distance = load16(in + kFloorAt);
   if (out.floor_distance >= kWindow) return Verdict::kOutsideWindow;
-  if (bulk) return Verdict::kAccepted;
+  if (out.type == PacketType::kBulk) return Verdict::kAccepted;
   out.credit = load16(in + kCreditAt);
   out.cumulative = load32(in + kCumulativeAt);
   out.hold = load16(in + kHoldAt);
