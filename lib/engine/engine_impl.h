@@ -250,6 +250,8 @@ class Engine::Impl {
   failover::Health::Pace pace_of(const Rail& rail) const;
   void handle_rail_silence(Instant now, Rail& rail);
   void handle_rail_answer(Instant now, Rail& rail, bool own_way);
+  static bool others_up(const Rail& rail);
+  void ask_left_rails(Instant now, Peer& peer);
   void judge_losses(Instant now, Rail& rail);
   void wake_rails(Instant now, Peer& peer);
   void handle_rail_due(Instant now, Rail& rail);

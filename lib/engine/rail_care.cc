@@ -25,6 +25,24 @@ void Engine::Impl::handle_rail_silence(Instant now, Rail& rail) {
   if (care_of(rail).health.handle_silence(now, pace_of(rail))) settle_rail(now, rail, was_usable);
 }
 
+bool Engine::Impl::others_up(const Rail& rail) {
+  bool any = false;
+  rail.peer.for_each_rail(
+      [&](const Rail& other) { any = any || (&other != &rail && care_of(other).health.up()); });
+  return any;
+}
+
+// If none is up, those that were left are asked at once: one may have been mended since it was
+// asked last.
+void Engine::Impl::ask_left_rails(Instant now, Peer& peer) {
+  if (care_of(peer.home).health.up() || others_up(peer.home)) return;
+  peer.for_each_rail([&](Rail& rail) {
+    if (usable(rail)) return;
+    care_of(rail).health.ask_at_once(now);
+    arm_care(now, rail);
+  });
+}
+
 // An ack brought news of this rail. If it came over the rail itself both directions work; for the
 // others it is a witness in any case that the peer is alive.
 void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
@@ -32,7 +50,8 @@ void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
   const Instant sent_at = rail.link.answered_sent_at();
   if (own_way && !care.health.up()) {
     const bool was_usable = usable(rail);
-    if (care.health.handle_answer(now, sent_at, pace_of(rail))) settle_rail(now, rail, was_usable);
+    if (care.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
+      settle_rail(now, rail, was_usable);
     arm_care(now, rail);
   }
   rail.peer.for_each_rail([&](Rail& other) {
@@ -128,6 +147,7 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
   }
   settle_sizes(peer);
   arm_care(now, rail);
+  if (!care.health.up()) ask_left_rails(now, peer);
   mark_ready(peer);
 }
 

@@ -231,7 +231,7 @@ void Engine::Impl::handle_rail_report(Peer& peer, const wire::Frame& frame) {
       if (care.health.state() == RailState::kDrained && !care.drained_here) {
         allow_rail(now, *rail);
       } else if (rail->resolved()) {
-        care.health.handle_relief(now);
+        care.health.ask_at_once(now);
         arm_care(now, *rail);
       }
       break;

@@ -51,7 +51,7 @@ bool Health::handle_silence(Instant now, Pace pace) {
   return true;
 }
 
-bool Health::handle_answer(Instant now, Instant sent_at, Pace pace) {
+bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) {
   if (state_ == RailState::kUp || state_ == RailState::kDrained) return false;
   if (state_ == RailState::kSuspect) {
     come_back(now);
@@ -61,7 +61,7 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace) {
   waiting_ = false;
   pause_ = kFirstPause;
   if (good_ < needed_) ++good_;
-  if (good_ >= needed_ && !damped(now)) {
+  if (alone || (good_ >= needed_ && !damped(now))) {
     come_back(now);
     return true;
   }
@@ -119,7 +119,7 @@ bool Health::allow(Instant now) {
   return true;
 }
 
-void Health::handle_relief(Instant now) {
+void Health::ask_at_once(Instant now) {
   if (state_ != RailState::kDown || link_down_ || drained_) return;
   pause_ = kFirstPause;
   due_ = now;

@@ -46,8 +46,9 @@ class Health {
   // --- input. Those that return bool: true if the state has changed.
   // A packet on it is overdue.
   bool handle_silence(Instant now, Pace pace);
-  // Something sent on it at `sent_at` was acknowledged, over this rail.
-  bool handle_answer(Instant now, Instant sent_at, Pace pace);
+  // Something sent on it at `sent_at` was acknowledged, over this rail. `alone`: no other rail is
+  // up, so one answer is enough to use it, whatever it did before.
+  bool handle_answer(Instant now, Instant sent_at, Pace pace, bool alone = false);
   // Something sent on another rail at `sent_at` was acknowledged: the peer is alive. `heard_at`:
   // when a packet came over this rail last. One that is heard is not silent: its answers may queue
   // behind what the peer sends. It is given more time, and the peer, who hears nothing if packets
@@ -58,8 +59,9 @@ class Health {
   bool leave(Instant now, RailReason reason);
   // The NIC's link is back, or the operator allows it again: ask at once.
   bool allow(Instant now);
-  // The other end's complaint is over.
-  void handle_relief(Instant now);
+  // The other end's complaint is over, or no other rail is up: a rail that was left is asked at
+  // once, however long the pause was.
+  void ask_at_once(Instant now);
 
   // next_due() has come. True: a probe is to be sent now. The rail may have gone down.
   bool handle_due(Instant now, Pace pace);

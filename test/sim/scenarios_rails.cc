@@ -223,6 +223,25 @@ TEST_CASE("a rail is used again within a second of being mended") {
   CHECK(scene.rail(0, couple.there, nic).packets_sent > before);
 }
 
+TEST_CASE("a rail that was just mended is there when the other one dies") {
+  const Duration pause = GENERATE(milliseconds(0), milliseconds(50), milliseconds(150));
+  RailScene scene({2, 2});
+  at_gigabit(scene, 2);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 64 << 10, 4);
+  scene.cut_both_ways(0, seconds(2));
+  stream.run_for(seconds(2) + pause);
+  stream.longest_gap();
+
+  scene.cut_both_ways(1);
+  stream.run_for(milliseconds(300));
+
+  const Duration gap = stream.longest_gap();
+  INFO("gap " << static_cast<double>(gap.count()) / 1e6 << " ms");
+  CHECK(gap < milliseconds(20));
+  CHECK(stream.finish());
+}
+
 TEST_CASE("a rail that flaps ten times a second costs the other less than 2 %") {
   const auto kind = GENERATE(NicTrouble::Kind::kUnplugged, NicTrouble::Kind::kDead);
   constexpr Duration kTime = milliseconds(1500);

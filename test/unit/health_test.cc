@@ -181,6 +181,24 @@ TEST_CASE("a rail that lost some packets needs many answers in a row") {
   CHECK(rail.answer_questions() == 20);
 }
 
+TEST_CASE("if no other rail is up one answer is enough, whatever the rail did before") {
+  Rail rail;
+  for (int i = 0; i < 4; ++i) {
+    rail.health.leave(rail.now, RailReason::kLossy);
+    rail.until_due();
+    CHECK(rail.health.handle_answer(rail.now, rail.now, kPace, true));
+    CHECK(rail.health.up());
+  }
+}
+
+TEST_CASE("a rail that is wanted at once is asked at once, however long the pause was") {
+  Rail rail;
+  rail.die();
+  for (int i = 0; i < 12; ++i) rail.until_due();
+  rail.health.ask_at_once(rail.now);
+  CHECK(rail.health.next_due() == rail.now);
+}
+
 TEST_CASE("a new rail is used after one answer") {
   Rail rail;
   rail.health = Health();
