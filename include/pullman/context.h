@@ -42,7 +42,7 @@ enum class PeerState : std::uint8_t {
   kConnecting,  // no answer yet; sends queue and leave with the answer
   kConnected,   // messages flow
   kDraining,    // this side is closing: what was accepted is being delivered
-  kGone,        // closed, restarted or unreachable: operations fail with peer_status()
+  kGone,        // closed, restarted, died or unreachable: operations fail with peer_status()
 };
 
 class __attribute__((visibility("default"))) Context {

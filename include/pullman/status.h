@@ -15,6 +15,7 @@ enum class Status : std::uint8_t {
   kUnknownPeer,      // no such peer: never connected, or its handle is from an earlier one
   kUnreachable,      // the peer was silent for Config::peer_timeout
   kPeerClosed,       // the peer said good-bye before the operation finished
+  kPeerDied,         // silent for so long, and its host says that nobody listens there any more
   kPeerRestarted,    // another process answers at the peer's address now
   kRefused,          // the peer is connected already, under another of its addresses
   kClosed,           // this context was closed

@@ -21,6 +21,9 @@ const char* to_sentence(Status status) {
              "and that the network carries UDP both ways";
     case Status::kPeerClosed:
       return "the peer closed the connection before this was finished";
+    case Status::kPeerDied:
+      return "nobody listens at the peer's address any more: its process ended without saying "
+             "good-bye; connect() again when it was started again";
     case Status::kPeerRestarted:
       return "another process answers at the peer's address now: connect() to it again";
     case Status::kRefused:
@@ -60,6 +63,8 @@ const char* name(Status status) {
       return "unreachable";
     case Status::kPeerClosed:
       return "peer closed";
+    case Status::kPeerDied:
+      return "peer died";
     case Status::kPeerRestarted:
       return "peer restarted";
     case Status::kRefused:

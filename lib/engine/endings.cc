@@ -109,11 +109,12 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   const Duration late = now - peer.alarm.due;
   peer.heard_at = std::min(now, peer.heard_at + late);
   peer.news_at = std::min(now, peer.news_at + late);
+  if (peer.refused_at != Instant::min()) peer.refused_at = std::min(now, peer.refused_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
   const bool fruitless = now - peer.news_at >= config_.peer_timeout && owes(peer);
   if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
-    return end_peer(peer, Status::kUnreachable);
+    return end_peer(peer, died(peer) ? Status::kPeerDied : Status::kUnreachable);
   }
   // It answers, but takes nothing more of what we have to deliver before we may leave.
   if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
@@ -127,6 +128,13 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
     }
   }
   alarms_.check_in(now, alarm_stay(), peer.alarm);
+}
+
+// Whether it is the process and not the network that is gone: since the last that was heard of the
+// peer its host has said that nobody listens there. Anybody can say so in the host's name, so it
+// ends nothing: it gives what ends anyway its name.
+bool Engine::Impl::died(const Peer& peer) {
+  return peer.introduced && peer.refused_at >= peer.heard_at;
 }
 
 void Engine::Impl::update_loss_timer(Instant now, Rail& rail) {

@@ -310,6 +310,9 @@ class Engine::Impl {
   void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
   void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);
+  Rail* rail_meant(ChannelKind kind, std::uint64_t cookie) const;
+  void handle_resolution(Instant now, std::size_t module, ChannelKind kind,
+                         const nic::PortEvent& event);
   void handle_resolved(Instant now, Peer& peer);
   Verdict handle_hello(Instant now, const wire::PacketHeader& header,
                        std::span<const std::byte> body);
@@ -355,6 +358,7 @@ class Engine::Impl {
   void handle_eviction(Instant now, Packet& packet);
   void handle_alarm(Instant now, Peer& peer);
   void arm(Instant now, Peer& peer);
+  static bool died(const Peer& peer);
   Duration alarm_stay() const;
   bool has_pending(const Peer& peer) const;
   std::size_t in_flight(const Peer& peer) const;

@@ -103,31 +103,47 @@ void Engine::Impl::handle_events(Instant now) {
 void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kind,
                                 const nic::PortEvent& event) {
   using Kind = nic::PortEvent::Kind;
-  if (event.kind != Kind::kResolved && event.kind != Kind::kResolveFailed) {
-    // Both channels of a NIC say it: once is enough.
-    if (kind == ChannelKind::kCommand || event.kind == Kind::kFailed) {
-      handle_link_event(now, module, event.kind);
-    }
-    return;
+  switch (event.kind) {
+    case Kind::kResolved:
+    case Kind::kResolveFailed:
+      --resolving_;
+      if (event.cookie == kDenialCookie) return send_denial(event);
+      return handle_resolution(now, module, kind, event);
+    case Kind::kRefused:
+      if (Rail* rail = rail_meant(kind, event.cookie)) rail->peer.refused_at = now;
+      return;
+    case Kind::kLinkDown:
+    case Kind::kLinkUp:
+      // Both channels of a NIC say it: once is enough.
+      if (kind == ChannelKind::kCommand) handle_link_event(now, module, event.kind);
+      return;
+    case Kind::kFailed:
+      return handle_link_event(now, module, event.kind);
   }
-  --resolving_;
-  if (event.cookie == kDenialCookie) return send_denial(event);
-  const auto index = static_cast<std::uint32_t>(event.cookie >> 32);
+}
+
+// The rail for which an address was resolved with that cookie; null if it is no more.
+Rail* Engine::Impl::rail_meant(ChannelKind kind, std::uint64_t cookie) const {
+  const auto index = static_cast<std::uint32_t>(cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
-  Rail* rail = peer == nullptr ? nullptr : peer->rail(rail_in(event.cookie));
+  Rail* rail = peer == nullptr ? nullptr : peer->rail(rail_in(cookie));
   const bool current = rail != nullptr && peer->phase != Phase::kGone &&
-                       cookie_of(peer->id, rail->number, kind) == event.cookie;
-  if (!current) {
-    if (event.kind == Kind::kResolved) modules_[module]->channel(kind).port().forget(event.to);
+                       cookie_of(peer->id, rail->number, kind) == cookie;
+  return current ? rail : nullptr;
+}
+
+void Engine::Impl::handle_resolution(Instant now, std::size_t module, ChannelKind kind,
+                                     const nic::PortEvent& event) {
+  const bool resolved = event.kind == nic::PortEvent::Kind::kResolved;
+  Rail* rail = rail_meant(kind, event.cookie);
+  if (rail == nullptr) {
+    if (resolved) modules_[module]->channel(kind).port().forget(event.to);
     return;
   }
-  if (event.kind == Kind::kResolved) {
-    (kind == ChannelKind::kCommand ? rail->command_to : rail->data_to) = event.to;
-  }
-  const bool resolved = event.kind == Kind::kResolved;
+  if (resolved) (kind == ChannelKind::kCommand ? rail->command_to : rail->data_to) = event.to;
   if (rail->number != 0) return handle_rail_event(now, *rail, kind, resolved);
-  if (event.kind == Kind::kResolveFailed) return end_peer(*peer, Status::kUnreachable);
-  handle_resolved(now, *peer);
+  if (!resolved) return end_peer(rail->peer, Status::kUnreachable);
+  handle_resolved(now, rail->peer);
 }
 
 // A destination came in: the next step of the handshake that was waiting for it.

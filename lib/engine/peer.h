@@ -125,7 +125,8 @@ struct Peer {
   std::unique_ptr<Introduction>
       said;            // until it has proved itself, and that it means this connection
   Instant heard_at{};  // a valid packet came
-  Instant news_at{};   // something we sent was acked, or operations became pending
+  Instant refused_at = Instant::min();  // its host said that nobody listens there
+  Instant news_at{};                    // something we sent was acked, or operations became pending
 
   Rail home;                           // the one they met on: number 0
   std::unique_ptr<Rails> rails;        // the others; null while there are none

@@ -36,14 +36,15 @@ Destination Peers::resolve(const Address& address, std::uint64_t cookie) {
     events_.push_back({.kind = Kind::kResolveFailed, .cookie = cookie});
     return kNowhere;
   }
-  const Destination to = add(address);
+  const Destination to = add(address, cookie);
   events_.push_back({.kind = Kind::kResolved, .cookie = cookie, .to = to});
   return to;
 }
 
-Destination Peers::add(const Address& address) {
+Destination Peers::add(const Address& address, std::uint64_t cookie) {
   sockaddr_storage storage;
   Peer peer;
+  peer.cookie = cookie;
   std::memcpy(&peer.name, &storage, to_sockaddr(address, storage));
   if (storage.ss_family == AF_INET6) adopt_scope(peer.name.ipv6, own_);
   if (free_.empty()) {
@@ -58,14 +59,30 @@ Destination Peers::add(const Address& address) {
 
 void Peers::forget(Destination to) {
   PULLMAN_CHECK(to < peers_.size());
+  peers_[to].in_use = false;
   free_.push_back(static_cast<std::uint32_t>(to));
 }
 
 std::size_t Peers::take(std::span<PortEvent> out) {
   const std::size_t count = std::min(out.size(), events_.size());
   std::copy_n(events_.begin(), count, out.begin());
+  for (const PortEvent& event : out.first(count)) {
+    refusals_ -= event.kind == PortEvent::Kind::kRefused;
+  }
   events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count));
   return count;
+}
+
+void Peers::note_refused(const sockaddr* name) {
+  const auto address = from_sockaddr(name, name_bytes_);
+  if (!address) return;
+  for (std::size_t to = 0; to < peers_.size() && refusals_ < kMostRefusals; ++to) {
+    if (!peers_[to].in_use) continue;
+    const auto known = from_sockaddr(name_of(to), name_bytes_);
+    if (!known || !same_port(*known, *address)) continue;
+    events_.push_back({.kind = PortEvent::Kind::kRefused, .cookie = peers_[to].cookie, .to = to});
+    ++refusals_;
+  }
 }
 
 void Peers::note_path_mtu(const sockaddr* name, std::size_t mtu) {

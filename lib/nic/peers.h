@@ -33,6 +33,8 @@ class Peers {
   }
   socklen_t name_bytes() const { return name_bytes_; }
 
+  // Nobody listens there, says the host itself: an event for each destination that is meant.
+  void note_refused(const sockaddr* name);
   // The path to that address carries IP packets of `mtu` bytes, says the network.
   void note_path_mtu(const sockaddr* name, std::size_t mtu);
   // The largest datagram that the path is known to carry; 0 if nothing is known.
@@ -46,17 +48,23 @@ class Peers {
   struct Peer {
     Name name{};
     std::uint16_t path_bytes = 0;
+    bool in_use = true;
+    std::uint64_t cookie = 0;  // it was resolved with
   };
+  // Events of refusals that wait to be taken. Each costs a look at all destinations, and anybody
+  // can bring them about; what is true is said again.
+  static constexpr std::size_t kMostRefusals = 4;
 
   std::size_t take(std::span<PortEvent> out);
   bool can_reach(const Address& address) const;
-  Destination add(const Address& address);
+  Destination add(const Address& address, std::uint64_t cookie);
 
   Address own_;
   socklen_t name_bytes_;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> free_;  // places of forgotten ones
-  std::deque<PortEvent> events_;     // one per resolve() at most
+  std::deque<PortEvent> events_;     // one per resolve() at most, and a few refusals
+  std::size_t refusals_ = 0;         // among them
 };
 
 }  // namespace pullman::nic

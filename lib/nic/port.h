@@ -57,6 +57,9 @@ struct PortEvent {
     kLinkDown,       // the device lost its link
     kLinkUp,         // the device has its link back
     kFailed,         // the port is beyond use
+    // Nobody listens at the address resolved with `cookie`, said the host that has it, or somebody
+    // in its name: a hint. Not more than one per packet sent, and not for each of them.
+    kRefused,
   };
   Kind kind = Kind::kFailed;
   std::uint64_t cookie = 0;

@@ -222,6 +222,31 @@ TEMPLATE_LIST_TEST_CASE("packets to a port nobody has come back, and are counted
   CHECK(counts(factory, bench.here(), out, [](const PortCounters& c) { return c.returned > 2; }));
 }
 
+TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, of each destination that means it", "",
+                        Kernels) {
+  TestType factory;
+  Bench bench(factory);
+  const Packet packet = make_packet(100, 1);
+  const Address nobody = deserted(factory);
+  const Destination first = bench.resolve(nobody);
+  const Destination second = bench.resolve(nobody);
+  const Destination forgotten = bench.resolve(nobody);
+  bench.here().forget(forgotten);
+  const Outgoing out{.head = packet, .payload = {}, .to = first};
+
+  REQUIRE(counts(factory, bench.here(), out, [](const PortCounters& c) { return c.returned > 9; }));
+
+  std::array<PortEvent, 64> events;
+  const std::size_t count = bench.here().poll_events(events);
+  REQUIRE(count >= 2);
+  CHECK(count <= 4);  // the rest is said again
+  for (std::size_t i = 0; i < count; ++i) {
+    CHECK(events[i].kind == Kind::kRefused);
+    CHECK(events[i].to == (i % 2 == 0 ? first : second));
+  }
+  CHECK(bench.here().poll_events(events) == 0);
+}
+
 TEMPLATE_LIST_TEST_CASE("news of a lost packet does not swallow another", "", Kernels) {
   TestType factory;
   Bench bench(factory);

@@ -62,6 +62,8 @@ class Excuses {
     switch (status) {
       case Status::kUnreachable:
         return kSilence | kRestart | kGoodbye | kCrowded | kNoMeeting;
+      case Status::kPeerDied:
+        return kRestart;  // no other silence may be taken for that
       case Status::kPeerRestarted:
         return kRestart | kGoodbye | kSilence | kNoMeeting;
       case Status::kPeerClosed:

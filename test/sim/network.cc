@@ -121,13 +121,18 @@ bool Network::troubled(Endpoint at, NicTrouble::Kind kind) const {
   });
 }
 
-void Network::push(Instant at, Endpoint to, Datagrams::Slot slot) {
-  heap_.push_back({at, serial_++, to, slot});
+void Network::push(const Event& event) {
+  heap_.push_back(event);
+  heap_.back().serial = serial_++;
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
 void Network::wake_at(Instant when, Endpoint at) {
-  push(when, at, Datagrams::kNone);
+  push({.at = when, .to = at});
+}
+
+void Network::refuse(Endpoint at, Endpoint hearer, Duration delay) {
+  push({.at = now_ + delay, .to = hearer, .from = at, .refusal = true});
 }
 
 void Network::advance(Instant now) {
@@ -136,7 +141,9 @@ void Network::advance(Instant now) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const Event event = heap_.back();
     heap_.pop_back();
+    SimPort* port = ports_[event.to.index()];
     if (event.slot != Datagrams::kNone) arrive(event);
+    if (event.refusal && port != nullptr) port->refuse(event.from);
   }
 }
 
@@ -154,6 +161,24 @@ void Network::arrive(const Event& event) {
         .bytes = datagrams_.bytes(event.slot),
         .fate = Fate::kOverflowed});
   datagrams_.release(event.slot);
+  if (port == nullptr) answer_refused(event);
+}
+
+// The host lives, and says that nobody listens there: by the way that the datagram came, if it is
+// open.
+void Network::answer_refused(const Event& event) {
+  const Passing back{.sent = now_,
+                     .arrival = now_,
+                     .from = event.to,
+                     .to = event.from,
+                     .bytes = {},
+                     .fate = Fate::kArrives};
+  const bool passes = refuses_ && event.from != event.to && !nic_is_dead(back) &&
+                      partition_of(back) == nullptr &&
+                      reach(back.from, back.to) != nic::Reach::kNone;
+  if (passes)
+    refuse(event.to, event.from,
+           wire(Plug{event.to.host, event.to.nic}, Plug{event.from.host, event.from.nic}).delay);
 }
 
 void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,
@@ -174,7 +199,7 @@ void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> he
     ++counters_.lost;
     datagrams_.release(slot);
   } else {
-    push(passing.arrival, to, slot);
+    push({.at = passing.arrival, .to = to, .slot = slot, .from = from});
   }
   if (noise) inject(from, noise->to, noise->bytes, between(random_, Duration(0), kNoiseDelay));
 }
@@ -212,7 +237,10 @@ void Network::pass(Datagrams::Slot slot, Passing& passing) {
     if (chance(faults.duplicate)) {
       passing.fate = Fate::kDuplicated;
       const Duration later = between(random_, Duration(0), faults.delay + faults.jitter);
-      push(passing.arrival + later, passing.to, datagrams_.make(datagrams_.bytes(slot)));
+      push({.at = passing.arrival + later,
+            .to = passing.to,
+            .slot = datagrams_.make(datagrams_.bytes(slot)),
+            .from = passing.from});
     }
   }
 }
@@ -305,7 +333,7 @@ void Network::inject(Endpoint from, Endpoint to, std::span<const std::byte> byte
         .to = to,
         .bytes = datagrams_.bytes(slot),
         .fate = Fate::kInjected});
-  push(now_ + delay, to, slot);
+  push({.at = now_ + delay, .to = to, .slot = slot, .from = from});
 }
 
 void Network::note(const Passing& passing) {

@@ -64,6 +64,12 @@ class Network {
   Noise& noise() { return noise_.chances; }
   void end_faults();
 
+  // Whether hosts say so, to whom it comes from, when a datagram comes to a port that nobody has
+  // (ICMP), and the network lets it pass.
+  void set_refuses(bool refuses) { refuses_ = refuses; }
+  // Somebody says to `hearer` that nobody listens at `at`.
+  void refuse(Endpoint at, Endpoint hearer, Duration delay = Duration(0));
+
   // For scenarios: sees every datagram first; true drops it. And sees what became of each.
   void set_drop_rule(std::function<bool(const Passing&)> rule) { drop_rule_ = std::move(rule); }
   void set_observer(std::function<void(const Passing&)> observer) {
@@ -118,6 +124,8 @@ class Network {
     std::uint64_t serial = 0;  // breaks ties in the order of sending
     Endpoint to;
     Datagrams::Slot slot = Datagrams::kNone;  // none: only wakes the port
+    Endpoint from{};                          // of a datagram
+    bool refusal = false;                     // without a datagram: `from` says that nobody listens
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : serial > other.serial;
     }
@@ -131,7 +139,8 @@ class Network {
   Instant arrival_on(Wire& wire, const WireFaults& faults, Passing& passing);
   void damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing);
   void arrive(const Event& event);
-  void push(Instant at, Endpoint to, Datagrams::Slot slot);
+  void answer_refused(const Event& event);
+  void push(const Event& event);
   void note(const Passing& passing);
 
   std::size_t hosts_;
@@ -157,6 +166,7 @@ class Network {
   NetworkCounters counters_;
   std::uint64_t digest_ = 0;
   bool calm_ = false;  // the faults have ended
+  bool refuses_ = true;
 };
 
 }  // namespace pullman::sim

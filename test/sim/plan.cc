@@ -260,6 +260,8 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
       plan.programs[0].pace * static_cast<Duration::rep>(plan.programs[0].operations);
   if (troubles.partitions) draw_partitions(random, work, plan);
   draw_narrowings(seed, work, plan);
+  Random of_refusals(seed * 0xD1342543DE82EF95u + 7);
+  plan.refuses = percent(of_refusals, 70);
   draw_happenings(random, troubles, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kPlanStart + work;

@@ -68,6 +68,7 @@ struct Plan {
   std::vector<Narrowing> narrowings;             // in order of time
   std::vector<Happening> happenings;             // in order of time
   Noise noise;
+  bool refuses = true;  // hosts say so when nobody has a port
   Instant faults_end;
   std::uint64_t network_seed = 0;
 

@@ -11,8 +11,8 @@ namespace {
 
 bool is_gone(Status status) {
   return status == Status::kUnreachable || status == Status::kPeerClosed ||
-         status == Status::kPeerRestarted || status == Status::kRefused ||
-         status == Status::kUnknownPeer;
+         status == Status::kPeerDied || status == Status::kPeerRestarted ||
+         status == Status::kRefused || status == Status::kUnknownPeer;
 }
 
 }  // namespace

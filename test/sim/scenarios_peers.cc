@@ -69,7 +69,64 @@ TEST_CASE("half a message of a silent peer is not kept for ever") {
   scene.run_for(seconds(15));
 
   CHECK(scene.engine(1).audit().unexpected_bytes == 0);
-  CHECK(scene.engine(1).peer_status(back) == Status::kUnreachable);
+  CHECK(scene.engine(1).peer_status(back) == Status::kPeerDied);
+}
+
+TEST_CASE("a peer that died is told from a network that died, if its host says so") {
+  const bool network_died = GENERATE(false, true);
+  const bool host_says_so = GENERATE(false, true);
+  CAPTURE(network_died, host_says_so);
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  scene.network().set_refuses(host_says_so);
+  const Instant start = scene.now();
+
+  if (network_died) {
+    scene.network().partitions().push_back(
+        {.from = 1, .to = 0, .start = scene.now(), .end = scene.now() + seconds(1000)});
+  }
+  scene.node(1).end(true);
+  Act& receive = scene.receive(0, there, 1, 10);
+  Act& send = scene.send(0, there, 2, 200000);
+  REQUIRE(scene.run_until([&] { return send.done() && receive.done(); }, seconds(20)));
+
+  const bool told = host_says_so && !network_died;
+  const Status expected = told ? Status::kPeerDied : Status::kUnreachable;
+  CHECK(send.status() == expected);
+  CHECK(receive.status() == expected);
+  CHECK(scene.engine(0).peer_status(there) == expected);
+  CHECK(scene.now() - start >= seconds(9));  // it shortens nothing
+  CHECK(scene.now() - start <= seconds(12));
+}
+
+TEST_CASE(
+    "who says in a host's name that nobody listens there ends nothing, and is soon forgotten") {
+  const bool still_said = GENERATE(false, true);
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& before = scene.receive(1, back, 1, 200000);
+  const Endpoint here{0, Channel::kCommand};
+  const Endpoint accused{1, Channel::kCommand};
+  for (int i = 0; i < 100; ++i) scene.network().refuse(accused, here, i * microseconds(10));
+
+  scene.send(0, there, 1, 200000);
+  REQUIRE(scene.run_until_done(before));
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.stats(0).retransmits == 0);
+  scene.run_for(milliseconds(10));
+  Act& answer = scene.receive(0, there, 3, 10);
+  scene.send(1, back, 3, 10);
+  REQUIRE(scene.run_until_done(answer));
+
+  scene.network().partitions().push_back(
+      {.from = 1, .to = 0, .start = scene.now(), .end = scene.now() + seconds(1000)});
+  scene.run_for(milliseconds(10));
+  if (still_said) scene.network().refuse(accused, here);
+  Act& after = scene.receive(0, there, 2, 10);
+  REQUIRE(scene.run_until_done(after, seconds(20)));
+
+  // It is believed for what cannot be known otherwise, and for nothing else.
+  CHECK(after.status() == (still_said ? Status::kPeerDied : Status::kUnreachable));
 }
 
 TEST_CASE("a peer that never answers is unreachable after peer_timeout") {
@@ -106,7 +163,7 @@ TEST_CASE("a program that looks rarely still learns that its peer is silent") {
   scene.node(1).end(true);
 
   REQUIRE(scene.run_until_done(receive, seconds(60)));
-  CHECK(receive.status() == Status::kUnreachable);
+  CHECK(receive.status() == Status::kPeerDied);
 }
 
 TEST_CASE("an idle connection outlives peer_timeout") {

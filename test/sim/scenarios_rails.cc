@@ -486,7 +486,7 @@ TEST_CASE("no rail is blamed for a peer that died") {
   scene.node(1).end(true);
   scene.run_for(seconds(12));
 
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kUnreachable);
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kPeerDied);
   CHECK(scene.engine(0).audit().rails_blamed == 0);
 }
 

@@ -120,7 +120,7 @@ Instant SimPort::room_at() const {
 
 std::optional<Endpoint> SimPort::place_of(nic::Destination to) const {
   const nic::Destination index = to - kFirstDestination;
-  return index < destinations_.size() ? destinations_[index] : std::nullopt;
+  return index < destinations_.size() ? destinations_[index].place : std::nullopt;
 }
 
 std::size_t SimPort::path_bytes(nic::Destination to) const {
@@ -168,7 +168,7 @@ void SimPort::resolve(const nic::Address& address, std::uint64_t cookie) {
   if (to && !network_.chance(plan_.resolve_failure)) {
     resolution.event.kind = nic::PortEvent::Kind::kResolved;
     resolution.event.to = kFirstDestination + destinations_.size();
-    destinations_.push_back(to);
+    destinations_.push_back({to, cookie});
   }
   resolutions_.push_back(resolution);
   network_.wake_at(resolution.due, at_);
@@ -179,7 +179,7 @@ void SimPort::forget(nic::Destination to) {
     network_.findings().report(fmt::format("forgot destination {}, unresolved", to));
     return;
   }
-  destinations_[to - kFirstDestination].reset();
+  destinations_[to - kFirstDestination].place.reset();
 }
 
 std::size_t SimPort::poll_events(std::span<nic::PortEvent> events) {
@@ -188,6 +188,10 @@ std::size_t SimPort::poll_events(std::span<nic::PortEvent> events) {
          resolutions_.front().due <= network_.now()) {
     events[count++] = resolutions_.front().event;
     resolutions_.pop_front();
+  }
+  while (count < events.size() && !refusals_.empty()) {
+    events[count++] = refusals_.front();
+    refusals_.pop_front();
   }
   if (count < events.size() && link_changed()) {
     link_up_ = !link_up_;
@@ -207,8 +211,17 @@ bool SimPort::arrive(Datagrams::Slot slot) {
   return true;
 }
 
+void SimPort::refuse(Endpoint at) {
+  for (std::size_t i = 0; i < destinations_.size(); ++i) {
+    if (destinations_[i].place != at) continue;
+    refusals_.push_back({.kind = nic::PortEvent::Kind::kRefused,
+                         .cookie = destinations_[i].cookie,
+                         .to = kFirstDestination + i});
+  }
+}
+
 bool SimPort::has_work() const {
-  return !arrived_.empty() || link_changed() ||
+  return !arrived_.empty() || !refusals_.empty() || link_changed() ||
          (!resolutions_.empty() && resolutions_.front().due <= network_.now());
 }
 

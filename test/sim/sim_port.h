@@ -41,6 +41,8 @@ class SimPort final : public nic::Port {
 
   // For the network: a datagram has arrived. False if there was no buffer for it.
   bool arrive(Datagrams::Slot slot);
+  // Nobody listens at `at`, as somebody says.
+  void refuse(Endpoint at);
   bool has_work() const;
   Endpoint place() const { return at_; }
   // When the full send queue has room again; kNever if it is not full.
@@ -50,6 +52,10 @@ class SimPort final : public nic::Port {
   struct Resolution {
     Instant due;
     nic::PortEvent event;
+  };
+  struct Known {
+    std::optional<Endpoint> place;  // nothing: forgotten
+    std::uint64_t cookie = 0;
   };
 
   bool take(const nic::Outgoing& packet);
@@ -67,8 +73,9 @@ class SimPort final : public nic::Port {
   std::deque<Instant> leaving_;  // when each packet in the send queue will have left it
   std::deque<Datagrams::Slot> arrived_;
   std::vector<Datagrams::Slot> lent_;
-  std::deque<Resolution> resolutions_;                 // in the order they are due
-  std::vector<std::optional<Endpoint>> destinations_;  // nothing: forgotten
+  std::deque<Resolution> resolutions_;  // in the order they are due
+  std::vector<Known> destinations_;
+  std::deque<nic::PortEvent> refusals_;
 };
 
 }  // namespace pullman::sim

@@ -33,6 +33,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
   network.partitions() = plan.partitions;
   network.narrowings() = plan.narrowings;
   network.noise() = plan.noise;
+  network.set_refuses(plan.refuses);
   if (trace_.on()) network.set_observer([this](const Passing& passing) { trace_.packet(passing); });
   excuse(plan);
   Random random(plan.seed + 77);

@@ -1,8 +1,11 @@
 #include "nic/udp/errors.h"
 
 #include <linux/errqueue.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
+#include <netinet/ip_icmp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -12,17 +15,41 @@ namespace {
 
 constexpr int kMostAtOnce = 64;
 
-std::optional<sock_extended_err> error_in(msghdr& message) {
+struct Error {
+  sock_extended_err what{};
+  sockaddr_storage offender{};  // who said it
+};
+
+std::optional<Error> error_in(msghdr& message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
     const bool ip = part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_RECVERR;
     const bool ipv6 = part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_RECVERR;
     if (!ip && !ipv6) continue;
-    sock_extended_err error;
-    std::memcpy(&error, CMSG_DATA(part), sizeof error);
+    Error error;
+    const std::size_t bytes = part->cmsg_len - CMSG_LEN(0);
+    if (bytes < sizeof error.what) return std::nullopt;
+    std::memcpy(&error.what, CMSG_DATA(part), sizeof error.what);
+    const std::size_t more = std::min(bytes - sizeof error.what, sizeof error.offender);
+    std::memcpy(&error.offender, CMSG_DATA(part) + sizeof error.what, more);
     return error;
   }
   return std::nullopt;
+}
+
+// The host that has the address says that nobody listens at the port. A filter on the way says so,
+// too, but in its own name.
+bool is_refusal(const Error& error, const sockaddr* to) {
+  const bool port_unreachable =
+      (error.what.ee_origin == SO_EE_ORIGIN_ICMP && error.what.ee_type == ICMP_DEST_UNREACH &&
+       error.what.ee_code == ICMP_PORT_UNREACH) ||
+      (error.what.ee_origin == SO_EE_ORIGIN_ICMP6 && error.what.ee_type == ICMP6_DST_UNREACH &&
+       error.what.ee_code == ICMP6_DST_UNREACH_NOPORT);
+  if (!port_unreachable) return false;
+  const auto* by = reinterpret_cast<const sockaddr*>(&error.offender);
+  const auto speaker = from_sockaddr(by, sizeof error.offender);
+  const auto meant = from_sockaddr(to, sizeof(sockaddr_storage));
+  return speaker && meant && same_port(with_port(*speaker, 0), with_port(*meant, 0));
 }
 
 }  // namespace
@@ -69,12 +96,14 @@ void drain_errors(int socket, Peers& peers, PortCounters& counters) {
     if (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
     const auto error = error_in(message);
     if (!error) continue;
-    const bool from_network = error->ee_origin != SO_EE_ORIGIN_LOCAL;
-    if (error->ee_errno == EMSGSIZE) {
+    const auto* name = reinterpret_cast<const sockaddr*>(&to);
+    const bool from_network = error->what.ee_origin != SO_EE_ORIGIN_LOCAL;
+    if (error->what.ee_errno == EMSGSIZE) {
       counters.too_long += from_network;
-      peers.note_path_mtu(reinterpret_cast<const sockaddr*>(&to), error->ee_info);
+      peers.note_path_mtu(name, error->what.ee_info);
     } else {
       counters.returned += from_network;
+      if (is_refusal(*error, name)) peers.note_refused(name);
     }
   }
 }

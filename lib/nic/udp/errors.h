@@ -24,7 +24,8 @@ Trouble trouble_of(int error, bool burst);
 // Whether a receive call that failed says that the socket is beyond use.
 bool is_fatal(int error);
 
-// Empties the error queue: counts what came back, and notes what paths carry.
+// Empties the error queue: counts what came back, and notes what paths carry and where nobody
+// listens.
 void drain_errors(int socket, Peers& peers, PortCounters& counters);
 
 }  // namespace pullman::nic::udp
