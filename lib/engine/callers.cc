@@ -58,7 +58,7 @@ Peer* Engine::Impl::new_caller(Instant now, const wire::Hello& hello) {
   const nic::Address& address = hello.nics[hello.nic].command;
   const Peer* there = peers_.find_address(address);
   const PeerId replaces = there != nullptr ? there->id : PeerId{};
-  Peer* peer = make_peer(now, address);
+  Peer* peer = make_peer(now, address, *module_called(hello));
   if (peer == nullptr) return nullptr;
   // Until the newcomer proves itself, the address still means the peer we know there.
   if (Peer* still = peers_.find(replaces)) peers_.index_address(*still);
@@ -74,6 +74,29 @@ void Engine::Impl::adopt_caller(Peer& peer) {
   leave_half_open(peer);
   peer.called_us = false;
   mark_ready(peer);
+}
+
+// A process that we have called, and that has answered, had called us before, of which we had made
+// a peer of its own: our call counts if our epoch is the lower one (wire.md 5.6). As long as we
+// cannot know that the process has heard so, a late proof of the other call counts for nothing.
+bool Engine::Impl::is_superseded(const Peer& caller) const {
+  const std::uint64_t epoch = caller.said->hello.epoch;
+  const Peer* called = caller.called_us ? peers_.find_epoch(epoch) : nullptr;
+  return called != nullptr && !called->called_us && called->said != nullptr &&
+         called->phase == Phase::kConnected && epoch_ < epoch;
+}
+
+void Engine::Impl::drop_superseded(const Peer& peer) {
+  if (epoch_ >= peer.epoch) return;
+  std::vector<PeerId> superseded;
+  for (const Caller& caller : half_open_) {
+    if (caller.epoch == peer.epoch && caller.id != peer.id) superseded.push_back(caller.id);
+  }
+  for (const PeerId id : superseded) {
+    Peer& caller = *peers_.find(id);
+    end_peer(caller, Status::kPeerClosed);
+    discard(caller);
+  }
 }
 
 void Engine::Impl::leave_half_open(const Peer& peer) {
@@ -118,6 +141,7 @@ void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& 
   if (!first && number(header) <= number(said.header)) return;
   said.header = header;
   said.heard_at = now;
+  if (!peer.introduced) aim_answer(peer, *module_called(hello), hello.nic);
   if (!first) return;
   said.crossed = peer.hello != nullptr;
   hold_riders(said, body);
@@ -135,6 +159,7 @@ void Engine::Impl::hold_riders(Introduction& said, std::span<const std::byte> bo
 
 void Engine::Impl::forget_said(Peer& peer) {
   if (peer.said == nullptr) return;
+  answer_at_home(peer);
   if (peer.said->riders != nullptr) packets_.give_back(*peer.said->riders);
   peer.said.reset();
 }

@@ -34,8 +34,7 @@ void Engine::Impl::handle_timers(Instant now) {
 // A HELLO that got no answer is sent again; anything else overdue is asked about.
 void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
-  const bool calling = &packet == peer.hello && !packet.in_channel &&
-                       peer.phase < Phase::kConnected && !peer.called_us;
+  const bool calling = &packet == peer.hello && peer.phase < Phase::kConnected && !peer.called_us;
   Rail& rail = *peer.rail(packet.rail);
   const std::uint64_t timeouts = rail.link.timeouts();
   rail.link.handle_eviction(now, packet);
@@ -45,7 +44,12 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
     if (peer.flows()) mark_ready(peer);
     return;
   }
+  const bool in_vain =
+      rail.link.timeouts() >= kTimeoutsBeforeOther && now - peer.heard_at >= kTimeBeforeOther;
+  const bool moved = in_vain && call_otherwise(peer);
+  if (!moved && packet.in_channel) return;
   rail.link.take_probe();
+  if (moved) return;
   rail.link.abandon(packet);
   packet.state = PacketState::kQueued;
   call(now, peer);

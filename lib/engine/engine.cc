@@ -100,10 +100,10 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
     if (known->called_us && known->phase < Phase::kConnected) adopt_caller(*known);
     return {Status::kOk, known->id};
   }
-  const Peer* peer = make_peer(now, address);
+  const Peer* peer = make_peer(now, address, module_for(address));
   if (peer == nullptr && !half_open_.empty()) {
     drop_oldest_caller();
-    peer = make_peer(now, address);
+    peer = make_peer(now, address, module_for(address));
   }
   if (peer == nullptr) return {Status::kTooManyPeers, {}};
   return {Status::kOk, peer->id};

@@ -4,6 +4,7 @@
 //   receive_run.cc  many packets of a long message, received at once
 //   transmit.cc     from due frames to datagrams, ACKs included
 //   handshake.cc    HELLO and WELCOME: how peers meet
+//   calling.cc      by which NIC a peer is called, and answered
 //   callers.cc      who a HELLO is from, and what it brought
 //   runs.cc         long messages, many packets at a time
 //   path.cc         how long packets may be on the way to a peer
@@ -85,6 +86,10 @@ class Engine::Impl {
   // Of two calls that cross one is ignored by its receiver until that one's own has been repeated
   // so often.
   static constexpr std::uint64_t kTimeoutsBeforeAnswer = 3;
+  // A call unanswered so often, and for so long, leaves by another NIC. Not sooner: who is known by
+  // the address of his second NIC is called by that of his first all the same.
+  static constexpr std::uint64_t kTimeoutsBeforeOther = 2;
+  static constexpr Duration kTimeBeforeOther = std::chrono::milliseconds(250);
   // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
   static constexpr std::size_t kHelloBodyBytes = 320;
   // The least packet sizes a peer may announce.
@@ -305,12 +310,12 @@ class Engine::Impl {
   void resume(Rail& rail, Packet& packet);
 
   // --- handshake.cc
-  Peer* make_peer(Instant now, const nic::Address& command);
-  std::uint8_t module_for(const nic::Address& address) const;
+  Peer* make_peer(Instant now, const nic::Address& command, std::uint8_t module);
   void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
   void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);
-  Rail* rail_meant(ChannelKind kind, std::uint64_t cookie) const;
+  Peer* peer_meant(ChannelKind kind, std::uint64_t cookie) const;
+  void resolve_answer(Peer& peer);
   void handle_resolution(Instant now, std::size_t module, ChannelKind kind,
                          const nic::PortEvent& event);
   void handle_resolved(Instant now, Peer& peer);
@@ -321,7 +326,6 @@ class Engine::Impl {
   bool may_call(const Peer& peer) const;
   std::optional<wire::Hello> read_hello(const wire::PacketHeader& header,
                                         std::span<const std::byte> body) const;
-  bool is_ours(const nic::Address& address) const;
   bool may_introduce(Peer& peer, const wire::Hello& hello);
   void introduce(Peer& peer);
   void call(Instant now, Peer& peer);
@@ -331,10 +335,26 @@ class Engine::Impl {
   void repeat_hello(Instant now, Peer& peer, bool crossed);
   std::uint32_t new_proof();
   Packet* make_hello(Peer& peer, std::size_t packet_bytes);
-  std::size_t write_hello(const Peer& peer, std::byte* out) const;
-  wire::Hello describe(const Peer& peer) const;
+  std::size_t write_hello(const Peer& peer, bool as_answer, std::byte* out) const;
+  wire::Hello describe(const Peer& peer, bool as_answer = false) const;
   std::size_t nics_to_tell() const;
   wire::NicInfo describe(const channel::Module& module) const;
+
+  // --- calling.cc
+  std::uint8_t module_for(const nic::Address& address) const;
+  std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
+  std::optional<std::uint8_t> other_module(const Peer& peer) const;
+  bool in_trouble(std::size_t module) const {
+    return ((links_down_ | drained_) >> module & 1) != 0;
+  }
+  bool call_otherwise(Peer& peer);
+  void handle_no_way(Peer& peer);
+  void leave_home(Peer& peer);
+  void aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from);
+  void handle_answer_resolved(Peer& peer, std::size_t module, const nic::PortEvent& event);
+  void answer_at_home(Peer& peer);
+  void adopt_answer(Peer& peer);
+  void leave_calls_by(std::size_t module);
 
   // --- callers.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
@@ -347,6 +367,8 @@ class Engine::Impl {
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
   void adopt_caller(Peer& peer);
+  bool is_superseded(const Peer& caller) const;
+  void drop_superseded(const Peer& peer);
   void leave_half_open(const Peer& peer);
   bool has_room_for_caller(Instant now);
   void drop_oldest_caller();
@@ -382,9 +404,9 @@ class Engine::Impl {
   static std::size_t place_of(std::size_t module, ChannelKind kind) {
     return kind == ChannelKind::kCommand ? module : kRow + module;
   }
-  static channel::Module& module_of(const Rail& rail) { return rail.nic; }
-  static Channel& command(const Rail& rail) { return rail.nic.channel(ChannelKind::kCommand); }
-  static Channel& data(const Rail& rail) { return rail.nic.channel(ChannelKind::kData); }
+  static channel::Module& module_of(const Rail& rail) { return *rail.nic; }
+  static Channel& command(const Rail& rail) { return rail.nic->channel(ChannelKind::kCommand); }
+  static Channel& data(const Rail& rail) { return rail.nic->channel(ChannelKind::kData); }
   std::uint16_t credit(const Rail& rail) const { return credits_[rail.module]; }
   Rail& rail_of(const Timer& timer) { return *peers_.at(timer.peer)->rail(timer.rail); }
   template <typename Visit>

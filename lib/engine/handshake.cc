@@ -17,6 +17,10 @@ std::uint64_t cookie_of(PeerId id, std::size_t rail, ChannelKind kind) {
 std::size_t rail_in(std::uint64_t cookie) {
   return (cookie & 0xFF) >> 1;
 }
+// In place of a rail: that it is for an answer elsewhere, and for which.
+std::size_t place_of_answer(const Peer& peer) {
+  return wire::kMaxRails + peer.aims % (128 - wire::kMaxRails);
+}
 
 // Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping
 // is met every day and not once a year. Never near zero: windows reach below the first number.
@@ -35,7 +39,8 @@ std::uint32_t Engine::Impl::new_proof() {
   }
 }
 
-Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) {
+Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
+                              std::uint8_t module) {
   while (peers_.full() && !gone_.empty()) {
     Peer* oldest = peers_.find(gone_.front());
     gone_.pop_front();
@@ -44,7 +49,6 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   if (peers_.full()) drop_silent_callers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
-  const std::uint8_t module = module_for(command_address);
   const PeerSetup setup{.link = link_options_,
                         .link_resources = link_resources_,
                         .inbox_resources = inbox_resources_,
@@ -61,6 +65,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
   peer.mine = {id.index, new_proof()};
   peer.command_address = command_address;
+  peer.home.remote = command_address;
   peer.born = ++peers_born_;
   peer.heard_at = peer.news_at = now;
   peers_.index_address(peer);
@@ -69,22 +74,21 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address) 
   return &peer;
 }
 
-// The NIC to call an address from: the first that reaches it best.
-std::uint8_t Engine::Impl::module_for(const nic::Address& address) const {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < nics_told_; ++i) {
-    const auto reach = [&](std::size_t m) {
-      return modules_[m]->channel(ChannelKind::kCommand).port().reach(address);
-    };
-    const bool stream = modules_[i]->device().stream;
-    if (stream == modules_[best]->device().stream && reach(i) > reach(best)) best = i;
-  }
-  return static_cast<std::uint8_t>(best);
-}
-
 void Engine::Impl::start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address) {
   ++resolving_;
   module_of(rail).channel(kind).port().resolve(address, cookie_of(rail.peer.id, rail.number, kind));
+}
+
+void Engine::Impl::resolve_answer(Peer& peer) {
+  Introduction& said = *peer.said;
+  ++peer.aims;
+  said.resolving = true;
+  said.asked = said.hello.nic;
+  ++resolving_;
+  modules_[said.module]
+      ->channel(ChannelKind::kCommand)
+      .port()
+      .resolve(said.address(), cookie_of(peer.id, place_of_answer(peer), ChannelKind::kCommand));
 }
 
 void Engine::Impl::handle_events(Instant now) {
@@ -110,7 +114,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
       if (event.cookie == kDenialCookie) return send_denial(event);
       return handle_resolution(now, module, kind, event);
     case Kind::kRefused:
-      if (Rail* rail = rail_meant(kind, event.cookie)) rail->peer.refused_at = now;
+      if (Peer* peer = peer_meant(kind, event.cookie)) peer->refused_at = now;
       return;
     case Kind::kLinkDown:
     case Kind::kLinkUp:
@@ -122,42 +126,52 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
   }
 }
 
-// The rail for which an address was resolved with that cookie; null if it is no more.
-Rail* Engine::Impl::rail_meant(ChannelKind kind, std::uint64_t cookie) const {
+// The peer for which an address was resolved with that cookie; null if it is no more.
+Peer* Engine::Impl::peer_meant(ChannelKind kind, std::uint64_t cookie) const {
   const auto index = static_cast<std::uint32_t>(cookie >> 32);
   Peer* peer = index < peers_.slots() ? peers_.at(index) : nullptr;
-  Rail* rail = peer == nullptr ? nullptr : peer->rail(rail_in(cookie));
-  const bool current = rail != nullptr && peer->phase != Phase::kGone &&
-                       cookie_of(peer->id, rail->number, kind) == cookie;
-  return current ? rail : nullptr;
+  const bool current = peer != nullptr && peer->phase != Phase::kGone &&
+                       cookie_of(peer->id, rail_in(cookie), kind) == cookie;
+  return current ? peer : nullptr;
 }
 
 void Engine::Impl::handle_resolution(Instant now, std::size_t module, ChannelKind kind,
                                      const nic::PortEvent& event) {
   const bool resolved = event.kind == nic::PortEvent::Kind::kResolved;
-  Rail* rail = rail_meant(kind, event.cookie);
-  if (rail == nullptr) {
+  Peer* peer = peer_meant(kind, event.cookie);
+  const std::size_t place = rail_in(event.cookie);
+  const bool of_answer = peer != nullptr && peer->said != nullptr && peer->said->resolving;
+  if (of_answer && place == place_of_answer(*peer)) {
+    return handle_answer_resolved(*peer, module, event);
+  }
+  Rail* rail = peer != nullptr && place < wire::kMaxRails ? peer->rail(place) : nullptr;
+  nic::Destination* to = rail == nullptr || rail->module != module ? nullptr
+                         : kind == ChannelKind::kCommand           ? &rail->command_to
+                                                                   : &rail->data_to;
+  if (to == nullptr || *to != nic::kNowhere) {  // nobody waits for it any more
     if (resolved) modules_[module]->channel(kind).port().forget(event.to);
     return;
   }
-  if (resolved) (kind == ChannelKind::kCommand ? rail->command_to : rail->data_to) = event.to;
+  if (resolved) *to = event.to;
   if (rail->number != 0) return handle_rail_event(now, *rail, kind, resolved);
-  if (!resolved) return end_peer(rail->peer, Status::kUnreachable);
-  handle_resolved(now, rail->peer);
+  if (!resolved) return handle_no_way(*peer);
+  handle_resolved(now, *peer);
 }
 
 // A destination came in: the next step of the handshake that was waiting for it.
 void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
   if (peer.home.command_to == nic::kNowhere) return;
   if (peer.introduced) {
+    schedule_ack(now, peer.home);
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
   } else {
-    if (peer.said != nullptr) answer(peer);
+    if (peer.said != nullptr && !peer.said->elsewhere) answer(peer);
     call(now, peer);
   }
 }
 
-wire::Hello Engine::Impl::describe(const Peer& peer) const {
+wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
+  const bool elsewhere = as_answer && peer.said->elsewhere;
   wire::Hello hello;
   hello.epoch = epoch_;
   hello.reply_to = peer.mine;
@@ -165,9 +179,9 @@ wire::Hello Engine::Impl::describe(const Peer& peer) const {
   hello.first_message = peer.first_message;
   hello.allowance = share_;
   hello.eager_bytes = eager_bytes_;
-  hello.credit = credit(peer.home);
-  hello.called = peer.command_address;
-  hello.nic = peer.home.module;
+  hello.nic = elsewhere ? peer.said->module : peer.home.module;
+  hello.credit = credits_[hello.nic];
+  hello.called = elsewhere ? peer.said->address() : nic::Address(peer.home.remote);
   std::uint8_t device = 0;
   for (std::size_t i = 0; i < nics_told_; ++i) {
     const auto& module = modules_[i];
@@ -209,8 +223,8 @@ std::size_t Engine::Impl::nics_to_tell() const {
 }
 
 // A HELLO frame, padded; returns its length, at most kMaxHelloBytes and its head.
-std::size_t Engine::Impl::write_hello(const Peer& peer, std::byte* out) const {
-  const wire::Hello hello = describe(peer);
+std::size_t Engine::Impl::write_hello(const Peer& peer, bool as_answer, std::byte* out) const {
+  const wire::Hello hello = describe(peer, as_answer);
   const std::size_t length = std::max(wire::encoded_bytes(hello), kHelloBodyBytes);
   std::fill_n(out, wire::kFrameHeadBytes + length, std::byte{0});
   wire::put_hello(out, length);
@@ -222,7 +236,7 @@ std::size_t Engine::Impl::write_hello(const Peer& peer, std::byte* out) const {
 Packet* Engine::Impl::make_hello(Peer& peer, std::size_t packet_bytes) {
   Packet* packet = peer.outbox.control_packet(packet_bytes - wire::kHeaderBytes);
   if (packet == nullptr) return nullptr;
-  packet->used += static_cast<std::uint32_t>(write_hello(peer, packet->end()));
+  packet->used += static_cast<std::uint32_t>(write_hello(peer, false, packet->end()));
   return packet;
 }
 
@@ -241,7 +255,7 @@ bool Engine::Impl::may_call(const Peer& peer) const {
 }
 
 // Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same
-// body.
+// body, but for the NIC it leaves by.
 void Engine::Impl::call(Instant now, Peer& peer) {
   if (!may_call(peer)) return;
   if (peer.phase == Phase::kResolving) set_phase(peer, Phase::kCalling);
@@ -270,14 +284,19 @@ void Engine::Impl::call(Instant now, Peer& peer) {
 // us send more to an unproved address than it sent to us (wire.md 5.5). Nobody remembers it: if it
 // is lost, the caller calls again.
 void Engine::Impl::answer(Peer& peer) {
+  const Introduction& said = *peer.said;
+  const nic::Destination to = said.elsewhere ? said.to : peer.home.command_to;
+  if (to == nic::kNowhere) return;
   if (peer.phase != Phase::kAnswering) set_phase(peer, Phase::kAnswering);
-  peer.theirs = peer.said->hello.reply_to;
+  peer.theirs = said.hello.reply_to;
   std::array<std::byte, wire::kHeaderBytes + wire::kFrameHeadBytes + wire::kMaxHelloBytes> bytes;
-  const std::size_t length = wire::kHeaderBytes + write_hello(peer, &bytes[wire::kHeaderBytes]);
-  if (peer.called_us && length > peer.said->header.length) return;
-  peer.home.link.write_welcome(peer.theirs, credit(peer.home), {bytes.data(), length});
+  const std::size_t length =
+      wire::kHeaderBytes + write_hello(peer, true, &bytes[wire::kHeaderBytes]);
+  if (peer.called_us && length > said.header.length) return;
+  const std::uint8_t module = said.elsewhere ? said.module : peer.home.module;
+  peer.home.link.write_welcome(peer.theirs, credits_[module], {bytes.data(), length});
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
-  command(peer.home).send_unremembered({bytes.data(), length}, peer.home.command_to);
+  modules_[module]->channel(ChannelKind::kCommand).send_unremembered({bytes.data(), length}, to);
 }
 
 // The HELLO frame of a HELLO or WELCOME; nothing if it says what it must not (wire.md 3.4, 5.2, and
@@ -303,7 +322,7 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
                                    std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
-  if (closing_ || !is_ours(hello->called)) return Verdict::kWrongState;
+  if (closing_ || !module_called(*hello)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
@@ -322,15 +341,8 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
     schedule_ack(now, peer->home);
     return Verdict::kAccepted;
   }
-  if (peer->home.command_to != nic::kNowhere) answer(*peer);
+  answer(*peer);
   return Verdict::kAccepted;
-}
-
-// One of our NICs is there.
-bool Engine::Impl::is_ours(const nic::Address& address) const {
-  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) {
-    return nic::same_port(address, module->channel(ChannelKind::kCommand).port().address());
-  });
 }
 
 // What the peer said of itself counts from now on.
@@ -360,6 +372,12 @@ void Engine::Impl::introduce(Peer& peer) {
 bool Engine::Impl::may_introduce(Peer& peer, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known == nullptr) return true;
+  if (known->called_us && known->phase < Phase::kClosing && epoch_ > hello.epoch &&
+      known->command_address == peer.command_address) {
+    // It called us meanwhile, and its call counts (wire.md 5.6).
+    end_peer(peer, Status::kPeerRestarted);
+    return false;
+  }
   if (known->command_address == peer.command_address) {
     peer.replaces = known->id;
   } else if (known->phase < Phase::kClosing) {
@@ -380,16 +398,20 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
     return Verdict::kWrongState;
   }
+  // An answer to an earlier call, by another NIC: we would not mean the same rail (wire.md 5.10).
+  if (!peer.introduced && module_called(*hello) != peer.home.module) return Verdict::kWrongState;
   const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
   if (!peer.introduced) {
     if (!may_introduce(peer, *hello)) return Verdict::kWrongState;
     if (peer.said == nullptr || !peer.said->is(hello->epoch, hello->reply_to)) {
       forget_said(peer);
       peer.said = std::make_unique<Introduction>();
-      peer.said->hello = *hello;
     }
+    answer_at_home(peer);
+    peer.said->hello = *hello;
     if (peer.hello != nullptr) peer.home.link.handle_answer(now, *peer.hello);
     prove(now, peer);
+    drop_superseded(peer);
   }
   peer.home.link.handle_ping();  // our ACK is the proof the peer waits for: at once
   note_heard(now, peer);
@@ -401,7 +423,10 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
 // HELLO is for it.
 void Engine::Impl::handle_proof(Instant now, Peer& peer) {
   const bool uncalled = !peer.introduced;
-  if (uncalled) prove(now, peer);
+  if (uncalled) {
+    adopt_answer(peer);
+    prove(now, peer);
+  }
   const bool crossed = peer.said->crossed;
   deliver_riders(now, peer);
   if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, crossed);

@@ -51,12 +51,11 @@ std::vector<RailView> Engine::Impl::rails(Instant now, PeerId id) const {
 RailView Engine::Impl::view(Instant now, const Rail& rail) const {
   const Peer& peer = rail.peer;
   const channel::Module& module = *modules_[rail.module];
-  const nic::Address remote = rail.number == 0 ? peer.home_address() : rail.remote;
   RailView view;
   view.number = rail.number;
   view.nic = module.device().name;
   view.local = nic::to_string(module.channel(ChannelKind::kCommand).port().address());
-  view.remote = nic::to_string(remote);
+  view.remote = nic::to_string(rail.remote);
   view.stream = module.device().stream;
   view.rtt = rail.link.rtt().smoothed();
   view.packet_bytes = rail.link.path().bytes();

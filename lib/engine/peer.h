@@ -44,6 +44,14 @@ struct Introduction {
 
   bool crossed = false;  // we had called it before that came
 
+  // It is answered by the NIC it called, where it called from.
+  std::uint8_t module = 0;
+  bool elsewhere = false;  // that is not the home rail: it has a destination of its own
+  bool resolving = false;
+  std::uint8_t asked = 0;  // then: for which of its NICs
+  nic::Destination to = nic::kNowhere;
+  const nic::Address& address() const { return hello.nics[hello.nic].command; }
+
   bool is(std::uint64_t epoch, wire::ConnectionId reply_to) const {
     return hello.epoch == epoch && hello.reply_to == reply_to;
   }
@@ -95,8 +103,6 @@ struct Peer {
     const_cast<Peer*>(this)->for_each_rail([&](const Rail& rail) { visit(rail); });
   }
 
-  const KeptAddress& home_address() const { return command_address; }
-
   // Packets may leave: both ends have proved themselves and both destinations are known.
   bool flows() const {
     return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
@@ -116,7 +122,9 @@ struct Peer {
   MessageId first_message;              // our first id, for HELLO
   PacketNumber first_number_there = 0;  // of each of its links, once introduced
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
-  KeptAddress command_address;          // where it was dialled, or said to be
+  KeptAddress command_address;          // where it was dialled, or first said to be
+  std::uint8_t aims = 0;                // counts where it was to be answered
+  std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each
   std::uint32_t heard_tick = 0;         // see Engine::Impl::note_heard
   std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
   std::uint64_t born = 0;               // counts the peers ever made

@@ -47,7 +47,7 @@ struct Rail {
       : peer(of),
         number(name.number),
         module(name.module),
-        nic(*name.nic),
+        nic(name.nic),
         link(setup.options, setup.shared, setup.first_number, name.number) {
     ack_timer.peer = loss_timer.peer = name.slot;
     ack_timer.rail = loss_timer.rail = name.number;
@@ -58,7 +58,7 @@ struct Rail {
   Peer& peer;
   std::uint8_t number;
   std::uint8_t module;
-  channel::Module& nic;
+  channel::Module* nic;             // of the home rail until they have met: see calling.cc
   bool ping_due = false;            // a probe is to be sent
   std::uint32_t command_bytes = 0;  // largest packet for the other's command channel
   std::uint32_t packet_bytes = 0;   // largest packet on the path, as it is known
@@ -66,7 +66,7 @@ struct Rail {
   nic::Destination data_to = nic::kNowhere;
   bool resolved() const { return command_to != nic::kNowhere && data_to != nic::kNowhere; }
 
-  KeptAddress remote;  // its command channel; of the home rail Peer::command_address
+  KeptAddress remote;  // its command channel
 
   reliability::Link link;
 

@@ -238,6 +238,7 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
              kind == Kind::kLinkDown ? "link down"
              : kind == Kind::kLinkUp ? "link up"
                                      : "failed");
+  if (down) leave_calls_by(module);
   peers_.for_each([&](Peer& peer) {
     if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
     peer.for_each_rail([&](Rail& rail) {

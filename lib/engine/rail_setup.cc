@@ -131,7 +131,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   for (const failover::Pair& pair : found.pairs) {
     const std::uint8_t module = pair.left;
     const wire::NicInfo& nic = rails.theirs[pair.right];
-    if (module == peer.home.module && nic::same_port(nic.command, peer.home_address())) {
+    if (module == peer.home.module && nic::same_port(nic.command, peer.home.remote)) {
       rails.spare_home = false;
     } else if (number < wire::kMaxRails) {
       make_rail(peer, number++, module, pair.right);

@@ -107,7 +107,8 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
 
 // It has proved itself, or it knows what only our WELCOME has told.
 bool Engine::Impl::may_speak(const Peer& peer) const {
-  return peer.introduced || (peer.phase == Phase::kAnswering && peer.said != nullptr);
+  return peer.introduced ||
+         (peer.phase == Phase::kAnswering && peer.said != nullptr && !is_superseded(peer));
 }
 
 // An ACK alone: nothing, or one SACK frame (wire.md 2.2).

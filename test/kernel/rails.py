@@ -32,12 +32,13 @@ def case(**place):
     return add
 
 
-def start(place, build, *options, **environment):
-    """The server and the client of pullman-perf."""
+def start(place, build, *options, between=lambda: None, **environment):
+    """The server and the client of pullman-perf, and what happens between the starts of the two."""
     program = build / "bench/pullman-perf"
     common = ["--port", PORT, "--patience", 60]
     variables = {**os.environ, **environment}
     server = place.start_server(0, program, *common, env=variables)
+    between()
     client = place.start(1, program, *common, "--format", "json", *options, place.hosts[0], env=variables,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return server, client
@@ -231,6 +232,33 @@ def a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, b
     expect(len(drained) == 1, output)
     expect(any(": up, it answers" in line for line in said[drained[0]:]), f"it was not used again: {output}")
     expect(" 0 wrong" in netns.text_of(server), netns.text_of(server))
+
+
+def called_by_the_second_nic(place, build, cut):
+    """The first rail is cut; from the second NIC there is a way to the address that is called."""
+    client, server = place.names[1], place.names[0]
+    for name in (client, server):
+        for device in ("all", *place.devices):
+            netns.run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.conf.{device}.rp_filter=0")
+    netns.run("ip", "-n", client, "rule", "add", "from", place.host(1, 1), "lookup", "100")
+    netns.run("ip", "-n", client, "route", "add", place.host(0), "via", place.host(0, 1), "dev", "veth1", "table", "100")
+    result = end(*start(place, build, "--test", "latency", "--size", 64, "--iterations", 200, "--check", between=cut))
+    expect(result["messages"] == 400 and result["errors"] == 0, json.dumps(result))
+
+
+@case(megabits=None)
+def a_call_whose_first_rail_swallows_everything_is_made_by_the_second_nic(place, build):
+    called_by_the_second_nic(place, build, lambda: place.silence(0))
+
+
+@case(megabits=None)
+def a_call_whose_first_rail_swallows_the_answers_is_made_by_the_second_nic(place, build):
+    called_by_the_second_nic(place, build, lambda: place.silence(0, (1,)))
+
+
+@case(megabits=None)
+def a_call_whose_first_nic_has_no_link_is_made_by_the_second(place, build):
+    called_by_the_second_nic(place, build, lambda: place.cut(1, True))
 
 
 def peer_info(place, build):

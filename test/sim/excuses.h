@@ -20,6 +20,8 @@ class Excuses {
     kCrowded = 8,     // more peers than one of them allows
     kAttack = 16,     // somebody on the path forges packets with the right proof
     kNoMeeting = 32,  // the NICs by which they call each other were cut; once met they have others
+    kTwoNames = 64,   // one of them may have had to call by another NIC than his first
+    kRefusal = 128,   // an operation of one with the other was refused, and might be
   };
 
   void add(std::uint8_t a, std::uint8_t b, Reason reason) {
@@ -32,7 +34,7 @@ class Excuses {
 
   // Whether anything at all was done to `host` and `other` (or to anybody `host` may have meant).
   bool any(std::uint8_t host, std::optional<std::uint8_t> other, bool met = false) const {
-    return reasons_of(host, other, met) != 0;
+    return (reasons_of(host, other, met) & ~kTwoNames) != 0;
   }
 
   bool has_restarted(std::uint8_t a, std::uint8_t b) const {
@@ -72,7 +74,7 @@ class Excuses {
       case Status::kUnknownPeer:
         return kGoodbye | kRestart | kSilence | kCrowded | kNoMeeting;
       case Status::kRefused:
-        return kCrowded;
+        return kCrowded | kTwoNames;
       case Status::kTooManyPeers:
         return kCrowded | kGoodbye | kRestart;  // who is leaving has a place until gone
       case Status::kTimedOut:

@@ -20,6 +20,10 @@ void Simulation::excuse(const Plan& plan) {
     for (std::uint8_t b = 0; b < a; ++b) {
       if (cut_for(limit, a, b, false)) excuses_.add(a, b, Excuses::kSilence);
       if (cut_for(limit, a, b, true)) excuses_.add(a, b, Excuses::kNoMeeting);
+      const bool others = plan.nodes[a].nics() + plan.nodes[b].nics() > 2;
+      if (others && plan.reach_across != nic::Reach::kNone) {
+        excuses_.add(a, b, Excuses::kTwoNames);
+      }
     }
   }
   for (std::size_t a = 0; a < plan.hosts(); ++a) {

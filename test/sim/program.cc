@@ -54,6 +54,10 @@ void Program::accept() {
 
 void Program::note_meetings() {
   for (Known& known : known_) {
+    // What was accepted for one that turned out to be known by another name is lost.
+    if (known.host && node_.engine().peer_status(known.id) == Status::kRefused) {
+      shared_.excuses.add(node_.host(), *known.host, Excuses::kRefusal);
+    }
     if (known.met || node_.engine().peer_state(known.id) != PeerState::kConnected) continue;
     known.met = true;
     shared_.ledger.met(node_.process(), known.id);

@@ -12,6 +12,9 @@ namespace {
 // From the end of the faults until all rails are up again: the longest pause between two questions,
 // several answers, and what a rail that flapped is kept out for.
 constexpr Duration kReinstated = std::chrono::seconds(8);
+// A host that stood still has left its peers with round trips as long as that: what is asked next
+// may be overdue only after three of them.
+constexpr int kTimeoutInRoundTrips = 3;
 // Rails that are up for less than that may not have been noticed between two cuts.
 constexpr Duration kNoticed = std::chrono::seconds(2);
 
@@ -83,7 +86,13 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
 // The network is whole: so are all rails, soon, whether or not there is anything to send.
 void Simulation::reinstate() {
   if (plan_.noise.knows_proof) return;
-  const Instant bound = stage_.now() + kReinstated;
+  Duration stood_still{0};
+  for (const Happening& happening : plan_.happenings) {
+    const bool still =
+        happening.kind == Happening::Kind::kStall || happening.kind == Happening::Kind::kJump;
+    if (still) stood_still = std::max(stood_still, happening.duration);
+  }
+  const Instant bound = stage_.now() + kReinstated + kTimeoutInRoundTrips * stood_still;
   while (!failed() && !rail_not_up().empty()) {
     if (step(bound) && stage_.now() < bound) continue;
     const std::string which = rail_not_up();
@@ -113,12 +122,6 @@ std::string Simulation::rail_not_up() {
       return it.rails.front().local == home.remote && it.rails.front().remote == home.local;
     });
     if (other == all.end()) continue;  // it has gone, and this end has yet to find that out
-    // Two calls that cross while one process begins anew may leave each end with the connection
-    // that the other has ended, until the peer timeout (docs/next.md).
-    if (excuses_.has_restarted(static_cast<std::uint8_t>(seen.host),
-                               static_cast<std::uint8_t>(other->host))) {
-      continue;
-    }
     if (!mirrors(seen.rails, other->rails)) {
       return fmt::format("agreement: hosts {} and {} have other rails, {} and {} of them",
                          seen.host, other->host, seen.rails.size(), other->rails.size());

@@ -1,0 +1,159 @@
+// By which NIC a peer is called, and answered (wire.md 5.10): until two have met, their home rail
+// may be another pair of NICs with each attempt. Cold.
+#include <utility>
+
+#include "engine/engine_impl.h"
+
+namespace pullman::engine {
+
+// The NIC to call an address from: the first that reaches it best, of those that work.
+std::uint8_t Engine::Impl::module_for(const nic::Address& address) const {
+  const auto worth = [&](std::size_t m) {
+    const auto reach = modules_[m]->channel(ChannelKind::kCommand).port().reach(address);
+    if (reach == nic::Reach::kNone) return 0;
+    return (in_trouble(m) ? 0 : 8) + static_cast<int>(reach);
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < nics_told_; ++i) {
+    const bool alike = modules_[i]->device().stream == modules_[best]->device().stream;
+    if (alike && worth(i) > worth(best)) best = i;
+  }
+  return static_cast<std::uint8_t>(best);
+}
+
+// Our NIC that a HELLO or WELCOME was sent to. Nothing: it was meant for somebody else.
+std::optional<std::uint8_t> Engine::Impl::module_called(const wire::Hello& hello) const {
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    const auto& ours = modules_[i]->channel(ChannelKind::kCommand).port().address();
+    if (!nic::same_port(hello.called, ours)) continue;
+    // One that peers do not hear of cannot be named as a rail's.
+    return i < nics_told_ ? static_cast<std::uint8_t>(i)
+                          : module_for(hello.nics[hello.nic].command);
+  }
+  return std::nullopt;
+}
+
+// The next NIC to call it from, in turn: one that works, if there is any.
+std::optional<std::uint8_t> Engine::Impl::other_module(const Peer& peer) const {
+  std::optional<std::uint8_t> found;
+  for (std::size_t step = 1; step < nics_told_; ++step) {
+    const auto i = static_cast<std::uint8_t>((peer.home.module + step) % nics_told_);
+    const bool alike = modules_[i]->device().stream == module_of(peer.home).device().stream;
+    if (!alike || (peer.unresolved >> i & 1) != 0 || (found && in_trouble(i))) continue;
+    const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
+    if (port.reach(peer.home.remote) == nic::Reach::kNone) continue;
+    found = i;
+    if (!in_trouble(i)) break;
+  }
+  return found;
+}
+
+// By the next NIC. False if there is no other one: then nothing has changed.
+bool Engine::Impl::call_otherwise(Peer& peer) {
+  const auto next = other_module(peer);
+  if (!next) return false;
+  leave_home(peer);
+  peer.home.module = *next;
+  peer.home.nic = modules_[*next].get();
+  start_resolving(peer.home, ChannelKind::kCommand, peer.home.remote);
+  if (peer.hello != nullptr) write_hello(peer, false, peer.hello->bytes + wire::kHeaderBytes);
+  return true;
+}
+
+// Our NIC knows no way to the peer's home address.
+void Engine::Impl::handle_no_way(Peer& peer) {
+  static_assert(wire::kMaxNics <= 8 * sizeof peer.unresolved);
+  peer.unresolved |= 1u << peer.home.module;
+  const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
+  if (calling && call_otherwise(peer)) return;
+  end_peer(peer, Status::kUnreachable);
+}
+
+// Its destination is kept for an answer that goes there, and forgotten otherwise.
+void Engine::Impl::leave_home(Peer& peer) {
+  Rail& home = peer.home;
+  if (Packet* hello = peer.hello) {
+    if (hello->in_channel) withdraw(home, *hello);
+    if (hello->state == channel::PacketState::kInFlight) home.link.abandon(*hello);
+    hello->state = channel::PacketState::kQueued;
+  }
+  const nic::Destination to = std::exchange(home.command_to, nic::kNowhere);
+  if (peer.said != nullptr && !peer.said->elsewhere) {
+    peer.said->elsewhere = true;
+    peer.said->to = to;
+  } else if (to != nic::kNowhere) {
+    command(home).port().forget(to);
+  }
+}
+
+// A HELLO is answered by the NIC that it called, where it came from.
+void Engine::Impl::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from) {
+  Introduction& said = *peer.said;
+  if (from >= said.hello.nic_count) return;
+  const bool same = said.module == module && said.hello.nic == from;
+  if (same && said.elsewhere && (said.to != nic::kNowhere || said.resolving)) return;
+  answer_at_home(peer);
+  said.module = module;
+  said.hello.nic = from;
+  if (peer.home.module == module && nic::same_port(peer.home.remote, said.address())) return;
+  said.elsewhere = true;
+  if (!said.resolving) resolve_answer(peer);  // one at a time
+}
+
+// Where it is to be answered has become a destination, or not; it may mean another place by now.
+void Engine::Impl::handle_answer_resolved(Peer& peer, std::size_t module,
+                                          const nic::PortEvent& event) {
+  Introduction& said = *peer.said;
+  const bool resolved = event.kind == nic::PortEvent::Kind::kResolved;
+  said.resolving = false;
+  if (said.elsewhere && said.module == module && said.asked == said.hello.nic) {
+    said.to = resolved ? event.to : nic::kNowhere;
+    return answer(peer);
+  }
+  if (resolved) modules_[module]->channel(ChannelKind::kCommand).port().forget(event.to);
+  if (said.elsewhere && said.to == nic::kNowhere) resolve_answer(peer);
+}
+
+// It needs no destination of its own.
+void Engine::Impl::answer_at_home(Peer& peer) {
+  Introduction& said = *peer.said;
+  const nic::Destination to = std::exchange(said.to, nic::kNowhere);
+  if (to != nic::kNowhere) {
+    modules_[said.module]->channel(ChannelKind::kCommand).port().forget(to);
+  }
+  said.elsewhere = false;
+}
+
+// The answer has arrived: where it went is the home rail. If nothing can have gone to the newest
+// place, it was an earlier answer, from the home rail as it is.
+void Engine::Impl::adopt_answer(Peer& peer) {
+  Introduction& said = *peer.said;
+  if (!said.elsewhere) return;
+  if (said.to == nic::kNowhere) {
+    for (std::uint8_t i = 0; i < said.hello.nic_count; ++i) {
+      if (nic::same_port(said.hello.nics[i].command, peer.home.remote)) said.hello.nic = i;
+    }
+    return answer_at_home(peer);
+  }
+  const nic::Destination to = std::exchange(said.to, nic::kNowhere);
+  leave_home(peer);
+  // What rode with the call leaves by this one; it is a packet like others now.
+  if (Packet* hello = std::exchange(peer.hello, nullptr)) peer.home.link.lost().push_back(*hello);
+  said.elsewhere = false;
+  peer.home.module = said.module;
+  peer.home.nic = modules_[said.module].get();
+  peer.home.remote = said.address();
+  peer.home.command_to = to;
+}
+
+// The NIC has no link: who is called by it is called by another.
+void Engine::Impl::leave_calls_by(std::size_t module) {
+  peers_.for_each([&](Peer& peer) {
+    const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
+    if (!calling || peer.home.module != module) return;
+    const auto next = other_module(peer);
+    if (next && !in_trouble(*next)) call_otherwise(peer);
+  });
+}
+
+}  // namespace pullman::engine
