@@ -9,6 +9,7 @@
 #include <boost/intrusive/list_hook.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "pullman/status.h"
 #include "pullman/types.h"
@@ -67,8 +68,19 @@ class __attribute__((visibility("default"))) Request {
   Tag tag() const { return tag_; }
   PeerId source() const { return source_; }
 
+  // A receive, once done: what its sender gave beside the bytes, if anything; of a truncated
+  // message, too.
+  std::optional<std::uint64_t> immediate() const {
+    return has_immediate_ ? std::optional(immediate_) : std::nullopt;
+  }
+
   // Yours: the library never touches it.
   void* user = nullptr;
+
+  // Called whenever this becomes done, in whichever call of the context that happens, the one that
+  // began it included; so nobody has to look for those that are. It may put the request on a list;
+  // it calls nothing of the context, and does not destroy the request.
+  void (*on_done)(Request& request) = nullptr;
 
   // For the library.
   detail::Operation& operation() { return operation_; }
@@ -84,6 +96,8 @@ class __attribute__((visibility("default"))) Request {
   std::size_t length_ = 0;
   std::uint64_t message_length_ = 0;
   Status status_ = Status::kOk;
+  bool has_immediate_ = false;
+  std::uint64_t immediate_ = 0;
 };
 
 }  // namespace pullman

@@ -215,7 +215,7 @@ bool Engine::Impl::cancel(Request& request) {
 std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
   const message::InMessage* message = matcher_.find({source, tag, ignore});
   if (message == nullptr) return std::nullopt;
-  return Probe{message->peer, message->tag, message->total};
+  return Probe{message->peer, message->tag, message->total, {}};
 }
 
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.

@@ -35,6 +35,7 @@ void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
   length_ = 0;
   message_length_ = 0;
   status_ = Status::kPending;
+  has_immediate_ = false;
 }
 
 void Request::finish(Status status, std::size_t length) {
@@ -42,6 +43,7 @@ void Request::finish(Status status, std::size_t length) {
   operation_.kind = detail::Operation::Kind::kIdle;
   length_ = length;
   status_ = status;
+  if (on_done != nullptr) on_done(*this);
 }
 
 void Request::finish_receive(Status status, PeerId source, Tag tag, std::size_t length,
