@@ -6,10 +6,11 @@
 //   context.send(peer, 42, bytes, request);
 //   context.wait(request);
 //
-// Threads: one at a time. Different contexts are independent. Nothing runs in the background:
-// packets move during the calls below, so a program that waits for nothing calls progress() now and
-// then. Errors: constructing and connect() throw Error; everything else returns a Status, at once
-// or in the request. Every operation finishes: with its result, or with a status that says why not.
+// Threads: one at a time, unless Config::threads says many. Different contexts are independent.
+// Nothing runs in the background: packets move during the calls below, so a program that waits for
+// nothing calls progress() now and then. Errors: constructing and connect() throw Error; everything
+// else returns a Status, at once or in the request. Every operation finishes: with its result, or
+// with a status that says why not.
 #pragma once
 
 #include <chrono>
