@@ -87,6 +87,15 @@ struct __attribute__((visibility("default"))) Config {
   // fabric's that bypass the kernel) is polled. 0..1 s.                     PULLMAN_SLEEP_AFTER_US
   std::chrono::nanoseconds sleep_after{0};
 
+  // Who calls the context: one thread at a time, or many, which a lock keeps
+  // apart. With many every call but the constructor and the destructor may
+  // come from any thread at any time, and done() and status() of a request,
+  // too; what a request holds besides is for who has seen that it is done.
+  // wait() and close() let others in between turns, and sleep for a
+  // millisecond at most, since others may send meanwhile.           PULLMAN_THREADS (one, many)
+  enum class Threads : std::uint8_t { kOne, kMany };
+  Threads threads = Threads::kOne;
+
   // Put a CRC-32 over every packet and require it of others (both ends must
   // agree). For networks that do not check by themselves.                   PULLMAN_CHECKSUM (0, 1)
   bool checksum = false;

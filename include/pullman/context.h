@@ -6,10 +6,11 @@
 //   context.send(peer, 42, bytes, request);
 //   context.wait(request);
 //
-// Threads: one at a time. Different contexts are independent. Nothing runs in the background:
-// packets move during the calls below, so a program that waits for nothing calls progress() now and
-// then. Errors: constructing and connect() throw Error; everything else returns a Status, at once
-// or in the request. Every operation finishes: with its result, or with a status that says why not.
+// Threads: one at a time, unless Config::threads says many. Different contexts are independent.
+// Nothing runs in the background: packets move during the calls below, so a program that waits for
+// nothing calls progress() now and then. Errors: constructing and connect() throw Error; everything
+// else returns a Status, at once or in the request. Every operation finishes: with its result, or
+// with a status that says why not.
 #pragma once
 
 #include <chrono>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "pullman/config.h"
+#include "pullman/operations.h"
 #include "pullman/rails.h"
 #include "pullman/request.h"
 #include "pullman/stats.h"
@@ -35,6 +37,7 @@ struct Probe {
   PeerId source;
   Tag tag = 0;
   std::uint64_t length = 0;  // bytes of the whole message
+  Claimed claimed;           // claim(): for receive_claimed() and discard()
 };
 
 enum class PeerState : std::uint8_t {
@@ -88,13 +91,69 @@ class __attribute__((visibility("default"))) Context {
   // not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
 
+  // The same with options. A message that is not copied refers to the bytes of all pieces, at most
+  // kMostPieces, until the request is done; `pieces` itself is the caller's again on return.
+  // kInvalidArgument: too many pieces, no such space. kBusy with only_copy: it would have had to
+  // wait, or does not fit a packet.
+  Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, const SendOptions& options,
+              Request& request);
+  Status send(PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+              Request& request);
+  // A message of `length` bytes that the packer makes, packet by packet, until the request is done.
+  Status send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
+              const SendOptions& options, Request& request);
+  Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 const ReceiveOptions& options, Request& request);
+  Status receive(PeerId source, Tag tag, Tag ignore, Pieces pieces, const ReceiveOptions& options,
+                 Request& request);
+
   // Takes back a receive of this context that no message has matched. False, and nothing changed,
   // if it is done, idle or already matched, or a send: those cannot be cancelled.
   bool cancel(Request& request);
 
   // The message a receive with these arguments would match now, if there is one; none for a peer
   // that is not known.
-  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+
+  // As probe(); the message found is taken out of the matching: no receive and no probe finds it
+  // any more, only these two. Who claims must receive or discard: till then it uses up its
+  // sender's allowance. kInvalidArgument: nothing of that name is claimed (any more).
+  std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  Status receive_claimed(const Claimed& claimed, std::span<std::byte> buffer, Request& request);
+  Status receive_claimed(const Claimed& claimed, Pieces pieces, Request& request);
+  Status discard(const Claimed& claimed);
+
+  // --- One-sided operations: on memory that a peer registered, under a key that it told.
+
+  // Lets peers at `bytes`, which stay where they are until unregister_region(). Keys are the
+  // program's to choose; kInvalidArgument: it is taken.
+  Status register_region(std::uint64_t key, std::span<std::byte> bytes, Access access);
+  // With a key that is drawn, and not to be guessed.
+  std::uint64_t register_region(std::span<std::byte> bytes, Access access);
+  // From its return on nothing is read there or written; what is under way is refused. False: no
+  // such key.
+  bool unregister_region(std::uint64_t key);
+
+  // Writes `bytes` at that place. kPending; done when they are in place, or with kRefusedAccess,
+  // and nothing written, if there is no such key, not enough room behind the offset, or no right.
+  // Between one pair of processes puts, gets, atomics and messages take effect, or match, in the
+  // order of the calls; the bytes of a long one may be placed while later ones take effect. A
+  // region that is unregistered before all bytes have come has some of them.
+  Status put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
+             const PutOptions& options, Request& request);
+  Status put(PeerId peer, const RemotePlace& place, ConstPieces pieces, const PutOptions& options,
+             Request& request);
+  // Reads as many bytes as `buffer` holds from there. Fails as put() does.
+  Status get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer, Request& request);
+  Status get(PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  // Does `atomic` to the elements there, exactly once; atomic for other atomics of all peers, and
+  // of the target itself if it calls itself. Needs kWrite, to fetch kRead. The place may be
+  // aligned in any way. kInvalidArgument: not defined, too long, spans of other lengths.
+  Status atomic(PeerId peer, const RemotePlace& place, const Atomic& atomic, Request& request);
+
+  // The next put() with immediate data that has been placed here. Those not taken use up their
+  // senders' allowance.
+  std::optional<RemoteEvent> take_event();
 
   // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
   std::size_t progress();

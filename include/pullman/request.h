@@ -6,10 +6,15 @@
 // Threads: as the context it was given to.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <boost/intrusive/list_hook.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 
+#include "pullman/operations.h"
 #include "pullman/status.h"
 #include "pullman/types.h"
 
@@ -21,9 +26,29 @@ namespace detail {
 
 using QueueHook = boost::intrusive::list_member_hook<>;
 
+// Of most operations there is nothing special to note.
+struct Special {
+  std::uint8_t wire_kind = 0;      // send: the kind of its message. receive: the space
+  std::uint8_t lead_bytes = 0;     // send: so many of the message come before the caller's bytes
+  std::uint8_t piece_count = 0;    // the caller's bytes lie in so many places, if not in one
+  bool packs : 1 = false;          // send: the packer makes the bytes
+  bool wants_result : 1 = false;   // send: not done before the receiver's RESULT
+  bool has_result : 1 = false;     // send: that has come
+  bool wants_arrival : 1 = false;  // send: not done before all of it has arrived, though copied
+  bool goes_ahead : 1 = false;     // send: of others that are being cut
+  bool is_solicited : 1 = false;   // send: the receiver asked for it
+  bool is_special : 1 = false;     // send: any of all this is so
+};
+
+// One of the places of the caller's bytes.
+struct Piece {
+  std::byte* at = nullptr;  // send: never written to
+  std::size_t size = 0;
+};
+
 // The library's notes on an operation. Not for callers; the layout may change in any release.
 struct Operation {
-  enum class Kind : std::uint8_t { kIdle, kSend, kReceive };
+  enum class Kind : std::uint8_t { kIdle, kSend, kReceive, kAsk };
 
   Request* request = nullptr;   // whose notes these are
   QueueHook queue;              // send: in one of the outbox's queues. receive: in the matcher
@@ -40,6 +65,12 @@ struct Operation {
   Tag ignore = 0;  // receive: tag bits that need not match
   PeerId peer;     // send: to. receive: from, or kAnyPeer
   Kind kind = Kind::kIdle;
+  Special special;
+  Status result = Status::kOk;                             // send: what a RESULT said
+  std::array<std::byte, 16> lead{};                        // send: the first bytes of its message
+  std::unique_ptr<std::array<Piece, kMostPieces>> pieces;  // if there are several
+  Packer packer;
+  Operation* asker = nullptr;  // send: whose question this is
 };
 
 }  // namespace detail
@@ -52,10 +83,10 @@ class __attribute__((visibility("default"))) Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  bool done() const { return status_ != Status::kPending; }
+  bool done() const { return status() != Status::kPending; }
 
   // kPending until done; then how it ended. kOk before its first use.
-  Status status() const { return status_; }
+  Status status() const { return status_.load(std::memory_order_acquire); }
 
   // Valid once done. A receive: bytes now in the buffer. A send: bytes of the message.
   std::size_t length() const { return length_; }
@@ -67,13 +98,25 @@ class __attribute__((visibility("default"))) Request {
   Tag tag() const { return tag_; }
   PeerId source() const { return source_; }
 
+  // A receive, once done: what its sender gave beside the bytes, if anything; of a truncated
+  // message, too.
+  std::optional<std::uint64_t> immediate() const {
+    return has_immediate_ ? std::optional(immediate_) : std::nullopt;
+  }
+
   // Yours: the library never touches it.
   void* user = nullptr;
+
+  // Called whenever this becomes done, in whichever call of the context that happens, the one that
+  // began it included; so nobody has to look for those that are. It may put the request on a list;
+  // it calls nothing of the context, and does not destroy the request.
+  void (*on_done)(Request& request) = nullptr;
 
   // For the library.
   detail::Operation& operation() { return operation_; }
   void begin(detail::Operation::Kind kind, PeerId peer, Tag tag);
   void finish(Status status, std::size_t length);
+  void take_immediate(std::uint64_t immediate);
   void finish_receive(Status status, PeerId source, Tag tag, std::size_t length,
                       std::uint64_t message_length);
 
@@ -83,7 +126,9 @@ class __attribute__((visibility("default"))) Request {
   PeerId source_;
   std::size_t length_ = 0;
   std::uint64_t message_length_ = 0;
-  Status status_ = Status::kOk;
+  std::atomic<Status> status_ = Status::kOk;  // the last thing that is written when it is done
+  bool has_immediate_ = false;
+  std::uint64_t immediate_ = 0;
 };
 
 }  // namespace pullman

@@ -25,6 +25,7 @@ enum class Status : std::uint8_t {
   kTimedOut,         // the time given to the call was over; the operation goes on
   kBadOption,        // a Config option is out of its range (exceptions only)
   kNoDevice,         // no usable NIC, or not the one asked for (exceptions only)
+  kRefusedAccess,  // put, get, atomic: the peer has no such region, room or right; nothing written
 };
 
 // A sentence that says what happened and what to do.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "pullman/status.h"
 
@@ -120,6 +121,12 @@ std::uint64_t read_number(const char* variable, const char* text) {
   return value;
 }
 
+Config::Threads read_threads(std::string_view text) {
+  if (text == "one") return Config::Threads::kOne;
+  if (text == "many") return Config::Threads::kMany;
+  bad_option(fmt::format("PULLMAN_THREADS='{}' is neither 'one' nor 'many'", text));
+}
+
 void check(const Option& option, const char* called, std::uint64_t value) {
   if (value >= option.least && value <= option.most) return;
   bad_option(fmt::format("{} = {}{} is out of range: {} to {}", called, value, option.unit,
@@ -134,6 +141,9 @@ Config Config::from_environment() {
   if (const char* provider = std::getenv("PULLMAN_PROVIDER")) config.provider = provider;
   if (const char* nics = std::getenv("PULLMAN_NICS"); nics != nullptr && *nics != '\0') {
     boost::algorithm::split(config.nics, nics, boost::algorithm::is_any_of(","));
+  }
+  if (const char* threads = std::getenv("PULLMAN_THREADS")) {
+    config.threads = read_threads(threads);
   }
   for (const Option& option : kOptions) {
     const char* text = std::getenv(option.variable);

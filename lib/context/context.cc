@@ -2,6 +2,7 @@
 #include "pullman/context.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "context/gate.h"
 #include "context/sleeper.h"
 #include "engine/engine.h"
 #include "nic/drivers.h"
@@ -122,16 +124,20 @@ struct Context::Idle {
 struct Context::State {
   State(const Config& chosen, std::vector<engine::NicPorts> nics)
       : config(chosen),
+        gate(chosen.threads == Config::Threads::kMany),
         driver(nics.front().device.driver),
         sleeper(ports_of(nics)),
         looked_at(read_clock()),
         engine(chosen, std::move(nics), key_for(chosen), looked_at) {}
 
   Instant look() { return looked_at = read_clock(); }
+  // A fresh one if something may leave at once: round trips are measured by it.
+  Instant time_for(PeerId peer) { return engine.sends_at_once(peer) ? look() : looked_at; }
 
   // Between two turns of something that waits until `end`: asks again at once, later lets others
   // run first, and at last sleeps.
-  void rest(std::size_t received, Instant end, Idle& idle) {
+  void rest(std::size_t received, Instant end, Idle& idle, Gate::Hold& held) {
+    held.let_others_in();
     if (received != 0) {
       idle = {.since = looked_at};
       return;
@@ -139,15 +145,26 @@ struct Context::State {
     const bool sleeps =
         config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
     if (sleeps && sleeper.descriptor() >= 0) {
-      sleeper.sleep(looked_at, std::min(engine.next_deadline(), end));
+      sleep(std::min(engine.next_deadline(), end), held);
       engine.watched(read_clock());
     } else if (++idle.turns >= kTurnsBeforeYield) {
       // Two that wait for each other on one processor must take turns shorter than the scheduler's.
-      std::this_thread::yield();
+      held.leave_for([] { std::this_thread::yield(); });
     }
   }
 
+  // Of many threads several may sleep, and one that sends while they do makes things due that they
+  // do not know of: so they look again soon.
+  void sleep(Instant until, Gate::Hold& held) {
+    if (!gate.many()) return sleeper.sleep(looked_at, until);
+    constexpr int kLongestMs = 1;
+    sleeper.arm(until);
+    pollfd port{.fd = sleeper.descriptor(), .events = POLLIN, .revents = 0};
+    held.leave_for([&] { poll(&port, 1, kLongestMs); });
+  }
+
   Config config;
+  Gate gate;
   std::string driver;
   Sleeper sleeper;
   Instant looked_at;  // when the clock was last looked at
@@ -169,6 +186,7 @@ Context::~Context() {
 }
 
 std::string Context::address() const {
+  Gate::Hold held(state_->gate);
   return nic::to_string(state_->engine.address());
 }
 
@@ -177,6 +195,7 @@ std::string Context::driver() const {
 }
 
 PeerId Context::connect(std::string_view address) {
+  Gate::Hold held(state_->gate);
   std::string why;
   const auto parsed = nic::parse(address, 0, why);
   if (!parsed) throw Error(Status::kInvalidArgument, why);
@@ -192,16 +211,20 @@ PeerId Context::connect(std::string_view address) {
 }
 
 std::optional<PeerId> Context::accept() {
+  Gate::Hold held(state_->gate);
   return state_->engine.accept();
 }
 PeerState Context::peer_state(PeerId peer) const {
+  Gate::Hold held(state_->gate);
   return state_->engine.peer_state(peer);
 }
 Status Context::peer_status(PeerId peer) const {
+  Gate::Hold held(state_->gate);
   return state_->engine.peer_status(peer);
 }
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
+  Gate::Hold held(state_->gate);
   // What waits for the next turn is timed by it: so many messages need no clock.
   const bool leaves = state_->engine.sends_at_once(peer);
   return state_->engine.send(leaves ? state_->look() : state_->looked_at, peer, tag, bytes,
@@ -210,18 +233,122 @@ Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Req
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         Request& request) {
+  Gate::Hold held(state_->gate);
   return state_->engine.receive(state_->looked_at, source, tag, ignore, buffer, request);
 }
 
 bool Context::cancel(Request& request) {
+  Gate::Hold held(state_->gate);
   return state_->engine.cancel(request);
 }
 
-std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore) {
-  return state_->engine.probe(source, tag, ignore);
+Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
+                     const SendOptions& options, Request& request) {
+  const std::span<const std::byte> whole[] = {bytes};
+  return send(peer, tag, ConstPieces(whole), options, request);
+}
+
+Status Context::send(PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+                     Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.send(state_->time_for(peer), peer, tag, pieces, options, request);
+}
+
+Status Context::send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
+                     const SendOptions& options, Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.send(state_->time_for(peer), peer, tag, packer, length, options, request);
+}
+
+Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                        const ReceiveOptions& options, Request& request) {
+  const std::span<std::byte> whole[] = {buffer};
+  return receive(source, tag, ignore, Pieces(whole), options, request);
+}
+
+Status Context::receive(PeerId source, Tag tag, Tag ignore, Pieces pieces,
+                        const ReceiveOptions& options, Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.receive(state_->looked_at, source, tag, ignore, pieces, options, request);
+}
+
+std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.probe(source, tag, ignore, space);
+}
+
+std::optional<Probe> Context::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.claim(source, tag, ignore, space);
+}
+
+Status Context::receive_claimed(const Claimed& claimed, std::span<std::byte> buffer,
+                                Request& request) {
+  const std::span<std::byte> whole[] = {buffer};
+  return receive_claimed(claimed, Pieces(whole), request);
+}
+
+Status Context::receive_claimed(const Claimed& claimed, Pieces pieces, Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.receive_claimed(state_->looked_at, claimed, pieces, request);
+}
+
+Status Context::discard(const Claimed& claimed) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.discard(state_->looked_at, claimed);
+}
+
+Status Context::register_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.add_region(key, bytes, access) ? Status::kOk : Status::kInvalidArgument;
+}
+
+std::uint64_t Context::register_region(std::span<std::byte> bytes, Access access) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.add_region(bytes, access);
+}
+
+bool Context::unregister_region(std::uint64_t key) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.remove_region(key);
+}
+
+Status Context::put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
+                    const PutOptions& options, Request& request) {
+  const std::span<const std::byte> whole[] = {bytes};
+  return put(peer, place, ConstPieces(whole), options, request);
+}
+
+Status Context::put(PeerId peer, const RemotePlace& place, ConstPieces pieces,
+                    const PutOptions& options, Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.put(state_->time_for(peer), peer, place, pieces, options, request);
+}
+
+Status Context::get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer,
+                    Request& request) {
+  const std::span<std::byte> whole[] = {buffer};
+  return get(peer, place, Pieces(whole), request);
+}
+
+Status Context::get(PeerId peer, const RemotePlace& place, Pieces pieces, Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.get(state_->time_for(peer), peer, place, pieces, request);
+}
+
+Status Context::atomic(PeerId peer, const RemotePlace& place, const Atomic& atomic,
+                       Request& request) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.atomic(state_->time_for(peer), peer, place, atomic, request);
+}
+
+std::optional<RemoteEvent> Context::take_event() {
+  Gate::Hold held(state_->gate);
+  return state_->engine.take_event();
 }
 
 std::size_t Context::progress() {
+  Gate::Hold held(state_->gate);
   return state_->engine.progress(state_->look());
 }
 
@@ -231,6 +358,7 @@ bool Context::test(Request& request) {
 }
 
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
+  Gate::Hold held(state_->gate);
   if (request.done()) return request.status();
   const Instant begin = state_->look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
@@ -239,11 +367,12 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
     const std::size_t received = state_->engine.progress(now);
     if (request.done()) return request.status();
     if (now >= end) return Status::kTimedOut;
-    state_->rest(received, end, idle);
+    state_->rest(received, end, idle, held);
   }
 }
 
 bool Context::prepare_wait() {
+  Gate::Hold held(state_->gate);
   const Instant now = state_->look();
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
   const Instant due = state_->engine.next_deadline();
@@ -253,45 +382,56 @@ bool Context::prepare_wait() {
 }
 
 int Context::wait_fd() const {
+  Gate::Hold held(state_->gate);
   return state_->sleeper.descriptor();
 }
 
 void Context::disconnect(PeerId peer) {
+  Gate::Hold held(state_->gate);
   state_->engine.disconnect(state_->look(), peer);
 }
 
 std::string Context::explain_rails(PeerId peer) const {
+  Gate::Hold held(state_->gate);
   return state_->engine.explain_rails(peer);
 }
 std::vector<RailView> Context::rails(PeerId peer) const {
+  Gate::Hold held(state_->gate);
   return state_->engine.rails(read_clock(), peer);
 }
 Status Context::begin_check(PeerId peer, std::chrono::nanoseconds limit) {
+  Gate::Hold held(state_->gate);
   return state_->engine.begin_check(state_->look(), peer, limit);
 }
 std::optional<std::vector<RailCheck>> Context::check_result(PeerId peer) const {
+  Gate::Hold held(state_->gate);
   return state_->engine.check_result(peer);
 }
 
 std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanoseconds limit) {
-  if (begin_check(peer, limit) != Status::kOk) return {};
+  Gate::Hold held(state_->gate);
+  engine::Engine& engine = state_->engine;
+  if (engine.begin_check(state_->look(), peer, limit) != Status::kOk) return {};
   Idle idle{.since = state_->looked_at};
   for (;;) {
-    const std::size_t received = progress();
-    if (auto rows = check_result(peer)) return *rows;
-    if (peer_state(peer) == PeerState::kUnknown) return {};
-    state_->rest(received, kNever, idle);
+    const std::size_t received = engine.progress(state_->look());
+    if (auto rows = engine.check_result(peer)) return *rows;
+    if (engine.peer_state(peer) == PeerState::kUnknown) return {};
+    state_->rest(received, kNever, idle, held);
   }
 }
 
 Status Context::drain_rail(std::string_view nic) {
+  Gate::Hold held(state_->gate);
   return state_->engine.drain_rail(state_->look(), nic);
 }
 Status Context::restore_rail(std::string_view nic) {
+  Gate::Hold held(state_->gate);
   return state_->engine.restore_rail(state_->look(), nic);
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {
+  Gate::Hold held(state_->gate);
   if (state_->closed) return *state_->closed;
   const Instant begin = state_->look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
@@ -300,7 +440,7 @@ Status Context::close(std::chrono::nanoseconds timeout) {
   for (Instant now = begin; now <= end; now = state_->look()) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
-    state_->rest(received, end, idle);
+    state_->rest(received, end, idle, held);
   }
   state_->closed = state_->engine.drained() ? Status::kOk : Status::kTimedOut;
   state_->engine.abort();
@@ -312,9 +452,11 @@ Status Context::close() {
 }
 
 Stats Context::stats() const {
+  Gate::Hold held(state_->gate);
   return state_->engine.stats();
 }
 std::string Context::dump() const {
+  Gate::Hold held(state_->gate);
   return state_->engine.dump();
 }
 

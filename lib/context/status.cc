@@ -43,6 +43,10 @@ const char* to_sentence(Status status) {
       return "a configuration option is out of its range";
     case Status::kNoDevice:
       return "no usable NIC: see pullman-info";
+    case Status::kRefusedAccess:
+      return "the peer has no region of that key, it ends before, or it does not grant that "
+             "access: "
+             "see register_region() there";
   }
   return "?";
 }
@@ -83,6 +87,8 @@ const char* name(Status status) {
       return "bad option";
     case Status::kNoDevice:
       return "no device";
+    case Status::kRefusedAccess:
+      return "refused access";
   }
   return "?";
 }

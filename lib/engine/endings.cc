@@ -58,8 +58,8 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
 bool Engine::Impl::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || in_flight(peer) > 0 ||
          peer.inbox.expects_more() || peer.bye_due ||
-         (peer.rails != nullptr && !peer.rails->evacuated.empty()) ||
-         const_cast<message::Matcher&>(matcher_).posted_for(peer.id) != nullptr;
+         (peer.rails != nullptr && !peer.rails->evacuated.empty()) || peer.one_sided.asked() != 0 ||
+         receives_from(peer.id);
 }
 
 std::size_t Engine::Impl::in_flight(const Peer& peer) const {
@@ -176,10 +176,7 @@ void Engine::Impl::discard_leaving() {
 void Engine::Impl::begin_close(Instant now) {
   if (closing_) return;
   closing_ = true;
-  while (Request* posted = matcher_.any_posted()) {
-    matcher_.remove(*posted);
-    posted->finish(Status::kClosed, 0);
-  }
+  fail_all_receives(Status::kClosed);
   peers_.for_each([&](Peer& peer) {
     if (peer.phase == Phase::kGone) return;
     if (peer.phase == Phase::kConnected) set_phase(peer, Phase::kClosing);
@@ -194,6 +191,7 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
     return end_peer(peer, Status::kClosed);
   }
   if (peer.phase != Phase::kClosing || !peer.outbox.idle() || !nothing_to_deliver(peer)) return;
+  if (peer.one_sided.asked() != 0 || peer.inbox.is_being_answered()) return;
   if (peer.home.data_to == nic::kNowhere) return;
   set_phase(peer, Phase::kFarewell);
   peer.bye_due = true;
@@ -208,6 +206,26 @@ void Engine::Impl::handle_bye(Peer& peer) {
   end_peer(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
 }
 
+void Engine::Impl::fail_receives(PeerId from, Status why) {
+  for (std::uint8_t space = 0; space < kSpaces; ++space) {
+    message::Matcher& matcher = matcher_of(space);
+    while (Request* posted = matcher.posted_for(from)) {
+      matcher.remove(*posted);
+      posted->finish(why, 0);
+    }
+  }
+}
+
+void Engine::Impl::fail_all_receives(Status why) {
+  for (std::uint8_t space = 0; space < kSpaces; ++space) {
+    message::Matcher& matcher = matcher_of(space);
+    while (Request* posted = matcher.any_posted()) {
+      matcher.remove(*posted);
+      posted->finish(why, 0);
+    }
+  }
+}
+
 bool Engine::Impl::drained() const {
   bool all = true;
   peers_.for_each([&](Peer& peer) { all = all && peer.phase == Phase::kGone; });
@@ -216,10 +234,7 @@ bool Engine::Impl::drained() const {
 
 void Engine::Impl::abort() {
   closing_ = true;
-  while (Request* posted = matcher_.any_posted()) {
-    matcher_.remove(*posted);
-    posted->finish(Status::kClosed, 0);
-  }
+  fail_all_receives(Status::kClosed);
   ack_now_.clear();
   peers_.for_each([&](Peer& peer) {
     if (peer.phase != Phase::kGone) end_peer(peer, Status::kClosed);
@@ -243,11 +258,9 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   if (peer.hello != nullptr) packets_.give_back(*peer.hello);
   peer.hello = nullptr;
   peer.outbox.fail(why);
+  peer.one_sided.fail(why);
   peer.inbox.fail(why);
-  while (Request* posted = matcher_.posted_for(peer.id)) {
-    matcher_.remove(*posted);
-    posted->finish(why, 0);
-  }
+  fail_receives(peer.id, why);
   peer.for_each_rail([this](Rail& rail) { stop_timers(rail); });
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
   if (peer.ready.is_linked()) ready_.erase(ready_.iterator_to(peer));

@@ -63,7 +63,12 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       send_queues_(config.max_peers),
       link_options_(link_options_of(config)),
       link_resources_{{hotel_, rings_, packets_}, arrival_bitmaps_},
-      inbox_resources_{matcher_, *std::pmr::new_delete_resource(), id_bitmaps_, inbox_counters_},
+      inbox_resources_{matcher_,
+                       *std::pmr::new_delete_resource(),
+                       id_bitmaps_,
+                       inbox_counters_,
+                       more_matchers_.data(),
+                       &regions_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_},
       share_(config.unexpected_bytes / config.max_peers),
       eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
@@ -177,6 +182,14 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
   op.ignore = ignore;
   op.buffer = buffer.data();
   op.size = buffer.size();
+  return match_or_post(now, request);
+}
+
+// A receive that has begun takes a message that waits for it, or is posted.
+Status Engine::Impl::match_or_post(Instant now, Request& request) {
+  const auto& op = request.operation();
+  const PeerId source = op.peer;
+  message::Matcher& matcher = matcher_of(op.special.wire_kind);
   if (closing_) {
     request.finish(Status::kClosed, 0);
     return Status::kClosed;
@@ -186,20 +199,17 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
     request.finish(Status::kUnknownPeer, 0);
     return Status::kUnknownPeer;
   }
-  if (message::InMessage* message = matcher_.find({source, tag, ignore})) {
+  if (message::InMessage* message = matcher.find({source, op.tag, op.ignore})) {
     Peer& from = *peers_.find(message->peer);
     from.inbox.attach(*message, request);
-    if (from.phase != Phase::kGone) {
-      if (from.inbox.has_frames()) mark_ready(from);
-      if (!request.done() && !from.alarm.checked_in()) arm(now, from);
-    }
+    look_after_match(now, from, !request.done());
     return request.status();
   }
   if (named != nullptr && named->phase == Phase::kGone) {
     request.finish(named->why, 0);
     return named->why;
   }
-  matcher_.post(request);
+  matcher.post(request);
   if (named != nullptr && !named->alarm.checked_in()) arm(now, *named);
   return Status::kPending;
 }
@@ -207,15 +217,9 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
 bool Engine::Impl::cancel(Request& request) {
   auto& op = request.operation();
   if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
-  matcher_.remove(request);
+  matcher_of(op.special.wire_kind).remove(request);
   request.finish(Status::kCancelled, 0);
   return true;
-}
-
-std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore) {
-  const message::InMessage* message = matcher_.find({source, tag, ignore});
-  if (message == nullptr) return std::nullopt;
-  return Probe{message->peer, message->tag, message->total};
 }
 
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
@@ -276,8 +280,54 @@ Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::spa
 bool Engine::cancel(Request& request) {
   return impl_->cancel(request);
 }
-std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore) {
-  return impl_->probe(source, tag, ignore);
+Status Engine::send(Instant now, PeerId peer, Tag tag, ConstPieces pieces,
+                    const SendOptions& options, Request& request) {
+  return impl_->send(now, peer, tag, pieces, options, request);
+}
+Status Engine::send(Instant now, PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
+                    const SendOptions& options, Request& request) {
+  return impl_->send(now, peer, tag, packer, length, options, request);
+}
+Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+                       const ReceiveOptions& options, Request& request) {
+  return impl_->receive(now, source, tag, ignore, pieces, options, request);
+}
+std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
+  return impl_->probe(source, tag, ignore, space);
+}
+std::optional<Probe> Engine::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
+  return impl_->claim(source, tag, ignore, space);
+}
+Status Engine::receive_claimed(Instant now, const Claimed& claimed, Pieces pieces,
+                               Request& request) {
+  return impl_->receive_claimed(now, claimed, pieces, request);
+}
+Status Engine::discard(Instant now, const Claimed& claimed) {
+  return impl_->discard_claimed(now, claimed);
+}
+bool Engine::add_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
+  return impl_->add_region(key, bytes, access);
+}
+std::uint64_t Engine::add_region(std::span<std::byte> bytes, Access access) {
+  return impl_->add_region(bytes, access);
+}
+bool Engine::remove_region(std::uint64_t key) {
+  return impl_->remove_region(key);
+}
+Status Engine::put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+                   const PutOptions& options, Request& request) {
+  return impl_->put(now, peer, place, pieces, options, request);
+}
+Status Engine::get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces,
+                   Request& request) {
+  return impl_->get(now, peer, place, pieces, request);
+}
+Status Engine::atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
+                      Request& request) {
+  return impl_->atomic(now, peer, place, atomic, request);
+}
+std::optional<RemoteEvent> Engine::take_event() {
+  return impl_->take_event();
 }
 void Engine::watched(Instant now) {
   impl_->watched(now);

@@ -20,6 +20,7 @@
 #include "nic/port.h"
 #include "pullman/config.h"
 #include "pullman/context.h"
+#include "pullman/operations.h"
 #include "pullman/rails.h"
 #include "pullman/request.h"
 #include "pullman/stats.h"
@@ -78,8 +79,26 @@ class Engine {
               Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
+  Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+              Request& request);
+  Status send(Instant now, PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
+              const SendOptions& options, Request& request);
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+                 const ReceiveOptions& options, Request& request);
   bool cancel(Request& request);
-  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
+  Status discard(Instant now, const Claimed& claimed);
+  bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access);
+  std::uint64_t add_region(std::span<std::byte> bytes, Access access);
+  bool remove_region(std::uint64_t key);
+  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+             const PutOptions& options, Request& request);
+  Status get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
+                Request& request);
+  std::optional<RemoteEvent> take_event();
 
   // Had anything come before `now`, progress() would have been called: who sleeps says so. Without
   // it, time since the last turn may have passed for packets that nobody took.

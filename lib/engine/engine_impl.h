@@ -1,5 +1,6 @@
 // The engine's inside. One class, told in several files, each one part of a turn:
 //   engine.cc       the verbs of the API, and the loop
+//   operations.cc   the verbs that have options, and the one-sided ones
 //   receive.cc      from a datagram to its frames
 //   receive_run.cc  many packets of a long message, received at once
 //   transmit.cc     from due frames to datagrams, ACKs included
@@ -25,6 +26,8 @@
 #include "engine/peer_table.h"
 #include "engine/rails.h"
 #include "message/matcher.h"
+#include "message/parcel.h"
+#include "message/regions.h"
 #include "reliability/hotel.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
@@ -48,8 +51,28 @@ class Engine::Impl {
   Status send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
+  Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+              Request& request);
+  Status send(Instant now, PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
+              const SendOptions& options, Request& request);
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+                 const ReceiveOptions& options, Request& request);
   bool cancel(Request& request);
-  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore);
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
+  Status discard_claimed(Instant now, const Claimed& claimed);
+  bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
+    return regions_.add(key, bytes, access);
+  }
+  std::uint64_t add_region(std::span<std::byte> bytes, Access access);
+  bool remove_region(std::uint64_t key);
+  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+             const PutOptions& options, Request& request);
+  Status get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
+                Request& request);
+  std::optional<RemoteEvent> take_event();
   void watched(Instant now) { watched_until_ = now; }
   std::size_t progress(Instant now);
   Instant next_deadline() const;
@@ -114,6 +137,27 @@ class Engine::Impl {
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
+  // --- engine.cc
+  Status match_or_post(Instant now, Request& request);
+
+  // --- operations.cc
+  Status why_not(const Peer* peer) const;
+  static Status refuse(PeerId id, Tag tag, Status why, Request& request);
+  Status start(Instant now, PeerId id, const message::Parcel& parcel, Request& request);
+  Status ask(Instant now, PeerId id, const message::Parcel& question, Pieces sink,
+             Request& request);
+  void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes);
+  void look_after_match(Instant now, Peer& peer, bool more_to_come);
+  static void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
+                       const std::byte* to);
+  message::Matcher& matcher_of(std::uint8_t space) {
+    return space == 0 ? matcher_ : more_matchers_[space - 1u];
+  }
+  void fail_receives(PeerId from, Status why);
+  void fail_all_receives(Status why);
+  std::size_t receives_posted() const;
+  bool receives_from(PeerId peer) const;
+
   // --- inspect.cc
   std::size_t packets_in_flight() const;
   RailView view(Instant now, const Rail& rail) const;
@@ -152,6 +196,7 @@ class Engine::Impl {
   };
   Effect act_on(Peer& peer, wire::FrameList& frames);
   Effect act_on_message(Peer& peer);
+  static bool handle_result(Peer& peer, const wire::Frame& frame);
   Verdict handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                       std::span<const std::byte> body);
   Verdict handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,
@@ -434,7 +479,9 @@ class Engine::Impl {
   Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
   Pool<message::IdBitmap> id_bitmaps_;
   Pool<message::SendQueues> send_queues_;
-  message::Matcher matcher_;
+  message::Matcher matcher_;  // of space 0
+  std::array<message::Matcher, kSpaces - 1> more_matchers_;
+  message::Regions regions_;
   message::InboxCounters inbox_counters_;
   reliability::LinkOptions link_options_;
   reliability::LinkResources link_resources_;

@@ -84,6 +84,21 @@ std::size_t Engine::Impl::packets_in_flight() const {
   return hotel_.guests() - packets_.runs_in_use() + packets_.chunks_in_runs();
 }
 
+std::size_t Engine::Impl::receives_posted() const {
+  std::size_t posted = matcher_.posted();
+  for (const message::Matcher& matcher : more_matchers_) posted += matcher.posted();
+  return posted;
+}
+
+bool Engine::Impl::receives_from(PeerId peer) const {
+  auto& self = const_cast<Impl&>(*this);
+  bool any = false;
+  for (std::uint8_t space = 0; space < kSpaces && !any; ++space) {
+    any = self.matcher_of(space).posted_for(peer) != nullptr;
+  }
+  return any;
+}
+
 Stats Engine::Impl::stats() const {
   Stats stats = stats_;
   stats.messages_received = inbox_counters_.messages;
@@ -119,7 +134,7 @@ Audit Engine::Impl::audit() const {
   Audit audit;
   audit.hotel_guests = packets_in_flight();
   audit.packets_taken = packets_.in_use();
-  audit.receives_posted = matcher_.posted();
+  audit.receives_posted = receives_posted();
   audit.windows_in_use = rings_.in_use();
   audit.rails_blamed = rails_blamed_;
   peers_.for_each([&](Peer& peer) {
@@ -133,7 +148,7 @@ Audit Engine::Impl::audit() const {
     audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
                                (peer.said != nullptr && peer.said->riders != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
-    audit.sends_pending += peer.outbox.unfinished();
+    audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.asked();
     audit.receives_posted += peer.inbox.filling();
   });
   return audit;
@@ -144,7 +159,7 @@ std::string Engine::Impl::dump() const {
   std::string out = fmt::format(
       "engine {:016x} on {} ({}): {} peers, {} packets taken, {} in flight, {} receives posted\n",
       epoch_, modules_.front()->device().name, nic::to_string(address()), peers_.size(),
-      packets_.in_use(), packets_in_flight(), matcher_.posted());
+      packets_.in_use(), packets_in_flight(), receives_posted());
   out += fmt::format(
       "  retransmits {} (spurious {}), timeouts {}, acks alone {}, dropped {}, black holes {}, "
       "path "

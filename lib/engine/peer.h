@@ -13,6 +13,7 @@
 #include "engine/rail.h"
 #include "engine/rails.h"
 #include "message/inbox.h"
+#include "message/one_sided.h"
 #include "message/outbox.h"
 #include "pullman/status.h"
 #include "pullman/types.h"
@@ -80,7 +81,8 @@ struct Peer {
              {setup.link, setup.link_resources, setup.first_number}),
         outbox(setup.outbox_resources, setup.id.index, setup.first_message,
                setup.first_packet_bytes),
-        inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes) {
+        one_sided(outbox, setup.id),
+        inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes, &one_sided) {
     alarm.peer = setup.id.index;
   }
 
@@ -140,6 +142,7 @@ struct Peer {
   std::unique_ptr<Rails> rails;        // the others; null while there are none
   std::unique_ptr<Checking> checking;  // of them; null while there was none
   message::Outbox outbox;
+  message::OneSided one_sided;
   message::Inbox inbox;
 
   Timer alarm;     // silence: keep alive, or give up

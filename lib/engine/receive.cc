@@ -188,7 +188,9 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
   rail.link.handle_arrival(now, header);
   if (effect.redundant) rail.link.handle_redundant();
   if (effect.urgent) rail.link.handle_ping();
-  if (peer.inbox.has_frames() || peer.outbox.has_packets()) mark_ready(peer);
+  if (peer.inbox.has_frames() || peer.outbox.has_packets() || peer.phase == Phase::kClosing) {
+    mark_ready(peer);
+  }
   if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
   if (effect.bye) handle_bye(peer);
   return Verdict::kAccepted;
@@ -217,6 +219,9 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         break;
       case wire::FrameType::kGrant:
         if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = Taken::kRefused;
+        break;
+      case wire::FrameType::kResult:
+        if (!handle_result(peer, frame)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kAllowance:
         peer.outbox.handle_allowance(frame.limit);
@@ -248,6 +253,18 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
   }
   effect.redundant = effect.redundant && !useful;
   return effect;
+}
+
+// What became of a message of ours, or of what we asked for (wire.md 10.2). False: it contradicts
+// what was sent.
+bool Engine::Impl::handle_result(Peer& peer, const wire::Frame& frame) {
+  using Found = message::Outbox::Found;
+  const auto id = peer.outbox.id_of(frame.id);
+  if (!id) return false;
+  const bool refused = frame.limit == static_cast<std::uint64_t>(wire::Result::kRefusedAccess);
+  const Status status = refused ? Status::kRefusedAccess : Status::kOk;
+  if (peer.one_sided.handle_result(*id, status)) return true;
+  return peer.outbox.handle_result(*id, status) != Found::kRefused;
 }
 
 // Whether the ACK of a packet may wait until the program has had its turn with the message it came

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "wire/kind.h"
+
 namespace pullman::message {
 
 inline constexpr std::uint64_t kMessageCharge = 256;  // an InMessage, see in_message.h
@@ -25,6 +27,31 @@ inline constexpr std::uint64_t kRangeBytes = 16;
 constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
   const std::uint64_t held = std::min(total, eager_bytes);
   return kMessageCharge + held + held / kBytesPerRange * kRangeBytes;
+}
+
+// What is left behind of a get, an atomic or a put with immediate data costs as much again: an
+// answer on its way, or an event (wire.md 4.6).
+constexpr std::uint64_t charge_behind(std::uint8_t kind) {
+  switch (wire::class_of(kind)) {
+    case wire::Class::kMessage:
+    case wire::Class::kAnswer:
+      return 0;
+    case wire::Class::kPut:
+      return wire::has_immediate(kind) ? kMessageCharge : 0;
+    case wire::Class::kGet:
+    case wire::Class::kAtomic:
+      return kMessageCharge;
+  }
+  return 0;
+}
+
+// Of a message of any kind. Answers cost nothing: who asked has room for them.
+constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
+                                  std::uint64_t eager_bytes) {
+  const wire::Class what = wire::class_of(kind);
+  if (what == wire::Class::kAnswer) return 0;
+  const std::uint64_t held = what == wire::Class::kAtomic ? total : eager_bytes;
+  return charge_of(total, held) + charge_behind(kind);
 }
 
 // The sender's side.

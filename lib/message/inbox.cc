@@ -4,20 +4,42 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "message/parcel.h"
 
 namespace pullman::message {
+namespace {
+
+// Nothing is to be remembered of it when its bytes are in the buffer.
+bool may_be_delivered_at_once(std::uint8_t kind) {
+  return wire::class_of(kind) == wire::Class::kMessage && !wire::is_synchronous(kind);
+}
+
+bool may_take_turn(const InMessage& message) {
+  return message.kind == 0 || message.arrived.prefix() >= wire::needed(message.kind, message.total);
+}
+
+wire::Result result_of(const InMessage& message) {
+  return message.refused ? wire::Result::kRefusedAccess : wire::Result::kDone;
+}
+
+}  // namespace
 
 Inbox::Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
-             std::uint32_t eager_bytes)
+             std::uint32_t eager_bytes, OneSided* one_sided)
     : shared_(shared),
       peer_(peer),
       allowance_(allowance),
       eager_bytes_(eager_bytes),
-      done_(shared.bitmaps) {}
+      done_(shared.bitmaps),
+      one_sided_(one_sided) {}
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
-  while (InMessage* message = shared_.matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
+  for (std::uint8_t space = 0; space < (shared_.more == nullptr ? 1 : kSpaces); ++space) {
+    Matcher& matcher = matcher_of(space);
+    while (InMessage* message = matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
+  }
+  while (!claimed_.empty()) destroy(claimed_.front());
   PULLMAN_CHECK(empty());
 }
 
@@ -32,7 +54,14 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   const std::uint64_t total = frame.data.size();
   if (total > eager_bytes_) return Taken::kRefused;
   if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge_of(total, eager_bytes_))) {
-    if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag)) {
+    if (frame.kind != 0) {
+      if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
+        if (Request* receive = matcher_of(frame.kind).take_posted(peer_, frame.tag)) {
+          return deliver_special(frame, *receive);
+        }
+      }
+    } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag)) {
+      if (receive->operation().special.piece_count != 0) return deliver_special(frame, *receive);
       return deliver_at_once(frame, *receive);
     }
   }
@@ -53,6 +82,36 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
   done_.finish(next_turn_++);
   take_turns();
   return Taken::kNew;
+}
+
+// The same with a lead, or into several places.
+Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
+  const std::uint64_t charge = charge_of(frame.data.size(), eager_bytes_);
+  allowance_.charge(charge);
+  allowance_.give_back(charge);
+  const auto data = frame.data.subspan(wire::lead_bytes(frame.kind));
+  if (wire::has_immediate(frame.kind)) {
+    receive.take_immediate(wire::read_immediate(frame.data.data()));
+  }
+  auto& op = receive.operation();
+  if (op.special.piece_count != 0) {
+    scatter(op, 0, data);
+  } else if (const std::size_t length = std::min(op.size, data.size()); length > 0) {
+    std::memcpy(op.buffer, data.data(), length);
+  }
+  finish(receive, frame.tag, data.size());
+  done_.finish(next_turn_++);
+  take_turns();
+  return Taken::kNew;
+}
+
+// A message of a space that is not there, or one for regions that are not, is from nobody who means
+// well; nor is an answer to nothing that was asked.
+bool Inbox::knows(std::uint8_t kind) const {
+  if (wire::class_of(kind) != wire::Class::kMessage) {
+    return one_sided_ != nullptr && shared_.regions != nullptr;
+  }
+  return wire::space_of(kind) == 0 || shared_.more != nullptr;
 }
 
 Taken Inbox::handle_chunk(const wire::Frame& frame) {
@@ -82,24 +141,28 @@ InMessage* Inbox::find_granted(MessageId id, const wire::Frame& frame) {
 // what came before, or lies beyond the id window or the allowance.
 InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t total) {
   if (InMessage* begun = find(id)) {
-    return begun->total == total && begun->tag == frame.tag ? begun : nullptr;
+    const bool same = begun->total == total && begun->tag == frame.tag && begun->kind == frame.kind;
+    return same ? begun : nullptr;
   }
-  const std::uint64_t charge = charge_of(total, eager_bytes_);
+  const std::uint64_t charge = charge_of(frame.kind, total, eager_bytes_);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
+  if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
   auto* message =
       std::pmr::polymorphic_allocator<>(&shared_.memory).new_object<InMessage>(&shared_.memory);
   allowance_.charge(charge);
-  message->charge = charge;
+  message->charge = static_cast<std::uint32_t>(charge);
+  message->kind = frame.kind;
   message->id = id;
   message->peer = peer_;
   message->tag = frame.tag;
   message->total = total;
-  message->wanted = std::min<std::uint64_t>(total, eager_bytes_);
+  const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
+  message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, eager_bytes_);
   incomplete_.insert(*message);
   ++kept_;
   ++waiting_turn_;
   current_ = message;
-  if (id == next_turn_) {
+  if (id == next_turn_ && may_take_turn(*message)) {
     ++next_turn_;
     take_turn(*message);
     take_turns();
@@ -124,14 +187,19 @@ Inbox::InOrder Inbox::in_order_behind(const wire::Frame& chunk) const {
   if (current_ == nullptr || current_->id != expand(chunk.id, next_turn_)) return {};
   const InMessage& message = *current_;
   const std::uint64_t begin = message.arrived.prefix();
-  const bool same = chunk.total == 0 || (chunk.tag == message.tag && chunk.total == message.total);
+  const bool same = chunk.total == 0 || (chunk.tag == message.tag && chunk.total == message.total &&
+                                         chunk.kind == message.kind);
+  const std::size_t lead = wire::lead_bytes(message.kind);
   if (message.state != InState::kFilling || !message.arrived.in_order() || !same ||
-      begin != chunk.offset + chunk.data.size()) {
+      begin != chunk.offset + chunk.data.size() || begin < lead) {
     return {};
   }
-  const auto& op = message.receive->operation();
-  const std::size_t at = static_cast<std::size_t>(std::min<std::uint64_t>(begin, op.size));
-  return {message.wanted - begin, std::span(op.buffer, op.size).subspan(at)};
+  const std::size_t at = std::min<std::size_t>(begin - lead, message.room);
+  if (message.bytes != nullptr || message.room == at) {
+    return {message.wanted - begin, std::span(message.bytes, message.room).subspan(at)};
+  }
+  const auto place = one_place_of_sink(message.receive->operation(), at);
+  return {std::min<std::uint64_t>(message.wanted - begin, place.size()), place};
 }
 
 void Inbox::InOrder::put(std::span<const std::byte> data) {
@@ -154,24 +222,32 @@ void Inbox::handle_in_order(const InOrder& bytes) {
 // Into the receive's buffer, cut to its size, or into memory held for the message.
 void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (message.state == InState::kFilling) {
-    const auto& op = message.receive->operation();
-    if (offset >= op.size) return;
-    std::memcpy(op.buffer + offset, data.data(),
-                std::min<std::size_t>(data.size(), op.size - offset));
+    if (message.kind != 0) {
+      const std::size_t lead = wire::lead_bytes(message.kind);
+      if (offset < lead) {
+        write_lead(message, offset, data);
+        data = data.subspan(std::min<std::size_t>(data.size(), lead - offset));
+      }
+      offset = offset < lead ? 0 : offset - lead;
+    }
+    if (offset >= message.room || data.empty()) return;
+    if (message.bytes == nullptr) return scatter(message.receive->operation(), offset, data);
+    std::memcpy(message.bytes + offset, data.data(),
+                std::min<std::size_t>(data.size(), message.room - offset));
     return;
   }
-  if (message.held == nullptr) {
-    message.held_bytes = message.wanted;
-    message.held = static_cast<std::byte*>(shared_.memory.allocate(message.held_bytes, 1));
+  if (message.bytes == nullptr) {
+    message.room = message.wanted;
+    message.bytes = static_cast<std::byte*>(shared_.memory.allocate(message.room, 1));
   }
-  std::memcpy(message.held + offset, data.data(), data.size());
+  std::memcpy(message.bytes + offset, data.data(), data.size());
 }
 
 // Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).
 void Inbox::let_turns_be_taken() {
   while (waiting_turn_ > 0) {
     const auto next = incomplete_.find(next_turn_);
-    if (next == incomplete_.end()) return;
+    if (next == incomplete_.end() || !may_take_turn(*next)) return;
     ++next_turn_;
     InMessage& message = *next;
     take_turn(message);
@@ -181,16 +257,59 @@ void Inbox::let_turns_be_taken() {
 
 void Inbox::take_turn(InMessage& message) {
   --waiting_turn_;
-  if (Request* receive = shared_.matcher.take_posted(peer_, message.tag))
-    return give_to(message, *receive);
+  switch (wire::class_of(message.kind)) {
+    case wire::Class::kMessage:
+      return match(message);
+    case wire::Class::kPut:
+      return start_put(message);
+    case wire::Class::kGet:
+      return answer_get(message);
+    case wire::Class::kAtomic:
+      return do_atomic(message);
+    case wire::Class::kAnswer:
+      return take_answer(message);
+  }
+}
+
+void Inbox::match(InMessage& message) {
+  message.wants_result = wire::is_synchronous(message.kind);
+  Matcher& matcher = matcher_of(message.kind);
+  if (Request* receive = matcher.take_posted(peer_, message.tag)) return give_to(message, *receive);
   message.state = InState::kUnexpected;
   ++shared_.counters.unexpected;
-  shared_.matcher.add(message);
+  matcher.add(message);
 }
 
 void Inbox::attach(InMessage& message, Request& receive) {
-  shared_.matcher.remove(message);
+  matcher_of(message.kind).remove(message);
   give_to(message, receive);
+  settle_if_complete(message);
+}
+
+void Inbox::claim(InMessage& message) {
+  matcher_of(message.kind).remove(message);
+  message.state = InState::kClaimed;
+  claimed_.push_back(message);
+}
+
+InMessage* Inbox::find_claimed(MessageId id) {
+  for (InMessage& message : claimed_) {
+    if (message.id == id) return &message;
+  }
+  return nullptr;
+}
+
+void Inbox::attach_claimed(InMessage& message, Request& receive) {
+  claimed_.erase(claimed_.iterator_to(message));
+  give_to(message, receive);
+  settle_if_complete(message);
+}
+
+void Inbox::discard(InMessage& message) {
+  claimed_.erase(claimed_.iterator_to(message));
+  message.receive = nullptr;
+  fill(message, nullptr, 0);
+  want(message, 0);
   settle_if_complete(message);
 }
 
@@ -198,22 +317,38 @@ void Inbox::attach(InMessage& message, Request& receive) {
 // message learns how much of it is wanted.
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = receive.operation();
-  message.state = InState::kFilling;
   message.receive = &receive;
+  fill(message, op.special.piece_count == 0 ? op.buffer : nullptr, op.size);
+  want(message, op.size);
+}
+
+// From now on its bytes go there; what was held does now.
+void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
+  std::byte* const held = message.bytes;
+  const std::size_t held_bytes = message.room;
+  message.state = InState::kFilling;
+  message.bytes = bytes;
+  message.room = room;
   ++filling_;
-  if (message.held != nullptr) {
+  if (held != nullptr) {
     message.arrived.for_each([&](Range range) {
-      write(message, range.begin, {message.held + range.begin, range.end - range.begin});
+      write(message, range.begin, {held + range.begin, range.end - range.begin});
     });
-    release_held(message);
+    shared_.memory.deallocate(held, held_bytes, 1);
   }
-  allowance_.give_back(message.charge - kMessageCharge);
-  message.charge = kMessageCharge;
-  if (message.total > eager_bytes_) {
-    message.wanted =
-        std::max<std::uint64_t>(eager_bytes_, std::min<std::uint64_t>(message.total, op.size));
-    grants_.push_back(message);
-  }
+  const auto kept = static_cast<std::uint32_t>(kMessageCharge + charge_behind(message.kind));
+  if (message.charge <= kept) return;  // an answer has none
+  allowance_.give_back(message.charge - kept);
+  message.charge = kept;
+}
+
+// So many of the caller's bytes are of use: the sender of a long message is told.
+void Inbox::want(InMessage& message, std::uint64_t bytes) {
+  if (message.total <= eager_bytes_) return;
+  const std::uint64_t useful =
+      std::min<std::uint64_t>(message.total, bytes + wire::lead_bytes(message.kind));
+  message.wanted = std::max<std::uint64_t>(eager_bytes_, useful);
+  grants_.push_back(message);
 }
 
 // All bytes are here: the id is done. With a receive, so is the message. A long message that is not
@@ -229,8 +364,26 @@ void Inbox::settle_if_complete(InMessage& message) {
     if (current_ == &message) current_ = nullptr;
   }
   if (!matched) return;
-  finish(*message.receive, message.tag, message.total);
-  message.receive = nullptr;
+  end(message);
+}
+
+// All is done, but for a frame that may be due.
+void Inbox::end(InMessage& message) {
+  message.state = InState::kOver;
+  --filling_;
+  if (wire::class_of(message.kind) == wire::Class::kAnswer) --answers_;
+  if (wire::class_of(message.kind) == wire::Class::kPut) {
+    end_put(message);
+  } else if (wire::class_of(message.kind) == wire::Class::kAnswer) {
+    if (message.receive != nullptr) message.receive->finish(Status::kOk, message.room);
+  } else if (Request* receive = message.receive) {
+    if (wire::has_immediate(message.kind)) {
+      receive->take_immediate(wire::read_immediate(receive->operation().lead.data()));
+    }
+    finish(*receive, message.tag, message.total - wire::lead_bytes(message.kind));
+  }
+  const bool tells = message.wants_result && !failed_;
+  if (tells && !message.to_grant.is_linked()) grants_.push_back(message);
   if (!message.to_grant.is_linked()) destroy(message);
 }
 
@@ -247,8 +400,12 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   while (!grants_.empty() && room - used >= wire::kGrantBytes) {
     InMessage& message = grants_.front();
     grants_.pop_front();
-    used += wire::put_grant(out + used, message.id, message.wanted);
-    if (message.receive == nullptr) destroy(message);  // complete already
+    if (message.state == InState::kOver && message.wants_result) {
+      used += wire::put_result(out + used, message.id, result_of(message));
+    } else {
+      used += wire::put_grant(out + used, message.id, message.wanted);
+    }
+    if (message.state == InState::kOver) destroy(message);
   }
   if (allowance_.worth_telling() && room - used >= wire::kAllowanceBytes) {
     used += wire::put_allowance(out + used, allowance_.tell());
@@ -257,17 +414,20 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
 }
 
 void Inbox::fail(Status status) {
+  failed_ = true;
   while (!grants_.empty()) {
     InMessage& message = grants_.front();
     grants_.pop_front();
-    if (message.receive == nullptr) destroy(message);
+    if (message.state == InState::kOver) destroy(message);
   }
   current_ = nullptr;
   auto at = incomplete_.begin();
   while (at != incomplete_.end()) {
     InMessage& message = *at;
     at = incomplete_.erase(at);
-    if (Request* receive = message.receive) {
+    const bool is_put = wire::class_of(message.kind) == wire::Class::kPut;
+    Request* receive = message.receive;
+    if (message.state == InState::kFilling && !is_put && receive != nullptr) {
       message.receive = nullptr;
       receive->finish_receive(status, peer_, message.tag, 0, message.total);
     }
@@ -276,15 +436,20 @@ void Inbox::fail(Status status) {
 }
 
 void Inbox::release_held(InMessage& message) {
-  if (message.held == nullptr) return;
-  shared_.memory.deallocate(message.held, message.held_bytes, 1);
-  message.held = nullptr;
+  if (message.bytes == nullptr || !is_held(message)) return;
+  shared_.memory.deallocate(message.bytes, message.room, 1);
+  message.bytes = nullptr;
 }
 
 void Inbox::destroy(InMessage& message) {
   if (message.state == InState::kWaitingTurn) --waiting_turn_;
-  if (message.state == InState::kUnexpected) shared_.matcher.remove(message);
-  if (message.state == InState::kFilling) --filling_;
+  if (message.state == InState::kUnexpected) matcher_of(message.kind).remove(message);
+  if (message.state == InState::kClaimed) claimed_.erase(claimed_.iterator_to(message));
+  if (message.state == InState::kFilling) {
+    --filling_;
+    if (wire::class_of(message.kind) == wire::Class::kAnswer) --answers_;
+    if (message.in_order.is_linked()) leave_region(message);
+  }
   release_held(message);
   allowance_.give_back(message.charge);
   --kept_;

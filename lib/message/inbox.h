@@ -18,6 +18,8 @@
 #include "message/id_window.h"
 #include "message/in_message.h"
 #include "message/matcher.h"
+#include "message/one_sided.h"
+#include "message/regions.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -38,16 +40,18 @@ struct InboxCounters {
 
 // What the inboxes of one engine share; it outlives them.
 struct InboxResources {
-  Matcher& matcher;
+  Matcher& matcher;                   // of space 0
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
   InboxCounters& counters;
+  Matcher* more = nullptr;     // of the other spaces, if there are any
+  Regions* regions = nullptr;  // for puts, gets and atomics; null: they are refused
 };
 
 class Inbox {
  public:
   Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
-        std::uint32_t eager_bytes);
+        std::uint32_t eager_bytes, OneSided* one_sided = nullptr);
   ~Inbox();
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -83,6 +87,16 @@ class Inbox {
   // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
   void attach(InMessage& message, Request& receive);
 
+  // Takes an unexpected message of this peer out of the matching, under its id.
+  void claim(InMessage& message);
+  // Null: there is none of that id.
+  InMessage* find_claimed(MessageId id);
+  void attach_claimed(InMessage& message, Request& receive);
+  void discard(InMessage& message);
+
+  // The program has taken an event that a put of this peer left.
+  void event_taken() { allowance_.give_back(kMessageCharge); }
+
   bool has_frames() const { return !grants_.empty() || allowance_.worth_telling(); }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.
@@ -98,6 +112,8 @@ class Inbox {
   std::size_t filling() const { return filling_; }
   // A message has begun and the peer still has to send some of it, or of one before it.
   bool expects_more() const { return !incomplete_.empty(); }
+  // What was asked of the peer is being answered.
+  bool is_being_answered() const { return answers_ != 0; }
   // Nothing of this peer is kept: no message held, waiting or being filled.
   bool empty() const { return kept_ == 0; }
 
@@ -115,6 +131,17 @@ class Inbox {
       boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
       boost::intrusive::constant_time_size<false>>;
 
+  using Claimed = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      boost::intrusive::constant_time_size<false>>;
+
+  Matcher& matcher_of(std::uint8_t kind) {
+    const std::uint8_t space = wire::space_of(kind);
+    return space == 0 ? shared_.matcher : shared_.more[space - 1];
+  }
+  bool knows(std::uint8_t kind) const;
+  bool may_begin(const wire::Frame& frame, std::uint64_t total) const;
   InMessage* find(MessageId id);
   InMessage* find_granted(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
@@ -124,13 +151,30 @@ class Inbox {
   }
   void let_turns_be_taken();
   void take_turn(InMessage& message);
+  void match(InMessage& message);
   void give_to(InMessage& message, Request& receive);
+  void fill(InMessage& message, std::byte* bytes, std::size_t room);
+  void want(InMessage& message, std::uint64_t bytes);
   void write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void settle_if_complete(InMessage& message);
   void finish(Request& receive, Tag tag, std::uint64_t total);
+  void end(InMessage& message);
+  static bool is_held(const InMessage& message) {
+    return message.state != InState::kFilling && message.state != InState::kOver;
+  }
   void release_held(InMessage& message);
   void destroy(InMessage& message);
   Taken deliver_at_once(const wire::Frame& frame, Request& receive);
+  Taken deliver_special(const wire::Frame& frame, Request& receive);
+
+  // --- inbox_access.cc
+  void start_put(InMessage& message);
+  void end_put(InMessage& message);
+  static void leave_region(InMessage& message);
+  void answer_get(InMessage& message);
+  void do_atomic(InMessage& message);
+  void take_answer(InMessage& message);
+  void write_lead(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
 
   const InboxResources& shared_;
   PeerId peer_;
@@ -140,9 +184,13 @@ class Inbox {
   MessageId next_turn_ = 0;       // the next message to be matched
   ById incomplete_;               // begun, and either bytes or the turn are outstanding
   InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
-  Grants grants_;
+  Grants grants_;                 // of which a GRANT or a RESULT is due
+  Claimed claimed_;
+  OneSided* one_sided_;
+  bool failed_ = false;             // the peer is gone: it is told nothing any more
   std::uint32_t waiting_turn_ = 0;  // messages in state kWaitingTurn; in incomplete_, all of them
   std::uint32_t filling_ = 0;       // messages in state kFilling
+  std::uint32_t answers_ = 0;       // of those, answers
   std::uint32_t kept_ = 0;          // InMessages alive
 };
 

@@ -75,6 +75,7 @@ void Matcher::remove(InMessage& message) {
 }
 
 Request* Matcher::posted_for(PeerId peer) {
+  if (posted_count_ == 0) return nullptr;
   for (Posted& list : exact_) {
     for (auto& op : list) {
       if (op.peer == peer) return op.request;

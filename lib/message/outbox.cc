@@ -18,6 +18,7 @@ static_assert(kChunkHead == Packet::kSmallBytes);
 
 wire::Frame head_of_next_chunk(const Operation& op) {
   return {.type = wire::FrameType::kChunk,
+          .kind = op.special.wire_kind,
           .id = low32(op.message),
           .tag = op.tag,
           .total = op.size,
@@ -135,6 +136,89 @@ std::byte* Outbox::room_for(std::size_t bytes) {
   return packet->end();
 }
 
+// Anything but a plain message: its request is done, or is told later.
+Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) {
+  const std::uint64_t total = parcel.total();
+  const bool small = is_small(total);
+  const bool may = (parcel.is_solicited || !has_waiting()) &&
+                   can_admit(total, charge_for(parcel.kind, total), parcel.is_solicited);
+  if (parcel.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
+    return Status::kBusy;
+  }
+  Operation& op = request.operation();
+  request.begin(Operation::Kind::kSend, peer, parcel.tag);
+  describe(op, parcel);
+  const bool copied = may && small && copy_small(op);
+  if (copied && !parcel.wants_result && !parcel.wants_arrival) {
+    request.finish(Status::kOk, parcel.size);
+    return Status::kOk;
+  }
+  begin(op);
+  if (copied) return settle_copied(op);
+  if (may && !small) {
+    start_long(op);
+    return Status::kPending;
+  }
+  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
+  ++held_back_;
+  (parcel.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
+  return Status::kPending;
+}
+
+std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
+  return kind == 0 ? charge_of(total, eager_bytes_) : charge_of(kind, total, eager_bytes_);
+}
+
+bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const {
+  if (!introduced_ && !is_small(total)) return false;
+  return done_.contains(next_id_) && (solicited || allowance_.affords(charge));
+}
+
+bool Outbox::can_admit(const Operation& op) const {
+  return can_admit(op.size, charge_for(op.special.wire_kind, op.size), op.special.is_solicited);
+}
+
+void Outbox::admit(Operation& op) {
+  allowance_.spend(charge_for(op.special.wire_kind, op.size));
+  op.message = next_id_++;
+  if (op.asker != nullptr && op.special.is_special) op.asker->message = op.message;
+}
+
+bool Outbox::copy_small(Operation& op) {
+  const std::size_t size = wire::kMessageBytes + op.size;
+  std::byte* out = room_for(size);
+  if (out == nullptr) return false;
+  admit(op);
+  wire::put_message(out,
+                    {.type = wire::FrameType::kMessage,
+                     .kind = op.special.wire_kind,
+                     .id = low32(op.message),
+                     .tag = op.tag,
+                     .data = {}},
+                    op.size);
+  copy_out(op, 0, {out + wire::kMessageBytes, op.size});
+  Packet& packet = ready_.back();
+  count_message(packet, op.message);
+  packet.used += static_cast<std::uint32_t>(size);
+  return true;
+}
+
+// It is in a packet. Who does not ask for more is done.
+Status Outbox::settle_copied(Operation& op) {
+  if (op.special.wants_result) {
+    op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingResult);
+    return Status::kPending;
+  }
+  if (op.special.wants_arrival) {
+    op.stage = static_cast<std::uint32_t>(SendStage::kArriving);
+    queues_->arriving.push_back(op);
+    return Status::kPending;
+  }
+  finish(op, Status::kOk);
+  give_back_queues();
+  return Status::kOk;
+}
+
 bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
   const std::size_t size = wire::kMessageBytes + bytes.size();
   std::byte* out = room_for(size);
@@ -160,31 +244,48 @@ void Outbox::count_message(Packet& packet, MessageId id) {
 }
 
 void Outbox::start_long(Operation& op) {
-  op.message = admit(op.size);
-  op.granted = std::min<std::uint64_t>(op.size, eager_bytes_);
+  admit(op);
+  const bool whole = wire::class_of(op.special.wire_kind) == wire::Class::kAtomic;
+  op.granted = whole ? op.size : std::min<std::uint64_t>(op.size, eager_bytes_);
   op.stage = static_cast<std::uint32_t>(SendStage::kEager);
-  queues_->eager.push_back(op);
+  enqueue(queues_->eager, op);
 }
 
-// In the order of send(): the first that cannot be admitted holds back all behind it.
-void Outbox::admit_waiting() {
-  while (may_admit()) {
-    Operation& op = queues_->waiting.front();
-    if (is_small(op.size)) {
-      if (!copy_small(op.tag, {op.buffer, op.size})) return;
-      queues_->waiting.pop_front();
-      end(op);
-      op.request->finish(Status::kOk, op.size);
-    } else {
-      queues_->waiting.pop_front();
-      start_long(op);
-    }
+void Outbox::enqueue(Queue& queue, Operation& op) {
+  if (op.special.goes_ahead) {
+    queue.push_front(op);
+  } else {
+    queue.push_back(op);
   }
+}
+
+// In the order of send(): the first that cannot be admitted holds back all behind it. What the peer
+// asked for is held back by no other: it waits for that, and may have to before it takes more.
+void Outbox::admit_waiting() {
+  if (admit_waiting(queues_->solicited)) admit_waiting(queues_->waiting);
   give_back_queues();
 }
 
+// False: there is no packet.
+bool Outbox::admit_waiting(Queue& waiting) {
+  while (!waiting.empty() && can_admit(waiting.front())) {
+    Operation& op = waiting.front();
+    if (!is_small(op.size)) {
+      waiting.pop_front();
+      start_long(op);
+      continue;
+    }
+    if (op.special.is_special ? !copy_small(op) : !copy_small(op.tag, {op.buffer, op.size})) {
+      return false;
+    }
+    waiting.pop_front();
+    settle_copied(op);
+  }
+  return true;
+}
+
 Packet* Outbox::next_packet(Heads heads) {
-  if (has_waiting()) admit_waiting();
+  if (anything_waits()) admit_waiting();
   const bool chunks = has_chunks();
   if (!ready_.empty() && !(chunks && chunk_turn_)) {
     chunk_turn_ = true;
@@ -199,10 +300,26 @@ Packet* Outbox::next_packet(Heads heads) {
   return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager, heads);
 }
 
+// Where the next bytes of a message lie that may be in several places: the packet's own memory, if
+// they do not lie in one.
+const std::byte* Outbox::place_payload(const Operation& op, Packet& packet, std::size_t length) {
+  if (const auto place = one_place(op, op.sent); place.size() >= length) return place.data();
+  copy_out(op, op.sent, {packet.end(), length});
+  return packet.end();
+}
+
+// Room that the next chunk's packet needs: for its bytes, too, if they may have to be packed.
+std::size_t Outbox::room_for_chunk(const Operation& op) const {
+  if (!op.special.is_special || one_place(op, op.sent).size() >= op.granted - op.sent) {
+    return kChunkHead;
+  }
+  return shared_.packets.large_bytes();
+}
+
 Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
-  Packet* packet = shared_.packets.take(kChunkHead);
-  if (packet == nullptr) return nullptr;
   Operation& op = from.front();
+  Packet* packet = shared_.packets.take(room_for_chunk(op));
+  if (packet == nullptr) return nullptr;
   packet->is_bulk = heads == Heads::kBulk && may_be_bulk(op);
   packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHead;
   const auto length = static_cast<std::size_t>(
@@ -212,7 +329,8 @@ Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   } else {
     wire::put_chunk(packet->bytes + wire::kHeaderBytes, head_of_next_chunk(op), length);
   }
-  packet->payload = op.buffer + op.sent;
+  packet->payload =
+      op.special.is_special ? place_payload(op, *packet, length) : op.buffer + op.sent;
   packet->payload_bytes = static_cast<std::uint32_t>(length);
   packet->message = op.request;
   packet->peer = peer_index_;
@@ -236,7 +354,7 @@ std::uint64_t Outbox::bytes_to_cut() const {
 }
 
 channel::Run* Outbox::next_run(const RunWish& wish) {
-  if (has_waiting()) admit_waiting();
+  if (anything_waits()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
   return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, wish);
 }
@@ -247,14 +365,21 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   const bool bulk = wish.heads == Heads::kBulk && may_be_bulk(op) && several;
   const bool few = wish.heads == Heads::kRide && may_be_bulk(op);
   const std::size_t most = few ? kLeastRun : channel::Run::kMost;
-  wire::Cut cut = cut_up(op.granted - op.sent, std::min(wish.most, most),
-                         packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead), wish.equal);
+  const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
+  const std::byte* payload = op.buffer + op.sent;
+  std::uint64_t bytes = op.granted - op.sent;
+  if (op.special.is_special) {
+    const auto place = one_place(op, op.sent);
+    payload = place.data();
+    if (place.size() < bytes) bytes = place.size() / full * full;  // no short chunk in the middle
+  }
+  wire::Cut cut = cut_up(bytes, std::min(wish.most, most), full, wish.equal);
   if (cut.count < kLeastRun) return nullptr;
   channel::Run* run = shared_.packets.take_run(cut.count);
   if (run == nullptr) return nullptr;
   const wire::Frame first = head_of_next_chunk(op);
   run->is_bulk = bulk;
-  run->payload = op.buffer + op.sent;
+  run->payload = payload;
   run->message = op.request;
   run->peer = peer_index_;
   op.packets += cut.count;
@@ -268,7 +393,7 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
 // All granted bytes are in packets: either that was all, or a grant must come first.
 void Outbox::settle_stage(Operation& op, Queue* from) {
   const bool was_granted = stage(op) == SendStage::kBulk || stage(op) == SendStage::kAwaitingGrant;
-  if (was_granted || op.size <= eager_bytes_) {
+  if (was_granted || op.granted == op.size) {
     set_stage(op, SendStage::kSent, from, nullptr);
   } else {
     set_stage(op, SendStage::kAwaitingGrant, from, &queues_->awaiting_grant);
@@ -300,7 +425,8 @@ bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
   Queue* from = stage(*op) == SendStage::kEager ? &queues_->eager : &queues_->awaiting_grant;
   op->granted = limit;
-  set_stage(*op, SendStage::kBulk, from, &queues_->bulk);
+  set_stage(*op, SendStage::kBulk, from, nullptr);
+  enqueue(queues_->bulk, *op);
   if (op->sent == op->granted) {
     settle_stage(*op, &queues_->bulk);
     finish_if_acked(*op);
@@ -314,6 +440,48 @@ Packet* Outbox::control_packet(std::size_t bytes) {
   return packet;
 }
 
+std::optional<MessageId> Outbox::id_of(std::uint32_t id_low) const {
+  const MessageId id = expand(id_low, next_id_);
+  return id < next_id_ ? std::optional(id) : std::nullopt;
+}
+
+// wire.md 10.2. What is not sent yet is not wanted.
+Outbox::Found Outbox::handle_result(MessageId id, Status status) {
+  if (queues_ == nullptr) return Found::kNone;
+  Operation* found = nullptr;
+  for (Operation& op : queues_->unfinished) {
+    if (stage(op) == SendStage::kWaiting || op.message != id) continue;
+    found = &op;
+    break;
+  }
+  if (found == nullptr || found->special.has_result) return Found::kNone;
+  Operation& op = *found;
+  if (!op.special.wants_result) return Found::kRefused;
+  op.special.has_result = true;
+  op.result = status;
+  switch (stage(op)) {
+    case SendStage::kWaiting:
+    case SendStage::kArriving:
+    case SendStage::kSent:
+      break;
+    case SendStage::kEager:
+      set_stage(op, SendStage::kSent, &queues_->eager, nullptr);
+      break;
+    case SendStage::kAwaitingGrant:
+      set_stage(op, SendStage::kSent, &queues_->awaiting_grant, nullptr);
+      break;
+    case SendStage::kBulk:
+      set_stage(op, SendStage::kSent, &queues_->bulk, nullptr);
+      break;
+    case SendStage::kAwaitingResult:
+      finish(op, status);
+      give_back_queues();
+      return Found::kYes;
+  }
+  finish_if_acked(op);
+  return Found::kYes;
+}
+
 void Outbox::handle_acked(Packet& packet) {
   if (packet.message != nullptr) {
     Operation& op = packet.message->operation();
@@ -323,6 +491,24 @@ void Outbox::handle_acked(Packet& packet) {
     return;
   }
   finish_messages(packet);
+  if (queues_ != nullptr) finish_arrived();
+}
+
+// Those that were copied, and are to be told when they have arrived.
+void Outbox::finish_arrived() {
+  for (auto at = queues_->arriving.begin(); at != queues_->arriving.end();) {
+    Operation& op = *at;
+    ++at;
+    if (!done_.finished(op.message)) continue;
+    queues_->arriving.erase(queues_->arriving.iterator_to(op));
+    finish(op, Status::kOk);
+  }
+  give_back_queues();
+}
+
+void Outbox::finish(Operation& op, Status status) {
+  end(op);
+  op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
 }
 
 void Outbox::handle_piece_acked(Packet& packet) {
@@ -351,8 +537,12 @@ void Outbox::finish_messages(const Packet& packet) {
 void Outbox::finish_if_acked(Operation& op) {
   if (op.packets > 0 || stage(op) != SendStage::kSent) return;
   done_.finish(op.message);
-  end(op);
-  op.request->finish(Status::kOk, op.size);
+  if (op.special.wants_result) {
+    if (!op.special.has_result) return set_stage(op, SendStage::kAwaitingResult, nullptr, nullptr);
+    finish(op, op.result);
+  } else {
+    finish(op, Status::kOk);
+  }
   give_back_queues();
 }
 
@@ -369,6 +559,8 @@ void Outbox::fail(Status status) {
   }
   if (queues_ == nullptr) return;
   queues_->waiting.clear();
+  queues_->solicited.clear();
+  queues_->arriving.clear();
   queues_->eager.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();

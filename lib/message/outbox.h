@@ -11,6 +11,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/pool.h"
@@ -18,6 +19,7 @@
 #include "channel/run.h"
 #include "message/allowance.h"
 #include "message/id_window.h"
+#include "message/parcel.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -29,11 +31,13 @@ using channel::PacketQueue;
 
 // Where an unfinished send stands (detail::Operation::stage).
 enum class SendStage : std::uint32_t {
-  kWaiting,        // no id yet: an earlier one waits, or ids, allowance or packets are used up
-  kEager,          // has an id; eager bytes are being cut into chunks
-  kAwaitingGrant,  // the eager bytes are in packets; the receiver has not matched it
-  kBulk,           // granted; the rest is being cut into chunks
-  kSent,           // all wanted bytes are in packets; acks are outstanding
+  kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
+  kEager,           // has an id; eager bytes are being cut into chunks
+  kAwaitingGrant,   // the eager bytes are in packets; the receiver has not matched it
+  kBulk,            // granted; the rest is being cut into chunks
+  kSent,            // all wanted bytes are in packets; acks are outstanding
+  kArriving,        // copied into packets; it is to be told when all has arrived
+  kAwaitingResult,  // all has arrived, or was copied; the receiver's RESULT is outstanding
 };
 
 // The sends of one outbox that are not finished, by stage. An outbox has this only while there are
@@ -50,10 +54,12 @@ struct SendQueues {
       boost::intrusive::constant_time_size<true>>;
 
   Queue waiting;         // kWaiting, in the order of send()
+  Queue solicited;       // kWaiting, what the receiver asked for: waits for no other
   Queue eager;           // kEager
   Queue awaiting_grant;  // kAwaitingGrant
   Queue bulk;            // kBulk
-  All unfinished;        // all of these, and kSent
+  Queue arriving;        // kArriving
+  All unfinished;        // all of these, kSent and kAwaitingResult
 };
 
 // What the outboxes of one engine share; it outlives them. Of queues there is one for each.
@@ -86,6 +92,16 @@ class Outbox {
 
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+
+  // The same of anything but a plain message. kOk: copied, and the request is done. kPending. With
+  // only_copy, kBusy: it could not be copied now, and nothing happened.
+  Status send(PeerId peer, const Parcel& parcel, Request& request);
+
+  // A RESULT came for a message of that id. kNone: there is no such message (any more).
+  enum class Found : std::uint8_t { kYes, kNone, kRefused };
+  Found handle_result(MessageId id, Status status);
+  // The id that a frame means; nothing if there is none yet.
+  std::optional<MessageId> id_of(std::uint32_t id_low) const;
 
   // False: the frame contradicts what was sent.
   bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
@@ -152,13 +168,33 @@ class Outbox {
   bool is_small(std::size_t size) const;
   bool can_admit(std::uint64_t size) const;
   bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
-  bool may_admit() const { return has_waiting() && can_admit(queues_->waiting.front().size); }
+  bool may_admit() const {
+    return queues_ != nullptr &&
+           ((!queues_->waiting.empty() && can_admit(queues_->waiting.front())) ||
+            (!queues_->solicited.empty() && can_admit(queues_->solicited.front())));
+  }
+  bool can_admit(const detail::Operation& op) const;
+  bool can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const;
+  bool anything_waits() const {
+    return queues_ != nullptr && (!queues_->waiting.empty() || !queues_->solicited.empty());
+  }
+  std::uint64_t charge_for(std::uint8_t kind, std::uint64_t total) const;
   void begin(detail::Operation& op);
   void end(detail::Operation& op);
   void give_back_queues();
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
   bool copy_small(Tag tag, std::span<const std::byte> bytes);
+  bool copy_small(detail::Operation& op);
+  Status settle_copied(detail::Operation& op);
+  void admit(detail::Operation& op);
+  bool admit_waiting(Queue& waiting);
+  static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
+                                        std::size_t length);
+  std::size_t room_for_chunk(const detail::Operation& op) const;
+  static void enqueue(Queue& queue, detail::Operation& op);
+  void finish(detail::Operation& op, Status status);
+  void finish_arrived();
   static void count_message(Packet& packet, MessageId id);
   void start_long(detail::Operation& op);
   void admit_waiting();

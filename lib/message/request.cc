@@ -30,18 +30,28 @@ void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
   operation_.tag = tag;
   operation_.sent = operation_.granted = 0;
   operation_.packets = 0;
+  operation_.special = {};
   tag_ = tag;
   source_ = peer;
   length_ = 0;
   message_length_ = 0;
-  status_ = Status::kPending;
+  status_.store(Status::kPending, std::memory_order_relaxed);
+  has_immediate_ = false;
 }
 
 void Request::finish(Status status, std::size_t length) {
   PULLMAN_DCHECK(!operation_.queue.is_linked() && !operation_.all.is_linked());
   operation_.kind = detail::Operation::Kind::kIdle;
   length_ = length;
-  status_ = status;
+  // From the store on another thread may take it to be its own again.
+  auto* const tell = on_done;
+  status_.store(status, std::memory_order_release);
+  if (tell != nullptr) tell(*this);
+}
+
+void Request::take_immediate(std::uint64_t immediate) {
+  immediate_ = immediate;
+  has_immediate_ = true;
 }
 
 void Request::finish_receive(Status status, PeerId source, Tag tag, std::size_t length,

@@ -41,12 +41,15 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
     case FrameType::kCheck:
     case FrameType::kChecked:
       return kCheckHeadBytes;
+    case FrameType::kResult:
+      return kResultBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(14) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(15) == 0);
 
 void read_chunk_fields(const std::byte* in, Frame& out) {
+  out.kind = load8(in + 1);
   out.id = load32(in + 4);
   out.tag = load64(in + 8);
   out.total = load64(in + 16);
@@ -56,7 +59,8 @@ void read_chunk_fields(const std::byte* in, Frame& out) {
 // wire.md 4.4: a chunk is not empty and lies within its message.
 bool chunk_is_sane(const Frame& chunk) {
   return !chunk.data.empty() && chunk.total <= kMaxMessageBytes && chunk.offset < chunk.total &&
-         chunk.data.size() <= chunk.total - chunk.offset;
+         chunk.data.size() <= chunk.total - chunk.offset &&
+         (chunk.kind == 0 || kind_is_sane(chunk.kind, chunk.total));
 }
 
 // Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
@@ -88,6 +92,7 @@ void put_frame_head(std::byte* out, FrameType type, std::size_t length) {
     return false;
   }
   out.type = FrameType::kMessage;
+  out.kind = 0;
   out.id = load32(in + 4);
   out.tag = load64(in + 8);
   out.data = {in + kMessageBytes, length};
@@ -102,7 +107,10 @@ bool FrameReader::next(Frame& out) {
   const std::uint8_t type = load8(in);
   const std::size_t fixed = fixed_bytes(type);
   const std::size_t length = load16(in + 2);
-  if (fixed == 0 || load8(in + 1) != 0 || rest_.size() < fixed + length) return fail();
+  const std::uint8_t kind = load8(in + 1);
+  if (fixed == 0 || rest_.size() < fixed + length) return fail();
+  if (kind != 0 && type > static_cast<std::uint8_t>(FrameType::kChunk)) return fail();
+  out.kind = kind;
   out.type = static_cast<FrameType>(type);
   out.data = rest_.subspan(fixed, length);
   rest_ = rest_.subspan(fixed + length);
@@ -110,7 +118,7 @@ bool FrameReader::next(Frame& out) {
     case FrameType::kMessage:
       out.id = load32(in + 4);
       out.tag = load64(in + 8);
-      return true;
+      return kind == 0 || kind_is_sane(kind, length) || fail();
     case FrameType::kChunk:
       read_chunk_fields(in, out);
       return chunk_is_sane(out) || fail();
@@ -138,6 +146,11 @@ bool FrameReader::next(Frame& out) {
       out.id = load16(in + 6);
       out.limit = load16(in + 4);
       return length == 0 || fail();
+    case FrameType::kResult:
+      out.id = load32(in + 4);
+      out.limit = load32(in + 8);
+      return (length == 0 && out.limit <= static_cast<std::uint64_t>(Result::kRefusedAccess)) ||
+             fail();
   }
   return fail();
 }
@@ -187,8 +200,15 @@ std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std
   return kMessageBytes;
 }
 
+std::size_t put_message(std::byte* out, const Frame& message, std::size_t length) {
+  put_message(out, message.id, message.tag, length);
+  store8(out + 1, message.kind);
+  return kMessageBytes;
+}
+
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length) {
   put_frame_head(out, FrameType::kChunk, length);
+  store8(out + 1, chunk.kind);
   store32(out + 4, chunk.id);
   store64(out + 8, chunk.tag);
   store64(out + 16, chunk.total);
@@ -237,6 +257,13 @@ std::size_t put_allowance(std::byte* out, std::uint64_t limit) {
   put_frame_head(out, FrameType::kAllowance, 0);
   store64(out + 4, limit);
   return kAllowanceBytes;
+}
+
+std::size_t put_result(std::byte* out, std::uint64_t id, Result result) {
+  put_frame_head(out, FrameType::kResult, 0);
+  store32(out + 4, static_cast<std::uint32_t>(id));
+  store32(out + 8, static_cast<std::uint32_t>(result));
+  return kResultBytes;
 }
 
 std::size_t put_ping(std::byte* out) {

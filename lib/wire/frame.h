@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "wire/kind.h"
 #include "wire/verdict.h"
 
 namespace pullman::wire {
@@ -28,6 +29,7 @@ enum class FrameType : std::uint8_t {
   kRail = 11,      // a rail's state, as I see it (rails.h)
   kCheck = 12,     // does this arrive? (check.h)
   kChecked = 13,   // so much of that has arrived (check.h)
+  kResult = 14,    // what became of a message that asks for it
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -42,6 +44,7 @@ inline constexpr std::size_t kByeBytes = 4;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
+inline constexpr std::size_t kResultBytes = 12;
 inline constexpr std::size_t kCheckHeadBytes = 4;  // CHECK's and CHECKED's, before their body
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
@@ -55,12 +58,14 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 // packet.
 struct Frame {
   FrameType type = FrameType::kPing;
+  std::uint8_t kind = 0;  // message, chunk: see kind.h
   // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
   std::uint32_t id = 0;
   std::uint64_t tag = 0;     // message, chunk
   std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
-  // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h)
+  // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h).
+  // result: what it says (kind.h)
   std::uint64_t limit = 0;
   std::span<const std::byte>
       data;  // message, chunk: payload. sack: bitmap. hello, ways, check: its body
@@ -131,6 +136,8 @@ class FrameList {
 // What every frame begins with: its type, and the length of its data.
 void put_frame_head(std::byte* out, FrameType type, std::size_t length);
 std::size_t put_message(std::byte* out, std::uint64_t id, std::uint64_t tag, std::size_t length);
+// Of a kind other than 0, whose lead is part of the data.
+std::size_t put_message(std::byte* out, const Frame& message, std::size_t length);
 std::size_t put_chunk(std::byte* out, const Frame& chunk, std::size_t length);
 // The head of a bulk packet behind its header: id and offset.
 std::size_t put_bulk(std::byte* out, const Frame& chunk);
@@ -148,6 +155,7 @@ void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cu
 void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
 std::size_t put_allowance(std::byte* out, std::uint64_t limit);
+std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
 std::size_t put_bye(std::byte* out);
 std::size_t put_hello(std::byte* out, std::size_t length);

@@ -64,6 +64,41 @@ void check_checks(const Frame& frame) {
   }
 }
 
+// What has a lead has room for it, and leads are written again as they were read.
+void check_kind(const Frame& frame) {
+  if (frame.type != FrameType::kMessage) {
+    require(frame.kind == 0 || frame.type == FrameType::kChunk);
+    return;
+  }
+  const std::size_t lead = lead_bytes(frame.kind);
+  require(frame.data.size() >= lead && needed(frame.kind, frame.data.size()) <= frame.data.size());
+  Lead again{};
+  std::size_t written = 0;
+  switch (class_of(frame.kind)) {
+    case Class::kMessage:
+      written = lead == 0 ? 0 : put_immediate(again.data(), read_immediate(frame.data.data()));
+      break;
+    case Class::kPut:
+      written =
+          put_put_lead(again.data(), frame.kind, read_put_lead(frame.data.data(), frame.kind));
+      break;
+    case Class::kGet:
+      written = put_get_lead(again.data(), read_get_lead(frame.data.data()));
+      break;
+    case Class::kAtomic:
+      if (const auto atomic = read_atomic_lead(frame.data.data())) {
+        written = put_atomic_lead(again.data(), *atomic);
+      } else {
+        return;
+      }
+      break;
+    case Class::kAnswer:
+      break;
+  }
+  require(written == lead &&
+          (lead == 0 || std::memcmp(again.data(), frame.data.data(), lead) == 0));
+}
+
 void check_frames(std::span<const std::byte> body) {
   FrameReader reader(body);
   Frame frame;
@@ -72,6 +107,7 @@ void check_frames(std::span<const std::byte> body) {
             (frame.data.data() >= body.data() &&
              frame.data.data() + frame.data.size() <= body.data() + body.size()));
     if (frame.type == FrameType::kChunk) require(frame.data.size() <= frame.total - frame.offset);
+    check_kind(frame);
     if (frame.type == FrameType::kHello) check_hello(frame.data);
     check_checks(frame);
     if (frame.type == FrameType::kSack) {

@@ -88,6 +88,7 @@ class Excuses {
       case Status::kBusy:
       case Status::kBadOption:
       case Status::kNoDevice:
+      case Status::kRefusedAccess:
         return 0;
     }
     return 0;

@@ -122,6 +122,7 @@ void Simulation::end_process(std::uint8_t host, bool quietly) {
 void Simulation::reboot(std::uint8_t host) {
   trace_.note(stage_.now(), fmt::format("host {}: boots", host));
   stage_.node(host).boot();
+  programs_[host]->booted();
   stage_.node(host).wake_at(stage_.now());
 }
 

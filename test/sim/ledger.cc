@@ -47,14 +47,19 @@ MessageName Ledger::next(std::uint32_t conversation) const {
   return {conversation, static_cast<std::uint32_t>(conversations_[conversation].messages.size())};
 }
 
-void Ledger::sent(const MessageName& name, Tag tag, std::size_t length) {
-  conversations_[name.conversation].messages.push_back({.tag = tag, .length = length});
+void Ledger::sent(const MessageName& name, Tag tag, std::size_t length,
+                  const SendOptions& options) {
+  conversations_[name.conversation].messages.push_back(
+      {.tag = tag, .length = length, .options = options});
   ++total_messages_;
 }
 
 void Ledger::send_done(const MessageName& name, Status status) {
   Conversation& conversation = conversations_[name.conversation];
   conversation.messages[name.index].send_status = status;
+  if (status == Status::kOk && conversation.messages[name.index].options.synchronous) {
+    check_matched(conversation, name);
+  }
   if (status == Status::kOk || status == Status::kPending || status == Status::kClosed) return;
   const std::uint8_t host = host_of_process(conversation.process);
   if (!excuses_.allows(host, conversation.host, status,
@@ -63,6 +68,14 @@ void Ledger::send_done(const MessageName& name, Status status) {
                        pullman::name(status)),
            name);
   }
+}
+
+// A synchronous send is done: somebody has received it.
+void Ledger::check_matched(const Conversation& conversation, const MessageName& name) const {
+  for (const Reception& reception : conversation.receptions) {
+    if (name.index < reception.deliveries.size() && reception.deliveries[name.index].done) return;
+  }
+  if (!excused(conversation)) report("a synchronous send is done, and nobody received it", name);
 }
 
 void Ledger::received(std::uint32_t process, const Wanted& wanted, const Request& request,
@@ -103,9 +116,14 @@ void Ledger::check_result(const Message& message, const Wanted& wanted, const Re
         request.length(), request.message_length(), request.tag(), pullman::name(request.status()),
         message.length, message.tag, wanted.capacity));
   }
-  if (!wanted.accepts(request.source(), message.tag)) {
-    findings_.report(fmt::format("tag {:x} matched a receive for {:x} ignoring {:x}", message.tag,
-                                 wanted.tag, wanted.ignore));
+  if (!wanted.accepts(request.source(), message.tag, message.options.space)) {
+    findings_.report(
+        fmt::format("tag {:x} in space {} matched a receive for {:x} ignoring {:x} in space {}",
+                    message.tag, message.options.space, wanted.tag, wanted.ignore, wanted.space));
+  }
+  if (request.immediate() != message.options.immediate) {
+    findings_.report(fmt::format(
+        "tag {:x} came with other immediate data than was sent, or without", message.tag));
   }
 }
 
@@ -141,10 +159,11 @@ void Ledger::check_order(const Conversation& conversation, const Reception& rece
     const bool earlier = i < index;
     // The later message's receive would have taken the earlier message.
     const Wanted& later_wanted = earlier ? mine : other.wanted;
-    const Tag earlier_tag = conversation.messages[std::min(i, index)].tag;
+    const Message& earlier_message = conversation.messages[std::min(i, index)];
     const bool overtaken =
         earlier ? other.wanted.order > mine.order : mine.order > other.wanted.order;
-    if (overtaken && later_wanted.accepts(reception.source, earlier_tag)) {
+    if (overtaken && later_wanted.accepts(reception.source, earlier_message.tag,
+                                          earlier_message.options.space)) {
       const auto number = static_cast<std::uint32_t>(&conversation - conversations_.data());
       report(fmt::format("message {} overtook message {}", std::max(i, index), std::min(i, index)),
              {number, static_cast<std::uint32_t>(index)});

@@ -30,9 +30,11 @@ struct Wanted {
   Tag ignore = 0;
   std::size_t capacity = 0;
   std::uint64_t order = 0;  // counts the process's posts
+  std::uint8_t space = 0;
 
-  bool accepts(PeerId from, Tag sent) const {
-    return (source == kAnyPeer || source == from) && ((sent ^ tag) & ~ignore) == 0;
+  bool accepts(PeerId from, Tag sent, std::uint8_t sent_to) const {
+    return (source == kAnyPeer || source == from) && ((sent ^ tag) & ~ignore) == 0 &&
+           space == sent_to;
   }
 };
 
@@ -50,7 +52,7 @@ class Ledger {
 
   // The name the next message of a conversation gets.
   MessageName next(std::uint32_t conversation) const;
-  void sent(const MessageName& name, Tag tag, std::size_t length);
+  void sent(const MessageName& name, Tag tag, std::size_t length, const SendOptions& options);
   void send_done(const MessageName& name, Status status);
 
   // A receive of `process` is done, its bytes in `received`.
@@ -79,6 +81,7 @@ class Ledger {
   struct Message {
     Tag tag = 0;
     std::uint64_t length = 0;
+    SendOptions options;
     Status send_status = Status::kPending;
   };
   struct Delivery {
@@ -103,6 +106,7 @@ class Ledger {
   Reception& reception_of(Conversation& conversation, std::uint32_t process, PeerId source);
   void check_result(const Message& message, const Wanted& wanted, const Request& request);
   void check_order(const Conversation& conversation, const Reception& reception, std::size_t index);
+  void check_matched(const Conversation& conversation, const MessageName& name) const;
   bool excused(const Conversation& conversation) const;
   void report(const std::string& what, const MessageName& name) const;
 

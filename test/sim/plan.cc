@@ -169,6 +169,17 @@ void draw_narrowings(std::uint64_t seed, Duration work, Plan& plan) {
                    [](const Narrowing& a, const Narrowing& b) { return a.start < b.start; });
 }
 
+// From a generator of its own, too.
+void draw_wider_use(std::uint64_t seed, Plan& plan) {
+  Random random(seed * 0xD1342543DE82EF95u + 5);
+  const std::uint64_t access = percent(random, 35) ? between(random, 10, 80) : 0;
+  const std::uint64_t options = percent(random, 35) ? between(random, 10, 90) : 0;
+  for (ProgramPlan& program : plan.programs) {
+    program.access_weight = access;
+    program.options_percent = options;
+  }
+}
+
 void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
   const auto add = [&](Happening::Kind kind, Duration longest) {
     const std::size_t count = between(random, 1, 3);
@@ -262,6 +273,7 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
   draw_narrowings(seed, work, plan);
   Random of_refusals(seed * 0xD1342543DE82EF95u + 7);
   plan.refuses = percent(of_refusals, 70);
+  draw_wider_use(seed, plan);
   draw_happenings(random, troubles, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kPlanStart + work;
@@ -283,13 +295,13 @@ std::string describe(const Plan& plan) {
     text += fmt::format(
         "host {}: packets {}/{} B, receive {}/{}, send queue {}/{}, window {}, send packets {}, "
         "unexpected {}, eager {}, tiny {}, ack {} us/{}, peers {}, checksum {}, poll {} us, "
-        "{} operations of up to {} B, {} pending, {} labels\n",
+        "{} operations of up to {} B, {} pending, {} labels, accesses {}, options {} %\n",
         i, node.command.packet_bytes, node.data.packet_bytes, node.command.receive_packets,
         node.data.receive_packets, node.command.send_queue, node.data.send_queue,
         config.send_window, config.send_packets, config.unexpected_bytes, config.eager_bytes,
         config.tiny_bytes, us(config.ack_delay), config.ack_packets, config.max_peers,
         config.checksum, us(node.poll_interval), program.operations, program.max_message,
-        program.max_pending, program.labels);
+        program.max_pending, program.labels, program.access_weight, program.options_percent);
   }
   const WireFaults& wire = plan.wires[0][1];
   text += fmt::format(

@@ -25,7 +25,9 @@ struct ProgramPlan {
   std::uint64_t cancel_weight = 3;
   std::uint64_t probe_weight = 5;
   std::uint64_t disconnect_weight = 0;
-  bool late_receives = false;  // posts few receives before the end: messages wait unexpected
+  std::uint64_t access_weight = 0;    // puts, gets and atomics
+  std::uint64_t options_percent = 0;  // of sends that have any; so do receives
+  bool late_receives = false;         // posts few receives before the end: messages wait unexpected
 };
 
 // Something that befalls a host.

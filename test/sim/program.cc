@@ -23,12 +23,17 @@ Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint6
       plan_(plan),
       random_(seed),
       operations_left_(plan.operations),
-      next_operation_(node.network_now()) {}
+      next_operation_(node.network_now()),
+      work_({shared.ledger, shared.excuses, shared.ledger.findings(), shared.homes}, node,
+            seed ^ 0xACCE55) {
+  booted();
+}
 
 void Program::run() {
   accept();
   note_meetings();
   reap();
+  work_.run();
   if (stopped_) return;
   if (mode_ == Mode::kFinishing) {
     keep_receiving();
@@ -77,17 +82,21 @@ void Program::finish() {
 
 // Some that take whatever comes are always posted; what has come already is taken at once.
 void Program::keep_receiving() {
-  const auto is_wide = [](const auto& operation) {
-    return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
-           operation->wanted.ignore == ~Tag{0};
-  };
-  while (std::count_if(pending_.begin(), pending_.end(), is_wide) < kFinishingReceives &&
-         !shared_.findings.any()) {
-    post_receive({.source = kAnyPeer,
-                  .tag = 0,
-                  .ignore = ~Tag{0},
-                  .capacity = std::max<std::size_t>(plan_.max_message, kNameBytes)},
-                 false);
+  const std::uint8_t spaces = plan_.options_percent == 0 ? 1 : kSpaces;
+  for (std::uint8_t space = 0; space < spaces; ++space) {
+    const auto is_wide = [space](const auto& operation) {
+      return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
+             operation->wanted.ignore == ~Tag{0} && operation->wanted.space == space;
+    };
+    while (std::count_if(pending_.begin(), pending_.end(), is_wide) < kFinishingReceives &&
+           !shared_.findings.any()) {
+      post_receive({.source = kAnyPeer,
+                    .tag = 0,
+                    .ignore = ~Tag{0},
+                    .capacity = std::max<std::size_t>(plan_.max_message, kNameBytes),
+                    .space = space},
+                   false);
+    }
   }
 }
 
@@ -177,6 +186,7 @@ void Program::finished_receive(Operation& operation) {
 
 void Program::ended() {
   reap();
+  work_.ended();
   if (!pending_.empty()) {
     shared_.findings.report(fmt::format("host {}: {} requests are not done after abort()",
                                         node_.host(), pending_.size()));
@@ -188,8 +198,9 @@ void Program::ended() {
 
 std::size_t Program::pending_sends() const {
   return static_cast<std::size_t>(std::count_if(
-      pending_.begin(), pending_.end(),
-      [](const auto& operation) { return operation->kind == Operation::Kind::kSend; }));
+             pending_.begin(), pending_.end(),
+             [](const auto& operation) { return operation->kind == Operation::Kind::kSend; })) +
+         work_.pending();
 }
 
 Program::Operation& Program::take(std::size_t capacity) {

@@ -15,6 +15,7 @@
 #include "sim/ledger.h"
 #include "sim/node.h"
 #include "sim/plan.h"
+#include "sim/remote_work.h"
 #include "sim/trace.h"
 
 namespace pullman::sim {
@@ -28,6 +29,7 @@ class Program {
     Findings& findings;  // what counts in any run
     Trace& trace;
     std::vector<nic::Address> addresses;  // of all hosts
+    Homes homes;
   };
 
   Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed);
@@ -39,7 +41,9 @@ class Program {
   // Stops the random operations and receives whatever comes.
   void finish();
   std::size_t pending_sends() const;
-  std::size_t pending() const { return pending_.size(); }
+  std::size_t pending() const { return pending_.size() + work_.pending(); }
+  // Another process begins.
+  void booted() { work_.booted(); }
   // The peers it knows.
   std::vector<PeerId> handles() const;
   // Takes back all receives that nothing has matched.
@@ -62,6 +66,7 @@ class Program {
     MessageName name;      // send
     std::size_t size = 0;  // send
     Wanted wanted;         // receive
+    SendOptions options;   // send
     bool cancelled = false;
     bool must_match = false;  // probe() promised a message for it
   };
@@ -84,7 +89,10 @@ class Program {
   void cancel();
   void probe();
   void disconnect();
+  void access();
   void keep_receiving();
+  std::uint8_t draw_space();
+  Status begin_send(PeerId peer, Tag tag, Operation& operation);
 
   void post_receive(const Wanted& wanted, bool must_match);
   Operation& take(std::size_t capacity);
@@ -111,6 +119,7 @@ class Program {
   std::vector<Known> known_;
   std::vector<std::unique_ptr<Operation>> pending_;  // in the order begun
   std::vector<std::unique_ptr<Operation>> free_;
+  RemoteWork work_;
 };
 
 }  // namespace pullman::sim

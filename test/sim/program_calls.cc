@@ -20,9 +20,9 @@ bool is_gone(Status status) {
 void Program::operate() {
   const std::uint64_t receive_weight =
       plan_.late_receives ? plan_.receive_weight / 8 : plan_.receive_weight;
-  std::uint64_t choice =
-      random_.below(plan_.send_weight + receive_weight + plan_.connect_weight +
-                    plan_.cancel_weight + plan_.probe_weight + plan_.disconnect_weight);
+  std::uint64_t choice = random_.below(plan_.send_weight + receive_weight + plan_.connect_weight +
+                                       plan_.cancel_weight + plan_.probe_weight +
+                                       plan_.disconnect_weight + plan_.access_weight);
   const auto is = [&](std::uint64_t weight) {
     if (choice < weight) return true;
     choice -= weight;
@@ -33,6 +33,7 @@ void Program::operate() {
   if (is(receive_weight)) return receive();
   if (is(plan_.cancel_weight)) return cancel();
   if (is(plan_.probe_weight)) return probe();
+  if (is(plan_.access_weight)) return access();
   disconnect();
 }
 
@@ -80,9 +81,7 @@ void Program::send() {
   const bool named = size < kNameBytes || percent(random_, 50);
   const Tag tag = named ? named_tag(operation.name, label) : label;
   fill({operation.buffer.get(), size}, operation.name);
-  shared_.ledger.sent(operation.name, tag, size);
-  const Status status = node_.engine().send(node_.local_now(), peer, tag,
-                                            {operation.buffer.get(), size}, operation.request);
+  const Status status = begin_send(peer, tag, operation);
   note("send message {} of conversation {} to peer {}.{}, tag {:x}, {} B: {}", operation.name.index,
        operation.name.conversation, peer.index, peer.generation, tag, size, name(status));
   if (status != operation.request.status()) {
@@ -96,6 +95,44 @@ void Program::send() {
   pending_.pop_back();
 }
 
+Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
+  const std::span<const std::byte> bytes(operation.buffer.get(), operation.size);
+  operation.options = {};
+  const bool plain = plan_.options_percent == 0 || !percent(random_, plan_.options_percent);
+  if (plain) {
+    shared_.ledger.sent(operation.name, tag, bytes.size(), {});
+    return node_.engine().send(node_.local_now(), peer, tag, bytes, operation.request);
+  }
+  SendOptions& options = operation.options;
+  options.space = draw_space();
+  options.synchronous = percent(random_, 20);
+  options.until_delivered = percent(random_, 20);
+  options.priority = percent(random_, 20);
+  if (percent(random_, 40)) options.immediate = random_.next();
+  shared_.ledger.sent(operation.name, tag, bytes.size(), options);
+  const std::size_t cut = random_.below(bytes.size() + 1);
+  const std::span<const std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
+  const std::size_t count = percent(random_, 50) ? 2 : 1;
+  const std::span<const std::byte> whole[] = {bytes};
+  return node_.engine().send(node_.local_now(), peer, tag,
+                             count == 2 ? ConstPieces(pieces) : ConstPieces(whole), options,
+                             operation.request);
+}
+
+std::uint8_t Program::draw_space() {
+  if (plan_.options_percent == 0 || percent(random_, 60)) return 0;
+  return static_cast<std::uint8_t>(random_.below(kSpaces));
+}
+
+// Something one-sided, on somebody whose host is known.
+void Program::access() {
+  const Known* known = any_known();
+  const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), known->id);
+  if (!host) return work_.operate({});
+  work_.operate(RemoteWork::Target{known->id, *host,
+                                   shared_.ledger.open(node_.process(), known->id, known->host)});
+}
+
 // Some are sure to match early, some late, some only a certain message.
 void Program::receive() {
   if (pending_.size() >= plan_.max_pending) return;
@@ -104,6 +141,7 @@ void Program::receive() {
   wanted.capacity = percent(random_, 75) ? plan_.max_message
                                          : log_between(random_, kNameBytes, plan_.max_message);
   wanted.capacity = std::max(wanted.capacity, kNameBytes);
+  wanted.space = draw_space();
   const Tag label = random_.below(plan_.labels);
   switch (random_.below(5)) {
     case 0:
@@ -132,9 +170,19 @@ void Program::post_receive(const Wanted& wanted, bool must_match) {
   operation.wanted = wanted;
   operation.wanted.order = ++posts_;
   operation.must_match = must_match;
-  const Status status =
-      node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-                             {operation.buffer.get(), wanted.capacity}, operation.request);
+  const std::span<std::byte> buffer(operation.buffer.get(), wanted.capacity);
+  Status status = Status::kOk;
+  if (plan_.options_percent == 0) {
+    status = node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
+                                    buffer, operation.request);
+  } else {
+    const std::size_t cut = random_.below(buffer.size() + 1);
+    const std::span<std::byte> pieces[] = {buffer.first(cut), buffer.subspan(cut)};
+    const std::span<std::byte> whole[] = {buffer};
+    status = node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
+                                    percent(random_, 50) ? Pieces(pieces) : Pieces(whole),
+                                    {.space = wanted.space}, operation.request);
+  }
   note("receive {} from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
        static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
        wanted.ignore, wanted.capacity, name(status));

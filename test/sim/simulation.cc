@@ -20,7 +20,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
       trace_(trace),
       stage_(plan.hosts(), plan.network_seed),
       ledger_(plan.noise.knows_proof ? ignored_ : stage_.findings(), excuses_),
-      shared_{ledger_, excuses_, stage_.findings(), trace_, {}},
+      shared_{ledger_, excuses_, stage_.findings(), trace_, {}, {}},
       waiting_(plan.happenings.rbegin(), plan.happenings.rend()) {
   Network& network = stage_.network();
   for (std::size_t from = 0; from < plan.hosts(); ++from) {

@@ -69,13 +69,18 @@ std::string describe_hello(const wire::Frame& frame) {
       hello->first_message, hello->allowance, hello->credit);
 }
 
+std::string describe_kind(std::uint8_t kind) {
+  return kind == 0 ? "" : fmt::format(" of kind {:02x}", kind);
+}
+
 std::string describe(const wire::Frame& frame) {
   switch (frame.type) {
     case FrameType::kMessage:
-      return fmt::format("message {} tag {:x}, {} B", frame.id, frame.tag, frame.data.size());
+      return fmt::format("message {}{} tag {:x}, {} B", frame.id, describe_kind(frame.kind),
+                         frame.tag, frame.data.size());
     case FrameType::kChunk:
-      return fmt::format("chunk of {} tag {:x}, {}+{} of {}", frame.id, frame.tag, frame.offset,
-                         frame.data.size(), frame.total);
+      return fmt::format("chunk of {}{} tag {:x}, {}+{} of {}", frame.id, describe_kind(frame.kind),
+                         frame.tag, frame.offset, frame.data.size(), frame.total);
     case FrameType::kGrant:
       return fmt::format("grant {} to {}", frame.id, frame.limit);
     case FrameType::kAllowance:
@@ -98,6 +103,8 @@ std::string describe(const wire::Frame& frame) {
       return fmt::format("check, {} B", frame.data.size());
     case FrameType::kChecked:
       return fmt::format("checked, {} B", frame.data.size());
+    case FrameType::kResult:
+      return fmt::format("result {}: {}", frame.id, frame.limit);
   }
   return "?";
 }

@@ -1,0 +1,98 @@
+#include "message/one_sided.h"
+
+#include <cstring>
+#include <functional>
+
+namespace pullman::message {
+
+void OneSided::ask(const Parcel& question, Request& request) {
+  detail::Operation& op = request.operation();
+  op.message = Asked::kNotSent;
+  asked_.add(op);
+  Parcel parcel = question;
+  parcel.asker = &op;
+  parcel.only_copy = true;
+  Request at_once;
+  if (outbox_.send(peer_, parcel, at_once) == Status::kOk) return;
+  auto courier = std::make_unique<Courier>();
+  for (const auto& piece : question.pieces) {
+    courier->bytes.insert(courier->bytes.end(), piece.begin(), piece.end());
+  }
+  courier->request.user = courier.get();
+  courier->request.on_done = [](Request& done) { delete static_cast<Courier*>(done.user); };
+  const std::span<const std::byte> whole[] = {courier->bytes};
+  parcel.only_copy = false;
+  parcel.pieces = whole;
+  Request& sent = courier.release()->request;  // deletes itself when it is done
+  outbox_.send(peer_, parcel, sent);
+}
+
+bool OneSided::handle_result(MessageId id, Status status) {
+  Request* request = asked_.find(id);
+  if (request == nullptr) return false;
+  asked_.remove(*request);
+  request->finish(status, status == Status::kOk ? request->operation().size : 0);
+  return true;
+}
+
+namespace {
+
+Parcel parcel_of_answer(MessageId asked, ConstPieces bytes) {
+  Parcel parcel;
+  parcel.kind = wire::kind_of(wire::Class::kAnswer);
+  parcel.tag = asked;
+  parcel.pieces = bytes;
+  parcel.size = size_of_all(bytes);
+  parcel.is_solicited = true;
+  return parcel;
+}
+
+}  // namespace
+
+// True if it is in a packet: nothing is to be remembered.
+bool OneSided::answer_at_once(const Question& question, ConstPieces bytes) {
+  Parcel parcel = parcel_of_answer(question.id, bytes);
+  parcel.only_copy = true;
+  Request request;
+  if (outbox_.send(peer_, parcel, request) != Status::kOk) return false;
+  question.allowance.give_back(question.charge);
+  return true;
+}
+
+void OneSided::answer(const Question& question, std::span<const std::byte> bytes) {
+  const std::span<const std::byte> whole[] = {bytes};
+  if (answer_at_once(question, whole)) return;
+  auto answer = std::make_unique<Answer>(*this, question);
+  answers_.push_back(*answer);
+  outbox_.send(peer_, parcel_of_answer(question.id, whole), answer.release()->request);
+}
+
+void OneSided::answer_with_copy(const Question& question, std::span<const std::byte> bytes) {
+  const std::span<const std::byte> lent[] = {bytes};
+  if (answer_at_once(question, lent)) return;
+  auto answer = std::make_unique<Answer>(*this, question);
+  answers_.push_back(*answer);
+  answer->copy.assign(bytes.begin(), bytes.end());
+  const std::span<const std::byte> whole[] = {answer->copy};
+  outbox_.send(peer_, parcel_of_answer(question.id, whole), answer.release()->request);
+}
+
+void OneSided::Answer::delivered() {
+  allowance.give_back(charge);
+  owner.answers_.erase(owner.answers_.iterator_to(*this));
+  delete this;
+}
+
+std::span<const std::byte> OneSided::Answer::own_copy_of(std::span<const std::byte> range) {
+  detail::Operation& op = request.operation();
+  const std::span<const std::byte> was(op.buffer, op.size);
+  const std::less<const std::byte*> before;
+  const bool inside = !was.empty() && !before(was.data(), range.data()) &&
+                      before(was.data(), range.data() + range.size());
+  if (!inside) return {};
+  copy.assign(was.begin(), was.end());
+  op.buffer = copy.data();
+  return was;
+}
+
+}  // namespace pullman::message

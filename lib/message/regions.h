@@ -1,0 +1,93 @@
+// Regions: memory of this process that peers may write, read and operate on, by key and offset.
+//
+// The only place that turns what a peer says into an address, and it checks it (never a raw
+// address): key, room behind the offset, right. Knows what is under way into and out of each
+// region, so that it can be taken away at any time. Also keeps the events that puts leave. One per
+// engine.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "message/in_message.h"
+#include "pullman/operations.h"
+
+namespace pullman::message {
+
+struct Answer;
+
+struct Region {
+  using Arriving = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      boost::intrusive::constant_time_size<false>>;
+
+  std::uint64_t key = 0;
+  std::span<std::byte> bytes;
+  Access access = Access::kNone;
+  Arriving arriving;  // puts that are being written
+};
+
+class Regions {
+ public:
+  Regions() = default;
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+  // False: the key is taken.
+  bool add(std::uint64_t key, std::span<std::byte> bytes, Access access) {
+    const auto [place, made] = regions_.try_emplace(key);
+    if (!made) return false;
+    place->second.key = key;
+    place->second.bytes = bytes;
+    place->second.access = access;
+    return true;
+  }
+
+  Region* find(std::uint64_t key) {
+    const auto found = regions_.find(key);
+    return found == regions_.end() ? nullptr : &found->second;
+  }
+
+  // What a peer asks for, if it may have it; else nothing, which an empty place is not.
+  struct Wish {
+    std::uint64_t key = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+    Access needed = Access::kNone;
+  };
+  std::optional<std::span<std::byte>> open(const Wish& wish) {
+    const Region* region = find(wish.key);
+    if (region == nullptr || !allows(region->access, wish.needed)) return std::nullopt;
+    const std::uint64_t size = region->bytes.size();
+    if (wish.offset > size || wish.length > size - wish.offset) return std::nullopt;
+    return region->bytes.subspan(wish.offset, wish.length);
+  }
+
+  // Nothing is written there any more: puts that are under way go on as refused ones. False: no
+  // such key.
+  bool remove(std::uint64_t key) {
+    Region* region = find(key);
+    if (region == nullptr) return false;
+    while (!region->arriving.empty()) {
+      InMessage& put = region->arriving.front();
+      region->arriving.pop_front();
+      put.refuse();
+    }
+    regions_.erase(key);
+    return true;
+  }
+
+  // For whom puts leave events.
+  std::deque<RemoteEvent>& events() { return events_; }
+
+ private:
+  std::unordered_map<std::uint64_t, Region> regions_;
+  std::deque<RemoteEvent> events_;
+};
+
+}  // namespace pullman::message

@@ -1,0 +1,136 @@
+// The kind of a message: the second byte of its MESSAGE or CHUNKs, 0 for a plain one; and its lead:
+// its first bytes, which are for the library at the other end (wire.md 4.12, 10).
+//
+// Knows which kinds there are, how long their leads are and what stands in them. Does not know what
+// is done about them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace pullman::wire {
+
+// wire.md 10.1
+enum class Class : std::uint8_t {
+  kMessage = 0,  // goes to the matching of its space
+  kPut = 1,      // is written into a region
+  kGet = 2,      // asks for bytes of a region
+  kAtomic = 3,   // asks for an operation on a region's elements
+  kAnswer = 4,   // what a get or an atomic asked for
+};
+
+inline constexpr std::uint8_t kSpaceOfKind = 0x03;
+inline constexpr std::uint8_t kImmediateOfKind = 0x04;
+inline constexpr std::uint8_t kSynchronousOfKind = 0x08;
+inline constexpr unsigned kClassShift = 4;
+
+constexpr Class class_of(std::uint8_t kind) {
+  return static_cast<Class>(kind >> kClassShift);
+}
+constexpr std::uint8_t space_of(std::uint8_t kind) {
+  return kind & kSpaceOfKind;
+}
+constexpr bool has_immediate(std::uint8_t kind) {
+  return (kind & kImmediateOfKind) != 0;
+}
+constexpr bool is_synchronous(std::uint8_t kind) {
+  return (kind & kSynchronousOfKind) != 0;
+}
+constexpr std::uint8_t kind_of(Class what) {
+  return static_cast<std::uint8_t>(static_cast<unsigned>(what) << kClassShift);
+}
+
+inline constexpr std::size_t kImmediateBytes = 8;
+inline constexpr std::size_t kPutLeadBytes = 8;      // offset
+inline constexpr std::size_t kGetLeadBytes = 16;     // offset, length
+inline constexpr std::size_t kAtomicLeadBytes = 16;  // offset, operation, type, fetches, 0, count
+inline constexpr std::size_t kMostLeadBytes = 16;
+
+constexpr std::size_t lead_bytes(std::uint8_t kind) {
+  const std::size_t immediate = has_immediate(kind) ? kImmediateBytes : 0;
+  switch (class_of(kind)) {
+    case Class::kMessage:
+    case Class::kAnswer:
+      return immediate;
+    case Class::kPut:
+      return immediate + kPutLeadBytes;
+    case Class::kGet:
+      return kGetLeadBytes;
+    case Class::kAtomic:
+      return kAtomicLeadBytes;
+  }
+  return 0;
+}
+
+// Operands and compares of one atomic at most (wire.md 10.6).
+inline constexpr std::size_t kMostAtomicBytes = 2048;
+
+// Whether there may be a message of that kind with so many bytes in all.
+constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
+  if (kind >> kClassShift > static_cast<unsigned>(Class::kAnswer)) return false;
+  const Class what = class_of(kind);
+  const std::uint8_t bits = kind & (kSpaceOfKind | kImmediateOfKind | kSynchronousOfKind);
+  const std::uint8_t allowed = what == Class::kMessage ? bits
+                               : what == Class::kPut   ? kImmediateOfKind
+                                                       : 0;
+  if ((bits & ~allowed) != 0 || total < lead_bytes(kind)) return false;
+  if (what == Class::kGet) return total == kGetLeadBytes;
+  return what != Class::kAtomic || total <= kAtomicLeadBytes + kMostAtomicBytes;
+}
+
+// Bytes of the message that must be here before anything comes of it; of the others its first.
+constexpr std::uint64_t needed(std::uint8_t kind, std::uint64_t total) {
+  switch (class_of(kind)) {
+    case Class::kMessage:
+    case Class::kAnswer:
+      return 0;
+    case Class::kPut:
+      return lead_bytes(kind);
+    case Class::kGet:
+    case Class::kAtomic:
+      return total;
+  }
+  return total;
+}
+
+// A RESULT says one of these (wire.md 10.2).
+enum class Result : std::uint8_t {
+  kDone = 0,
+  kRefusedAccess = 1,
+};
+
+// Leads. Writers return the bytes written.
+using Lead = std::array<std::byte, kMostLeadBytes>;
+
+struct PutLead {
+  std::uint64_t immediate = 0;  // if the kind says so
+  std::uint64_t offset = 0;     // in the region
+};
+std::size_t put_immediate(std::byte* out, std::uint64_t immediate);
+std::size_t put_put_lead(std::byte* out, std::uint8_t kind, const PutLead& lead);
+PutLead read_put_lead(const std::byte* in, std::uint8_t kind);
+
+struct GetLead {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+std::size_t put_get_lead(std::byte* out, const GetLead& lead);
+GetLead read_get_lead(const std::byte* in);
+
+struct AtomicLead {
+  std::uint64_t offset = 0;
+  std::uint8_t op = 0;    // AtomicOp
+  std::uint8_t type = 0;  // AtomicType
+  bool fetches = false;
+  std::uint32_t count = 0;  // of elements
+};
+std::size_t put_atomic_lead(std::byte* out, const AtomicLead& lead);
+// Nothing if it is malformed.
+std::optional<AtomicLead> read_atomic_lead(const std::byte* in);
+
+std::uint64_t read_immediate(const std::byte* in);
+
+}  // namespace pullman::wire

@@ -1,0 +1,119 @@
+// What one host's program does to the regions of others, what others may do to its own, and what
+// must be true of both: puts land exactly, refused ones write nothing, gets read what was put,
+// atomics are done once and in order, what is withdrawn is left alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/excuses.h"
+#include "sim/ledger.h"
+#include "sim/node.h"
+
+namespace pullman::sim {
+
+// One process's regions. Every conversation of others with it has a word and an area of its own.
+struct Home {
+  static constexpr std::uint32_t kSlots = 64;
+  static constexpr std::size_t kAreaBytes = 24 * 1024;
+  static constexpr std::size_t kFlickerBytes = 16 * 1024;
+  static constexpr std::uint64_t kWords = 1;
+  static constexpr std::uint64_t kAreas = 2;
+  static constexpr std::uint64_t kFlicker = 3;  // comes and goes
+  static constexpr std::uint64_t kNowhere = 4;  // there is none of that key
+
+  std::vector<std::byte> words = std::vector<std::byte>(kSlots * sizeof(std::uint64_t));
+  std::vector<std::byte> areas = std::vector<std::byte>(kSlots * kAreaBytes);
+  std::vector<std::byte> flicker = std::vector<std::byte>(kFlickerBytes);
+  bool flickers_on = true;
+  std::vector<std::byte> when_off;  // what the flickering region held when it was withdrawn
+};
+
+// What the programs of a run know of each other's memory.
+struct Homes {
+  std::array<Home*, kMaxHosts> now{};
+  std::vector<std::unique_ptr<Home>> all;
+  std::set<std::uint64_t> told;   // immediate data that puts brought along
+  std::set<std::uint64_t> heard;  // and that arrived
+};
+
+class RemoteWork {
+ public:
+  struct Shared {
+    Ledger& ledger;
+    Excuses& excuses;
+    Findings& findings;  // of what counts unless somebody on the path attacks
+    Homes& homes;
+  };
+  // Whom it works on.
+  struct Target {
+    PeerId peer;
+    std::uint8_t host = 0;
+    std::uint32_t conversation = 0;
+  };
+
+  RemoteWork(const Shared& shared, Node& node, std::uint64_t seed)
+      : shared_(shared), node_(node), random_(seed) {}
+
+  // A process begins: its regions are there before anybody can ask for them.
+  void booted();
+  // It has ended: everything has to be done.
+  void ended();
+  // Takes what is finished, and what others left here.
+  void run();
+  // Does something to somebody, or to its own regions.
+  void operate(const std::optional<Target>& target);
+
+  std::size_t pending() const { return deeds_.size(); }
+
+ private:
+  struct Deed {
+    enum class Kind : std::uint8_t { kAdd, kPut, kGet, kBad, kFlicker };
+    Request request;
+    std::vector<std::byte> bytes;
+    Kind kind = Kind::kAdd;
+    Target target;
+    std::uint64_t offset = 0;  // in the area
+    std::uint64_t before = 0;  // what an add is to fetch
+  };
+  // What a conversation has done.
+  struct Track {
+    std::uint64_t added = 0;
+    std::uint64_t puts = 0;
+    std::size_t reading = 0;
+    bool writing = false;
+    bool broken = false;  // a put failed on the way: what is there is not known
+    std::vector<std::byte> area = std::vector<std::byte>(Home::kAreaBytes);
+  };
+
+  Deed& begin(Deed::Kind kind, const Target& target, std::size_t bytes);
+  void add(const Target& target);
+  void put(const Target& target);
+  void get(const Target& target);
+  void try_what_is_forbidden(const Target& target);
+  void put_where_it_flickers(const Target& target);
+  void toggle();
+  void take_events();
+  void finished(Deed& deed);
+  void finished_put(const Deed& deed, Track& track);
+  void finished_get(const Deed& deed, Track& track);
+  void finished_add(const Deed& deed);
+  Home* home_of(const Target& target) const;
+  Track& track_of(const Target& target) { return tracks_[target.conversation]; }
+  void report(const char* what, const Deed& deed);
+
+  Shared shared_;
+  Node& node_;
+  Random random_;
+  Home* home_ = nullptr;
+  std::map<std::uint32_t, Track> tracks_;  // by conversation
+  std::vector<std::unique_ptr<Deed>> deeds_;
+};
+
+}  // namespace pullman::sim

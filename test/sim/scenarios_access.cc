@@ -1,0 +1,351 @@
+// Scenarios: puts, gets and atomics (wire.md 10). They are the specification: read them so.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "sim/doings.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kKey = 0xABCD;
+constexpr std::uint64_t kSomeLost = 100'000;  // of a million
+
+// Host 1 has a region; host 0 works on it.
+struct Remote {
+  explicit Remote(std::size_t size = 1 << 20, Access access = Access::kReadWrite)
+      : memory(bytes_of(size, 3)) {
+    REQUIRE(scene.engine(1).add_region(kKey, memory, access));
+    const auto couple = scene.couple(0, 1);
+    there = couple.there;
+    back = couple.back;
+  }
+  void lose_some() {
+    for (WireFaults* wire : {&scene.network().wire(0, 1), &scene.network().wire(1, 0)}) {
+      wire->loss = wire->duplicate = wire->reorder = kSomeLost;
+      wire->reorder_by = milliseconds(1);
+    }
+  }
+  bool done(const Act& act) { return scene.run_until_done(act); }
+  bool intact() const { return memory == bytes_of(memory.size(), 3); }
+  bool holds_at(std::size_t offset, const std::vector<std::byte>& bytes) const {
+    return std::equal(bytes.begin(), bytes.end(), memory.begin() + static_cast<long>(offset));
+  }
+  std::uint64_t word_at(std::size_t offset) const {
+    std::uint64_t word = 0;
+    std::memcpy(&word, memory.data() + offset, sizeof word);
+    return word;
+  }
+  void set_word(std::size_t offset, std::uint64_t word) {
+    std::memcpy(memory.data() + offset, &word, sizeof word);
+  }
+
+  // Engines end before what they refer to.
+  std::vector<std::byte> memory;
+  Doings does{scene};
+  Scene scene;
+  PeerId there;
+  PeerId back;
+};
+
+TEST_CASE("a put writes exactly its bytes, whatever their number") {
+  const std::size_t size = GENERATE(0u, 1u, 8u, 1000u, 1500u, 70'000u, 500'000u);
+  Remote remote;
+  if (GENERATE(false, true)) remote.lose_some();
+  std::vector<std::byte> expected = remote.memory;
+  const auto bytes = bytes_of(size, 77);
+  std::copy(bytes.begin(), bytes.end(), expected.begin() + 1001);
+
+  Act& put = remote.does.put(0, remote.there, {kKey, 1001}, bytes);
+
+  CHECK(put.returned == Status::kPending);
+  REQUIRE(remote.done(put));
+  CHECK(put.status() == Status::kOk);
+  CHECK(put.request.length() == size);
+  CHECK(remote.memory == expected);
+}
+
+TEST_CASE("a get reads exactly what is there") {
+  const std::size_t size = GENERATE(0u, 1u, 1000u, 1500u, 70'000u, 500'000u);
+  Remote remote;
+  if (GENERATE(false, true)) remote.lose_some();
+
+  Act& get = remote.does.get(0, remote.there, {kKey, 1001}, size);
+
+  CHECK(get.returned == Status::kPending);
+  REQUIRE(remote.done(get));
+  CHECK(get.status() == Status::kOk);
+  CHECK(get.request.length() == size);
+  CHECK(remote.holds_at(1001, get.bytes));
+  CHECK(remote.intact());
+}
+
+TEST_CASE("what a region does not grant is refused, and nothing is written") {
+  const std::size_t size = GENERATE(8u, 100'000u);
+  constexpr std::size_t kRegion = 200'000;
+  const RemotePlace place = GENERATE(RemotePlace{kKey + 1, 0}, RemotePlace{kKey, kRegion - 7},
+                                     RemotePlace{kKey, kRegion + 1}, RemotePlace{kKey, ~0ull},
+                                     RemotePlace{kKey, ~0ull - 6}, RemotePlace{0, 0});
+  Remote remote(kRegion);
+
+  Act& put = remote.does.put(0, remote.there, place, bytes_of(size, 1));
+  Act& get = remote.does.get(0, remote.there, place, size);
+  Act& add = remote.does.add(0, remote.there, place, 5, false);
+  Act& fetch = remote.does.add(0, remote.there, place, 5, true);
+
+  for (Act* act : {&put, &get, &add, &fetch}) {
+    REQUIRE(remote.done(*act));
+    CHECK(act->status() == Status::kRefusedAccess);
+    CHECK(act->request.length() == 0);
+  }
+  CHECK(remote.intact());
+  Act& good = remote.does.put(0, remote.there, {kKey, kRegion - size}, bytes_of(size, 9));
+  REQUIRE(remote.done(good));
+  CHECK(good.status() == Status::kOk);
+  remote.scene.run_for(milliseconds(50));
+  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a region grants what it was registered for and no more") {
+  const Access access = GENERATE(Access::kNone, Access::kRead, Access::kWrite);
+  Remote remote(4096, access);
+  const auto expect = [&](Act& act, Access needed) {
+    REQUIRE(remote.done(act));
+    CHECK(act.status() == (allows(access, needed) ? Status::kOk : Status::kRefusedAccess));
+  };
+
+  expect(remote.does.get(0, remote.there, {kKey, 0}, 64), Access::kRead);
+  expect(remote.does.add(0, remote.there, {kKey, 0}, 1, true), Access::kReadWrite);
+  const std::vector<std::byte> none;
+  expect(
+      remote.does.atomic(0, remote.there, {kKey, 0},
+                         {.op = AtomicOp::kRead, .operand = none, .compare = {}, .result = {}}, 8),
+      Access::kRead);
+  if (access != Access::kWrite) CHECK(remote.intact());
+  expect(remote.does.put(0, remote.there, {kKey, 0}, bytes_of(64, 1)), Access::kWrite);
+  expect(remote.does.add(0, remote.there, {kKey, 0}, 1, false), Access::kWrite);
+  if (access != Access::kWrite) CHECK(remote.intact());
+}
+
+TEST_CASE("a region that is withdrawn while a put is written is not touched afterwards") {
+  Remote remote(4 << 20);
+  remote.scene.network().wire(0, 1).ns_per_kib = 2000;
+  if (GENERATE(false, true)) remote.lose_some();
+  Act& put = remote.does.put(0, remote.there, {kKey, 0}, bytes_of(4 << 20, 50));
+  REQUIRE(remote.scene.run_until(
+      [&] { return remote.memory[600'000] != bytes_of(600'001, 3).back(); }));
+
+  CHECK(remote.scene.engine(1).remove_region(kKey));
+  const std::vector<std::byte> then = remote.memory;
+
+  REQUIRE(remote.done(put));
+  CHECK(put.status() == Status::kRefusedAccess);
+  CHECK(remote.memory == then);
+  CHECK_FALSE(remote.scene.engine(1).remove_region(kKey));
+}
+
+TEST_CASE("what a get was promised comes, though the region is withdrawn while it is read") {
+  Remote remote(4 << 20);
+  remote.scene.network().wire(1, 0).ns_per_kib = 2000;
+  if (GENERATE(false, true)) remote.lose_some();
+  const std::vector<std::byte> before = remote.memory;
+  Act& get = remote.does.get(0, remote.there, {kKey, 0}, 4 << 20);
+  REQUIRE(remote.scene.run_until([&] { return get.bytes[600'000] == before[600'000]; }));
+
+  remote.scene.engine(1).remove_region(kKey);
+  std::fill(remote.memory.begin(), remote.memory.end(), std::byte{0});
+
+  REQUIRE(remote.done(get));
+  CHECK(get.status() == Status::kOk);
+  CHECK(get.bytes == before);
+}
+
+TEST_CASE("an atomic is done exactly once, whatever is lost or comes twice") {
+  Remote remote(64);
+  remote.lose_some();
+  remote.set_word(8, 0);
+  constexpr std::uint64_t kCount = 400;
+  std::vector<Act*> fetches;
+  std::uint64_t sum = 0;
+
+  for (std::uint64_t i = 1; i <= kCount; ++i) {
+    Act& add = remote.does.add(0, remote.there, {kKey, 8}, i, i % 2 == 0);
+    if (i % 2 == 0) fetches.push_back(&add);
+    if (i % 7 == 0) remote.scene.run_for(milliseconds(1));
+  }
+  REQUIRE(remote.scene.run_until([&] {
+    return std::all_of(fetches.begin(), fetches.end(), [](Act* act) { return act->done(); });
+  }));
+
+  // Each fetched what the ones before it came to: the order of the calls.
+  for (std::uint64_t i = 1; i <= kCount; ++i) {
+    if (i % 2 == 0) {
+      std::uint64_t before = 0;
+      std::memcpy(&before, fetches[i / 2 - 1]->bytes.data(), sizeof before);
+      CHECK(before == sum);
+    }
+    sum += i;
+  }
+  CHECK(remote.word_at(8) == sum);
+}
+
+TEST_CASE("a compare-and-swap changes what is as expected, and tells what was") {
+  Remote remote(64);
+  remote.set_word(16, 41);
+  const auto swap = [&](std::uint64_t compare, std::uint64_t operand) {
+    Act& act = remote.does.atomic(0, remote.there, {kKey, 16},
+                                  {.op = AtomicOp::kSwapIfEqual,
+                                   .operand = std::as_bytes(std::span(&operand, 1)),
+                                   .compare = std::as_bytes(std::span(&compare, 1)),
+                                   .result = {}},
+                                  8);
+    REQUIRE(remote.done(act));
+    std::uint64_t before = 0;
+    std::memcpy(&before, act.bytes.data(), sizeof before);
+    return before;
+  };
+
+  CHECK(swap(40, 1) == 41);
+  CHECK(remote.word_at(16) == 41);
+  CHECK(swap(41, 2) == 41);
+  CHECK(remote.word_at(16) == 2);
+}
+
+TEST_CASE("a vector of elements is worked on whole, also when it takes more than a packet") {
+  Remote remote(4096);
+  for (auto* wire : {&remote.scene.network().wire(0, 1)}) wire->loss = 200'000;
+  std::vector<double> there(kMostAtomicBytes / sizeof(double));
+  std::vector<double> operand(there.size());
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    there[i] = static_cast<double>(i);
+    operand[i] = 0.5 * static_cast<double>(i % 7);
+  }
+  std::memcpy(remote.memory.data() + 3, there.data(), kMostAtomicBytes);
+
+  Act& act = remote.does.atomic(0, remote.there, {kKey, 3},
+                                {.op = AtomicOp::kSum,
+                                 .type = AtomicType::kDouble,
+                                 .count = there.size(),
+                                 .operand = std::as_bytes(std::span(operand)),
+                                 .compare = {},
+                                 .result = {}},
+                                kMostAtomicBytes);
+
+  REQUIRE(remote.done(act));
+  CHECK(std::memcmp(act.bytes.data(), there.data(), kMostAtomicBytes) == 0);
+  for (std::size_t i = 0; i < there.size(); ++i) there[i] += operand[i];
+  CHECK(std::memcmp(remote.memory.data() + 3, there.data(), kMostAtomicBytes) == 0);
+}
+
+TEST_CASE("a put with immediate data leaves one event, when all of it is in place") {
+  const std::size_t size = GENERATE(0u, 100u, 300'000u);
+  Remote remote;
+  remote.lose_some();
+  const auto bytes = bytes_of(size, 8);
+  PutOptions options;
+  options.immediate = 0x123456789ABCDEF0;
+
+  remote.does.put(0, remote.there, {kKey, 77}, bytes, options);
+  std::optional<RemoteEvent> event;
+  REQUIRE(
+      remote.scene.run_until([&] { return bool(event = remote.scene.engine(1).take_event()); }));
+
+  CHECK(remote.holds_at(77, bytes));
+  CHECK(event->source == remote.back);
+  CHECK(event->immediate == options.immediate);
+  CHECK(event->key == kKey);
+  CHECK(event->offset == 77);
+  CHECK(event->length == size);
+  remote.scene.run_for(seconds(1));
+  CHECK_FALSE(remote.scene.engine(1).take_event());
+  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a refused put leaves no event") {
+  Remote remote(4096);
+  PutOptions options;
+  options.immediate = 1;
+
+  Act& put = remote.does.put(0, remote.there, {kKey, 4090}, bytes_of(100, 1), options);
+
+  REQUIRE(remote.done(put));
+  CHECK(put.status() == Status::kRefusedAccess);
+  remote.scene.run_for(milliseconds(50));
+  CHECK_FALSE(remote.scene.engine(1).take_event());
+  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a get is answered though its caller holds more of the answerer's messages than it may") {
+  const std::size_t size = GENERATE(64u, 100'000u);
+  Remote remote;
+  std::vector<Act*> sends;
+  for (Tag i = 0; i < 600; ++i) sends.push_back(&remote.scene.send(1, remote.back, i, 1000));
+  remote.scene.run_for(seconds(1));
+  REQUIRE_FALSE(sends.back()->done());
+
+  Act& get = remote.does.get(0, remote.there, {kKey, 5}, size);
+
+  REQUIRE(remote.done(get));
+  CHECK(remote.holds_at(5, get.bytes));
+  CHECK_FALSE(sends.back()->done());
+}
+
+TEST_CASE("puts, gets and messages of one process take effect in the order of the calls") {
+  Remote remote;
+  Act& arrived = remote.does.receive(1, remote.back, 4, 8);
+
+  remote.does.put(0, remote.there, {kKey, 0}, bytes_of(8, 20));
+  Act& first = remote.does.get(0, remote.there, {kKey, 0}, 8);
+  remote.does.put(0, remote.there, {kKey, 0}, bytes_of(8, 21));
+  remote.does.send(0, remote.there, 4, bytes_of(8, 1), {});
+  REQUIRE(remote.done(arrived));
+  CHECK(remote.holds_at(0, bytes_of(8, 21)));
+
+  REQUIRE(remote.done(first));
+  CHECK(first.bytes == bytes_of(8, 20));
+}
+
+TEST_CASE("what is asked of a peer that goes fails, and what it asked for is forgotten") {
+  Remote remote(4 << 20);
+  remote.scene.network().wire(0, 1).ns_per_kib = 2000;
+  Act& put = remote.does.put(0, remote.there, {kKey, 0}, bytes_of(4 << 20, 1));
+  Act& get = remote.does.get(0, remote.there, {kKey, 0}, 4 << 20);
+  remote.scene.run_for(milliseconds(2));
+
+  remote.scene.restart(1);
+  Act& add = remote.does.add(0, remote.there, {kKey, 0}, 1, true);
+
+  for (Act* act : {&put, &get, &add}) {
+    REQUIRE(remote.scene.run_until_done(*act, seconds(120)));
+    CHECK((act->status() == Status::kUnreachable || act->status() == Status::kPeerRestarted));
+  }
+}
+
+TEST_CASE("an engine works on its own regions by calling itself") {
+  Remote remote(64);
+  const PeerId self = remote.scene.connect(1, 1);
+  remote.set_word(0, 5);
+
+  Act& add = remote.does.add(1, self, {kKey, 0}, 3, true);
+
+  REQUIRE(remote.done(add));
+  CHECK(remote.word_at(0) == 8);
+}
+
+TEST_CASE("who leaves in good order has its gets answered first") {
+  Remote remote;
+  Act& get = remote.does.get(0, remote.there, {kKey, 0}, 500'000);
+  Act& put = remote.does.put(0, remote.there, {kKey, 600'000}, bytes_of(100'000, 4));
+
+  remote.scene.disconnect(0, remote.there);
+
+  REQUIRE(remote.done(get));
+  REQUIRE(remote.done(put));
+  CHECK(get.status() == Status::kOk);
+  CHECK(put.status() == Status::kOk);
+}
+
+}  // namespace
+}  // namespace pullman::sim

@@ -1,0 +1,406 @@
+// Scenarios: sends and receives with options: spaces, immediate data, when a send is done, several
+// pieces, packers, claims, priority. They are the specification: read them so.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "sim/doings.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Engines end before what they refer to.
+struct Talk {
+  Talk() {
+    const auto couple = scene.couple(0, 1);
+    there = couple.there;
+    back = couple.back;
+  }
+  bool done(const Act& act) { return scene.run_until_done(act); }
+  void lose_some() {
+    for (WireFaults* wire : {&scene.network().wire(0, 1), &scene.network().wire(1, 0)}) {
+      wire->loss = wire->duplicate = 100'000;
+    }
+  }
+
+  Doings does{scene};
+  Scene scene;
+  PeerId there;
+  PeerId back;
+};
+
+bool begins_with(const Act& act, const std::vector<std::byte>& bytes) {
+  return act.request.length() <= bytes.size() &&
+         std::equal(bytes.begin(), bytes.begin() + static_cast<long>(act.request.length()),
+                    act.bytes.begin());
+}
+
+TEST_CASE("a message matches receives of its own space only") {
+  Talk talk;
+  const std::size_t size = GENERATE(10u, 50'000u);
+  const bool posted_first = GENERATE(true, false);
+  std::array<Act*, kSpaces> receives{};
+  const auto post = [&] {
+    for (std::uint8_t space = 0; space < kSpaces; ++space) {
+      receives[space] = &talk.does.receive(1, talk.back, 1, size, {.space = space});
+    }
+  };
+  if (posted_first) post();
+
+  for (std::uint8_t space = kSpaces; space-- > 0;) {
+    SendOptions options;
+    options.space = space;
+    talk.does.send(0, talk.there, 1, bytes_of(size, space), options);
+  }
+  talk.scene.run_for(milliseconds(20));
+  for (std::uint8_t space = 0; space < kSpaces; ++space) {
+    CHECK(talk.scene.engine(1).probe(talk.back, 1, 0, space).has_value() == !posted_first);
+  }
+  if (!posted_first) post();
+
+  for (std::uint8_t space = 0; space < kSpaces; ++space) {
+    REQUIRE(talk.done(*receives[space]));
+    CHECK(receives[space]->bytes == bytes_of(size, space));
+  }
+}
+
+TEST_CASE("a space that does not exist is an invalid argument") {
+  Talk talk;
+  SendOptions options;
+  options.space = kSpaces;
+
+  CHECK(talk.does.send(0, talk.there, 1, bytes_of(4, 1), options).returned ==
+        Status::kInvalidArgument);
+  CHECK(talk.does.receive(1, talk.back, 1, 4, {.space = kSpaces}).returned ==
+        Status::kInvalidArgument);
+}
+
+TEST_CASE("immediate data comes with the message, truncated or not, expected or not") {
+  Talk talk;
+  const std::size_t size = GENERATE(0u, 1u, 1000u, 1432u, 70'000u, 300'000u);
+  const std::size_t capacity = GENERATE(0u, 10u, 300'000u);
+  const bool posted_first = GENERATE(true, false);
+  if (GENERATE(false, true)) talk.lose_some();
+  SendOptions options;
+  options.immediate = 0xFEDCBA9876543210;
+  Act* receive = posted_first ? &talk.does.receive(1, talk.back, 7, capacity) : nullptr;
+  Act& send = talk.does.send(0, talk.there, 7, bytes_of(size, 5), options);
+  if (!posted_first) {
+    talk.scene.run_for(milliseconds(20));
+    receive = &talk.does.receive(1, talk.back, 7, capacity);
+  }
+
+  REQUIRE(talk.done(*receive));
+  REQUIRE(talk.done(send));
+  CHECK(send.request.length() == size);
+  CHECK(receive->request.immediate() == options.immediate);
+  CHECK(receive->status() == (size > capacity ? Status::kTruncated : Status::kOk));
+  CHECK(receive->request.message_length() == size);
+  CHECK(receive->request.length() == std::min(size, capacity));
+  CHECK(begins_with(*receive, bytes_of(size, 5)));
+}
+
+TEST_CASE("a message without immediate data has none, also in a request that had some") {
+  Talk talk;
+  SendOptions options;
+  options.immediate = 1;
+  Request request;
+  std::vector<std::byte> buffer(8);
+  const auto receive_into = [&] {
+    talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, 1, 0, buffer, request);
+    talk.scene.node(1).touched();
+    REQUIRE(talk.scene.run_until([&] { return request.done(); }));
+  };
+
+  talk.does.send(0, talk.there, 1, bytes_of(8, 1), options);
+  receive_into();
+  CHECK(request.immediate() == 1u);
+  talk.scene.send(0, talk.there, 1, 8);
+  receive_into();
+
+  CHECK_FALSE(request.immediate());
+}
+
+TEST_CASE("a synchronous send is done when it is matched, and not before") {
+  Talk talk;
+  const std::size_t size = GENERATE(0u, 8u, 5000u, 300'000u);
+  if (GENERATE(false, true)) talk.lose_some();
+  SendOptions options;
+  options.synchronous = true;
+
+  Act& send = talk.does.send(0, talk.there, 7, bytes_of(size, 5), options);
+  CHECK(send.returned == Status::kPending);
+  talk.scene.run_for(seconds(1));
+  CHECK_FALSE(send.done());
+  Act& receive = talk.does.receive(1, talk.back, 7, size);
+
+  REQUIRE(talk.done(receive));
+  REQUIRE(talk.done(send));
+  CHECK(send.status() == Status::kOk);
+  CHECK(receive.bytes == bytes_of(size, 5));
+  talk.scene.run_for(milliseconds(100));
+  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a synchronous message of a peer that is gone is received, and nothing of it is kept") {
+  Talk talk;
+  SendOptions options;
+  options.synchronous = true;
+  talk.does.send(0, talk.there, 7, bytes_of(100, 5), options);
+  talk.scene.run_for(milliseconds(20));
+  talk.scene.restart(0);
+  talk.scene.connect(0, 1);
+  REQUIRE(talk.scene.run_until(
+      [&] { return talk.scene.engine(1).peer_state(talk.back) == PeerState::kGone; }, seconds(60)));
+
+  Act& receive = talk.does.receive(1, talk.back, 7, 100);
+
+  CHECK(receive.returned == Status::kOk);
+  CHECK(receive.bytes == bytes_of(100, 5));
+  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a send until delivered is done when all of it has arrived, matched or not") {
+  Talk talk;
+  const std::size_t size = GENERATE(0u, 8u, 5000u);
+  talk.scene.network().wire(0, 1).delay = milliseconds(5);
+  SendOptions options;
+  options.until_delivered = true;
+
+  Act& send = talk.does.send(0, talk.there, 7, bytes_of(size, 5), options);
+
+  CHECK(send.returned == Status::kPending);
+  talk.scene.run_for(milliseconds(4));
+  CHECK_FALSE(send.done());
+  REQUIRE(talk.done(send));
+  CHECK(send.status() == Status::kOk);
+  CHECK(talk.scene.engine(1).probe(talk.back, 7, 0));
+}
+
+TEST_CASE("only a copy: it is made at once, or nothing happens") {
+  Talk talk;
+  SendOptions options;
+  options.only_copy = true;
+
+  CHECK(talk.does.send(0, talk.there, 7, bytes_of(1000, 1), options).returned == Status::kOk);
+  Act& long_one = talk.does.send(0, talk.there, 7, bytes_of(100'000, 2), options);
+  CHECK(long_one.returned == Status::kBusy);
+  CHECK(long_one.done());
+  // Without room for more it is refused, and is not sent later either.
+  std::size_t copied = 1;
+  while (talk.does.send(0, talk.there, 7, bytes_of(1000, 1), options).returned == Status::kOk) {
+    ++copied;
+    REQUIRE(copied < 10'000);
+  }
+  std::size_t received = 0;
+  for (;; ++received) {
+    Act& receive = talk.does.receive(1, talk.back, 7, 2000);
+    if (!talk.scene.run_until_done(receive, seconds(1))) {
+      talk.scene.engine(1).cancel(receive.request);
+      break;
+    }
+  }
+  CHECK(received == copied);
+}
+
+// Cuts `bytes` into pieces, some of them empty.
+template <typename Byte>
+std::vector<std::span<Byte>> cut_into(std::span<Byte> bytes, std::size_t count) {
+  std::vector<std::span<Byte>> pieces;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t left = bytes.size() - at;
+    const std::size_t length = i + 1 == count ? left
+                               : i % 4 == 2   ? 0
+                                              : std::min(left, left / (count - i) + i);
+    pieces.push_back(bytes.subspan(at, length));
+    at += length;
+  }
+  return pieces;
+}
+
+TEST_CASE("pieces are gathered from and scattered to as if they were one") {
+  Talk talk;
+  const std::size_t size = GENERATE(0u, 5u, 900u, 6000u, 70'000u, 400'000u);
+  const std::size_t from = GENERATE(1u, 2u, 7u, 16u);
+  const std::size_t to = GENERATE(1u, 3u, 16u);
+  if (GENERATE(false, true)) talk.lose_some();
+  SendOptions options;
+  if (GENERATE(false, true)) options.immediate = 9;
+  const auto bytes = bytes_of(size, 6);
+  std::vector<std::byte> buffer(size + 3);
+  Request sent;
+  Request received;
+  const auto sources = cut_into(std::span<const std::byte>(bytes), from);
+  const auto sinks = cut_into(std::span<std::byte>(buffer), to);
+
+  talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, 3, 0, sinks, {},
+                               received);
+  talk.scene.node(1).touched();
+  talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3, sources, options, sent);
+  talk.scene.node(0).touched();
+  const bool both = talk.scene.run_until([&] { return sent.done() && received.done(); });
+
+  CHECK(both);
+  CHECK(received.length() == size);
+  CHECK(received.immediate() == options.immediate);
+  CHECK(std::equal(bytes.begin(), bytes.end(), buffer.begin()));
+  if (!both) {
+    talk.scene.restart(0);
+    talk.scene.restart(1);
+  }
+}
+
+TEST_CASE("more pieces than there may be are an invalid argument") {
+  Talk talk;
+  std::vector<std::byte> bytes(100);
+  Request request;
+  const auto pieces = cut_into(std::span<const std::byte>(bytes), kMostPieces + 1);
+  const auto sinks = cut_into(std::span<std::byte>(bytes), kMostPieces + 1);
+
+  CHECK(talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3, pieces, {},
+                                  request) == Status::kInvalidArgument);
+  CHECK(talk.scene.engine(0).receive(talk.scene.node(0).local_now(), talk.there, 3, 0, sinks, {},
+                                     request) == Status::kInvalidArgument);
+}
+
+// Every other column of a matrix, packed as it is asked for.
+struct Strided {
+  explicit Strided(std::size_t size) : matrix(bytes_of(2 * size, 4)) {}
+  static void pack(void* user, std::uint64_t offset, std::span<std::byte> out) {
+    auto& self = *static_cast<Strided*>(user);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = self.matrix[2 * (offset + i)];
+    self.packed += out.size();
+    self.longest = std::max(self.longest, out.size());
+  }
+  std::vector<std::byte> flat() const {
+    std::vector<std::byte> bytes;
+    for (std::size_t i = 0; i < matrix.size(); i += 2) bytes.push_back(matrix[i]);
+    return bytes;
+  }
+  std::vector<std::byte> matrix;
+  std::size_t packed = 0;
+  std::size_t longest = 0;
+};
+
+TEST_CASE("a packed source equals the flattened one, and is packed packet by packet") {
+  Talk talk;
+  const std::size_t size = GENERATE(0u, 10u, 5000u, 300'000u);
+  Strided strided(size);
+  Act& receive = talk.does.receive(1, talk.back, 3, size);
+  Request sent;
+
+  talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3,
+                            Packer{&Strided::pack, &strided}, size, {}, sent);
+  talk.scene.node(0).touched();
+
+  REQUIRE(talk.scene.run_until([&] { return sent.done() && receive.done(); }));
+  CHECK(receive.bytes == strided.flat());
+  CHECK(strided.packed == size);
+  CHECK(strided.longest <= 1472);
+}
+
+TEST_CASE("a claimed message matches nothing else and is received by its claim") {
+  Talk talk;
+  const std::size_t size = GENERATE(10u, 5000u, 300'000u);
+  talk.does.send(0, talk.there, 1, bytes_of(size, 1), {});
+  talk.does.send(0, talk.there, 1, bytes_of(size, 2), {});
+  talk.scene.run_for(milliseconds(20));
+
+  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  REQUIRE(claimed);
+  CHECK(claimed->length == size);
+  Act& second = talk.does.receive(1, talk.back, 1, size);
+  REQUIRE(talk.done(second));
+  Act& first = talk.does.receive_claimed(1, claimed->claimed, size);
+
+  REQUIRE(talk.done(first));
+  CHECK(first.bytes == bytes_of(size, 1));
+  CHECK(second.bytes == bytes_of(size, 2));
+  CHECK(talk.does.receive_claimed(1, claimed->claimed, size).returned == Status::kInvalidArgument);
+  CHECK(talk.scene.engine(1).discard(talk.scene.now(), claimed->claimed) ==
+        Status::kInvalidArgument);
+}
+
+TEST_CASE("a discarded message is gone, its sender done, and nothing of it is kept") {
+  Talk talk;
+  const std::size_t size = GENERATE(10u, 5000u, 300'000u);
+  SendOptions options;
+  options.synchronous = true;
+  Act& send = talk.does.send(0, talk.there, 1, bytes_of(size, 1), options);
+  talk.scene.run_for(milliseconds(20));
+
+  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  REQUIRE(claimed);
+  CHECK(talk.scene.engine(1).discard(talk.scene.node(1).local_now(), claimed->claimed) ==
+        Status::kOk);
+  talk.scene.node(1).touched();
+
+  REQUIRE(talk.done(send));
+  talk.scene.run_for(milliseconds(20));
+  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+}
+
+TEST_CASE("a claim outlives nothing: when its peer goes, an incomplete message does") {
+  Talk talk;
+  talk.does.send(0, talk.there, 1, bytes_of(300'000, 1), {});
+  talk.scene.run_for(milliseconds(20));
+  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  REQUIRE(claimed);
+
+  talk.scene.restart(0);
+  talk.scene.connect(0, 1);
+  REQUIRE(talk.scene.run_until(
+      [&] { return talk.scene.engine(1).peer_state(talk.back) == PeerState::kGone; }, seconds(60)));
+
+  Act& receive = talk.does.receive_claimed(1, claimed->claimed, 300'000);
+  CHECK(receive.done());
+  CHECK(receive.status() != Status::kOk);
+}
+
+TEST_CASE("a priority message overtakes queued bulk") {
+  Talk talk;
+  talk.scene.network().wire(0, 1).ns_per_kib = 2000;
+  talk.does.receive(1, talk.back, 1, 4 << 20);
+  Act& plain = talk.does.receive(1, talk.back, 2, 500'000);
+  Act& urgent = talk.does.receive(1, talk.back, 3, 500'000);
+  talk.does.send(0, talk.there, 1, bytes_of(4 << 20, 1), {});
+  talk.does.send(0, talk.there, 2, bytes_of(500'000, 2), {});
+  SendOptions options;
+  options.priority = true;
+  talk.scene.run_for(milliseconds(1));
+
+  talk.does.send(0, talk.there, 3, bytes_of(500'000, 3), options);
+
+  REQUIRE(talk.done(urgent));
+  CHECK_FALSE(plain.done());
+}
+
+TEST_CASE("whoever asks is told of each request that is done") {
+  Talk talk;
+  static int told = 0;
+  told = 0;
+  std::array<Act, 6> acts;
+  for (Act& act : acts) {
+    act.bytes.resize(5000);
+    act.request.on_done = [](Request& request) { told += request.done() ? 1 : 100; };
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, i, 0, acts[i].bytes,
+                                 acts[i].request);
+    talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, i, acts[i + 3].bytes,
+                              acts[i + 3].request);
+  }
+  talk.scene.node(0).touched();
+  talk.scene.node(1).touched();
+
+  CHECK(talk.scene.run_until([&] { return told == 6; }));
+  talk.scene.restart(0);
+  talk.scene.restart(1);
+}
+
+}  // namespace
+}  // namespace pullman::sim
