@@ -19,6 +19,12 @@ constexpr std::size_t kLongestText = 128;
 
 }  // namespace
 
+Address Address::any(int family) {
+  Address address;
+  address.storage_.ss_family = static_cast<sa_family_t>(family);
+  return address;
+}
+
 std::optional<Address> Address::from(const void* bytes, std::size_t length) {
   if (bytes == nullptr || length < sizeof(sa_family_t)) return std::nullopt;
   sa_family_t family = AF_UNSPEC;

@@ -17,6 +17,7 @@ namespace pullman::ofi {
 class Address {
  public:
   Address() = default;
+  static Address any(int family);
   // From a sockaddr of a user; nothing if it is of another family or too short.
   static std::optional<Address> from(const void* bytes, std::size_t length);
   // From "10.0.0.1:7", "[::1]:7", or libfabric's "fi_sockaddr_in://10.0.0.1:7".

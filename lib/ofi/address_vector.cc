@@ -73,7 +73,10 @@ AddressVector::AddressVector(Domain& domain, const fi_av_attr& attributes, void*
 }
 
 AddressVector::~AddressVector() {
-  if (events_ != nullptr) events_->release();
+  if (events_ != nullptr) {
+    events_->drop_events_of(fid);
+    events_->release();
+  }
   domain_.release();
 }
 

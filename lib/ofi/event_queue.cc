@@ -84,7 +84,12 @@ int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** out, v
 }
 
 void EventQueue::add(std::uint32_t kind, const fi_eq_entry& entry) {
-  write(kind, &entry, sizeof entry);
+  append(kind, &entry, sizeof entry, entry.fid);
+}
+
+void EventQueue::drop_events_of(const struct fid& object) {
+  Locked locked(lock_);
+  std::erase_if(events_, [&](const Event& event) { return event.of == &object; });
 }
 
 void EventQueue::add_error(const fi_eq_err_entry& entry) {
@@ -92,18 +97,24 @@ void EventQueue::add_error(const fi_eq_err_entry& entry) {
   Event event;
   event.is_error = true;
   event.error = entry;
+  event.of = entry.fid;
   events_.push_back(std::move(event));
   wake();
 }
 
 ssize_t EventQueue::write(std::uint32_t kind, const void* bytes, std::size_t length) {
   return guarded([&]() -> ssize_t {
-    Locked locked(lock_);
-    const auto* first = static_cast<const std::byte*>(bytes);
-    events_.push_back({.kind = kind, .bytes = {first, first + length}, .error = {}});
-    wake();
+    append(kind, bytes, length, nullptr);
     return static_cast<ssize_t>(length);
   });
+}
+
+void EventQueue::append(std::uint32_t kind, const void* bytes, std::size_t length,
+                        const struct fid* of) {
+  Locked locked(lock_);
+  const auto* first = static_cast<const std::byte*>(bytes);
+  events_.push_back({.kind = kind, .bytes = {first, first + length}, .of = of, .error = {}});
+  wake();
 }
 
 ssize_t EventQueue::take(std::uint32_t* kind, void* out, std::size_t room, std::uint64_t flags) {

@@ -25,6 +25,9 @@ class EventQueue : public fid_eq, public Waitable {
   void add(std::uint32_t kind, const fi_eq_entry& entry);
   void add_error(const fi_eq_err_entry& entry);
 
+  // The object is about to be closed: nobody can make sense of its events any more.
+  void drop_events_of(const struct fid& object);
+
   // An address vector reports here.
   void hold() { ++holders_; }
   void release() { --holders_; }
@@ -42,11 +45,13 @@ class EventQueue : public fid_eq, public Waitable {
     std::uint32_t kind = 0;
     std::vector<std::byte> bytes;
     bool is_error = false;
+    const struct fid* of = nullptr;
     fi_eq_err_entry error{};
   };
 
   EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* context);
   int close();
+  void append(std::uint32_t kind, const void* bytes, std::size_t length, const struct fid* of);
   ssize_t take(std::uint32_t* kind, void* out, std::size_t room, std::uint64_t flags);
 
   Fabric& fabric_;

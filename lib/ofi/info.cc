@@ -151,6 +151,10 @@ bool take_addresses(fi_info& info, const char* node, const char* service, std::u
       if (one) info.addr_format = one->family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
     }
   }
+  if (!source && info.addr_format != FI_ADDR_STR) {
+    const bool six = info.addr_format == FI_SOCKADDR_IN6;
+    source = Address::any(six ? AF_INET6 : AF_INET);  // whichever NICs there are
+  }
   if (source) put_address(info, *source, info.src_addr, info.src_addrlen);
   if (destination) put_address(info, *destination, info.dest_addr, info.dest_addrlen);
   return true;
