@@ -1,0 +1,77 @@
+// An address vector: numbers (fi_addr_t) for the addresses of peers. Endpoints bound to it connect
+// to each as it is inserted, so that a completion's sender can be told by its number.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ofi/address.h"
+
+namespace pullman::ofi {
+
+class Domain;
+class Endpoint;
+class EventQueue;
+
+class AddressVector : public fid_av {
+ public:
+  static int open(fid_domain* domain, fi_av_attr* attributes, fid_av** out, void* context);
+  ~AddressVector();
+
+  static AddressVector& from(fid_av* handle) { return static_cast<AddressVector&>(*handle); }
+
+  // Under the lock.
+  void attach(Endpoint& endpoint);
+  void detach(Endpoint& endpoint);
+
+  // The endpoint has opened its NICs: tells it all addresses. Under the lock.
+  void introduce(Endpoint& endpoint) const;
+  // Nothing if there is no such number. Under the lock.
+  const Address* find(fi_addr_t number) const;
+  // What it was opened for, at least what is in it.
+  std::size_t expected() const { return expected_; }
+
+  // What the application calls.
+  int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
+             void* context);
+  int insert_service(const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,
+                     void* context);
+  int insert_symmetric(const char* node, std::size_t nodes, const char* service,
+                       std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context);
+  int remove(const fi_addr_t* numbers, std::size_t count);
+  int lookup(fi_addr_t number, void* out, std::size_t* length);
+  const char* text_of(const void* address, char* out, std::size_t* length) const;
+  int bind(struct fid& other);
+  int close();
+
+ private:
+  AddressVector(Domain& domain, const fi_av_attr& attributes, void* context);
+
+  // Where the results of an insertion go.
+  struct Outcome {
+    fi_addr_t* numbers;   // or null
+    std::uint64_t flags;  // FI_SYNC_ERR: errors go to `context`, an array of int
+    void* context;
+    std::size_t inserted = 0;
+    int error = 0;  // of the last that failed
+  };
+  void insert_one(const std::optional<Address>& address, std::size_t place, Outcome& outcome);
+  fi_addr_t add(const Address& address);
+  int finish(const Outcome& outcome) const;
+  void withdraw(fi_addr_t number);
+
+  Domain& domain_;
+  const Format format_;
+  const bool reports_events_;
+  const std::size_t expected_;
+  EventQueue* events_ = nullptr;
+  std::vector<std::optional<Address>> addresses_;  // by number
+  std::vector<fi_addr_t> free_;                    // numbers of those removed
+  std::vector<Endpoint*> endpoints_;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,43 @@
+// The many calls of libfabric that send and receive, brought to one form each.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pullman/types.h"
+
+namespace pullman::ofi {
+
+// Which receives a message may match: those of the calls of the same kind.
+enum class Space : std::uint8_t {
+  kTagged = 0,
+  kMessages = 1,
+};
+
+struct SendCall {
+  Space space = Space::kTagged;
+  const iovec* pieces = nullptr;
+  std::size_t count = 0;
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  Tag tag = 0;
+  std::uint64_t data = 0;  // with FI_REMOTE_CQ_DATA
+  void* context = nullptr;
+  std::uint64_t flags = 0;  // FI_INJECT, FI_COMPLETION, ...
+  bool silent = false;      // fi_inject and its like: no completion, whatever is bound
+};
+
+struct ReceiveCall {
+  Space space = Space::kTagged;
+  const iovec* pieces = nullptr;
+  std::size_t count = 0;
+  fi_addr_t from = FI_ADDR_UNSPEC;
+  Tag tag = 0;
+  Tag ignore = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;  // FI_PEEK, FI_CLAIM, FI_MULTI_RECV, ...
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,146 @@
+// What applications call of an endpoint beside sending and receiving; and what it refuses.
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "ofi/endpoint.h"
+#include "ofi/endpoint_calls.h"
+#include "ofi/fids.h"
+#include "ofi/promises.h"
+
+namespace pullman::ofi {
+namespace {
+
+EndpointHandle& handle_of(fid* plain) {
+  return object_of<EndpointHandle, fid_ep>(plain);
+}
+
+Endpoint& endpoint_of(fid* plain) {
+  return *handle_of(plain).endpoint;
+}
+
+// FI_GETOPSFLAG and FI_SETOPSFLAG: the flags of calls that say none, of one direction.
+int exchange_flags(EndpointHandle& handle, int command, std::uint64_t& flags) {
+  const bool sends = (flags & FI_TRANSMIT) != 0;
+  if (sends == ((flags & FI_RECV) != 0)) return -FI_EINVAL;
+  std::uint64_t& own = sends ? handle.send_flags : handle.receive_flags;
+  if (command == FI_GETOPSFLAG) {
+    flags = own;
+  } else {
+    own = flags & ~(FI_TRANSMIT | FI_RECV);
+  }
+  return 0;
+}
+
+int control(fid* plain, int command, void* argument) {
+  EndpointHandle& handle = handle_of(plain);
+  switch (command) {
+    case FI_ENABLE:
+      return handle.endpoint->enable();
+    case FI_ALIAS:
+      return handle.endpoint->make_alias(handle, *static_cast<struct fi_alias*>(argument));
+    case FI_GETOPSFLAG:
+    case FI_SETOPSFLAG:
+      return exchange_flags(handle, command, *static_cast<std::uint64_t*>(argument));
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int get_option(fid* plain, int level, int name, void* out, std::size_t* length) {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  return endpoint_of(plain).get_option(name, out, length);
+}
+
+int set_option(fid* plain, int level, int name, const void* value, std::size_t length) {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  return endpoint_of(plain).set_option(name, value, length);
+}
+
+// A table all of whose operations are refused.
+template <typename Table, auto... Members>
+Table refused() {
+  Table table{};
+  table.size = sizeof table;
+  ((table.*Members = kRefuse<std::remove_reference_t<decltype(table.*Members)>>), ...);
+  return table;
+}
+
+}  // namespace
+
+fi_ops& endpoint_object_operations() {
+  static fi_ops table =
+      table_of({.close = [](fid* plain) { return endpoint_of(plain).close(handle_of(plain)); },
+                .bind = [](fid* plain, fid* other,
+                           std::uint64_t flags) { return endpoint_of(plain).bind(*other, flags); },
+                .control = control});
+  return table;
+}
+
+fi_ops_ep& endpoint_operations() {
+  static fi_ops_ep table{
+      .size = sizeof(fi_ops_ep),
+      .cancel = [](fid* plain, void* context) { return endpoint_of(plain).cancel(context); },
+      .getopt = get_option,
+      .setopt = set_option,
+      .tx_ctx = kRefuse<decltype(fi_ops_ep::tx_ctx)>,
+      .rx_ctx = kRefuse<decltype(fi_ops_ep::rx_ctx)>,
+      .rx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); },
+      .tx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); }};
+  return table;
+}
+
+fi_ops_cm& name_operations() {
+  static fi_ops_cm table = [] {
+    using T = fi_ops_cm;
+    T own = refused<T, &T::getpeer, &T::connect, &T::listen, &T::accept, &T::reject, &T::shutdown,
+                    &T::join>();
+    own.setname = [](fid* plain, void* address, std::size_t length) {
+      return endpoint_of(plain).set_name(address, length);
+    };
+    own.getname = [](fid* plain, void* out, std::size_t* length) {
+      return endpoint_of(plain).get_name(out, length);
+    };
+    return own;
+  }();
+  return table;
+}
+
+fi_ops_rma& memory_operations() {
+  using T = fi_ops_rma;
+  static T table = refused<T, &T::read, &T::readv, &T::readmsg, &T::write, &T::writev, &T::writemsg,
+                           &T::inject, &T::writedata, &T::injectdata>();
+  return table;
+}
+
+fi_ops_atomic& atomic_operations() {
+  using T = fi_ops_atomic;
+  static T table =
+      refused<T, &T::write, &T::writev, &T::writemsg, &T::inject, &T::readwrite, &T::readwritev,
+              &T::readwritemsg, &T::compwrite, &T::compwritev, &T::compwritemsg, &T::writevalid,
+              &T::readwritevalid, &T::compwritevalid>();
+  return table;
+}
+
+fi_ops_collective& collective_operations() {
+  using T = fi_ops_collective;
+  static T table =
+      refused<T, &T::barrier, &T::broadcast, &T::alltoall, &T::allreduce, &T::allgather,
+              &T::reduce_scatter, &T::reduce, &T::scatter, &T::gather, &T::msg, &T::barrier2>();
+  return table;
+}
+
+void fill_tables(fid_ep& handle) {
+  handle.ops = &endpoint_operations();
+  handle.cm = &name_operations();
+  handle.msg = &message_operations();
+  handle.tagged = &tagged_operations();
+  handle.rma = &memory_operations();
+  handle.atomic = &atomic_operations();
+  handle.collective = &collective_operations();
+}
+
+}  // namespace pullman::ofi

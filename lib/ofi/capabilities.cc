@@ -1,0 +1,86 @@
+#include "ofi/capabilities.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "ofi/promises.h"
+#include "ofi/provider.h"
+
+namespace pullman::ofi {
+namespace {
+
+bool within(std::uint64_t asked, std::uint64_t offered) {
+  return (asked & ~offered) == 0;
+}
+
+bool names(const char* asked) {
+  return asked == nullptr || std::string_view(asked) == kName;
+}
+
+const char* unmet_sending(const fi_tx_attr& asked) {
+  if (!within(asked.caps, kAllCaps)) return "a capability of the transmit context";
+  if (!within(asked.op_flags, kSendFlags)) return "a default flag of sends";
+  if (!within(asked.msg_order, kMessageOrder)) return "an order of sends";
+  if (!within(asked.comp_order, FI_ORDER_NONE)) return "an order of completions";
+  if (asked.inject_size > kInjectBytes) return "inject_size";
+  if (asked.size > kMostOperations) return "the size of the transmit context";
+  if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
+  return nullptr;
+}
+
+const char* unmet_receiving(const fi_rx_attr& asked) {
+  if (!within(asked.caps, kAllCaps)) return "a capability of the receive context";
+  if (!within(asked.op_flags, kReceiveFlags)) return "a default flag of receives";
+  if (!within(asked.msg_order, kMessageOrder)) return "an order of receives";
+  if (!within(asked.comp_order, FI_ORDER_NONE)) return "an order of completions";
+  if (asked.size > kMostOperations) return "the size of the receive context";
+  if (asked.iov_limit > kMostPieces) return "iov_limit of receives";
+  return nullptr;
+}
+
+const char* unmet_endpoint(const fi_ep_attr& asked) {
+  if (asked.type != FI_EP_UNSPEC && asked.type != FI_EP_RDM) return "the type of endpoint";
+  if (asked.protocol != FI_PROTO_UNSPEC) return "the protocol";
+  if (asked.max_msg_size > kLongestMessage) return "max_msg_size";
+  // Shared contexts are (size_t)-1; scalable endpoints have more than one.
+  if (asked.tx_ctx_cnt > 1 || asked.rx_ctx_cnt > 1) return "several contexts of one endpoint";
+  if (asked.auth_key_size != 0) return "an authorisation key";
+  return nullptr;
+}
+
+const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
+  if (!names(asked.name)) return "the domain's name";
+  if (!within(asked.caps, kAlways)) return "a capability of the domain";
+  if (asked.auth_key_size != 0) return "an authorisation key";
+  if (asked.cq_data_size > 0) return "cq_data_size";
+  if (asked.mr_key_size > sizeof(std::uint64_t)) return "mr_key_size";
+  const bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));
+  if (old && asked.mr_mode > FI_MR_SCALABLE) return "mr_mode";
+  return nullptr;
+}
+
+}  // namespace
+
+std::uint64_t granted_caps(std::uint64_t asked) {
+  std::uint64_t caps = asked != 0 ? asked : kAllCaps;
+  // Neither way said is both.
+  if ((caps & kMessaging) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+  return caps | kAlways;
+}
+
+const char* unmet(std::uint32_t version, const fi_info& hints) {
+  if (!within(hints.caps, kAllCaps)) return "a capability";
+  const char* why = nullptr;
+  if (why == nullptr && hints.ep_attr != nullptr) why = unmet_endpoint(*hints.ep_attr);
+  if (why == nullptr && hints.domain_attr != nullptr) {
+    why = unmet_domain(version, *hints.domain_attr);
+  }
+  if (why == nullptr && hints.fabric_attr != nullptr && !names(hints.fabric_attr->name)) {
+    why = "the fabric's name";
+  }
+  if (why == nullptr && hints.tx_attr != nullptr) why = unmet_sending(*hints.tx_attr);
+  if (why == nullptr && hints.rx_attr != nullptr) why = unmet_receiving(*hints.rx_attr);
+  return why;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,32 @@
+// What this provider can do, as libfabric's bits; and whether it is what an application needs.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "ofi/promises.h"
+
+namespace pullman::ofi {
+
+inline constexpr std::uint64_t kMessaging = FI_TAGGED | (kWithOptions ? FI_MSG : 0);
+// Of no cost to those who did not ask for them.
+inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t kSendCaps = kMessaging | FI_SEND;
+inline constexpr std::uint64_t kReceiveCaps =
+    kMessaging | FI_RECV | (kWithOptions ? FI_MULTI_RECV : 0) | FI_DIRECTED_RECV | FI_SOURCE;
+inline constexpr std::uint64_t kAllCaps = kSendCaps | kReceiveCaps | kAlways;
+// Messages of one endpoint to another arrive, and match, in the order they were sent.
+inline constexpr std::uint64_t kMessageOrder = FI_ORDER_SAS;
+inline constexpr std::uint64_t kSendFlags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE |
+                                            FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
+                                            FI_MATCH_COMPLETE;
+inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
+
+// What an endpoint gets that was asked for with these capabilities (0: whatever there is).
+std::uint64_t granted_caps(std::uint64_t asked);
+
+// Why hints cannot be met, for the log; null if they can.
+const char* unmet(std::uint32_t version, const fi_info& hints);
+
+}  // namespace pullman::ofi

@@ -1,0 +1,46 @@
+// A completion queue: what became of operations, in the order they finished. It grows rather than
+// overflow. Reading it moves packets when there is nothing to read. Does not know operations.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include "ofi/completion.h"
+#include "ofi/ring.h"
+#include "ofi/waitable.h"
+
+namespace pullman::ofi {
+
+class Domain;
+
+class CompletionQueue : public fid_cq, public Waitable {
+ public:
+  static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** out, void* context);
+  ~CompletionQueue() override;
+
+  // The new last entry, to be filled before the lock is let go of. Under the lock.
+  Completion& push() {
+    wake();
+    return entries_.push() = {};
+  }
+
+  bool has_news() const override { return !entries_.empty() || signalled_; }
+
+  // As fi_cq_readfrom; `sources` may be null.
+  ssize_t read(void* out, std::size_t count, fi_addr_t* sources);
+  ssize_t read_error(fi_cq_err_entry& out);
+  ssize_t read_waiting(void* out, std::size_t count, fi_addr_t* sources, int timeout_ms);
+  int signal();
+
+ private:
+  CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);
+  // Under the lock; does not move packets.
+  ssize_t take(void* out, std::size_t count, fi_addr_t* sources);
+
+  Domain& domain_;
+  const fi_cq_format format_;
+  Ring<Completion> entries_;
+  bool signalled_ = false;  // by fi_cq_signal: who waits returns
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,126 @@
+#include "ofi/counter.h"
+
+#include <rdma/fi_errno.h>
+
+#include "ofi/domain.h"
+#include "ofi/fids.h"
+#include "ofi/guarded.h"
+#include "ofi/wait_set.h"
+
+namespace pullman::ofi {
+namespace {
+
+Counter& counter_of(fid_cntr* handle) {
+  return static_cast<Counter&>(*handle);
+}
+
+fi_ops& object_operations() {
+  static fi_ops table =
+      table_of({.close = [](fid* plain) -> int {
+                  auto& counter = object_of<Counter, fid_cntr>(plain);
+                  if (counter.attached()) return -FI_EBUSY;
+                  delete &counter;
+                  return 0;
+                },
+                .control = [](fid* plain, int command, void* argument) -> int {
+                  return object_of<Counter, fid_cntr>(plain).Waitable::control(command, argument);
+                }});
+  return table;
+}
+
+fi_ops_cntr& counter_operations() {
+  using Value = std::uint64_t;
+  static fi_ops_cntr table{
+      .size = sizeof(fi_ops_cntr),
+      .read = [](fid_cntr* counter) { return counter_of(counter).read(); },
+      .readerr = [](fid_cntr* counter) { return counter_of(counter).read_errors(); },
+      .add =
+          [](fid_cntr* counter, Value by) {
+            return counter_of(counter).change(Counter::Which::kSuccesses, by, Counter::How::kAdd);
+          },
+      .set =
+          [](fid_cntr* counter, Value to) {
+            return counter_of(counter).change(Counter::Which::kSuccesses, to, Counter::How::kSet);
+          },
+      .wait = [](fid_cntr* counter, Value threshold,
+                 int timeout) { return counter_of(counter).wait(threshold, timeout); },
+      .adderr =
+          [](fid_cntr* counter, Value by) {
+            return counter_of(counter).change(Counter::Which::kErrors, by, Counter::How::kAdd);
+          },
+      .seterr =
+          [](fid_cntr* counter, Value to) {
+            return counter_of(counter).change(Counter::Which::kErrors, to, Counter::How::kSet);
+          }};
+  return table;
+}
+
+}  // namespace
+
+Counter::Counter(Domain& domain, const fi_cntr_attr& attributes, void* context)
+    : fid_cntr{},
+      Waitable(domain.lock(),
+               attributes.wait_obj == FI_WAIT_NONE ? FI_WAIT_NONE : attributes.wait_obj,
+               attributes.wait_obj == FI_WAIT_SET ? WaitSet::from(attributes.wait_set) : nullptr),
+      domain_(domain) {
+  fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_operations()};
+  ops = &counter_operations();
+  domain_.hold();
+}
+
+Counter::~Counter() {
+  domain_.release();
+}
+
+int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, void* context) {
+  return guarded([&]() -> int {
+    const fi_cntr_attr given = attributes != nullptr ? *attributes : fi_cntr_attr{};
+    if (given.events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
+    if (given.wait_obj == FI_WAIT_MUTEX_COND || given.wait_obj == FI_WAIT_POLLFD) {
+      return -FI_ENOSYS;
+    }
+    if (given.wait_obj == FI_WAIT_SET && given.wait_set == nullptr) return -FI_EINVAL;
+    *out = new Counter(Domain::from(domain), given, context);
+    return 0;
+  });
+}
+
+std::uint64_t Counter::read() {
+  Locked locked(lock());
+  progress();
+  rest();
+  return read_value_ = value_;
+}
+
+std::uint64_t Counter::read_errors() {
+  Locked locked(lock());
+  progress();
+  return read_errors_ = errors_;
+}
+
+int Counter::wait(std::uint64_t threshold, int timeout_ms) {
+  std::uint64_t errors_before = 0;
+  {
+    Locked locked(lock());
+    errors_before = errors_;
+  }
+  bool failed = false;
+  const bool reached = wait_until(timeout_ms, [&] {
+    rest();
+    read_value_ = value_;
+    failed = errors_ != errors_before;
+    return value_ >= threshold || failed;
+  });
+  if (!reached) return -FI_ETIMEDOUT;
+  return failed ? -FI_EAVAIL : 0;
+}
+
+int Counter::change(Which which, std::uint64_t value, How how) {
+  Locked locked(lock());
+  std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
+  counter = how == How::kAdd ? counter + value : value;
+  wake();
+  return 0;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,48 @@
+// A counter: how many operations succeeded, and how many did not.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <cstdint>
+
+#include "ofi/waitable.h"
+
+namespace pullman::ofi {
+
+class Domain;
+
+class Counter : public fid_cntr, public Waitable {
+ public:
+  static int open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, void* context);
+  ~Counter() override;
+
+  // Under the lock.
+  void count(bool success) {
+    ++(success ? value_ : errors_);
+    wake();
+  }
+
+  // For poll and wait sets: it has changed since it was last read.
+  bool has_news() const override { return value_ != read_value_ || errors_ != read_errors_; }
+
+  std::uint64_t read();
+  std::uint64_t read_errors();
+  // 0; -FI_EAVAIL if an operation fails meanwhile, -FI_ETIMEDOUT.
+  int wait(std::uint64_t threshold, int timeout_ms);
+
+  enum class Which { kSuccesses, kErrors };
+  enum class How { kAdd, kSet };
+  int change(Which which, std::uint64_t value, How how);
+
+ private:
+  Counter(Domain& domain, const fi_cntr_attr& attributes, void* context);
+
+  Domain& domain_;
+  std::uint64_t value_ = 0;
+  std::uint64_t errors_ = 0;
+  std::uint64_t read_value_ = 0;  // as the application knows them
+  std::uint64_t read_errors_ = 0;
+};
+
+}  // namespace pullman::ofi

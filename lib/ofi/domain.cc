@@ -1,0 +1,94 @@
+#include "ofi/domain.h"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "ofi/address_vector.h"
+#include "ofi/completion_queue.h"
+#include "ofi/counter.h"
+#include "ofi/endpoint.h"
+#include "ofi/event_queue.h"
+#include "ofi/fabric.h"
+#include "ofi/fids.h"
+#include "ofi/guarded.h"
+#include "ofi/poll_set.h"
+#include "ofi/progress_thread.h"
+
+namespace pullman::ofi {
+namespace {
+
+bool moves_by_itself(const fi_domain_attr& attributes) {
+  return attributes.data_progress == FI_PROGRESS_AUTO;
+}
+
+// One thread at a time for the whole domain needs no lock, if there is no thread of ours.
+bool needs_lock(const fi_domain_attr& attributes) {
+  return attributes.threading != FI_THREAD_DOMAIN || moves_by_itself(attributes);
+}
+
+// Events of a domain are those of its address vectors, which report to the queue bound here unless
+// they have one of their own. Nothing else in here is asynchronous.
+int bind_domain(fid*, fid* other, std::uint64_t) {
+  return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
+
+int refuse_query(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
+  return -FI_EOPNOTSUPP;
+}
+
+fi_ops_domain& domain_operations() {
+  static fi_ops_domain table{.size = sizeof(fi_ops_domain),
+                             .av_open = AddressVector::open,
+                             .cq_open = CompletionQueue::open,
+                             .endpoint = Endpoint::open,
+                             .scalable_ep = kRefuse<decltype(fi_ops_domain::scalable_ep)>,
+                             .cntr_open = Counter::open,
+                             .poll_open = PollSet::open,
+                             .stx_ctx = kRefuse<decltype(fi_ops_domain::stx_ctx)>,
+                             .srx_ctx = kRefuse<decltype(fi_ops_domain::srx_ctx)>,
+                             .query_atomic = refuse_query,
+                             .query_collective = kRefuse<decltype(fi_ops_domain::query_collective)>,
+                             .endpoint2 = [](fid_domain* domain, fi_info* info, fid_ep** out,
+                                             std::uint64_t flags, void* context) -> int {
+                               return flags == 0 ? Endpoint::open(domain, info, out, context)
+                                                 : -FI_EBADFLAGS;
+                             }};
+  return table;
+}
+
+}  // namespace
+
+Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
+    : fid_domain{},
+      fabric_(fabric),
+      lock_(needs_lock(*info.domain_attr)),
+      api_version_(fabric.api_version),
+      address_format_(info.addr_format),
+      regions_((info.domain_attr->mr_mode & FI_MR_BASIC) != 0) {
+  static fi_ops object = table_of({.close = [](struct fid* plain) -> int {
+                                     auto& domain = object_of<Domain, fid_domain>(plain);
+                                     if (domain.held()) return -FI_EBUSY;
+                                     delete &domain;
+                                     return 0;
+                                   },
+                                   .bind = bind_domain});
+  fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object};
+  ops = &domain_operations();
+  mr = &registration_operations();
+  if (moves_by_itself(*info.domain_attr)) thread_ = std::make_unique<ProgressThread>(lock_);
+  fabric_.hold();
+}
+
+Domain::~Domain() {
+  fabric_.release();
+}
+
+int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* context) {
+  return guarded([&]() -> int {
+    if (info == nullptr || info->domain_attr == nullptr) return -FI_EINVAL;
+    *out = new Domain(Fabric::from(fabric), *info, context);
+    return 0;
+  });
+}
+
+}  // namespace pullman::ofi

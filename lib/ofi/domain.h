@@ -1,0 +1,51 @@
+// A domain: what endpoints, queues, address vectors and regions of one application have in common:
+// one lock, one way of making progress, one form of addresses.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ofi/lock.h"
+#include "ofi/memory_region.h"
+
+namespace pullman::ofi {
+
+class Endpoint;
+class Fabric;
+class ProgressThread;
+
+class Domain : public fid_domain {
+ public:
+  static int open(fid_fabric* fabric, fi_info* info, fid_domain** out, void* context);
+  ~Domain();
+
+  static Domain& from(fid_domain* handle) { return static_cast<Domain&>(*handle); }
+
+  Lock& lock() { return lock_; }
+  std::uint32_t api_version() const { return api_version_; }
+  std::uint32_t address_format() const { return address_format_; }
+  Regions& regions() { return regions_; }
+  ProgressThread* progress_thread() const { return thread_.get(); }
+
+  // Objects that keep it from being closed.
+  void hold() { ++holders_; }
+  void release() { --holders_; }
+  bool held() const { return holders_ != 0; }
+
+ private:
+  Domain(Fabric& fabric, const fi_info& info, void* context);
+
+  Fabric& fabric_;
+  Lock lock_;
+  const std::uint32_t api_version_;
+  const std::uint32_t address_format_;
+  Regions regions_;
+  std::atomic<std::size_t> holders_ = 0;
+  std::unique_ptr<ProgressThread> thread_;  // null: endpoints move while they are called
+};
+
+}  // namespace pullman::ofi

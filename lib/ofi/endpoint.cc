@@ -1,0 +1,197 @@
+#include "ofi/endpoint.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "ofi/address_vector.h"
+#include "ofi/completion_queue.h"
+#include "ofi/counter.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint_calls.h"
+#include "ofi/errors.h"
+#include "ofi/event_queue.h"
+#include "ofi/fids.h"
+#include "ofi/guarded.h"
+#include "ofi/progress_thread.h"
+#include "ofi/settings.h"
+
+namespace pullman::ofi {
+namespace {
+
+std::optional<Address> chosen_address(const fi_info& info) {
+  if (info.src_addr == nullptr) return std::nullopt;
+  return Format(info.addr_format).read(info.src_addr, info.src_addrlen);
+}
+
+bool is_loopback(const Address& address) {
+  const std::string host = address.host();
+  return host == "::1" || host.starts_with("127.");
+}
+
+// Who says that it wants to reach the loopback's address needs the loopback.
+bool leads_to_loopback(const fi_info& info) {
+  if (info.dest_addr == nullptr) return false;
+  const auto to = Format(info.addr_format).read(info.dest_addr, info.dest_addrlen);
+  return to && is_loopback(*to);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+    : domain_(domain),
+      caps_(info.caps),
+      wanted_(chosen_address(info)),
+      wants_loopback_(leads_to_loopback(info)) {
+  handle_.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_operations()};
+  fill_tables(handle_);
+  handle_.endpoint = this;
+  handle_.send_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
+  handle_.receive_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
+  domain_.hold();
+}
+
+Endpoint::~Endpoint() {
+  domain_.release();
+}
+
+int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** out, void* context) {
+  return guarded([&]() -> int {
+    if (info == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
+    if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_EINVAL;
+    auto* endpoint = new Endpoint(Domain::from(domain), *info, context);
+    *out = &endpoint->handle_;
+    return 0;
+  });
+}
+
+void Endpoint::open_context() {
+  if (context_) return;
+  Config config = read_settings();
+  const auto& address = named_ ? named_ : wanted_;
+  if (address) {
+    if (!address->is_any()) config.nics = {address->host()};
+    config.port = address->port();
+  } else if (wants_loopback_ && config.nics.empty()) {
+    config.nics = {"lo"};
+  }
+  if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
+  context_ = std::make_unique<Context>(config);
+  for (Waitable* one : waitables()) one->attach(*this);
+  if (auto* thread = domain_.progress_thread()) thread->add(*this);
+  if (vector_ != nullptr) vector_->introduce(*this);
+}
+
+std::vector<Waitable*> Endpoint::waitables() const {
+  std::vector<Waitable*> all;
+  for (Waitable* one : std::initializer_list<Waitable*>{send_queue_, receive_queue_, send_counter_,
+                                                        receive_counter_}) {
+    if (one != nullptr) all.push_back(one);
+  }
+  return all;
+}
+
+int Endpoint::bind(struct fid& other, std::uint64_t flags) {
+  Locked locked(domain_.lock());
+  if (enabled_) return -FI_EOPBADSTATE;
+  switch (other.fclass) {
+    case FI_CLASS_AV:
+      if (vector_ != nullptr) return -FI_EINVAL;
+      vector_ = &object_of<AddressVector, fid_av>(&other);
+      vector_->attach(*this);
+      return 0;
+    case FI_CLASS_CQ:
+      return bind_queue(object_of<CompletionQueue, fid_cq>(&other), flags);
+    case FI_CLASS_CNTR:
+      return bind_counter(object_of<Counter, fid_cntr>(&other), flags);
+    case FI_CLASS_EQ:
+      return 0;  // an endpoint of this kind has no events of its own
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_queue(CompletionQueue& queue, std::uint64_t flags) {
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if (((flags & FI_TRANSMIT) != 0 && send_queue_ != nullptr) ||
+      ((flags & FI_RECV) != 0 && receive_queue_ != nullptr)) {
+    return -FI_EINVAL;
+  }
+  if ((flags & FI_TRANSMIT) != 0) {
+    send_queue_ = &queue;
+    selective_sends_ = selective;
+  }
+  if ((flags & FI_RECV) != 0) {
+    receive_queue_ = &queue;
+    selective_receives_ = selective;
+  }
+  queue.attach(*this);
+  return 0;
+}
+
+int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
+  constexpr std::uint64_t kKinds =
+      FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
+  if ((flags & FI_SEND) != 0) send_counter_ = &counter;
+  if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
+  counter.attach(*this);
+  counters_.push_back(&counter);
+  return 0;
+}
+
+int Endpoint::enable() {
+  return guarded([&]() -> int {
+    Locked locked(domain_.lock());
+    if (enabled_) return 0;
+    if (vector_ == nullptr) return -FI_ENOAV;
+    open_context();
+    enabled_ = true;
+    return 0;
+  });
+}
+
+int Endpoint::meet(fi_addr_t number, const Address& address) {
+  if (!context_) return 0;  // when it is opened
+  return -guarded([&]() -> int {
+    peers_.set(number, context_->connect(address.text()));
+    return 0;
+  });
+}
+
+// The peer stays connected: it may still send, and other numbers may mean it. One that never
+// answered, or is gone, makes room.
+void Endpoint::forget(fi_addr_t number) {
+  const PeerId peer = peers_.peer(number);
+  peers_.erase(number);
+  if (!context_ || peer == kAnyPeer || peers_.number(peer) != FI_ADDR_NOTAVAIL) return;
+  const PeerState state = context_->peer_state(peer);
+  if (state == PeerState::kConnecting || state == PeerState::kGone) context_->disconnect(peer);
+}
+
+int Endpoint::close(EndpointHandle& handle) {
+  if (&handle != &handle_) {
+    Locked locked(domain_.lock());
+    --aliases_;
+    delete &handle;
+    return 0;
+  }
+  {
+    Locked locked(domain_.lock());
+    if (aliases_ != 0) return -FI_EBUSY;
+    closing_ = true;
+    if (auto* thread = domain_.progress_thread(); thread != nullptr && context_) {
+      thread->remove(*this);
+    }
+    for (Waitable* one : waitables()) one->detach(*this);
+    for (Counter* one : counters_) one->detach(*this);
+    if (vector_ != nullptr) vector_->detach(*this);
+    if (context_) context_->close();
+    context_.reset();
+  }
+  delete this;
+  return 0;
+}
+
+}  // namespace pullman::ofi

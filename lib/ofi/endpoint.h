@@ -1,0 +1,142 @@
+// An endpoint: one pullman::Context, and where the completions of its operations go. Opens its NICs
+// when it is enabled (or asked for its name). Everything under the domain's lock.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ofi/address.h"
+#include "ofi/calls.h"
+#include "ofi/operation.h"
+#include "ofi/peers.h"
+#include "ofi/promises.h"
+#include "ofi/shared_buffers.h"
+#include "pullman/context.h"
+
+namespace pullman::ofi {
+
+class AddressVector;
+class CompletionQueue;
+class Counter;
+class Domain;
+class Endpoint;
+class Waitable;
+
+// What an application holds: the endpoint itself, or an alias of it that has other default flags.
+struct EndpointHandle : fid_ep {
+  Endpoint* endpoint = nullptr;
+  std::uint64_t send_flags = 0;  // of calls that say none
+  std::uint64_t receive_flags = 0;
+};
+
+class Endpoint {
+ public:
+  static int open(fid_domain* domain, fi_info* info, fid_ep** out, void* context);
+
+  static EndpointHandle& handle_of(fid_ep* handle) { return static_cast<EndpointHandle&>(*handle); }
+  static Endpoint& from(fid_ep* handle) { return *handle_of(handle).endpoint; }
+
+  Domain& domain() { return domain_; }
+
+  // --- Under the lock, for queues, counters and address vectors.
+
+  void progress() {
+    if (!context_) return;
+    context_->progress();
+    if (shared_.refill_due()) refill();
+  }
+  bool prepare_wait() {
+    if (!context_) return true;
+    const bool nothing = context_->prepare_wait();
+    if (!shared_.refill_due()) return nothing;
+    refill();
+    return false;
+  }
+  int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
+
+  // Connects to the address of that number; an error number if that is impossible.
+  int meet(fi_addr_t number, const Address& address);
+  void forget(fi_addr_t number);
+
+  // --- The application's calls; they take the lock.
+
+  ssize_t send(const SendCall& call);
+  ssize_t receive(const ReceiveCall& call);
+  ssize_t cancel(void* context);
+
+  int bind(fid& other, std::uint64_t flags);
+  int enable();
+  // `handle`: the endpoint's own, or an alias's.
+  int close(EndpointHandle& handle);
+  int make_alias(const EndpointHandle& original, struct fi_alias& wish);
+  int get_name(void* out, std::size_t* length);
+  int set_name(const void* address, std::size_t length);
+  int get_option(int name, void* out, std::size_t* length) const;
+  int set_option(int name, const void* value, std::size_t length);
+
+ private:
+  Endpoint(Domain& domain, const fi_info& info, void* context);
+  ~Endpoint();
+
+  // The NICs, the context and the peers; throws Error.
+  void open_context();
+  int bind_queue(CompletionQueue& queue, std::uint64_t flags);
+  int bind_counter(Counter& counter, std::uint64_t flags);
+  std::vector<Waitable*> waitables() const;
+
+  // --- endpoint_send.cc
+  Status start(const SendCall& call, PeerId peer, Operation& operation);
+  Status start_inject(const SendCall& call, PeerId peer, Operation& operation);
+  ssize_t settle(Operation& operation, Status status);
+  void meet_again(fi_addr_t number, PeerId gone);
+
+  // --- endpoint_receive.cc
+  bool is_directed(const ReceiveCall& call) const;
+  PeerId source_of(const ReceiveCall& call) const;
+  ssize_t look(const ReceiveCall& call, PeerId source);
+  ssize_t post(const ReceiveCall& call, PeerId source);
+  void prepare(Operation& operation, const ReceiveCall& call) const;
+  Status start(const ReceiveCall& call, PeerId source, Operation& operation);
+  void refill();
+  bool post_shared();
+  void fail(const ReceiveCall& call, Status why);
+
+  // --- endpoint_completion.cc
+  static void handle_done(Request& request);
+  void complete(Operation& operation);
+  void write(const Operation& operation) const;
+  void use_shared(Operation& operation);
+
+  EndpointHandle handle_;
+  Domain& domain_;
+  const std::uint64_t caps_;
+  const std::optional<Address> wanted_;  // an address of ours that the application chose
+  const bool wants_loopback_;
+  std::optional<Address> named_;      // the same, by fi_setname()
+  std::unique_ptr<Context> context_;  // once enabled
+  bool enabled_ = false;
+  bool closing_ = false;  // completions are of no use any more
+  std::size_t aliases_ = 0;
+
+  AddressVector* vector_ = nullptr;
+  CompletionQueue* send_queue_ = nullptr;
+  CompletionQueue* receive_queue_ = nullptr;
+  bool selective_sends_ = false;  // only those with FI_COMPLETION complete
+  bool selective_receives_ = false;
+  Counter* send_counter_ = nullptr;
+  Counter* receive_counter_ = nullptr;
+  std::vector<Counter*> counters_;  // all that are bound
+
+  Peers peers_;
+  OperationPool operations_{*this, kMostOperations};
+  SharedBuffers shared_;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,21 @@
+// The tables of functions through which applications reach an endpoint.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+namespace pullman::ofi {
+
+fi_ops& endpoint_object_operations();
+
+fi_ops_ep& endpoint_operations();
+fi_ops_cm& name_operations();
+fi_ops_msg& message_operations();
+fi_ops_tagged& tagged_operations();
+fi_ops_rma& memory_operations();
+fi_ops_atomic& atomic_operations();
+fi_ops_collective& collective_operations();
+
+// All but the first.
+void fill_tables(fid_ep& handle);
+
+}  // namespace pullman::ofi

@@ -1,0 +1,66 @@
+// Endpoint: what becomes of operations that are done.
+#include <rdma/fi_errno.h>
+
+#include "ofi/completion_queue.h"
+#include "ofi/counter.h"
+#include "ofi/endpoint.h"
+#include "ofi/errors.h"
+
+namespace pullman::ofi {
+
+// Called from inside the context, which must not be called from here.
+void Endpoint::handle_done(Request& request) {
+  request.on_done = nullptr;
+  auto& operation = *static_cast<Operation*>(request.user);
+  operation.endpoint->complete(operation);
+}
+
+void Endpoint::complete(Operation& operation) {
+  const Request& request = operation.request;
+  const Status status = request.status();
+  const bool success = status == Status::kOk;
+  if (operation.shared != nullptr) [[unlikely]]
+    use_shared(operation);
+  if (!closing_) {
+    if (operation.counter != nullptr) operation.counter->count(success);
+    if (operation.queue != nullptr && (operation.announced || !success)) write(operation);
+  }
+  operations_.give_back(operation);
+}
+
+void Endpoint::write(const Operation& operation) const {
+  const Request& request = operation.request;
+  Completion& completion = operation.queue->push();
+  completion.context = operation.context;
+  completion.flags = operation.flags;
+  if ((operation.flags & FI_RECV) != 0) {
+    completion.length = request.length();
+    completion.buffer = operation.taken;
+    completion.tag = request.tag();
+    completion.source = peers_.number(request.source());
+    if (const auto immediate = request.immediate()) {
+      completion.flags |= FI_REMOTE_CQ_DATA;
+      completion.data = *immediate;
+    }
+  }
+  if (request.status() == Status::kOk) [[likely]]
+    return;
+  completion.error = error_number(request.status());
+  completion.why = request.status();
+  if (request.status() == Status::kTruncated) {
+    completion.cut_off = static_cast<std::size_t>(request.message_length()) - request.length();
+  }
+}
+
+// The last message a multi-receive buffer has room for gives it back to the application.
+void Endpoint::use_shared(Operation& operation) {
+  operation.taken = operation.shared->at;
+  const bool usable = operation.request.status() == Status::kOk;
+  if (shared_.use(operation.request.length()) || !usable) {
+    operation.flags |= FI_MULTI_RECV;
+    shared_.end();
+  }
+  shared_.want_refill(true);
+}
+
+}  // namespace pullman::ofi

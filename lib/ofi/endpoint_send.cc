@@ -1,0 +1,131 @@
+// Endpoint: sends of every kind.
+#include <rdma/fi_errno.h>
+
+#include <array>
+#include <cstring>
+
+#include "ofi/address_vector.h"
+#include "ofi/capabilities.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint.h"
+#include "ofi/errors.h"
+
+namespace pullman::ofi {
+namespace {
+
+// Anything a plain send does not do.
+constexpr std::uint64_t kSpecial =
+    FI_INJECT | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_PRIORITY;
+
+std::span<const std::byte> bytes_of(const iovec& piece) {
+  return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
+}
+
+std::size_t length_of(const SendCall& call) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < call.count; ++i) length += call.pieces[i].iov_len;
+  return length;
+}
+
+SendOptions options_for(const SendCall& call) {
+  SendOptions options;
+  options.space = static_cast<std::uint8_t>(call.space);
+  options.synchronous = (call.flags & FI_MATCH_COMPLETE) != 0;
+  options.until_delivered = (call.flags & FI_DELIVERY_COMPLETE) != 0;
+  options.priority = (call.flags & FI_PRIORITY) != 0;
+  if ((call.flags & FI_REMOTE_CQ_DATA) != 0) options.immediate = call.data;
+  return options;
+}
+
+}  // namespace
+
+ssize_t Endpoint::send(const SendCall& call) {
+  Locked locked(domain_.lock());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  const PeerId peer = peers_.peer(call.to);
+  if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
+  Operation* operation = operations_.take();
+  if (operation == nullptr) return -FI_EAGAIN;
+  operation->context = call.context;
+  operation->flags = FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+  operation->queue = call.silent ? nullptr : send_queue_;
+  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+  operation->counter = send_counter_;
+  operation->shared = nullptr;
+  const Status status = start(call, peer, *operation);
+  const ssize_t result = settle(*operation, status);
+  if (result < 0 && result != -FI_EAGAIN) [[unlikely]]
+    meet_again(call.to, peer);
+  return result;
+}
+
+Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) {
+  if (call.space == Space::kTagged && call.count <= 1 && (call.flags & kSpecial) == 0) {
+    const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
+    return context_->send(peer, call.tag, bytes, operation.request);
+  }
+  if ((call.flags & FI_INJECT) != 0) return start_inject(call, peer, operation);
+  if constexpr (kWithOptions) {
+    std::array<std::span<const std::byte>, kMostPieces> pieces;
+    for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
+    return context_->send(peer, call.tag, ConstPieces(pieces.data(), call.count), options_for(call),
+                          operation.request);
+  }
+  return Status::kInvalidArgument;
+}
+
+// The bytes are the caller's again on return. What cannot leave at once is copied here.
+Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& operation) {
+  const std::size_t length = length_of(call);
+  if (length > kInjectBytes) return Status::kInvalidArgument;
+  if constexpr (kWithOptions) {
+    if (call.count <= 1) {
+      SendOptions options = options_for(call);
+      options.only_copy = !options.synchronous && !options.until_delivered;
+      const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
+      if (options.only_copy) {
+        const Status status = context_->send(peer, call.tag, bytes, options, operation.request);
+        if (status != Status::kBusy) return status;
+      }
+    }
+  }
+  if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
+  std::byte* out = operation.copy.get();
+  for (std::size_t i = 0; i < call.count; ++i) {
+    const auto bytes = bytes_of(call.pieces[i]);
+    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+    out += bytes.size();
+  }
+  const iovec copied{operation.copy.get(), length};
+  SendCall again = call;
+  again.pieces = &copied;
+  again.count = 1;
+  again.flags &= ~FI_INJECT;
+  return start(again, peer, operation);
+}
+
+// What the application is told of a call: 0 if a completion follows or has been written.
+ssize_t Endpoint::settle(Operation& operation, Status status) {
+  if (status == Status::kPending) {
+    operation.request.on_done = handle_done;
+    return 0;
+  }
+  if (status == Status::kOk || status == Status::kTruncated) {
+    complete(operation);
+    return 0;
+  }
+  operations_.give_back(operation);
+  return -error_number(status);
+}
+
+// A peer that has gone may be back: the next call finds the new one. This one has failed.
+void Endpoint::meet_again(fi_addr_t number, PeerId gone) {
+  if (context_->peer_state(gone) != PeerState::kGone &&
+      context_->peer_state(gone) != PeerState::kUnknown) {
+    return;
+  }
+  const Address* address = vector_->find(number);
+  if (address != nullptr) meet(number, *address);
+}
+
+}  // namespace pullman::ofi

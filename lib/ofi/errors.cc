@@ -1,0 +1,55 @@
+#include "ofi/errors.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
+
+#include "ofi/provider.h"
+
+namespace pullman::ofi {
+
+int error_number(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return 0;
+    case Status::kPending:
+    case Status::kBusy:
+      return FI_EAGAIN;
+    case Status::kTruncated:
+      return FI_ETRUNC;
+    case Status::kCancelled:
+    case Status::kClosed:
+      return FI_ECANCELED;
+    case Status::kUnknownPeer:
+      return FI_EADDRNOTAVAIL;
+    case Status::kUnreachable:
+      return FI_EHOSTUNREACH;
+    case Status::kPeerClosed:
+      return FI_ECONNABORTED;
+    case Status::kPeerRestarted:
+      return FI_ECONNRESET;
+    case Status::kRefused:
+      return FI_ECONNREFUSED;
+    case Status::kInvalidArgument:
+    case Status::kBadOption:
+      return FI_EINVAL;
+    case Status::kTooManyPeers:
+      return FI_ENOMEM;
+    case Status::kTimedOut:
+      return FI_ETIMEDOUT;
+    case Status::kNoDevice:
+      return FI_ENODEV;
+    case Status::kRefusedAccess:
+      return FI_EACCES;
+  }
+  return FI_EOTHER;
+}
+
+const char* sentence_of(int provider_number) {
+  return to_sentence(static_cast<Status>(provider_number));
+}
+
+void tell(const Error& error) {
+  FI_WARN(&provider(), FI_LOG_CORE, "%s\n", error.what());
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,19 @@
+// How what went wrong is told to users of libfabric: as its error numbers, and in its log.
+#pragma once
+
+#include <cstdint>
+
+#include "pullman/status.h"
+
+namespace pullman::ofi {
+
+// Positive, as in an error entry; 0 for kOk.
+int error_number(Status status);
+
+// The sentence behind the number of an error entry (fi_cq_strerror).
+const char* sentence_of(int provider_number);
+
+// Into libfabric's log (FI_LOG_LEVEL=warn).
+void tell(const Error& error);
+
+}  // namespace pullman::ofi

@@ -1,0 +1,111 @@
+#include "ofi/memory_region.h"
+
+#include <rdma/fi_errno.h>
+
+#include <random>
+
+#include "ofi/domain.h"
+#include "ofi/fids.h"
+#include "ofi/guarded.h"
+
+namespace pullman::ofi {
+namespace {
+
+// What peers may do; what the owner itself does needs no right.
+Access access_for(std::uint64_t bits) {
+  const bool read = (bits & FI_REMOTE_READ) != 0;
+  const bool write = (bits & FI_REMOTE_WRITE) != 0;
+  if (read && write) return Access::kReadWrite;
+  if (read) return Access::kRead;
+  return write ? Access::kWrite : Access::kNone;
+}
+
+std::uint64_t draw_key(const Regions& regions) {
+  std::random_device random;
+  for (;;) {
+    const std::uint64_t key = (std::uint64_t{random()} << 32) | random();
+    if (key != FI_KEY_NOTAVAIL && !regions.has(key)) return key;
+  }
+}
+
+int register_attributes(fid* plain, const fi_mr_attr* attributes, std::uint64_t, fid_mr** out) {
+  return guarded([&]() -> int {
+    if (plain->fclass != FI_CLASS_DOMAIN || attributes == nullptr) return -FI_EINVAL;
+    if (attributes->iov_count != 1 || attributes->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+    Domain& domain = object_of<Domain, fid_domain>(plain);
+    Locked locked(domain.lock());
+    Regions& regions = domain.regions();
+    if (!regions.draws_keys() && regions.has(attributes->requested_key)) return -FI_ENOKEY;
+    const std::uint64_t key = regions.draws_keys() ? draw_key(regions) : attributes->requested_key;
+    auto* region = new MemoryRegion(domain, *attributes, key);
+    regions.add(*region);
+    domain.hold();
+    *out = region;
+    return 0;
+  });
+}
+
+int register_pieces(fid* plain, const iovec* pieces, std::size_t count, std::uint64_t access,
+                    std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** out,
+                    void* context) {
+  fi_mr_attr attributes{};
+  attributes.mr_iov = pieces;
+  attributes.iov_count = count;
+  attributes.access = access;
+  attributes.offset = offset;
+  attributes.requested_key = key;
+  attributes.context = context;
+  return register_attributes(plain, &attributes, flags, out);
+}
+
+int register_bytes(fid* plain, const void* bytes, std::size_t length, std::uint64_t access,
+                   std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** out,
+                   void* context) {
+  const iovec piece{const_cast<void*>(bytes), length};
+  return register_pieces(plain, &piece, 1, access, offset, key, flags, out, context);
+}
+
+int close_region(fid* plain) {
+  auto& region = object_of<MemoryRegion, fid_mr>(plain);
+  Domain& domain = region.domain();
+  {
+    Locked locked(domain.lock());
+    domain.regions().remove(region);
+  }
+  domain.release();
+  delete &region;
+  return 0;
+}
+
+// Regions need no binding: those who do it anyway (FI_MR_ENDPOINT) lose nothing.
+int bind_region(fid*, fid*, std::uint64_t) {
+  return 0;
+}
+
+int control_region(fid*, int command, void*) {
+  return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS;
+}
+
+}  // namespace
+
+MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t chosen_key)
+    : fid_mr{},
+      domain_(domain),
+      bytes_(static_cast<std::byte*>(attributes.mr_iov[0].iov_base), attributes.mr_iov[0].iov_len),
+      access_(access_for(attributes.access)) {
+  static fi_ops object =
+      table_of({.close = close_region, .bind = bind_region, .control = control_region});
+  fid = {.fclass = FI_CLASS_MR, .context = attributes.context, .ops = &object};
+  mem_desc = this;
+  key = chosen_key;
+}
+
+fi_ops_mr& registration_operations() {
+  static fi_ops_mr table{.size = sizeof(fi_ops_mr),
+                         .reg = register_bytes,
+                         .regv = register_pieces,
+                         .regattr = register_attributes};
+  return table;
+}
+
+}  // namespace pullman::ofi

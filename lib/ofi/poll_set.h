@@ -1,0 +1,37 @@
+// A poll set: several queues and counters that an application asks together which has news.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <vector>
+
+#include "ofi/waitable.h"
+
+namespace pullman::ofi {
+
+class Domain;
+
+class PollSet : public fid_poll {
+ public:
+  static int open(fid_domain* domain, fi_poll_attr* attributes, fid_poll** out);
+  ~PollSet();
+
+  // Contexts of members with news, at most `count`; returns how many.
+  int poll(void** contexts, int count);
+  int add(struct fid& member);
+  int remove(struct fid& member);
+
+ private:
+  explicit PollSet(Domain& domain);
+
+  struct Member {
+    struct fid* handle;
+    Waitable* waitable;
+  };
+
+  Domain& domain_;
+  std::vector<Member> members_;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,75 @@
+#include "ofi/settings.h"
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "ofi/provider.h"
+
+namespace pullman::ofi {
+namespace {
+
+// A rank of an MPI program that computes moves no packets, for minutes; it must not be taken for
+// dead. One that is dead is seen by who started it.
+constexpr auto kPeerTimeout = std::chrono::hours(1);
+
+bool set_in_environment(const char* name) {
+  return std::getenv(name) != nullptr;
+}
+
+void split(const char* text, std::vector<std::string>& out) {
+  out.clear();
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) out.push_back(word);
+}
+
+}  // namespace
+
+void define_settings(const fi_provider& provider) {
+  const auto define = [&](const char* name, fi_param_type type, const char* help) {
+    fi_param_define(&provider, name, type, "%s", help);
+  };
+  define("driver", FI_PARAM_STRING,
+         "Driver that opens the NICs: udp, tcp or fabric (default: auto; PULLMAN_DRIVER)");
+  define("nics", FI_PARAM_STRING,
+         "NICs to use, the first ones first, by name, address or prefix, separated by commas; with "
+         "! in front: not to use (default: all; PULLMAN_NICS)");
+  define("most_nics", FI_PARAM_SIZE_T,
+         "How many NICs to use, 1 to 4; messages use all of them and survive the loss of any but "
+         "the last (default: 4; PULLMAN_MOST_NICS)");
+  define("max_peers", FI_PARAM_SIZE_T,
+         "Peers connected at once: at least the ranks of an MPI job (default: 1024, or what the "
+         "address vector is opened for if that is more; PULLMAN_MAX_PEERS)");
+  define("peer_timeout", FI_PARAM_SIZE_T,
+         "Seconds of silence after which a peer with operations pending is unreachable (default: "
+         "3600: one that computes is silent; PULLMAN_PEER_TIMEOUT_MS)");
+  define("close_timeout", FI_PARAM_SIZE_T,
+         "Seconds that closing an endpoint may take to deliver what was sent (default: 10; "
+         "PULLMAN_CLOSE_TIMEOUT_MS)");
+  define("eager_bytes", FI_PARAM_SIZE_T,
+         "Bytes of a message that are sent before it is matched (default: 65536; "
+         "PULLMAN_EAGER_BYTES)");
+}
+
+Config read_settings() {
+  Config config = Config::from_environment();
+  if (!set_in_environment("PULLMAN_PEER_TIMEOUT_MS")) config.peer_timeout = kPeerTimeout;
+  fi_provider* self = &provider();
+  char* text = nullptr;
+  if (fi_param_get_str(self, "driver", &text) == 0 && text != nullptr) config.driver = text;
+  if (fi_param_get_str(self, "nics", &text) == 0 && text != nullptr) split(text, config.nics);
+  std::size_t number = 0;
+  if (fi_param_get_size_t(self, "most_nics", &number) == 0) config.most_nics = number;
+  if (fi_param_get_size_t(self, "max_peers", &number) == 0) config.max_peers = number;
+  if (fi_param_get_size_t(self, "eager_bytes", &number) == 0) config.eager_bytes = number;
+  if (fi_param_get_size_t(self, "peer_timeout", &number) == 0) {
+    config.peer_timeout = std::chrono::seconds(number);
+  }
+  if (fi_param_get_size_t(self, "close_timeout", &number) == 0) {
+    config.close_timeout = std::chrono::seconds(number);
+  }
+  config.validate();
+  return config;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,37 @@
+// A wait set: several queues and counters of a fabric that one thread waits for together.
+#pragma once
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ofi/waitable.h"
+
+namespace pullman::ofi {
+
+class WaitSet : public fid_wait {
+ public:
+  static int open(fid_fabric* fabric, fi_wait_attr* attributes, fid_wait** out);
+
+  // As an application names it; null for null.
+  static WaitSet* from(fid_wait* handle) { return static_cast<WaitSet*>(handle); }
+
+  void add(Waitable& member);
+  void remove(Waitable& member);
+  const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
+
+ private:
+  WaitSet();
+  int wait(int timeout_ms);
+  // Whether any member has news; if none has, whether all let us sleep.
+  bool look(bool& asleep);
+
+  std::shared_ptr<Waiter> waiter_;
+  std::mutex mutex_;  // of members_
+  std::vector<Waitable*> members_;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,82 @@
+#include "ofi/waitable.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "ofi/endpoint.h"
+#include "ofi/wait_set.h"
+
+namespace pullman::ofi {
+namespace {
+
+// Where other threads call the same endpoints, what one prepared another may have undone.
+constexpr int kSharedNapMs = 1;
+
+std::shared_ptr<Waiter> waiter_for(fi_wait_obj kind, WaitSet* set) {
+  if (set != nullptr) return set->waiter();
+  return kind == FI_WAIT_NONE ? nullptr : std::make_shared<Waiter>();
+}
+
+}  // namespace
+
+Waitable::Waitable(Lock& lock, fi_wait_obj kind, WaitSet* set)
+    : lock_(lock), kind_(kind), set_(set), waiter_(waiter_for(kind, set)) {
+  if (set_ != nullptr) set_->add(*this);
+}
+
+Waitable::~Waitable() {
+  if (set_ != nullptr) set_->remove(*this);
+}
+
+void Waitable::attach(Endpoint& endpoint) {
+  if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) != endpoints_.end()) return;
+  endpoints_.push_back(&endpoint);
+  watch(endpoint.wait_descriptor());
+}
+
+void Waitable::detach(Endpoint& endpoint) {
+  std::erase(endpoints_, &endpoint);
+  forget(endpoint.wait_descriptor());
+}
+
+void Waitable::watch(int descriptor) {
+  if (waiter_ != nullptr) waiter_->watch(descriptor);
+}
+
+void Waitable::forget(int descriptor) {
+  if (waiter_ != nullptr) waiter_->forget(descriptor);
+}
+
+void Waitable::progress() {
+  for (Endpoint* endpoint : endpoints_) endpoint->progress();
+}
+
+bool Waitable::prepare_wait() {
+  bool asleep = true;
+  for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
+  return asleep && !has_news();
+}
+
+int Waitable::nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) const {
+  if (timeout_ms < 0) return lock_.needed() ? kSharedNapMs : -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  const int most = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  return lock_.needed() ? std::min(most, kSharedNapMs) : most;
+}
+
+int Waitable::control(int command, void* argument) const {
+  if (command == FI_GETWAIT) {
+    if (waiter_ == nullptr || argument == nullptr) return -FI_ENODATA;
+    *static_cast<int*>(argument) = waiter_->descriptor();
+    return 0;
+  }
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = kind_ == FI_WAIT_UNSPEC ? FI_WAIT_FD : kind_;
+    return 0;
+  }
+  return -FI_ENOSYS;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,92 @@
+// What can be waited for: completion queues, counters, event queues. The common part: progress of
+// the endpoints behind it, and going to sleep without missing anything.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "ofi/lock.h"
+#include "ofi/waiter.h"
+
+namespace pullman::ofi {
+
+class Endpoint;
+class WaitSet;
+
+class Waitable {
+ public:
+  // `set`: where several are waited for together, or null.
+  Waitable(Lock& lock, fi_wait_obj kind, WaitSet* set);
+  virtual ~Waitable();
+  Waitable(const Waitable&) = delete;
+  Waitable& operator=(const Waitable&) = delete;
+
+  // Whether a read would bring something. Under the lock.
+  virtual bool has_news() const = 0;
+
+  // Endpoints whose packets bring news. Under the lock.
+  void attach(Endpoint& endpoint);
+  void detach(Endpoint& endpoint);
+  bool attached() const { return !endpoints_.empty(); }
+  // The endpoint has opened its NICs.
+  void watch(int descriptor);
+  void forget(int descriptor);
+
+  // Moves packets once. Under the lock.
+  void progress();
+
+  // progress(), then whether a thread may go to sleep: there is no news, and every NIC will wake
+  // it. Under the lock.
+  bool prepare_wait();
+
+  // There is news: wakes who sleeps. Under the lock.
+  void wake() {
+    if (waiter_ != nullptr) waiter_->ring();
+  }
+  // The news has been taken.
+  void rest() {
+    if (waiter_ != nullptr) waiter_->silence();
+  }
+
+  bool can_wait() const { return waiter_ != nullptr; }
+  // FI_GETWAIT and FI_GETWAITOBJ.
+  int control(int command, void* argument) const;
+
+  Lock& lock() const { return lock_; }
+  Waiter* waiter() const { return waiter_.get(); }
+
+  // Until `ready()` is true, under the lock; false if `timeout_ms` (negative: no end) is over
+  // first. Sleeps between turns.
+  template <typename Ready>
+  bool wait_until(int timeout_ms, Ready&& ready);
+
+ private:
+  int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) const;
+
+  Lock& lock_;
+  const fi_wait_obj kind_;
+  WaitSet* const set_;
+  std::shared_ptr<Waiter> waiter_;  // null: never waited for
+  std::vector<Endpoint*> endpoints_;
+};
+
+template <typename Ready>
+bool Waitable::wait_until(int timeout_ms, Ready&& ready) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    bool asleep = false;
+    {
+      Locked locked(lock_);
+      if (ready()) return true;
+      asleep = prepare_wait();
+      if (ready()) return true;
+    }
+    if (timeout_ms >= 0 && std::chrono::steady_clock::now() >= end) return false;
+    if (asleep && waiter_ != nullptr) waiter_->wait(nap_ms(end, timeout_ms));
+  }
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,57 @@
+#include "ofi/waiter.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <new>
+
+namespace pullman::ofi {
+
+Waiter::Waiter()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (epoll_ < 0 || bell_ < 0) {
+    if (epoll_ >= 0) close(epoll_);
+    if (bell_ >= 0) close(bell_);
+    throw std::bad_alloc();
+  }
+  watch(bell_);
+}
+
+Waiter::~Waiter() {
+  close(bell_);
+  close(epoll_);
+}
+
+void Waiter::watch(int descriptor) {
+  if (descriptor < 0) return;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);  // twice is once
+}
+
+void Waiter::forget(int descriptor) {
+  if (descriptor >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
+void Waiter::ring() {
+  if (ringing_.exchange(true)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(bell_, &one, sizeof one);
+}
+
+void Waiter::silence() {
+  if (!ringing_.load(std::memory_order_relaxed)) return;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto taken = read(bell_, &count, sizeof count);
+  ringing_.store(false);
+}
+
+void Waiter::wait(int timeout_ms) const {
+  pollfd one{.fd = epoll_, .events = POLLIN, .revents = 0};
+  poll(&one, 1, timeout_ms);
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,36 @@
+// What a thread sleeps on: descriptors that say when there is something to do, and a bell for those
+// who cannot be seen from a descriptor. Does not know what is waited for.
+#pragma once
+
+#include <atomic>
+
+namespace pullman::ofi {
+
+class Waiter {
+ public:
+  // Throws std::bad_alloc when the system has no descriptors left.
+  Waiter();
+  ~Waiter();
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+  // Becomes readable when any of the descriptors does, or the bell rings.
+  int descriptor() const { return epoll_; }
+
+  void watch(int descriptor);
+  void forget(int descriptor);
+
+  // Any thread. Rings until it is silenced.
+  void ring();
+  void silence();
+
+  // At most so long, in milliseconds; negative: no end. Any thread.
+  void wait(int timeout_ms) const;
+
+ private:
+  int epoll_ = -1;
+  int bell_ = -1;
+  std::atomic<bool> ringing_ = false;  // saves system calls
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,204 @@
+// What stands around the messages: information, queues, counters, vectors, aliases.
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <thread>
+
+#include "pair.h"
+
+namespace pullman::test {
+
+TEST_CASE("the provider offers reliable datagrams only, and says what it can do") {
+  Info hints = hints_for(FI_TAGGED);
+  const Info info = find(hints);
+  REQUIRE(info != nullptr);
+  CHECK(std::string(info->fabric_attr->prov_name) == "pullman");
+  CHECK(info->mode == 0);
+  CHECK(info->domain_attr->mr_mode == 0);
+  CHECK(info->ep_attr->mem_tag_format == 0xAAAAAAAAAAAAAAAA);
+  CHECK((info->tx_attr->msg_order & FI_ORDER_SAS) != 0);
+
+  for (const fi_ep_type type : {FI_EP_DGRAM, FI_EP_MSG}) {
+    hints->ep_attr->type = type;
+    CHECK(find(hints) == nullptr);
+  }
+}
+
+TEST_CASE("hints that cannot be met are refused") {
+  Info hints = hints_for(FI_TAGGED | FI_MULTICAST);
+  CHECK(find(hints) == nullptr);
+  hints = hints_for(FI_TAGGED);
+  hints->tx_attr->inject_size = 1 << 20;
+  CHECK(find(hints) == nullptr);
+  hints = hints_for(FI_TAGGED);
+  hints->ep_attr->tx_ctx_cnt = 2;
+  CHECK(find(hints) == nullptr);
+}
+
+TEST_CASE("what an application says of threads and progress comes back") {
+  for (const fi_threading threading : {FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION}) {
+    Info hints = hints_for(FI_TAGGED);
+    hints->domain_attr->threading = threading;
+    hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+    const Info info = find(hints);
+    REQUIRE(info != nullptr);
+    CHECK(info->domain_attr->threading == threading);
+    CHECK(info->domain_attr->data_progress == FI_PROGRESS_AUTO);
+  }
+}
+
+TEST_CASE("a completion queue of a hundred entries keeps a thousand") {
+  Pair pair;
+  std::vector<char> buffer(8);
+  for (int i = 0; i < 1000; ++i) {
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+  }
+  while (fi_cntr_read(pair.b->received.get()) < 1000) pair.turn(1);
+
+  int read = 0;
+  std::array<fi_cq_tagged_entry, 100> entries;
+  for (ssize_t got = 0; (got = fi_cq_read(pair.b->completions.get(), entries.data(), 100)) > 0;) {
+    read += static_cast<int>(got);
+  }
+  CHECK(read == 1000);
+}
+
+TEST_CASE("with selective completion only those complete that ask for it") {
+  Pair pair({.bind_flags = FI_SELECTIVE_COMPLETION});
+  int marked = 0;
+  std::vector<char> bytes(8);
+  MUST(fi_tsend(pair.a->endpoint.get(), bytes.data(), 8, nullptr, pair.to_b, 1, nullptr));
+  const iovec piece{bytes.data(), 8};
+  fi_msg_tagged message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = pair.to_b;
+  message.context = &marked;
+
+  MUST(fi_tsendmsg(pair.a->endpoint.get(), &message, FI_COMPLETION));
+
+  CHECK(pair.next(*pair.a).entry.op_context == &marked);
+  Said said;
+  CHECK_FALSE(pair.a->look(said));
+}
+
+TEST_CASE("an alias sends with flags of its own") {
+  Pair pair({.bind_flags = FI_SELECTIVE_COMPLETION});
+  fid_ep* alias = nullptr;
+  MUST(fi_ep_alias(pair.a->endpoint.get(), &alias, FI_TRANSMIT | FI_COMPLETION));
+  int marked = 0;
+
+  MUST(fi_tsend(alias, nullptr, 0, nullptr, pair.to_b, 1, &marked));
+
+  CHECK(pair.next(*pair.a).entry.op_context == &marked);
+  CHECK(fi_close(&pair.a->endpoint->fid) == -FI_EBUSY);
+  MUST(fi_close(&alias->fid));
+}
+
+TEST_CASE(
+    "addresses are inserted, looked up, written as text, removed; their number is used again") {
+  Pair pair;
+  const auto name = pair.b->name();
+  sockaddr_in found{};
+  std::size_t length = sizeof found;
+  MUST(fi_av_lookup(pair.a->vector.get(), pair.to_b, &found, &length));
+  CHECK(length == sizeof found);
+  CHECK(std::memcmp(&found, name.data(), name.size()) == 0);
+  std::array<char, 64> text{};
+  length = text.size();
+  fi_av_straddr(pair.a->vector.get(), name.data(), text.data(), &length);
+  CHECK(std::string(text.data()).starts_with("fi_sockaddr_in://127.0.0.1:"));
+
+  fi_addr_t number = pair.to_b;
+  MUST(fi_av_remove(pair.a->vector.get(), &number, 1, 0));
+  CHECK(fi_av_lookup(pair.a->vector.get(), number, &found, &length) == -FI_EINVAL);
+  CHECK(fi_tsend(pair.a->endpoint.get(), nullptr, 0, nullptr, number, 1, nullptr) == -FI_EINVAL);
+  CHECK(pair.a->insert(name) == number);
+}
+
+TEST_CASE("several services of several nodes are inserted by one call") {
+  Pair pair;
+  std::array<fi_addr_t, 6> numbers{};
+  CHECK(fi_av_insertsym(pair.a->vector.get(), "127.0.0.1", 2, "7000", 3, numbers.data(), 0,
+                        nullptr) == 6);
+  sockaddr_in last{};
+  std::size_t length = sizeof last;
+  MUST(fi_av_lookup(pair.a->vector.get(), numbers[5], &last, &length));
+  CHECK(ntohl(last.sin_addr.s_addr) == 0x7F000002);
+  CHECK(ntohs(last.sin_port) == 7002);
+}
+
+TEST_CASE("a thread sleeps in sread until a message comes, or its time is over") {
+  Pair pair({.wait = FI_WAIT_FD});
+  fi_cq_tagged_entry entry{};
+  CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20) == -FI_EAGAIN);
+  std::vector<char> buffer(8);
+  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+
+  std::thread sender([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+    for (int i = 0; i < 20000 && fi_cq_read(pair.a->completions.get(), nullptr, 0); ++i) {
+    }
+  });
+
+  CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20000) == 1);
+  sender.join();
+}
+
+TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
+  Pair pair({.wait = FI_WAIT_FD});
+  std::vector<char> buffer(8);
+  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+  pair.turn();
+  int descriptor = -1;
+  MUST(fi_control(&pair.b->completions->fid, FI_GETWAIT, &descriptor));
+  fid* waited[] = {&pair.b->completions->fid};
+  while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
+
+  MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+  pollfd one{descriptor, POLLIN, 0};
+
+  CHECK(poll(&one, 1, 20000) == 1);
+  CHECK(pair.next(*pair.b).entry.len == 8);
+}
+
+TEST_CASE("with automatic progress messages move while nobody calls") {
+  Pair pair({.progress = FI_PROGRESS_AUTO});
+  const auto sent = content(1 << 20, 1);
+  std::vector<char> buffer(1 << 20);
+  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), buffer.size(), nullptr, pair.to_a, 7, 0,
+                nullptr));
+  MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), sent.size(), nullptr, pair.to_b, 7, nullptr));
+  // Reads only when it is there: a read would move packets itself.
+  for (int i = 0; i < 10000 && buffer != sent; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(buffer == sent);
+}
+
+TEST_CASE("objects in use cannot be closed") {
+  Pair pair;
+  CHECK(fi_close(&pair.b->completions->fid) == -FI_EBUSY);
+  CHECK(fi_close(&pair.b->vector->fid) == -FI_EBUSY);
+  CHECK(fi_close(&pair.b->domain->fid) == -FI_EBUSY);
+  CHECK(fi_close(&pair.fabric->fid) == -FI_EBUSY);
+}
+
+TEST_CASE("registered memory has the key that was asked for, once") {
+  Pair pair;
+  std::vector<char> bytes(4096);
+  fid_mr* region = nullptr;
+  fid_mr* other = nullptr;
+  MUST(fi_mr_reg(pair.a->domain.get(), bytes.data(), bytes.size(), FI_REMOTE_READ, 0, 77, 0,
+                 &region, nullptr));
+  CHECK(fi_mr_key(region) == 77);
+  CHECK(fi_mr_reg(pair.a->domain.get(), bytes.data(), bytes.size(), FI_REMOTE_READ, 0, 77, 0,
+                  &other, nullptr) == -FI_ENOKEY);
+  MUST(fi_close(&region->fid));
+}
+
+}  // namespace pullman::test

@@ -1,0 +1,191 @@
+// Two endpoints of this process on the loopback, over libfabric's interface: what each test begins
+// with.
+#pragma once
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace pullman::test {
+
+inline void must(ssize_t result, const char* what) {
+  if (result < 0)
+    throw std::runtime_error(std::string(what) + ": " + fi_strerror(static_cast<int>(-result)));
+}
+#define MUST(call) ::pullman::test::must(call, #call)
+
+struct CloseFid {
+  template <typename Handle>
+  void operator()(Handle* handle) const {
+    fi_close(&handle->fid);
+  }
+};
+template <typename Handle>
+using Owned = std::unique_ptr<Handle, CloseFid>;
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+inline Info hints_for(std::uint64_t caps) {
+  Info hints(fi_allocinfo());
+  hints->caps = caps;
+  hints->fabric_attr->prov_name = strdup("pullman");
+  hints->ep_attr->type = FI_EP_RDM;
+  return hints;
+}
+
+// Null if the provider does not offer that.
+inline Info find(const Info& hints) {
+  fi_info* found = nullptr;
+  const int result =
+      fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", "0", FI_SOURCE, hints.get(), &found);
+  return Info(result == 0 ? found : nullptr);
+}
+
+struct Options {
+  std::uint64_t caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE;
+  fi_cq_format format = FI_CQ_FORMAT_TAGGED;
+  fi_wait_obj wait = FI_WAIT_NONE;
+  std::uint64_t bind_flags = 0;  // FI_SELECTIVE_COMPLETION
+  fi_av_type vector = FI_AV_TABLE;
+  fi_progress progress = FI_PROGRESS_MANUAL;
+};
+
+// What a completion queue said, success or error.
+struct Said {
+  fi_cq_err_entry entry{};
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
+  bool error = false;
+};
+
+class Side {
+ public:
+  Side(fid_fabric* fabric, fi_info* info, const Options& options) {
+    fid_domain* opened = nullptr;
+    MUST(fi_domain(fabric, info, &opened, nullptr));
+    domain.reset(opened);
+    fi_cq_attr queue{};
+    queue.format = options.format;
+    queue.wait_obj = options.wait;
+    fid_cq* opened_queue = nullptr;
+    MUST(fi_cq_open(domain.get(), &queue, &opened_queue, nullptr));
+    completions.reset(opened_queue);
+    fi_av_attr addresses{};
+    addresses.type = options.vector;
+    fid_av* opened_vector = nullptr;
+    MUST(fi_av_open(domain.get(), &addresses, &opened_vector, nullptr));
+    vector.reset(opened_vector);
+    fid_ep* opened_endpoint = nullptr;
+    MUST(fi_endpoint(domain.get(), info, &opened_endpoint, nullptr));
+    endpoint.reset(opened_endpoint);
+    MUST(fi_ep_bind(endpoint.get(), &vector->fid, 0));
+    MUST(fi_ep_bind(endpoint.get(), &completions->fid, FI_TRANSMIT | FI_RECV | options.bind_flags));
+    fi_cntr_attr counting{};
+    fid_cntr* counter = nullptr;
+    MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
+    received.reset(counter);
+    MUST(fi_ep_bind(endpoint.get(), &received->fid, FI_RECV));
+    MUST(fi_enable(endpoint.get()));
+  }
+
+  std::vector<char> name() const {
+    std::size_t length = 0;
+    REQUIRE(fi_getname(&endpoint->fid, nullptr, &length) == -FI_ETOOSMALL);
+    std::vector<char> bytes(length);
+    MUST(fi_getname(&endpoint->fid, bytes.data(), &length));
+    return bytes;
+  }
+
+  fi_addr_t insert(const std::vector<char>& address) {
+    fi_addr_t number = FI_ADDR_NOTAVAIL;
+    REQUIRE(fi_av_insert(vector.get(), address.data(), 1, &number, 0, nullptr) == 1);
+    return number;
+  }
+
+  // The next thing its queue says, if it says anything now.
+  bool look(Said& said) {
+    fi_cq_tagged_entry entry{};
+    const ssize_t result = fi_cq_readfrom(completions.get(), &entry, 1, &said.source);
+    if (result == -FI_EAGAIN) return false;
+    said.error = result == -FI_EAVAIL;
+    if (said.error) {
+      REQUIRE(fi_cq_readerr(completions.get(), &said.entry, 0) == 1);
+      return true;
+    }
+    REQUIRE(result == 1);
+    std::memcpy(&said.entry, &entry, sizeof entry);
+    return true;
+  }
+
+  // In the order they are closed: last first.
+  Owned<fid_domain> domain;
+  Owned<fid_cq> completions;
+  Owned<fid_av> vector;
+  Owned<fid_cntr> received;
+  Owned<fid_ep> endpoint;
+};
+
+class Pair {
+ public:
+  explicit Pair(const Options& options = {}) {
+    Info hints = hints_for(options.caps);
+    hints->domain_attr->data_progress = options.progress;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    info = find(hints);
+    REQUIRE(info != nullptr);
+    fid_fabric* opened = nullptr;
+    MUST(fi_fabric(info->fabric_attr, &opened, nullptr));
+    fabric.reset(opened);
+    a = std::make_unique<Side>(fabric.get(), info.get(), options);
+    b = std::make_unique<Side>(fabric.get(), info.get(), options);
+    to_b = a->insert(b->name());
+    to_a = b->insert(a->name());
+  }
+
+  // What `side` says next; the other moves meanwhile, too.
+  Said next(Side& side) {
+    Side& other = &side == a.get() ? *b : *a;
+    Said said;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!side.look(said)) {
+      fi_cq_read(other.completions.get(), nullptr, 0);
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nothing came");
+    }
+    return said;
+  }
+
+  // Moves packets for a while.
+  void turn(int times = 50) {
+    for (int i = 0; i < times; ++i) {
+      fi_cq_read(a->completions.get(), nullptr, 0);
+      fi_cq_read(b->completions.get(), nullptr, 0);
+    }
+  }
+
+  Info info;
+  Owned<fid_fabric> fabric;
+  std::unique_ptr<Side> a;
+  std::unique_ptr<Side> b;
+  fi_addr_t to_a = FI_ADDR_NOTAVAIL;
+  fi_addr_t to_b = FI_ADDR_NOTAVAIL;
+};
+
+inline std::vector<char> content(std::size_t size, int salt) {
+  std::vector<char> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 + salt);
+  return bytes;
+}
+
+}  // namespace pullman::test
