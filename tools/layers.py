@@ -34,7 +34,7 @@ SEES_ALL_PUBLIC = {"engine", "context", "ofi"}
 USERS = ["examples", "bench/perf", "test/kernel"]
 
 # Headers of the system that belong to some layers.
-SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch"}, "hwloc": {"nic"}}
+SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch", "ofi"}, "hwloc": {"nic"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -222,6 +222,10 @@ def kernel(_):
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 
 
+def provider(_):
+    return run([script("libfabric provider and MPI", ["test/mpi/run.py", "build"], 1200)])
+
+
 def model(_):
     return run([script("model of two rails", ["tools/model.py"], 900)])
 
@@ -269,7 +273,7 @@ def fuzz(options):
     return total
 
 
-GROUPS = {"release": release, "kernel": kernel, "model": model, "address": address,
+GROUPS = {"release": release, "kernel": kernel, "provider": provider, "model": model, "address": address,
           "thread": thread, "fuzz": fuzz}
 
 

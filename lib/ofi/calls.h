@@ -29,6 +29,20 @@ struct SendCall {
   bool silent = false;      // fi_inject and its like: no completion, whatever is bound
 };
 
+// Writes to memory of a peer, or reads from it.
+struct MemoryCall {
+  bool writes = false;
+  const iovec* pieces = nullptr;
+  std::size_t count = 0;
+  fi_addr_t at = FI_ADDR_UNSPEC;
+  std::uint64_t offset = 0;  // from the region's start
+  std::uint64_t key = 0;
+  std::uint64_t data = 0;  // with FI_REMOTE_CQ_DATA
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  bool silent = false;  // fi_inject_write and its like
+};
+
 struct ReceiveCall {
   Space space = Space::kTagged;
   const iovec* pieces = nullptr;

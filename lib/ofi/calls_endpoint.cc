@@ -3,7 +3,6 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include "ofi/endpoint.h"
@@ -106,13 +105,6 @@ fi_ops_cm& name_operations() {
     };
     return own;
   }();
-  return table;
-}
-
-fi_ops_rma& memory_operations() {
-  using T = fi_ops_rma;
-  static T table = refused<T, &T::read, &T::readv, &T::readmsg, &T::write, &T::writev, &T::writemsg,
-                           &T::inject, &T::writedata, &T::injectdata>();
   return table;
 }
 

@@ -52,7 +52,7 @@ const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
   if (!names(asked.name)) return "the domain's name";
   if (!within(asked.caps, kAlways)) return "a capability of the domain";
   if (asked.auth_key_size != 0) return "an authorisation key";
-  if (asked.cq_data_size > 0) return "cq_data_size";
+  if (asked.cq_data_size > kDataBytes) return "cq_data_size";
   if (asked.mr_key_size > sizeof(std::uint64_t)) return "mr_key_size";
   const bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));
   if (old && asked.mr_mode > FI_MR_SCALABLE) return "mr_mode";
@@ -65,6 +65,8 @@ std::uint64_t granted_caps(std::uint64_t asked) {
   std::uint64_t caps = asked != 0 ? asked : kAllCaps;
   // Neither way said is both.
   if ((caps & kMessaging) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+  constexpr std::uint64_t kWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & FI_RMA) != 0 && (caps & kWays) == 0) caps |= kWays;
   return caps | kAlways;
 }
 
@@ -72,6 +74,11 @@ const char* unmet(std::uint32_t version, const fi_info& hints) {
   if (!within(hints.caps, kAllCaps)) return "a capability";
   const char* why = nullptr;
   if (why == nullptr && hints.ep_attr != nullptr) why = unmet_endpoint(*hints.ep_attr);
+  // Peers name places by their distance from a region's start, not by its address there.
+  if (why == nullptr && hints.domain_attr != nullptr && (hints.caps & FI_RMA) != 0 &&
+      (hints.domain_attr->mr_mode & FI_MR_BASIC) != 0) {
+    why = "remote memory by address (FI_MR_BASIC)";
+  }
   if (why == nullptr && hints.domain_attr != nullptr) {
     why = unmet_domain(version, *hints.domain_attr);
   }

@@ -5,16 +5,18 @@
 
 #include <cstdint>
 
-#include "ofi/promises.h"
-
 namespace pullman::ofi {
 
-inline constexpr std::uint64_t kMessaging = FI_TAGGED | (kWithOptions ? FI_MSG : 0);
+inline constexpr std::uint64_t kMessaging = FI_MSG | FI_TAGGED;
+// Reads and writes of a peer's memory.
+inline constexpr std::uint64_t kMemory =
+    FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 // Of no cost to those who did not ask for them.
 inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
-inline constexpr std::uint64_t kSendCaps = kMessaging | FI_SEND;
-inline constexpr std::uint64_t kReceiveCaps =
-    kMessaging | FI_RECV | (kWithOptions ? FI_MULTI_RECV : 0) | FI_DIRECTED_RECV | FI_SOURCE;
+inline constexpr std::uint64_t kSendCaps = kMessaging | FI_SEND | FI_RMA | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kReceiveCaps = kMessaging | FI_RECV | FI_RMA | FI_REMOTE_READ |
+                                              FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV |
+                                              FI_SOURCE;
 inline constexpr std::uint64_t kAllCaps = kSendCaps | kReceiveCaps | kAlways;
 // Messages of one endpoint to another arrive, and match, in the order they were sent.
 inline constexpr std::uint64_t kMessageOrder = FI_ORDER_SAS;

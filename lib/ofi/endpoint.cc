@@ -41,6 +41,7 @@ bool leads_to_loopback(const fi_info& info) {
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     : domain_(domain),
       caps_(info.caps),
+      is_reached_((info.caps & FI_RMA) != 0),
       wanted_(chosen_address(info)),
       wants_loopback_(leads_to_loopback(info)) {
   handle_.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_operations()};
@@ -78,8 +79,10 @@ void Endpoint::open_context() {
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
   for (Waitable* one : waitables()) one->attach(*this);
+  for (Counter* one : counters_) one->attach(*this);
   if (auto* thread = domain_.progress_thread()) thread->add(*this);
   if (vector_ != nullptr) vector_->introduce(*this);
+  domain_.regions().open_to(*context_);
 }
 
 std::vector<Waitable*> Endpoint::waitables() const {
@@ -136,6 +139,8 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
   if ((flags & FI_SEND) != 0) send_counter_ = &counter;
   if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
+  if ((flags & FI_READ) != 0) read_counter_ = &counter;
+  if ((flags & FI_WRITE) != 0) write_counter_ = &counter;
   counter.attach(*this);
   counters_.push_back(&counter);
   return 0;
@@ -187,6 +192,7 @@ int Endpoint::close(EndpointHandle& handle) {
     for (Waitable* one : waitables()) one->detach(*this);
     for (Counter* one : counters_) one->detach(*this);
     if (vector_ != nullptr) vector_->detach(*this);
+    if (context_) domain_.regions().close_to(*context_);
     if (context_) context_->close();
     context_.reset();
   }

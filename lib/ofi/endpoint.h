@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ofi/address.h"
@@ -51,10 +52,12 @@ class Endpoint {
     if (!context_) return;
     context_->progress();
     if (shared_.refill_due()) refill();
+    if (is_reached_) take_events();
   }
   bool prepare_wait() {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
+    if (is_reached_) take_events();
     if (!shared_.refill_due()) return nothing;
     refill();
     return false;
@@ -69,6 +72,7 @@ class Endpoint {
 
   ssize_t send(const SendCall& call);
   ssize_t receive(const ReceiveCall& call);
+  ssize_t access(const MemoryCall& call);
   ssize_t cancel(void* context);
 
   int bind(fid& other, std::uint64_t flags);
@@ -100,13 +104,22 @@ class Endpoint {
   // --- endpoint_receive.cc
   bool is_directed(const ReceiveCall& call) const;
   PeerId source_of(const ReceiveCall& call) const;
-  ssize_t look(const ReceiveCall& call, PeerId source);
   ssize_t post(const ReceiveCall& call, PeerId source);
   void prepare(Operation& operation, const ReceiveCall& call) const;
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
   void refill();
   bool post_shared();
   void fail(const ReceiveCall& call, Status why);
+
+  // --- endpoint_look.cc
+  ssize_t look(const ReceiveCall& call, PeerId source);
+  ssize_t peek(const ReceiveCall& call, PeerId source);
+  ssize_t take_claimed(const ReceiveCall& call);
+
+  // --- endpoint_memory.cc
+  Status put(const MemoryCall& call, PeerId peer, Operation& operation);
+  Status get(const MemoryCall& call, PeerId peer, Operation& operation);
+  void take_events();
 
   // --- endpoint_completion.cc
   static void handle_done(Request& request);
@@ -117,6 +130,7 @@ class Endpoint {
   EndpointHandle handle_;
   Domain& domain_;
   const std::uint64_t caps_;
+  const bool is_reached_;                // peers may write here
   const std::optional<Address> wanted_;  // an address of ours that the application chose
   const bool wants_loopback_;
   std::optional<Address> named_;      // the same, by fi_setname()
@@ -132,11 +146,14 @@ class Endpoint {
   bool selective_receives_ = false;
   Counter* send_counter_ = nullptr;
   Counter* receive_counter_ = nullptr;
+  Counter* read_counter_ = nullptr;
+  Counter* write_counter_ = nullptr;
   std::vector<Counter*> counters_;  // all that are bound
 
   Peers peers_;
   OperationPool operations_{*this, kMostOperations};
   SharedBuffers shared_;
+  std::unordered_map<void*, Probe> claimed_;  // by the context of the call that claimed it
 };
 
 }  // namespace pullman::ofi

@@ -80,38 +80,14 @@ Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operat
   if (call.space == Space::kTagged && call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, operation.request);
   }
-  if constexpr (kWithOptions) {
-    const ReceiveOptions options{.space = static_cast<std::uint8_t>(call.space)};
-    if (call.count <= 1) {
-      return context_->receive(source, call.tag, call.ignore, first, options, operation.request);
-    }
-    std::array<std::span<std::byte>, kMostPieces> pieces;
-    for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
-    return context_->receive(source, call.tag, call.ignore, Pieces(pieces.data(), call.count),
-                             options, operation.request);
+  const ReceiveOptions options{.space = static_cast<std::uint8_t>(call.space)};
+  if (call.count <= 1) {
+    return context_->receive(source, call.tag, call.ignore, first, options, operation.request);
   }
-  return Status::kInvalidArgument;
-}
-
-// FI_PEEK and its companions: the answer is a completion, of a message that stays or goes.
-ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
-  if ((call.flags & FI_PEEK) == 0) return -FI_ENOSYS;
-  if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) return -FI_ENOSYS;
-  context_->progress();
-  const auto found = context_->probe(source, call.tag, call.ignore);
-  if (receive_queue_ == nullptr) return -FI_ENOCQ;
-  Completion& answer = receive_queue_->push();
-  answer.context = call.context;
-  answer.flags = flags_of(call);
-  answer.tag = call.tag;
-  if (found) {
-    answer.length = static_cast<std::size_t>(found->length);
-    answer.tag = found->tag;
-    answer.source = peers_.number(found->source);
-  } else {
-    answer.error = FI_ENOMSG;
-  }
-  return 0;
+  std::array<std::span<std::byte>, kMostPieces> pieces;
+  for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
+  return context_->receive(source, call.tag, call.ignore, Pieces(pieces.data(), call.count),
+                           options, operation.request);
 }
 
 // The multi-receive buffer gets its next message, or the receives behind it their turn. Not from

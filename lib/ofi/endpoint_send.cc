@@ -65,29 +65,22 @@ Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) 
     return context_->send(peer, call.tag, bytes, operation.request);
   }
   if ((call.flags & FI_INJECT) != 0) return start_inject(call, peer, operation);
-  if constexpr (kWithOptions) {
-    std::array<std::span<const std::byte>, kMostPieces> pieces;
-    for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
-    return context_->send(peer, call.tag, ConstPieces(pieces.data(), call.count), options_for(call),
-                          operation.request);
-  }
-  return Status::kInvalidArgument;
+  std::array<std::span<const std::byte>, kMostPieces> pieces;
+  for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
+  return context_->send(peer, call.tag, ConstPieces(pieces.data(), call.count), options_for(call),
+                        operation.request);
 }
 
 // The bytes are the caller's again on return. What cannot leave at once is copied here.
 Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
   if (length > kInjectBytes) return Status::kInvalidArgument;
-  if constexpr (kWithOptions) {
-    if (call.count <= 1) {
-      SendOptions options = options_for(call);
-      options.only_copy = !options.synchronous && !options.until_delivered;
-      const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
-      if (options.only_copy) {
-        const Status status = context_->send(peer, call.tag, bytes, options, operation.request);
-        if (status != Status::kBusy) return status;
-      }
-    }
+  SendOptions options = options_for(call);
+  options.only_copy = call.count <= 1 && !options.synchronous && !options.until_delivered;
+  if (options.only_copy) {
+    const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
+    const Status status = context_->send(peer, call.tag, bytes, options, operation.request);
+    if (status != Status::kBusy) return status;
   }
   if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
   std::byte* out = operation.copy.get();

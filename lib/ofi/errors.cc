@@ -25,6 +25,7 @@ int error_number(Status status) {
       return FI_EHOSTUNREACH;
     case Status::kPeerClosed:
       return FI_ECONNABORTED;
+    case Status::kPeerDied:
     case Status::kPeerRestarted:
       return FI_ECONNRESET;
     case Status::kRefused:

@@ -34,6 +34,7 @@ Info describe() {
   tx.inject_size = kInjectBytes;
   tx.size = kQueueSize;
   tx.iov_limit = kMostPieces;
+  tx.rma_iov_limit = 1;
   fi_rx_attr& rx = *info->rx_attr;
   rx.msg_order = kMessageOrder;
   rx.size = kQueueSize;
@@ -51,6 +52,7 @@ Info describe() {
   domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
   domain.resource_mgmt = FI_RM_ENABLED;
   domain.av_type = FI_AV_UNSPEC;
+  domain.cq_data_size = kDataBytes;
   domain.mr_key_size = sizeof(std::uint64_t);
   domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 65536;
   domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
@@ -66,8 +68,6 @@ void take_caps(fi_info& info, std::uint64_t asked) {
   info.caps = granted_caps(asked);
   info.tx_attr->caps = info.caps & kSendCaps;
   info.rx_attr->caps = info.caps & kReceiveCaps;
-  if ((info.caps & FI_SEND) == 0) info.tx_attr->caps = 0;
-  if ((info.caps & FI_RECV) == 0) info.rx_attr->caps = 0;
 }
 
 // What an application chooses among what is possible.

@@ -100,6 +100,25 @@ MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::ui
   key = chosen_key;
 }
 
+void Regions::add(MemoryRegion& region) {
+  by_key_[region.key] = &region;
+  for (Context* context : contexts_) {
+    context->register_region(region.key, region.bytes(), region.access());
+  }
+}
+
+void Regions::remove(const MemoryRegion& region) {
+  by_key_.erase(region.key);
+  for (Context* context : contexts_) context->unregister_region(region.key);
+}
+
+void Regions::open_to(Context& context) {
+  contexts_.push_back(&context);
+  for (const auto& [key, region] : by_key_) {
+    context.register_region(key, region->bytes(), region->access());
+  }
+}
+
 fi_ops_mr& registration_operations() {
   static fi_ops_mr table{.size = sizeof(fi_ops_mr),
                          .reg = register_bytes,

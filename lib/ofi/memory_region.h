@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
+#include "pullman/context.h"
 #include "pullman/operations.h"
 
 namespace pullman::ofi {
@@ -36,12 +38,17 @@ class Regions {
 
   bool draws_keys() const { return draws_keys_; }
   bool has(std::uint64_t key) const { return by_key_.contains(key); }
-  void add(MemoryRegion& region) { by_key_[region.key] = &region; }
-  void remove(const MemoryRegion& region) { by_key_.erase(region.key); }
+  void add(MemoryRegion& region);
+  void remove(const MemoryRegion& region);
+
+  // An endpoint's context: its peers reach all regions, of now and later.
+  void open_to(Context& context);
+  void close_to(Context& context) { std::erase(contexts_, &context); }
 
  private:
   const bool draws_keys_;
   std::map<std::uint64_t, MemoryRegion*> by_key_;
+  std::vector<Context*> contexts_;
 };
 
 fi_ops_mr& registration_operations();

@@ -11,7 +11,7 @@ namespace pullman::ofi {
 namespace {
 
 // The longest sleep: members that several threads share may lose their alarms to another thread.
-constexpr int kNapMs = 1;
+constexpr int kSetNapMs = 1;
 
 WaitSet& set_of(fid* plain) {
   return object_of<WaitSet, fid_wait>(plain);
@@ -75,7 +75,7 @@ int WaitSet::wait(int timeout_ms) {
     bool asleep = true;
     if (look(asleep)) return 0;
     if (timeout_ms >= 0 && steady_clock::now() >= end) return -FI_ETIMEDOUT;
-    if (asleep) waiter_->wait(kNapMs);
+    if (asleep) waiter_->wait(kSetNapMs);
   }
 }
 

@@ -30,8 +30,10 @@ Waitable::~Waitable() {
 }
 
 void Waitable::attach(Endpoint& endpoint) {
-  if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) != endpoints_.end()) return;
-  endpoints_.push_back(&endpoint);
+  // Twice: when it is bound, and when its NICs are open.
+  if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end()) {
+    endpoints_.push_back(&endpoint);
+  }
   watch(endpoint.wait_descriptor());
 }
 

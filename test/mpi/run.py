@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import mpi
 
@@ -36,6 +37,20 @@ def libfabric_finds_the_provider_and_its_variables(place, build):
         expect(said.returncode == 0 and wanted in output, output)
 
 
+@case
+def fi_pingpong_verifies_messages_of_every_size(place, build):
+    common = ("-p", "pullman", "-e", "rdm", "-c", "-I", "200")
+    server = place.start(0, "fi_pingpong", *common, env=with_provider(build), stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True)
+    time.sleep(1)  # it says nothing when it listens
+    client = place.start(1, "fi_pingpong", *common, place.hosts[0], env=with_provider(build),
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output, _ = client.communicate(timeout=120)
+    said, _ = server.communicate(timeout=120)
+    expect(client.returncode == 0 and server.returncode == 0, output + said)
+    expect("1m" in output, output)
+
+
 def mpi_case(name, *arguments):
     def add(ranks):
         def one(place, build):
@@ -50,6 +65,7 @@ def mpi_case(name, *arguments):
 
 for number in (2, 4):
     mpi_case("collectives")(number)
+    mpi_case("point_to_point", "matched")(number)
 
 
 def why_not():

@@ -1,0 +1,103 @@
+// fi_read, fi_write and their variants.
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "ofi/endpoint.h"
+#include "ofi/endpoint_calls.h"
+
+namespace pullman::ofi {
+namespace {
+
+enum class Way { kRead, kWrite };
+
+template <Way way>
+ssize_t move_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t at,
+                    std::uint64_t offset, std::uint64_t key, void* context) {
+  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  return handle.endpoint->access({.writes = way == Way::kWrite,
+                                  .pieces = pieces,
+                                  .count = count,
+                                  .at = at,
+                                  .offset = offset,
+                                  .key = key,
+                                  .context = context,
+                                  .flags = handle.send_flags});
+}
+
+template <Way way, typename Bytes>
+ssize_t move(fid_ep* plain, Bytes* bytes, std::size_t length, void*, fi_addr_t at,
+             std::uint64_t offset, std::uint64_t key, void* context) {
+  const iovec piece{const_cast<void*>(static_cast<const void*>(bytes)), length};
+  return move_pieces<way>(plain, &piece, nullptr, 1, at, offset, key, context);
+}
+
+template <Way way>
+ssize_t move_message(fid_ep* plain, const fi_msg_rma* message, std::uint64_t flags) {
+  if (message->rma_iov_count != 1) return -FI_EINVAL;
+  return Endpoint::from(plain).access({.writes = way == Way::kWrite,
+                                       .pieces = message->msg_iov,
+                                       .count = message->iov_count,
+                                       .at = message->addr,
+                                       .offset = message->rma_iov[0].addr,
+                                       .key = message->rma_iov[0].key,
+                                       .data = message->data,
+                                       .context = message->context,
+                                       .flags = flags});
+}
+
+ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
+                   fi_addr_t at, std::uint64_t offset, std::uint64_t key, void* context) {
+  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const iovec piece{const_cast<void*>(bytes), length};
+  return handle.endpoint->access({.writes = true,
+                                  .pieces = &piece,
+                                  .count = 1,
+                                  .at = at,
+                                  .offset = offset,
+                                  .key = key,
+                                  .data = data,
+                                  .context = context,
+                                  .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
+}
+
+ssize_t inject_with(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
+                    fi_addr_t at, std::uint64_t offset, std::uint64_t key, std::uint64_t flags) {
+  const iovec piece{const_cast<void*>(bytes), length};
+  return Endpoint::from(plain).access({.writes = true,
+                                       .pieces = &piece,
+                                       .count = 1,
+                                       .at = at,
+                                       .offset = offset,
+                                       .key = key,
+                                       .data = data,
+                                       .flags = flags,
+                                       .silent = true});
+}
+
+ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t at,
+               std::uint64_t offset, std::uint64_t key) {
+  return inject_with(plain, bytes, length, 0, at, offset, key, FI_INJECT);
+}
+
+ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
+                    fi_addr_t at, std::uint64_t offset, std::uint64_t key) {
+  return inject_with(plain, bytes, length, data, at, offset, key, FI_INJECT | FI_REMOTE_CQ_DATA);
+}
+
+}  // namespace
+
+fi_ops_rma& memory_operations() {
+  static fi_ops_rma table{.size = sizeof(fi_ops_rma),
+                          .read = move<Way::kRead, void>,
+                          .readv = move_pieces<Way::kRead>,
+                          .readmsg = move_message<Way::kRead>,
+                          .write = move<Way::kWrite, const void>,
+                          .writev = move_pieces<Way::kWrite>,
+                          .writemsg = move_message<Way::kWrite>,
+                          .inject = inject,
+                          .writedata = write_data,
+                          .injectdata = inject_data};
+  return table;
+}
+
+}  // namespace pullman::ofi

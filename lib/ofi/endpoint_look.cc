@@ -1,0 +1,79 @@
+// Endpoint: looking at what has come before receiving it (FI_PEEK), taking it aside (FI_CLAIM), and
+// throwing it away (FI_DISCARD). A claimed message is named by the context of the call that claimed
+// it.
+#include <rdma/fi_errno.h>
+
+#include <array>
+
+#include "ofi/completion_queue.h"
+#include "ofi/endpoint.h"
+
+namespace pullman::ofi {
+namespace {
+
+// Its own of the flags, as in the completion of a receive.
+std::uint64_t flags_of(const ReceiveCall& call) {
+  return FI_RECV | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+}
+
+}  // namespace
+
+ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
+  if (receive_queue_ == nullptr) return -FI_ENOCQ;
+  if ((call.flags & FI_PEEK) != 0) return peek(call, source);
+  if ((call.flags & FI_CLAIM) != 0) return take_claimed(call);
+  return -FI_EBADFLAGS;
+}
+
+ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
+  progress();
+  const auto space = static_cast<std::uint8_t>(call.space);
+  const bool takes = (call.flags & (FI_CLAIM | FI_DISCARD)) != 0;
+  const auto found = takes ? context_->claim(source, call.tag, call.ignore, space)
+                           : context_->probe(source, call.tag, call.ignore, space);
+  if (found && (call.flags & FI_DISCARD) != 0) {
+    context_->discard(found->claimed);
+  } else if (found && takes) {
+    claimed_[call.context] = *found;
+  }
+  Completion& answer = receive_queue_->push();
+  answer.context = call.context;
+  answer.flags = flags_of(call);
+  answer.tag = call.tag;
+  if (found) {
+    answer.length = static_cast<std::size_t>(found->length);
+    answer.tag = found->tag;
+    answer.source = peers_.number(found->source);
+  } else {
+    answer.error = FI_ENOMSG;
+  }
+  return 0;
+}
+
+ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
+  const auto found = claimed_.find(call.context);
+  if (found == claimed_.end()) return -FI_EINVAL;
+  const Probe message = found->second;
+  if ((call.flags & FI_DISCARD) != 0) {
+    claimed_.erase(found);
+    context_->discard(message.claimed);
+    Completion& answer = receive_queue_->push();
+    answer.context = call.context;
+    answer.flags = flags_of(call);
+    answer.tag = message.tag;
+    return 0;
+  }
+  Operation* operation = operations_.take();
+  if (operation == nullptr) return -FI_EAGAIN;
+  claimed_.erase(found);
+  prepare(*operation, call);
+  std::array<std::span<std::byte>, kMostPieces> pieces;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
+  }
+  return settle(*operation,
+                context_->receive_claimed(message.claimed, Pieces(pieces.data(), call.count),
+                                          operation->request));
+}
+
+}  // namespace pullman::ofi

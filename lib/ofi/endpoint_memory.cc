@@ -1,0 +1,79 @@
+// Endpoint: reading and writing memory that a peer registered.
+#include <rdma/fi_errno.h>
+
+#include <array>
+#include <cstring>
+
+#include "ofi/completion_queue.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint.h"
+#include "ofi/errors.h"
+
+namespace pullman::ofi {
+
+ssize_t Endpoint::access(const MemoryCall& call) {
+  Locked locked(domain_.lock());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  const PeerId peer = peers_.peer(call.at);
+  if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
+  Operation* operation = operations_.take();
+  if (operation == nullptr) return -FI_EAGAIN;
+  operation->context = call.context;
+  operation->flags = FI_RMA | (call.writes ? FI_WRITE : FI_READ);
+  operation->queue = call.silent ? nullptr : send_queue_;
+  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+  operation->counter = call.writes ? write_counter_ : read_counter_;
+  operation->shared = nullptr;
+  const Status status = call.writes ? put(call, peer, *operation) : get(call, peer, *operation);
+  const ssize_t result = settle(*operation, status);
+  if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);
+  return result;
+}
+
+Status Endpoint::put(const MemoryCall& call, PeerId peer, Operation& operation) {
+  std::array<std::span<const std::byte>, kMostPieces> pieces;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    pieces[i] = {static_cast<const std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
+    length += pieces[i].size();
+  }
+  std::size_t count = call.count;
+  if ((call.flags & FI_INJECT) != 0) {
+    if (length > kInjectBytes) return Status::kInvalidArgument;
+    if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
+    std::byte* out = operation.copy.get();
+    for (std::size_t i = 0; i < call.count; ++i) {
+      if (!pieces[i].empty()) std::memcpy(out, pieces[i].data(), pieces[i].size());
+      out += pieces[i].size();
+    }
+    pieces[0] = {operation.copy.get(), length};
+    count = 1;
+  }
+  PutOptions options;
+  if ((call.flags & FI_REMOTE_CQ_DATA) != 0) options.immediate = call.data;
+  return context_->put(peer, {.key = call.key, .offset = call.offset},
+                       ConstPieces(pieces.data(), count), options, operation.request);
+}
+
+Status Endpoint::get(const MemoryCall& call, PeerId peer, Operation& operation) {
+  std::array<std::span<std::byte>, kMostPieces> pieces;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
+  }
+  return context_->get(peer, {.key = call.key, .offset = call.offset},
+                       Pieces(pieces.data(), call.count), operation.request);
+}
+
+// What peers have written here with immediate data.
+void Endpoint::take_events() {
+  while (const auto event = context_->take_event()) {
+    if (receive_queue_ == nullptr) continue;
+    Completion& completion = receive_queue_->push();
+    completion.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+    completion.length = static_cast<std::size_t>(event->length);
+    completion.data = event->immediate;
+    completion.source = peers_.number(event->source);
+  }
+}
+
+}  // namespace pullman::ofi
