@@ -65,6 +65,21 @@ TEST_CASE(
   CHECK(message_is_good(kind(Class::kAnswer), 0));
 }
 
+TEST_CASE("a plain message has no kind, whatever was read before it") {
+  FrameList frames;
+  std::vector<std::byte> bytes(kMessageBytes + 8);
+  put_message(
+      bytes.data(),
+      {.type = FrameType::kMessage, .kind = kImmediateOfKind, .id = 7, .tag = 8, .data = {}}, 8);
+  REQUIRE(frames.read(bytes));
+  CHECK(frames.next()->kind == kImmediateOfKind);
+
+  put_message(bytes.data(), 7, 8, 8);
+  REQUIRE(frames.read(bytes));
+
+  CHECK(frames.next()->kind == 0);
+}
+
 TEST_CASE("frames other than messages and chunks have no kind") {
   for (const FrameType type : {FrameType::kGrant, FrameType::kAllowance, FrameType::kPing,
                                FrameType::kBye, FrameType::kPadding, FrameType::kResult}) {
