@@ -13,6 +13,10 @@ namespace {
 // dead. One that is dead is seen by who started it.
 constexpr auto kPeerTimeout = std::chrono::hours(1);
 
+// What one peer may have here that nobody has posted a receive for: a bound, not a reservation. MPI
+// programs receive in any order, however much was sent before.
+constexpr std::size_t kSharePerPeer = std::size_t{64} << 20;
+
 bool set_in_environment(const char* name) {
   return std::getenv(name) != nullptr;
 }
@@ -67,6 +71,9 @@ Config read_settings() {
   }
   if (fi_param_get_size_t(self, "close_timeout", &number) == 0) {
     config.close_timeout = std::chrono::seconds(number);
+  }
+  if (!set_in_environment("PULLMAN_UNEXPECTED_BYTES")) {
+    config.unexpected_bytes = config.max_peers * kSharePerPeer;
   }
   config.validate();
   return config;
