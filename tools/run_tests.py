@@ -159,7 +159,8 @@ class Build:
         files = []
         for target in self.introspect("--targets"):
             place = pathlib.Path(target["defined_in"]).relative_to(ROOT)
-            wanted = place.parts[0] == "test" and "kernel" not in place.parts
+            wanted = (place.parts[0] == "test" and "kernel" not in place.parts and
+                      target["build_by_default"])
             if wanted and target["type"] in ("executable", "shared library", "shared module"):
                 files += [str(pathlib.Path(f).relative_to(self.folder)) for f in target["filename"]]
         return files
@@ -222,10 +223,6 @@ def kernel(_):
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 
 
-def provider(_):
-    return run([script("libfabric provider and MPI", ["test/mpi/run.py", "build"], 1200)])
-
-
 def model(_):
     return run([script("model of two rails", ["tools/model.py"], 900)])
 
@@ -273,7 +270,7 @@ def fuzz(options):
     return total
 
 
-GROUPS = {"release": release, "kernel": kernel, "provider": provider, "model": model, "address": address,
+GROUPS = {"release": release, "kernel": kernel, "model": model, "address": address,
           "thread": thread, "fuzz": fuzz}
 
 
