@@ -36,8 +36,9 @@ namespace pullman {
 struct Probe {
   PeerId source;
   Tag tag = 0;
-  std::uint64_t length = 0;  // bytes of the whole message
-  Claimed claimed;           // claim(): for receive_claimed() and discard()
+  std::uint64_t length = 0;                // bytes of the whole message
+  Claimed claimed;                         // claim(): for receive_claimed() and discard()
+  std::optional<std::uint64_t> immediate;  // beside the bytes
 };
 
 enum class PeerState : std::uint8_t {

@@ -216,7 +216,11 @@ std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore, std
   if (space >= kSpaces) return std::nullopt;
   const message::InMessage* message = matcher_of(space).find({source, tag, ignore});
   if (message == nullptr) return std::nullopt;
-  return Probe{message->peer, message->tag, message->total - wire::lead_bytes(message->kind), {}};
+  const std::size_t lead = wire::lead_bytes(message->kind);
+  if (message->arrived.prefix() < lead) return std::nullopt;  // its first bytes are still to come
+  Probe found{message->peer, message->tag, message->total - lead, {}, {}};
+  if (wire::has_immediate(message->kind)) found.immediate = wire::read_immediate(message->bytes);
+  return found;
 }
 
 std::optional<Probe> Engine::Impl::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {

@@ -16,6 +16,12 @@ std::uint64_t flags_of(const ReceiveCall& call) {
   return FI_RECV | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
 }
 
+void tell_immediate(Completion& answer, const Probe& message) {
+  if (!message.immediate) return;
+  answer.flags |= FI_REMOTE_CQ_DATA;
+  answer.data = *message.immediate;
+}
+
 }  // namespace
 
 ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
@@ -44,6 +50,7 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
     answer.length = static_cast<std::size_t>(found->length);
     answer.tag = found->tag;
     answer.source = peers_.number(found->source);
+    tell_immediate(answer, *found);
   } else {
     answer.error = FI_ENOMSG;
   }
@@ -61,6 +68,7 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
     answer.context = call.context;
     answer.flags = flags_of(call);
     answer.tag = message.tag;
+    tell_immediate(answer, message);
     return 0;
   }
   Operation* operation = operations_.take();

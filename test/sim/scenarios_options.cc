@@ -83,13 +83,18 @@ TEST_CASE("immediate data comes with the message, truncated or not, expected or 
   const std::size_t size = GENERATE(0u, 1u, 1000u, 1432u, 70'000u, 300'000u);
   const std::size_t capacity = GENERATE(0u, 10u, 300'000u);
   const bool posted_first = GENERATE(true, false);
-  if (GENERATE(false, true)) talk.lose_some();
+  const bool lossy = GENERATE(false, true);
+  if (lossy) talk.lose_some();
   SendOptions options;
   options.immediate = 0xFEDCBA9876543210;
   Act* receive = posted_first ? &talk.does.receive(1, talk.back, 7, capacity) : nullptr;
   Act& send = talk.does.send(0, talk.there, 7, bytes_of(size, 5), options);
   if (!posted_first) {
     talk.scene.run_for(milliseconds(20));
+    const auto probed = talk.scene.engine(1).probe(talk.back, 7, 0);
+    CHECK((probed || lossy));
+    if (probed) CHECK(probed->immediate == options.immediate);
+    if (probed) CHECK(probed->length == size);
     receive = &talk.does.receive(1, talk.back, 7, capacity);
   }
 
