@@ -195,7 +195,8 @@ Inbox::InOrder Inbox::in_order_behind(const wire::Frame& chunk) const {
     return {};
   }
   const std::size_t at = std::min<std::size_t>(begin - lead, message.room);
-  if (message.bytes != nullptr || message.room == at) {
+  if (message.room == at) return {message.wanted - begin, {}};
+  if (message.bytes != nullptr) {
     return {message.wanted - begin, std::span(message.bytes, message.room).subspan(at)};
   }
   const auto place = one_place_of_sink(message.receive->operation(), at);

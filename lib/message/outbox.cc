@@ -366,12 +366,14 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   const bool few = wish.heads == Heads::kRide && may_be_bulk(op);
   const std::size_t most = few ? kLeastRun : channel::Run::kMost;
   const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
-  const std::byte* payload = op.buffer + op.sent;
+  const std::byte* payload = nullptr;
   std::uint64_t bytes = op.granted - op.sent;
   if (op.special.is_special) {
     const auto place = one_place(op, op.sent);
     payload = place.data();
     if (place.size() < bytes) bytes = place.size() / full * full;  // no short chunk in the middle
+  } else {
+    payload = op.buffer + op.sent;
   }
   wire::Cut cut = cut_up(bytes, std::min(wish.most, most), full, wish.equal);
   if (cut.count < kLeastRun) return nullptr;
