@@ -92,7 +92,8 @@ struct __attribute__((visibility("default"))) Config {
   // come from any thread at any time, and done() and status() of a request,
   // too; what a request holds besides is for who has seen that it is done.
   // wait() and close() let others in between turns, and sleep for a
-  // millisecond at most, since others may send meanwhile.           PULLMAN_THREADS (one, many)
+  // millisecond at most, since others may send meanwhile. Not proven yet: the
+  // test of many does not pass (docs/next.md).       PULLMAN_THREADS (one, many)
   enum class Threads : std::uint8_t { kOne, kMany };
   Threads threads = Threads::kOne;
 
