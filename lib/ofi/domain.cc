@@ -12,18 +12,14 @@
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/poll_set.h"
-#include "ofi/progress_thread.h"
+#include "ofi/settings.h"
 
 namespace pullman::ofi {
 namespace {
 
-bool moves_by_itself(const fi_domain_attr& attributes) {
-  return attributes.data_progress == FI_PROGRESS_AUTO;
-}
-
-// One thread at a time for the whole domain needs no lock, if there is no thread of ours.
-bool needs_lock(const fi_domain_attr& attributes) {
-  return attributes.threading != FI_THREAD_DOMAIN || moves_by_itself(attributes);
+// Automatic progress differs from manual progress by how soon the thread steps in only.
+ProgressThread::Patience patience_for(const fi_domain_attr& attributes) {
+  return attributes.data_progress == FI_PROGRESS_AUTO ? kAutomaticPatience : read_patience();
 }
 
 // Events of a domain are those of its address vectors, which report to the queue bound here unless
@@ -61,10 +57,10 @@ fi_ops_domain& domain_operations() {
 Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
     : fid_domain{},
       fabric_(fabric),
-      lock_(needs_lock(*info.domain_attr)),
       api_version_(fabric.api_version),
       address_format_(info.addr_format),
-      regions_((info.domain_attr->mr_mode & FI_MR_BASIC) != 0) {
+      regions_((info.domain_attr->mr_mode & FI_MR_BASIC) != 0),
+      thread_(lock_, patience_for(*info.domain_attr)) {
   static fi_ops object = table_of({.close = [](struct fid* plain) -> int {
                                      auto& domain = object_of<Domain, fid_domain>(plain);
                                      if (domain.held()) return -FI_EBUSY;
@@ -75,7 +71,6 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object};
   ops = &domain_operations();
   mr = &registration_operations();
-  if (moves_by_itself(*info.domain_attr)) thread_ = std::make_unique<ProgressThread>(lock_);
   fabric_.hold();
 }
 

@@ -6,17 +6,16 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "ofi/lock.h"
 #include "ofi/memory_region.h"
+#include "ofi/progress_thread.h"
 
 namespace pullman::ofi {
 
 class Endpoint;
 class Fabric;
-class ProgressThread;
 
 class Domain : public fid_domain {
  public:
@@ -29,7 +28,7 @@ class Domain : public fid_domain {
   std::uint32_t api_version() const { return api_version_; }
   std::uint32_t address_format() const { return address_format_; }
   Regions& regions() { return regions_; }
-  ProgressThread* progress_thread() const { return thread_.get(); }
+  ProgressThread& progress_thread() { return thread_; }
 
   // Objects that keep it from being closed.
   void hold() { ++holders_; }
@@ -45,7 +44,7 @@ class Domain : public fid_domain {
   const std::uint32_t address_format_;
   Regions regions_;
   std::atomic<std::size_t> holders_ = 0;
-  std::unique_ptr<ProgressThread> thread_;  // null: endpoints move while they are called
+  ProgressThread thread_;
 };
 
 }  // namespace pullman::ofi

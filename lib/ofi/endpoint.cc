@@ -1,5 +1,6 @@
 #include "ofi/endpoint.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -80,7 +81,7 @@ void Endpoint::open_context() {
   context_ = std::make_unique<Context>(config);
   for (Waitable* one : waitables()) one->attach(*this);
   for (Counter* one : counters_) one->attach(*this);
-  if (auto* thread = domain_.progress_thread()) thread->add(*this);
+  domain_.progress_thread().add(*this);
   if (vector_ != nullptr) vector_->introduce(*this);
   domain_.regions().open_to(*context_);
 }
@@ -146,6 +147,11 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   return 0;
 }
 
+bool Endpoint::has_work() const {
+  pollfd one{.fd = wait_descriptor(), .events = POLLIN, .revents = 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 int Endpoint::enable() {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
@@ -186,9 +192,7 @@ int Endpoint::close(EndpointHandle& handle) {
     Locked locked(domain_.lock());
     if (aliases_ != 0) return -FI_EBUSY;
     closing_ = true;
-    if (auto* thread = domain_.progress_thread(); thread != nullptr && context_) {
-      thread->remove(*this);
-    }
+    if (context_) domain_.progress_thread().remove(*this);
     for (Waitable* one : waitables()) one->detach(*this);
     for (Counter* one : counters_) one->detach(*this);
     if (vector_ != nullptr) vector_->detach(*this);

@@ -49,12 +49,29 @@ class Endpoint {
   // --- Under the lock, for queues, counters and address vectors.
 
   void progress() {
+    ++turns_;
+    awaited_ = false;
     if (!context_) return;
     context_->progress();
     if (shared_.refill_due()) refill();
     if (is_reached_) take_events();
   }
   bool prepare_wait() {
+    ++turns_;
+    return awaited_ = step_in();
+  }
+  int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
+
+  // --- Under the lock, for the progress thread.
+
+  // How often the application let packets move.
+  std::uint64_t turns() const { return turns_; }
+  // The application waits for the descriptor, and did nothing since that makes it miss its time.
+  bool awaited() const { return awaited_; }
+  // The descriptor is readable.
+  bool has_work() const;
+  // As prepare_wait(), in the application's place.
+  bool step_in() {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
     if (is_reached_) take_events();
@@ -62,7 +79,6 @@ class Endpoint {
     refill();
     return false;
   }
-  int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
 
   // Connects to the address of that number; an error number if that is impossible.
   int meet(fi_addr_t number, const Address& address);
@@ -138,6 +154,8 @@ class Endpoint {
   bool enabled_ = false;
   bool closing_ = false;  // completions are of no use any more
   std::size_t aliases_ = 0;
+  std::uint64_t turns_ = 0;
+  bool awaited_ = false;
 
   AddressVector* vector_ = nullptr;
   CompletionQueue* send_queue_ = nullptr;

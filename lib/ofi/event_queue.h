@@ -55,7 +55,7 @@ class EventQueue : public fid_eq, public Waitable {
   ssize_t take(std::uint32_t* kind, void* out, std::size_t room, std::uint64_t flags);
 
   Fabric& fabric_;
-  Lock lock_{true};
+  Lock lock_;
   std::deque<Event> events_;
   std::size_t holders_ = 0;
 };

@@ -1,51 +1,118 @@
 #include "ofi/progress_thread.h"
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <new>
+#include <system_error>
+
 #include "ofi/endpoint.h"
 
 namespace pullman::ofi {
 namespace {
 
-// Calls of the application undo the alarm that was set for the sleep: it is short.
-constexpr int kNapMs = 1;
-constexpr int kNothingToDoMs = 100;
+using std::chrono::milliseconds;
+
+// An application that waits is woken by the same descriptor as we, and may need a moment to come.
+constexpr int kMostUnanswered = 2;
+
+// When nothing happens the sleeps become longer, to 16 times the patience: 64 ms. Whoever calls
+// after a long one wakes us.
+constexpr int kMostDoublings = 4;
 
 }  // namespace
 
-ProgressThread::ProgressThread(Lock& lock) : lock_(lock), thread_([this] { run(); }) {}
-
 ProgressThread::~ProgressThread() {
+  if (!thread_.joinable()) return;
   stop_ = true;
   waiter_.ring();
   thread_.join();
 }
 
 void ProgressThread::add(Endpoint& endpoint) {
-  endpoints_.push_back(&endpoint);
-  waiter_.watch(endpoint.wait_descriptor());
-  waiter_.ring();
+  if (!thread_.joinable()) start();
+  wards_.push_back({.endpoint = &endpoint});
+}
+
+// The application's signals are not ours.
+void ProgressThread::start() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw std::bad_alloc();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "pullman-fi");
 }
 
 void ProgressThread::remove(Endpoint& endpoint) {
-  std::erase(endpoints_, &endpoint);
-  waiter_.forget(endpoint.wait_descriptor());
+  std::erase_if(wards_, [&](Ward& ward) {
+    if (ward.endpoint != &endpoint) return false;
+    hand_back(ward);
+    return true;
+  });
 }
 
 void ProgressThread::run() {
   while (!stop_) {
-    bool asleep = true;
-    bool any = false;
-    {
-      Locked locked(lock_);
-      for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
-      any = !endpoints_.empty();
-      waiter_.silence();
-    }
-    if (asleep) {
-      waiter_.wait(any ? kNapMs : kNothingToDoMs);
+    const auto nap = round();
+    if (nap == milliseconds(0)) {
+      std::this_thread::yield();  // the application may want the lock
     } else {
-      std::this_thread::yield();  // the application wants the lock, too
+      waiter_.wait(static_cast<int>(nap.count()));
     }
   }
+}
+
+milliseconds ProgressThread::round() {
+  Locked locked(lock_);
+  waiter_.silence();
+  bool busy = false, idle = true;
+  for (Ward& ward : wards_) {
+    const std::uint64_t before = ward.turns_seen;
+    if (is_neglected(ward)) {
+      take_over(ward);
+      const bool nothing = ward.endpoint->step_in();
+      idle = idle && nothing;
+      busy = busy || (!nothing && ward.endpoint->wait_descriptor() >= 0);
+    } else if (ward.ours) {
+      hand_back(ward);
+    }
+    idle = idle && ward.turns_seen == before;
+  }
+  if (busy) return milliseconds(0);
+  idle_rounds_ = idle ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;
+  if (idle_rounds_ != 0) lock_.ring_when_taken(waiter_);
+  return patience_ * (1 << idle_rounds_);
+}
+
+bool ProgressThread::is_neglected(Ward& ward) const {
+  const std::uint64_t turns = ward.endpoint->turns();
+  if (turns != ward.turns_seen) {
+    ward.turns_seen = turns;
+    ward.looks_unanswered = 0;
+    return false;
+  }
+  if (!ward.endpoint->awaited()) return true;
+  ward.looks_unanswered = ward.endpoint->has_work() ? ward.looks_unanswered + 1 : 0;
+  return ward.looks_unanswered >= kMostUnanswered;
+}
+
+void ProgressThread::take_over(Ward& ward) {
+  if (ward.ours) return;
+  ward.ours = true;
+  waiter_.watch(ward.endpoint->wait_descriptor());
+}
+
+void ProgressThread::hand_back(Ward& ward) {
+  if (!ward.ours) return;
+  ward.ours = false;
+  waiter_.forget(ward.endpoint->wait_descriptor());
 }
 
 }  // namespace pullman::ofi

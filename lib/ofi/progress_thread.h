@@ -1,8 +1,11 @@
-// Moves the packets of a domain's endpoints while their application is elsewhere
-// (FI_PROGRESS_AUTO).
+// Moves the packets of a domain's endpoints in the application's place while it is elsewhere: ACKs,
+// retransmissions and grants are due at their time, not at its next call. An endpoint that the
+// application polls, or waits for, is left alone. Knows endpoints, and nothing of what they do.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -15,23 +18,41 @@ class Endpoint;
 
 class ProgressThread {
  public:
-  explicit ProgressThread(Lock& lock);
+  // How long an application has to be silent before it counts as gone. The thread looks as often.
+  using Patience = std::chrono::milliseconds;
+
+  ProgressThread(Lock& lock, Patience patience) : lock_(lock), patience_(patience) {}
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // From when its NICs are open until they are closed. Under the lock.
+  // From when its NICs are open until they are closed. Under the lock. Throws std::bad_alloc.
   void add(Endpoint& endpoint);
   void remove(Endpoint& endpoint);
 
  private:
+  struct Ward {
+    Endpoint* endpoint = nullptr;
+    std::uint64_t turns_seen = 0;  // of the application
+    int looks_unanswered = 0;      // it waits, there is something to do, and it did not come
+    bool ours = false;             // we move its packets, and wait for its descriptor
+  };
+
+  void start();
   void run();
+  // Looks after all; returns how long to sleep then.
+  std::chrono::milliseconds round();
+  bool is_neglected(Ward& ward) const;
+  void take_over(Ward& ward);
+  void hand_back(Ward& ward);
 
   Lock& lock_;
+  const Patience patience_;
   Waiter waiter_;
-  std::vector<Endpoint*> endpoints_;
+  std::vector<Ward> wards_;
+  int idle_rounds_ = 0;  // in a row, with nothing to do for us or for the application
   std::atomic<bool> stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // started with the first endpoint
 };
 
 }  // namespace pullman::ofi

@@ -1,5 +1,6 @@
 #include "ofi/settings.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -16,6 +17,10 @@ constexpr auto kPeerTimeout = std::chrono::hours(1);
 // What one peer may have here that nobody has posted a receive for: a bound, not a reservation. MPI
 // programs receive in any order, however much was sent before.
 constexpr std::size_t kSharePerPeer = std::size_t{64} << 20;
+
+// A look costs some 3 us: below one in a thousand.
+constexpr std::chrono::milliseconds kPatience(4);
+constexpr std::size_t kMostPatience = 60'000;
 
 bool set_in_environment(const char* name) {
   return std::getenv(name) != nullptr;
@@ -53,6 +58,15 @@ void define_settings(const fi_provider& provider) {
   define("eager_bytes", FI_PARAM_SIZE_T,
          "Bytes of a message that are sent before it is matched (default: 65536; "
          "PULLMAN_EAGER_BYTES)");
+  define("patience", FI_PARAM_SIZE_T,
+         "Milliseconds without a call after which a thread of the provider moves packets in the "
+         "application's place; with automatic progress it is 1 (default: 4)");
+}
+
+std::chrono::milliseconds read_patience() {
+  std::size_t number = 0;
+  if (fi_param_get_size_t(&provider(), "patience", &number) != 0) return kPatience;
+  return std::chrono::milliseconds(std::clamp<std::size_t>(number, 1, kMostPatience));
 }
 
 Config read_settings() {

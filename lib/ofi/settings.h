@@ -4,6 +4,8 @@
 
 #include <rdma/providers/fi_prov.h>
 
+#include <chrono>
+
 #include "pullman/config.h"
 
 namespace pullman::ofi {
@@ -14,5 +16,9 @@ void define_settings(const fi_provider& provider);
 // The configuration of an endpoint: the provider's defaults, then PULLMAN_*, then FI_PULLMAN_*.
 // Throws Error(kBadOption).
 Config read_settings();
+
+// How long an application may be silent before the progress thread takes its place.
+std::chrono::milliseconds read_patience();
+inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
 }  // namespace pullman::ofi

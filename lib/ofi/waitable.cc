@@ -10,9 +10,6 @@
 namespace pullman::ofi {
 namespace {
 
-// Where other threads call the same endpoints, what one prepared another may have undone.
-constexpr int kSharedNapMs = 1;
-
 std::shared_ptr<Waiter> waiter_for(fi_wait_obj kind, WaitSet* set) {
   if (set != nullptr) return set->waiter();
   return kind == FI_WAIT_NONE ? nullptr : std::make_shared<Waiter>();
@@ -60,12 +57,11 @@ bool Waitable::prepare_wait() {
   return asleep && !has_news();
 }
 
-int Waitable::nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) const {
-  if (timeout_ms < 0) return lock_.needed() ? kSharedNapMs : -1;
+int Waitable::nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) {
+  if (timeout_ms < 0) return -1;
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  const int most = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-  return lock_.needed() ? std::min(most, kSharedNapMs) : most;
+  return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
 }
 
 int Waitable::control(int command, void* argument) const {

@@ -64,7 +64,7 @@ class Waitable {
   bool wait_until(int timeout_ms, Ready&& ready);
 
  private:
-  int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) const;
+  static int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms);
 
   Lock& lock_;
   const fi_wait_obj kind_;

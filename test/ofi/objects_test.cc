@@ -166,20 +166,6 @@ TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 
-TEST_CASE("with automatic progress messages move while nobody calls") {
-  Pair pair({.progress = FI_PROGRESS_AUTO});
-  const auto sent = content(1 << 20, 1);
-  std::vector<char> buffer(1 << 20);
-  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), buffer.size(), nullptr, pair.to_a, 7, 0,
-                nullptr));
-  MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), sent.size(), nullptr, pair.to_b, 7, nullptr));
-  // Reads only when it is there: a read would move packets itself.
-  for (int i = 0; i < 10000 && buffer != sent; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK(buffer == sent);
-}
-
 TEST_CASE("objects in use cannot be closed") {
   Pair pair;
   CHECK(fi_close(&pair.b->completions->fid) == -FI_EBUSY);

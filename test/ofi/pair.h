@@ -61,6 +61,7 @@ struct Options {
   std::uint64_t bind_flags = 0;  // FI_SELECTIVE_COMPLETION
   fi_av_type vector = FI_AV_TABLE;
   fi_progress progress = FI_PROGRESS_MANUAL;
+  fi_threading threading = FI_THREAD_DOMAIN;
 };
 
 // What a completion queue said, success or error.
@@ -142,7 +143,7 @@ class Pair {
   explicit Pair(const Options& options = {}) {
     Info hints = hints_for(options.caps);
     hints->domain_attr->data_progress = options.progress;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->threading = options.threading;
     info = find(hints);
     REQUIRE(info != nullptr);
     fid_fabric* opened = nullptr;

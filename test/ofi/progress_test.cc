@@ -1,0 +1,92 @@
+// Who calls nothing is not in its peer's way: ACKs, grants and retransmissions leave in time.
+#include <thread>
+
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+constexpr std::array<std::size_t, 5> kSizes{4096, 16384, 65536, 262144, 1 << 20};
+
+// What `side` says next; nobody else calls anything meanwhile.
+Said next_alone(Side& side) {
+  Said said;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!side.look(said)) {
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nothing came");
+  }
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("a sender is done although the receiver calls nothing once it has its message") {
+  const auto progress = GENERATE(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO);
+  Pair pair({.progress = progress});
+  for (const std::size_t size : kSizes) {
+    const auto sent = content(size, 1);
+    std::vector<char> buffer(size);
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), size, nullptr, pair.to_a, 7, 0, nullptr));
+    MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), size, nullptr, pair.to_b, 7, nullptr));
+    Said said;
+    bool done = false;
+    while (!pair.b->look(said)) done = pair.a->look(said) || done;
+
+    if (!done) CHECK(next_alone(*pair.a).entry.flags == (FI_TAGGED | FI_SEND));
+    CHECK(buffer == sent);
+  }
+}
+
+TEST_CASE("a message arrives although its sender calls nothing once it has sent it") {
+  const auto progress = GENERATE(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO);
+  Pair pair({.progress = progress});
+  for (const std::size_t size : kSizes) {
+    const auto sent = content(size, 2);
+    std::vector<char> buffer(size);
+    MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), size, nullptr, pair.to_b, 7, nullptr));
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), size, nullptr, pair.to_a, 7, 0, nullptr));
+
+    CHECK(next_alone(*pair.b).entry.len == size);
+    CHECK(buffer == sent);
+  }
+}
+
+TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any more") {
+  Pair pair({.wait = FI_WAIT_FD});
+  for (const std::size_t size : kSizes) {
+    const auto sent = content(size, 3);
+    std::vector<char> buffer(size);
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), size, nullptr, pair.to_a, 7, 0, nullptr));
+    MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), size, nullptr, pair.to_b, 7, nullptr));
+
+    fi_cq_tagged_entry entry{};
+    CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 60'000) == 1);
+    CHECK(buffer == sent);
+  }
+}
+
+// One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
+TEST_CASE("who sleeps is woken although another thread of its domain sends meanwhile") {
+  Pair pair({.wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE});
+  std::vector<char> bytes(8), buffer(8);
+  std::thread sleeper([&] {
+    fi_cq_tagged_entry entry{};
+    for (int i = 0; i < 100; ++i) {
+      MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+      if (fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 60'000) != 1) return;
+      MUST(fi_tinject(pair.b->endpoint.get(), bytes.data(), 8, pair.to_a, 8));
+    }
+  });
+  int answers = 0;
+  for (int i = 0; i < 100; ++i) {
+    MUST(fi_tinject(pair.b->endpoint.get(), bytes.data(), 8, pair.to_a, 9));  // nobody waits for it
+    std::vector<char> answer(8);
+    MUST(fi_trecv(pair.a->endpoint.get(), answer.data(), 8, nullptr, pair.to_b, 8, 0, nullptr));
+    MUST(fi_tinject(pair.a->endpoint.get(), bytes.data(), 8, pair.to_b, 7));
+    if (next_alone(*pair.a).entry.len == 8) ++answers;
+  }
+  sleeper.join();
+  CHECK(answers == 100);
+}
+
+}  // namespace pullman::test
