@@ -1,0 +1,100 @@
+"""libfabric's own programs over the provider, in two network namespaces and on the loopback.
+
+    libfabric.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import cases
+from cases import expect, netns
+
+CASES = []
+CONTROL_PORT = 47592  # fi_pingpong's own connection, beside what it measures
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def start(place, build, side, *command, **environment):
+    variables = {**os.environ, **place.environment, "FI_PROVIDER_PATH": str(build / "lib/ofi"), **environment}
+    return place.start(side, *command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def said(program, seconds=120):
+    """What it printed, once it has ended well."""
+    try:
+        output, _ = program.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        raise cases.Failed(f"hangs: {' '.join(program.args)}\n{program.communicate()[0]}") from None
+    expect(program.returncode == 0, f"exit {program.returncode}: {output}")
+    return output
+
+
+def wait_for_listener(place, side, program):
+    """Until fi_pingpong takes connections: it says nothing when it does."""
+    end = time.monotonic() + 20
+    while f":{CONTROL_PORT:04X} 00000000:0000 0A" not in place.start(
+            side, "cat", "/proc/net/tcp", stdout=subprocess.PIPE, text=True).communicate(timeout=20)[0]:
+        expect(program.poll() is None, "ended before it listened")
+        expect(time.monotonic() < end, "does not listen")
+        time.sleep(0.02)
+
+
+def pingpong(place, build, *options, **environment):
+    """Every size that fi_pingpong has, verified; what the client printed."""
+    command = ("fi_pingpong", "-p", "pullman", "-e", "rdm", "-c", "-I", "100", "-S", "all", *options)
+    server = start(place, build, 0, *command, **environment)
+    wait_for_listener(place, 0, server)
+    output = said(start(place, build, 1, *command, place.hosts[0], **environment))
+    said(server)
+    for size in ("64 ", "4k ", "64k ", "1m "):
+        expect(f"\n{size}" in output, output)
+    return output
+
+
+@case
+def fi_info_finds_the_provider_and_its_variables(place, build):
+    expect("type: FI_EP_RDM" in said(start(place, build, 0, "fi_info", "-p", "pullman")), "no endpoint")
+    expect("FI_PULLMAN_PEER_TIMEOUT" in said(start(place, build, 0, "fi_info", "-e")), "no variables")
+
+
+@case
+def fi_pingpong_verifies_tagged_messages_of_every_size(place, build):
+    pingpong(place, build, "-m", "tagged")
+
+
+@case
+def fi_pingpong_verifies_untagged_messages_of_every_size(place, build):
+    pingpong(place, build, "-m", "msg")
+
+
+@case
+def fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss(place, build):
+    place.drop_udp(1)
+    pingpong(place, build, "-m", "tagged")
+
+
+@case
+def fi_pingpong_verifies_messages_on_the_loopback(place, build):
+    pingpong(place, build, "-m", "tagged")
+
+
+fi_pingpong_verifies_messages_on_the_loopback.make_place = netns.Loopback
+
+
+def why_not():
+    for program in ("fi_info", "fi_pingpong"):
+        if shutil.which(program) is None:
+            return f"needs {program}"
+    return netns.possible()
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(CASES, netns.Pair, why_not()))
