@@ -109,13 +109,13 @@ bool Health::leave(Instant now, RailReason reason) {
   return true;
 }
 
-// What speaks for the rail now is asked at once; that it was left lately counts all the same.
+// That it was left lately counts all the same.
 bool Health::allow(Instant now) {
   link_down_ = drained_ = false;
   if (usable()) return false;
   if (state_ == RailState::kDrained) set(now, RailState::kDown, RailReason::kOperator);
   pause_ = kFirstPause;
-  due_ = now;
+  due_ = now + kSettling;
   return true;
 }
 

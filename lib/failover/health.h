@@ -57,7 +57,7 @@ class Health {
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // The NIC's link, the other end, the operator or the measurements say that it is to be left.
   bool leave(Instant now, RailReason reason);
-  // The NIC's link is back, or the operator allows it again: ask at once.
+  // The NIC's link is back, or the operator allows it again: ask soon.
   bool allow(Instant now);
   // The other end's complaint is over, or no other rail is up: a rail that was left is asked at
   // once, however long the pause was.
@@ -68,6 +68,9 @@ class Health {
 
  private:
   static constexpr Duration kFirstPause = std::chrono::milliseconds(2);
+  // The first packet over a link that is back makes the kernel ask for the neighbour's address. If
+  // the neighbour's end is not ready yet, it asks again after a second (Linux: retrans_time_ms).
+  static constexpr Duration kSettling = std::chrono::milliseconds(2);
   static constexpr Duration kLongestPause = std::chrono::milliseconds(200);
   static constexpr Duration kDampedPause = std::chrono::milliseconds(20);
   static constexpr Duration kLeastInterval = std::chrono::microseconds(300);

@@ -28,6 +28,8 @@ const char* name(Fate fate) {
       return "HELD, and arrives late";
     case Fate::kDeadNic:
       return "DEAD NIC";
+    case Fate::kUnresolved:
+      return "UNRESOLVED";
     case Fate::kNoWay:
       return "NO WAY";
     case Fate::kTooLong:
@@ -97,6 +99,7 @@ void Network::end_faults() {
   for (Wire& wire : wires_) {
     wire.faults.queue = kForever;
     wire.faults.jitter = Duration(0);
+    wire.unresolved_until = {};
   }
   partitions_.clear();
   ailments_.clear();
@@ -218,6 +221,8 @@ void Network::pass(Datagrams::Slot slot, Passing& passing) {
     passing.fate = Fate::kDeadNic;
   } else if (reach(passing.from, passing.to) == nic::Reach::kNone) {
     passing.fate = Fate::kNoWay;
+  } else if (unresolved(passing, wire)) {
+    passing.fate = Fate::kUnresolved;
   } else if (const Partition* partition = partition_of(passing)) {
     passing.fate = Fate::kPartitioned;
     if (partition->holds) {
@@ -251,6 +256,18 @@ const Partition* Network::partition_of(const Passing& passing) const {
     if (now_valid && partition.stops(passing.from, passing.to)) return &partition;
   }
   return nullptr;
+}
+
+// The first packet over a link that has just come up is not sent before the neighbour has said its
+// address, and it is not ready to say so yet; kernels ask again after a second.
+bool Network::unresolved(const Passing& passing, Wire& wire) const {
+  const bool just_up =
+      std::any_of(troubles_.begin(), troubles_.end(), [&](const NicTrouble& trouble) {
+        return trouble.kind == NicTrouble::Kind::kUnplugged && trouble.at.covers(passing.from) &&
+               trouble.end <= now_ && now_ < trouble.end + kSettling;
+      });
+  if (just_up && wire.unresolved_until <= now_) wire.unresolved_until = now_ + kAsksAgain;
+  return now_ < wire.unresolved_until;
 }
 
 bool Network::nic_is_dead(const Passing& passing) const {

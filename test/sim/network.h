@@ -117,6 +117,7 @@ class Network {
   struct Wire {
     WireFaults faults;
     Instant busy_until{};
+    Instant unresolved_until{};
     std::array<Instant, 4> last_arrival{};  // per pair of channels, to keep order
   };
   struct Event {
@@ -134,6 +135,7 @@ class Network {
   void pass(Datagrams::Slot slot, Passing& passing);
   const Partition* partition_of(const Passing& passing) const;
   bool nic_is_dead(const Passing& passing) const;
+  bool unresolved(const Passing& passing, Wire& wire) const;
   WireFaults faults_of(const Wire& wire, const Passing& passing) const;
   bool too_long(const Passing& passing);
   Instant arrival_on(Wire& wire, const WireFaults& faults, Passing& passing);

@@ -134,7 +134,8 @@ TEST_CASE("the NIC's own word that the link is down is believed at once") {
   CHECK(scene.rail(1, couple.back, 1).reason == RailReason::kTold);
 }
 
-TEST_CASE("a rail is asked as soon as its NIC says that the link is back") {
+// Sooner than both ends are ready the neighbour's address is asked for in vain, for a second.
+TEST_CASE("a rail is asked soon after its NIC has said that the link is back, not sooner") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
 

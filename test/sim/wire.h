@@ -16,6 +16,10 @@ inline constexpr std::uint8_t kAnyNic = 0xFF;
 inline constexpr Duration kForever = std::chrono::hours(1000);
 inline constexpr std::size_t kAnyLength = ~std::size_t{0};
 inline constexpr Duration kNoiseDelay = std::chrono::microseconds(200);
+// A link that has come up is not ready for so long; who asks for a neighbour's address in vain asks
+// again after the other.
+inline constexpr Duration kSettling = std::chrono::milliseconds(1);
+inline constexpr Duration kAsksAgain = std::chrono::seconds(1);
 
 enum class Channel : std::uint8_t { kCommand, kData };
 
@@ -96,7 +100,8 @@ struct Ailment {
 // Something is wrong with one NIC while start <= now < end.
 struct NicTrouble {
   enum class Kind : std::uint8_t {
-    kUnplugged,  // nothing gets in or out, and the host is told: link down, then link up
+    kUnplugged,  // nothing gets in or out, and the host is told: link down, then link up; if it
+                 // sends at once then, the neighbour's address is asked for in vain, for a second
     kDead,       // the same, and nobody says anything: sends succeed
     kStuck,      // takes nothing to send; what others send arrives
     kLiar,       // says of each packet that it could not be sent, and sends it
@@ -141,7 +146,8 @@ enum class Fate : std::uint8_t {
   kPartitioned,
   kHeld,  // by a partition, and arrives after it
   kDeadNic,
-  kNoWay,  // there is no route between these NICs
+  kNoWay,       // there is no route between these NICs
+  kUnresolved,  // the kernel has asked for the neighbour's address too early
   kTooLong,
   kQueueFull,
   kDropped,

@@ -214,7 +214,7 @@ TEST_CASE("answers over a rail are believed before its NIC, which may be late wi
   CHECK(rail.health.up());
 }
 
-TEST_CASE("a rail whose NIC has its link back is asked at once") {
+TEST_CASE("a rail whose NIC has its link back is asked when both ends of it had time to settle") {
   Rail rail;
   CHECK(rail.health.leave(rail.now, RailReason::kLinkDown));
   rail.until_due();
@@ -222,7 +222,8 @@ TEST_CASE("a rail whose NIC has its link back is asked at once") {
   CHECK_FALSE(rail.health.usable());
   rail.pass(milliseconds(500));
   CHECK(rail.health.allow(rail.now));
-  CHECK(rail.health.next_due() == rail.now);
+  CHECK(rail.health.next_due() > rail.now + milliseconds(1));
+  CHECK(rail.health.next_due() < rail.now + milliseconds(5));
   rail.answer_questions();
   CHECK(rail.health.up());
 }
