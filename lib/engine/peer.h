@@ -43,7 +43,8 @@ struct Introduction {
   Instant heard_at{};                 // when that came
   channel::Packet* riders = nullptr;  // what came with the first; null: nothing, or no room for it
 
-  bool crossed = false;  // we had called it before that came
+  bool crossed = false;       // we had called it before that came
+  std::uint8_t declined = 0;  // answers to our call, since its call is to count
 
   // It is answered by the NIC it called, where it called from.
   std::uint8_t module = 0;

@@ -92,7 +92,11 @@ void Simulation::reinstate() {
         happening.kind == Happening::Kind::kStall || happening.kind == Happening::Kind::kJump;
     if (still) stood_still = std::max(stood_still, happening.duration);
   }
-  const Instant bound = stage_.now() + kReinstated + kTimeoutInRoundTrips * stood_still;
+  Duration timeout{0};  // what says which rails there are may be lost as often as not
+  for (const NodePlan& node : plan_.nodes)
+    timeout = std::max(timeout, Duration(node.config.rto_initial));
+  const Instant bound =
+      stage_.now() + kReinstated + 4 * timeout + kTimeoutInRoundTrips * stood_still;
   while (!failed() && !rail_not_up().empty()) {
     if (step(bound) && stage_.now() < bound) continue;
     const std::string which = rail_not_up();

@@ -165,13 +165,7 @@ TEST_CASE("of two calls that cross, each answered, the rails are the same at bot
   scene.run_for(seconds(2));
 
   CHECK(scene.all_up({there, back}));
-  const auto here = scene.rails(0, there);
-  const auto mirrored = scene.rails(1, back);
-  REQUIRE(here.size() == mirrored.size());
-  for (std::size_t i = 1; i < here.size(); ++i) {
-    CHECK(here[i].local == mirrored[i].remote);
-    CHECK(here[i].remote == mirrored[i].local);
-  }
+  check_mirrored(scene, {there, back});
   Act& receive = scene.receive(1, back, 7, 200'000);
   scene.send(0, there, 7, 200'000);
   REQUIRE(scene.run_until_done(receive));
