@@ -389,13 +389,13 @@ bool Engine::Impl::may_introduce(Peer& peer, const wire::Hello& hello) {
   return true;
 }
 
-// Both calls have been answered: that of the lower epoch counts (wire.md 5.6), or each end would
-// take the pair of its own call for rail 0. Not for ever: the other's call may be heard there and
-// ours not here.
+// Both calls have been answered, on two pairs of NICs: that of the lower epoch counts (wire.md 5.6),
+// or each end would take the pair of its own call for rail 0. Not for ever: the other's call may be
+// heard here, and our answer not there.
 bool Engine::Impl::is_declined(Peer& peer, const wire::Hello& hello) const {
   constexpr std::uint8_t kMost = 2;
   const bool both = peer.phase == Phase::kAnswering && peer.said != nullptr &&
-                    peer.said->is(hello.epoch, hello.reply_to);
+                    peer.said->is(hello.epoch, hello.reply_to) && peer.said->elsewhere;
   return both && epoch_ > hello.epoch && peer.said->declined++ < kMost;
 }
 
