@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,28 +50,29 @@ class Endpoint {
   // --- Under the lock, for queues, counters and address vectors.
 
   void progress() {
-    ++turns_;
-    awaited_ = false;
+    begin_turn();
     if (!context_) return;
     context_->progress();
     if (shared_.refill_due()) refill();
     if (is_reached_) take_events();
   }
   bool prepare_wait() {
-    ++turns_;
-    return awaited_ = step_in();
+    begin_turn();
+    const bool nothing = step_in();
+    awaited_.store(nothing, std::memory_order_relaxed);
+    return nothing;
   }
   int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
 
-  // --- Under the lock, for the progress thread.
+  // --- For the progress thread, once its NICs are open.
 
   // How often the application let packets move.
-  std::uint64_t turns() const { return turns_; }
+  std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
   // The application waits for the descriptor, and did nothing since that makes it miss its time.
-  bool awaited() const { return awaited_; }
+  bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
   // The descriptor is readable.
   bool has_work() const;
-  // As prepare_wait(), in the application's place.
+  // As prepare_wait(), in the application's place. Under the lock.
   bool step_in() {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
@@ -110,6 +112,13 @@ class Endpoint {
   int bind_queue(CompletionQueue& queue, std::uint64_t flags);
   int bind_counter(Counter& counter, std::uint64_t flags);
   std::vector<Waitable*> waitables() const;
+
+  // The application lets packets move. No read-modify-write: nobody else writes.
+  void begin_turn() {
+    turns_.store(turns() + 1, std::memory_order_relaxed);
+    undo_wait();
+  }
+  void undo_wait() { awaited_.store(false, std::memory_order_relaxed); }
 
   // --- endpoint_send.cc
   Status start(const SendCall& call, PeerId peer, Operation& operation);
@@ -154,8 +163,8 @@ class Endpoint {
   bool enabled_ = false;
   bool closing_ = false;  // completions are of no use any more
   std::size_t aliases_ = 0;
-  std::uint64_t turns_ = 0;
-  bool awaited_ = false;
+  std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
+  std::atomic<bool> awaited_ = false;
 
   AddressVector* vector_ = nullptr;
   CompletionQueue* send_queue_ = nullptr;

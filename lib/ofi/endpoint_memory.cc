@@ -14,7 +14,7 @@ namespace pullman::ofi {
 ssize_t Endpoint::access(const MemoryCall& call) {
   Locked locked(domain_.lock());
   if (!enabled_) return -FI_EOPBADSTATE;
-  awaited_ = false;
+  undo_wait();
   const PeerId peer = peers_.peer(call.at);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
   Operation* operation = operations_.take();

@@ -28,7 +28,7 @@ std::uint64_t flags_of(const ReceiveCall& call) {
 ssize_t Endpoint::receive(const ReceiveCall& call) {
   Locked locked(domain_.lock());
   if (!enabled_) return -FI_EOPBADSTATE;
-  awaited_ = false;
+  undo_wait();
   if (call.count > kMostPieces) return -FI_EINVAL;
   const PeerId source = source_of(call);
   if (source == kAnyPeer && is_directed(call)) return -FI_EINVAL;
@@ -149,7 +149,7 @@ void Endpoint::fail(const ReceiveCall& call, Status why) {
 ssize_t Endpoint::cancel(void* context) {
   Locked locked(domain_.lock());
   if (!context_) return -FI_EOPBADSTATE;
-  awaited_ = false;
+  undo_wait();
   Operation* operation = operations_.find([&](const Operation& one) {
     return one.context == context && (one.flags & FI_RECV) != 0 && !one.request.done();
   });

@@ -42,7 +42,7 @@ SendOptions options_for(const SendCall& call) {
 ssize_t Endpoint::send(const SendCall& call) {
   Locked locked(domain_.lock());
   if (!enabled_) return -FI_EOPBADSTATE;
-  awaited_ = false;
+  undo_wait();
   const PeerId peer = peers_.peer(call.to);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
   Operation* operation = operations_.take();

@@ -32,6 +32,7 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::add(Endpoint& endpoint) {
   if (!thread_.joinable()) start();
+  const std::lock_guard locked(wards_mutex_);
   wards_.push_back({.endpoint = &endpoint});
 }
 
@@ -51,6 +52,7 @@ void ProgressThread::start() {
 }
 
 void ProgressThread::remove(Endpoint& endpoint) {
+  const std::lock_guard locked(wards_mutex_);
   std::erase_if(wards_, [&](Ward& ward) {
     if (ward.endpoint != &endpoint) return false;
     hand_back(ward);
@@ -70,37 +72,54 @@ void ProgressThread::run() {
 }
 
 milliseconds ProgressThread::round() {
-  Locked locked(lock_);
   waiter_.silence();
-  bool busy = false, idle = true;
-  for (Ward& ward : wards_) {
-    const std::uint64_t before = ward.turns_seen;
-    if (is_neglected(ward)) {
-      take_over(ward);
-      const bool nothing = ward.endpoint->step_in();
-      idle = idle && nothing;
-      busy = busy || (!nothing && ward.endpoint->wait_descriptor() >= 0);
-    } else if (ward.ours) {
-      hand_back(ward);
-    }
-    idle = idle && ward.turns_seen == before;
+  idle_ = true;
+  if (look() && step_in()) return milliseconds(0);
+  idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;
+  if (idle_rounds_ != 0) {
+    Locked locked(lock_);
+    lock_.ring_when_taken(waiter_);
   }
-  if (busy) return milliseconds(0);
-  idle_rounds_ = idle ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;
-  if (idle_rounds_ != 0) lock_.ring_when_taken(waiter_);
   return patience_ * (1 << idle_rounds_);
 }
 
-bool ProgressThread::is_neglected(Ward& ward) const {
+bool ProgressThread::look() {
+  const std::lock_guard locked(wards_mutex_);
+  bool any = false;
+  for (Ward& ward : wards_) {
+    ward.neglected = is_neglected(ward);
+    any = any || ward.neglected || ward.ours;
+  }
+  return any;
+}
+
+bool ProgressThread::is_neglected(Ward& ward) {
   const std::uint64_t turns = ward.endpoint->turns();
   if (turns != ward.turns_seen) {
     ward.turns_seen = turns;
     ward.looks_unanswered = 0;
+    idle_ = false;
     return false;
   }
   if (!ward.endpoint->awaited()) return true;
   ward.looks_unanswered = ward.endpoint->has_work() ? ward.looks_unanswered + 1 : 0;
   return ward.looks_unanswered >= kMostUnanswered;
+}
+
+bool ProgressThread::step_in() {
+  Locked locked(lock_);
+  bool busy = false;
+  for (Ward& ward : wards_) {
+    if (!ward.neglected) {
+      hand_back(ward);
+      continue;
+    }
+    take_over(ward);
+    if (ward.endpoint->step_in()) continue;
+    idle_ = false;
+    busy = busy || ward.endpoint->wait_descriptor() >= 0;
+  }
+  return busy;
 }
 
 void ProgressThread::take_over(Ward& ward) {

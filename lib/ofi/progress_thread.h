@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,7 @@ class ProgressThread {
     Endpoint* endpoint = nullptr;
     std::uint64_t turns_seen = 0;  // of the application
     int looks_unanswered = 0;      // it waits, there is something to do, and it did not come
+    bool neglected = false;        // as we found it the last time
     bool ours = false;             // we move its packets, and wait for its descriptor
   };
 
@@ -42,15 +44,21 @@ class ProgressThread {
   void run();
   // Looks after all; returns how long to sleep then.
   std::chrono::milliseconds round();
-  bool is_neglected(Ward& ward) const;
+  // Whether any is, or was, neglected. Takes no lock that a polling application has nearly always.
+  bool look();
+  bool is_neglected(Ward& ward);
+  // True if there was something to do, and may be more.
+  bool step_in();
   void take_over(Ward& ward);
   void hand_back(Ward& ward);
 
   Lock& lock_;
   const Patience patience_;
   Waiter waiter_;
+  std::mutex wards_mutex_;  // of the list, for who has not lock_; taken after it
   std::vector<Ward> wards_;
-  int idle_rounds_ = 0;  // in a row, with nothing to do for us or for the application
+  bool idle_ = false;    // nothing was done in this round, by us or by the application
+  int idle_rounds_ = 0;  // in a row
   std::atomic<bool> stop_ = false;
   std::thread thread_;  // started with the first endpoint
 };

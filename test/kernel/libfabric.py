@@ -49,7 +49,7 @@ def wait_for_listener(place, side, program):
 
 def pingpong(place, build, *options, **environment):
     """Every size that fi_pingpong has, verified; what the client printed."""
-    command = ("fi_pingpong", "-p", "pullman", "-e", "rdm", "-c", "-I", "100", "-S", "all", *options)
+    command = ("fi_pingpong", "-p", "pullman", "-e", "rdm", "-c", "-I", "10", "-S", "all", *options)
     server = start(place, build, 0, *command, **environment)
     wait_for_listener(place, 0, server)
     output = said(start(place, build, 1, *command, place.hosts[0], **environment))
