@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "ofi/domain.h"
 #include "ofi/errors.h"
@@ -116,10 +117,18 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** o
 }
 
 ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) {
-  Locked locked(lock());
-  // Who asks for none wants packets to move.
-  if (entries_.empty() || count == 0) progress();
-  return take(out, count, sources);
+  ssize_t taken = 0;
+  bool give_way = false;
+  {
+    Locked locked(lock());
+    // Who asks for none wants packets to move.
+    if (entries_.empty() || count == 0) progress();
+    taken = take(out, count, sources);
+    give_way = courtesy_.due(taken == -FI_EAGAIN);
+  }
+  if (give_way) [[unlikely]]
+    std::this_thread::yield();
+  return taken;
 }
 
 ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) {

@@ -6,6 +6,7 @@
 #include <rdma/fi_eq.h>
 
 #include "ofi/completion.h"
+#include "ofi/courtesy.h"
 #include "ofi/ring.h"
 #include "ofi/waitable.h"
 
@@ -40,6 +41,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   Domain& domain_;
   const fi_cq_format format_;
   Ring<Completion> entries_;
+  Courtesy courtesy_;
   bool signalled_ = false;  // by fi_cq_signal: who waits returns
 };
 

@@ -1,0 +1,24 @@
+// When who polls and finds nothing should let others have the processor. Some applications spin on
+// a queue without ever giving way (Open MPI's MTL in a blocking send), and what they wait for may
+// be another process of the same processor, which would come after a time slice only: 4 ms for an
+// ACK.
+#pragma once
+
+namespace pullman::ofi {
+
+class Courtesy {
+ public:
+  // Whether to give way now. A poll takes about a microsecond, giving way to nobody a fifth of one.
+  bool due(bool found_nothing) {
+    polls_in_vain_ = found_nothing ? polls_in_vain_ + 1 : 0;
+    return polls_in_vain_ >= kPatience && polls_in_vain_ % kEvery == 0;
+  }
+
+ private:
+  static constexpr unsigned kPatience = 64;
+  static constexpr unsigned kEvery = 8;
+
+  unsigned polls_in_vain_ = 0;  // in a row
+};
+
+}  // namespace pullman::ofi
