@@ -21,6 +21,8 @@ class Rails(netns.Pair):
             run("ip", "-n", name, "link", "set", "lo", "up")
         for number, device in enumerate(self.devices):
             self._join(number, device)
+            if self.megabits[number] is not None:
+                self._shape(device, self.megabits[number])
         for name in self.names:
             for device in self.devices:
                 self._wait_for_link(name, device)
@@ -33,9 +35,11 @@ class Rails(netns.Pair):
             run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv6.conf.{device}.accept_dad=0")
             run("ip", "-n", name, "addr", "add", self.host(side, number) + "/24", "dev", device)
             run("ip", "-n", name, "link", "set", device, "mtu", str(self.mtu), "up")
-            if self.megabits[number] is not None:
-                run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate",
-                    f"{self.megabits[number]}mbit", "burst", "64kb", "latency", "20ms")
+
+    def _shape(self, device, megabits):
+        for name in self.names:
+            run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{megabits}mbit", "burst",
+                "64kb", "latency", "20ms")
 
     def host(self, side, number=0):
         """The address of one end of one rail."""

@@ -224,6 +224,10 @@ def kernel(_):
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 
 
+def mpi(_):
+    return run([script("MPI on the provider", ["test/mpi/run.py", "build"], 600)])
+
+
 def model(_):
     return run([script("model of two rails", ["tools/model.py"], 900)])
 
@@ -271,7 +275,7 @@ def fuzz(options):
     return total
 
 
-GROUPS = {"release": release, "kernel": kernel, "model": model, "address": address,
+GROUPS = {"release": release, "kernel": kernel, "mpi": mpi, "model": model, "address": address,
           "thread": thread, "fuzz": fuzz}
 
 

@@ -1,6 +1,4 @@
-/* Every collective, blocking and not, on numbers whose result is known; communicators made of others. */
-#include <string.h>
-
+/* Every collective, blocking and not, on numbers whose result is known. */
 #include "ranks.h"
 
 enum { kMost = 20000 };
@@ -80,8 +78,10 @@ static void prefixes(int count) {
   if (rank > 0) EXPECT(theirs[count - 1] == sum - value(rank, count - 1));
 }
 
+static int counts[64], places[64], total;
+
 static void parts_of_several_lengths(void) {
-  int counts[64], places[64], total = 0;
+  total = 0;
   for (int r = 0; r < ranks; ++r) {
     counts[r] = 10 + 300 * r;
     places[r] = total;
@@ -92,29 +92,98 @@ static void parts_of_several_lengths(void) {
   for (int r = 0; r < ranks; ++r) {
     for (int i = 0; i < counts[r]; ++i) EXPECT(theirs[places[r] + i] == value(r, i));
   }
+  MPI_Gatherv(mine, counts[rank], MPI_LONG, theirs, counts, places, MPI_LONG, 0, MPI_COMM_WORLD);
+  for (int r = 0; rank == 0 && r < ranks; ++r) {
+    for (int i = 0; i < counts[r]; ++i) EXPECT(theirs[places[r] + i] == value(r, i));
+  }
+  fill_for(1, total);
+  MPI_Scatterv(mine, counts, places, MPI_LONG, theirs, counts[rank], MPI_LONG, ranks - 1, MPI_COMM_WORLD);
+  for (int i = 0; i < counts[rank]; ++i) EXPECT(theirs[i] == value(ranks - 1, places[rank] + i));
+  MPI_Reduce_scatter(mine, theirs, counts, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < counts[rank]; ++i) EXPECT(theirs[i] == sum_at(places[rank] + i));
 }
 
-static void halves_of_the_world(void) {
-  MPI_Comm half, copy, bridge;
-  int size, sum, number = rank;
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-  MPI_Comm_size(half, &size);
-  MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, half);
-  int expected = 0;
-  for (int r = rank % 2; r < ranks; r += 2) expected += r;
-  EXPECT(sum == expected);
-  MPI_Comm_dup(half, &copy);
-  MPI_Barrier(copy);
-  if (ranks > 1) {
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 77, &bridge);
-    MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, bridge);
-    expected = 0;
-    for (int r = 1 - rank % 2; r < ranks; r += 2) expected += r;
-    EXPECT(sum == expected);
-    MPI_Comm_free(&bridge);
+/* Rank r sends counts[s] numbers to rank s; so each receives as many of everybody. */
+static void all_to_all_of_several_lengths(void) {
+  int same[64], apart[64], out_bytes[64], in_bytes[64];
+  MPI_Datatype types[64];
+  for (int r = 0; r < ranks; ++r) {
+    same[r] = counts[rank];
+    apart[r] = r * counts[rank];
+    out_bytes[r] = places[r] * (int)sizeof(long);
+    in_bytes[r] = apart[r] * (int)sizeof(long);
+    types[r] = MPI_LONG;
   }
-  MPI_Comm_free(&copy);
-  MPI_Comm_free(&half);
+  for (int typed = 0; typed < 2; ++typed) {
+    fill_for(1, total);
+    if (typed) {
+      MPI_Alltoallw(mine, counts, out_bytes, types, theirs, same, in_bytes, types, MPI_COMM_WORLD);
+    } else {
+      MPI_Alltoallv(mine, counts, places, MPI_LONG, theirs, same, apart, MPI_LONG, MPI_COMM_WORLD);
+    }
+    for (int r = 0; r < ranks; ++r) {
+      for (int i = 0; i < same[r]; ++i) EXPECT(theirs[apart[r] + i] == value(r, places[rank] + i));
+    }
+  }
+}
+
+static void the_rest_not_blocking(int count) {
+  MPI_Request request;
+  fill_for(ranks, count);
+  MPI_Iscatter(mine, count, MPI_LONG, theirs, count, MPI_LONG, 0, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int i = 0; i < count; ++i) EXPECT(theirs[i] == value(0, rank * count + i));
+  MPI_Igather(mine, count, MPI_LONG, theirs, count, MPI_LONG, 0, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int r = 0; rank == 0 && r < ranks; ++r) EXPECT(theirs[r * count] == value(r, 0));
+  MPI_Ireduce(mine, theirs, count, MPI_LONG, MPI_SUM, ranks - 1, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int i = 0; rank == ranks - 1 && i < count; ++i) EXPECT(theirs[i] == sum_at(i));
+  MPI_Ireduce_scatter_block(mine, theirs, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int i = 0; i < count; ++i) EXPECT(theirs[i] == sum_at(rank * count + i));
+  MPI_Iscan(mine, theirs, count, MPI_LONG, MPI_MAX, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int i = 0; i < count; ++i) EXPECT(theirs[i] == value(rank, i));
+  MPI_Iexscan(mine, theirs, count, MPI_LONG, MPI_MAX, MPI_COMM_WORLD, &request);
+  finish(&request);
+  for (int i = 0; rank > 0 && i < count; ++i) EXPECT(theirs[i] == value(rank - 1, i));
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  finish(&request);
+}
+
+/* Sums whose last bits depend on the order of adding: the same over every transport. */
+static void sums_of_fractions(int count) {
+  double* parts = malloc((size_t)count * sizeof *parts);
+  double* sums = malloc((size_t)count * sizeof *sums);
+  for (int i = 0; i < count; ++i) parts[i] = 1.0 / (3 + rank * 7 + i);
+  MPI_Allreduce(parts, sums, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  note(sums, (size_t)count * sizeof *sums);
+  free(parts);
+  free(sums);
+}
+
+static void everything_at_once(int count) {
+  enum { kKinds = 4 };
+  MPI_Request requests[kKinds];
+  long* room = malloc(sizeof *room * (size_t)count * (size_t)(2 * ranks + 4));
+  long *to_all = room, *summed = room + count, *gathered = room + 2 * (size_t)count;
+  long* exchanged = gathered + (size_t)count * (size_t)ranks;
+  fill_for(ranks, count);
+  for (int i = 0; i < count; ++i) to_all[i] = value(rank, i);
+  MPI_Ibcast(to_all, count, MPI_LONG, ranks - 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Iallreduce(mine, summed, count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+  MPI_Iallgather(mine, count, MPI_LONG, gathered, count, MPI_LONG, MPI_COMM_WORLD, &requests[2]);
+  MPI_Ialltoall(mine, count, MPI_LONG, exchanged, count, MPI_LONG, MPI_COMM_WORLD, &requests[3]);
+  MPI_Waitall(kKinds, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < count; ++i) EXPECT(to_all[i] == value(ranks - 1, i) && summed[i] == sum_at(i));
+  for (int r = 0; r < ranks; ++r) {
+    for (int i = 0; i < count; ++i) {
+      EXPECT(gathered[r * count + i] == value(r, i));
+      EXPECT(exchanged[r * count + i] == value(r, rank * count + i));
+    }
+  }
+  free(room);
 }
 
 int main(int argc, char** argv) {
@@ -127,10 +196,13 @@ int main(int argc, char** argv) {
     }
     all_to_all(kCounts[i]);
     prefixes(kCounts[i]);
+    sums_of_fractions(kCounts[i]);
+    everything_at_once(kCounts[i]);
+    the_rest_not_blocking(kCounts[i]);
     MPI_Barrier(MPI_COMM_WORLD);
   }
   parts_of_several_lengths();
-  halves_of_the_world();
+  all_to_all_of_several_lengths();
   end("collectives");
   return 0;
 }
