@@ -23,6 +23,11 @@ TEST_CASE("the rail that delivers first takes the next packets") {
   CHECK(rail_for_bulk(loads, 1000) == 1);
 }
 
+TEST_CASE("of two rails with room the shorter way is taken, though more waits there") {
+  const std::array loads = {load(1000, 100, 0), load(100, 100, 50)};
+  CHECK(rail_for_bulk(loads, 1000) == 1);
+}
+
 TEST_CASE("while much is left every rail that may send does") {
   const std::array loads = {load(100, 100, 100), load(1000, 20, 0)};
   CHECK(rail_for_bulk(loads, 100'000) == 1);
