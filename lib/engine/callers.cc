@@ -78,12 +78,14 @@ void Engine::Impl::adopt_caller(Peer& peer) {
 
 // A process that we have called, and that has answered, had called us before, of which we had made
 // a peer of its own: our call counts if our epoch is the lower one (wire.md 5.6). As long as we
-// cannot know that the process has heard so, a late proof of the other call counts for nothing.
+// cannot know that the process has heard so, a late proof of the other call counts for nothing;
+// unless it has not answered for long: it may have left that connection before it was proved.
 bool Engine::Impl::is_superseded(const Peer& caller) const {
   const std::uint64_t epoch = caller.said->hello.epoch;
   const Peer* called = caller.called_us ? peers_.find_epoch(epoch) : nullptr;
   return called != nullptr && !called->called_us && called->said != nullptr &&
-         called->phase == Phase::kConnected && epoch_ < epoch;
+         called->phase == Phase::kConnected && epoch_ < epoch &&
+         called->home.link.timeouts() < kTimeoutsBeforeAnswer;
 }
 
 void Engine::Impl::drop_superseded(const Peer& peer) {

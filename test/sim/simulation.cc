@@ -203,8 +203,14 @@ void Simulation::check_stats() {
                                                            dropped(wire::Verdict::kWrongState)
                                                      : 0;
     if (stats.dropped_packets != excused) {
-      stage_.findings().report(fmt::format("host {} dropped {} packets though all were good", host,
-                                           stats.dropped_packets));
+      std::string reasons;
+      for (std::size_t why = 0; why < stats.dropped_by_reason.size(); ++why) {
+        if (stats.dropped_by_reason[why] == 0) continue;
+        reasons += fmt::format(", {} {}", stats.dropped_by_reason[why],
+                               wire::name(static_cast<wire::Verdict>(why)));
+      }
+      stage_.findings().report(fmt::format("host {} dropped {} packets though all were good{}",
+                                           host, stats.dropped_packets, reasons));
     }
   }
 }
