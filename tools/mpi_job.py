@@ -104,7 +104,7 @@ def environment(hosts, build):
     return {**os.environ, "FI_PROVIDER_PATH": str(build / "lib/ofi"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": hosts.scratch.name,
             "PULLMAN_TEST_HOSTS": ",".join(f"{host}={name}" for host, name in zip(hosts.admin, hosts.names)),
-            "PULLMAN_NICS": ",".join(hosts.rails), "FI_TCP_IFACE": hosts.rails[0], "FI_UDP_IFACE": hosts.rails[0]}
+            "PULLMAN_NICS": "!admin", "FI_TCP_IFACE": hosts.rails[0], "FI_UDP_IFACE": hosts.rails[0]}
 
 
 PASSED_ON = ("FI_PROVIDER_PATH", "PULLMAN_NICS", "PULLMAN_LOG", "FI_LOG_LEVEL", "FI_TCP_IFACE", "FI_UDP_IFACE")
@@ -118,7 +118,7 @@ def command_line(hosts, variables, ranks, transport):
              "--bind-to", "none", "--mca", "plm_rsh_agent", agent, *TRANSPORTS.get(transport, transport),
              "--mca", "oob_tcp_if_include", f"10.77.{ADMIN}.0/24", "--mca", "btl_tcp_if_include", subnets]
     if ranks > (os.cpu_count() or 2):
-        words += ["--mca", "mpi_yield_when_idle", "1"]
+        words += ["--mca", "mpi_yield_when_idle", "1", "-x", "FI_PULLMAN_GIVE_WAY=1"]
     for name in PASSED_ON:
         words += ["-x", name] if name in variables else []
     return words

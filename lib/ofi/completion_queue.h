@@ -8,6 +8,7 @@
 #include "ofi/completion.h"
 #include "ofi/courtesy.h"
 #include "ofi/ring.h"
+#include "ofi/settings.h"
 #include "ofi/waitable.h"
 
 namespace pullman::ofi {
@@ -41,7 +42,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   Domain& domain_;
   const fi_cq_format format_;
   Ring<Completion> entries_;
-  Courtesy courtesy_;
+  Courtesy courtesy_{read_courtesy()};
   bool signalled_ = false;  // by fi_cq_signal: who waits returns
 };
 

@@ -8,16 +8,20 @@ namespace pullman::ofi {
 
 class Courtesy {
  public:
+  explicit Courtesy(bool wanted) : wanted_(wanted) {}
+
   // Whether to give way now. A poll takes about a microsecond, giving way to nobody a fifth of one.
   bool due(bool found_nothing) {
     polls_in_vain_ = found_nothing ? polls_in_vain_ + 1 : 0;
-    return polls_in_vain_ >= kPatience && polls_in_vain_ % kEvery == 0;
+    return wanted_ && polls_in_vain_ >= kPatience && polls_in_vain_ % kEvery == 0;
   }
 
  private:
   static constexpr unsigned kPatience = 64;
   static constexpr unsigned kEvery = 8;
 
+  const bool
+      wanted_;  // not where strangers compute on the same processors: they keep it for a slice
   unsigned polls_in_vain_ = 0;  // in a row
 };
 

@@ -58,6 +58,9 @@ void define_settings(const fi_provider& provider) {
   define("eager_bytes", FI_PARAM_SIZE_T,
          "Bytes of a message that are sent before it is matched (default: 65536; "
          "PULLMAN_EAGER_BYTES)");
+  define("give_way", FI_PARAM_BOOL,
+         "Whether polling in vain gives way to other processes: for jobs of more processes than "
+         "processors (default: no)");
   define("patience", FI_PARAM_SIZE_T,
          "Milliseconds without a call after which a thread of the provider moves packets in the "
          "application's place; with automatic progress it is 1 (default: 4)");
@@ -67,6 +70,11 @@ std::chrono::milliseconds read_patience() {
   std::size_t number = 0;
   if (fi_param_get_size_t(&provider(), "patience", &number) != 0) return kPatience;
   return std::chrono::milliseconds(std::clamp<std::size_t>(number, 1, kMostPatience));
+}
+
+bool read_courtesy() {
+  int wanted = 0;
+  return fi_param_get_bool(&provider(), "give_way", &wanted) == 0 && wanted != 0;
 }
 
 Config read_settings() {

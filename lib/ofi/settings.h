@@ -21,4 +21,7 @@ Config read_settings();
 std::chrono::milliseconds read_patience();
 inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
+// Whether who polls in vain gives way to other processes: for more ranks than processors.
+bool read_courtesy();
+
 }  // namespace pullman::ofi
