@@ -141,6 +141,7 @@ void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& 
   if (!first && number(header) <= number(said.header)) return;
   said.header = header;
   said.heard_at = now;
+  said.hello.call = hello.call;
   if (!peer.introduced) aim_answer(peer, *module_called(hello), hello.nic);
   if (!first) return;
   said.crossed = peer.hello != nullptr;

@@ -53,6 +53,7 @@ bool Engine::Impl::call_otherwise(Peer& peer) {
   const auto next = other_module(peer);
   if (!next) return false;
   leave_home(peer);
+  ++peer.call;
   peer.home.module = *next;
   peer.home.nic = modules_[*next].get();
   start_resolving(peer.home, ChannelKind::kCommand, peer.home.remote);
@@ -124,17 +125,12 @@ void Engine::Impl::answer_at_home(Peer& peer) {
   said.elsewhere = false;
 }
 
-// The answer has arrived: where it went is the home rail. If nothing can have gone to the newest
-// place, it was an earlier answer, from the home rail as it is.
+// The answer has arrived: where it went is the home rail. One that cannot have been sent has not:
+// the home rail stays.
 void Engine::Impl::adopt_answer(Peer& peer) {
   Introduction& said = *peer.said;
   if (!said.elsewhere) return;
-  if (said.to == nic::kNowhere) {
-    for (std::uint8_t i = 0; i < said.hello.nic_count; ++i) {
-      if (nic::same_port(said.hello.nics[i].command, peer.home.remote)) said.hello.nic = i;
-    }
-    return answer_at_home(peer);
-  }
+  if (said.to == nic::kNowhere) return answer_at_home(peer);
   const nic::Destination to = std::exchange(said.to, nic::kNowhere);
   leave_home(peer);
   // What rode with the call leaves by this one; it is a packet like others now.
@@ -144,6 +140,19 @@ void Engine::Impl::adopt_answer(Peer& peer) {
   peer.home.nic = modules_[said.module].get();
   peer.home.remote = said.address();
   peer.home.command_to = to;
+}
+
+// The connected peer that one of our rails has reached there: he may have called us from another of
+// his addresses. That he names an address as his own is no proof; that he answers there is.
+const Peer* Engine::Impl::reached_at(const nic::Address& address) const {
+  const Peer* found = nullptr;
+  peers_.for_each([&](const Peer& peer) {
+    if (peer.phase != Phase::kConnected || peer.rails == nullptr) return;
+    peer.for_each_rail([&](const Rail& rail) {
+      if (usable(rail) && nic::same_port(rail.remote, address)) found = &peer;
+    });
+  });
+  return found;
 }
 
 // The NIC has no link: who is called by it is called by another.

@@ -295,6 +295,7 @@ class Engine::Impl {
   void handle_rail_event(Instant now, Rail& rail, ChannelKind kind, bool resolved);
   void handle_rail_resolved(Instant now, Rail& rail);
   wire::Ways ways_to(const Peer& peer) const;
+  void name_home(const Peer& peer, wire::Ways& ways) const;
 
   // --- rail_care.cc
   failover::Health::Pace pace_of(const Rail& rail) const;
@@ -400,6 +401,7 @@ class Engine::Impl {
   void answer_at_home(Peer& peer);
   void adopt_answer(Peer& peer);
   void leave_calls_by(std::size_t module);
+  const Peer* reached_at(const nic::Address& address) const;
 
   // --- callers.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);

@@ -181,6 +181,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.eager_bytes = eager_bytes_;
   hello.nic = elsewhere ? peer.said->module : peer.home.module;
   hello.credit = credits_[hello.nic];
+  hello.call = as_answer ? peer.said->hello.call : peer.call;
   hello.called = elsewhere ? peer.said->address() : nic::Address(peer.home.remote);
   std::uint8_t device = 0;
   for (std::size_t i = 0; i < nics_told_; ++i) {
@@ -398,8 +399,8 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
     return Verdict::kWrongState;
   }
-  // An answer to an earlier call, by another NIC: we would not mean the same rail (wire.md 5.10).
-  if (!peer.introduced && module_called(*hello) != peer.home.module) return Verdict::kWrongState;
+  // An answer to an earlier call: we would not mean the same rail (wire.md 5.10).
+  if (!peer.introduced && hello->call != peer.call) return Verdict::kWrongState;
   const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
   if (!peer.introduced) {
     if (!may_introduce(peer, *hello)) return Verdict::kWrongState;

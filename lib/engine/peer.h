@@ -127,6 +127,7 @@ struct Peer {
   KeptAddress command_address;          // where it was dialled, or first said to be
   std::uint8_t aims = 0;                // counts where it was to be answered
   std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each
+  std::uint16_t call = 0;               // counts the NICs we have called it by
   std::uint32_t heard_tick = 0;         // see Engine::Impl::note_heard
   std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
   std::uint64_t born = 0;               // counts the peers ever made

@@ -41,6 +41,7 @@ struct Engine::Impl::Pairing {
   std::vector<failover::NicEntry> here;
   std::vector<failover::NicEntry> there;
   failover::Ways ways;
+  std::pair<std::uint8_t, std::uint8_t> home;  // rail 0: our NIC, theirs
   std::vector<failover::Pair> pairs;
 };
 
@@ -56,11 +57,22 @@ void Engine::Impl::start_rails(Peer& peer, const wire::Hello& hello) {
   peer.rails->care[0] = std::move(care);
 }
 
+// Rail 0 as we see it.
+void Engine::Impl::name_home(const Peer& peer, wire::Ways& ways) const {
+  const auto& theirs = peer.rails->theirs;
+  const auto there = std::find_if(theirs.begin(), theirs.end(), [&](const wire::NicInfo& nic) {
+    return nic::same_port(nic.command, peer.home.remote);
+  });
+  ways.home = peer.home.module;
+  if (there != theirs.end()) ways.home_there = static_cast<std::uint8_t>(there - theirs.begin());
+}
+
 // How each of our NICs reaches each of the peer's, as our kernel and drivers see it.
 wire::Ways Engine::Impl::ways_to(const Peer& peer) const {
   const auto& theirs = peer.rails->theirs;
   wire::Ways ways{.mine = static_cast<std::uint8_t>(nics_told_),
                   .theirs = static_cast<std::uint8_t>(theirs.size())};
+  name_home(peer, ways);
   for (std::size_t i = 0; i < nics_told_; ++i) {
     const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
     for (std::size_t j = 0; j < theirs.size(); ++j) {
@@ -106,7 +118,8 @@ void Engine::Impl::handle_ways(Peer& peer, const wire::Frame& frame) {
   if (fits) pair_rails(peer, *ways);
 }
 
-// Both ends have the same in hand, and compute the same.
+// Both ends have the same in hand, and compute the same. Rail 0 is what the left one takes for it:
+// where two calls crossed and each was answered, the ends may mean other pairs by it.
 Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
   const Rails& rails = *peer.rails;
   Pairing out;
@@ -114,8 +127,11 @@ Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
   std::transform(mine.nics.begin(), mine.nics.begin() + mine.nic_count,
                  std::back_inserter(out.here), entry_of);
   std::transform(rails.theirs.begin(), rails.theirs.end(), std::back_inserter(out.there), entry_of);
-  out.ways = ways_of(ways_to(peer)).worse_of(ways_of(rails.their_ways).transposed());
+  const wire::Ways ours = ways_to(peer);
+  out.ways = ways_of(ours).worse_of(ways_of(rails.their_ways).transposed());
   const bool we_are_left = epoch_ <= peer.epoch;
+  out.home = we_are_left ? std::pair(ours.home, ours.home_there)
+                         : std::pair(rails.their_ways.home_there, rails.their_ways.home);
   out.pairs = we_are_left ? failover::pair(out.here, out.there, out.ways)
                           : swapped(failover::pair(out.there, out.here, out.ways.transposed()));
   return out;
@@ -129,12 +145,10 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   rails.spare_home = !found.pairs.empty();
   std::size_t number = 1;
   for (const failover::Pair& pair : found.pairs) {
-    const std::uint8_t module = pair.left;
-    const wire::NicInfo& nic = rails.theirs[pair.right];
-    if (module == peer.home.module && nic::same_port(nic.command, peer.home.remote)) {
+    if (std::pair(pair.left, pair.right) == found.home) {
       rails.spare_home = false;
     } else if (number < wire::kMaxRails) {
-      make_rail(peer, number++, module, pair.right);
+      make_rail(peer, number++, pair.left, pair.right);
     }
   }
   settle_sizes(peer);

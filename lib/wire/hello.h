@@ -60,7 +60,8 @@ struct Hello {
   std::uint16_t credit = 0;       // packets the sender of this can hold unread
   std::uint8_t nic = 0;           // which of `nics` the first rail uses
   std::uint8_t nic_count = 0;
-  WireAddress called;  // where this goes: a HELLO that strays elsewhere is refused
+  std::uint16_t call = 0;  // counts the pairs of NICs tried; a WELCOME repeats the HELLO's
+  WireAddress called;      // where this goes: a HELLO that strays elsewhere is refused
   std::array<NicInfo, kMaxNics> nics{};
 };
 

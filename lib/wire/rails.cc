@@ -8,7 +8,7 @@
 namespace pullman::wire {
 namespace {
 
-constexpr std::size_t kCountsBytes = 2;
+constexpr std::size_t kCountsBytes = 4;
 constexpr std::uint8_t kMostReach = 2;
 
 }  // namespace
@@ -19,6 +19,8 @@ std::size_t put_ways(std::byte* out, const Ways& ways) {
   std::byte* at = out + kWaysBytes;
   store8(at++, ways.mine);
   store8(at++, ways.theirs);
+  store8(at++, ways.home);
+  store8(at++, ways.home_there);
   for (std::size_t i = 0; i < ways.mine; ++i) {
     for (std::size_t j = 0; j < ways.theirs; ++j) store8(at++, ways.reach[i][j]);
   }
@@ -30,6 +32,8 @@ std::optional<Ways> decode_ways(std::span<const std::byte> body) {
   Ways ways;
   ways.mine = load8(body.data());
   ways.theirs = load8(body.data() + 1);
+  ways.home = load8(body.data() + 2);
+  ways.home_there = load8(body.data() + 3);
   if (ways.mine > kMaxNics || ways.theirs > kMaxNics) return std::nullopt;
   if (body.size() != kCountsBytes + std::size_t{ways.mine} * ways.theirs) return std::nullopt;
   const std::byte* at = body.data() + kCountsBytes;

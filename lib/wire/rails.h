@@ -13,14 +13,20 @@
 
 namespace pullman::wire {
 
+// In place of a NIC: one that HELLO did not name.
+inline constexpr std::uint8_t kUnnamedNic = 0xFF;
+
 // For each of the sender's NICs and each of the receiver's, both as HELLO numbers them: 0 there is
-// no way, 1 perhaps or through a gateway, 2 on the same link.
+// no way, 1 perhaps or through a gateway, 2 on the same link. And which of them the sender takes
+// for rail 0.
 struct Ways {
   std::uint8_t mine = 0;                                             // NICs of the sender
   std::uint8_t theirs = 0;                                           // and of the receiver
+  std::uint8_t home = kUnnamedNic;                                   // of the sender
+  std::uint8_t home_there = kUnnamedNic;                             // and of the receiver
   std::array<std::array<std::uint8_t, kMaxNics>, kMaxNics> reach{};  // [mine][theirs]
 };
-inline constexpr std::size_t kMostWaysBytes = kWaysBytes + 2 + kMaxNics * kMaxNics;
+inline constexpr std::size_t kMostWaysBytes = kWaysBytes + 4 + kMaxNics * kMaxNics;
 
 std::size_t put_ways(std::byte* out, const Ways& ways);
 // Nothing when the body is malformed.

@@ -1,4 +1,4 @@
-// Scenarios: rails. How they are found, what they carry, how one fails and comes back.
+// Scenarios: rails. What they carry, how one fails and comes back.
 #include <catch2/catch.hpp>
 
 #include "sim/rail_scene.h"
@@ -20,50 +20,6 @@ void at_gigabit(RailScene& scene, std::uint8_t nics) {
       wire.queue = milliseconds(5);
     });
   }
-}
-
-TEST_CASE("two hosts with two NICs each have two rails, and mean the same by them") {
-  RailScene scene({2, 2});
-  const auto couple = scene.couple_by_rails(2);
-
-  const auto here = scene.rails(0, couple.there);
-  const auto there = scene.rails(1, couple.back);
-  REQUIRE(here.size() == 2);
-  REQUIRE(there.size() == 2);
-  for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(here[i].state == RailState::kUp);
-    CHECK(there[i].state == RailState::kUp);
-    CHECK(here[i].number == i);
-    CHECK(here[i].local == there[i].remote);
-    CHECK(here[i].remote == there[i].local);
-    CHECK(here[i].rtt > Duration(0));
-  }
-}
-
-TEST_CASE("hosts with other numbers of NICs have as many rails as the one with fewer") {
-  const auto [a, b, rails] = GENERATE(std::tuple{2, 3, 2}, std::tuple{3, 2, 2}, std::tuple{4, 4, 4},
-                                      std::tuple{1, 3, 1}, std::tuple{4, 1, 1});
-  RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)});
-  const auto count = static_cast<std::size_t>(rails);
-  const auto couple = scene.couple_by_rails(count);
-
-  CHECK(scene.rails(0, couple.there).size() == count);
-  CHECK(scene.rails(1, couple.back).size() == count);
-  CHECK(scene.all_up(couple));
-}
-
-TEST_CASE("hosts of many NICs meet whatever addresses they have") {
-  const int kind = GENERATE(4, 6, 255);
-  RailScene scene({4, 4}, [&](NodePlan& plan) {
-    plan.command.address_kind = plan.data.address_kind = static_cast<std::uint8_t>(kind);
-    plan.command.packet_bytes = 576;
-  });
-
-  const auto couple = scene.couple(0, 1);
-
-  // As many as a HELLO of one length for all has room for.
-  CHECK(scene.rails(0, couple.there).size() == (kind == 255 ? 1 : 4));
-  CHECK(scene.run_until([&] { return scene.all_up(couple); }));
 }
 
 TEST_CASE("a long message takes both rails, each half of it") {

@@ -25,7 +25,7 @@ TEST_CASE("a header says which rail it speaks of") {
 }
 
 TEST_CASE("ways survive the wire, and are refused if they contradict themselves") {
-  Ways ways{.mine = 2, .theirs = 3, .reach = {}};
+  Ways ways{.mine = 2, .theirs = 3, .home = 1, .home_there = 2, .reach = {}};
   ways.reach[0] = {2, 0, 1};
   ways.reach[1] = {0, 2, 1};
   std::vector<std::byte> body(kMostWaysBytes);
@@ -39,13 +39,15 @@ TEST_CASE("ways survive the wire, and are refused if they contradict themselves"
   CHECK(read->mine == 2);
   CHECK(read->theirs == 3);
   CHECK(read->reach == ways.reach);
+  CHECK(read->home == 1);
+  CHECK(read->home_there == 2);
 
   std::vector<std::byte> data(frame.data.begin(), frame.data.end());
   CHECK_FALSE(decode_ways(std::span(data).first(1)).has_value());
   CHECK_FALSE(decode_ways(std::span(data).first(data.size() - 1)).has_value());
   data.back() = std::byte{3};
   CHECK_FALSE(decode_ways(data).has_value());
-  data.assign(2 + 9 * 9, std::byte{0});
+  data.assign(4 + 9 * 9, std::byte{0});
   data[0] = data[1] = std::byte{9};
   CHECK_FALSE(decode_ways(data).has_value());
 }

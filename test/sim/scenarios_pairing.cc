@@ -1,0 +1,182 @@
+// Scenarios: how two hosts find their rails, and mean the same by them.
+#include <catch2/catch.hpp>
+
+#include "sim/rail_scene.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Rail by rail: what is local to one is remote to the other.
+void check_mirrored(RailScene& scene, Scene::Couple couple) {
+  const auto here = scene.rails(0, couple.there);
+  const auto there = scene.rails(1, couple.back);
+  REQUIRE(here.size() == there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    CAPTURE(i);
+    CHECK(here[i].number == i);
+    CHECK(here[i].local == there[i].remote);
+    CHECK(here[i].remote == there[i].local);
+  }
+}
+
+TEST_CASE("two hosts with two NICs each have two rails, and mean the same by them") {
+  RailScene scene({2, 2});
+
+  const auto couple = scene.couple_by_rails(2);
+
+  REQUIRE(scene.rails(0, couple.there).size() == 2);
+  check_mirrored(scene, couple);
+  CHECK(scene.all_up(couple));
+  for (const RailView& rail : scene.rails(0, couple.there)) CHECK(rail.rtt > Duration(0));
+}
+
+TEST_CASE("hosts with other numbers of NICs have as many rails as the one with fewer") {
+  const auto [a, b, rails] = GENERATE(std::tuple{2, 3, 2}, std::tuple{3, 2, 2}, std::tuple{4, 4, 4},
+                                      std::tuple{1, 3, 1}, std::tuple{4, 1, 1});
+  RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)});
+  const auto count = static_cast<std::size_t>(rails);
+  const auto couple = scene.couple_by_rails(count);
+
+  CHECK(scene.rails(0, couple.there).size() == count);
+  CHECK(scene.rails(1, couple.back).size() == count);
+  CHECK(scene.all_up(couple));
+}
+
+TEST_CASE("hosts of many NICs meet whatever addresses they have") {
+  const int kind = GENERATE(4, 6, 255);
+  RailScene scene({4, 4}, [&](NodePlan& plan) {
+    plan.command.address_kind = plan.data.address_kind = static_cast<std::uint8_t>(kind);
+    plan.command.packet_bytes = 576;
+  });
+
+  const auto couple = scene.couple(0, 1);
+
+  // As many as a HELLO of one length for all has room for.
+  CHECK(scene.rails(0, couple.there).size() == (kind == 255 ? 1 : 4));
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }));
+}
+
+TEST_CASE("of pairs that are equally good both ends choose the same") {
+  RailScene scene({3, 3});
+  scene.network().set_reach(nic::Reach::kNone, nic::Reach::kDirect);
+
+  const auto couple = scene.couple(0, 1);
+
+  CHECK(scene.run_until([&] {
+    return scene.rails(0, couple.there).size() >= 3 && scene.rails(1, couple.back).size() >= 3 &&
+           scene.all_up(couple);
+  }));
+  check_mirrored(scene, couple);
+}
+
+TEST_CASE("what is said of a rail does not count when something newer was said before it came") {
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  std::vector<std::byte> overtaken;
+  bool came = false;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host != 0 || !Opened(passing.bytes).has(wire::FrameType::kRail)) return false;
+    if (overtaken.empty()) {
+      overtaken.assign(passing.bytes.begin(), passing.bytes.end());
+      return true;
+    }
+    if (!came) scene.network().inject(passing.from, passing.to, overtaken, microseconds(50));
+    came = true;
+    return false;
+  });
+
+  const auto say = [&](auto what) {
+    REQUIRE((scene.engine(0).*what)(scene.node(0).local_now(), "sim0.1") == Status::kOk);
+    scene.node(0).touched();
+  };
+  say(&engine::Engine::drain_rail);
+  REQUIRE(scene.run_until([&] { return !overtaken.empty(); }));
+  say(&engine::Engine::restore_rail);
+  scene.run_for(milliseconds(500));
+
+  REQUIRE(came);
+  CHECK(scene.all_up(couple));
+}
+
+TEST_CASE("who called by his second NIC is the same peer at the address of his first") {
+  RailScene scene({2, 2});
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  const auto couple = scene.couple(0, 1);
+  REQUIRE(scene.rail(0, couple.there, 0).local != nic::to_string(scene.node(0).address()));
+  scene.mend();
+  REQUIRE(scene.run_until([&] { return scene.all_up(couple); }, seconds(5)));
+
+  CHECK(scene.connect(1, 0) == couple.back);
+}
+
+TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") {
+  RailScene scene({2, 2});
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  std::vector<std::byte> first;  // WELCOME
+  Passing way{};
+  bool called_otherwise = false;
+  bool came = false;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (came) return false;
+    if (opened.is(wire::PacketType::kWelcome)) {
+      if (first.empty()) {
+        first.assign(passing.bytes.begin(), passing.bytes.end());
+        way = passing;
+      }
+      return true;
+    }
+    if (!opened.is(wire::PacketType::kHello)) return false;
+    if (passing.from.nic != 0) called_otherwise = true;
+    if (passing.from.nic != 0 || !called_otherwise) return false;
+    came = true;
+    scene.network().inject(way.from, way.to, first, microseconds(1));
+    return true;
+  });
+
+  const auto couple = scene.couple(0, 1);
+  REQUIRE(scene.run_until([&] { return scene.rails(0, couple.there).size() > 1; }, seconds(10)));
+  scene.run_for(seconds(1));
+
+  REQUIRE(came);
+  check_mirrored(scene, couple);
+  CHECK(scene.all_up(couple));
+}
+
+TEST_CASE("of two calls that cross, each answered, the rails are the same at both ends") {
+  const auto cut = GENERATE(milliseconds(250), milliseconds(600), milliseconds(1200));
+  const auto [a, b] = GENERATE(std::pair{2, 3}, std::pair{3, 2}, std::pair{2, 2});
+  CAPTURE(cut.count(), a, b);
+  RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)});
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  const Instant mended = scene.now() + cut;
+  scene.network().set_drop_rule([&](const Passing&) { return scene.now() < mended; });
+
+  const PeerId there = scene.connect(0, 1);
+  const PeerId back = scene.connect(1, 0);
+  REQUIRE(scene.run_until(
+      [&] { return scene.rails(0, there).size() > 1 && scene.rails(1, back).size() > 1; },
+      seconds(10)));
+  scene.run_for(seconds(2));
+
+  CHECK(scene.all_up({there, back}));
+  const auto here = scene.rails(0, there);
+  const auto mirrored = scene.rails(1, back);
+  REQUIRE(here.size() == mirrored.size());
+  for (std::size_t i = 1; i < here.size(); ++i) {
+    CHECK(here[i].local == mirrored[i].remote);
+    CHECK(here[i].remote == mirrored[i].local);
+  }
+  Act& receive = scene.receive(1, back, 7, 200'000);
+  scene.send(0, there, 7, 200'000);
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 7, 200'000));
+}
+
+}  // namespace
+}  // namespace pullman::sim
