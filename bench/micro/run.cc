@@ -30,6 +30,7 @@ int run(int argc, char** argv, const std::vector<Case>& cases) {
   for (const Case& one : cases) {
     auto* registered = benchmark::RegisterBenchmark(one.name.c_str(), one.run);
     if (iterations > 0) registered->Iterations(iterations);
+    if (one.threads > 1) registered->Threads(one.threads)->UseRealTime();
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

@@ -14,6 +14,7 @@ namespace pullman::bench {
 struct Case {
   std::string name;
   void (*run)(benchmark::State&);
+  int threads = 1;  // that run it at a time
 };
 
 int run(int argc, char** argv, const std::vector<Case>& cases);

@@ -349,7 +349,9 @@ std::optional<RemoteEvent> Context::take_event() {
 
 std::size_t Context::progress() {
   Gate::Hold held(state_->gate);
-  return state_->engine.progress(state_->look());
+  const std::size_t received = state_->engine.progress(state_->look());
+  held.let_others_in();  // who calls this in a loop would leave them nothing
+  return received;
 }
 
 bool Context::test(Request& request) {

@@ -37,6 +37,20 @@ struct Pair {
 constexpr int kThreads = 4;
 constexpr std::uint64_t kRounds = 300;
 
+// All have done so, each in its own time. Who is done makes progress until the others are: what it
+// sent last was copied, and leaves, or leaves again, only during its context's calls.
+class Done {
+ public:
+  explicit Done(int threads) : busy_(threads) {}
+  void stay(Context& context) {
+    --busy_;
+    while (busy_ != 0) context.progress();
+  }
+
+ private:
+  std::atomic<int> busy_;
+};
+
 // Sends what came, and one more, back to where it came from; `begins`: after a first one.
 void play(Context& context, PeerId peer, Tag tag, bool begins, std::atomic<int>& wrong) {
   std::vector<std::byte> buffer(2000);
@@ -61,11 +75,18 @@ void play(Context& context, PeerId peer, Tag tag, bool begins, std::atomic<int>&
 TEST_CASE("many threads play ping-pong through two contexts, each on its own tag") {
   Pair pair;
   std::atomic<int> wrong = 0;
+  Done done(2 * kThreads);
   std::vector<std::thread> threads;
 
   for (Tag tag = 0; tag < kThreads; ++tag) {
-    threads.emplace_back([&, tag] { play(pair.one, pair.there, tag, true, wrong); });
-    threads.emplace_back([&, tag] { play(pair.other, *pair.back, tag, false, wrong); });
+    threads.emplace_back([&, tag] {
+      play(pair.one, pair.there, tag, true, wrong);
+      done.stay(pair.one);
+    });
+    threads.emplace_back([&, tag] {
+      play(pair.other, *pair.back, tag, false, wrong);
+      done.stay(pair.other);
+    });
   }
   for (std::thread& thread : threads) thread.join();
 
