@@ -68,7 +68,7 @@ struct Receiver {
   Pool<IdBitmap> bitmaps{2};
   InboxCounters counters;
   InboxResources shares{matcher, memory, bitmaps, counters};
-  Inbox inbox{shares, kPeer, kAllowance, kEager};
+  Inbox inbox{shares, kPeer, {.bytes = kAllowance}, kEager};
   Request request;
   std::array<std::byte, 64> frames;
 };

@@ -57,6 +57,12 @@ struct __attribute__((visibility("default"))) Config {
   // bytes come with gaps takes up to a 32nd of its length, 32 KiB at most; and
   // the allocator rounds up.                               PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = 256u << 20;
+  // Messages beyond that which peers may announce while they keep the bytes,
+  // over all peers: each takes 256 bytes, an atomic its own length more.
+  // A peer is sure of an eighth of its equal share, of 16 at least, and may
+  // have half of what is left of the other seven eighths. 1..16777216.
+  //                                                             PULLMAN_UNEXPECTED_MESSAGES
+  std::size_t unexpected_messages = 256 * 1024;
   // Packets being sent and not yet acked, over all peers: as many small
   // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS
   std::size_t send_packets = 16384;
@@ -91,9 +97,9 @@ struct __attribute__((visibility("default"))) Config {
   // apart. With many every call but the constructor and the destructor may
   // come from any thread at any time, and done() and status() of a request,
   // too; what a request holds besides is for who has seen that it is done.
-  // wait() and close() let others in between turns, and sleep for a
-  // millisecond at most, since others may send meanwhile. Not proven yet: the
-  // test of many does not pass (docs/next.md).       PULLMAN_THREADS (one, many)
+  // wait(), close() and progress() let others in after each turn; the first
+  // two sleep for a millisecond at most, since others may send meanwhile.
+  //                                                                     PULLMAN_THREADS (one, many)
   enum class Threads : std::uint8_t { kOne, kMany };
   Threads threads = Threads::kOne;
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/set_hook.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@ class Request;
 namespace detail {
 
 using QueueHook = boost::intrusive::list_member_hook<>;
+using IdHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
 
 // Of most operations there is nothing special to note.
 struct Special {
@@ -38,6 +40,8 @@ struct Special {
   bool goes_ahead : 1 = false;     // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
   bool is_special : 1 = false;     // send: any of all this is so
+  bool has_envelope : 1 = false;   // send: that went ahead, the bytes are to follow
+  bool has_begun : 1 = false;      // send: the receiver is known to have heard of it
 };
 
 // One of the places of the caller's bytes.
@@ -51,8 +55,8 @@ struct Operation {
   enum class Kind : std::uint8_t { kIdle, kSend, kReceive, kAsk };
 
   Request* request = nullptr;   // whose notes these are
-  QueueHook queue;              // send: in one of the outbox's queues. receive: in the matcher
-  QueueHook all;                // send: every unfinished one of its peer
+  QueueHook queue;              // in one queue of the outbox; the matcher; or of what was asked
+  IdHook by_id;                 // send: unfinished ones of its peer that have an id
   std::byte* buffer = nullptr;  // receive: where to. send: where from, never written to
   std::size_t size = 0;         // of the buffer in bytes; send: of the message
   std::uint64_t order = 0;      // receive: counts posts, so the earliest match wins

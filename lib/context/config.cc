@@ -77,6 +77,8 @@ constexpr Option kOptions[] = {
      set_number<&Config::max_peers>, ""},
     {"unexpected_bytes", "PULLMAN_UNEXPECTED_BYTES", 4096, std::uint64_t{1} << 44,
      get_number<&Config::unexpected_bytes>, set_number<&Config::unexpected_bytes>, " bytes"},
+    {"unexpected_messages", "PULLMAN_UNEXPECTED_MESSAGES", 1, 1 << 24,
+     get_number<&Config::unexpected_messages>, set_number<&Config::unexpected_messages>, ""},
     {"send_packets", "PULLMAN_SEND_PACKETS", 64, 1 << 20, get_number<&Config::send_packets>,
      set_number<&Config::send_packets>, ""},
     {"receive_packets", "PULLMAN_RECEIVE_PACKETS", 16, 65536, get_number<&Config::receive_packets>,

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory_resource>
 
 #include "base/check.h"
@@ -47,6 +48,13 @@ std::size_t rails_per_peer(const std::vector<std::unique_ptr<channel::Module>>& 
   return modules.size() == 1 ? 1 : std::min(modules.size() + 1, wire::kMaxRails);
 }
 
+// One of eight parts is shared out, the others are for whoever needs them.
+std::uint16_t envelope_share(const Config& config) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint16_t>::max();
+  const std::uint64_t share = config.unexpected_messages / 8 / config.max_peers;
+  return static_cast<std::uint16_t>(std::clamp(share, message::kLeastEnvelopes, kMost));
+}
+
 }  // namespace
 
 Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
@@ -68,9 +76,12 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
                        id_bitmaps_,
                        inbox_counters_,
                        more_matchers_.data(),
-                       &regions_},
+                       &regions_,
+                       &envelopes_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_},
       share_(config.unexpected_bytes / config.max_peers),
+      envelope_share_(envelope_share(config)),
+      envelopes_(config.unexpected_messages * message::kMessageCharge / 8 * 7),
       eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
           share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
       ack_timers_(config.ack_delay),

@@ -43,6 +43,7 @@ struct Audit {
   std::size_t packets_taken = 0;      // out of the packet pools
   std::size_t packets_accounted = 0;  // found in windows, queues and channels: equals packets_taken
   std::uint64_t unexpected_bytes = 0;  // charged to peers: at most Config::unexpected_bytes
+  std::uint64_t envelope_bytes = 0;    // the same, for Config::unexpected_messages of 256 bytes
   std::size_t sends_pending = 0;       // requests in outboxes
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
   std::size_t windows_in_use = 0;      // links that hold a window

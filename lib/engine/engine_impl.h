@@ -489,8 +489,10 @@ class Engine::Impl {
   reliability::LinkResources link_resources_;
   message::InboxResources inbox_resources_;
   message::OutboxResources outbox_resources_;
-  std::uint64_t share_;        // unexpected memory of one peer
-  std::uint32_t eager_bytes_;  // of one message, before it is granted
+  std::uint64_t share_;           // unexpected memory of one peer
+  std::uint16_t envelope_share_;  // messages beyond that it may announce, whatever others do
+  message::Reserve envelopes_;    // what it may borrow for more of them
+  std::uint32_t eager_bytes_;     // of one message, before it is granted
 
   reliability::Floor<Timer> ack_timers_;
   reliability::Hotel<Timer> alarms_;  // loss timers and alarms

@@ -49,19 +49,20 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
   if (peers_.full()) drop_silent_callers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
-  const PeerSetup setup{.link = link_options_,
-                        .link_resources = link_resources_,
-                        .inbox_resources = inbox_resources_,
-                        .outbox_resources = outbox_resources_,
-                        .id = id,
-                        .module = module,
-                        .nic = modules_[module].get(),
-                        .first_number = random_start(random_),
-                        .first_message = random_start(random_),
-                        .allowance = share_,
-                        .eager_bytes = eager_bytes_,
-                        .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
-                                              kHelloBodyBytes - wire::kFrameHeadBytes};
+  const PeerSetup setup{
+      .link = link_options_,
+      .link_resources = link_resources_,
+      .inbox_resources = inbox_resources_,
+      .outbox_resources = outbox_resources_,
+      .id = id,
+      .module = module,
+      .nic = modules_[module].get(),
+      .first_number = random_start(random_),
+      .first_message = random_start(random_),
+      .shares = {.bytes = share_, .envelopes = envelope_share_ * message::kMessageCharge},
+      .eager_bytes = eager_bytes_,
+      .first_packet_bytes =
+          std::min(kLeastCommandBytes, kLeastDataBytes) - kHelloBodyBytes - wire::kFrameHeadBytes};
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
   peer.mine = {id.index, new_proof()};
   peer.command_address = command_address;
@@ -178,6 +179,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.first_number = peer.home.link.window().first();
   hello.first_message = peer.first_message;
   hello.allowance = share_;
+  hello.envelopes = envelope_share_;
   hello.eager_bytes = eager_bytes_;
   hello.nic = elsewhere ? peer.said->module : peer.home.module;
   hello.credit = credits_[hello.nic];
@@ -314,8 +316,9 @@ std::optional<wire::Hello> Engine::Impl::read_hello(const wire::PacketHeader& he
   const bool acceptable =
       nic.command_packet_bytes >= kLeastCommandBytes && nic.data_packet_bytes >= kLeastDataBytes &&
       hello->eager_bytes >= message::kLeastEager && hello->allowance >= message::kLeastAllowance &&
-      hello->reply_to.proof != 0 && hello->first_number >> 32 != 0 &&
-      hello->first_message >> 32 != 0 && number - hello->first_number < wire::kWindow;
+      hello->envelopes >= message::kLeastEnvelopes && hello->reply_to.proof != 0 &&
+      hello->first_number >> 32 != 0 && hello->first_message >> 32 != 0 &&
+      number - hello->first_number < wire::kWindow;
   return acceptable ? hello : std::nullopt;
 }
 
@@ -361,7 +364,10 @@ void Engine::Impl::introduce(Peer& peer) {
   auto& path = peer.home.link.path();
   path.start(std::min<std::size_t>(data(peer.home).packet_bytes(), nic.data_packet_bytes));
   peer.home.packet_bytes = static_cast<std::uint32_t>(path.bytes());
-  peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
+  peer.outbox.handle_hello({.packet_bytes = path.bytes(),
+                            .allowance = hello.allowance,
+                            .envelopes = hello.envelopes * message::kMessageCharge,
+                            .eager_bytes = hello.eager_bytes});
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);

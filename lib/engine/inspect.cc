@@ -148,6 +148,7 @@ Audit Engine::Impl::audit() const {
     audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
                                (peer.said != nullptr && peer.said->riders != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
+    audit.envelope_bytes += peer.inbox.envelopes_charged();
     audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.asked();
     audit.receives_posted += peer.inbox.filling();
   });

@@ -68,7 +68,7 @@ struct PeerSetup {
   channel::Module* nic;
   PacketNumber first_number;
   MessageId first_message;
-  std::uint64_t allowance;
+  message::InboxShares shares;
   std::uint32_t eager_bytes;
   std::size_t first_packet_bytes;
 };
@@ -82,7 +82,7 @@ struct Peer {
         outbox(setup.outbox_resources, setup.id.index, setup.first_message,
                setup.first_packet_bytes),
         one_sided(outbox, setup.id),
-        inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes, &one_sided) {
+        inbox(setup.inbox_resources, setup.id, setup.shares, setup.eager_bytes, &one_sided) {
     alarm.peer = setup.id.index;
   }
 

@@ -217,6 +217,9 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
       case wire::FrameType::kChunk:
         taken = peer.inbox.handle_chunk(frame);
         break;
+      case wire::FrameType::kEnvelope:
+        taken = peer.inbox.handle_envelope(frame);
+        break;
       case wire::FrameType::kGrant:
         if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = Taken::kRefused;
         break;
@@ -224,7 +227,7 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         if (!handle_result(peer, frame)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kAllowance:
-        peer.outbox.handle_allowance(frame.limit);
+        peer.outbox.handle_allowance(frame.limit, frame.envelopes);
         break;
       case wire::FrameType::kPing:
         effect.urgent = true;

@@ -149,7 +149,7 @@ bool Engine::Impl::probe_with_oldest(Instant now, Rail& rail) {
 // Reports of rails need a large packet.
 std::size_t Engine::Impl::control_bytes(const Peer& peer) {
   return peer.rails != nullptr && peer.rails->reports_due ? wire::kMostWaysBytes
-                                                          : wire::kGrantBytes;
+                                                          : wire::kAllowanceBytes;
 }
 
 // Grants, allowance and BYE in a packet of their own.

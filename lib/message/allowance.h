@@ -6,6 +6,10 @@
 // can make us remember is paid for. A sender without allowance waits; one that overdraws is
 // refused. All peers' allowances together fit Config::unexpected_bytes (wire.md 4.6). Counts are of
 // everything ever charged, so a lost or repeated ALLOWANCE frame does no harm.
+//
+// Where that is used up a message may still be announced: its envelope costs what is remembered of
+// it, from an allowance of its own. A peer's share of that is small; what one needs beyond it, it
+// borrows from a reserve that all have in common.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +22,7 @@ namespace pullman::message {
 inline constexpr std::uint64_t kMessageCharge = 256;  // an InMessage, see in_message.h
 inline constexpr std::uint64_t kLeastAllowance = 4096;
 inline constexpr std::uint32_t kLeastEager = 1024;
+inline constexpr std::uint64_t kLeastEnvelopes = 16;
 
 // A packet has at least 576 bytes (wire.md 5.2), so chunks have 512, but the last of a message. No
 // more ranges than that can be apart, which take a Range for every 512 bytes: a 32nd.
@@ -45,7 +50,8 @@ constexpr std::uint64_t charge_behind(std::uint8_t kind) {
   return 0;
 }
 
-// Of a message of any kind. Answers cost nothing: who asked has room for them.
+// Of a message of any kind; of its envelope with no eager bytes. Answers cost nothing: who asked
+// has room for them.
 constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
                                   std::uint64_t eager_bytes) {
   const wire::Class what = wire::class_of(kind);
@@ -66,27 +72,86 @@ class AllowanceSpent {
   std::uint64_t limit_ = kLeastAllowance;
 };
 
-// The receiver's side.
+// What the peers of one engine may borrow beyond their shares. One borrows no more than it leaves.
+class Reserve {
+ public:
+  explicit Reserve(std::uint64_t bytes) : left_(bytes) {}
+
+  bool lends(std::uint64_t amount, std::uint64_t borrowed) const {
+    return borrowed + 2 * amount <= left_;
+  }
+  void lend(std::uint64_t amount) { left_ -= amount; }
+  void take_back(std::uint64_t amount) { left_ += amount; }
+
+  std::uint64_t left() const { return left_; }
+
+ private:
+  std::uint64_t left_;
+};
+
+// The receiver's side. Without a reserve nothing is borrowed.
 class AllowanceGranted {
  public:
-  explicit AllowanceGranted(std::uint64_t share) : share_(share), told_(share) {}
+  explicit AllowanceGranted(std::uint64_t share, Reserve* reserve = nullptr)
+      : share_(share), told_(share), reserve_(reserve) {}
+  ~AllowanceGranted() {
+    if (borrowed_ != 0) reserve_->take_back(borrowed_);
+  }
+  AllowanceGranted(const AllowanceGranted&) = delete;
+  AllowanceGranted& operator=(const AllowanceGranted&) = delete;
 
-  bool covers(std::uint64_t charge) const { return charged_ + charge <= share_ + returned_; }
+  bool covers(std::uint64_t charge) const { return charged_ + charge <= limit(); }
   void charge(std::uint64_t amount) { charged_ += amount; }
-  void give_back(std::uint64_t amount) { returned_ += amount; }
+  void give_back(std::uint64_t amount) {
+    returned_ += amount;
+    if (borrowed_ != 0) repay();
+  }
 
-  // A quarter of the share has come back unannounced: tell the sender.
-  bool worth_telling() const { return share_ + returned_ - told_ >= share_ / 4; }
-  std::uint64_t tell() { return told_ = share_ + returned_; }
+  // A quarter of the share has come back unannounced, or more can be borrowed for a sender that
+  // will have used up what it has: tell it.
+  bool worth_telling() const { return limit() - told_ >= share_ / 4 || may_borrow(); }
+  std::uint64_t tell() {
+    if (may_borrow()) {
+      const std::uint64_t amount = step();
+      reserve_->lend(amount);
+      borrowed_ += amount;
+    }
+    return told_ = limit();
+  }
+
+  // The sender is gone: it is promised nothing any more.
+  void end() {
+    told_ = charged_;
+    if (borrowed_ != 0) repay();
+  }
 
   std::uint64_t share() const { return share_; }
   std::uint64_t outstanding() const { return charged_ - returned_; }
+  std::uint64_t borrowed() const { return borrowed_; }
 
  private:
+  // In one telling: so many messages fit a round trip.
+  static constexpr std::uint64_t kMostBorrowed = 1024 * kMessageCharge;
+
+  std::uint64_t limit() const { return share_ + returned_ + borrowed_; }
+  std::uint64_t step() const { return std::min(share_, kMostBorrowed); }
+  bool may_borrow() const {
+    return reserve_ != nullptr && limit() - charged_ < share_ / 2 &&
+           reserve_->lends(step(), borrowed_);
+  }
+  // Of what came back that much is not promised to the sender yet.
+  void repay() {
+    const std::uint64_t amount = std::min(borrowed_, limit() - told_);
+    borrowed_ -= amount;
+    reserve_->take_back(amount);
+  }
+
   std::uint64_t share_;         // may be outstanding at once
   std::uint64_t told_;          // the limit the sender knows
   std::uint64_t charged_ = 0;   // ever
   std::uint64_t returned_ = 0;  // ever
+  std::uint64_t borrowed_ = 0;  // beyond the share
+  Reserve* reserve_;
 };
 
 }  // namespace pullman::message

@@ -47,10 +47,11 @@ class Asked {
   std::size_t size() const { return list_.size(); }
 
  private:
-  using List = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
-      boost::intrusive::constant_time_size<true>>;
+  using List =
+      boost::intrusive::list<detail::Operation,
+                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
+                                                           &detail::Operation::queue>,
+                             boost::intrusive::constant_time_size<true>>;
   List list_;
 };
 

@@ -54,13 +54,15 @@ struct InMessage {
     Region* region;              // of puts, unless refused
   };
   RangeSet arrived;
-  std::uint32_t charge = 0;  // of the peer's allowance, not returned yet
+  std::uint32_t charge = 0;  // of an allowance of the peer's, not returned yet
   InState state = InState::kWaitingTurn;
-  std::uint8_t kind = 0;      // wire/kind.h
-  bool wants_result = false;  // its sender waits for a RESULT
-  bool refused = false;       // which will say so: it may not be done
+  std::uint8_t kind = 0;          // wire/kind.h
+  bool wants_result : 1 = false;  // its sender waits for a RESULT
+  bool refused : 1 = false;       // which will say so: it may not be done
+  bool has_envelope : 1 = false;  // it was announced by that, and charged as such
 
-  bool complete() const { return wanted != 0 ? arrived.prefix() >= wanted : total == 0; }
+  // All of it that the sender may send: what it is asked for when matched still is to come.
+  bool complete() const { return arrived.prefix() >= wanted; }
 
   // What still comes is not wanted.
   void refuse() {
@@ -79,8 +81,10 @@ struct InMessage {
 };
 
 // The charge covers what the allocator takes for a message of any length: its InMessage, the first
-// range (charge_of() has the others), and 16 bytes at most about each of the three blocks.
+// range (charge_of() has the others) or an envelope's lead, which no range is beside, and 16 bytes
+// at most about each of the three blocks.
 static_assert(sizeof(Range) == kRangeBytes);
+static_assert(wire::kMostLeadBytes <= sizeof(Range));
 static_assert(sizeof(InMessage) + sizeof(Range) + 3 * 16 <= kMessageCharge);
 
 }  // namespace pullman::message

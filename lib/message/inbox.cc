@@ -24,13 +24,14 @@ wire::Result result_of(const InMessage& message) {
 
 }  // namespace
 
-Inbox::Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
+Inbox::Inbox(const InboxResources& shared, PeerId peer, const InboxShares& shares,
              std::uint32_t eager_bytes, OneSided* one_sided)
     : shared_(shared),
       peer_(peer),
-      allowance_(allowance),
+      allowance_(shares.bytes),
+      envelopes_(shares.envelopes, shared.envelopes),
       eager_bytes_(eager_bytes),
-      done_(shared.bitmaps),
+      begun_(shared.bitmaps),
       one_sided_(one_sided) {}
 
 Inbox::~Inbox() {
@@ -44,16 +45,17 @@ Inbox::~Inbox() {
 }
 
 void Inbox::start(MessageId first) {
-  done_.start(first);
+  begun_.start(first);
   next_turn_ = first;
 }
 
 Taken Inbox::handle_message(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
-  if (done_.finished(id)) return Taken::kRedundant;
   const std::uint64_t total = frame.data.size();
+  if (begun_.finished(id)) return total == 0 ? Taken::kRedundant : add_to(id, frame, total);
   if (total > eager_bytes_) return Taken::kRefused;
-  if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge_of(total, eager_bytes_))) {
+  if (id == next_turn_ && begun_.contains(id) &&
+      allowance_.covers(charge_of(total, eager_bytes_))) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
         if (Request* receive = matcher_of(frame.kind).take_posted(peer_, frame.tag)) {
@@ -69,6 +71,14 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : place(*message, 0, frame.data);
 }
 
+// What a peer announces costs it no more memory than is remembered of it (wire.md 4.12).
+Taken Inbox::handle_envelope(const wire::Frame& frame) {
+  const MessageId id = expand(frame.id, next_turn_);
+  if (begun_.finished(id)) return Taken::kRedundant;
+  InMessage* message = open(id, frame, frame.total);
+  return message == nullptr ? Taken::kRefused : place(*message, 0, frame.data);
+}
+
 // The common case: in order, whole and expected. One copy, nothing remembered.
 Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
   const auto& op = receive.operation();
@@ -79,7 +89,7 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
     std::memcpy(op.buffer, frame.data.data(), length);
   }
   finish(receive, frame.tag, frame.data.size());
-  done_.finish(next_turn_++);
+  begun_.finish(next_turn_++);
   take_turns();
   return Taken::kNew;
 }
@@ -100,7 +110,7 @@ Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
     std::memcpy(op.buffer, data.data(), length);
   }
   finish(receive, frame.tag, data.size());
-  done_.finish(next_turn_++);
+  begun_.finish(next_turn_++);
   take_turns();
   return Taken::kNew;
 }
@@ -116,13 +126,23 @@ bool Inbox::knows(std::uint8_t kind) const {
 
 Taken Inbox::handle_chunk(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
-  if (done_.finished(id)) return Taken::kRedundant;
   const bool told_before = frame.total == 0;
-  InMessage* message = told_before ? find_granted(id, frame) : open(id, frame, frame.total);
+  if (begun_.finished(id)) return add_to(id, frame, frame.total);
+  InMessage* message = told_before ? nullptr : open(id, frame, frame.total);
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
 }
 
-// The message with this id, if it has begun and is not over.
+// Bytes of a message that has begun: it is known, or it is over.
+Taken Inbox::add_to(MessageId id, const wire::Frame& frame, std::uint64_t total) {
+  InMessage* message = find(id);
+  if (message == nullptr) return Taken::kRedundant;
+  const bool same = total == 0 ? may_tell_no_total(*message, frame)
+                               : message->total == total && message->tag == frame.tag &&
+                                     message->kind == frame.kind;
+  return same ? place(*message, frame.offset, frame.data) : Taken::kRefused;
+}
+
+// The message with this id, which has begun, if it is not over.
 InMessage* Inbox::find(MessageId id) {
   if (current_ == nullptr || current_->id != id) {
     const auto found = incomplete_.find(id);
@@ -131,37 +151,39 @@ InMessage* Inbox::find(MessageId id) {
   return current_;
 }
 
-// The message of a chunk that does not say which: it has begun, and what lies beyond the eager
-// bytes is wanted of those only that were granted (wire.md 2.12).
-InMessage* Inbox::find_granted(MessageId id, const wire::Frame& frame) {
-  return frame.offset >= eager_bytes_ ? find(id) : nullptr;
+// What lies beyond the eager bytes, or an envelope, is wanted of those messages only that were
+// granted (wire.md 2.12).
+bool Inbox::may_tell_no_total(const InMessage& message, const wire::Frame& chunk) const {
+  return message.has_envelope || chunk.offset >= eager_bytes_;
 }
 
-// The message a frame belongs to, begun if this is its first frame; null if the frame contradicts
-// what came before, or lies beyond the id window or the allowance.
+// The message that this frame begins; null if it lies beyond the id window or the allowance.
 InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t total) {
-  if (InMessage* begun = find(id)) {
-    const bool same = begun->total == total && begun->tag == frame.tag && begun->kind == frame.kind;
-    return same ? begun : nullptr;
-  }
-  const std::uint64_t charge = charge_of(frame.kind, total, eager_bytes_);
-  if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
+  const bool is_envelope = frame.type == wire::FrameType::kEnvelope;
+  const std::uint64_t charge = charge_of(frame.kind, total, is_envelope ? 0 : eager_bytes_);
+  AllowanceGranted& allowance = is_envelope ? envelopes_ : allowance_;
+  if (!begun_.contains(id) || !allowance.covers(charge)) return nullptr;
   if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
   auto* message =
       std::pmr::polymorphic_allocator<>(&shared_.memory).new_object<InMessage>(&shared_.memory);
-  allowance_.charge(charge);
+  begun_.finish(id);
+  allowance.charge(charge);
   message->charge = static_cast<std::uint32_t>(charge);
+  message->has_envelope = is_envelope;
   message->kind = frame.kind;
   message->id = id;
   message->peer = peer_;
   message->tag = frame.tag;
   message->total = total;
   const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
-  message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, eager_bytes_);
+  message->wanted = is_envelope ? frame.data.size()
+                    : is_atomic ? total
+                                : std::min<std::uint64_t>(total, eager_bytes_);
   incomplete_.insert(*message);
   ++kept_;
   ++waiting_turn_;
   current_ = message;
+  if (is_atomic) want(*message, total);  // all of it is needed before its turn
   if (id == next_turn_ && may_take_turn(*message)) {
     ++next_turn_;
     take_turn(*message);
@@ -339,26 +361,25 @@ void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
   }
   const auto kept = static_cast<std::uint32_t>(kMessageCharge + charge_behind(message.kind));
   if (message.charge <= kept) return;  // an answer has none
-  allowance_.give_back(message.charge - kept);
+  allowance_of(message).give_back(message.charge - kept);
   message.charge = kept;
 }
 
 // So many of the caller's bytes are of use: the sender of a long message is told.
 void Inbox::want(InMessage& message, std::uint64_t bytes) {
-  if (message.total <= eager_bytes_) return;
+  if (message.wanted == message.total) return;  // that is on its way
   const std::uint64_t useful =
       std::min<std::uint64_t>(message.total, bytes + wire::lead_bytes(message.kind));
-  message.wanted = std::max<std::uint64_t>(eager_bytes_, useful);
+  message.wanted = std::max(message.wanted, useful);
   grants_.push_back(message);
 }
 
-// All bytes are here: the id is done. With a receive, so is the message. A long message that is not
-// matched yet is never complete: the rest of it has not even been sent.
+// All bytes are here. With a receive the message is done. A long message that is not matched yet is
+// never complete, nor is an envelope's: the rest of it has not even been sent.
 void Inbox::settle_if_complete(InMessage& message) {
   if (!message.complete()) return;
   const bool matched = message.state == InState::kFilling;
-  if (!matched && message.total > eager_bytes_) return;
-  if (!done_.finished(message.id)) done_.finish(message.id);
+  if (!matched && message.wanted < message.total) return;
   if (message.state == InState::kWaitingTurn) return;
   if (message.by_id.is_linked()) {
     incomplete_.erase(incomplete_.iterator_to(message));
@@ -408,14 +429,15 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
     }
     if (message.state == InState::kOver) destroy(message);
   }
-  if (allowance_.worth_telling() && room - used >= wire::kAllowanceBytes) {
-    used += wire::put_allowance(out + used, allowance_.tell());
+  if (tells_allowance() && room - used >= wire::kAllowanceBytes) {
+    used += wire::put_allowance(out + used, allowance_.tell(), envelopes_.tell());
   }
   return used;
 }
 
 void Inbox::fail(Status status) {
   failed_ = true;
+  envelopes_.end();
   while (!grants_.empty()) {
     InMessage& message = grants_.front();
     grants_.pop_front();
@@ -452,7 +474,7 @@ void Inbox::destroy(InMessage& message) {
     if (message.in_order.is_linked()) leave_region(message);
   }
   release_held(message);
-  allowance_.give_back(message.charge);
+  allowance_of(message).give_back(message.charge);
   --kept_;
   std::pmr::polymorphic_allocator<>(&shared_.memory).delete_object(&message);
 }

@@ -44,13 +44,20 @@ struct InboxResources {
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
   InboxCounters& counters;
-  Matcher* more = nullptr;     // of the other spaces, if there are any
-  Regions* regions = nullptr;  // for puts, gets and atomics; null: they are refused
+  Matcher* more = nullptr;       // of the other spaces, if there are any
+  Regions* regions = nullptr;    // for puts, gets and atomics; null: they are refused
+  Reserve* envelopes = nullptr;  // beyond what each peer has for them
+};
+
+// What a peer may use up of it.
+struct InboxShares {
+  std::uint64_t bytes = kLeastAllowance;                       // for unexpected messages
+  std::uint64_t envelopes = kLeastEnvelopes * kMessageCharge;  // and for envelopes
 };
 
 class Inbox {
  public:
-  Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
+  Inbox(const InboxResources& shared, PeerId peer, const InboxShares& shares,
         std::uint32_t eager_bytes, OneSided* one_sided = nullptr);
   ~Inbox();
   Inbox(const Inbox&) = delete;
@@ -61,6 +68,7 @@ class Inbox {
 
   Taken handle_message(const wire::Frame& frame);
   Taken handle_chunk(const wire::Frame& frame);
+  Taken handle_envelope(const wire::Frame& frame);
 
   // The bytes that follow a chunk just taken, if they can be taken without a question: its message
   // has a receive, and of it exactly what is before them has arrived.
@@ -95,9 +103,9 @@ class Inbox {
   void discard(InMessage& message);
 
   // The program has taken an event that a put of this peer left.
-  void event_taken() { allowance_.give_back(kMessageCharge); }
+  void event_taken();
 
-  bool has_frames() const { return !grants_.empty() || allowance_.worth_telling(); }
+  bool has_frames() const { return !grants_.empty() || tells_allowance(); }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.
   std::size_t write_frames(std::byte* out, std::size_t room);
@@ -108,6 +116,7 @@ class Inbox {
 
   std::uint64_t allowance() const { return allowance_.share(); }
   std::uint64_t charged() const { return allowance_.outstanding(); }
+  std::uint64_t envelopes_charged() const { return envelopes_.outstanding(); }
   std::uint32_t eager_bytes() const { return eager_bytes_; }
   std::size_t filling() const { return filling_; }
   // A message has begun and the peer still has to send some of it, or of one before it.
@@ -142,8 +151,13 @@ class Inbox {
   }
   bool knows(std::uint8_t kind) const;
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;
+  bool tells_allowance() const { return allowance_.worth_telling() || envelopes_.worth_telling(); }
+  AllowanceGranted& allowance_of(const InMessage& message) {
+    return message.has_envelope ? envelopes_ : allowance_;
+  }
   InMessage* find(MessageId id);
-  InMessage* find_granted(MessageId id, const wire::Frame& frame);
+  Taken add_to(MessageId id, const wire::Frame& frame, std::uint64_t total);
+  bool may_tell_no_total(const InMessage& message, const wire::Frame& chunk) const;
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {
@@ -179,8 +193,9 @@ class Inbox {
   const InboxResources& shared_;
   PeerId peer_;
   AllowanceGranted allowance_;
+  AllowanceGranted envelopes_;    // for messages that wait at their sender
   std::uint32_t eager_bytes_;     // of one message, that the peer may send before a GRANT
-  IdWindow done_;                 // ids all of whose bytes have arrived
+  IdWindow begun_;                // ids of which anything has arrived
   MessageId next_turn_ = 0;       // the next message to be matched
   ById incomplete_;               // begun, and either bytes or the turn are outstanding
   InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
@@ -192,6 +207,7 @@ class Inbox {
   std::uint32_t filling_ = 0;       // messages in state kFilling
   std::uint32_t answers_ = 0;       // of those, answers
   std::uint32_t kept_ = 0;          // InMessages alive
+  std::uint64_t envelope_events_ = 0;  // left by puts, not taken, charged as envelopes
 };
 
 }  // namespace pullman::message

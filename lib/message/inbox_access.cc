@@ -81,8 +81,16 @@ void Inbox::end_put(InMessage& message) {
                                          .offset = offset,
                                          .length = message.room});
     message.charge -= static_cast<std::uint32_t>(kMessageCharge);  // event_taken() gives it back
+    if (message.has_envelope) ++envelope_events_;
   }
   leave_region(message);
+}
+
+// Whichever event it was: in the end all is given back to where it was charged.
+void Inbox::event_taken() {
+  if (envelope_events_ == 0) return allowance_.give_back(kMessageCharge);
+  --envelope_events_;
+  envelopes_.give_back(kMessageCharge);
 }
 
 void Inbox::leave_region(InMessage& message) {
@@ -99,7 +107,7 @@ void Inbox::answer_get(InMessage& message) {
       {.key = message.tag, .offset = lead.offset, .length = lead.length, .needed = Access::kRead});
   message.refused = message.wants_result = !place;
   if (!place) return;
-  const OneSided::Question question{message.id, allowance_, message.charge};
+  const OneSided::Question question{message.id, allowance_of(message), message.charge};
   message.charge = 0;
   one_sided_->answer(question, *place);
 }
@@ -128,7 +136,7 @@ void Inbox::do_atomic(InMessage& message) {
          .compare = std::span(sent).subspan(compares(elements->op) ? elements->bytes : 0,
                                             elements->bytes)});
   if (!lead->fetches) return;
-  const OneSided::Question question{message.id, allowance_, message.charge};
+  const OneSided::Question question{message.id, allowance_of(message), message.charge};
   message.charge = 0;
   one_sided_->answer_with_copy(question, std::span(before).first(elements->bytes));
 }

@@ -4,119 +4,103 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "message/cutting.h"
 #include "message/pieces.h"
 
 namespace pullman::message {
 
 using detail::Operation;
 
-namespace {
-
-constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
-static_assert(kChunkHead == Packet::kSmallBytes);
-
-wire::Frame head_of_next_chunk(const Operation& op) {
-  return {.type = wire::FrameType::kChunk,
-          .kind = op.special.wire_kind,
-          .id = low32(op.message),
-          .tag = op.tag,
-          .total = op.size,
-          .offset = op.sent,
-          .limit = 0,
-          .data = {}};
-}
-
-// The run's chunks are cut like that, the first is given.
-void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& cut) {
-  run.payload_bytes = cut.each;
-  run.last_bytes = cut.last;
-  run.overlap = cut.overlap;
-  if (run.is_bulk) {
-    run.used = wire::kBulkHeadBytes;
-    return wire::put_bulks(run.bytes + wire::kBulkHeaderBytes, Packet::kSmallBytes, first, cut);
-  }
-  wire::put_chunks(run.bytes + wire::kHeaderBytes, Packet::kSmallBytes, first, cut);
-}
-
-}  // namespace
-
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
     : shared_(shared),
-      done_(shared.bitmaps),
+      begun_(shared.bitmaps),
       next_id_(first),
-      packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
-      small_bytes_(packet_bytes_),
+      cutter_(shared.packets, peer_index, first_packet_bytes),
+      small_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
       peer_index_(peer_index) {
-  done_.start(first);
+  begun_.start(first);
 }
 
 Outbox::~Outbox() {
   fail(Status::kClosed);
 }
 
-void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
-                          std::uint32_t eager_bytes) {
+void Outbox::handle_hello(const Limits& limits) {
   introduced_ = true;
-  packet_bytes_ = small_bytes_ = static_cast<std::uint32_t>(packet_bytes);
-  allowance_.raise(allowance);
-  eager_bytes_ = eager_bytes;
+  cutter_.set_packet_bytes(limits.packet_bytes);
+  cutter_.set_eager_bytes(limits.eager_bytes);
+  small_bytes_ = static_cast<std::uint32_t>(limits.packet_bytes);
+  allowance_.raise(limits.allowance);
+  envelopes_.raise(limits.envelopes);
 }
 
 // A small message fits one packet whole and needs no grant.
 bool Outbox::is_small(std::size_t size) const {
-  return size <= eager_bytes_ && size + wire::kMessageBytes + wire::kHeaderBytes <= small_bytes_;
+  return size <= cutter_.eager_bytes() &&
+         size + wire::kMessageBytes + wire::kHeaderBytes <= small_bytes_;
+}
+
+std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
+  return kind == 0 ? charge_of(total, cutter_.eager_bytes())
+                   : charge_of(kind, total, cutter_.eager_bytes());
 }
 
 bool Outbox::can_admit(std::uint64_t size) const {
-  if (!introduced_ && !is_small(size)) return false;
-  return done_.contains(next_id_) && allowance_.affords(charge_of(size, eager_bytes_));
+  return may_begin(size) && allowance_.affords(charge_of(size, cutter_.eager_bytes()));
 }
 
-MessageId Outbox::admit(std::uint64_t size) {
-  allowance_.spend(charge_of(size, eager_bytes_));
-  return next_id_++;
+bool Outbox::can_admit(const Operation& op) const {
+  return may_begin(op.size) &&
+         (op.special.is_solicited || allowance_.affords(charge_for(op.special.wire_kind, op.size)));
+}
+
+// For want of allowance; but not before the receiver has had all that was sent and returned
+// nothing: one that takes messages as they come returns allowance as they come (wire.md 4.12).
+bool Outbox::can_announce(const Operation& op) const {
+  return introduced_ && !op.special.is_solicited && (announces_ || all_begun()) &&
+         begun_.contains(next_id_) &&
+         envelopes_.affords(charge_of(op.special.wire_kind, op.size, 0));
 }
 
 bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   Operation& op = request.operation();
   request.begin(Operation::Kind::kSend, peer, tag);
-  if (!has_waiting() && can_admit(bytes.size())) {
-    if (!is_small(bytes.size())) {
-      op.buffer = const_cast<std::byte*>(bytes.data());
-      op.size = bytes.size();
-      begin(op);
-      start_long(op);
-      return false;
-    }
-    if (copy_small(tag, bytes)) {
-      request.finish(Status::kOk, bytes.size());
-      return true;
-    }
+  const bool may = !has_waiting() && can_admit(bytes.size());
+  if (may && is_small(bytes.size()) && copy_small(tag, bytes)) {
+    request.finish(Status::kOk, bytes.size());
+    return true;
   }
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
-  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++held_back_;
-  begin(op);
-  queues_->waiting.push_back(op);
+  if (may && !is_small(bytes.size())) {
+    start_long(op);
+  } else {
+    hold_back(op);
+  }
   return false;
 }
 
 // The pool has one for every peer.
-void Outbox::begin(Operation& op) {
+void Outbox::need_queues() {
   if (queues_ == nullptr) queues_ = shared_.queues.take();
   PULLMAN_CHECK(queues_ != nullptr);
+}
+
+// An operation with the highest id so far is unfinished.
+void Outbox::keep(Operation& op) {
+  need_queues();
   queues_->unfinished.push_back(op);
 }
 
-void Outbox::end(Operation& op) {
-  queues_->unfinished.erase(queues_->unfinished.iterator_to(op));
+void Outbox::hold_back(Operation& op) {
+  need_queues();
+  set_stage(op, SendStage::kWaiting);
+  ++held_back_;
+  (op.special.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
 }
 
 void Outbox::give_back_queues() {
-  if (queues_ == nullptr || !queues_->unfinished.empty()) return;
+  if (queues_ == nullptr || !queues_->empty()) return;
   shared_.queues.give_back(queues_);
   queues_ = nullptr;
 }
@@ -140,46 +124,37 @@ std::byte* Outbox::room_for(std::size_t bytes) {
 Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) {
   const std::uint64_t total = parcel.total();
   const bool small = is_small(total);
-  const bool may = (parcel.is_solicited || !has_waiting()) &&
-                   can_admit(total, charge_for(parcel.kind, total), parcel.is_solicited);
+  const bool may =
+      may_begin(total) && (parcel.is_solicited ||
+                           (!has_waiting() && allowance_.affords(charge_for(parcel.kind, total))));
   if (parcel.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
     return Status::kBusy;
   }
   Operation& op = request.operation();
   request.begin(Operation::Kind::kSend, peer, parcel.tag);
   describe(op, parcel);
-  const bool copied = may && small && copy_small(op);
-  if (copied && !parcel.wants_result && !parcel.wants_arrival) {
-    request.finish(Status::kOk, parcel.size);
-    return Status::kOk;
-  }
-  begin(op);
-  if (copied) return settle_copied(op);
+  if (may && small && copy_small(op)) return settle_copied(op);
   if (may && !small) {
     start_long(op);
-    return Status::kPending;
+  } else {
+    hold_back(op);
   }
-  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++held_back_;
-  (parcel.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
   return Status::kPending;
 }
 
-std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
-  return kind == 0 ? charge_of(total, eager_bytes_) : charge_of(kind, total, eager_bytes_);
-}
-
-bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const {
-  if (!introduced_ && !is_small(total)) return false;
-  return done_.contains(next_id_) && (solicited || allowance_.affords(charge));
-}
-
-bool Outbox::can_admit(const Operation& op) const {
-  return can_admit(op.size, charge_for(op.special.wire_kind, op.size), op.special.is_solicited);
+MessageId Outbox::admit(std::uint64_t size) {
+  allowance_.spend(charge_of(size, cutter_.eager_bytes()));
+  announces_ = false;
+  return next_id_++;
 }
 
 void Outbox::admit(Operation& op) {
   allowance_.spend(charge_for(op.special.wire_kind, op.size));
+  if (!op.special.is_solicited) announces_ = false;
+  take_id(op);
+}
+
+void Outbox::take_id(Operation& op) {
   op.message = next_id_++;
   if (op.asker != nullptr && op.special.is_special) op.asker->message = op.message;
 }
@@ -197,26 +172,8 @@ bool Outbox::copy_small(Operation& op) {
                      .data = {}},
                     op.size);
   copy_out(op, 0, {out + wire::kMessageBytes, op.size});
-  Packet& packet = ready_.back();
-  count_message(packet, op.message);
-  packet.used += static_cast<std::uint32_t>(size);
+  copied(op.message, size);
   return true;
-}
-
-// It is in a packet. Who does not ask for more is done.
-Status Outbox::settle_copied(Operation& op) {
-  if (op.special.wants_result) {
-    op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingResult);
-    return Status::kPending;
-  }
-  if (op.special.wants_arrival) {
-    op.stage = static_cast<std::uint32_t>(SendStage::kArriving);
-    queues_->arriving.push_back(op);
-    return Status::kPending;
-  }
-  finish(op, Status::kOk);
-  give_back_queues();
-  return Status::kOk;
 }
 
 bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
@@ -226,10 +183,38 @@ bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
   const MessageId id = admit(bytes.size());
   wire::put_message(out, id, tag, bytes.size());
   if (!bytes.empty()) std::memcpy(out + wire::kMessageBytes, bytes.data(), bytes.size());
+  copied(id, size);
+  return true;
+}
+
+// wire.md 4.12
+bool Outbox::copy_envelope(Operation& op) {
+  const std::size_t carried = op.special.lead_bytes;
+  std::byte* out = room_for(wire::kEnvelopeBytes + carried);
+  if (out == nullptr) return false;
+  envelopes_.spend(charge_of(op.special.wire_kind, op.size, 0));
+  announces_ = true;
+  take_id(op);
+  wire::put_envelope(out,
+                     {.type = wire::FrameType::kEnvelope,
+                      .kind = op.special.wire_kind,
+                      .id = low32(op.message),
+                      .tag = op.tag,
+                      .total = op.size,
+                      .data = {}},
+                     carried);
+  copy_out(op, 0, {out + wire::kEnvelopeBytes, carried});
+  copied(op.message, wire::kEnvelopeBytes + carried);
+  op.special.has_envelope = op.special.has_begun = true;
+  op.sent = op.granted = carried;
+  return true;
+}
+
+// A frame was written where room_for() said.
+void Outbox::copied(MessageId id, std::size_t bytes) {
   Packet& packet = ready_.back();
   count_message(packet, id);
-  packet.used += static_cast<std::uint32_t>(size);
-  return true;
+  packet.used += static_cast<std::uint32_t>(bytes);
 }
 
 // Long messages have ids, too: those of small ones that share a packet need not be consecutive.
@@ -243,20 +228,27 @@ void Outbox::count_message(Packet& packet, MessageId id) {
   }
 }
 
-void Outbox::start_long(Operation& op) {
-  admit(op);
-  const bool whole = wire::class_of(op.special.wire_kind) == wire::Class::kAtomic;
-  op.granted = whole ? op.size : std::min<std::uint64_t>(op.size, eager_bytes_);
-  op.stage = static_cast<std::uint32_t>(SendStage::kEager);
-  enqueue(queues_->eager, op);
+// It is in a packet. Who does not ask for more is done.
+Status Outbox::settle_copied(Operation& op) {
+  if (op.special.wants_result) {
+    keep(op);
+    set_stage(op, SendStage::kAwaitingResult);
+    return Status::kPending;
+  }
+  if (op.special.wants_arrival) {
+    keep(op);
+    set_stage(op, SendStage::kArriving);
+    queues_->arriving.push_back(op);
+    return Status::kPending;
+  }
+  finish(op, Status::kOk);
+  return Status::kOk;
 }
 
-void Outbox::enqueue(Queue& queue, Operation& op) {
-  if (op.special.goes_ahead) {
-    queue.push_front(op);
-  } else {
-    queue.push_back(op);
-  }
+void Outbox::start_long(Operation& op) {
+  admit(op);
+  keep(op);
+  cutter_.start(*queues_, op);
 }
 
 // In the order of send(): the first that cannot be admitted holds back all behind it. What the peer
@@ -268,17 +260,28 @@ void Outbox::admit_waiting() {
 
 // False: there is no packet.
 bool Outbox::admit_waiting(Queue& waiting) {
-  while (!waiting.empty() && can_admit(waiting.front())) {
-    Operation& op = waiting.front();
-    if (!is_small(op.size)) {
-      waiting.pop_front();
-      start_long(op);
-      continue;
-    }
-    if (op.special.is_special ? !copy_small(op) : !copy_small(op.tag, {op.buffer, op.size})) {
-      return false;
-    }
+  while (may_leave(waiting)) {
+    if (!leave(waiting, waiting.front())) return false;
+  }
+  return true;
+}
+
+bool Outbox::leave(Queue& waiting, Operation& op) {
+  const bool whole = can_admit(op);
+  if (whole && !is_small(op.size)) {
     waiting.pop_front();
+    start_long(op);
+    return true;
+  }
+  const bool in_packet = !whole                  ? copy_envelope(op)
+                         : op.special.is_special ? copy_small(op)
+                                                 : copy_small(op.tag, {op.buffer, op.size});
+  if (!in_packet) return false;
+  waiting.pop_front();
+  if (!whole && op.sent < op.size) {
+    keep(op);
+    set_stage(op, SendStage::kAwaitingGrant);
+  } else {
     settle_copied(op);
   }
   return true;
@@ -291,148 +294,37 @@ Packet* Outbox::next_packet(Heads heads) {
     chunk_turn_ = true;
     Packet& packet = ready_.front();
     ready_.pop_front();
-    if (packet.used > packet_bytes_) [[unlikely]]
-      shorten(packet, packet_bytes_);
+    if (packet.used > packet_bytes()) [[unlikely]]
+      shorten(packet, packet_bytes());
     return &packet;
   }
   chunk_turn_ = false;
-  if (!chunks) return nullptr;
-  return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager, heads);
-}
-
-// Where the next bytes of a message lie that may be in several places: the packet's own memory, if
-// they do not lie in one.
-const std::byte* Outbox::place_payload(const Operation& op, Packet& packet, std::size_t length) {
-  if (const auto place = one_place(op, op.sent); place.size() >= length) return place.data();
-  copy_out(op, op.sent, {packet.end(), length});
-  return packet.end();
-}
-
-// Room that the next chunk's packet needs: for its bytes, too, if they may have to be packed.
-std::size_t Outbox::room_for_chunk(const Operation& op) const {
-  if (!op.special.is_special || one_place(op, op.sent).size() >= op.granted - op.sent) {
-    return kChunkHead;
-  }
-  return shared_.packets.large_bytes();
-}
-
-Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
-  Operation& op = from.front();
-  Packet* packet = shared_.packets.take(room_for_chunk(op));
-  if (packet == nullptr) return nullptr;
-  packet->is_bulk = heads == Heads::kBulk && may_be_bulk(op);
-  packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHead;
-  const auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(packet_bytes_ - packet->used, op.granted - op.sent));
-  if (packet->is_bulk) {
-    wire::put_bulk(packet->bytes + wire::kBulkHeaderBytes, head_of_next_chunk(op));
-  } else {
-    wire::put_chunk(packet->bytes + wire::kHeaderBytes, head_of_next_chunk(op), length);
-  }
-  packet->payload =
-      op.special.is_special ? place_payload(op, *packet, length) : op.buffer + op.sent;
-  packet->payload_bytes = static_cast<std::uint32_t>(length);
-  packet->message = op.request;
-  packet->peer = peer_index_;
-  ++op.packets;
-  op.sent += length;
-  if (op.sent == op.granted) settle_stage(op, &from);
-  return packet;
-}
-
-std::uint64_t Outbox::bytes_to_cut() const {
-  constexpr std::size_t kLooked = 4;
-  std::uint64_t bytes = 0;
-  if (queues_ == nullptr) return bytes;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk}) {
-    std::size_t looked = 0;
-    for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
-      bytes += op->granted - op->sent;
-    }
-  }
-  return bytes;
+  return chunks ? cutter_.cut_chunk(*queues_, heads) : nullptr;
 }
 
 channel::Run* Outbox::next_run(const RunWish& wish) {
   if (anything_waits()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
-  return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, wish);
+  return cutter_.cut_run(*queues_, wish);
 }
 
-channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
-  Operation& op = from.front();
-  const bool several = op.granted - op.sent > packet_bytes_ - wire::kBulkHeadBytes;
-  const bool bulk = wish.heads == Heads::kBulk && may_be_bulk(op) && several;
-  const bool few = wish.heads == Heads::kRide && may_be_bulk(op);
-  const std::size_t most = few ? kLeastRun : channel::Run::kMost;
-  const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
-  const std::byte* payload = nullptr;
-  std::uint64_t bytes = op.granted - op.sent;
-  if (op.special.is_special) {
-    const auto place = one_place(op, op.sent);
-    payload = place.data();
-    if (place.size() < bytes) bytes = place.size() / full * full;  // no short chunk in the middle
-  } else {
-    payload = op.buffer + op.sent;
-  }
-  wire::Cut cut = cut_up(bytes, std::min(wish.most, most), full, wish.equal);
-  if (cut.count < kLeastRun) return nullptr;
-  channel::Run* run = shared_.packets.take_run(cut.count);
-  if (run == nullptr) return nullptr;
-  const wire::Frame first = head_of_next_chunk(op);
-  run->is_bulk = bulk;
-  run->payload = payload;
-  run->message = op.request;
-  run->peer = peer_index_;
-  op.packets += cut.count;
-  op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
-  if (op.sent == op.granted) settle_stage(op, &from);
-  if (wish.equal && has_chunks()) lengthen_last(cut);
-  write_heads(*run, first, cut);
-  return run;
-}
-
-// All granted bytes are in packets: either that was all, or a grant must come first.
-void Outbox::settle_stage(Operation& op, Queue* from) {
-  const bool was_granted = stage(op) == SendStage::kBulk || stage(op) == SendStage::kAwaitingGrant;
-  if (was_granted || op.granted == op.size) {
-    set_stage(op, SendStage::kSent, from, nullptr);
-  } else {
-    set_stage(op, SendStage::kAwaitingGrant, from, &queues_->awaiting_grant);
-  }
-}
-
-void Outbox::set_stage(Operation& op, SendStage to_stage, Queue* from, Queue* to) {
-  if (from != nullptr) from->erase(from->iterator_to(op));
-  op.stage = static_cast<std::uint32_t>(to_stage);
-  if (to != nullptr) to->push_back(op);
-}
-
-// Grants come about in the order of ids: the search is short.
-Operation* Outbox::find_ungranted(MessageId id) {
-  for (Queue* queue : {&queues_->awaiting_grant, &queues_->eager}) {
-    for (Operation& op : *queue) {
-      if (op.message == id) return &op;
-    }
-  }
-  return nullptr;
+// The unfinished send of that id, if there is one.
+Operation* Outbox::find(MessageId id) {
+  if (queues_ == nullptr) return nullptr;
+  const auto found = queues_->unfinished.find(id);
+  return found == queues_->unfinished.end() ? nullptr : &*found;
 }
 
 // wire.md 4.5
 bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
-  const MessageId id = expand(id_low, next_id_);
-  if (id >= next_id_) return false;
-  Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
-  if (op == nullptr) return true;  // it had its grant before
-  if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
-  Queue* from = stage(*op) == SendStage::kEager ? &queues_->eager : &queues_->awaiting_grant;
-  op->granted = limit;
-  set_stage(*op, SendStage::kBulk, from, nullptr);
-  enqueue(queues_->bulk, *op);
-  if (op->sent == op->granted) {
-    settle_stage(*op, &queues_->bulk);
-    finish_if_acked(*op);
-  }
+  const auto id = id_of(id_low);
+  if (!id) return false;
+  Operation* op = find(*id);
+  const bool expects = op != nullptr && (stage_of(*op) == SendStage::kEager ||
+                                         stage_of(*op) == SendStage::kAwaitingGrant);
+  if (!expects) return true;  // it had its grant before
+  if (!cutter_.grant(*queues_, *op, limit)) return false;
+  finish_if_acked(*op);
   return true;
 }
 
@@ -449,31 +341,21 @@ std::optional<MessageId> Outbox::id_of(std::uint32_t id_low) const {
 
 // wire.md 10.2. What is not sent yet is not wanted.
 Outbox::Found Outbox::handle_result(MessageId id, Status status) {
-  if (queues_ == nullptr) return Found::kNone;
-  Operation* found = nullptr;
-  for (Operation& op : queues_->unfinished) {
-    if (stage(op) == SendStage::kWaiting || op.message != id) continue;
-    found = &op;
-    break;
-  }
+  Operation* found = find(id);
   if (found == nullptr || found->special.has_result) return Found::kNone;
   Operation& op = *found;
   if (!op.special.wants_result) return Found::kRefused;
   op.special.has_result = true;
   op.result = status;
-  switch (stage(op)) {
+  switch (stage_of(op)) {
     case SendStage::kWaiting:
     case SendStage::kArriving:
     case SendStage::kSent:
       break;
     case SendStage::kEager:
-      set_stage(op, SendStage::kSent, &queues_->eager, nullptr);
-      break;
     case SendStage::kAwaitingGrant:
-      set_stage(op, SendStage::kSent, &queues_->awaiting_grant, nullptr);
-      break;
     case SendStage::kBulk:
-      set_stage(op, SendStage::kSent, &queues_->bulk, nullptr);
+      cutter_.stop(*queues_, op);
       break;
     case SendStage::kAwaitingResult:
       finish(op, status);
@@ -489,11 +371,18 @@ void Outbox::handle_acked(Packet& packet) {
     Operation& op = packet.message->operation();
     PULLMAN_DCHECK(op.packets >= packet.chunks);
     op.packets -= packet.chunks;
+    note_begun(op);
     finish_if_acked(op);
     return;
   }
-  finish_messages(packet);
+  note_messages(packet);
   if (queues_ != nullptr) finish_arrived();
+}
+
+void Outbox::note_begun(Operation& op) {
+  if (op.special.has_begun) return;
+  op.special.has_begun = true;
+  begun_.finish(op.message);
 }
 
 // Those that were copied, and are to be told when they have arrived.
@@ -501,7 +390,7 @@ void Outbox::finish_arrived() {
   for (auto at = queues_->arriving.begin(); at != queues_->arriving.end();) {
     Operation& op = *at;
     ++at;
-    if (!done_.finished(op.message)) continue;
+    if (!begun_.finished(op.message)) continue;
     queues_->arriving.erase(queues_->arriving.iterator_to(op));
     finish(op, Status::kOk);
   }
@@ -509,42 +398,42 @@ void Outbox::finish_arrived() {
 }
 
 void Outbox::finish(Operation& op, Status status) {
-  end(op);
+  if (op.by_id.is_linked()) queues_->unfinished.erase(queues_->unfinished.iterator_to(op));
   op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
 }
 
 void Outbox::handle_piece_acked(Packet& packet) {
-  if (packet.message == nullptr) finish_messages(packet);
+  if (packet.message == nullptr) note_messages(packet);
   go_on(packet);
 }
 
-// Those whose last byte the packet carried.
-void Outbox::finish_messages(const Packet& packet) {
+// Those whose last byte the packet carried, or whose envelope.
+void Outbox::note_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]]
-    return done_.finish_several(packet.first_message, packet.messages);
+    return begun_.finish_several(packet.first_message, packet.messages);
   if (packet.payload != nullptr) {  // a MESSAGE that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
     if (head.offset + packet.payload_bytes == head.total) {
-      done_.finish(expand(head.id, done_.floor()));
+      begun_.finish(expand(head.id, begun_.floor()));
     }
     return;
   }
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   while (reader.next(frame)) {
-    if (frame.type == wire::FrameType::kMessage) done_.finish(expand(frame.id, done_.floor()));
+    const bool begins =
+        frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kEnvelope;
+    if (begins) begun_.finish(expand(frame.id, begun_.floor()));
   }
 }
 
 void Outbox::finish_if_acked(Operation& op) {
-  if (op.packets > 0 || stage(op) != SendStage::kSent) return;
-  done_.finish(op.message);
-  if (op.special.wants_result) {
-    if (!op.special.has_result) return set_stage(op, SendStage::kAwaitingResult, nullptr, nullptr);
-    finish(op, op.result);
-  } else {
-    finish(op, Status::kOk);
+  if (op.packets > 0 || stage_of(op) != SendStage::kSent) return;
+  note_begun(op);
+  if (op.special.wants_result && !op.special.has_result) {
+    return set_stage(op, SendStage::kAwaitingResult);
   }
+  finish(op, op.special.wants_result ? op.result : Status::kOk);
   give_back_queues();
 }
 
@@ -560,17 +449,20 @@ void Outbox::fail(Status status) {
     shared_.packets.give_back(packet);
   }
   if (queues_ == nullptr) return;
-  queues_->waiting.clear();
-  queues_->solicited.clear();
   queues_->arriving.clear();
   queues_->eager.clear();
-  queues_->awaiting_grant.clear();
   queues_->bulk.clear();
   while (!queues_->unfinished.empty()) {
-    Operation& op = queues_->unfinished.front();
-    queues_->unfinished.pop_front();
+    Operation& op = *queues_->unfinished.begin();
     PULLMAN_CHECK(op.packets == 0);
-    op.request->finish(status, 0);
+    finish(op, status);
+  }
+  for (Queue* queue : {&queues_->solicited, &queues_->waiting}) {
+    while (!queue->empty()) {
+      Operation& op = queue->front();
+      queue->pop_front();
+      finish(op, status);
+    }
   }
   give_back_queues();
 }

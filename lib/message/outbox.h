@@ -1,14 +1,13 @@
-// The sending side of one peer's messages: ids, coalescing, chunks, holding back.
+// The sending side of one peer's messages: ids, coalescing, holding back.
 //
 // Small messages are copied into packets that wait for their turn, as many to a packet as fit; long
-// ones are cut into chunks that refer to the caller's buffer until they are acked. A long message
-// leaves in two parts: the eager bytes at once, the rest when the receiver's GRANT says that it is
-// matched. What cannot be admitted now (ids, allowance or packets used up) waits by reference in
-// the caller's own Request, so waiting costs no memory and has no limit of its own. Does not know
-// links, windows or time: it hands out packets when asked and is told of acked ones.
+// ones are cut (cutter.h). Where allowance is used up a message's envelope goes ahead, and its
+// bytes when the receiver wants them. What cannot be admitted now (ids, envelopes or packets used
+// up) waits by reference in the caller's own Request, so waiting costs no memory and has no limit
+// of its own. Does not know links, windows or time: it hands out packets when asked and is told of
+// acked ones.
 #pragma once
 
-#include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,8 +17,10 @@
 #include "channel/packet.h"
 #include "channel/run.h"
 #include "message/allowance.h"
+#include "message/cutter.h"
 #include "message/id_window.h"
 #include "message/parcel.h"
+#include "message/send_queues.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -28,39 +29,6 @@ namespace pullman::message {
 using channel::Packet;
 using channel::PacketPool;
 using channel::PacketQueue;
-
-// Where an unfinished send stands (detail::Operation::stage).
-enum class SendStage : std::uint32_t {
-  kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
-  kEager,           // has an id; eager bytes are being cut into chunks
-  kAwaitingGrant,   // the eager bytes are in packets; the receiver has not matched it
-  kBulk,            // granted; the rest is being cut into chunks
-  kSent,            // all wanted bytes are in packets; acks are outstanding
-  kArriving,        // copied into packets; it is to be told when all has arrived
-  kAwaitingResult,  // all has arrived, or was copied; the receiver's RESULT is outstanding
-};
-
-// The sends of one outbox that are not finished, by stage. An outbox has this only while there are
-// any: most peers of many are idle.
-struct SendQueues {
-  using Queue =
-      boost::intrusive::list<detail::Operation,
-                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
-                                                           &detail::Operation::queue>,
-                             boost::intrusive::constant_time_size<false>>;
-  using All = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
-      boost::intrusive::constant_time_size<true>>;
-
-  Queue waiting;         // kWaiting, in the order of send()
-  Queue solicited;       // kWaiting, what the receiver asked for: waits for no other
-  Queue eager;           // kEager
-  Queue awaiting_grant;  // kAwaitingGrant
-  Queue bulk;            // kBulk
-  Queue arriving;        // kArriving
-  All unfinished;        // all of these, kSent and kAwaitingResult
-};
 
 // What the outboxes of one engine share; it outlives them. Of queues there is one for each.
 struct OutboxResources {
@@ -80,15 +48,23 @@ class Outbox {
   Outbox& operator=(const Outbox&) = delete;
 
   // The peer introduced itself: how long packets to it may be, and what it allows.
-  void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
+  struct Limits {
+    std::size_t packet_bytes = 0;
+    std::uint64_t allowance = 0;
+    std::uint64_t envelopes = 0;
+    std::uint32_t eager_bytes = 0;
+  };
+  void handle_hello(const Limits& limits);
 
   // The path to the peer carries packets of so many bytes, from now on.
-  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint32_t>(bytes); }
+  void set_packet_bytes(std::size_t bytes) { cutter_.set_packet_bytes(bytes); }
   // Every path to the peer carries packets of so many bytes: small messages are packed into those.
   void set_small_bytes(std::size_t bytes) { small_bytes_ = static_cast<std::uint32_t>(bytes); }
 
   // Bytes of long messages that may be cut now, of the first few of them.
-  std::uint64_t bytes_to_cut() const;
+  std::uint64_t bytes_to_cut() const {
+    return queues_ == nullptr ? 0 : Cutter::bytes_to_cut(*queues_);
+  }
 
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
@@ -105,36 +81,25 @@ class Outbox {
 
   // False: the frame contradicts what was sent.
   bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
-  void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
+  void handle_allowance(std::uint64_t limit, std::uint64_t envelopes) {
+    allowance_.raise(limit);
+    envelopes_.raise(envelopes);
+  }
 
   // Whether next_packet() has something to give (unless the pool is empty).
   bool has_packets() const { return !ready_.empty() || has_chunks() || may_admit(); }
 
-  // How packets begin that may be bulk packets (wire.md 2.11).
-  enum class Heads : std::uint8_t {
-    kFull,  // with header and CHUNK
-    kRide,  // the same, and no more of them than there have to be: an ACK is to ride along
-    kBulk,
-  };
+  using Heads = message::Heads;
   // The next packet to leave, its header to be written; null if there is none.
   Packet* next_packet(Heads heads = Heads::kFull);
 
   // Something is being cut into chunks.
-  bool has_chunks() const {
-    return queues_ != nullptr && (!queues_->eager.empty() || !queues_->bulk.empty());
-  }
+  bool has_chunks() const { return queues_ != nullptr && Cutter::has_chunks(*queues_); }
 
-  // What runs are to be.
-  struct RunWish {
-    std::size_t most = 0;  // chunks at most
-    // Packets of one length: if more is to follow the last one, too, so that a burst need not end.
-    bool equal = false;
-    Heads heads = Heads::kFull;
-  };
   // Chunks of one message, at least kLeastRun, to leave before any packet does; null if none are to
   // be had: next_packet() gives what there is.
   channel::Run* next_run(const RunWish& wish);
-  static constexpr std::uint32_t kLeastRun = 2;
+  static constexpr std::uint32_t kLeastRun = Cutter::kLeastRun;
 
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
@@ -151,11 +116,11 @@ class Outbox {
   // A packet handed out earlier will not be sent any more.
   void abandon(Packet& packet);
 
-  std::size_t unfinished() const { return queues_ == nullptr ? 0 : queues_->unfinished.size(); }
+  std::size_t unfinished() const { return queues_ == nullptr ? 0 : queues_->size(); }
   // Everything accepted is acked.
-  bool idle() const { return queues_ == nullptr && ready_.empty() && done_.floor() == next_id_; }
+  bool idle() const { return queues_ == nullptr && ready_.empty() && all_begun(); }
   std::size_t queued_packets() const { return ready_.size(); }
-  std::size_t packet_bytes() const { return packet_bytes_; }
+  std::size_t packet_bytes() const { return cutter_.packet_bytes(); }
   std::uint64_t held_back() const { return held_back_; }
 
  private:
@@ -166,59 +131,60 @@ class Outbox {
   using Queue = SendQueues::Queue;
 
   bool is_small(std::size_t size) const;
-  bool can_admit(std::uint64_t size) const;
-  bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
-  bool may_admit() const {
-    return queues_ != nullptr &&
-           ((!queues_->waiting.empty() && can_admit(queues_->waiting.front())) ||
-            (!queues_->solicited.empty() && can_admit(queues_->solicited.front())));
+  bool may_begin(std::uint64_t size) const {
+    return (introduced_ || is_small(size)) && begun_.contains(next_id_);
   }
+  bool can_admit(std::uint64_t size) const;
   bool can_admit(const detail::Operation& op) const;
-  bool can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const;
+  bool can_announce(const detail::Operation& op) const;
+  bool may_leave(const Queue& waiting) const {
+    return !waiting.empty() && (can_admit(waiting.front()) || can_announce(waiting.front()));
+  }
+  bool may_admit() const {
+    return queues_ != nullptr && (may_leave(queues_->waiting) || may_leave(queues_->solicited));
+  }
+  bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
   bool anything_waits() const {
     return queues_ != nullptr && (!queues_->waiting.empty() || !queues_->solicited.empty());
   }
+  bool all_begun() const { return begun_.floor() == next_id_; }
   std::uint64_t charge_for(std::uint8_t kind, std::uint64_t total) const;
-  void begin(detail::Operation& op);
-  void end(detail::Operation& op);
+  void need_queues();
+  void keep(detail::Operation& op);
+  void hold_back(detail::Operation& op);
   void give_back_queues();
   MessageId admit(std::uint64_t size);
+  void admit(detail::Operation& op);
+  void take_id(detail::Operation& op);
   std::byte* room_for(std::size_t bytes);
   bool copy_small(Tag tag, std::span<const std::byte> bytes);
   bool copy_small(detail::Operation& op);
+  bool copy_envelope(detail::Operation& op);
+  void copied(MessageId id, std::size_t bytes);
   Status settle_copied(detail::Operation& op);
-  void admit(detail::Operation& op);
-  bool admit_waiting(Queue& waiting);
-  static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
-                                        std::size_t length);
-  std::size_t room_for_chunk(const detail::Operation& op) const;
-  static void enqueue(Queue& queue, detail::Operation& op);
-  void finish(detail::Operation& op, Status status);
-  void finish_arrived();
-  static void count_message(Packet& packet, MessageId id);
-  void start_long(detail::Operation& op);
   void admit_waiting();
-  Packet* cut_chunk(Queue& from, Heads heads);
-  // Of what lies beyond the eager bytes the receiver has told how much it wants (wire.md 4.5).
-  bool may_be_bulk(const detail::Operation& op) const { return op.sent >= eager_bytes_; }
-  channel::Run* cut_run(Queue& from, const RunWish& wish);
-  void settle_stage(detail::Operation& op, Queue* from);
-  detail::Operation* find_ungranted(MessageId id);
-  void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);
-  static SendStage stage(const detail::Operation& op) { return static_cast<SendStage>(op.stage); }
+  bool admit_waiting(Queue& waiting);
+  bool leave(Queue& waiting, detail::Operation& op);
+  void start_long(detail::Operation& op);
+  detail::Operation* find(MessageId id);
+  void finish(detail::Operation& op, Status status);
   void finish_if_acked(detail::Operation& op);
-  void finish_messages(const Packet& packet);
+  void finish_arrived();
+  void note_begun(detail::Operation& op);
+  static void count_message(Packet& packet, MessageId id);
+  void note_messages(const Packet& packet);
 
   const OutboxResources& shared_;
   SendQueues* queues_ = nullptr;  // while a send is unfinished
-  IdWindow done_;                 // ids that are acked whole
+  IdWindow begun_;                // ids that the peer is known to have heard of
   MessageId next_id_;
   AllowanceSpent allowance_;
-  std::uint32_t packet_bytes_;
+  AllowanceSpent envelopes_;
+  Cutter cutter_;
   std::uint32_t small_bytes_;
-  std::uint32_t eager_bytes_ = kLeastEager;
   std::uint32_t peer_index_;
   bool introduced_ = false;  // the peer's limits are known: long messages may start
+  bool announces_ = false;   // the last message to leave was an envelope
   bool chunk_turn_ = false;  // chunks and small messages alternate while there are both
   PacketQueue ready_;        // packets of small messages; the last one may still be filled
   std::uint64_t held_back_ = 0;

@@ -24,7 +24,7 @@ Request::~Request() {
 }
 
 void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
-  PULLMAN_DCHECK(done() && !operation_.queue.is_linked() && !operation_.all.is_linked());
+  PULLMAN_DCHECK(done() && !operation_.queue.is_linked() && !operation_.by_id.is_linked());
   operation_.kind = kind;
   operation_.peer = peer;
   operation_.tag = tag;
@@ -40,7 +40,7 @@ void Request::begin(detail::Operation::Kind kind, PeerId peer, Tag tag) {
 }
 
 void Request::finish(Status status, std::size_t length) {
-  PULLMAN_DCHECK(!operation_.queue.is_linked() && !operation_.all.is_linked());
+  PULLMAN_DCHECK(!operation_.queue.is_linked() && !operation_.by_id.is_linked());
   operation_.kind = detail::Operation::Kind::kIdle;
   length_ = length;
   // From the store on another thread may take it to be its own again.

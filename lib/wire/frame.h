@@ -19,7 +19,7 @@ enum class FrameType : std::uint8_t {
   kMessage = 1,    // a whole small message
   kChunk = 2,      // a piece of a larger message
   kGrant = 3,      // how much of a message the receiver wants sent
-  kAllowance = 4,  // how much unexpected memory the sender may have used up
+  kAllowance = 4,  // how much unexpected memory, and for envelopes, the sender may have used up
   kSack = 5,       // which packets beyond the cumulative ack have arrived
   kHello = 6,      // who I am and where (hello.h)
   kPing = 7,       // acknowledge at once
@@ -30,6 +30,7 @@ enum class FrameType : std::uint8_t {
   kCheck = 12,     // does this arrive? (check.h)
   kChecked = 13,   // so much of that has arrived (check.h)
   kResult = 14,    // what became of a message that asks for it
+  kEnvelope = 15,  // a message that waits at its sender: what it takes to match it
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -37,7 +38,7 @@ inline constexpr std::size_t kMessageBytes = 16;   // before the payload
 inline constexpr std::size_t kChunkBytes = 32;     // before the payload
 inline constexpr std::size_t kBulkHeadBytes = 28;  // a bulk packet's, before the payload
 inline constexpr std::size_t kGrantBytes = 16;
-inline constexpr std::size_t kAllowanceBytes = 12;
+inline constexpr std::size_t kAllowanceBytes = 20;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 4;
@@ -45,6 +46,7 @@ inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
 inline constexpr std::size_t kResultBytes = 12;
+inline constexpr std::size_t kEnvelopeBytes = 24;  // before the payload
 inline constexpr std::size_t kCheckHeadBytes = 4;  // CHECK's and CHECKED's, before their body
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
@@ -58,17 +60,21 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 // packet.
 struct Frame {
   FrameType type = FrameType::kPing;
-  std::uint8_t kind = 0;  // message, chunk: see kind.h
-  // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
+  std::uint8_t kind = 0;  // message, chunk, envelope: see kind.h
+  // message, envelope: low 32 bits of the message id. sack: of its first number. rail: which
+  // statement it is
   std::uint32_t id = 0;
-  std::uint64_t tag = 0;     // message, chunk
-  std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
+  std::uint64_t tag = 0;  // message, chunk, envelope
+  // chunk: bytes of the whole message. 0: not said, nor is the tag. envelope: the same, and 0 is
+  // said
+  std::uint64_t total = 0;
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
   // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h).
   // result: what it says (kind.h)
   std::uint64_t limit = 0;
-  std::span<const std::byte>
-      data;  // message, chunk: payload. sack: bitmap. hello, ways, check: its body
+  std::uint64_t envelopes = 0;  // allowance: the same of envelopes
+  // message, chunk, envelope: payload. sack: bitmap. hello, ways, check: its body
+  std::span<const std::byte> data;
 };
 
 // Reads the frames of one packet's body in turn.
@@ -154,7 +160,9 @@ struct Cut {
 void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
-std::size_t put_allowance(std::byte* out, std::uint64_t limit);
+std::size_t put_allowance(std::byte* out, std::uint64_t limit, std::uint64_t envelopes);
+// Its id, kind, tag and total; its data follows.
+std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t length);
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
 std::size_t put_bye(std::byte* out);

@@ -56,6 +56,7 @@ struct Hello {
   std::uint64_t first_number = 0;   // the first packet number the sender uses on this link
   std::uint64_t first_message = 0;  // the first message id it uses
   std::uint64_t allowance = 0;  // unexpected memory the receiver of this may charge at first, bytes
+  std::uint16_t envelopes = 0;  // how many may be announced to it beyond that, at first
   std::uint32_t eager_bytes = 0;  // of one message, to be sent before it is granted
   std::uint16_t credit = 0;       // packets the sender of this can hold unread
   std::uint8_t nic = 0;           // which of `nics` the first rail uses

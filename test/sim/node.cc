@@ -149,6 +149,11 @@ void Node::audit() {
   if (audit.unexpected_bytes > budget) {
     report("unexpected messages exceed their budget", audit.unexpected_bytes, budget);
   }
+  const std::uint64_t envelopes =
+      256 * plan_.config.unexpected_messages + 4096 * plan_.config.max_peers;
+  if (audit.envelope_bytes > envelopes) {
+    report("envelopes exceed their budget", audit.envelope_bytes, envelopes);
+  }
 }
 
 }  // namespace pullman::sim

@@ -292,6 +292,31 @@ TEST_CASE("a get is answered though its caller holds more of the answerer's mess
   CHECK_FALSE(sends.back()->done());
 }
 
+TEST_CASE("puts, gets and atomics are done though messages nobody receives have used up all room") {
+  std::deque<Request> sends(20'000);  // more than fit a peer's share
+  Remote remote;
+  if (GENERATE(false, true)) remote.lose_some();
+  const Instant now = remote.scene.node(0).local_now();
+  for (Request& send : sends) {
+    remote.scene.engine(0).send(now, remote.there, 1, std::span<const std::byte>{}, send);
+  }
+  const std::size_t size = GENERATE(8u, 300'000u);
+  const auto bytes = bytes_of(size, 77);
+
+  Act& put = remote.does.put(0, remote.there, {kKey, 16}, bytes);
+  Act& get = remote.does.get(0, remote.there, {kKey, 16}, size);
+  remote.set_word(0, 5);
+  Act& add = remote.does.add(0, remote.there, {kKey, 0}, 2, false);
+
+  for (Act* act : {&put, &get, &add}) REQUIRE(remote.done(*act));
+  CHECK(put.status() == Status::kOk);
+  CHECK(remote.holds_at(16, bytes));
+  CHECK(get.status() == Status::kOk);
+  CHECK(add.status() == Status::kOk);
+  CHECK(remote.word_at(0) == 7);
+  CHECK(remote.scene.stats(1).messages_received == 0);
+}
+
 TEST_CASE("puts, gets and messages of one process take effect in the order of the calls") {
   Remote remote;
   Act& arrived = remote.does.receive(1, remote.back, 4, 8);

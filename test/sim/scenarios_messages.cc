@@ -1,5 +1,6 @@
 // Scenarios: matching, memory and bad input. They are the specification: read them so.
 #include <catch2/catch.hpp>
+#include <deque>
 
 #include "sim/draw.h"
 #include "sim/scene.h"
@@ -128,6 +129,34 @@ TEST_CASE("unexpected messages hold the sender back, not grow the process") {
   CHECK(scene.stats(0).retransmits == 0);
 }
 
+TEST_CASE("a message is received before any number of others that were sent before it") {
+  constexpr int kMessages = 100'000;
+  std::deque<Request> sends(kMessages);
+  Scene scene(2, [](NodePlan& plan) { plan.config.unexpected_bytes = 8 << 20; });
+  const auto [there, back] = scene.couple(0, 1);
+  const std::vector<std::byte> bytes(100);
+  const auto engine_now = [&](std::size_t host) { return scene.node(host).local_now(); };
+
+  for (Request& send : sends) scene.engine(0).send(engine_now(0), there, 1, bytes, send);
+  scene.send(0, there, 2, 5000);
+  Act& receive = scene.receive(1, back, 2, 5000);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 2, 5000));
+  CHECK(scene.engine(1).audit().unexpected_bytes <= 8 << 20);
+  CHECK_FALSE(sends.back().done());
+  std::vector<std::byte> buffer(100);
+  for (int i = 0; i < kMessages; ++i) {
+    Request next;
+    scene.engine(1).receive(engine_now(1), back, 1, 0, buffer, next);
+    scene.node(1).touched();
+    REQUIRE(scene.run_until([&] { return next.done(); }));
+  }
+  REQUIRE(scene.run_until([&] { return sends.back().done(); }));
+  CHECK(scene.engine(1).audit().envelope_bytes == 0);
+  CHECK(scene.stats(0).retransmits == 0);
+}
+
 TEST_CASE("noise and forged packets are counted and dropped") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
@@ -169,6 +198,7 @@ std::vector<std::byte> false_hello(std::uint64_t epoch, std::uint8_t host) {
   hello.epoch = epoch;
   hello.reply_to = {static_cast<std::uint32_t>(epoch % 7), static_cast<std::uint32_t>(epoch)};
   hello.allowance = 65536;
+  hello.envelopes = 256;
   hello.eager_bytes = 65536;
   hello.credit = 100;
   hello.nic_count = 1;

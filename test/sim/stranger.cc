@@ -40,6 +40,7 @@ wire::Hello Stranger::hello_as(std::size_t whom, std::size_t to) {
   hello.reply_to = {serial_, kForgedProof + serial_};
   hello.first_number = hello.first_message = kFirst;
   hello.allowance = 1 << 20;
+  hello.envelopes = 4096;
   hello.eager_bytes = 1024;
   hello.credit = 64;
   hello.nic_count = 1;

@@ -16,6 +16,7 @@ constexpr PeerId kPeer{0, 0};
 constexpr std::size_t kPacketBytes = 1472;
 constexpr std::uint32_t kEager = 4096;
 constexpr std::uint64_t kShare = 64 * 1024;
+constexpr std::uint64_t kEnvelopes = 100 * kMessageCharge;
 
 std::vector<std::byte> content(std::size_t size, unsigned salt) {
   std::vector<std::byte> bytes(size);
@@ -45,7 +46,10 @@ struct Counted : std::pmr::memory_resource {
 struct Wire {
   Wire() {
     inbox.start(kFirst);
-    outbox.handle_hello(kPacketBytes, kShare, kEager);
+    outbox.handle_hello({.packet_bytes = kPacketBytes,
+                         .allowance = kShare,
+                         .envelopes = kEnvelopes,
+                         .eager_bytes = kEager});
   }
   ~Wire() {
     for (Packet* packet : in_flight) outbox.abandon(*packet);
@@ -70,10 +74,14 @@ struct Wire {
     wire::Frame frame;
     Taken last = Taken::kNew;
     while (reader.next(frame)) {
-      last = frame.type == wire::FrameType::kMessage ? inbox.handle_message(frame)
-                                                     : inbox.handle_chunk(frame);
+      last = take(frame);
     }
     return last;
+  }
+  Taken take(const wire::Frame& frame) {
+    if (frame.type == wire::FrameType::kMessage) return inbox.handle_message(frame);
+    if (frame.type == wire::FrameType::kEnvelope) return inbox.handle_envelope(frame);
+    return inbox.handle_chunk(frame);
   }
   // Bytes of the nth message, without the sender.
   Taken take_chunk(std::uint64_t nth, std::uint64_t total, std::uint64_t offset,
@@ -103,7 +111,7 @@ struct Wire {
       if (frame.type == wire::FrameType::kGrant) {
         REQUIRE(outbox.handle_grant(frame.id, frame.limit));
       } else {
-        outbox.handle_allowance(frame.limit);
+        outbox.handle_allowance(frame.limit, frame.envelopes);
       }
     }
   }
@@ -145,7 +153,7 @@ struct Wire {
   OutboxResources outbox_shares{packets, bitmaps, queues};
   InboxResources inbox_shares{matcher, memory, bitmaps, counters};
   Outbox outbox{outbox_shares, 0, kFirst, 556};
-  Inbox inbox{inbox_shares, kPeer, kShare, kEager};
+  Inbox inbox{inbox_shares, kPeer, {.bytes = kShare, .envelopes = kEnvelopes}, kEager};
   std::vector<Packet*> in_flight;
 };
 
@@ -331,10 +339,138 @@ TEST_CASE("unexpected messages hold the sender back within its allowance, wire.m
   CHECK(wire.inbox.charged() == 0);
 }
 
+TEST_CASE(
+    "beyond the allowance envelopes pass, and a receive of any of them is served, wire.md 4.12") {
+  const std::size_t size = GENERATE(0u, 1u, 100u, 5000u, 20'000u);
+  const auto bytes = content(size, 7);
+  std::deque<Request> sends(kShare / 256);
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, content(0, 0), send);
+  Request last;
+  wire.outbox.send(kPeer, 2, bytes, last);
+  wire.run();
+  REQUIRE(wire.inbox.envelopes_charged() == kMessageCharge);
+  REQUIRE(wire.inbox.charged() <= kShare);
+
+  std::vector<std::byte> buffer(size);
+  Request received;
+  wire.post(received, buffer, 2);
+  wire.run();
+
+  CHECK(received.status() == Status::kOk);
+  CHECK(buffer == bytes);
+  CHECK(last.status() == Status::kOk);
+  CHECK(wire.inbox.envelopes_charged() == 0);
+}
+
+TEST_CASE("of a message whose envelope passed only what is wanted is sent") {
+  const std::size_t room = GENERATE(0u, 10u);
+  const auto bytes = content(3000, 7);
+  std::deque<Request> sends(kShare / 256);
+  Request last;
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, content(0, 0), send);
+  wire.outbox.send(kPeer, 2, bytes, last);
+  wire.run();
+
+  std::vector<std::byte> buffer(room);
+  Request received;
+  wire.post(received, buffer, 2);
+  wire.run();
+
+  CHECK(received.status() == Status::kTruncated);
+  CHECK(received.message_length() == 3000);
+  CHECK(last.operation().sent == room);
+  CHECK(last.status() == Status::kOk);
+}
+
+TEST_CASE("an envelope that comes again, and one beyond what was allowed, change nothing") {
+  Wire wire;
+  const auto envelope = [&](std::uint64_t nth) {
+    return wire.inbox.handle_envelope({.type = wire::FrameType::kEnvelope,
+                                       .id = low32(Wire::kFirst + nth),
+                                       .tag = 1,
+                                       .total = 5000,
+                                       .data = {}});
+  };
+
+  CHECK(envelope(0) == Taken::kNew);
+  CHECK(envelope(0) == Taken::kRedundant);
+  for (std::uint64_t i = 1; i < 100; ++i) CHECK(envelope(i) == Taken::kNew);
+  CHECK(envelope(100) == Taken::kRefused);
+  CHECK(wire.inbox.envelopes_charged() == kEnvelopes);
+  CHECK(wire.inbox.charged() == 0);
+}
+
+TEST_CASE("envelopes wait until all that was sent has been heard of: allowance may be on its way") {
+  std::deque<Request> sends(kShare / 256 + 2);
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, content(0, 0), send);
+  wire.pull();
+  CHECK(wire.outbox.unfinished() == 2);
+  CHECK_FALSE(wire.outbox.has_packets());
+
+  while (wire.in_flight.size() > 1) wire.ack(0);
+  CHECK_FALSE(wire.outbox.has_packets());
+  wire.ack(0);
+
+  CHECK(wire.outbox.has_packets());
+}
+
+TEST_CASE("long messages that nobody receives keep no ids from others, wire.md 4.3") {
+  constexpr std::size_t kMany = 2 * kIdWindow;
+  const auto bytes = content(kEager + 1, 7);
+  std::deque<Request> sends(kMany);
+  Wire wire;
+  wire.outbox.handle_allowance(std::uint64_t{1} << 40, std::uint64_t{1} << 40);
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
+
+  while (wire.outbox.has_packets()) {
+    wire.pull();
+    while (!wire.in_flight.empty()) wire.ack(0);
+  }
+
+  for (Request& send : sends) {
+    REQUIRE(send.operation().stage == static_cast<std::uint32_t>(SendStage::kAwaitingGrant));
+  }
+}
+
+TEST_CASE("what one peer borrows goes back, and it borrows no more than it leaves") {
+  constexpr std::uint64_t kPart = 16 * kMessageCharge;
+  Reserve reserve(10 * kPart);
+  AllowanceGranted one(kPart, &reserve);
+  AllowanceGranted other(kPart, &reserve);
+  const auto use_up = [](AllowanceGranted& granted) {
+    std::uint64_t used = 0;
+    while (granted.covers(kMessageCharge)) {
+      granted.charge(kMessageCharge);
+      ++used;
+      if (granted.worth_telling()) granted.tell();
+    }
+    return used;
+  };
+
+  CHECK(use_up(one) == 6 * 16);  // its own, and half
+  CHECK(reserve.left() == 5 * kPart);
+  CHECK(use_up(other) == 3 * 16);
+  one.give_back(3 * kPart);
+  CHECK(one.borrowed() == 2 * kPart);
+  CHECK(reserve.left() == 6 * kPart);
+  CHECK(use_up(other) == 16);
+  one.give_back(3 * kPart);
+  CHECK(one.borrowed() == 0);
+  CHECK(one.worth_telling());
+  CHECK(one.outstanding() == 0);
+  other.end();
+  CHECK(other.borrowed() == 3 * kPart);
+  other.give_back(4 * kPart);
+  CHECK(reserve.left() == 10 * kPart);
+}
+
 TEST_CASE("a sender that overdraws its allowance is refused") {
   std::deque<Request> sends(700);
   Wire wire;
-  wire.outbox.handle_allowance(1 << 30);  // a lie
+  wire.outbox.handle_allowance(1 << 30, 0);  // a lie
   Taken last = Taken::kNew;
   for (Request& send : sends) {
     wire.outbox.send(kPeer, 1, content(1000, 1), send);

@@ -207,7 +207,8 @@ using Heads = message::Outbox::Heads;
 // One sending end, from the message to the wire.
 struct End {
   End() {
-    outbox.handle_hello(1472, 1 << 30, 65'536);
+    outbox.handle_hello(
+        {.packet_bytes = 1472, .allowance = 1 << 30, .envelopes = 0, .eager_bytes = 65'536});
     link.handle_hello(77, 4096);
     wire::PacketHeader arrived;  // so that an ACK rides along
     arrived.number = 77;

@@ -39,6 +39,7 @@ Hello some_hello() {
   hello.first_number = std::uint64_t{1} << 40;
   hello.first_message = std::uint64_t{1} << 41;
   hello.allowance = 4096;
+  hello.envelopes = 32;
   hello.eager_bytes = 1024;
   hello.credit = 92;
   hello.nic_count = 2;
@@ -272,7 +273,16 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
                    2);
   out += 2;
   out += put_grant(out, 10, 1 << 20);
-  out += put_allowance(out, 1 << 21);
+  out += put_allowance(out, 1 << 21, 1 << 20);
+  out += put_envelope(out,
+                      {.type = FrameType::kEnvelope,
+                       .kind = kImmediateOfKind,
+                       .id = 11,
+                       .tag = 12,
+                       .total = 5000,
+                       .data = {}},
+                      kImmediateBytes);
+  out += kImmediateBytes;
   out += put_ping(out);
   out += put_bye(out);
   out += put_padding(out, 77);
@@ -293,7 +303,11 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kGrant && frame.id == 10 && frame.limit == 1 << 20));
   REQUIRE(reader.next(frame));
-  CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21));
+  CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21 &&
+         frame.envelopes == 1 << 20));
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kEnvelope && frame.kind == kImmediateOfKind && frame.id == 11));
+  CHECK((frame.tag == 12 && frame.total == 5000 && frame.data.size() == kImmediateBytes));
   REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kPing);
   REQUIRE(reader.next(frame));
@@ -377,12 +391,37 @@ TEST_CASE("a HELLO cut anywhere, or with counts out of range, is refused") {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CHECK_FALSE(decode_hello({bytes.data(), size}).has_value());
   }
-  for (auto [at, value] :
-       {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {52, 9}}) {
+  for (auto [at, value] : {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {52, 9}}) {
     auto changed = bytes;
     changed[at] = static_cast<std::byte>(value);
     CHECK_FALSE(decode_hello(changed).has_value());
   }
+}
+
+TEST_CASE("an envelope carries the lead and nothing else, wire.md 4.12") {
+  const auto is_sane = [](std::uint8_t kind, std::uint64_t total, std::size_t carried) {
+    std::vector<std::byte> body(kEnvelopeBytes + carried);
+    put_envelope(body.data(),
+                 {.type = FrameType::kEnvelope, .kind = kind, .id = 1, .total = total, .data = {}},
+                 carried);
+    return well_formed(body);
+  };
+  const std::uint8_t put = kind_of(Class::kPut);
+  const std::uint8_t get = kind_of(Class::kGet);
+  const std::uint8_t atomic = kind_of(Class::kAtomic);
+
+  CHECK(is_sane(0, 0, 0));
+  CHECK(is_sane(0, kMaxMessageBytes, 0));
+  CHECK_FALSE(is_sane(0, kMaxMessageBytes + 1, 0));
+  CHECK_FALSE(is_sane(0, 100, 1));
+  CHECK(is_sane(kImmediateOfKind, 100, kImmediateBytes));
+  CHECK_FALSE(is_sane(kImmediateOfKind, 100, 0));
+  CHECK(is_sane(put, 100, kPutLeadBytes));
+  CHECK_FALSE(is_sane(put, 100, 100));
+  CHECK(is_sane(get, kGetLeadBytes, kGetLeadBytes));
+  CHECK(is_sane(atomic, 100, kAtomicLeadBytes));
+  CHECK_FALSE(is_sane(atomic, 100, 100));
+  CHECK_FALSE(is_sane(kind_of(Class::kAnswer), 100, 0));
 }
 
 TEST_CASE("a SACK has room for a window that begins within a word, and for no more, wire.md 4.7") {
