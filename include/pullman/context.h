@@ -108,6 +108,10 @@ class __attribute__((visibility("default"))) Context {
   Status receive(PeerId source, Tag tag, Tag ignore, Pieces pieces, const ReceiveOptions& options,
                  Request& request);
 
+  // With ReceiveOptions::least_room the receive takes many messages, into one buffer that is not in
+  // pieces: kPending until it takes no more and all have landed; length() is then what was used of
+  // it. kInvalidArgument: no Request::on_message, or the buffer is smaller than that.
+
   // Takes back a receive of this context that no message has matched. False, and nothing changed,
   // if it is done, idle or already matched, or a send: those cannot be cancelled.
   bool cancel(Request& request);

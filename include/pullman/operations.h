@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "pullman/status.h"
 #include "pullman/types.h"
 
 namespace pullman {
@@ -31,6 +32,20 @@ struct SendOptions {
 
 struct ReceiveOptions {
   std::uint8_t space = 0;
+  // Not 0: the receive takes many messages, one behind the other, until less than so many bytes of
+  // its buffer are left, or one comes that does not fit; each is told by Request::on_message.
+  std::size_t least_room = 0;
+};
+
+// One of the messages of a receive that takes many.
+struct Landed {
+  Status status = Status::kOk;  // kTruncated: longer than the whole buffer. Or how its peer went
+  std::size_t offset = 0;       // in the buffer
+  std::size_t length = 0;       // bytes there
+  std::uint64_t message_length = 0;  // bytes as it was sent
+  Tag tag = 0;
+  PeerId source{};
+  std::optional<std::uint64_t> immediate{};  // beside the bytes
 };
 
 // Writes bytes [offset, offset + out.size()) of a message into `out`. Called during calls of the

@@ -39,9 +39,10 @@ struct Special {
   bool wants_arrival : 1 = false;  // send: not done before all of it has arrived, though copied
   bool goes_ahead : 1 = false;     // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
-  bool is_special : 1 = false;     // send: any of all this is so
+  bool is_special : 1 = false;     // any of all this is so
   bool has_envelope : 1 = false;   // send: that went ahead, the bytes are to follow
   bool has_begun : 1 = false;      // send: the receiver is known to have heard of it
+  bool takes_many : 1 = false;     // receive: until its buffer is full (message/many.h)
 };
 
 // One of the places of the caller's bytes.
@@ -61,17 +62,18 @@ struct Operation {
   std::size_t size = 0;         // of the buffer in bytes; send: of the message
   std::uint64_t order = 0;      // receive: counts posts, so the earliest match wins
   std::uint64_t message = 0;    // send: message id, once it has one
-  std::uint64_t sent = 0;       // send: bytes put into packets so far
-  std::uint64_t granted = 0;    // send: bytes that may be put into packets
-  std::uint32_t packets = 0;    // send: packets not yet acked that refer to the buffer
-  std::uint32_t stage = 0;      // send: where it stands (message::SendStage)
+  // A send's; of a receive that takes many in brackets.
+  std::uint64_t sent = 0;     // bytes put into packets so far (bytes of the buffer given away)
+  std::uint64_t granted = 0;  // bytes that may be put into packets (least room to go on with)
+  std::uint32_t packets = 0;  // not acked, that refer to the buffer (messages still to land)
+  std::uint32_t stage = 0;    // send: where it stands (message::SendStage)
   Tag tag = 0;
   Tag ignore = 0;  // receive: tag bits that need not match
   PeerId peer;     // send: to. receive: from, or kAnyPeer
   Kind kind = Kind::kIdle;
   Special special;
-  Status result = Status::kOk;                             // send: what a RESULT said
-  std::array<std::byte, 16> lead{};                        // send: the first bytes of its message
+  Status result = Status::kOk;       // send: what a RESULT said. receive of many: how it ends
+  std::array<std::byte, 16> lead{};  // send: the first bytes of its message
   std::unique_ptr<std::array<Piece, kMostPieces>> pieces;  // if there are several
   Packer packer;
   Operation* asker = nullptr;  // send: whose question this is
@@ -115,6 +117,10 @@ class __attribute__((visibility("default"))) Request {
   // began it included; so nobody has to look for those that are. It may put the request on a list;
   // it calls nothing of the context, and does not destroy the request.
   void (*on_done)(Request& request) = nullptr;
+
+  // A receive that takes many messages: called for each when all of it has landed, as on_done is.
+  // Several may be landing at a time, so not in their order; `offset` tells that.
+  void (*on_message)(Request& request, const Landed& message) = nullptr;
 
   // For the library.
   detail::Operation& operation() { return operation_; }

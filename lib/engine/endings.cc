@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "engine/engine_impl.h"
+#include "message/many.h"
 
 namespace pullman::engine {
 
@@ -211,7 +212,7 @@ void Engine::Impl::fail_receives(PeerId from, Status why) {
     message::Matcher& matcher = matcher_of(space);
     while (Request* posted = matcher.posted_for(from)) {
       matcher.remove(*posted);
-      posted->finish(why, 0);
+      message::end_receive(posted->operation(), why);
     }
   }
 }
@@ -221,7 +222,7 @@ void Engine::Impl::fail_all_receives(Status why) {
     message::Matcher& matcher = matcher_of(space);
     while (Request* posted = matcher.any_posted()) {
       matcher.remove(*posted);
-      posted->finish(why, 0);
+      message::end_receive(posted->operation(), why);
     }
   }
 }

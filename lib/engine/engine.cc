@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/engine_impl.h"
+#include "message/many.h"
 #include "message/pieces.h"
 #include "wire/frame.h"
 
@@ -211,7 +212,9 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) {
     request.finish(Status::kUnknownPeer, 0);
     return Status::kUnknownPeer;
   }
-  if (message::InMessage* message = matcher.find({source, op.tag, op.ignore})) {
+  message::InMessage* message =
+      op.special.takes_many ? nullptr : matcher.find({source, op.tag, op.ignore});
+  if (message != nullptr) {
     Peer& from = *peers_.find(message->peer);
     from.inbox.attach(*message, request);
     look_after_match(now, from, !request.done());
@@ -230,7 +233,7 @@ bool Engine::Impl::cancel(Request& request) {
   auto& op = request.operation();
   if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
   matcher_of(op.special.wire_kind).remove(request);
-  request.finish(Status::kCancelled, 0);
+  message::end_receive(op, Status::kCancelled);
   return true;
 }
 

@@ -138,6 +138,7 @@ class Engine::Impl {
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
   // --- engine.cc
+  void take_waiting(Instant now, Request& request);
   Status match_or_post(Instant now, Request& request);
 
   // --- operations.cc

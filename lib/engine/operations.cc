@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "channel/run.h"
 #include "engine/engine_impl.h"
+#include "message/many.h"
 #include "message/parcel.h"
 
 namespace pullman::engine {
@@ -201,7 +202,10 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pi
                              const ReceiveOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
   request.begin(detail::Operation::Kind::kReceive, source, tag);
-  if (pieces.size() > kMostPieces || options.space >= kSpaces) {
+  const bool many = options.least_room != 0;
+  const bool fits_many = !many || (pieces.size() == 1 && request.on_message != nullptr &&
+                                   pieces.front().size() >= options.least_room);
+  if (pieces.size() > kMostPieces || options.space >= kSpaces || !fits_many) {
     request.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
@@ -209,7 +213,27 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pi
   op.ignore = ignore;
   message::describe_sink(op, pieces);
   op.special.wire_kind = options.space;
-  return match_or_post(now, request);
+  if (many) message::begin_many(op, options.least_room);
+  const Status status = match_or_post(now, request);
+  if (many && status == Status::kPending) take_waiting(now, request);
+  return request.status();
+}
+
+// One that takes many was posted: what waits for it lands at once, as far as there is room.
+void Engine::Impl::take_waiting(Instant now, Request& request) {
+  const auto& op = request.operation();
+  message::Matcher& matcher = matcher_of(op.special.wire_kind);
+  while (op.queue.is_linked()) {
+    message::InMessage* message = matcher.find({op.peer, op.tag, op.ignore});
+    if (message == nullptr) return;
+    if (!message::has_room(op, message->total - wire::lead_bytes(message->kind))) {
+      matcher.remove(request);
+      return message::end_receive(request.operation(), Status::kOk);
+    }
+    Peer& from = *peers_.find(message->peer);
+    from.inbox.attach(*message, request);
+    look_after_match(now, from, !request.done());
+  }
 }
 
 std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {

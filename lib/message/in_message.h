@@ -42,9 +42,11 @@ struct InMessage {
   MessageId id = 0;
   PeerId peer;
   Tag tag = 0;
-  std::uint64_t total = 0;      // bytes of the whole message
-  std::uint64_t wanted = 0;     // bytes the sender will send: complete when they have arrived
-  std::uint64_t immediate = 0;  // of a put, while kFilling, if its kind says so
+  std::uint64_t total = 0;   // bytes of the whole message
+  std::uint64_t wanted = 0;  // bytes the sender will send: complete when they have arrived
+  // While kFilling, if its kind says so: of a put; of a message as on the wire, as far as it has
+  // come.
+  std::uint64_t immediate = 0;
   // While kFilling where the bytes behind the lead go, unless a request has several places for
   // them; before that memory for those that have come, lead included, if any have.
   std::byte* bytes = nullptr;
@@ -63,6 +65,9 @@ struct InMessage {
 
   // All of it that the sender may send: what it is asked for when matched still is to come.
   bool complete() const { return arrived.prefix() >= wanted; }
+
+  const std::byte* lead_bytes() const { return reinterpret_cast<const std::byte*>(&immediate); }
+  std::byte* lead_bytes() { return reinterpret_cast<std::byte*>(&immediate); }
 
   // What still comes is not wanted.
   void refuse() {

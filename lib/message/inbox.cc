@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "message/many.h"
 #include "message/parcel.h"
 
 namespace pullman::message {
@@ -58,12 +59,12 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
       allowance_.covers(charge_of(total, eager_bytes_))) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
-        if (Request* receive = matcher_of(frame.kind).take_posted(peer_, frame.tag)) {
+        if (Request* receive = take_receive(frame.kind, frame.tag, total)) {
           return deliver_special(frame, *receive);
         }
       }
-    } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag)) {
-      if (receive->operation().special.piece_count != 0) return deliver_special(frame, *receive);
+    } else if (Request* receive = take_receive(0, frame.tag, total)) {
+      if (receive->operation().special.is_special) return deliver_special(frame, *receive);
       return deliver_at_once(frame, *receive);
     }
   }
@@ -100,19 +101,61 @@ Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
   allowance_.charge(charge);
   allowance_.give_back(charge);
   const auto data = frame.data.subspan(wire::lead_bytes(frame.kind));
-  if (wire::has_immediate(frame.kind)) {
-    receive.take_immediate(wire::read_immediate(frame.data.data()));
-  }
+  std::optional<std::uint64_t> immediate;
+  if (wire::has_immediate(frame.kind)) immediate = wire::read_immediate(frame.data.data());
   auto& op = receive.operation();
-  if (op.special.piece_count != 0) {
-    scatter(op, 0, data);
-  } else if (const std::size_t length = std::min(op.size, data.size()); length > 0) {
-    std::memcpy(op.buffer, data.data(), length);
+  if (op.special.takes_many) {
+    const auto place = give_piece(receive, frame.kind, data.size());
+    std::copy_n(data.begin(), place.size(), place.begin());
+    land(receive, place, {.message_length = data.size(), .tag = frame.tag, .immediate = immediate});
+  } else {
+    const std::size_t length = std::min(op.size, data.size());
+    if (op.special.piece_count != 0) {
+      scatter(op, 0, data);
+    } else if (length > 0) {
+      std::memcpy(op.buffer, data.data(), length);
+    }
+    if (immediate) receive.take_immediate(*immediate);
+    finish(receive, frame.tag, data.size());
   }
-  finish(receive, frame.tag, data.size());
   begun_.finish(next_turn_++);
   take_turns();
   return Taken::kNew;
+}
+
+// The receive that a message goes to, if one is posted. One that takes many and has no room for it
+// takes no more.
+Request* Inbox::take_receive(std::uint8_t kind, Tag tag, std::uint64_t bytes) {
+  Matcher& matcher = matcher_of(kind);
+  Request* receive = matcher.take_posted(peer_, tag);
+  while (receive != nullptr && receive->operation().special.takes_many &&
+         !has_room(receive->operation(), bytes)) {
+    matcher.remove(*receive);
+    end_receive(receive->operation(), Status::kOk);
+    receive = matcher.take_posted(peer_, tag);
+  }
+  return receive;
+}
+
+// Of the buffer of one that takes many.
+std::span<std::byte> Inbox::give_piece(Request& receive, std::uint8_t kind, std::uint64_t bytes) {
+  const auto place = give_away(receive.operation(), bytes);
+  if (!takes_more(receive.operation())) matcher_of(kind).remove(receive);
+  return place;
+}
+
+// `message` says what does not follow from where it landed.
+void Inbox::land(Request& receive, std::span<const std::byte> place, Landed message) {
+  const bool cut = message.message_length > place.size();
+  if (message.status == Status::kOk) {
+    message.status = cut ? Status::kTruncated : Status::kOk;
+    message.length = place.size();
+    ++shared_.counters.messages;
+    shared_.counters.bytes += message.message_length;
+  }
+  message.offset = static_cast<std::size_t>(place.data() - receive.operation().buffer);
+  message.source = peer_;
+  message::land(receive.operation(), message);
 }
 
 // A message of a space that is not there, or one for regions that are not, is from nobody who means
@@ -296,11 +339,13 @@ void Inbox::take_turn(InMessage& message) {
 
 void Inbox::match(InMessage& message) {
   message.wants_result = wire::is_synchronous(message.kind);
-  Matcher& matcher = matcher_of(message.kind);
-  if (Request* receive = matcher.take_posted(peer_, message.tag)) return give_to(message, *receive);
+  const std::uint64_t bytes = message.total - wire::lead_bytes(message.kind);
+  if (Request* receive = take_receive(message.kind, message.tag, bytes)) {
+    return give_to(message, *receive);
+  }
   message.state = InState::kUnexpected;
   ++shared_.counters.unexpected;
-  matcher.add(message);
+  matcher_of(message.kind).add(message);
 }
 
 void Inbox::attach(InMessage& message, Request& receive) {
@@ -341,6 +386,12 @@ void Inbox::discard(InMessage& message) {
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = receive.operation();
   message.receive = &receive;
+  if (op.special.takes_many) {
+    const auto place =
+        give_piece(receive, message.kind, message.total - wire::lead_bytes(message.kind));
+    fill(message, place.data(), place.size());
+    return want(message, place.size());
+  }
   fill(message, op.special.piece_count == 0 ? op.buffer : nullptr, op.size);
   want(message, op.size);
 }
@@ -399,14 +450,23 @@ void Inbox::end(InMessage& message) {
   } else if (wire::class_of(message.kind) == wire::Class::kAnswer) {
     if (message.receive != nullptr) message.receive->finish(Status::kOk, message.room);
   } else if (Request* receive = message.receive) {
-    if (wire::has_immediate(message.kind)) {
-      receive->take_immediate(wire::read_immediate(receive->operation().lead.data()));
-    }
-    finish(*receive, message.tag, message.total - wire::lead_bytes(message.kind));
+    finish_receive(message, *receive);
   }
   const bool tells = message.wants_result && !failed_;
   if (tells && !message.to_grant.is_linked()) grants_.push_back(message);
   if (!message.to_grant.is_linked()) destroy(message);
+}
+
+void Inbox::finish_receive(const InMessage& message, Request& receive) {
+  const std::uint64_t total = message.total - wire::lead_bytes(message.kind);
+  std::optional<std::uint64_t> immediate;
+  if (wire::has_immediate(message.kind)) immediate = wire::read_immediate(message.lead_bytes());
+  if (receive.operation().special.takes_many) {
+    return land(receive, {message.bytes, message.room},
+                {.message_length = total, .tag = message.tag, .immediate = immediate});
+  }
+  if (immediate) receive.take_immediate(*immediate);
+  finish(receive, message.tag, total);
 }
 
 void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
@@ -452,7 +512,12 @@ void Inbox::fail(Status status) {
     Request* receive = message.receive;
     if (message.state == InState::kFilling && !is_put && receive != nullptr) {
       message.receive = nullptr;
-      receive->finish_receive(status, peer_, message.tag, 0, message.total);
+      if (receive->operation().special.takes_many) {
+        land(*receive, {message.bytes, 0},
+             {.status = status, .message_length = message.total, .tag = message.tag});
+      } else {
+        receive->finish_receive(status, peer_, message.tag, 0, message.total);
+      }
     }
     destroy(message);
   }

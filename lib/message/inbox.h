@@ -166,6 +166,10 @@ class Inbox {
   void let_turns_be_taken();
   void take_turn(InMessage& message);
   void match(InMessage& message);
+  Request* take_receive(std::uint8_t kind, Tag tag, std::uint64_t bytes);
+  std::span<std::byte> give_piece(Request& receive, std::uint8_t kind, std::uint64_t bytes);
+  void land(Request& receive, std::span<const std::byte> place, Landed message);
+  void finish_receive(const InMessage& message, Request& receive);
   void give_to(InMessage& message, Request& receive);
   void fill(InMessage& message, std::byte* bytes, std::size_t room);
   void want(InMessage& message, std::uint64_t bytes);

@@ -48,13 +48,13 @@ bool Inbox::may_begin(const wire::Frame& frame, std::uint64_t total) const {
   return asker != nullptr && asker->operation().size == total;
 }
 
-// Bytes of the lead, of which the matching needs none, come to be kept where the receiver's notes
-// are. What has been acted on was read before.
+// Bytes of the lead, of which the matching needs none, are kept. What has been acted on was read
+// before.
 void Inbox::write_lead(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
-  if (wire::class_of(message.kind) != wire::Class::kMessage || message.receive == nullptr) return;
+  if (wire::class_of(message.kind) != wire::Class::kMessage) return;
   const std::size_t length =
       std::min<std::size_t>(data.size(), wire::lead_bytes(message.kind) - offset);
-  std::memcpy(message.receive->operation().lead.data() + offset, data.data(), length);
+  std::memcpy(message.lead_bytes() + offset, data.data(), length);
 }
 
 void Inbox::start_put(InMessage& message) {

@@ -39,7 +39,7 @@ Request* Matcher::take_posted(PeerId peer, Tag tag) {
     }
   }
   if (best == nullptr) return nullptr;
-  remove(*best->request);
+  if (!best->special.takes_many) remove(*best->request);
   return best->request;
 }
 

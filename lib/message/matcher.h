@@ -35,10 +35,11 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // Posts a receive that no unexpected message fits.
+  // Posts a receive that no unexpected message fits, or one that takes many.
   void post(Request& receive);
 
-  // The posted receive that a message from `peer` goes to, no longer posted; null if none fits.
+  // The posted receive that a message from `peer` goes to, no longer posted, unless it takes many;
+  // null if none fits.
   Request* take_posted(PeerId peer, Tag tag);
 
   // The receive is no longer posted.

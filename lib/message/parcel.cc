@@ -99,6 +99,7 @@ void describe_sink(Operation& op, Pieces pieces) {
   op.size = 0;
   for (const auto& piece : pieces) op.size += piece.size();
   note_pieces(op, pieces);
+  op.special.is_special = op.special.piece_count != 0;
 }
 
 void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> data) {
