@@ -91,9 +91,9 @@ struct __attribute__((visibility("default"))) Config {
   // apart. With many every call but the constructor and the destructor may
   // come from any thread at any time, and done() and status() of a request,
   // too; what a request holds besides is for who has seen that it is done.
-  // wait() and close() let others in between turns, and sleep for a
-  // millisecond at most, since others may send meanwhile. Not proven yet: the
-  // test of many does not pass (docs/next.md).       PULLMAN_THREADS (one, many)
+  // wait(), close() and progress() let others in after each turn; the first
+  // two sleep for a millisecond at most, since others may send meanwhile.
+  //                                                  PULLMAN_THREADS (one, many)
   enum class Threads : std::uint8_t { kOne, kMany };
   Threads threads = Threads::kOne;
 
