@@ -373,7 +373,7 @@ class Engine::Impl {
   std::optional<wire::Hello> read_hello(const wire::PacketHeader& header,
                                         std::span<const std::byte> body) const;
   bool may_introduce(Peer& peer, const wire::Hello& hello);
-  bool is_declined(Peer& peer, const wire::Hello& hello) const;
+  bool decline(Peer& peer, const wire::Hello& hello) const;
   void introduce(Peer& peer);
   void call(Instant now, Peer& peer);
   void answer(Peer& peer);

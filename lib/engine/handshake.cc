@@ -389,10 +389,10 @@ bool Engine::Impl::may_introduce(Peer& peer, const wire::Hello& hello) {
   return true;
 }
 
-// Both calls have been answered, on two pairs of NICs: that of the lower epoch counts (wire.md 5.6),
-// or each end would take the pair of its own call for rail 0. Not for ever: the other's call may be
-// heard here, and our answer not there.
-bool Engine::Impl::is_declined(Peer& peer, const wire::Hello& hello) const {
+// Both calls have been answered, on two pairs of NICs: that of the lower epoch counts
+// (wire.md 5.6), or each end would take the pair of its own call for rail 0. Not for ever: the
+// other's call may be heard here, and our answer not there: they are counted.
+bool Engine::Impl::decline(Peer& peer, const wire::Hello& hello) const {
   constexpr std::uint8_t kMost = 2;
   const bool both = peer.phase == Phase::kAnswering && peer.said != nullptr &&
                     peer.said->is(hello.epoch, hello.reply_to) && peer.said->elsewhere;
@@ -413,7 +413,7 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (!peer.introduced && hello->call != peer.call) return Verdict::kWrongState;
   const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
   if (!peer.introduced) {
-    if (!may_introduce(peer, *hello) || is_declined(peer, *hello)) return Verdict::kWrongState;
+    if (!may_introduce(peer, *hello) || decline(peer, *hello)) return Verdict::kWrongState;
     if (peer.said == nullptr || !peer.said->is(hello->epoch, hello->reply_to)) {
       forget_said(peer);
       peer.said = std::make_unique<Introduction>();

@@ -20,8 +20,8 @@ class Courtesy {
   static constexpr unsigned kPatience = 64;
   static constexpr unsigned kEvery = 8;
 
-  const bool
-      wanted_;  // not where strangers compute on the same processors: they keep it for a slice
+  // Not where strangers compute on the same processors: they keep it for a slice.
+  const bool wanted_;
   unsigned polls_in_vain_ = 0;  // in a row
 };
 
