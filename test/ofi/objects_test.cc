@@ -49,12 +49,13 @@ TEST_CASE("what an application says of threads and progress comes back") {
 
 TEST_CASE("a completion queue of a hundred entries keeps a thousand") {
   Pair pair;
-  std::vector<char> buffer(8);
+  const std::vector<char> sent(8);
+  std::vector<char> received(8);
   for (int i = 0; i < 1000; ++i) {
-    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+    MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
   }
   for (int i = 0; i < 1000; ++i) {
-    MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+    MUST(fi_tinject(pair.a->endpoint.get(), sent.data(), 8, pair.to_b, 7));
   }
   while (fi_cntr_read(pair.b->received.get()) < 1000) pair.turn(1);
 
@@ -135,12 +136,13 @@ TEST_CASE("a thread sleeps in sread until a message comes, or its time is over")
   Pair pair({.wait = FI_WAIT_FD});
   fi_cq_tagged_entry entry{};
   CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20) == -FI_EAGAIN);
-  std::vector<char> buffer(8);
-  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+  const std::vector<char> sent(8);
+  std::vector<char> received(8);
+  MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
 
   std::thread sender([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+    MUST(fi_tinject(pair.a->endpoint.get(), sent.data(), 8, pair.to_b, 7));
     for (int i = 0; i < 20000 && fi_cq_read(pair.a->completions.get(), nullptr, 0); ++i) {
     }
   });
@@ -151,15 +153,16 @@ TEST_CASE("a thread sleeps in sread until a message comes, or its time is over")
 
 TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   Pair pair({.wait = FI_WAIT_FD});
-  std::vector<char> buffer(8);
-  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+  const std::vector<char> sent(8);
+  std::vector<char> received(8);
+  MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
   pair.turn();
   int descriptor = -1;
   MUST(fi_control(&pair.b->completions->fid, FI_GETWAIT, &descriptor));
   fid* waited[] = {&pair.b->completions->fid};
   while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
 
-  MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+  MUST(fi_tinject(pair.a->endpoint.get(), sent.data(), 8, pair.to_b, 7));
   pollfd one{descriptor, POLLIN, 0};
 
   CHECK(poll(&one, 1, 20000) == 1);
