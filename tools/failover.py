@@ -77,7 +77,7 @@ class Bench:
 
 
 def goodput(bench):
-    runs, seconds = (2, 1) if bench.options.quick else (5, 3)
+    runs, seconds = (2, 1) if bench.options.quick else (5, 10)
     for mtu in (1500, 9000):
         for rates, asked in (((GBIT, GBIT), 1.9), ((GBIT, GBIT // 4), 1.18)):
             with railnet.Rails(2, rates, mtu) as place:
@@ -122,6 +122,10 @@ def gaps(bench):
         worst = nearest_rank(seen, 0.99)
         yield Row(f"gap, {text}, {len(seen)} cuts, p99", f"<= {most} ms", worst <= most,
                   f"p50 {nearest_rank(seen, 0.5):.2f}, p99 {worst:.2f}, max {max(seen):.2f} ms", command)
+        later = [cut["later_gap_ms"] for cut in cuts if cut["later_gap_ms"] is not None]
+        yield Row(f"pause later than 50 ms after the cut, {text}", "", None,
+                  f"p50 {nearest_rank(later, 0.5):.2f}, p99 {nearest_rank(later, 0.99):.2f}, max {max(later):.2f} ms",
+                  command)
         after = [cut["after_mb_per_s"] / baseline for cut in cuts if cut["after_mb_per_s"]]
         yield Row(f"goodput from 50 ms after the cut on, {text}", ">= 0.95 of one rail alone",
                   statistics.median(after) >= 0.95, spread(after, 3), command)

@@ -16,8 +16,8 @@ using std::chrono::nanoseconds;
 constexpr int kClockTrips = 32;
 // After the last word, in case something comes a second time.
 constexpr std::chrono::milliseconds kAftermath{100};
-// From a cut on, how long a gap may last to be its gap; and when goodput is to be back.
-constexpr std::chrono::seconds kLongestEffect{2};
+// From a cut on: when goodput is to be back. A pause that begins later is not the cut's gap: it may
+// be the machine's, which at times runs nobody for milliseconds.
 constexpr std::chrono::milliseconds kRecovered{50};
 
 void write_message(std::span<std::byte> bytes, std::uint64_t run, std::uint64_t number) {
@@ -234,8 +234,9 @@ CutResult Failover::judge(const CutDone& done) const {
   if (!done.made) return result;
   const Clock::time_point over = result_.start + result_.elapsed;
   const Clock::time_point mended = done.mended ? done.mended->begin : over;
-  result.gap = gap_after(done.made->begin, std::min(mended, done.made->begin + kLongestEffect));
   const Clock::time_point recovered = done.made->end + kRecovered;
+  result.gap = longest_gap(done.made->begin, std::min(mended, recovered));
+  if (mended > recovered) result.later_gap = longest_gap(recovered, mended);
   if (mended - recovered >= 2 * kBucket) result.after_mb_per_s = mb_per_s(recovered, mended);
   for (const pullman::RailView& rail : watch_->rails()) {
     if (rail.nic != done.cut.nic) continue;
@@ -251,15 +252,14 @@ CutResult Failover::judge(const CutDone& done) const {
   return result;
 }
 
-// The longest gap that ended in this time.
-nanoseconds Failover::gap_after(Clock::time_point from, Clock::time_point to) const {
+// The longest gap that began in this time, or before it and ended later than it begins.
+nanoseconds Failover::longest_gap(Clock::time_point from, Clock::time_point to) const {
   nanoseconds longest{0};
   for (std::size_t i = 0; i < result_.arrived.size(); ++i) {
     const Bucket& bucket = result_.arrived[i];
     const Clock::time_point ended =
         result_.start + i * kBucket + std::chrono::microseconds(bucket.gap_end_us);
     if (ended < from) continue;
-    // One that began before the limit counts as a whole.
     if (ended - std::chrono::microseconds(bucket.gap_us) > to) break;
     longest = std::max<nanoseconds>(longest, std::chrono::microseconds(bucket.gap_us));
   }

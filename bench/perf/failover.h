@@ -24,7 +24,10 @@ inline constexpr std::size_t kLeastFailoverBytes = 16;
 // What came of one cut.
 struct CutResult {
   CutDone done;
-  std::optional<std::chrono::nanoseconds> gap{};         // the longest that ended while it was cut
+  // The longest that began soon after the cut or lasted over it; and the longest later one, until
+  // the mend, of which the cut is hardly the reason.
+  std::optional<std::chrono::nanoseconds> gap{};
+  std::optional<std::chrono::nanoseconds> later_gap{};
   std::optional<std::chrono::nanoseconds> left{};        // until its rail was left
   std::optional<std::chrono::nanoseconds> reinstated{};  // from its mend until its rail sent again
   std::optional<double> after_mb_per_s{};                // from 50 ms after the cut until its mend
@@ -53,7 +56,7 @@ class Failover {
   void stream(Session& session, const Job& job, Outcome& outcome);
   void take_series(Session& session, const nlohmann::json& server);
   CutResult judge(const CutDone& done) const;
-  std::chrono::nanoseconds gap_after(Clock::time_point from, Clock::time_point to) const;
+  std::chrono::nanoseconds longest_gap(Clock::time_point from, Clock::time_point to) const;
   double mb_per_s(Clock::time_point from, Clock::time_point to) const;
 
   const Options options_;

@@ -34,6 +34,7 @@ ordered_json cut_json(const CutResult& cut, Clock::time_point start) {
           {"at_ms", moment(cut.done.made)},
           {"mended_at_ms", moment(cut.done.mended)},
           {"gap_ms", milliseconds(cut.gap)},
+          {"later_gap_ms", milliseconds(cut.later_gap)},
           {"left_ms", milliseconds(cut.left)},
           {"reinstated_ms", milliseconds(cut.reinstated)},
           {"after_mb_per_s", cut.after_mb_per_s ? ordered_json(*cut.after_mb_per_s) : nullptr}};

@@ -376,6 +376,7 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
 bool Context::prepare_wait() {
   Gate::Hold held(state_->gate);
   const Instant now = state_->look();
+  state_->engine.about_to_sleep();
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
   const Instant due = state_->engine.next_deadline();
   if (due <= now) return false;

@@ -223,6 +223,18 @@ bool Engine::Impl::cancel(Request& request) {
   return true;
 }
 
+// Link events and resolved addresses wait a little: to look costs a system call each, and when
+// there are packets an answer may depend on those.
+void Engine::Impl::look_for_news(Instant now, std::size_t received) {
+  const bool busy = received != 0;
+  if (resolving_ > 0 || now >= news_due_ + (busy ? kNewsRest : Duration(0))) {
+    news_due_ = now + kNewsRest;
+    handle_events(now);
+  } else {
+    resting_until_ = busy ? Instant::min() : std::min(resting_until_, news_due_);
+  }
+}
+
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   const unsigned fruitless = fruitless_;
@@ -231,12 +243,7 @@ std::size_t Engine::Impl::progress(Instant now) {
   unseen_ = std::min(now - watched_until_, kMostUnseen);
   watched_until_ = now;
   const std::size_t received = receive_all(now);
-  // News of the NIC waits for the next turn when there are packets: an answer may depend on those.
-  if (received == 0 || resolving_ > 0 || ++busy_turns_ % kBusyTurnsPerLook == 0) {
-    handle_events(now);
-  } else {
-    resting_until_ = Instant::min();
-  }
+  look_for_news(now, received);
   handle_timers(now);
   transmit(now);
   send_acks(now);
@@ -332,6 +339,9 @@ std::optional<RemoteEvent> Engine::take_event() {
 }
 void Engine::watched(Instant now) {
   impl_->watched(now);
+}
+void Engine::about_to_sleep() {
+  impl_->about_to_sleep();
 }
 std::size_t Engine::progress(Instant now) {
   return impl_->progress(now);

@@ -103,6 +103,9 @@ class Engine {
   // Had anything come before `now`, progress() would have been called: who sleeps says so. Without
   // it, time since the last turn may have passed for packets that nobody took.
   void watched(Instant now);
+  // The next turn looks at what others look at once in a while: who wants to sleep need not be
+  // woken for it.
+  void about_to_sleep();
 
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now);

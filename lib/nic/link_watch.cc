@@ -22,7 +22,7 @@ constexpr std::uint32_t kGroups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6
 constexpr unsigned kLowerUp = 1u << 16;
 constexpr unsigned kDormant = 1u << 17;
 
-// What follows is taken at the next look.
+// What follows is taken at the next poll.
 constexpr int kMostDatagrams = 64;
 
 template <typename Head>
@@ -49,18 +49,12 @@ LinkWatch::LinkWatch(const std::string& interface, const Address& own)
     return;
   }
   read_state();
-  hurry();
 }
 
 // The state is read only once all that was told before is heard: it is newer.
-std::size_t LinkWatch::look(std::span<PortEvent> out) {
+std::size_t LinkWatch::poll(std::span<PortEvent> out) {
   if (kernel_.fd() < 0) return 0;
-  polls_ = 0;
-  if (!drain()) {
-    hurry();
-  } else if (read_again_) {
-    read_state();
-  }
+  if (drain() && read_again_) read_state();
   std::size_t count = 0;
   if (count < out.size() && told_up_ && was_down_) {
     out[count++] = {.kind = PortEvent::Kind::kLinkDown};
@@ -71,7 +65,6 @@ std::size_t LinkWatch::look(std::span<PortEvent> out) {
     told_up_ = true;
     was_down_ = false;
   }
-  if (count == out.size()) hurry();
   return count;
 }
 

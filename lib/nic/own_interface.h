@@ -19,23 +19,16 @@ class OwnInterface {
 
   Reach reach(const Address& to) const { return reach_from(device_, own_, to); }
 
-  // Link events. `counters`: the port's. A packet that was refused is often the first sign.
-  std::size_t poll(std::span<PortEvent> out, const PortCounters& counters) {
-    if (!link_) return 0;
-    if (counters.send_errors != send_errors_) [[unlikely]]
-      link_->hurry();
-    send_errors_ = counters.send_errors;
-    return link_->poll(out);
-  }
+  // Link events: a system call.
+  std::size_t poll(std::span<PortEvent> out) { return link_ ? link_->poll(out) : 0; }
 
-  // Readable when poll() has something within a few calls; -1 if it never has.
+  // Readable when poll() has something; -1 if it never has.
   int fd() const { return link_ ? link_->fd() : -1; }
 
  private:
   Device device_;  // its name is the interface's
   Address own_;
   std::optional<LinkWatch> link_;
-  std::uint64_t send_errors_ = 0;  // at the last poll
 };
 
 }  // namespace pullman::nic

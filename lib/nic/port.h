@@ -106,7 +106,8 @@ class Port {
   // The destination will not be used again.
   virtual void forget(Destination to) = 0;
 
-  // Takes up to events.size() events; returns how many. Cheap when there are none.
+  // Takes up to events.size() events; returns how many. May cost a system call when there are none,
+  // too: not for every packet.
   virtual std::size_t poll_events(std::span<PortEvent> events) = 0;
 
   virtual const PortLimits& limits() const = 0;

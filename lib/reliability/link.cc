@@ -258,6 +258,7 @@ void Link::take_back(Run& run, std::uint32_t at) {
 }
 
 void Link::begin_anew() {
+  rtt_.begin_anew();
   congestion_ = Congestion(options_.window);
   backoff_ = 0;
   recompute_stay();

@@ -163,8 +163,9 @@ class Link {
   // Gives up on a packet in flight without evidence: HELLO is simply sent again.
   void abandon(Packet& packet) { window_.remove(packet); }
 
-  // After a while in which nothing came through: what was known of the path's capacity counts no
-  // more.
+  // After a while in which nothing came through: what was known of the path counts no more. The
+  // kernel keeps packets for a neighbour whose address it does not know, and lets them go once the
+  // link is back: their round trips took as long as the cut.
   void begin_anew();
 
   // --- output

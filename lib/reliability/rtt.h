@@ -19,14 +19,18 @@ class Rtt {
     latest_ = sample;
     if (!sampled_) {
       sampled_ = true;
-      smoothed_ = least_ = sample;
-      variation_ = sample / 2;
-      return;
+      return begin_anew();
     }
     least_ = std::min(least_, sample);
     const Duration error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
     smoothed_ += (sample - smoothed_) / 8;
+  }
+
+  // What was seen before the latest sample counts no more.
+  void begin_anew() {
+    smoothed_ = least_ = latest_;
+    variation_ = latest_ / 2;
   }
 
   // After how long without an ack to ask: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1),

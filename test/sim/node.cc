@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kTurnsPerPoll = 64;
 constexpr std::uint32_t kMaxIdleTurns = 20000;  // far more than any full send queue explains
+constexpr Duration kLeastTurn = std::chrono::microseconds(1);
 constexpr Duration kMaxBackoff = std::chrono::microseconds(50);
 
 }  // namespace
@@ -38,6 +39,7 @@ void Node::boot() {
   engine_ = std::make_unique<engine::Engine>(
       plan_.config, std::move(nics), KeyedRandom::key_from_seed(random_.next()), local_now());
   idle_turns_ = 0;
+  took_nothing_ = false;
   touched();
 }
 
@@ -82,7 +84,9 @@ Instant Node::wake() const {
   if (plan_.poll_interval.count() != 0) return earliest_run(network_.now());
   Instant due = std::min(deadline_, own_wake_);
   if (network_.has_work(host_)) {
-    due = network_.now();
+    // If the last turn left it, it does not look at everything each time; and turns take a while.
+    const Instant soon = took_nothing_ ? last_turn_ + kLeastTurn : network_.now();
+    due = std::min(due, std::max(network_.now(), soon));
   } else if (idle_turns_ > 1 && deadline_ <= network_.now()) {
     // It wants to send and the port takes nothing: look again later and later.
     const Duration backoff = std::min(plan_.turn_gap * idle_turns_, kMaxBackoff);
@@ -116,6 +120,7 @@ void Node::touched() {
 }
 
 void Node::note_turn(std::size_t received, std::uint64_t sent) {
+  took_nothing_ = received == 0;
   const bool asks_again = deadline_ <= network_.now();
   idle_turns_ = asks_again && received == 0 && sent == 0 ? idle_turns_ + 1 : 0;
   if (idle_turns_ == kMaxIdleTurns) {

@@ -85,6 +85,7 @@ class Node {
   Instant deadline_ = kNever;  // of the engine, in the network's time
   Instant own_wake_ = kNever;
   Instant last_turn_{};
+  bool took_nothing_ = false;  // the last turn
   Instant stalled_until_{};
   std::uint32_t idle_turns_ = 0;  // turns in a row in which it had asked to run and did nothing
 };

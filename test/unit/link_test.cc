@@ -408,6 +408,23 @@ TEST_CASE("before the first sample a third of the initial timeout counts as the 
   CHECK(pair.a.link.next_loss_due() - sent == LinkOptions{}.rto_initial / 3 + us(10));
 }
 
+TEST_CASE("a rail that begins anew forgets the packet that was kept until its link was back") {
+  Pair pair;
+  const auto kept = pair.a.send(pair.now);
+  pair.b.take(pair.later(std::chrono::milliseconds(500)), kept);
+  pair.a.take_ack_of(pair.now, pair.b);
+  const auto answered = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(400)), answered);
+  pair.a.take_ack_of(pair.now, pair.b);
+  REQUIRE(pair.a.link.rtt().smoothed() > std::chrono::milliseconds(400));
+
+  pair.a.link.begin_anew();
+
+  CHECK(pair.a.link.rtt().smoothed() == us(400));
+  CHECK(pair.a.link.rtt().least() == us(400));
+  CHECK(pair.a.link.timeout() < std::chrono::milliseconds(5));
+}
+
 TEST_CASE("an ACK that says the same again changes nothing; one that says more is heard") {
   Pair pair;
   const auto first = pair.a.send(pair.now);

@@ -44,12 +44,16 @@ class ListPort final : public nic::Port {
   void give_back(std::span<const nic::Incoming>) override { lent_.clear(); }
   void resolve(const nic::Address&, std::uint64_t cookie) override { resolving_.push_back(cookie); }
   void forget(nic::Destination) override {}
-  std::size_t poll_events(std::span<nic::PortEvent> events) override {
+  std::size_t poll_events(std::span<nic::PortEvent> out) override {
     std::size_t count = 0;
-    for (; count < events.size() && !resolving_.empty(); ++count) {
-      events[count] = {.kind = nic::PortEvent::Kind::kResolved,
-                       .cookie = resolving_.front(),
-                       .to = ++destinations_};
+    for (; count < out.size() && !events.empty(); ++count) {
+      out[count] = events.front();
+      events.pop_front();
+    }
+    for (; count < out.size() && !resolving_.empty(); ++count) {
+      out[count] = {.kind = nic::PortEvent::Kind::kResolved,
+                    .cookie = resolving_.front(),
+                    .to = ++destinations_};
       resolving_.pop_front();
     }
     return count;
@@ -64,6 +68,7 @@ class ListPort final : public nic::Port {
   std::size_t room = kUnbounded;  // packets that it still takes
   std::vector<Datagram> sent;
   std::deque<Datagram> arriving;
+  std::deque<nic::PortEvent> events;  // that it is to tell
 
  private:
   nic::Address address_;

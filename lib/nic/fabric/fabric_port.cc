@@ -193,7 +193,7 @@ std::size_t FabricPort::poll_events(std::span<PortEvent> out) {
     failed_ = true;
     events_.push_back({.kind = PortEvent::Kind::kFailed});
   }
-  const std::size_t links = interface_->poll(out, counters_);
+  const std::size_t links = interface_->poll(out);
   out = out.subspan(links);
   if (events_.empty() && book_->idle()) return links;
 

@@ -32,7 +32,7 @@ class TcpPort final : public Port {
   void forget(Destination to) override;
   std::size_t poll_events(std::span<PortEvent> events) override {
     const std::size_t count = peers_.take_events(events);
-    return count + interface_.poll(events.subspan(count), counters_);
+    return count + interface_.poll(events.subspan(count));
   }
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override { return counters_; }

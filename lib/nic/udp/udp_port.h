@@ -44,7 +44,7 @@ class UdpPort final : public Port {
     if (!failed_ && broken()) [[unlikely]]
       return report_failure(events);
     const std::size_t count = peers_.take_events(events);
-    return count + interface_.poll(events.subspan(count), counters_);
+    return count + interface_.poll(events.subspan(count));
   }
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override;
