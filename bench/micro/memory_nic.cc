@@ -16,7 +16,7 @@ class MemoryPort final : public nic::Port {
       : network_(network), mailbox_(mailbox), address_(address) {
     limits_ = {.packet_bytes = mailbox.packet_bytes(),
                .receive_packets = Mailbox::kCapacity,
-               .bursts = true};
+               .burst_bytes = 65507};
   }
 
   std::size_t send(std::span<const nic::Outgoing> batch) override {

@@ -30,6 +30,12 @@ std::size_t longest_burst(const reliability::Link& link) {
   return std::max(kLeast, link.congestion_window() / kUnderWay);
 }
 
+// What is beyond bursts of full length leaves with what comes next: a short burst costs as much as
+// a long one.
+std::size_t whole_bursts(std::size_t packets, std::size_t in_burst) {
+  return packets > in_burst && in_burst != 0 ? packets - packets % in_burst : packets;
+}
+
 }  // namespace
 
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
@@ -41,13 +47,15 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   channel.flush();
   if (channel.waiting() > 0) return 0;
   most = std::min<std::size_t>({most, rail.link.permits(), longest_burst(rail.link)});
-  const bool bursts = channel.port().limits().bursts;
+  const std::size_t burst_bytes = channel.port().limits().burst_bytes;
+  most = whole_bursts(most, burst_bytes / rail.packet_bytes);
   Heads heads = heads_for(rail);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = rail.peer.outbox.next_run({.most = most - chunks, .equal = bursts, .heads = heads});
+    Run* run = rail.peer.outbox.next_run(
+        {.most = most - chunks, .equal = burst_bytes != 0, .heads = heads});
     if (run == nullptr) break;
     if (heads == Heads::kRide) heads = Heads::kBulk;
     stamp_run(now, rail, *run);
@@ -69,7 +77,7 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
 
 // Bulk packets have no room for a checksum, nor for an ACK that waits for a ride.
 message::Outbox::Heads Engine::Impl::heads_for(const Rail& rail) const {
-  if (config_.checksum || !data(rail).port().limits().bursts) return Heads::kFull;
+  if (config_.checksum || data(rail).port().limits().burst_bytes == 0) return Heads::kFull;
   return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kRide;
 }
 

@@ -9,11 +9,23 @@
 
 namespace pullman::message {
 
+// Bytes of a message of `granted` that may be sent twice for the sake of one length: fewer than
+// another burst costs. Only the end of what is granted can lack some.
+constexpr std::uint64_t most_waste(std::uint64_t granted) {
+  return granted / 8;
+}
+
 // At most so many chunks of at most `full` bytes, of so many bytes; `equal`: of about one length.
-wire::Cut cut_up(std::uint64_t bytes, std::size_t most, std::uint64_t full, bool equal);
+struct Wanted {
+  std::size_t most = 0;
+  std::uint64_t full = 0;
+  bool equal = false;
+  std::uint64_t waste = 0;
+};
+wire::Cut cut_up(std::uint64_t bytes, const Wanted& wanted);
 
 // The last chunk is to be as long as the others, if it does not lack too much: then it begins
 // before the one before it ends.
-void lengthen_last(wire::Cut& cut);
+void lengthen_last(wire::Cut& cut, std::uint64_t waste);
 
 }  // namespace pullman::message

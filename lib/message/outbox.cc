@@ -375,7 +375,11 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   } else {
     payload = op.buffer + op.sent;
   }
-  wire::Cut cut = cut_up(bytes, std::min(wish.most, most), full, wish.equal);
+  const Wanted wanted{.most = std::min(wish.most, most),
+                      .full = full,
+                      .equal = wish.equal,
+                      .waste = most_waste(op.granted)};
+  wire::Cut cut = cut_up(bytes, wanted);
   if (cut.count < kLeastRun) return nullptr;
   channel::Run* run = shared_.packets.take_run(cut.count);
   if (run == nullptr) return nullptr;
@@ -387,7 +391,7 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   op.packets += cut.count;
   op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
   if (op.sent == op.granted) settle_stage(op, &from);
-  if (wish.equal && has_chunks()) lengthen_last(cut);
+  if (wish.equal && has_chunks()) lengthen_last(cut, wanted.waste);
   write_heads(*run, first, cut);
   return run;
 }

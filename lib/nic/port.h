@@ -39,7 +39,9 @@ struct Incoming {
 struct PortLimits {
   std::size_t packet_bytes = 0;     // largest datagram payload this port sends and receives
   std::size_t receive_packets = 0;  // full-size packets it holds unread before it drops any
-  bool bursts = false;  // packets of one length, one after the other, leave together for much less
+  // Packets of one length, one after the other, leave together for much less: bytes of a longest
+  // burst; 0: they do not.
+  std::size_t burst_bytes = 0;
 };
 
 // How a packet gets to an address from here. Worse ones first: of what two ends say, the lesser

@@ -54,7 +54,7 @@ SimPort::SimPort(Network& network, Endpoint at, const PortPlan& plan)
     : network_(network), at_(at), plan_(plan), address_(address_of(at, plan.address_kind)) {
   limits_.packet_bytes = plan.packet_bytes;
   limits_.receive_packets = plan.receive_packets;
-  limits_.bursts = plan.bursts;
+  limits_.burst_bytes = plan.bursts ? 65507 : 0;
   network_.attach(at_, *this);
 }
 

@@ -20,10 +20,12 @@ class ListPort final : public nic::Port {
     address_.bytes[0] = std::byte{10};
     address_.bytes[3] = std::byte{host};
     address_.bytes[5] = std::byte{channel};
-    limits_ = {.packet_bytes = packet_bytes, .receive_packets = 512, .bursts = bursts};
+    limits_ = {
+        .packet_bytes = packet_bytes, .receive_packets = 512, .burst_bytes = bursts ? 65507u : 0};
   }
 
   std::size_t send(std::span<const nic::Outgoing> batch) override {
+    offered.push_back(batch.size());
     batch = batch.first(std::min(batch.size(), room));
     if (room != kUnbounded) room -= batch.size();
     for (const nic::Outgoing& one : batch) {
@@ -65,7 +67,8 @@ class ListPort final : public nic::Port {
 
   static constexpr std::size_t kUnbounded = ~std::size_t{0};
 
-  std::size_t room = kUnbounded;  // packets that it still takes
+  std::size_t room = kUnbounded;     // packets that it still takes
+  std::vector<std::size_t> offered;  // packets, of each call
   std::vector<Datagram> sent;
   std::deque<Datagram> arriving;
   std::deque<nic::PortEvent> events;  // that it is to tell

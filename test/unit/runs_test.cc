@@ -345,6 +345,25 @@ TEST_CASE(
   CHECK(end.pool.in_use() == 0);
 }
 
+TEST_CASE("where equal lengths are cheap a long message's end is as long, however short its run") {
+  for (const std::size_t most : {44u, 43u, 20u}) {
+    const std::vector<std::byte> message = message_of(65'536);
+    End end;
+    Request another;
+    end.outbox.send({}, 5, message, end.request);
+    end.outbox.send({}, 6, message, another);
+    std::size_t chunks = 0;
+    while (chunks < 47)
+      chunks += end.send_run(std::min<std::size_t>(most, 47 - chunks), true)->count;
+
+    CHECK(chunks == 47);
+    for (const auto& packet : end.wire) CHECK(packet.size() == 1472);
+    end.take_ack(end.link.window().next());
+    CHECK(end.request.status() == Status::kOk);
+    end.outbox.fail(Status::kClosed);
+  }
+}
+
 TEST_CASE("where equal lengths are cheap and more is to follow the last chunk begins earlier") {
   const std::vector<std::byte> message = message_of(16'384);
   End end;

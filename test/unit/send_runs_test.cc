@@ -110,6 +110,23 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   CHECK((pair.buffer == pair.message));
 }
 
+TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
+  Pair pair({.bursts = true}, 3'000'000);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  std::size_t full = 0, others = 0;
+  for (int i = 0; i < 3000 && !pair.send.done(); ++i) {
+    pair.turn();
+    for (const std::size_t offered : pair.a.data->offered) {
+      if (offered > 44) ++(offered % 44 == 0 ? full : others);
+    }
+    pair.a.data->offered.clear();
+  }
+  CHECK(pair.send.status() == Status::kOk);
+  CHECK(full > 10);
+  CHECK(others <= 2);  // what may be sent at once ends, and what is granted
+}
+
 TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits for a ride") {
   Pair pair({.bursts = true}, 300'000);
   const Stats before = pair.a.engine->stats();

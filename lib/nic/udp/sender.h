@@ -22,6 +22,8 @@ namespace pullman::nic::udp {
 
 class Sender {
  public:
+  static constexpr std::size_t kMostBytes = 65507;  // of a burst: a UDP datagram's payload
+
   // `bursts`: the kernel knows UDP_SEGMENT.
   Sender(int socket, Peers& peers, bool bursts);
 
@@ -33,13 +35,12 @@ class Sender {
     direct_socket_ = socket;
   }
 
-  bool bursts() const { return bursts_; }
+  std::size_t burst_bytes() const { return bursts_ ? kMostBytes : 0; }
   bool broken() const { return broken_; }
 
  private:
   static constexpr std::size_t kMostPackets = 128;  // of a call
   static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
-  static constexpr std::size_t kMostBytes = 65507;  // of a burst: a UDP datagram's payload
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost

@@ -31,7 +31,8 @@ UdpPort::UdpPort(const Device& device, const PortOptions& options)
 UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options)
     : options_(options),
       offloads_(offloads_for(socket, options)),
-      limits_{.packet_bytes = packet_bytes_of(device, options), .bursts = offloads_.segment},
+      limits_{.packet_bytes = packet_bytes_of(device, options),
+              .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0},
       address_(address_of(socket)),
       peers_(address_),
       charged_(charged_bytes(address_, limits_.packet_bytes)),

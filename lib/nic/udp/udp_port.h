@@ -29,7 +29,7 @@ class UdpPort final : public Port {
   std::size_t send(std::span<const Outgoing> batch) override {
     if (!batch.empty() && favourite_.note(batch.back().to)) favour(batch.back().to);
     const std::size_t taken = sender_.send(batch, counters_);
-    limits_.bursts = sender_.bursts();
+    limits_.burst_bytes = sender_.burst_bytes();
     return taken;
   }
   std::size_t receive(std::span<Incoming> batch) override {
