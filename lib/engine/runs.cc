@@ -30,6 +30,13 @@ std::size_t longest_burst(const reliability::Link& link) {
   return std::max(kLeast, link.congestion_window() / kUnderWay);
 }
 
+// Packets of one length make longer bursts, and some bytes are sent twice for it. Where bursts are
+// short all the same the link is what is slow: bytes count there, not calls.
+bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
+  constexpr std::size_t kLeast = 16;
+  return burst_bytes != 0 && longest >= kLeast;
+}
+
 // What is beyond bursts of full length leaves with what comes next: a short burst costs as much as
 // a long one.
 std::size_t whole_bursts(std::size_t packets, std::size_t in_burst) {
@@ -46,16 +53,17 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   Channel& channel = data(rail);
   channel.flush();
   if (channel.waiting() > 0) return 0;
-  most = std::min<std::size_t>({most, rail.link.permits(), longest_burst(rail.link)});
+  const std::size_t longest = longest_burst(rail.link);
+  most = std::min<std::size_t>({most, rail.link.permits(), longest});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
+  const bool equal = worth_equal_lengths(burst_bytes, longest);
   most = whole_bursts(most, burst_bytes / rail.packet_bytes);
   Heads heads = heads_for(rail);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = rail.peer.outbox.next_run(
-        {.most = most - chunks, .equal = burst_bytes != 0, .heads = heads});
+    Run* run = rail.peer.outbox.next_run({.most = most - chunks, .equal = equal, .heads = heads});
     if (run == nullptr) break;
     if (heads == Heads::kRide) heads = Heads::kBulk;
     stamp_run(now, rail, *run);

@@ -33,7 +33,8 @@ class ScriptedPort : public nic::Port {
     address_ = {
         .kind = 4, .length = 6, .bytes = {std::byte{10}, {}, std::byte{nic}, std::byte{host}}};
     address_ = nic::with_port(address_, port);
-    limits_ = {.packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64, .burst_bytes = 65507};
+    limits_ = {
+        .packet_bytes = port == 1 ? 816u : 1472u, .receive_packets = 64, .burst_bytes = 65507};
   }
   std::size_t send(std::span<const nic::Outgoing> batch) override {
     for (const nic::Outgoing& one : batch) {

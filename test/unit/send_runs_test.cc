@@ -66,6 +66,7 @@ struct Pair {
     wire::PacketHeader header;
     REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
     ++(header.type == wire::PacketType::kBulk ? bulk : other);
+    bytes += packet.size();
   }
   // Until the message has arrived.
   void deliver() {
@@ -80,6 +81,7 @@ struct Pair {
   Instant now{std::chrono::seconds(1)};
   std::size_t bulk = 0;   // packets on the data channel of `a`
   std::size_t other = 0;  // and those that are not bulk
+  std::size_t bytes = 0;  // of both
   std::vector<std::byte> message;
   std::vector<std::byte> buffer;
   Request receive;
@@ -125,6 +127,17 @@ TEST_CASE("a port is offered bursts of full length, and a shorter one only at th
   CHECK(pair.send.status() == Status::kOk);
   CHECK(full > 10);
   CHECK(others <= 2);  // what may be sent at once ends, and what is granted
+}
+
+TEST_CASE("where bursts are short no byte is sent twice to make packets of one length") {
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 16'384);
+  REQUIRE(pair.a.engine->link(pair.peer)->window < 64);
+  Request another;
+  pair.bytes = 0;
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, another);
+  pair.deliver();
+  for (int i = 0; i < 100; ++i) pair.turn();
+  CHECK(pair.bytes == 2 * (16'384 + 12 * 64));
 }
 
 TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits for a ride") {
