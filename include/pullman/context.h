@@ -156,6 +156,10 @@ class __attribute__((visibility("default"))) Context {
   // senders' allowance.
   std::optional<RemoteEvent> take_event();
 
+  // How often peers have used regions here: all of them, or that one (nothing if there is none).
+  RemoteUse remote_use() const;
+  RemoteUse remote_use(std::uint64_t key) const;
+
   // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
   std::size_t progress();
 

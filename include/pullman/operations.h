@@ -70,6 +70,12 @@ struct PutOptions {
   bool only_copy = false;  // as in SendOptions: the bytes are copied on return, or kBusy
 };
 
+// How often peers have used registered memory here: what they were refused does not count.
+struct RemoteUse {
+  std::uint64_t reads = 0;   // gets, and atomics that fetch
+  std::uint64_t writes = 0;  // puts that are in place, and other atomics
+};
+
 // A put() with immediate data has been placed here.
 struct RemoteEvent {
   PeerId source;

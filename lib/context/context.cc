@@ -347,6 +347,16 @@ std::optional<RemoteEvent> Context::take_event() {
   return state_->engine.take_event();
 }
 
+RemoteUse Context::remote_use() const {
+  Gate::Hold held(state_->gate);
+  return state_->engine.remote_use();
+}
+
+RemoteUse Context::remote_use(std::uint64_t key) const {
+  Gate::Hold held(state_->gate);
+  return state_->engine.remote_use(key);
+}
+
 std::size_t Context::progress() {
   Gate::Hold held(state_->gate);
   const std::size_t received = state_->engine.progress(state_->look());

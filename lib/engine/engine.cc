@@ -337,6 +337,12 @@ Status Engine::atomic(Instant now, PeerId peer, const RemotePlace& place, const 
 std::optional<RemoteEvent> Engine::take_event() {
   return impl_->take_event();
 }
+RemoteUse Engine::remote_use() const {
+  return impl_->regions().use();
+}
+RemoteUse Engine::remote_use(std::uint64_t key) const {
+  return impl_->regions().use(key);
+}
 void Engine::watched(Instant now) {
   impl_->watched(now);
 }

@@ -99,6 +99,8 @@ class Engine {
   Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
                 Request& request);
   std::optional<RemoteEvent> take_event();
+  RemoteUse remote_use() const;
+  RemoteUse remote_use(std::uint64_t key) const;
 
   // Had anything come before `now`, progress() would have been called: who sleeps says so. Without
   // it, time since the last turn may have passed for packets that nobody took.

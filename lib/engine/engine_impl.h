@@ -73,6 +73,7 @@ class Engine::Impl {
   Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
                 Request& request);
   std::optional<RemoteEvent> take_event();
+  const message::Regions& regions() const { return regions_; }
   void watched(Instant now) { watched_until_ = now; }
   void about_to_sleep() { news_due_ = Instant::min(); }
   std::size_t progress(Instant now);

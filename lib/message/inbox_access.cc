@@ -82,6 +82,7 @@ void Inbox::end_put(InMessage& message) {
                                          .length = message.room});
     message.charge -= static_cast<std::uint32_t>(kMessageCharge);  // event_taken() gives it back
   }
+  shared_.regions->count_write(*message.region);
   leave_region(message);
 }
 
@@ -99,6 +100,7 @@ void Inbox::answer_get(InMessage& message) {
       {.key = message.tag, .offset = lead.offset, .length = lead.length, .needed = Access::kRead});
   message.refused = message.wants_result = !place;
   if (!place) return;
+  shared_.regions->count_read(*shared_.regions->find(message.tag));
   const OneSided::Question question{message.id, allowance_, message.charge};
   message.charge = 0;
   one_sided_->answer(question, *place);
@@ -127,7 +129,9 @@ void Inbox::do_atomic(InMessage& message) {
         {.operand = std::span(sent).first(elements->bytes),
          .compare = std::span(sent).subspan(compares(elements->op) ? elements->bytes : 0,
                                             elements->bytes)});
-  if (!lead->fetches) return;
+  Region& region = *shared_.regions->find(message.tag);
+  if (!lead->fetches) return shared_.regions->count_write(region);
+  shared_.regions->count_read(region);
   const OneSided::Question question{message.id, allowance_, message.charge};
   message.charge = 0;
   one_sided_->answer_with_copy(question, std::span(before).first(elements->bytes));

@@ -30,6 +30,7 @@ struct Region {
   std::span<std::byte> bytes;
   Access access = Access::kNone;
   Arriving arriving;  // puts that are being written
+  RemoteUse use;
 };
 
 class Regions {
@@ -82,12 +83,28 @@ class Regions {
     return true;
   }
 
+  void count_read(Region& region) {
+    ++region.use.reads;
+    ++use_.reads;
+  }
+  void count_write(Region& region) {
+    ++region.use.writes;
+    ++use_.writes;
+  }
+  // Of all regions, those that are gone, too.
+  const RemoteUse& use() const { return use_; }
+  RemoteUse use(std::uint64_t key) const {
+    const auto found = regions_.find(key);
+    return found == regions_.end() ? RemoteUse() : found->second.use;
+  }
+
   // For whom puts leave events.
   std::deque<RemoteEvent>& events() { return events_; }
 
  private:
   std::unordered_map<std::uint64_t, Region> regions_;
   std::deque<RemoteEvent> events_;
+  RemoteUse use_;
 };
 
 }  // namespace pullman::message
