@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "ofi/atomics.h"
 #include "pullman/types.h"
 
 namespace pullman::ofi {
@@ -41,6 +43,22 @@ struct MemoryCall {
   void* context = nullptr;
   std::uint64_t flags = 0;
   bool silent = false;  // fi_inject_write and its like
+};
+
+// Operates on elements in memory of a peer.
+struct AtomicCall {
+  AtomicKind kind = AtomicKind::kWrite;
+  fi_datatype type = FI_UINT64;
+  fi_op op = FI_SUM;
+  std::span<const fi_ioc> operands = {};  // counts are of elements
+  std::span<const fi_ioc> compares = {};
+  std::span<const fi_ioc> results = {};
+  fi_addr_t at = FI_ADDR_UNSPEC;
+  std::uint64_t offset = 0;  // from the region's start
+  std::uint64_t key = 0;
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  bool silent = false;  // fi_inject_atomic
 };
 
 struct ReceiveCall {

@@ -1,5 +1,4 @@
 // What applications call of an endpoint beside sending and receiving; and what it refuses.
-#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>
@@ -105,15 +104,6 @@ fi_ops_cm& name_operations() {
     };
     return own;
   }();
-  return table;
-}
-
-fi_ops_atomic& atomic_operations() {
-  using T = fi_ops_atomic;
-  static T table =
-      refused<T, &T::write, &T::writev, &T::writemsg, &T::inject, &T::readwrite, &T::readwritev,
-              &T::readwritemsg, &T::compwrite, &T::compwritev, &T::compwritemsg, &T::writevalid,
-              &T::readwritevalid, &T::compwritevalid>();
   return table;
 }
 

@@ -1,5 +1,7 @@
-// fi_send, fi_recv and their variants.
+// fi_send, fi_recv and their variants, with tags and without. A label is what a call says for the
+// matching: a tag, of receives also what to ignore of it; or nothing.
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
 
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
@@ -7,89 +9,128 @@
 namespace pullman::ofi {
 namespace {
 
+struct Label {
+  Tag tag = 0;
+  Tag ignore = 0;
+};
+
+template <typename... Tags>
+constexpr Space kSpace = sizeof...(Tags) == 0 ? Space::kMessages : Space::kTagged;
+
+iovec piece_of(const void* bytes, std::size_t length) {
+  return {const_cast<void*>(bytes), length};
+}
+
+template <typename... Tags>
 ssize_t receive_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count,
-                       fi_addr_t from, void* context) {
+                       fi_addr_t from, Tags... tags, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->receive({.space = Space::kMessages,
+  const Label label{tags...};
+  return handle.endpoint->receive({.space = kSpace<Tags...>,
                                    .pieces = pieces,
                                    .count = count,
                                    .from = from,
+                                   .tag = label.tag,
+                                   .ignore = label.ignore,
                                    .context = context,
                                    .flags = handle.receive_flags});
 }
 
-ssize_t receive(fid_ep* plain, void* bytes, std::size_t length, void*, fi_addr_t from,
+template <typename... Tags>
+ssize_t receive(fid_ep* plain, void* bytes, std::size_t length, void*, fi_addr_t from, Tags... tags,
                 void* context) {
-  const iovec piece{bytes, length};
-  return receive_pieces(plain, &piece, nullptr, 1, from, context);
+  const iovec piece = piece_of(bytes, length);
+  return receive_pieces<Tags...>(plain, &piece, nullptr, 1, from, tags..., context);
 }
 
-ssize_t receive_message(fid_ep* plain, const fi_msg* message, std::uint64_t flags) {
-  return Endpoint::from(plain).receive({.space = Space::kMessages,
+Label label_of(const fi_msg&) {
+  return {};
+}
+Label label_of(const fi_msg_tagged& message) {
+  return {message.tag, message.ignore};
+}
+
+template <Space space, typename Message>
+ssize_t receive_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
+  const Label label = label_of(*message);
+  return Endpoint::from(plain).receive({.space = space,
                                         .pieces = message->msg_iov,
                                         .count = message->iov_count,
                                         .from = message->addr,
+                                        .tag = label.tag,
+                                        .ignore = label.ignore,
                                         .context = message->context,
                                         .flags = flags});
 }
 
+template <typename... Tags>
 ssize_t send_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
-                    void* context) {
+                    Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->send({.space = Space::kMessages,
+  return handle.endpoint->send({.space = kSpace<Tags...>,
                                 .pieces = pieces,
                                 .count = count,
                                 .to = to,
+                                .tag = Label{tag...}.tag,
                                 .context = context,
                                 .flags = handle.send_flags});
 }
 
-ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_addr_t to,
+template <typename... Tags>
+ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_addr_t to, Tags... tag,
              void* context) {
-  const iovec piece{const_cast<void*>(bytes), length};
-  return send_pieces(plain, &piece, nullptr, 1, to, context);
+  const iovec piece = piece_of(bytes, length);
+  return send_pieces<Tags...>(plain, &piece, nullptr, 1, to, tag..., context);
 }
 
-ssize_t send_message(fid_ep* plain, const fi_msg* message, std::uint64_t flags) {
-  return Endpoint::from(plain).send({.space = Space::kMessages,
+template <Space space, typename Message>
+ssize_t send_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
+  return Endpoint::from(plain).send({.space = space,
                                      .pieces = message->msg_iov,
                                      .count = message->iov_count,
                                      .to = message->addr,
+                                     .tag = label_of(*message).tag,
                                      .data = message->data,
                                      .context = message->context,
                                      .flags = flags});
 }
 
-ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t to) {
-  const iovec piece{const_cast<void*>(bytes), length};
-  return Endpoint::from(plain).send({.space = Space::kMessages,
-                                     .pieces = &piece,
-                                     .count = 1,
-                                     .to = to,
-                                     .flags = FI_INJECT,
-                                     .silent = true});
-}
-
+template <typename... Tags>
 ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
-                  fi_addr_t to, void* context) {
+                  fi_addr_t to, Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  const iovec piece{const_cast<void*>(bytes), length};
-  return handle.endpoint->send({.space = Space::kMessages,
+  const iovec piece = piece_of(bytes, length);
+  return handle.endpoint->send({.space = kSpace<Tags...>,
                                 .pieces = &piece,
                                 .count = 1,
                                 .to = to,
+                                .tag = Label{tag...}.tag,
                                 .data = data,
                                 .context = context,
                                 .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
 }
 
-ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
-                    fi_addr_t to) {
-  const iovec piece{const_cast<void*>(bytes), length};
-  return Endpoint::from(plain).send({.space = Space::kMessages,
+template <typename... Tags>
+ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t to, Tags... tag) {
+  const iovec piece = piece_of(bytes, length);
+  return Endpoint::from(plain).send({.space = kSpace<Tags...>,
                                      .pieces = &piece,
                                      .count = 1,
                                      .to = to,
+                                     .tag = Label{tag...}.tag,
+                                     .flags = FI_INJECT,
+                                     .silent = true});
+}
+
+template <typename... Tags>
+ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
+                    fi_addr_t to, Tags... tag) {
+  const iovec piece = piece_of(bytes, length);
+  return Endpoint::from(plain).send({.space = kSpace<Tags...>,
+                                     .pieces = &piece,
+                                     .count = 1,
+                                     .to = to,
+                                     .tag = Label{tag...}.tag,
                                      .data = data,
                                      .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
                                      .silent = true});
@@ -99,15 +140,29 @@ ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::u
 
 fi_ops_msg& message_operations() {
   static fi_ops_msg table{.size = sizeof(fi_ops_msg),
-                          .recv = receive,
-                          .recvv = receive_pieces,
-                          .recvmsg = receive_message,
-                          .send = send,
-                          .sendv = send_pieces,
-                          .sendmsg = send_message,
-                          .inject = inject,
-                          .senddata = send_data,
-                          .injectdata = inject_data};
+                          .recv = receive<>,
+                          .recvv = receive_pieces<>,
+                          .recvmsg = receive_message<Space::kMessages>,
+                          .send = send<>,
+                          .sendv = send_pieces<>,
+                          .sendmsg = send_message<Space::kMessages>,
+                          .inject = inject<>,
+                          .senddata = send_data<>,
+                          .injectdata = inject_data<>};
+  return table;
+}
+
+fi_ops_tagged& tagged_operations() {
+  static fi_ops_tagged table{.size = sizeof(fi_ops_tagged),
+                             .recv = receive<Tag, Tag>,
+                             .recvv = receive_pieces<Tag, Tag>,
+                             .recvmsg = receive_message<Space::kTagged>,
+                             .send = send<Tag>,
+                             .sendv = send_pieces<Tag>,
+                             .sendmsg = send_message<Space::kTagged>,
+                             .inject = inject<Tag>,
+                             .senddata = send_data<Tag>,
+                             .injectdata = inject_data<Tag>};
   return table;
 }
 

@@ -66,7 +66,7 @@ std::uint64_t granted_caps(std::uint64_t asked) {
   // Neither way said is both.
   if ((caps & kMessaging) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
   constexpr std::uint64_t kWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if ((caps & FI_RMA) != 0 && (caps & kWays) == 0) caps |= kWays;
+  if ((caps & kMemory) != 0 && (caps & kWays) == 0) caps |= kWays;
   return caps | kAlways;
 }
 
@@ -75,7 +75,7 @@ const char* unmet(std::uint32_t version, const fi_info& hints) {
   const char* why = nullptr;
   if (why == nullptr && hints.ep_attr != nullptr) why = unmet_endpoint(*hints.ep_attr);
   // Peers name places by their distance from a region's start, not by its address there.
-  if (why == nullptr && hints.domain_attr != nullptr && (hints.caps & FI_RMA) != 0 &&
+  if (why == nullptr && hints.domain_attr != nullptr && (hints.caps & kMemory) != 0 &&
       (hints.domain_attr->mr_mode & FI_MR_BASIC) != 0) {
     why = "remote memory by address (FI_MR_BASIC)";
   }

@@ -8,18 +8,19 @@
 namespace pullman::ofi {
 
 inline constexpr std::uint64_t kMessaging = FI_MSG | FI_TAGGED;
-// Reads and writes of a peer's memory.
-inline constexpr std::uint64_t kMemory =
-    FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+// Reads and writes of a peer's memory, and atomics.
+inline constexpr std::uint64_t kMemory = FI_RMA | FI_ATOMIC;
 // Of no cost to those who did not ask for them.
 inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
-inline constexpr std::uint64_t kSendCaps = kMessaging | FI_SEND | FI_RMA | FI_READ | FI_WRITE;
-inline constexpr std::uint64_t kReceiveCaps = kMessaging | FI_RECV | FI_RMA | FI_REMOTE_READ |
-                                              FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV |
-                                              FI_SOURCE;
+inline constexpr std::uint64_t kSendCaps = kMessaging | FI_SEND | kMemory | FI_READ | FI_WRITE;
+inline constexpr std::uint64_t kReceiveCaps = kMessaging | FI_RECV | kMemory | FI_REMOTE_READ |
+                                              FI_REMOTE_WRITE | FI_RMA_EVENT | FI_MULTI_RECV |
+                                              FI_DIRECTED_RECV | FI_SOURCE;
 inline constexpr std::uint64_t kAllCaps = kSendCaps | kReceiveCaps | kAlways;
-// Messages of one endpoint to another arrive, and match, in the order they were sent.
-inline constexpr std::uint64_t kMessageOrder = FI_ORDER_SAS;
+// Messages of one endpoint to another match, and atomics take effect, in the order they were sent.
+inline constexpr std::uint64_t kMessageOrder = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR |
+                                               FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
+                                               FI_ORDER_ATOMIC_WAW;
 inline constexpr std::uint64_t kSendFlags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE |
                                             FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                             FI_MATCH_COMPLETE;

@@ -8,9 +8,9 @@
 
 #include "ofi/domain.h"
 #include "ofi/errors.h"
-#include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/wait_set.h"
+#include "ofi/waitable_calls.h"
 
 namespace pullman::ofi {
 namespace {
@@ -42,20 +42,6 @@ void* write(const Completion& from, fi_cq_format format, void* out) {
       fi_cq_tagged_entry{from.context, from.flags, from.length, from.buffer, from.data, from.tag});
 }
 
-fi_ops& object_operations() {
-  static fi_ops table = table_of(
-      {.close = [](fid* plain) -> int {
-         auto& queue = object_of<CompletionQueue, fid_cq>(plain);
-         if (queue.attached()) return -FI_EBUSY;
-         delete &queue;
-         return 0;
-       },
-       .control = [](fid* plain, int command, void* argument) -> int {
-         return object_of<CompletionQueue, fid_cq>(plain).Waitable::control(command, argument);
-       }});
-  return table;
-}
-
 fi_ops_cq& queue_operations() {
   static fi_ops_cq table{
       .size = sizeof(fi_ops_cq),
@@ -73,15 +59,7 @@ fi_ops_cq& queue_operations() {
           [](fid_cq* queue, void* out, std::size_t count, fi_addr_t* sources, const void*,
              int timeout) { return queue_of(queue).read_waiting(out, count, sources, timeout); },
       .signal = [](fid_cq* queue) { return queue_of(queue).signal(); },
-      .strerror = [](fid_cq*, int provider_number, const void*, char* out,
-                     std::size_t room) -> const char* {
-        const char* sentence = sentence_of(provider_number);
-        if (out != nullptr && room > 0) {
-          std::strncpy(out, sentence, room - 1);
-          out[room - 1] = '\0';
-        }
-        return sentence;
-      }};
+      .strerror = write_sentence<fid_cq>};
   return table;
 }
 
@@ -94,13 +72,21 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, v
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attributes.format),
       entries_(std::min(attributes.size, kMostReserved)) {
-  fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &object_operations()};
+  fid = {.fclass = FI_CLASS_CQ,
+         .context = context,
+         .ops = &waitable_operations<CompletionQueue, fid_cq>()};
   ops = &queue_operations();
   domain_.hold();
 }
 
 CompletionQueue::~CompletionQueue() {
   domain_.release();
+}
+
+int CompletionQueue::close() {
+  if (attached()) return -FI_EBUSY;
+  delete this;
+  return 0;
 }
 
 int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** out, void* context) {

@@ -33,6 +33,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   ssize_t read_error(fi_cq_err_entry& out);
   ssize_t read_waiting(void* out, std::size_t count, fi_addr_t* sources, int timeout_ms);
   int signal();
+  int close();
 
  private:
   CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);

@@ -3,29 +3,15 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/domain.h"
-#include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/wait_set.h"
+#include "ofi/waitable_calls.h"
 
 namespace pullman::ofi {
 namespace {
 
 Counter& counter_of(fid_cntr* handle) {
   return static_cast<Counter&>(*handle);
-}
-
-fi_ops& object_operations() {
-  static fi_ops table =
-      table_of({.close = [](fid* plain) -> int {
-                  auto& counter = object_of<Counter, fid_cntr>(plain);
-                  if (counter.attached()) return -FI_EBUSY;
-                  delete &counter;
-                  return 0;
-                },
-                .control = [](fid* plain, int command, void* argument) -> int {
-                  return object_of<Counter, fid_cntr>(plain).Waitable::control(command, argument);
-                }});
-  return table;
 }
 
 fi_ops_cntr& counter_operations() {
@@ -63,13 +49,25 @@ Counter::Counter(Domain& domain, const fi_cntr_attr& attributes, void* context)
                attributes.wait_obj == FI_WAIT_NONE ? FI_WAIT_NONE : attributes.wait_obj,
                attributes.wait_obj == FI_WAIT_SET ? WaitSet::from(attributes.wait_set) : nullptr),
       domain_(domain) {
-  fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_operations()};
+  fid = {.fclass = FI_CLASS_CNTR,
+         .context = context,
+         .ops = &waitable_operations<Counter, fid_cntr>()};
   ops = &counter_operations();
   domain_.hold();
 }
 
 Counter::~Counter() {
   domain_.release();
+}
+
+int Counter::close() {
+  {
+    Locked locked(lock());
+    if (attached()) return -FI_EBUSY;
+    domain_.regions().remove_counter(*this);
+  }
+  delete this;
+  return 0;
 }
 
 int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, void* context) {

@@ -23,6 +23,13 @@ class Counter : public fid_cntr, public Waitable {
     wake();
   }
 
+  // So many succeeded. Under the lock.
+  void count_many(std::uint64_t number) {
+    if (number == 0) return;
+    value_ += number;
+    wake();
+  }
+
   // For poll and wait sets: it has changed since it was last read.
   bool has_news() const override { return value_ != read_value_ || errors_ != read_errors_; }
 
@@ -34,6 +41,7 @@ class Counter : public fid_cntr, public Waitable {
   enum class Which { kSuccesses, kErrors };
   enum class How { kAdd, kSet };
   int change(Which which, std::uint64_t value, How how);
+  int close();
 
  private:
   Counter(Domain& domain, const fi_cntr_attr& attributes, void* context);

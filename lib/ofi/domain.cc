@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/address_vector.h"
+#include "ofi/atomics.h"
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
 #include "ofi/endpoint.h"
@@ -28,10 +29,6 @@ int bind_domain(fid*, fid* other, std::uint64_t) {
   return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 }
 
-int refuse_query(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
-  return -FI_EOPNOTSUPP;
-}
-
 fi_ops_domain& domain_operations() {
   static fi_ops_domain table{.size = sizeof(fi_ops_domain),
                              .av_open = AddressVector::open,
@@ -42,7 +39,7 @@ fi_ops_domain& domain_operations() {
                              .poll_open = PollSet::open,
                              .stx_ctx = kRefuse<decltype(fi_ops_domain::stx_ctx)>,
                              .srx_ctx = kRefuse<decltype(fi_ops_domain::srx_ctx)>,
-                             .query_atomic = refuse_query,
+                             .query_atomic = query_atomic,
                              .query_collective = kRefuse<decltype(fi_ops_domain::query_collective)>,
                              .endpoint2 = [](fid_domain* domain, fi_info* info, fid_ep** out,
                                              std::uint64_t flags, void* context) -> int {

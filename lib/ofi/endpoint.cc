@@ -42,7 +42,7 @@ bool leads_to_loopback(const fi_info& info) {
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     : domain_(domain),
       caps_(info.caps),
-      is_reached_((info.caps & FI_RMA) != 0),
+      is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
       wanted_(chosen_address(info)),
       wants_loopback_(leads_to_loopback(info)) {
   handle_.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_operations()};
@@ -83,7 +83,7 @@ void Endpoint::open_context() {
   for (Counter* one : counters_) one->attach(*this);
   domain_.progress_thread().add(*this);
   if (vector_ != nullptr) vector_->introduce(*this);
-  domain_.regions().open_to(*context_);
+  domain_.regions().open_to(*this);
 }
 
 std::vector<Waitable*> Endpoint::waitables() const {
@@ -142,9 +142,15 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
   if ((flags & FI_READ) != 0) read_counter_ = &counter;
   if ((flags & FI_WRITE) != 0) write_counter_ = &counter;
+  use_counters_.bind(counter, flags);
+  feed(counter);
+  return 0;
+}
+
+void Endpoint::feed(Counter& counter) {
+  if (std::find(counters_.begin(), counters_.end(), &counter) != counters_.end()) return;
   counter.attach(*this);
   counters_.push_back(&counter);
-  return 0;
 }
 
 bool Endpoint::has_work() const {
@@ -196,7 +202,7 @@ int Endpoint::close(EndpointHandle& handle) {
     for (Waitable* one : waitables()) one->detach(*this);
     for (Counter* one : counters_) one->detach(*this);
     if (vector_ != nullptr) vector_->detach(*this);
-    if (context_) domain_.regions().close_to(*context_);
+    domain_.regions().close_to(*this);
     if (context_) context_->close();
     context_.reset();
   }

@@ -16,6 +16,7 @@
 
 #include "ofi/address.h"
 #include "ofi/calls.h"
+#include "ofi/memory_region.h"
 #include "ofi/operation.h"
 #include "ofi/peers.h"
 #include "ofi/promises.h"
@@ -46,6 +47,8 @@ class Endpoint {
   static Endpoint& from(fid_ep* handle) { return *handle_of(handle).endpoint; }
 
   Domain& domain() { return domain_; }
+  // Once its NICs are open.
+  Context& context() { return *context_; }
 
   // --- Under the lock, for queues, counters and address vectors.
 
@@ -82,6 +85,9 @@ class Endpoint {
     return false;
   }
 
+  // Its packets bring that counter news.
+  void feed(Counter& counter);
+
   // Connects to the address of that number; an error number if that is impossible.
   int meet(fi_addr_t number, const Address& address);
   void forget(fi_addr_t number);
@@ -91,6 +97,7 @@ class Endpoint {
   ssize_t send(const SendCall& call);
   ssize_t receive(const ReceiveCall& call);
   ssize_t access(const MemoryCall& call);
+  ssize_t operate(const AtomicCall& call);
   ssize_t cancel(void* context);
 
   int bind(fid& other, std::uint64_t flags);
@@ -146,6 +153,10 @@ class Endpoint {
   Status get(const MemoryCall& call, PeerId peer, Operation& operation);
   void take_events();
 
+  // --- endpoint_atomic.cc
+  static bool is_complete(const AtomicCall& call, const Atomic& kind);
+  Status start(const AtomicCall& call, Atomic atomic, PeerId peer, Operation& operation);
+
   // --- endpoint_completion.cc
   static void handle_done(Request& request);
   void complete(Operation& operation);
@@ -175,6 +186,8 @@ class Endpoint {
   Counter* receive_counter_ = nullptr;
   Counter* read_counter_ = nullptr;
   Counter* write_counter_ = nullptr;
+  UseCounters use_counters_;
+  RemoteUse counted_use_;
   std::vector<Counter*> counters_;  // all that are bound
 
   Peers peers_;

@@ -21,6 +21,10 @@ void Endpoint::complete(Operation& operation) {
   const bool success = status == Status::kOk;
   if (operation.shared != nullptr) [[unlikely]]
     use_shared(operation);
+  if (operation.scatters) [[unlikely]] {
+    operation.scatters = false;
+    if (success) operation.scattered->scatter();
+  }
   if (!closing_) {
     if (operation.counter != nullptr) operation.counter->count(success);
     if (operation.queue != nullptr && (operation.announced || !success)) write(operation);

@@ -65,8 +65,10 @@ Status Endpoint::get(const MemoryCall& call, PeerId peer, Operation& operation) 
                        Pieces(pieces.data(), call.count), operation.request);
 }
 
-// What peers have written here with immediate data.
+// What peers have done to memory here: written with immediate data, and anything at all.
 void Endpoint::take_events() {
+  if (use_counters_.any()) use_counters_.count(context_->remote_use(), counted_use_);
+  domain_.regions().count_use(*context_);
   while (const auto event = context_->take_event()) {
     if (receive_queue_ == nullptr) continue;
     Completion& completion = receive_queue_->push();

@@ -3,6 +3,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
 
+#include <cstring>
+
 #include "ofi/provider.h"
 
 namespace pullman::ofi {
@@ -45,8 +47,13 @@ int error_number(Status status) {
   return FI_EOTHER;
 }
 
-const char* sentence_of(int provider_number) {
-  return to_sentence(static_cast<Status>(provider_number));
+const char* write_sentence_of(int provider_number, char* out, std::size_t room) {
+  const char* sentence = to_sentence(static_cast<Status>(provider_number));
+  if (out != nullptr && room > 0) {
+    std::strncpy(out, sentence, room - 1);
+    out[room - 1] = '\0';
+  }
+  return sentence;
 }
 
 void tell(const Error& error) {

@@ -1,6 +1,7 @@
 // How what went wrong is told to users of libfabric: as its error numbers, and in its log.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "pullman/status.h"
@@ -10,8 +11,9 @@ namespace pullman::ofi {
 // Positive, as in an error entry; 0 for kOk.
 int error_number(Status status);
 
-// The sentence behind the number of an error entry (fi_cq_strerror).
-const char* sentence_of(int provider_number);
+// The sentence behind the number of an error entry (fi_cq_strerror); also into `out`, if it is not
+// null, as far as there is room.
+const char* write_sentence_of(int provider_number, char* out, std::size_t room);
 
 // Into libfabric's log (FI_LOG_LEVEL=warn).
 void tell(const Error& error);

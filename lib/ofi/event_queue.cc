@@ -7,9 +7,9 @@
 
 #include "ofi/errors.h"
 #include "ofi/fabric.h"
-#include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/wait_set.h"
+#include "ofi/waitable_calls.h"
 
 namespace pullman::ofi {
 namespace {
@@ -32,15 +32,7 @@ fi_ops_eq& queue_operations() {
              std::uint64_t flags) {
             return queue_of(queue).read_waiting(kind, out, room, timeout, flags);
           },
-      .strerror = [](fid_eq*, int provider_number, const void*, char* out,
-                     std::size_t room) -> const char* {
-        const char* sentence = sentence_of(provider_number);
-        if (out != nullptr && room > 0) {
-          std::strncpy(out, sentence, room - 1);
-          out[room - 1] = '\0';
-        }
-        return sentence;
-      }};
+      .strerror = write_sentence<fid_eq>};
   return table;
 }
 
@@ -51,12 +43,8 @@ EventQueue::EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* conte
       Waitable(lock_, attributes.wait_obj,
                attributes.wait_obj == FI_WAIT_SET ? WaitSet::from(attributes.wait_set) : nullptr),
       fabric_(fabric) {
-  static fi_ops object = table_of(
-      {.close = [](struct fid* plain) { return object_of<EventQueue, fid_eq>(plain).close(); },
-       .control = [](struct fid* plain, int command, void* argument) -> int {
-         return object_of<EventQueue, fid_eq>(plain).Waitable::control(command, argument);
-       }});
-  fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &object};
+  fid = {
+      .fclass = FI_CLASS_EQ, .context = context, .ops = &waitable_operations<EventQueue, fid_eq>()};
   ops = &queue_operations();
   fabric_.hold();
 }

@@ -39,6 +39,7 @@ class EventQueue : public fid_eq, public Waitable {
                        std::uint64_t flags);
   ssize_t read_error(fi_eq_err_entry& out, std::uint64_t flags);
   ssize_t write(std::uint32_t kind, const void* bytes, std::size_t length);
+  int close();
 
  private:
   struct Event {
@@ -50,7 +51,6 @@ class EventQueue : public fid_eq, public Waitable {
   };
 
   EventQueue(Fabric& fabric, const fi_eq_attr& attributes, void* context);
-  int close();
   void append(std::uint32_t kind, const void* bytes, std::size_t length, const struct fid* of);
   ssize_t take(std::uint32_t* kind, void* out, std::size_t room, std::uint64_t flags);
 

@@ -13,6 +13,7 @@
 #include "ofi/guarded.h"
 #include "ofi/promises.h"
 #include "ofi/provider.h"
+#include "pullman/operations.h"
 
 namespace pullman::ofi {
 namespace {
@@ -44,6 +45,8 @@ Info describe() {
   ep.protocol = FI_PROTO_UNSPEC;
   ep.protocol_version = 1;
   ep.max_msg_size = kLongestMessage;
+  // Of atomics: longer ones there are none.
+  ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = kMostAtomicBytes;
   ep.mem_tag_format = kTagFormat;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
   fi_domain_attr& domain = *info->domain_attr;

@@ -4,7 +4,9 @@
 
 #include <random>
 
+#include "ofi/counter.h"
 #include "ofi/domain.h"
+#include "ofi/endpoint.h"
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 
@@ -77,9 +79,9 @@ int close_region(fid* plain) {
   return 0;
 }
 
-// Regions need no binding: those who do it anyway (FI_MR_ENDPOINT) lose nothing.
-int bind_region(fid*, fid*, std::uint64_t) {
-  return 0;
+int bind_region(fid* plain, fid* other, std::uint64_t flags) {
+  return guarded(
+      [&]() -> int { return object_of<MemoryRegion, fid_mr>(plain).bind(*other, flags); });
 }
 
 int control_region(fid*, int command, void*) {
@@ -100,23 +102,60 @@ MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::ui
   key = chosen_key;
 }
 
+// Endpoints need no binding: who binds one anyway (FI_MR_ENDPOINT) loses nothing.
+int MemoryRegion::bind(struct fid& other, std::uint64_t flags) {
+  if (other.fclass == FI_CLASS_EP) return 0;
+  if (other.fclass != FI_CLASS_CNTR) return -FI_EINVAL;
+  if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
+  Locked locked(domain_.lock());
+  auto& counter = object_of<Counter, fid_cntr>(&other);
+  counters_.bind(counter, flags != 0 ? flags : FI_REMOTE_WRITE);
+  domain_.regions().add_counter(counter);
+  return 0;
+}
+
+void MemoryRegion::count_use(const Context& context) {
+  if (counters_.any()) counters_.count(context.remote_use(key), counted_[&context]);
+}
+
+void UseCounters::bind(Counter& counter, std::uint64_t kinds) {
+  if ((kinds & FI_REMOTE_READ) != 0) reads_ = &counter;
+  if ((kinds & FI_REMOTE_WRITE) != 0) writes_ = &counter;
+}
+
+void UseCounters::count(const RemoteUse& now, RemoteUse& before) const {
+  if (reads_ != nullptr) reads_->count_many(now.reads - before.reads);
+  if (writes_ != nullptr) writes_->count_many(now.writes - before.writes);
+  before = now;
+}
+
 void Regions::add(MemoryRegion& region) {
   by_key_[region.key] = &region;
-  for (Context* context : contexts_) {
-    context->register_region(region.key, region.bytes(), region.access());
+  for (Endpoint* endpoint : endpoints_) {
+    endpoint->context().register_region(region.key, region.bytes(), region.access());
   }
 }
 
 void Regions::remove(const MemoryRegion& region) {
   by_key_.erase(region.key);
-  for (Context* context : contexts_) context->unregister_region(region.key);
+  for (Endpoint* endpoint : endpoints_) endpoint->context().unregister_region(region.key);
 }
 
-void Regions::open_to(Context& context) {
-  contexts_.push_back(&context);
+void Regions::open_to(Endpoint& endpoint) {
+  endpoints_.push_back(&endpoint);
   for (const auto& [key, region] : by_key_) {
-    context.register_region(key, region->bytes(), region->access());
+    endpoint.context().register_region(key, region->bytes(), region->access());
   }
+  for (Counter* counter : counters_) endpoint.feed(*counter);
+}
+
+void Regions::add_counter(Counter& counter) {
+  counters_.push_back(&counter);
+  for (Endpoint* endpoint : endpoints_) endpoint->feed(counter);
+}
+
+void Regions::count_each_use(const Context& context) {
+  for (const auto& [key, region] : by_key_) region->count_use(context);
 }
 
 fi_ops_mr& registration_operations() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "pullman/context.h"
@@ -14,11 +15,31 @@
 
 namespace pullman::ofi {
 
+class Counter;
 class Domain;
+class Endpoint;
+
+// Counts what peers do to memory here: as far as it was told them.
+class UseCounters {
+ public:
+  // FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
+  void bind(Counter& counter, std::uint64_t kinds);
+  bool any() const { return reads_ != nullptr || writes_ != nullptr; }
+  // What there was now and what there was the last time.
+  void count(const RemoteUse& now, RemoteUse& before) const;
+
+ private:
+  Counter* reads_ = nullptr;
+  Counter* writes_ = nullptr;
+};
 
 class MemoryRegion : public fid_mr {
  public:
   MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t chosen_key);
+
+  int bind(struct fid& other, std::uint64_t flags);
+  // What peers of that context have done since the last time.
+  void count_use(const Context& context);
 
   std::span<std::byte> bytes() const { return bytes_; }
   Access access() const { return access_; }
@@ -28,6 +49,8 @@ class MemoryRegion : public fid_mr {
   Domain& domain_;
   const std::span<std::byte> bytes_;
   const Access access_;
+  UseCounters counters_;
+  std::unordered_map<const Context*, RemoteUse> counted_;
 };
 
 // The regions of a domain, by key. Under the domain's lock.
@@ -41,14 +64,25 @@ class Regions {
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
 
-  // An endpoint's context: its peers reach all regions, of now and later.
-  void open_to(Context& context);
-  void close_to(Context& context) { std::erase(contexts_, &context); }
+  // An endpoint's peers reach all regions, of now and later.
+  void open_to(Endpoint& endpoint);
+  void close_to(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+
+  // A counter that a region tells what peers do: all endpoints' packets bring it news.
+  void add_counter(Counter& counter);
+  void remove_counter(const Counter& counter) { std::erase(counters_, &counter); }
+  // What peers of that context did, to the counters of all regions.
+  void count_use(const Context& context) {
+    if (!counters_.empty()) count_each_use(context);
+  }
 
  private:
+  void count_each_use(const Context& context);
+
   const bool draws_keys_;
   std::map<std::uint64_t, MemoryRegion*> by_key_;
-  std::vector<Context*> contexts_;
+  std::vector<Endpoint*> endpoints_;
+  std::vector<Counter*> counters_;
 };
 
 fi_ops_mr& registration_operations();

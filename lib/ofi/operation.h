@@ -1,11 +1,16 @@
 // One operation under way, and the pool they come from.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "ofi/promises.h"
+#include "pullman/operations.h"
 #include "pullman/request.h"
 
 namespace pullman::ofi {
@@ -14,6 +19,15 @@ class Counter;
 class CompletionQueue;
 class Endpoint;
 struct SharedBuffer;
+
+// What an atomic fetches into several places: together at first.
+struct ScatteredResult {
+  void scatter() const;
+
+  std::array<std::byte, kMostAtomicBytes> bytes;
+  std::array<iovec, kMostPieces> pieces;
+  std::size_t count = 0;
+};
 
 struct Operation {
   Request request;  // its `user` is this
@@ -26,8 +40,10 @@ struct Operation {
   SharedBuffer* shared = nullptr;     // receive: into a multi-receive buffer
   void* taken = nullptr;              // and where in it the message is
   std::unique_ptr<std::byte[]> copy;  // what an inject sends that had to wait
-  Operation* next = nullptr;          // in the pool
-  bool busy = false;                  // not in the pool
+  std::unique_ptr<ScatteredResult> scattered;
+  bool scatters = false;      // its result goes there first
+  Operation* next = nullptr;  // in the pool
+  bool busy = false;          // not in the pool
 };
 
 // Operations stay where they are until the pool goes; those given back are used again.

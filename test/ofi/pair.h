@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -64,6 +65,14 @@ struct Options {
   fi_threading threading = FI_THREAD_DOMAIN;
 };
 
+// Memory that peers may reach under `key`.
+inline Owned<fid_mr> lend(fid_domain* domain, std::span<std::byte> bytes, std::uint64_t key,
+                          std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE) {
+  fid_mr* region = nullptr;
+  MUST(fi_mr_reg(domain, bytes.data(), bytes.size(), access, 0, key, 0, &region, nullptr));
+  return Owned<fid_mr>(region);
+}
+
 // What a completion queue said, success or error.
 struct Said {
   fi_cq_err_entry entry{};
@@ -98,6 +107,14 @@ class Side {
     MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
     received.reset(counter);
     MUST(fi_ep_bind(endpoint.get(), &received->fid, FI_RECV));
+    if ((options.caps & FI_RMA_EVENT) != 0) {
+      for (Owned<fid_cntr>* remote : {&remote_reads, &remote_writes}) {
+        MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
+        remote->reset(counter);
+      }
+      MUST(fi_ep_bind(endpoint.get(), &remote_reads->fid, FI_REMOTE_READ));
+      MUST(fi_ep_bind(endpoint.get(), &remote_writes->fid, FI_REMOTE_WRITE));
+    }
     MUST(fi_enable(endpoint.get()));
   }
 
@@ -135,6 +152,8 @@ class Side {
   Owned<fid_cq> completions;
   Owned<fid_av> vector;
   Owned<fid_cntr> received;
+  Owned<fid_cntr> remote_reads;  // with FI_RMA_EVENT
+  Owned<fid_cntr> remote_writes;
   Owned<fid_ep> endpoint;
 };
 
@@ -164,6 +183,8 @@ class Pair {
       fi_cq_read(other.completions.get(), nullptr, 0);
       if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nothing came");
     }
+    // What the other's own thread has put into its memory is ours to look at: its lock was taken.
+    fi_cq_read(other.completions.get(), nullptr, 0);
     return said;
   }
 

@@ -1,0 +1,111 @@
+// Endpoint: atomic operations on memory that a peer registered. Operands are copied before a call
+// returns; results come into the application's memory, by way of the operation's own where they
+// belong in several places.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "ofi/completion_queue.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint.h"
+#include "ofi/errors.h"
+
+namespace pullman::ofi {
+namespace {
+
+using Room = std::array<std::byte, kMostAtomicBytes>;
+
+std::size_t elements_in(std::span<const fi_ioc> pieces) {
+  std::size_t count = 0;
+  for (const fi_ioc& piece : pieces) count += piece.count;
+  return count;
+}
+
+// All elements in one place: where they are, or gathered in `room`, which is large enough.
+std::span<const std::byte> gather(std::span<const fi_ioc> pieces, std::size_t size, Room& room) {
+  if (pieces.size() == 1) {
+    return {static_cast<const std::byte*>(pieces[0].addr), pieces[0].count * size};
+  }
+  std::byte* out = room.data();
+  for (const fi_ioc& piece : pieces) {
+    if (piece.count != 0) std::memcpy(out, piece.addr, piece.count * size);
+    out += piece.count * size;
+  }
+  return {room.data(), out};
+}
+
+}  // namespace
+
+ssize_t Endpoint::operate(const AtomicCall& call) {
+  const auto kind = find_atomic(call.kind, call.type, call.op);
+  if (!kind) return -FI_EOPNOTSUPP;
+  if ((call.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EBADFLAGS;
+  Locked locked(domain_.lock());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  undo_wait();
+  const PeerId peer = peers_.peer(call.at);
+  if (peer == kAnyPeer || !is_complete(call, *kind)) return -FI_EINVAL;
+  Operation* operation = operations_.take();
+  if (operation == nullptr) return -FI_EAGAIN;
+  operation->context = call.context;
+  const bool fetches = call.kind != AtomicKind::kWrite;
+  operation->flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
+  operation->queue = call.silent ? nullptr : send_queue_;
+  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+  operation->counter = fetches ? read_counter_ : write_counter_;
+  operation->shared = nullptr;
+  const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
+  if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);
+  return result;
+}
+
+// As many operands, compares and results as belong to it, and not too many.
+bool Endpoint::is_complete(const AtomicCall& call, const Atomic& kind) {
+  const std::size_t count =
+      kind.op == AtomicOp::kRead ? elements_in(call.results) : elements_in(call.operands);
+  const auto fits = [](std::span<const fi_ioc> pieces) { return pieces.size() <= kMostPieces; };
+  return count != 0 && count <= most_elements(call.kind, kind.type) && fits(call.operands) &&
+         fits(call.compares) && fits(call.results) &&
+         (call.kind != AtomicKind::kCompare || elements_in(call.compares) == count) &&
+         (call.kind == AtomicKind::kWrite || elements_in(call.results) == count);
+}
+
+Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Operation& operation) {
+  const std::size_t size = size_of(atomic.type);
+  Room operands, compares;
+  const bool reads = atomic.op == AtomicOp::kRead;
+  atomic.count = elements_in(reads ? call.results : call.operands);
+  if (!reads) atomic.operand = gather(call.operands, size, operands);
+  if (call.kind == AtomicKind::kCompare) atomic.compare = gather(call.compares, size, compares);
+  const RemotePlace place{.key = call.key, .offset = call.offset};
+  if (call.results.size() <= 1) {
+    if (call.results.size() == 1) {
+      atomic.result = {static_cast<std::byte*>(call.results[0].addr), atomic.count * size};
+    }
+    return context_->atomic(peer, place, atomic, operation.request);
+  }
+  if (operation.scattered == nullptr) operation.scattered = std::make_unique<ScatteredResult>();
+  ScatteredResult& scattered = *operation.scattered;
+  scattered.count = call.results.size();
+  std::transform(call.results.begin(), call.results.end(), scattered.pieces.begin(),
+                 [size](const fi_ioc& piece) {
+                   return iovec{piece.addr, piece.count * size};
+                 });
+  atomic.result = std::span(scattered.bytes).first(atomic.count * size);
+  const Status status = context_->atomic(peer, place, atomic, operation.request);
+  if (status == Status::kOk) scattered.scatter();
+  operation.scatters = status == Status::kPending;
+  return status;
+}
+
+void ScatteredResult::scatter() const {
+  const std::byte* from = bytes.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(pieces[i].iov_base, from, pieces[i].iov_len);
+    from += pieces[i].iov_len;
+  }
+}
+
+}  // namespace pullman::ofi

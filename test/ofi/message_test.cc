@@ -1,0 +1,241 @@
+// Messages without tags, immediate data, flags, multi-receive buffers, and looking before
+// receiving.
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+int context[16];  // only their addresses count
+
+struct MessagePair : Pair {
+  explicit MessagePair(std::uint64_t bind_flags = 0)
+      : Pair({.caps = kCaps, .bind_flags = bind_flags}) {}
+
+  void send(const std::vector<char>& bytes) {
+    MUST(fi_send(a->endpoint.get(), bytes.data(), bytes.size(), nullptr, to_b, nullptr));
+  }
+  void receive(std::span<char> buffer, void* with) const {
+    MUST(fi_recv(b->endpoint.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, with));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("messages without tags match in the order they were sent, whatever tagged ones do") {
+  const auto first = content(100, 1), second = content(2000, 2), tagged = content(50, 3);
+  MessagePair pair;
+  std::vector<char> one(2000), other(2000), third(2000);
+  MUST(fi_tsend(pair.a->endpoint.get(), tagged.data(), 50, nullptr, pair.to_b, 0, nullptr));
+  pair.send(first);
+  pair.send(second);
+
+  pair.receive(one, &context[0]);
+  pair.receive(other, &context[1]);
+  MUST(fi_trecv(pair.b->endpoint.get(), third.data(), 2000, nullptr, pair.to_a, 0, ~0ULL,
+                &context[2]));
+
+  std::array<std::size_t, 3> lengths{};
+  for (int i = 0; i < 3; ++i) {
+    const Said said = pair.next(*pair.b);
+    const auto which = static_cast<int*>(said.entry.op_context) - context;
+    lengths[which] = said.entry.len;
+    CHECK(said.entry.flags == (FI_RECV | (which == 2 ? FI_TAGGED : FI_MSG)));
+  }
+  CHECK(lengths == std::array<std::size_t, 3>{100, 2000, 50});
+  CHECK(std::equal(first.begin(), first.end(), one.begin()));
+  CHECK(other == second);
+}
+
+TEST_CASE("immediate data comes with the message, tagged or not, injected or not, cut off or not") {
+  MessagePair pair;
+  fid_ep* from = pair.a->endpoint.get();
+  const auto bytes = content(100, 1);
+  std::vector<char> buffer(100);
+  constexpr std::uint64_t kData = 0xFEDCBA9876543210;
+  MUST(fi_senddata(from, bytes.data(), 100, nullptr, kData, pair.to_b, nullptr));
+  MUST(fi_injectdata(from, bytes.data(), 100, kData + 1, pair.to_b));
+  pair.receive(buffer, nullptr);
+  pair.receive(std::span(buffer).first(10), nullptr);
+
+  const Said whole = pair.next(*pair.b), cut = pair.next(*pair.b);
+  CHECK(whole.entry.flags == (FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA));
+  CHECK(whole.entry.data == kData);
+  CHECK(cut.entry.err == FI_ETRUNC);
+  CHECK(cut.entry.data == kData + 1);
+  CHECK(cut.entry.olen == 90);
+
+  MUST(fi_tsenddata(from, bytes.data(), 100, nullptr, kData + 2, pair.to_b, 7, nullptr));
+  MUST(fi_tinjectdata(from, bytes.data(), 100, kData + 3, pair.to_b, 7));
+  for (const std::uint64_t data : {kData + 2, kData + 3}) {
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 100, nullptr, pair.to_a, 7, 0, nullptr));
+    const Said said = pair.next(*pair.b);
+    CHECK(said.entry.flags == (FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA));
+    CHECK(said.entry.data == data);
+    CHECK(said.entry.tag == 7);
+  }
+}
+
+TEST_CASE("a message is gathered from sixteen places and scattered to as many") {
+  auto bytes = content(1600, 1);
+  std::vector<char> buffer(1600);
+  MessagePair pair;
+  std::array<iovec, 17> from{}, to{};
+  for (std::size_t i = 0; i < 16; ++i) {
+    from[i] = {&bytes[i * 100], 100};
+    to[i] = {&buffer[i * 100], 100};
+  }
+
+  MUST(fi_recvv(pair.b->endpoint.get(), to.data(), nullptr, 16, FI_ADDR_UNSPEC, nullptr));
+  MUST(fi_sendv(pair.a->endpoint.get(), from.data(), nullptr, 16, pair.to_b, nullptr));
+
+  CHECK(pair.next(*pair.b).entry.len == 1600);
+  CHECK(buffer == bytes);
+  CHECK(fi_sendv(pair.a->endpoint.get(), from.data(), nullptr, 17, pair.to_b, nullptr) ==
+        -FI_EINVAL);
+}
+
+TEST_CASE("every flag of fi_sendmsg does what it says") {
+  MessagePair pair(FI_SELECTIVE_COMPLETION);
+  auto bytes = content(200, 1);
+  const auto before = bytes;
+  std::vector<char> buffer(200);
+  const iovec piece{bytes.data(), 200};
+  fi_msg message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = pair.to_b;
+  message.context = &context[0];
+  message.data = 99;
+  const auto send = [&](std::uint64_t flags) {
+    MUST(fi_sendmsg(pair.a->endpoint.get(), &message, flags));
+  };
+  const auto receive = [&] {
+    const iovec into{buffer.data(), 200};
+    fi_msg wanted{};
+    wanted.msg_iov = &into;
+    wanted.iov_count = 1;
+    wanted.addr = FI_ADDR_UNSPEC;
+    MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_COMPLETION));
+    return pair.next(*pair.b);
+  };
+
+  Said said;
+  send(0);  // bound with FI_SELECTIVE_COMPLETION: silent
+  CHECK(receive().entry.len == 200);
+  CHECK_FALSE(pair.a->look(said));
+  for (const std::uint64_t done :
+       {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE}) {
+    send(FI_COMPLETION | done);
+    CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+    CHECK(receive().entry.len == 200);
+  }
+  send(FI_COMPLETION | FI_INJECT | FI_REMOTE_CQ_DATA);
+  std::fill(bytes.begin(), bytes.end(), 'x');
+  CHECK(receive().entry.data == 99);
+  CHECK(buffer == before);
+  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+
+  send(FI_COMPLETION | FI_MATCH_COMPLETE);
+  pair.turn();
+  CHECK_FALSE(pair.a->look(said));  // nobody has received it
+  CHECK(receive().entry.len == 200);
+  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+}
+
+TEST_CASE("many messages share a buffer, one behind the other, until too little is left") {
+  MessagePair pair;
+  std::size_t least = 101;
+  MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                 sizeof least));
+  std::vector<char> shared(1000), next(300);
+  const iovec piece{shared.data(), 1000};
+  fi_msg wanted{};
+  wanted.msg_iov = &piece;
+  wanted.iov_count = 1;
+  wanted.addr = FI_ADDR_UNSPEC;
+  wanted.context = &context[0];
+  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
+  pair.receive(next, &context[1]);  // its turn comes when the buffer is used up
+
+  const auto bytes = content(300, 1);
+  for (int i = 0; i < 4; ++i) pair.send(bytes);
+
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Said said = pair.next(*pair.b);
+    CHECK(said.entry.op_context == &context[0]);
+    CHECK(said.entry.len == 300);
+    CHECK(said.entry.buf == &shared[i * 300]);
+    CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 2));  // 100 bytes are left: too few
+    CHECK(std::equal(bytes.begin(), bytes.end(), &shared[i * 300]));
+  }
+  const Said last = pair.next(*pair.b);
+  CHECK(last.entry.op_context == &context[1]);
+  CHECK(next == bytes);
+}
+
+TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot") {
+  MessagePair pair;
+  std::vector<char> buffer(500);
+  const iovec piece{buffer.data(), 500};
+  fi_msg wanted{};
+  wanted.msg_iov = &piece;
+  wanted.iov_count = 1;
+  wanted.addr = FI_ADDR_UNSPEC;
+  wanted.context = &context[0];
+  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
+  pair.receive(buffer, &context[1]);
+
+  for (int i = 1; i >= 0; --i) {
+    MUST(fi_cancel(&pair.b->endpoint->fid, &context[i]));
+    const Said said = pair.next(*pair.b);
+    CHECK(said.entry.err == FI_ECANCELED);
+    CHECK(said.entry.op_context == &context[i]);
+    CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 0));
+  }
+  CHECK(fi_cancel(&pair.b->endpoint->fid, &context[2]) == -FI_ENOENT);
+}
+
+TEST_CASE("a claimed message is found by nobody else, and received by who claimed it") {
+  const auto first = content(3000, 1), second = content(200, 2), third = content(10, 3);
+  MessagePair pair;
+  for (const auto* bytes : {&first, &second, &third}) {
+    MUST(fi_tsend(pair.a->endpoint.get(), bytes->data(), bytes->size(), nullptr, pair.to_b, 7,
+                  nullptr));
+  }
+  pair.turn();
+  fi_msg_tagged wanted{};
+  wanted.addr = pair.to_a;
+  wanted.tag = 7;
+  wanted.context = &context[0];
+  fid_ep* endpoint = pair.b->endpoint.get();
+
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK | FI_CLAIM));
+  CHECK(pair.next(*pair.b).entry.len == 3000);
+  wanted.context = &context[1];
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK | FI_DISCARD));
+  CHECK(pair.next(*pair.b).entry.len == 200);
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK));
+  CHECK(pair.next(*pair.b).entry.len == 10);
+
+  std::vector<char> buffer(3000);
+  const iovec piece{buffer.data(), 3000};
+  wanted.msg_iov = &piece;
+  wanted.iov_count = 1;
+  CHECK(fi_trecvmsg(endpoint, &wanted, FI_CLAIM) == -FI_EINVAL);  // it claimed nothing
+  wanted.context = &context[0];
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_CLAIM));
+  const Said said = pair.next(*pair.b);
+  CHECK(said.entry.len == 3000);
+  CHECK(said.entry.op_context == &context[0]);
+  CHECK(buffer == first);
+
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK | FI_CLAIM));
+  CHECK(pair.next(*pair.b).entry.len == 10);
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_CLAIM | FI_DISCARD));
+  CHECK(pair.next(*pair.b).entry.op_context == &context[0]);
+  MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK));
+  CHECK(pair.next(*pair.b).entry.err == FI_ENOMSG);
+}
+
+}  // namespace pullman::test
