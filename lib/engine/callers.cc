@@ -175,6 +175,7 @@ void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
       peer.home.link.judge(said.header) == reliability::Arrival::kNew &&
       !act_on(peer, riders).refused) {
     peer.home.link.handle_arrival(said.heard_at, said.header);
+    look_after_frames(now, peer);
   }
   forget_said(peer);
   schedule_ack(now, peer.home);

@@ -184,6 +184,7 @@ class Engine::Impl {
   Verdict handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
                            std::span<const std::byte> body);
   Verdict handle_frames(Instant now, Rail& rail, const wire::PacketHeader& header);
+  void look_after_frames(Instant now, Peer& peer);
   // A caller that has not proved itself.
   struct Caller {
     PeerId id;

@@ -188,12 +188,17 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
   rail.link.handle_arrival(now, header);
   if (effect.redundant) rail.link.handle_redundant();
   if (effect.urgent) rail.link.handle_ping();
+  look_after_frames(now, peer);
+  if (effect.bye) handle_bye(peer);
+  return Verdict::kAccepted;
+}
+
+// Frames were acted on: the peer may have to be told something, or owe us more.
+void Engine::Impl::look_after_frames(Instant now, Peer& peer) {
   if (peer.inbox.has_frames() || peer.outbox.has_packets() || peer.phase == Phase::kClosing) {
     mark_ready(peer);
   }
   if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
-  if (effect.bye) handle_bye(peer);
-  return Verdict::kAccepted;
 }
 
 // The common case.

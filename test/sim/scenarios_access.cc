@@ -7,6 +7,7 @@
 namespace pullman::sim {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -345,6 +346,52 @@ TEST_CASE("who leaves in good order has its gets answered first") {
   REQUIRE(remote.done(put));
   CHECK(get.status() == Status::kOk);
   CHECK(put.status() == Status::kOk);
+}
+
+// What rides with a HELLO that crossed the peer's own waits for a proof, which may be a bare ACK:
+// what it asked for is answered then, and not when something else is to be sent.
+TEST_CASE("what rides with calls that cross is answered at once") {
+  const Duration head_start =
+      GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9),
+               microseconds(14), microseconds(21), microseconds(35));
+  const Duration slow_zero = GENERATE(microseconds(0), microseconds(3), microseconds(20));
+  const Duration slow_one = GENERATE(microseconds(0), microseconds(3), microseconds(20));
+  const std::size_t caller = GENERATE(0u, 1u);
+  const std::size_t first = GENERATE(0u, 1u);
+  CAPTURE(head_start.count(), slow_zero.count(), slow_one.count(), caller, first);
+  std::array<std::vector<std::byte>, 2> memory{bytes_of(100, 1), bytes_of(100, 2)};
+  std::size_t host = 0;
+  Scene scene(2, [&](NodePlan& plan) {
+    plan.command.resolve_delay = plan.data.resolve_delay = host++ == 0 ? slow_zero : slow_one;
+  });
+  Doings does(scene);
+  for (std::size_t at : {0u, 1u}) {
+    scene.engine(at).add_region(kKey, memory[at], Access::kReadWrite);
+  }
+  std::vector<Act*> acts;
+  const auto call = [&](std::size_t from) {
+    const PeerId there = scene.connect(from, 1 - from);
+    if (from != caller) return;
+    acts.push_back(&does.put(from, there, {kKey, 0}, bytes_of(50, 3)));
+    acts.push_back(&does.get(from, there, {kKey, 60}, 40));
+    acts.push_back(&does.add(from, there, {kKey, 56}, 1, true));
+    acts.push_back(&does.put(from, there, {kKey, 90}, bytes_of(50, 3)));
+  };
+  const auto all_done = [&] {
+    return acts.size() == 4 &&
+           std::all_of(acts.begin(), acts.end(), [](const Act* act) { return act->done(); });
+  };
+
+  const Instant start = scene.now();
+  call(first);
+  scene.run_for(head_start);
+  call(1 - first);
+
+  REQUIRE(scene.run_until(all_done));
+  CHECK(scene.now() - start <= head_start + 2 * (slow_zero + slow_one) + microseconds(60));
+  for (const Act* act : acts) {
+    CHECK(act->status() == (act == acts.back() ? Status::kRefusedAccess : Status::kOk));
+  }
 }
 
 }  // namespace
