@@ -79,6 +79,7 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
   pullman::nic::Choice choice = pullman::nic::choose_devices(
       pullman::nic::devices_of(*driver), config.nics, {.nics = config.most_nics, .addresses = 1});
   if (!choice.problem.empty()) out.problems.push_back(choice.problem);
+  out.problems.insert(out.problems.end(), choice.lacks.begin(), choice.lacks.end());
   for (Device& device : choice.chosen) out.rows.push_back({std::move(device), true, ""});
   for (auto& [device, reason] : choice.not_chosen) {
     out.rows.push_back({std::move(device), false, std::move(reason)});

@@ -19,7 +19,8 @@ struct __attribute__((visibility("default"))) Config {
   // NICs to use, the first ones first, by interface name, address or prefix
   // ("10.0.0.0/8"); with "!" in front: not to use. If none is asked for: all
   // usable ones, the nearest and fastest first; loopback if there is nothing
-  // else. Comma-separated in the variable.                                  PULLMAN_NICS
+  // else. One that is down is left out, with a warning, if another that is
+  // asked for is up. Comma-separated in the variable.                       PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
   // the loss of any but the last. 1..4.                                      PULLMAN_MOST_NICS

@@ -104,6 +104,7 @@ class Chooser {
   Choice choose(const Most& most) {
     for (const Item& item : excluded_) exclude(item);
     for (std::size_t i = 0; i < wanted_.size(); ++i) claim(i);
+    do_without_what_is_down();
     for (Candidate& candidate : candidates_) judge_alone(candidate);
     leave_out_the_lesser();
     if (choice_.problem.empty()) take(most);
@@ -117,7 +118,8 @@ class Chooser {
   void fail_if_malformed(const Item& item);
   void exclude(const Item& item);
   void claim(std::size_t number);
-  void fail_without_link(const Item& item, const Device* down);
+  void fail_without(const Item& item);
+  void do_without_what_is_down();
   void judge_alone(Candidate& candidate) const;
   void leave_out_the_lesser();
   std::vector<Nic> nics();
@@ -129,6 +131,7 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::vector<Item> wanted_;
   std::vector<Item> excluded_;
+  bool any_up_ = false;  // of what is wanted
   Choice choice_;
 };
 
@@ -158,18 +161,28 @@ void Chooser::claim(std::size_t number) {
     up = up || candidate.device->up;
     if (!candidate.device->up) down = candidate.device;
   }
-  if (!up) fail_without_link(item, down);
+  if (up) {
+    any_up_ = true;
+  } else if (down != nullptr && !item.text().empty()) {
+    choice_.lacks.push_back(fmt::format("NIC '{}' is down, or has no link: ip link set {} up",
+                                        item.text(), down->name));
+  } else {
+    fail_without(item);
+  }
 }
 
-void Chooser::fail_without_link(const Item& item, const Device* down) {
+void Chooser::do_without_what_is_down() {
+  if (any_up_ || choice_.lacks.empty()) return;
+  fail(choice_.lacks.front());
+  choice_.lacks.clear();
+}
+
+void Chooser::fail_without(const Item& item) {
   if (item.text().empty()) {
     fail(excluded_.empty()
              ? "there is no NIC this driver can use: none has an address and a link"
              : "there is no NIC this driver can use: none that is not excluded has an address and "
                "a link");
-  } else if (down != nullptr) {
-    fail(fmt::format("NIC '{}' is down, or has no link: ip link set {} up", item.text(),
-                     down->name));
   } else {
     fail(fmt::format("there is no NIC '{}' for this driver; there are: {}", item.text(),
                      known_devices(devices_)));

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/log.h"
 #include "nic/distance.h"
 #include "nic/fabric/driver.h"
 #include "nic/fabric/signals.h"
@@ -62,6 +63,7 @@ std::vector<Device> devices_to_use(Driver& driver, const std::vector<std::string
                                    const Most& most) {
   Choice choice = choose_devices(devices_of(driver), wanted, most);
   if (!choice.problem.empty()) throw NicError(choice.problem);
+  for (const std::string& lack : choice.lacks) log().warn("{}; it is not used", lack);
   return std::move(choice.chosen);
 }
 

@@ -261,6 +261,17 @@ def a_call_whose_first_nic_has_no_link_is_made_by_the_second(place, build):
     called_by_the_second_nic(place, build, lambda: place.cut(1, True))
 
 
+@case(megabits=None)
+def a_program_begins_without_the_nic_that_is_named_and_down(place, build):
+    place.cut(1, True, 1)
+    server, client = start(place, build, "--test", "latency", "--size", 64, "--iterations", 200,
+                           PULLMAN_NICS="veth0,veth1")
+    output, errors = client.communicate(timeout=150)
+    expect(client.returncode == 0 and server.wait(60) == 0, f"{errors}{netns.text_of(server)}")
+    expect(json.loads(output.splitlines()[-1])["messages"] == 400, output)
+    expect("NIC 'veth1' is down" in errors and "it is not used" in errors, f"nobody said so: {errors}")
+
+
 def peer_info(place, build):
     """What pullman-info says of a program that runs in the other namespace, and its exit code."""
     server = place.start_server(0, build / "bench/pullman-perf", "--port", PORT)

@@ -183,6 +183,19 @@ TEST_CASE("what is asked for and cannot be had is a problem with a sentence") {
   CHECK(choose_devices(kUsual, {"eth7"}, {}).not_chosen.size() == kUsual.size());
 }
 
+TEST_CASE("what is asked for and is down is left out if something else is up") {
+  const Names wanted = GENERATE(Names{"eth2", "eth1"}, Names{"eth1", "eth2"},
+                                Names{"10.40.0.0/16", "eth1"}, Names{"10.40.0.1", "eth1"});
+  const Choice choice = choose_devices(kUsual, wanted, {.nics = 4, .addresses = 1});
+
+  CHECK(chosen(choice) == Names{"eth1 10.30.0.1"});
+  CHECK(choice.problem.empty());
+  REQUIRE(choice.lacks.size() == 1);
+  CHECK(choice.lacks.front().ends_with("is down, or has no link: ip link set eth2 up"));
+  CHECK(problem(kUsual, {"eth2", "10.40.0.1"}) ==
+        "NIC 'eth2' is down, or has no link: ip link set eth2 up");
+}
+
 TEST_CASE("a prefix contains what begins with it") {
   const auto in = [](const char* prefix, const char* address) {
     return contains(*parse_prefix(prefix), parse_prefix(address)->network);
