@@ -123,6 +123,11 @@ void UseCounters::bind(Counter& counter, std::uint64_t kinds) {
   if ((kinds & FI_REMOTE_WRITE) != 0) writes_ = &counter;
 }
 
+void UseCounters::forget(const Counter& counter) {
+  if (reads_ == &counter) reads_ = nullptr;
+  if (writes_ == &counter) writes_ = nullptr;
+}
+
 void UseCounters::count(const RemoteUse& now, RemoteUse& before) const {
   if (reads_ != nullptr) reads_->count_many(now.reads - before.reads);
   if (writes_ != nullptr) writes_->count_many(now.writes - before.writes);
@@ -147,6 +152,16 @@ void Regions::open_to(Endpoint& endpoint) {
     endpoint.context().register_region(key, region->bytes(), region->access());
   }
   for (Counter* counter : counters_) endpoint.feed(*counter);
+}
+
+void Regions::close_to(Endpoint& endpoint) {
+  if (std::erase(endpoints_, &endpoint) == 0) return;
+  for (const auto& [key, region] : by_key_) region->forget(endpoint.context());
+}
+
+void Regions::remove_counter(const Counter& counter) {
+  std::erase(counters_, &counter);
+  for (const auto& [key, region] : by_key_) region->forget(counter);
 }
 
 void Regions::add_counter(Counter& counter) {

@@ -24,6 +24,7 @@ class UseCounters {
  public:
   // FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
   void bind(Counter& counter, std::uint64_t kinds);
+  void forget(const Counter& counter);
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
   // What there was now and what there was the last time.
   void count(const RemoteUse& now, RemoteUse& before) const;
@@ -40,6 +41,9 @@ class MemoryRegion : public fid_mr {
   int bind(struct fid& other, std::uint64_t flags);
   // What peers of that context have done since the last time.
   void count_use(const Context& context);
+  // They go: another may have their address later.
+  void forget(const Counter& counter) { counters_.forget(counter); }
+  void forget(const Context& context) { counted_.erase(&context); }
 
   std::span<std::byte> bytes() const { return bytes_; }
   Access access() const { return access_; }
@@ -66,11 +70,11 @@ class Regions {
 
   // An endpoint's peers reach all regions, of now and later.
   void open_to(Endpoint& endpoint);
-  void close_to(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
+  void close_to(Endpoint& endpoint);
 
   // A counter that a region tells what peers do: all endpoints' packets bring it news.
   void add_counter(Counter& counter);
-  void remove_counter(const Counter& counter) { std::erase(counters_, &counter); }
+  void remove_counter(const Counter& counter);
   // What peers of that context did, to the counters of all regions.
   void count_use(const Context& context) {
     if (!counters_.empty()) count_each_use(context);
