@@ -223,8 +223,8 @@ bool Engine::Impl::cancel(Request& request) {
   return true;
 }
 
-// Link events and resolved addresses wait a little: to look costs a system call each, and when
-// there are packets an answer may depend on those.
+// Link events wait a little: to look costs a system call a port, and when there are packets an
+// answer may depend on those. Addresses that are being resolved do not wait.
 void Engine::Impl::look_for_news(Instant now, std::size_t received) {
   const bool busy = received != 0;
   if (resolving_ > 0 || now >= news_due_ + (busy ? kNewsRest : Duration(0))) {

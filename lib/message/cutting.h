@@ -15,12 +15,11 @@ constexpr std::uint64_t most_waste(std::uint64_t granted) {
   return granted / 8;
 }
 
-// At most so many chunks of at most `full` bytes, of so many bytes; `equal`: of about one length.
 struct Wanted {
-  std::size_t most = 0;
-  std::uint64_t full = 0;
-  bool equal = false;
-  std::uint64_t waste = 0;
+  std::size_t most = 0;     // chunks
+  std::uint64_t full = 0;   // bytes of the longest chunk
+  bool equal = false;       // of about one length
+  std::uint64_t waste = 0;  // bytes that may be sent twice for that
 };
 wire::Cut cut_up(std::uint64_t bytes, const Wanted& wanted);
 
