@@ -136,9 +136,11 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
 
 // Whether it is the process and not the network that is gone: since the last that was heard of the
 // peer its host has said that nobody listens there. Anybody can say so in the host's name, so it
-// ends nothing: it gives what ends anyway its name.
-bool Engine::Impl::died(const Peer& peer) {
-  return peer.introduced && peer.refused_at >= peer.heard_at;
+// ends nothing: it gives what ends anyway its name. What was heard soon after had been waiting
+// here; hosts say such things once a second, so it may not be said again.
+bool Engine::Impl::died(const Peer& peer) const {
+  return peer.introduced && peer.refused_at != Instant::min() &&
+         peer.refused_at + alarm_stay() >= peer.heard_at;
 }
 
 void Engine::Impl::update_loss_timer(Instant now, Rail& rail) {

@@ -433,7 +433,7 @@ class Engine::Impl {
   void handle_eviction(Instant now, Packet& packet);
   void handle_alarm(Instant now, Peer& peer);
   void arm(Instant now, Peer& peer);
-  static bool died(const Peer& peer);
+  bool died(const Peer& peer) const;
   Duration alarm_stay() const;
   bool has_pending(const Peer& peer) const;
   std::size_t in_flight(const Peer& peer) const;

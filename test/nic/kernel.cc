@@ -266,6 +266,33 @@ TEMPLATE_LIST_TEST_CASE("news of a lost packet does not swallow another", "", Ke
   CHECK(bench.here().counters().send_errors == 0);
 }
 
+// A sendmmsg() takes the error off the socket: told if it is its first message's, not told
+// otherwise.
+TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, whichever call is the next", "", Kernels) {
+  TestType factory;
+  Bench bench(factory);
+  const std::array packets{make_packet(100, 1), make_packet(200, 2), make_packet(300, 3)};
+  const Destination there = bench.resolve(bench.there().address());
+  const Outgoing lost{.head = packets[0], .payload = {}, .to = bench.resolve(deserted(factory))};
+  const Outgoing second{.head = packets[1], .payload = {}, .to = there};
+  const Outgoing third{.head = packets[2], .payload = {}, .to = there};
+  const bool in_the_same_call = GENERATE(false, true);
+  CAPTURE(in_the_same_call);
+
+  if (in_the_same_call) {
+    REQUIRE(bench.here().send(std::array{lost, second, third}) == 3);
+  } else {
+    REQUIRE(bench.here().send({&lost, 1}) == 1);
+    REQUIRE(bench.here().send(std::array{second, third}) == 2);
+  }
+
+  CHECK(bench.receive(2) == std::vector(packets.begin() + 1, packets.end()));
+  PortEvent event;
+  REQUIRE(bench.here().poll_events({&event, 1}) == 1);
+  CHECK(event.kind == Kind::kRefused);
+  CHECK(event.to == lost.to);
+}
+
 TEST_CASE("news of lost packets does not keep what has arrived") {
   Kernel factory;
   Bench bench(factory);

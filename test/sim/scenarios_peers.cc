@@ -113,7 +113,7 @@ TEST_CASE(
   REQUIRE(scene.run_until_done(before));
   CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
   CHECK(scene.stats(0).retransmits == 0);
-  scene.run_for(milliseconds(10));
+  scene.run_for(seconds(2));
   Act& answer = scene.receive(0, there, 3, 10);
   scene.send(1, back, 3, 10);
   REQUIRE(scene.run_until_done(answer));
@@ -127,6 +127,23 @@ TEST_CASE(
 
   // It is believed for what cannot be known otherwise, and for nothing else.
   CHECK(after.status() == (still_said ? Status::kPeerDied : Status::kUnreachable));
+}
+
+TEST_CASE("a host that says it once is believed, although packets of the dead are still read") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  const Endpoint here{0, Channel::kCommand};
+  scene.network().set_refuses(false);
+  Act& last = scene.receive(0, there, 3, 10);
+  scene.send(1, back, 3, 10);
+  scene.network().refuse(Endpoint{1, Channel::kCommand}, here);
+  REQUIRE(scene.run_until_done(last));
+
+  scene.node(1).end(true);
+  Act& receive = scene.receive(0, there, 2, 10);
+  REQUIRE(scene.run_until_done(receive, seconds(20)));
+
+  CHECK(receive.status() == Status::kPeerDied);
 }
 
 TEST_CASE("a peer that never answers is unreachable after peer_timeout") {

@@ -99,10 +99,15 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
     if (full) return 0;
     if (trouble == Trouble::kNoOffload)
       return send_refused(batch.first(packets_[0]), counters, full);
+    // The call has taken the error off the socket: nobody else would look.
+    drain_errors(socket_for(batch.front()), peers_, counters);
     return send_apart(batch.first(packets_[0]), counters, full);
   }
+  const auto messages = static_cast<std::size_t>(sent);
+  // What stopped it is not said (sendmmsg(2), BUGS), and is off the socket now.
+  if (messages < count_) drain_errors(socket_for(batch.front()), peers_, counters);
   std::size_t taken = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(sent); ++i) {
+  for (std::size_t i = 0; i < messages; ++i) {
     taken += packets_[i];
     counters.bursts_sent += packets_[i] > 1;
   }
