@@ -54,8 +54,8 @@ void Channel::withdraw(Packet& packet) {
 }
 
 std::span<const nic::Incoming> Channel::receive(Instant now) {
-  const std::size_t got = port_->receive({incoming_.data(), burst_});
-  burst_ = got == burst_ ? kBatch : std::size_t{1};
+  const std::size_t got = port_->receive_enough(incoming_, enough_);
+  enough_ = got >= enough_ ? kBatch : std::size_t{1};
   quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
   received_at_ = now;
   return {incoming_.data(), got};

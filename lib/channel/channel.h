@@ -46,8 +46,8 @@ class Channel {
   // Takes a packet out of the batch before it is reused: acked or abandoned before it left.
   void withdraw(Packet& packet);
 
-  // Receives a batch; see nic::Port. Of one packet, so that a lone one is not waited for longer
-  // than it takes; where that came, of all that may be there.
+  // Receives a batch; see nic::Port. One packet is enough, so that a lone one is not waited for
+  // longer than it takes; where that came, all that may be there.
   std::span<const nic::Incoming> receive(Instant now);
 
   // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.
@@ -76,7 +76,7 @@ class Channel {
   std::size_t count_ = 0;                       // packets in the batch
   std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered
   std::array<Packet*, kBatch> packets_{};       // whose bytes they are
-  std::size_t burst_ = 1;                       // size of the next receive
+  std::size_t enough_ = 1;                      // packets, for the next receive
   std::uint32_t quiet_receives_ = 0;            // in a row
   Instant received_at_{};                       // when receive() was last called
   std::array<nic::Incoming, kBatch> incoming_;

@@ -147,17 +147,7 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
   const bool copied = peer->outbox.send(id, tag, bytes, request);
   ++stats_.messages_sent;
   stats_.bytes_sent += bytes.size();
-  if (!peer->alarm.checked_in()) arm(now, *peer);
-  if (at_once && copied && bytes.size() <= config_.tiny_bytes) {
-    ++stats_.fast_path_sends;
-    Rail& rail = *peer->rail(peer->rails == nullptr ? 0 : peer->rails->favourite);
-    if (peer->rails != nullptr) peer->outbox.set_packet_bytes(rail.packet_bytes);
-    if (!rail.link.may_send() || !send_new(now, rail)) mark_ready(*peer);
-    flush();
-    handle_late_ack(now);
-  } else {
-    mark_ready(*peer);
-  }
+  depart(now, *peer, at_once, bytes.size());
   return copied ? Status::kOk : Status::kPending;
 }
 

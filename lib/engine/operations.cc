@@ -74,16 +74,18 @@ Status Engine::Impl::refuse(PeerId id, Tag tag, Status why, Request& request) {
   return why;
 }
 
-// Something was accepted for the peer: it leaves now, if it is tiny and nobody is to be waited for.
+// Something was accepted for the peer: it leaves now, or begins to, if nobody is to be waited for.
 void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) {
   if (!peer.alarm.checked_in()) arm(now, peer);
-  if (!at_once || peer.outbox.queued_packets() == 0 || bytes > config_.tiny_bytes) {
-    return mark_ready(peer);
-  }
+  if (!at_once) return mark_ready(peer);
   ++stats_.fast_path_sends;
-  Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
-  if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
-  if (!rail.link.may_send() || !send_new(now, rail)) mark_ready(peer);
+  if (bytes <= config_.tiny_bytes && peer.outbox.queued_packets() != 0) {
+    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+    if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
+    if (!rail.link.may_send() || !send_new(now, rail)) mark_ready(peer);
+  } else if (serve(now, peer)) {
+    mark_ready(peer);
+  }
   flush();
   handle_late_ack(now);
 }

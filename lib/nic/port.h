@@ -98,6 +98,12 @@ class Port {
   // has not looked this time: that is looked at within the next few calls.
   virtual std::size_t receive(std::span<Incoming> batch) = 0;
 
+  // The same, but looks for no more once it has `enough`: with those may come what came together
+  // with them.
+  virtual std::size_t receive_enough(std::span<Incoming> batch, std::size_t enough) {
+    return receive(batch.first(enough));
+  }
+
   // Returns lent buffers; the driver reposts them in batches.
   virtual void give_back(std::span<const Incoming> batch) = 0;
 

@@ -97,6 +97,21 @@ TEMPLATE_LIST_TEST_CASE("packets come alone again when they have come alone for 
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("packets go on coming together although one would be enough", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  warm_up(bench);
+  for (unsigned i = 0; i < 2000; ++i) {
+    bench.send(packets_of(3, 200, i));
+    std::array<Incoming, 8> some;
+    REQUIRE(bench.there().receive_enough(some, 1) == 3);
+    bench.there().give_back(std::span(some).first(3));
+    REQUIRE(bench.there().receive_enough(some, 1) == 0);
+  }
+  CHECK(bench.there().counters().bursts_received == 2000);
+}
+
 TEMPLATE_LIST_TEST_CASE("a shorter packet ends its burst, a longer one begins another", "",
                         Bursting) {
   TestType factory;

@@ -112,6 +112,25 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   CHECK((pair.buffer == pair.message));
 }
 
+TEST_CASE("a message leaves from inside send() if it has nobody to wait for, whatever its length") {
+  const std::size_t size = GENERATE(1u, 800u, 1400u, 5000u, 60'000u);
+  Pair pair({.bursts = true, .eager = 64 * 1024}, size);
+  Request second;
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  const std::size_t window = pair.a.engine->link(pair.peer)->window;
+  const std::size_t left = pair.a.data->sent.size() + pair.a.command->sent.size();
+  CHECK(left == std::min(window, (size + 1407) / 1408));
+  pair.a.engine->send(pair.now, pair.peer, kTag + 1, pair.message, second);
+  CHECK(pair.a.data->sent.size() + pair.a.command->sent.size() == left);
+  pair.turn();
+  pair.turn();
+  for (int i = 0; i < 100; ++i) pair.turn();
+  CHECK((pair.buffer == pair.message));
+}
+
 TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
   Pair pair({.bursts = true}, 3'000'000);
   pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);

@@ -44,11 +44,12 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
   }
 }
 
-std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters) {
+std::size_t Receiver::receive(std::span<Incoming> batch, std::size_t enough,
+                              PortCounters& counters) {
   std::size_t count = hand_out(batch);
-  for (int fruitless = 0; count < batch.size() && fruitless < kFruitlessCalls; ++fruitless) {
-    const std::size_t asked =
-        std::min({datagrams_for(batch.size() - count), datagrams_, slab_.free()});
+  std::size_t datagrams = 0;
+  for (int fruitless = 0; count < enough && fruitless < kFruitlessCalls; ++fruitless) {
+    const std::size_t asked = std::min({datagrams_for(enough - count), datagrams_, slab_.free()});
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
     if (got == 0) {
       datagrams_ = 1;
@@ -57,9 +58,10 @@ std::size_t Receiver::receive(std::span<Incoming> batch, PortCounters& counters)
     const std::size_t more = hand_out(batch.subspan(count));
     if (more != 0) fruitless = 0;
     count += more;
+    datagrams += got;
     if (got < asked) {
       datagrams_ = 1;
-    } else if (count > 1) {  // a lone packet is asked for by a cheaper call
+    } else if (datagrams > 1) {  // a lone one is asked for by a cheaper call
       datagrams_ = std::min(2 * datagrams_, kMostAtOnce);
     }
     if (got < asked) break;

@@ -28,7 +28,8 @@ class Receiver {
   // upwards.
   Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts, std::uint64_t names);
 
-  std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
+  // See nic::Port::receive_enough().
+  std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters);
   // So many packets of that buffer, which is one of ours.
   void give_back(std::uint64_t buffer, std::uint32_t packets) {
     slab_.release(buffer - names_, packets);

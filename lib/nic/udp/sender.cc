@@ -69,6 +69,12 @@ ssize_t Sender::call(const Outgoing& packet) const {
   return sendmsg(socket, &message, 0);
 }
 
+// How many of the messages prepared were sent; below 0 if the first was not.
+int Sender::call_for_several(int socket) {
+  if (count_ == 1) return sendmsg(socket, &messages_[0].msg_hdr, 0) < 0 ? -1 : 1;
+  return sendmmsg(socket, messages_.data(), static_cast<unsigned>(count_), 0);
+}
+
 // An error may be the network's answer to an earlier packet, told at the first call that comes
 // along: the packet in hand is tried once more, and what is said then is about it.
 Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters) {
@@ -86,12 +92,11 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
   }
 }
 
-// One sendmmsg() for as much as it takes; how many packets were taken.
+// One call for as much as it takes; how many packets were taken.
 std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& counters,
                                  bool& full) {
   prepare(batch);
-  const int sent =
-      sendmmsg(socket_for(batch.front()), messages_.data(), static_cast<unsigned>(count_), 0);
+  const int sent = call_for_several(socket_for(batch.front()));
   if (sent < 0) {
     const bool burst = packets_[0] > 1;
     const Trouble trouble = trouble_of(errno, burst);

@@ -2,9 +2,9 @@
 //
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
 // the kernel, or the NIC, cuts up again (UDP_SEGMENT), gathered from the caller's memory. Bursts
-// and single packets of a batch leave by one sendmmsg(); a packet alone by a plain sendto(), or
-// send() where there is a socket connected to its destination. A burst that is refused for what it
-// is ends bursts for good.
+// and single packets of a batch leave by one sendmmsg(), a burst alone by sendmsg(); a packet alone
+// by a plain sendto(), or send() where there is a socket connected to its destination. A burst that
+// is refused for what it is ends bursts for good.
 #pragma once
 
 #include <sys/socket.h>
@@ -57,6 +57,7 @@ class Sender {
   }
   Outcome send_one(const Outgoing& packet, PortCounters& counters);
   ssize_t call(const Outgoing& packet) const;
+  int call_for_several(int socket);
   std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);

@@ -19,8 +19,9 @@ UdpPort::Line::Line(Socket opened, UdpPort& port, std::uint64_t names)
       receiver(socket.fd(), port.peers_, port.limits_.packet_bytes, port.offloads_.coalesce,
                names) {}
 
-std::size_t UdpPort::Line::receive(std::span<Incoming> batch, PortCounters& counters) {
-  const std::size_t got = receiver.receive(batch, counters);
+std::size_t UdpPort::Line::receive(std::span<Incoming> batch, std::size_t enough,
+                                   PortCounters& counters) {
+  const std::size_t got = receiver.receive(batch, enough, counters);
   fruitless = got != 0 ? 0 : std::min(fruitless + 1, kQuiet);
   return got;
 }
@@ -71,14 +72,14 @@ bool UdpPort::open_direct() {
   return true;
 }
 
-std::size_t UdpPort::receive_both(std::span<Incoming> batch) {
+std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough) {
   const bool look_everywhere = ++receives_ % kRest == 0;
   std::size_t count = 0;
   if (!direct_->quiet() || main_.quiet() || look_everywhere) {
-    count = direct_->receive(batch, counters_);
+    count = direct_->receive(batch, enough, counters_);
   }
-  if (count < batch.size() && (!main_.quiet() || look_everywhere)) {
-    count += main_.receive(batch.subspan(count), counters_);
+  if (count < enough && (!main_.quiet() || look_everywhere)) {
+    count += main_.receive(batch.subspan(count), enough - count, counters_);
   }
   return count;
 }

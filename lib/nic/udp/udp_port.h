@@ -33,7 +33,11 @@ class UdpPort final : public Port {
     return taken;
   }
   std::size_t receive(std::span<Incoming> batch) override {
-    return direct_ == nullptr ? main_.receiver.receive(batch, counters_) : receive_both(batch);
+    return receive_enough(batch, batch.size());
+  }
+  std::size_t receive_enough(std::span<Incoming> batch, std::size_t enough) override {
+    return direct_ == nullptr ? main_.receiver.receive(batch, enough, counters_)
+                              : receive_both(batch, enough);
   }
   void give_back(std::span<const Incoming> batch) override;
   void resolve(const Address& address, std::uint64_t cookie) override {
@@ -61,7 +65,7 @@ class UdpPort final : public Port {
   struct Line {
     Line(Socket opened, UdpPort& port, std::uint64_t names);
     bool quiet() const { return fruitless == kQuiet; }
-    std::size_t receive(std::span<Incoming> batch, PortCounters& counters);
+    std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters);
 
     Socket socket;
     Receiver receiver;
@@ -76,7 +80,7 @@ class UdpPort final : public Port {
   ReceiveRoom prepare(const Socket& socket);
   void favour(Destination to);
   bool open_direct();
-  std::size_t receive_both(std::span<Incoming> batch);
+  std::size_t receive_both(std::span<Incoming> batch, std::size_t enough);
   std::size_t report_failure(std::span<PortEvent> events);
   bool broken() const {
     return sender_.broken() || main_.receiver.broken() ||
