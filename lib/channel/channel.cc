@@ -28,6 +28,16 @@ bool Channel::offer() {
   return taken != 0;
 }
 
+// In one call, so that what waits and what does not may make one burst.
+std::size_t Channel::send_behind(std::span<const nic::Outgoing> packets) {
+  PULLMAN_DCHECK(packets.size() <= room());
+  std::copy(packets.begin(), packets.end(), outgoing_.begin() + count_);
+  const std::size_t taken = port_->send({outgoing_.data(), count_ + packets.size()});
+  const std::size_t waited = std::min(taken, count_);
+  drop_first(waited);
+  return taken - waited;
+}
+
 void Channel::drop_first(std::size_t taken) {
   for (std::size_t i = 0; i < taken; ++i) packets_[i]->in_channel = false;
   if (taken < count_) {

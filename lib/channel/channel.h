@@ -36,8 +36,11 @@ class Channel {
   // took any.
   bool flush() { return count_ != 0 && offer(); }
 
-  // Offers packets to the port that shall not wait here; nothing waits. How many it took.
-  std::size_t send_at_once(std::span<const nic::Outgoing> packets) { return port_->send(packets); }
+  // Offers packets to the port that shall not wait here, behind those that wait: there is room()
+  // for them. How many of them it took.
+  std::size_t send_at_once(std::span<const nic::Outgoing> packets) {
+    return count_ == 0 ? port_->send(packets) : send_behind(packets);
+  }
 
   // Sends one datagram that nobody remembers (an ACK alone). False if the port has no credit for it
   // now: dropping an ACK is fine, the next one says the same and more.
@@ -68,6 +71,7 @@ class Channel {
   static constexpr std::uint32_t kQuietReceives = 64;
 
   bool offer();
+  std::size_t send_behind(std::span<const nic::Outgoing> packets);
   void drop_first(std::size_t taken);
 
   ChannelKind kind_;

@@ -9,6 +9,10 @@ using Heads = message::Outbox::Heads;
 
 namespace {
 
+// A few packets that wait leave with the run that follows: of a message with immediate data the
+// first is one.
+constexpr std::size_t kWithRun = 4;
+
 // What the port is to send: all chunks of the run.
 void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
   const std::byte* head = run.bytes;
@@ -51,13 +55,15 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   const std::uint32_t full = std::uint32_t{1} << rail.module;
   if ((ports_full_ & full) != 0) return 0;
   Channel& channel = data(rail);
-  channel.flush();
-  if (channel.waiting() > 0) return 0;
+  if (channel.waiting() > kWithRun) {
+    channel.flush();
+    if (channel.waiting() > 0) return 0;
+  }
   const std::size_t longest = longest_burst(rail.link);
   most = std::min<std::size_t>({most, rail.link.permits(), longest});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
   const bool equal = worth_equal_lengths(burst_bytes, longest);
-  most = whole_bursts(most, burst_bytes / rail.packet_bytes);
+  most = std::min(whole_bursts(most, burst_bytes / rail.packet_bytes), channel.room());
   Heads heads = heads_for(rail);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;

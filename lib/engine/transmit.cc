@@ -194,12 +194,13 @@ bool Engine::Impl::send_new(Instant now, Rail& rail) {
   return true;
 }
 
-// Tiny packets take the command channel, full ones the data channel. Null if that has no room now.
-// A tiny one behind others that wait leaves with them: so it does not overtake what must match
-// first.
+// Tiny messages take the command channel, others, and their last few bytes, the data channel. Null
+// if that has no room now. A tiny one behind others that wait leaves with them: so it does not
+// overtake what must match first.
 Channel* Engine::Impl::channel_for(const Rail& rail, const Packet& packet) {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =
+      packet.payload == nullptr &&
       packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
   return with_room(rail,
                    tiny && data(rail).waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData);

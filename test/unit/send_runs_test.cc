@@ -131,6 +131,23 @@ TEST_CASE("a message leaves from inside send() if it has nobody to wait for, wha
   CHECK((pair.buffer == pair.message));
 }
 
+TEST_CASE(
+    "a message with immediate data leaves in one call and on one channel, its short end, too") {
+  const std::size_t size = GENERATE(1500u, 2048u, 5000u);
+  Pair pair({.bursts = true, .eager = 64 * 1024}, size);
+  const std::span<const std::byte> piece = pair.message;
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.data->offered.clear();
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, {.immediate = 42}, pair.send);
+
+  CHECK(pair.a.data->offered == std::vector{(size + 8 + 1407) / 1408});
+  CHECK(pair.a.command->sent.empty());
+  for (int i = 0; i < 100; ++i) pair.turn();
+  CHECK((pair.buffer == pair.message));
+  CHECK(pair.receive.immediate() == 42);
+}
+
 TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
   Pair pair({.bursts = true}, 3'000'000);
   pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
