@@ -235,9 +235,10 @@ TEST_CASE("a vector of elements is worked on whole, also when it takes more than
                                 kMostAtomicBytes);
 
   REQUIRE(remote.done(act));
-  CHECK(std::memcmp(act.bytes.data(), there.data(), kMostAtomicBytes) == 0);
+  const auto expected = std::as_bytes(std::span(there));
+  CHECK(std::equal(expected.begin(), expected.end(), act.bytes.begin(), act.bytes.end()));
   for (std::size_t i = 0; i < there.size(); ++i) there[i] += operand[i];
-  CHECK(std::memcmp(remote.memory.data() + 3, there.data(), kMostAtomicBytes) == 0);
+  CHECK(std::equal(expected.begin(), expected.end(), remote.memory.begin() + 3));
 }
 
 // wire.md 10.3
