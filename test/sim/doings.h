@@ -1,12 +1,26 @@
 // What hosts of a scene do beyond plain send() and receive(): with options, one-sided.
 #pragma once
 
+#include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <deque>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/scene.h"
+
+// Of bytes that are not as they should be, how many there are and the first: Catch lays out four
+// million of them for minutes.
+template <>
+struct Catch::StringMaker<std::vector<std::byte>> {
+  static std::string convert(const std::vector<std::byte>& bytes) {
+    const auto first = std::span(bytes).first(std::min<std::size_t>(bytes.size(), 16));
+    return std::to_string(bytes.size()) + " bytes: " + Catch::rangeToString(first);
+  }
+};
 
 namespace pullman::sim {
 

@@ -235,9 +235,46 @@ TEST_CASE("a vector of elements is worked on whole, also when it takes more than
                                 kMostAtomicBytes);
 
   REQUIRE(remote.done(act));
-  CHECK(std::memcmp(act.bytes.data(), there.data(), kMostAtomicBytes) == 0);
+  const auto expected = std::as_bytes(std::span(there));
+  CHECK(std::equal(expected.begin(), expected.end(), act.bytes.begin(), act.bytes.end()));
   for (std::size_t i = 0; i < there.size(); ++i) there[i] += operand[i];
-  CHECK(std::memcmp(remote.memory.data() + 3, there.data(), kMostAtomicBytes) == 0);
+  CHECK(std::equal(expected.begin(), expected.end(), remote.memory.begin() + 3));
+}
+
+// wire.md 10.3
+TEST_CASE("an atomic whose last packet is late is done when that is here, and not before") {
+  const std::size_t fetched = GENERATE(std::size_t{0}, kMostAtomicBytes);
+  Remote remote(kMostAtomicBytes);
+  std::vector<std::uint64_t> words(kMostAtomicBytes / sizeof(std::uint64_t));
+  std::memcpy(words.data(), remote.memory.data(), kMostAtomicBytes);
+  std::vector<std::uint64_t> operand(words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] += operand[i] = i + 1;
+  bool late = true;
+  int chunks = 0;
+  remote.scene.network().set_drop_rule([&](const Passing& passing) {
+    const bool counts =
+        passing.from.host == 0 && Opened(passing.bytes).has(wire::FrameType::kChunk);
+    return counts && ++chunks > 1 && late;
+  });
+
+  Act& act = remote.does.atomic(0, remote.there, {kKey, 0},
+                                {.op = AtomicOp::kSum,
+                                 .type = AtomicType::kUint64,
+                                 .count = operand.size(),
+                                 .operand = std::as_bytes(std::span(operand)),
+                                 .compare = {},
+                                 .result = {}},
+                                fetched);
+  remote.scene.run_for(milliseconds(20));
+  REQUIRE(chunks > 1);
+  CHECK_FALSE(act.done());
+  CHECK(remote.intact());
+  late = false;
+
+  REQUIRE(remote.done(act));
+  CHECK(act.status() == Status::kOk);
+  CHECK(act.bytes == bytes_of(fetched, 3));
+  CHECK(std::memcmp(remote.memory.data(), words.data(), kMostAtomicBytes) == 0);
 }
 
 TEST_CASE("a put with immediate data leaves one event, when all of it is in place") {
