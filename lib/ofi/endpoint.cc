@@ -153,6 +153,14 @@ void Endpoint::feed(Counter& counter) {
   counters_.push_back(&counter);
 }
 
+void Endpoint::stop_feeding(Counter& counter) {
+  const auto own = {send_counter_, receive_counter_, read_counter_, write_counter_};
+  if (use_counters_.tells(counter) || std::find(own.begin(), own.end(), &counter) != own.end()) {
+    return;
+  }
+  if (std::erase(counters_, &counter) != 0) counter.detach(*this);
+}
+
 bool Endpoint::has_work() const {
   pollfd one{.fd = wait_descriptor(), .events = POLLIN, .revents = 0};
   return poll(&one, 1, 0) > 0;

@@ -85,8 +85,9 @@ class Endpoint {
     return false;
   }
 
-  // Its packets bring that counter news.
+  // Its packets bring that counter news; or not any more, unless it is the endpoint's own.
   void feed(Counter& counter);
+  void stop_feeding(Counter& counter);
 
   // Connects to the address of that number; an error number if that is impossible.
   int meet(fi_addr_t number, const Address& address);

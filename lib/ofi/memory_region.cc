@@ -2,6 +2,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <random>
 
 #include "ofi/counter.h"
@@ -144,6 +145,21 @@ void Regions::add(MemoryRegion& region) {
 void Regions::remove(const MemoryRegion& region) {
   by_key_.erase(region.key);
   for (Endpoint* endpoint : endpoints_) endpoint->context().unregister_region(region.key);
+  drop_idle_counters();
+}
+
+bool Regions::tells(const Counter& counter) const {
+  return std::any_of(by_key_.begin(), by_key_.end(),
+                     [&](const auto& one) { return one.second->tells(counter); });
+}
+
+// So that they can be closed while the endpoints live.
+void Regions::drop_idle_counters() {
+  std::erase_if(counters_, [&](Counter* counter) {
+    if (tells(*counter)) return false;
+    for (Endpoint* endpoint : endpoints_) endpoint->stop_feeding(*counter);
+    return true;
+  });
 }
 
 void Regions::open_to(Endpoint& endpoint) {

@@ -26,6 +26,7 @@ class UseCounters {
   void bind(Counter& counter, std::uint64_t kinds);
   void forget(const Counter& counter);
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
+  bool tells(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
   // What there was now and what there was the last time.
   void count(const RemoteUse& now, RemoteUse& before) const;
 
@@ -41,6 +42,7 @@ class MemoryRegion : public fid_mr {
   int bind(struct fid& other, std::uint64_t flags);
   // What peers of that context have done since the last time.
   void count_use(const Context& context);
+  bool tells(const Counter& counter) const { return counters_.tells(counter); }
   // They go: another may have their address later.
   void forget(const Counter& counter) { counters_.forget(counter); }
   void forget(const Context& context) { counted_.erase(&context); }
@@ -72,7 +74,8 @@ class Regions {
   void open_to(Endpoint& endpoint);
   void close_to(Endpoint& endpoint);
 
-  // A counter that a region tells what peers do: all endpoints' packets bring it news.
+  // A counter that a region tells what peers do: all endpoints' packets bring it news, until no
+  // region is left that does.
   void add_counter(Counter& counter);
   void remove_counter(const Counter& counter);
   // What peers of that context did, to the counters of all regions.
@@ -82,6 +85,8 @@ class Regions {
 
  private:
   void count_each_use(const Context& context);
+  bool tells(const Counter& counter) const;
+  void drop_idle_counters();
 
   const bool draws_keys_;
   std::map<std::uint64_t, MemoryRegion*> by_key_;

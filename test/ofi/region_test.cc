@@ -1,0 +1,130 @@
+// Regions, and the counters they tell what peers did: who goes before whom.
+#include <rdma/fi_rma.h>
+
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+constexpr std::uint64_t kKey = 9;
+constexpr std::uint64_t kCaps = FI_RMA | FI_RMA_EVENT | FI_TAGGED;
+
+Owned<fid_cntr> open_counter(fid_domain* domain) {
+  fi_cntr_attr counting{};
+  fid_cntr* opened = nullptr;
+  MUST(fi_cntr_open(domain, &counting, &opened, nullptr));
+  return Owned<fid_cntr>(opened);
+}
+
+// Side a writes and reads what b lends.
+struct LendingPair : Pair {
+  LendingPair() : Pair({.caps = kCaps}), there(64) {}
+
+  Owned<fid_mr> lend_all(std::uint64_t key) {
+    return lend(b->domain.get(), std::as_writable_bytes(std::span(there)), key);
+  }
+  void write(std::uint64_t key) {
+    MUST(fi_write(a->endpoint.get(), bytes.data(), bytes.size(), nullptr, to_b, 0, key, nullptr));
+    CHECK_FALSE(next(*a).error);
+  }
+  void read(std::uint64_t key) {
+    MUST(fi_read(a->endpoint.get(), bytes.data(), bytes.size(), nullptr, to_b, 0, key, nullptr));
+    CHECK_FALSE(next(*a).error);
+  }
+  // b's endpoint goes, and another comes in its place.
+  void replace_endpoint() {
+    b->endpoint.reset();
+    fid_ep* opened = nullptr;
+    MUST(fi_endpoint(b->domain.get(), info.get(), &opened, nullptr));
+    b->endpoint.reset(opened);
+    MUST(fi_ep_bind(opened, &b->vector->fid, 0));
+    MUST(fi_ep_bind(opened, &b->completions->fid, FI_TRANSMIT | FI_RECV));
+    MUST(fi_enable(opened));
+    to_b = a->insert(b->name());
+  }
+
+  std::vector<char> there;
+  std::array<char, 8> bytes{};
+};
+
+}  // namespace
+
+TEST_CASE("a region outlives an endpoint and a counter, and tells the counter that is left") {
+  LendingPair pair;
+  const auto region = pair.lend_all(kKey);
+  const auto reads = open_counter(pair.b->domain.get());
+  auto writes = open_counter(pair.b->domain.get());
+  MUST(fi_mr_bind(region.get(), &reads->fid, FI_REMOTE_READ));
+  MUST(fi_mr_bind(region.get(), &writes->fid, FI_REMOTE_WRITE));
+  for (int i = 0; i < 3; ++i) pair.read(kKey);
+  pair.write(kKey);
+  CHECK(fi_cntr_read(reads.get()) == 3);
+
+  pair.b->endpoint.reset();
+  writes.reset();
+  // In its place in memory, as like as not.
+  const auto unbound = open_counter(pair.b->domain.get());
+  pair.replace_endpoint();
+  pair.write(kKey);
+  pair.read(kKey);
+
+  CHECK(fi_cntr_read(reads.get()) == 4);
+  CHECK(fi_cntr_read(unbound.get()) == 0);
+}
+
+TEST_CASE("a counter is free when the last region that tells it is closed, whatever lives on") {
+  LendingPair pair;
+  auto counter = open_counter(pair.b->domain.get());
+  auto region = pair.lend_all(kKey), other = pair.lend_all(kKey + 1);
+  MUST(fi_mr_bind(region.get(), &counter->fid, FI_REMOTE_WRITE));
+  MUST(fi_mr_bind(other.get(), &counter->fid, FI_REMOTE_WRITE));
+
+  region.reset();
+  CHECK(fi_close(&counter->fid) == -FI_EBUSY);
+  pair.write(kKey + 1);
+  CHECK(fi_cntr_read(counter.get()) == 1);
+  other.reset();
+
+  CHECK(fi_close(&counter.release()->fid) == 0);
+}
+
+TEST_CASE("a counter of the endpoint's own that a region tells, too, stays the endpoint's") {
+  LendingPair pair;
+  {
+    const auto region = pair.lend_all(kKey);
+    MUST(fi_mr_bind(region.get(), &pair.b->remote_reads->fid, FI_REMOTE_WRITE));
+  }
+  const auto region = pair.lend_all(kKey);
+
+  pair.read(kKey);
+
+  CHECK(fi_close(&pair.b->remote_reads->fid) == -FI_EBUSY);
+  CHECK(fi_cntr_read(pair.b->remote_reads.get()) == 1);
+}
+
+TEST_CASE("each of many regions is written by its own key, and tells its own counter") {
+  constexpr std::size_t kRegions = 20;
+  LendingPair pair;
+  std::array<std::array<char, 8>, kRegions> there{};
+  std::vector<Owned<fid_cntr>> counters;
+  std::vector<Owned<fid_mr>> regions;
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    counters.push_back(open_counter(pair.b->domain.get()));
+    regions.push_back(
+        lend(pair.b->domain.get(), std::as_writable_bytes(std::span(there[i])), kKey + i));
+    MUST(fi_mr_bind(regions.back().get(), &counters.back()->fid, FI_REMOTE_WRITE));
+  }
+
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    pair.bytes.fill(static_cast<char>(i + 1));
+    pair.write(kKey + i);
+    while (fi_cntr_read(counters[i].get()) == 0) pair.turn(1);
+  }
+
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    CHECK(fi_cntr_read(counters[i].get()) == 1);
+    CHECK(there[i][7] == static_cast<char>(i + 1));
+  }
+}
+
+}  // namespace pullman::test
