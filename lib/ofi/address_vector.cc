@@ -16,35 +16,41 @@ namespace pullman::ofi {
 namespace {
 
 fi_ops_av& vector_operations() {
-  static fi_ops_av table{
-      .size = sizeof(fi_ops_av),
-      .insert =
-          [](fid_av* av, const void* addresses, std::size_t count, fi_addr_t* out,
-             std::uint64_t flags, void* context) {
-            return AddressVector::from(av).insert(addresses, count, out, flags, context);
-          },
-      .insertsvc =
-          [](fid_av* av, const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,
-             void* context) {
-            return AddressVector::from(av).insert_service(node, service, out, flags, context);
-          },
-      .insertsym =
-          [](fid_av* av, const char* node, std::size_t nodes, const char* service,
-             std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
-            return AddressVector::from(av).insert_symmetric(node, nodes, service, services, out,
-                                                            flags, context);
-          },
-      .remove = [](fid_av* av, fi_addr_t* numbers, std::size_t count,
-                   std::uint64_t) { return AddressVector::from(av).remove(numbers, count); },
-      .lookup =
-          [](fid_av* av, fi_addr_t number, void* out, std::size_t* length) {
-            return AddressVector::from(av).lookup(number, out, length);
-          },
-      .straddr =
-          [](fid_av* av, const void* address, char* out, std::size_t* length) {
-            return AddressVector::from(av).text_of(address, out, length);
-          },
-      .av_set = kRefuse<decltype(fi_ops_av::av_set)>};
+  static fi_ops_av table {
+    .size = sizeof(fi_ops_av),
+    .insert =
+        [](fid_av* av, const void* addresses, std::size_t count, fi_addr_t* out,
+           std::uint64_t flags, void* context) {
+          return AddressVector::from(av).insert(addresses, count, out, flags, context);
+        },
+    .insertsvc =
+        [](fid_av* av, const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,
+           void* context) {
+          return AddressVector::from(av).insert_service(node, service, out, flags, context);
+        },
+    .insertsym =
+        [](fid_av* av, const char* node, std::size_t nodes, const char* service,
+           std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
+          return AddressVector::from(av).insert_symmetric(node, nodes, service, services, out,
+                                                          flags, context);
+        },
+    .remove = [](fid_av* av, fi_addr_t* numbers, std::size_t count,
+                 std::uint64_t) { return AddressVector::from(av).remove(numbers, count); },
+    .lookup =
+        [](fid_av* av, fi_addr_t number, void* out, std::size_t* length) {
+          return AddressVector::from(av).lookup(number, out, length);
+        },
+    .straddr =
+        [](fid_av* av, const void* address, char* out, std::size_t* length) {
+          return AddressVector::from(av).text_of(address, out, length);
+        },
+    .av_set = kRefuse<decltype(fi_ops_av::av_set)>,
+#if FI_VERSION_GE(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), FI_VERSION(1, 20))
+    .insert_auth_key = kRefuse<decltype(fi_ops_av::insert_auth_key)>,
+    .lookup_auth_key = kRefuse<decltype(fi_ops_av::lookup_auth_key)>,
+    .set_user_id = kRefuse<decltype(fi_ops_av::set_user_id)>,
+#endif
+  };
   return table;
 }
 

@@ -5,6 +5,7 @@
 
 #include "ofi/promises.h"
 #include "ofi/provider.h"
+#include "ofi/versions.h"
 
 namespace pullman::ofi {
 namespace {
@@ -21,7 +22,7 @@ const char* unmet_sending(const fi_tx_attr& asked) {
   if (!within(asked.caps, kAllCaps)) return "a capability of the transmit context";
   if (!within(asked.op_flags, kSendFlags)) return "a default flag of sends";
   if (!within(asked.msg_order, kMessageOrder)) return "an order of sends";
-  if (!within(asked.comp_order, FI_ORDER_NONE)) return "an order of completions";
+  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
   if (asked.inject_size > kInjectBytes) return "inject_size";
   if (asked.size > kMostOperations) return "the size of the transmit context";
   if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
@@ -32,7 +33,7 @@ const char* unmet_receiving(const fi_rx_attr& asked) {
   if (!within(asked.caps, kAllCaps)) return "a capability of the receive context";
   if (!within(asked.op_flags, kReceiveFlags)) return "a default flag of receives";
   if (!within(asked.msg_order, kMessageOrder)) return "an order of receives";
-  if (!within(asked.comp_order, FI_ORDER_NONE)) return "an order of completions";
+  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
   if (asked.size > kMostOperations) return "the size of the receive context";
   if (asked.iov_limit > kMostPieces) return "iov_limit of receives";
   return nullptr;
@@ -55,7 +56,7 @@ const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
   if (asked.cq_data_size > kDataBytes) return "cq_data_size";
   if (asked.mr_key_size > sizeof(std::uint64_t)) return "mr_key_size";
   const bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));
-  if (old && asked.mr_mode > FI_MR_SCALABLE) return "mr_mode";
+  if (old && asked.mr_mode > kScalableRegistration) return "mr_mode";
   return nullptr;
 }
 
@@ -76,7 +77,7 @@ const char* unmet(std::uint32_t version, const fi_info& hints) {
   if (why == nullptr && hints.ep_attr != nullptr) why = unmet_endpoint(*hints.ep_attr);
   // Peers name places by their distance from a region's start, not by its address there.
   if (why == nullptr && hints.domain_attr != nullptr && (hints.caps & kMemory) != 0 &&
-      (hints.domain_attr->mr_mode & FI_MR_BASIC) != 0) {
+      (hints.domain_attr->mr_mode & kBasicRegistration) != 0) {
     why = "remote memory by address (FI_MR_BASIC)";
   }
   if (why == nullptr && hints.domain_attr != nullptr) {

@@ -14,6 +14,7 @@
 #include "ofi/guarded.h"
 #include "ofi/poll_set.h"
 #include "ofi/settings.h"
+#include "ofi/versions.h"
 
 namespace pullman::ofi {
 namespace {
@@ -56,7 +57,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
       fabric_(fabric),
       api_version_(fabric.api_version),
       address_format_(info.addr_format),
-      regions_((info.domain_attr->mr_mode & FI_MR_BASIC) != 0),
+      regions_((info.domain_attr->mr_mode & kBasicRegistration) != 0),
       thread_(lock_, patience_for(*info.domain_attr)) {
   static fi_ops object = table_of({.close = [](struct fid* plain) -> int {
                                      auto& domain = object_of<Domain, fid_domain>(plain);

@@ -9,13 +9,14 @@
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
+#include "ofi/versions.h"
 
 namespace pullman::ofi {
 namespace {
 
 // Anything a plain send does not do.
 constexpr std::uint64_t kSpecial =
-    FI_INJECT | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_PRIORITY;
+    FI_INJECT | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | kPriority;
 
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
@@ -32,7 +33,7 @@ SendOptions options_for(const SendCall& call) {
   options.space = static_cast<std::uint8_t>(call.space);
   options.synchronous = (call.flags & FI_MATCH_COMPLETE) != 0;
   options.until_delivered = (call.flags & FI_DELIVERY_COMPLETE) != 0;
-  options.priority = (call.flags & FI_PRIORITY) != 0;
+  options.priority = (call.flags & kPriority) != 0;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) options.immediate = call.data;
   return options;
 }

@@ -13,6 +13,7 @@
 #include "ofi/guarded.h"
 #include "ofi/promises.h"
 #include "ofi/provider.h"
+#include "ofi/versions.h"
 #include "pullman/operations.h"
 
 namespace pullman::ofi {
@@ -83,9 +84,10 @@ void take_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint3
   if (asked.resource_mgmt != FI_RM_UNSPEC) domain.resource_mgmt = asked.resource_mgmt;
   domain.av_type = asked.av_type;
   if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
-    domain.mr_mode = asked.mr_mode == FI_MR_BASIC ? FI_MR_BASIC : FI_MR_SCALABLE;
-  } else if ((asked.mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0) {
-    domain.mr_mode = asked.mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE);
+    domain.mr_mode =
+        asked.mr_mode == kBasicRegistration ? kBasicRegistration : kScalableRegistration;
+  } else if ((asked.mr_mode & (kBasicRegistration | kScalableRegistration)) != 0) {
+    domain.mr_mode = asked.mr_mode & (kBasicRegistration | kScalableRegistration);
   }
   if (asked.domain != nullptr) domain.domain = asked.domain;
 }

@@ -159,7 +159,8 @@ TEST_CASE("which atomics there are, and how long, is told before") {
   CHECK(fi_atomicvalid(endpoint, FI_UINT64, FI_CSWAP, &count) == -FI_EOPNOTSUPP);
   CHECK(fi_compare_atomicvalid(endpoint, FI_UINT64, FI_SUM, &count) == -FI_EOPNOTSUPP);
   CHECK(fi_fetch_atomicvalid(endpoint, FI_DOUBLE, FI_BXOR, &count) == -FI_EOPNOTSUPP);
-  CHECK(fi_atomicvalid(endpoint, FI_DATATYPE_LAST, FI_SUM, &count) == -FI_EOPNOTSUPP);
+  CHECK(fi_atomicvalid(endpoint, static_cast<fi_datatype>(FI_DATATYPE_LAST), FI_SUM, &count) ==
+        -FI_EOPNOTSUPP);
 }
 
 TEST_CASE("atomics that cannot be are refused at once") {

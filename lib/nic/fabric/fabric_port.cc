@@ -89,7 +89,8 @@ void FabricPort::open_vector(const Device& device) {
   fid_av* vector = nullptr;
   if (event_queue_ != nullptr && fi_av_open(domain_.get(), &attributes, &vector, nullptr) == 0) {
     vector_.reset(vector);
-    by_event_ = fi_av_bind(vector, &event_queue_->fid, 0) == 0;
+    // As fi_av_bind() does, which libfabric 2 warns of.
+    by_event_ = vector->fid.ops->bind(&vector->fid, &event_queue_->fid, 0) == 0;
     if (by_event_) return;
     vector_.reset();
   }
