@@ -15,36 +15,14 @@
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/progress_thread.h"
-#include "ofi/settings.h"
 
 namespace pullman::ofi {
-namespace {
-
-std::optional<Address> chosen_address(const fi_info& info) {
-  if (info.src_addr == nullptr) return std::nullopt;
-  return Format(info.addr_format).read(info.src_addr, info.src_addrlen);
-}
-
-bool is_loopback(const Address& address) {
-  const std::string host = address.host();
-  return host == "::1" || host.starts_with("127.");
-}
-
-// Who says that it wants to reach the loopback's address needs the loopback.
-bool leads_to_loopback(const fi_info& info) {
-  if (info.dest_addr == nullptr) return false;
-  const auto to = Format(info.addr_format).read(info.dest_addr, info.dest_addrlen);
-  return to && is_loopback(*to);
-}
-
-}  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     : domain_(domain),
       caps_(info.caps),
       is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
-      wanted_(chosen_address(info)),
-      wants_loopback_(leads_to_loopback(info)) {
+      place_(Place::from(info)) {
   handle_.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_operations()};
   fill_tables(handle_);
   handle_.endpoint = this;
@@ -69,14 +47,7 @@ int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** out, void* contex
 
 void Endpoint::open_context() {
   if (context_) return;
-  Config config = read_settings();
-  const auto& address = named_ ? named_ : wanted_;
-  if (address) {
-    if (!address->is_any()) config.nics = {address->host()};
-    config.port = address->port();
-  } else if (wants_loopback_ && config.nics.empty()) {
-    config.nics = {"lo"};
-  }
+  Config config = place_.config();
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
   for (Waitable* one : waitables()) one->attach(*this);

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "ofi/memory_region.h"
 #include "ofi/operation.h"
 #include "ofi/peers.h"
+#include "ofi/place.h"
 #include "ofi/promises.h"
 #include "ofi/shared_buffers.h"
 #include "pullman/context.h"
@@ -167,10 +167,8 @@ class Endpoint {
   EndpointHandle handle_;
   Domain& domain_;
   const std::uint64_t caps_;
-  const bool is_reached_;                // peers may write here
-  const std::optional<Address> wanted_;  // an address of ours that the application chose
-  const bool wants_loopback_;
-  std::optional<Address> named_;      // the same, by fi_setname()
+  const bool is_reached_;  // peers may write here
+  Place place_;
   std::unique_ptr<Context> context_;  // once enabled
   bool enabled_ = false;
   bool closing_ = false;  // completions are of no use any more

@@ -28,7 +28,7 @@ int Endpoint::set_name(const void* address, std::size_t length) {
     if (context_) return -FI_EOPBADSTATE;
     const auto read = Format(domain_.address_format()).read(address, length);
     if (!read) return -FI_EINVAL;
-    named_ = read;
+    place_.own = read;
     return 0;
   });
 }

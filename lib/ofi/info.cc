@@ -11,6 +11,8 @@
 #include "ofi/address.h"
 #include "ofi/capabilities.h"
 #include "ofi/guarded.h"
+#include "ofi/nic_attributes.h"
+#include "ofi/place.h"
 #include "ofi/promises.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
@@ -186,6 +188,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     take_caps(*info, 0);
     if (hints != nullptr) take_hints(*info, *hints, version);
     if (!take_addresses(*info, node, service, flags, hints)) return -FI_ENODATA;
+    info->nic = describe_nic(Place::from(*info));
     *out = info.release();
     return 0;
   });

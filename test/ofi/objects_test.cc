@@ -24,6 +24,37 @@ TEST_CASE("the provider offers reliable datagrams only, and says what it can do"
   }
 }
 
+TEST_CASE("the NIC of the first rail is told, and copied with what it is told in") {
+  const Info info = find(hints_for(FI_TAGGED));
+  REQUIRE(info != nullptr);
+  REQUIRE(info->nic != nullptr);
+  const Info copy(fi_dupinfo(info.get()));
+
+  for (const fid_nic* nic : {info->nic, copy->nic}) {
+    CHECK(std::string(nic->device_attr->name) == "lo");
+    CHECK(std::string(nic->link_attr->address) == "127.0.0.1");
+    CHECK(std::string(nic->link_attr->network_type) == "loopback");
+    CHECK(nic->link_attr->state == FI_LINK_UP);
+    CHECK(nic->link_attr->mtu > 0);
+    CHECK(nic->bus_attr->bus_type == FI_BUS_UNKNOWN);
+  }
+  CHECK(copy->nic->device_attr->name != info->nic->device_attr->name);
+  CHECK(std::string(fi_tostr(info.get(), FI_TYPE_INFO)).find("name: lo\n") != std::string::npos);
+}
+
+TEST_CASE("who wants to reach the loopback's address gets the loopback, if no NIC is asked for") {
+  const std::string asked = getenv("PULLMAN_NICS");
+  unsetenv("PULLMAN_NICS");
+  const Info hints = hints_for(FI_TAGGED);
+  fi_info* found = nullptr;
+  MUST(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", "7000", 0, hints.get(), &found));
+  const Info info(found);
+  setenv("PULLMAN_NICS", asked.c_str(), 1);
+
+  REQUIRE(info->nic != nullptr);
+  CHECK(std::string(info->nic->device_attr->name) == "lo");
+}
+
 TEST_CASE("hints that cannot be met are refused") {
   Info hints = hints_for(FI_TAGGED | FI_MULTICAST);
   CHECK(find(hints) == nullptr);
