@@ -1,0 +1,116 @@
+// Poll sets, wait sets, and waiting for counters.
+#include <algorithm>
+#include <thread>
+
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+// One message of b's, so that its queue and its counter of receives have news.
+void send_one(Pair& pair, std::vector<char>& into) {
+  MUST(fi_trecv(pair.b->endpoint.get(), into.data(), into.size(), nullptr, pair.to_a, 7, 0,
+                nullptr));
+  MUST(fi_tinject(pair.a->endpoint.get(), into.data(), into.size(), pair.to_b, 7));
+}
+
+Owned<fid_poll> open_poll_set(fid_domain* domain) {
+  fi_poll_attr attributes{};
+  fid_poll* opened = nullptr;
+  MUST(fi_poll_open(domain, &attributes, &opened));
+  return Owned<fid_poll>(opened);
+}
+
+}  // namespace
+
+TEST_CASE("a poll set tells which of its queues and counters have news, by their contexts") {
+  Pair pair;
+  std::vector<char> buffer(8);
+  int of_queue = 0, of_counter = 0;
+  pair.b->completions->fid.context = &of_queue;
+  pair.b->received->fid.context = &of_counter;
+  const auto set = open_poll_set(pair.b->domain.get());
+  MUST(fi_poll_add(set.get(), &pair.b->completions->fid, 0));
+  MUST(fi_poll_add(set.get(), &pair.b->received->fid, 0));
+  std::array<void*, 4> found{};
+  CHECK(fi_poll(set.get(), found.data(), 4) == 0);
+
+  send_one(pair, buffer);
+  int number = 0;
+  while ((number = fi_poll(set.get(), found.data(), 4)) == 0) {
+    fi_cq_read(pair.a->completions.get(), nullptr, 0);
+  }
+
+  REQUIRE(number == 2);
+  CHECK(std::find(found.begin(), found.begin() + 2, &of_queue) != found.begin() + 2);
+  CHECK(std::find(found.begin(), found.begin() + 2, &of_counter) != found.begin() + 2);
+  CHECK(fi_cntr_read(pair.b->received.get()) == 1);
+  MUST(fi_poll_del(set.get(), &pair.b->completions->fid, 0));
+  CHECK(fi_poll(set.get(), found.data(), 4) == 0);
+  CHECK(fi_poll_del(set.get(), &pair.b->completions->fid, 0) < 0);
+}
+
+TEST_CASE(
+    "who waits for a counter is back when it is reached, when its time is over, or an error") {
+  Pair pair;
+  std::vector<char> buffer(8);
+  CHECK(fi_cntr_wait(pair.b->received.get(), 1, 20) == -FI_ETIMEDOUT);
+  for (int i = 0; i < 3; ++i) send_one(pair, buffer);
+
+  std::thread mover([&] {
+    for (int i = 0; i < 20000 && fi_cq_read(pair.a->completions.get(), nullptr, 0) != 0; ++i) {
+    }
+  });
+  CHECK(fi_cntr_wait(pair.b->received.get(), 3, 20000) == 0);
+  mover.join();
+  CHECK(fi_cntr_read(pair.b->received.get()) == 3);
+
+  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 8, 0, &buffer));
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    MUST(fi_cancel(&pair.b->endpoint->fid, &buffer));
+  });
+  CHECK(fi_cntr_wait(pair.b->received.get(), 4, 20000) == -FI_EAVAIL);
+  canceller.join();
+  CHECK(fi_cntr_readerr(pair.b->received.get()) == 1);
+}
+
+TEST_CASE("two sides answer each other by counters alone") {
+  Pair pair;
+  std::vector<char> buffer(8);
+  for (std::uint64_t round = 1; round <= 200; ++round) {
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+    MUST(fi_trecv(pair.a->endpoint.get(), buffer.data(), 8, nullptr, pair.to_b, 7, 0, nullptr));
+    MUST(fi_tinject(pair.a->endpoint.get(), buffer.data(), 8, pair.to_b, 7));
+    REQUIRE(fi_cntr_wait(pair.b->received.get(), round, 20000) == 0);
+    MUST(fi_tinject(pair.b->endpoint.get(), buffer.data(), 8, pair.to_a, 7));
+    REQUIRE(fi_cntr_wait(pair.a->received.get(), round, 20000) == 0);
+  }
+}
+
+TEST_CASE("counters are added to and set, of successes and of errors") {
+  Pair pair;
+  fid_cntr* counter = pair.a->received.get();
+  MUST(fi_cntr_set(counter, 5));
+  MUST(fi_cntr_add(counter, 2));
+  MUST(fi_cntr_seterr(counter, 3));
+  MUST(fi_cntr_adderr(counter, 1));
+
+  CHECK(fi_cntr_read(counter) == 7);
+  CHECK(fi_cntr_readerr(counter) == 4);
+  CHECK(fi_cntr_wait(counter, 7, 0) == 0);
+}
+
+TEST_CASE("who sleeps for a completion is woken by a signal, with nothing") {
+  Pair pair({.wait = FI_WAIT_UNSPEC});
+  fi_cq_tagged_entry entry{};
+  std::thread waker([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    MUST(fi_cq_signal(pair.b->completions.get()));
+  });
+
+  CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20000) == -FI_EAGAIN);
+  waker.join();
+}
+
+}  // namespace pullman::test
