@@ -174,6 +174,31 @@ TEST_CASE("many messages share a buffer, one behind the other, until too little 
   CHECK(next == bytes);
 }
 
+TEST_CASE("two shared buffers take turns, each given back when it is full and posted again") {
+  MessagePair pair;
+  std::size_t least = 300;
+  MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                 sizeof least));
+  // fi_recv() shares by default now.
+  std::uint64_t flags = FI_RECV | FI_MULTI_RECV;
+  MUST(fi_control(&pair.b->endpoint->fid, FI_SETOPSFLAG, &flags));
+  std::array<std::vector<char>, 2> halves{std::vector<char>(1000), std::vector<char>(1000)};
+  for (std::size_t i = 0; i < 2; ++i) pair.receive(halves[i], &context[i]);
+
+  for (std::size_t i = 0; i < 12; ++i) {
+    const auto bytes = content(300, static_cast<int>(i));
+    pair.send(bytes);
+    const Said said = pair.next(*pair.b);
+    const std::size_t half = i / 3 % 2, place = i % 3 * 300;
+    CHECK(said.entry.op_context == &context[half]);
+    REQUIRE(said.entry.buf == &halves[half][place]);
+    CHECK(std::equal(bytes.begin(), bytes.end(), &halves[half][place]));
+    const bool full = i % 3 == 2;
+    CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == full);
+    if (full) pair.receive(halves[half], &context[half]);
+  }
+}
+
 TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot") {
   MessagePair pair;
   std::vector<char> buffer(500);
