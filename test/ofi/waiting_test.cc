@@ -36,12 +36,11 @@ TEST_CASE("a poll set tells which of its queues and counters have news, by their
   CHECK(fi_poll(set.get(), found.data(), 4) == 0);
 
   send_one(pair, buffer);
-  int number = 0;
-  while ((number = fi_poll(set.get(), found.data(), 4)) == 0) {
+  // The message may come between the two looks of one call.
+  while (fi_poll(set.get(), found.data(), 4) != 2) {
     fi_cq_read(pair.a->completions.get(), nullptr, 0);
   }
 
-  REQUIRE(number == 2);
   CHECK(std::find(found.begin(), found.begin() + 2, &of_queue) != found.begin() + 2);
   CHECK(std::find(found.begin(), found.begin() + 2, &of_counter) != found.begin() + 2);
   CHECK(fi_cntr_read(pair.b->received.get()) == 1);
