@@ -91,4 +91,11 @@ TEST_CASE("who sleeps is woken although another thread of its domain sends meanw
   CHECK(answers == 100);
 }
 
+// Seen when the process of the tests ends: unloading the provider under its thread is a crash.
+TEST_CASE("a program may end with its endpoints open") {
+  static Pair* left = nullptr;
+  left = new Pair;
+  CHECK(left->info != nullptr);
+}
+
 }  // namespace pullman::test

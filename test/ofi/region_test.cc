@@ -51,9 +51,9 @@ struct LendingPair : Pair {
 
 TEST_CASE("a region outlives an endpoint and a counter, and tells the counter that is left") {
   LendingPair pair;
-  const auto region = pair.lend_all(kKey);
   const auto reads = open_counter(pair.b->domain.get());
   auto writes = open_counter(pair.b->domain.get());
+  const auto region = pair.lend_all(kKey);
   MUST(fi_mr_bind(region.get(), &reads->fid, FI_REMOTE_READ));
   MUST(fi_mr_bind(region.get(), &writes->fid, FI_REMOTE_WRITE));
   for (int i = 0; i < 3; ++i) pair.read(kKey);
