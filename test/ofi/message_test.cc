@@ -1,5 +1,7 @@
 // Messages without tags, immediate data, flags, multi-receive buffers, and looking before
 // receiving.
+#include <random>
+
 #include "pair.h"
 
 namespace pullman::test {
@@ -93,6 +95,38 @@ TEST_CASE("a message is gathered from sixteen places and scattered to as many") 
   CHECK(buffer == bytes);
   CHECK(fi_sendv(pair.a->endpoint.get(), from.data(), nullptr, 17, pair.to_b, nullptr) ==
         -FI_EINVAL);
+}
+
+TEST_CASE("pieces have any lengths, empty ones among them, and others here than there") {
+  MessagePair pair;
+  std::minstd_rand random(1);
+  const auto cut = [&](std::vector<char>& bytes, std::size_t count) {
+    std::vector<iovec> pieces;
+    std::size_t at = 0;
+    for (std::size_t i = 1; i <= count; ++i) {
+      const std::size_t left = bytes.size() - at;
+      const std::size_t length =
+          i == count ? left
+                     : std::min<std::size_t>(left, random() % (2 * bytes.size() / count + 1));
+      pieces.push_back({bytes.data() + at, length});
+      at += length;
+    }
+    return pieces;
+  };
+  for (const std::size_t size : {0, 1, 5, 16, 300, 1024, 5000, 65536, 100000, 1 << 20}) {
+    for (std::size_t count = 1; count <= 16; ++count) {
+      INFO(size << " bytes in " << count << " pieces");
+      auto bytes = content(size, static_cast<int>(count));
+      std::vector<char> buffer(size);
+      const auto from = cut(bytes, count), to = cut(buffer, 17 - count);
+      MUST(
+          fi_recvv(pair.b->endpoint.get(), to.data(), nullptr, to.size(), FI_ADDR_UNSPEC, nullptr));
+      MUST(fi_sendv(pair.a->endpoint.get(), from.data(), nullptr, from.size(), pair.to_b, nullptr));
+      CHECK_FALSE(pair.next(*pair.a).error);
+      CHECK(pair.next(*pair.b).entry.len == size);
+      REQUIRE(buffer == bytes);
+    }
+  }
 }
 
 TEST_CASE("every flag of fi_sendmsg does what it says") {
