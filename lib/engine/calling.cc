@@ -1,5 +1,6 @@
 // By which NIC a peer is called, and answered (wire.md 5.10): until two have met, their home rail
 // may be another pair of NICs with each attempt. Cold.
+#include <algorithm>
 #include <utility>
 
 #include "engine/engine_impl.h"
@@ -142,17 +143,31 @@ void Engine::Impl::adopt_answer(Peer& peer) {
   peer.home.command_to = to;
 }
 
-// The connected peer that one of our rails has reached there: he may have called us from another of
-// his addresses. That he names an address as his own is no proof; that he answers there is.
-const Peer* Engine::Impl::reached_at(const nic::Address& address) const {
-  const Peer* found = nullptr;
-  peers_.for_each([&](const Peer& peer) {
-    if (peer.phase != Phase::kConnected || peer.rails == nullptr) return;
-    peer.for_each_rail([&](const Rail& rail) {
-      if (usable(rail) && nic::same_port(rail.remote, address)) found = &peer;
-    });
+// Who is known by another of his addresses: he called us from there. One that has not proved itself
+// is called at this one, then.
+Peer* Engine::Impl::known_elsewhere(const nic::Address& address) {
+  Peer* connected = nullptr;
+  Peer* caller = nullptr;
+  peers_.for_each([&](Peer& peer) {
+    if (is_at(peer, address)) connected = &peer;
+    if (may_be_caller_at(peer, address)) caller = &peer;
   });
-  return found;
+  if (connected != nullptr || caller == nullptr) return connected;
+  adopt_caller_at(*caller, address);
+  return caller;
+}
+
+// That a peer names an address as his own is no proof, unless peers are believed. That one of our
+// rails has reached him there is; even if it does not now.
+bool Engine::Impl::is_at(const Peer& peer, const nic::Address& address) const {
+  if (peer.phase != Phase::kConnected) return false;
+  const auto same = [&](const nic::Address& other) { return nic::same_port(other, address); };
+  bool reached = false;
+  peer.for_each_rail([&](const Rail& rail) {
+    const bool answered = usable(rail) || care_of(rail).times_left > 0;
+    reached = reached || (answered && same(rail.remote));
+  });
+  return reached || std::any_of(peer.named.begin(), peer.named.end(), same);
 }
 
 // The NIC has no link: who is called by it is called by another.
