@@ -80,7 +80,6 @@ void Engine::Impl::adopt_caller(Peer& peer) {
 // while we call there (called_at).
 bool Engine::Impl::may_be_caller_at(const Peer& peer, const nic::Address& address) const {
   if (!peer.called_us || peer.phase >= Phase::kConnected || peer.said == nullptr) return false;
-  if (peer.home.command_to == nic::kNowhere) return false;  // what it resolves to is on its way
   const auto& nics = peer.said->hello.nics;
   return std::any_of(
       nics.begin(), nics.begin() + peer.said->hello.nic_count,
@@ -89,13 +88,9 @@ bool Engine::Impl::may_be_caller_at(const Peer& peer, const nic::Address& addres
 
 // The user calls it by another address than it calls from: it is as if we had called there before.
 void Engine::Impl::adopt_caller_at(Peer& peer, const nic::Address& address) {
-  leave_home(peer);
   peers_.move(peer, address);
-  peer.home.module = module_for(address);
-  peer.home.nic = modules_[peer.home.module].get();
-  peer.home.remote = address;
-  start_resolving(peer.home, ChannelKind::kCommand, address);
   adopt_caller(peer);
+  if (peer.home.command_to != nic::kNowhere) aim_home(peer);  // or when that is known
 }
 
 // A process that we have called, and that has answered, had called us before, of which we had made

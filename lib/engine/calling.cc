@@ -62,9 +62,20 @@ bool Engine::Impl::call_otherwise(Peer& peer) {
   return true;
 }
 
+// A caller is called at another of its addresses; it is answered where it called from.
+void Engine::Impl::aim_home(Peer& peer) {
+  const nic::Address address = peer.command_address;
+  leave_home(peer);
+  peer.home.module = module_for(address);
+  peer.home.nic = modules_[peer.home.module].get();
+  peer.home.remote = address;
+  start_resolving(peer.home, ChannelKind::kCommand, address);
+}
+
 // Our NIC knows no way to the peer's home address.
 void Engine::Impl::handle_no_way(Peer& peer) {
   static_assert(wire::kMaxNics <= 8 * sizeof peer.unresolved);
+  if (!is_aimed(peer)) return aim_home(peer);
   peer.unresolved |= 1u << peer.home.module;
   const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
   if (calling && call_otherwise(peer)) return;

@@ -401,6 +401,11 @@ class Engine::Impl {
   }
   bool call_otherwise(Peer& peer);
   void handle_no_way(Peer& peer);
+  void aim_home(Peer& peer);
+  // Its home rail leads where it is called.
+  static bool is_aimed(const Peer& peer) {
+    return nic::same_port(peer.home.remote, peer.command_address);
+  }
   void leave_home(Peer& peer);
   void aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from);
   void handle_answer_resolved(Peer& peer, std::size_t module, const nic::PortEvent& event);

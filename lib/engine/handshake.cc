@@ -165,7 +165,9 @@ void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
     schedule_ack(now, peer.home);
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
   } else {
-    if (peer.said != nullptr && !peer.said->elsewhere) answer(peer);
+    const bool answers = peer.said != nullptr && !peer.said->elsewhere;
+    if (!is_aimed(peer)) aim_home(peer);
+    if (answers) answer(peer);
     call(now, peer);
   }
 }
