@@ -101,6 +101,11 @@ struct __attribute__((visibility("default"))) Config {
   // Put a CRC-32 over every packet and require it of others (both ends must
   // agree). For networks that do not check by themselves.                   PULLMAN_CHECKSUM (0, 1)
   bool checksum = false;
+  // Take connected peers at their word for which addresses are theirs:
+  // connect() to any of them means the peer, before anything has got through
+  // to there, and if nothing ever does. For jobs whose processes trust each
+  // other: one that names another's address is taken for that one. PULLMAN_BELIEVE_ADDRESSES (0, 1)
+  bool believe_addresses = false;
   // Seed of epochs, connection proofs and numbering, for tests that repeat:
   // a known seed lets anybody forge packets. 0: a key from the kernel.      PULLMAN_SEED
   std::uint64_t seed = 0;

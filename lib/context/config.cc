@@ -103,6 +103,8 @@ constexpr Option kOptions[] = {
      set_duration<&Config::sleep_after, microseconds>, " us"},
     {"checksum", "PULLMAN_CHECKSUM", 0, 1, get_number<&Config::checksum>,
      set_number<&Config::checksum>, ""},
+    {"believe_addresses", "PULLMAN_BELIEVE_ADDRESSES", 0, 1, get_number<&Config::believe_addresses>,
+     set_number<&Config::believe_addresses>, ""},
     {"seed", "PULLMAN_SEED", 0, kAnything, get_number<&Config::seed>, set_number<&Config::seed>,
      ""},
 };

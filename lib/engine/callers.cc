@@ -76,6 +76,23 @@ void Engine::Impl::adopt_caller(Peer& peer) {
   mark_ready(peer);
 }
 
+// One that has not proved itself, and names this address as its own, as any HELLO might that comes
+// while we call there (called_at).
+bool Engine::Impl::may_be_caller_at(const Peer& peer, const nic::Address& address) const {
+  if (!peer.called_us || peer.phase >= Phase::kConnected || peer.said == nullptr) return false;
+  const auto& nics = peer.said->hello.nics;
+  return std::any_of(
+      nics.begin(), nics.begin() + peer.said->hello.nic_count,
+      [&](const wire::NicInfo& nic) { return nic::same_port(nic.command, address); });
+}
+
+// The user calls it by another address than it calls from: it is as if we had called there before.
+void Engine::Impl::adopt_caller_at(Peer& peer, const nic::Address& address) {
+  peers_.move(peer, address);
+  adopt_caller(peer);
+  if (peer.home.command_to != nic::kNowhere) aim_home(peer);  // or when that is known
+}
+
 // A process that we have called, and that has answered, had called us before, of which we had made
 // a peer of its own: our call counts if our epoch is the lower one (wire.md 5.6). As long as we
 // cannot know that the process has heard so, a late proof of the other call counts for nothing;

@@ -1,5 +1,6 @@
 // By which NIC a peer is called, and answered (wire.md 5.10): until two have met, their home rail
 // may be another pair of NICs with each attempt. Cold.
+#include <algorithm>
 #include <utility>
 
 #include "engine/engine_impl.h"
@@ -61,9 +62,20 @@ bool Engine::Impl::call_otherwise(Peer& peer) {
   return true;
 }
 
+// A caller is called at another of its addresses; it is answered where it called from.
+void Engine::Impl::aim_home(Peer& peer) {
+  const nic::Address address = peer.command_address;
+  leave_home(peer);
+  peer.home.module = module_for(address);
+  peer.home.nic = modules_[peer.home.module].get();
+  peer.home.remote = address;
+  start_resolving(peer.home, ChannelKind::kCommand, address);
+}
+
 // Our NIC knows no way to the peer's home address.
 void Engine::Impl::handle_no_way(Peer& peer) {
   static_assert(wire::kMaxNics <= 8 * sizeof peer.unresolved);
+  if (!is_aimed(peer)) return aim_home(peer);
   peer.unresolved |= 1u << peer.home.module;
   const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
   if (calling && call_otherwise(peer)) return;
@@ -142,17 +154,31 @@ void Engine::Impl::adopt_answer(Peer& peer) {
   peer.home.command_to = to;
 }
 
-// The connected peer that one of our rails has reached there: he may have called us from another of
-// his addresses. That he names an address as his own is no proof; that he answers there is.
-const Peer* Engine::Impl::reached_at(const nic::Address& address) const {
-  const Peer* found = nullptr;
-  peers_.for_each([&](const Peer& peer) {
-    if (peer.phase != Phase::kConnected || peer.rails == nullptr) return;
-    peer.for_each_rail([&](const Rail& rail) {
-      if (usable(rail) && nic::same_port(rail.remote, address)) found = &peer;
-    });
+// Who is known by another of his addresses: he called us from there. One that has not proved itself
+// is called at this one, then.
+Peer* Engine::Impl::known_elsewhere(const nic::Address& address) {
+  Peer* connected = nullptr;
+  Peer* caller = nullptr;
+  peers_.for_each([&](Peer& peer) {
+    if (is_at(peer, address)) connected = &peer;
+    if (may_be_caller_at(peer, address)) caller = &peer;
   });
-  return found;
+  if (connected != nullptr || caller == nullptr) return connected;
+  adopt_caller_at(*caller, address);
+  return caller;
+}
+
+// That a peer names an address as his own is no proof, unless peers are believed. That one of our
+// rails has reached him there is; even if it does not now.
+bool Engine::Impl::is_at(const Peer& peer, const nic::Address& address) const {
+  if (peer.phase != Phase::kConnected) return false;
+  const auto same = [&](const nic::Address& other) { return nic::same_port(other, address); };
+  bool reached = false;
+  peer.for_each_rail([&](const Rail& rail) {
+    const bool answered = usable(rail) || care_of(rail).times_left > 0;
+    reached = reached || (answered && same(rail.remote));
+  });
+  return reached || std::any_of(peer.named.begin(), peer.named.end(), same);
 }
 
 // The NIC has no link: who is called by it is called by another.

@@ -105,7 +105,7 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
     if (known->called_us && known->phase < Phase::kConnected) adopt_caller(*known);
     return {Status::kOk, known->id};
   }
-  if (const Peer* peer = reached_at(address)) return {Status::kOk, peer->id};
+  if (const Peer* peer = known_elsewhere(address)) return {Status::kOk, peer->id};
   const Peer* peer = make_peer(now, address, module_for(address));
   if (peer == nullptr && !half_open_.empty()) {
     drop_oldest_caller();

@@ -401,13 +401,19 @@ class Engine::Impl {
   }
   bool call_otherwise(Peer& peer);
   void handle_no_way(Peer& peer);
+  void aim_home(Peer& peer);
+  // Its home rail leads where it is called.
+  static bool is_aimed(const Peer& peer) {
+    return nic::same_port(peer.home.remote, peer.command_address);
+  }
   void leave_home(Peer& peer);
   void aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from);
   void handle_answer_resolved(Peer& peer, std::size_t module, const nic::PortEvent& event);
   void answer_at_home(Peer& peer);
   void adopt_answer(Peer& peer);
   void leave_calls_by(std::size_t module);
-  const Peer* reached_at(const nic::Address& address) const;
+  Peer* known_elsewhere(const nic::Address& address);
+  bool is_at(const Peer& peer, const nic::Address& address) const;
 
   // --- callers.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
@@ -420,6 +426,8 @@ class Engine::Impl {
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
   void adopt_caller(Peer& peer);
+  bool may_be_caller_at(const Peer& peer, const nic::Address& address) const;
+  void adopt_caller_at(Peer& peer, const nic::Address& address);
   bool is_superseded(const Peer& caller) const;
   void drop_superseded(const Peer& peer);
   void leave_half_open(const Peer& peer);

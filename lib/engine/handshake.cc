@@ -165,7 +165,9 @@ void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
     schedule_ack(now, peer.home);
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
   } else {
-    if (peer.said != nullptr && !peer.said->elsewhere) answer(peer);
+    const bool answers = peer.said != nullptr && !peer.said->elsewhere;
+    if (!is_aimed(peer)) aim_home(peer);
+    if (answers) answer(peer);
     call(now, peer);
   }
 }
@@ -364,6 +366,10 @@ void Engine::Impl::introduce(Peer& peer) {
   peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
+  if (config_.believe_addresses && hello.nic_count > 1) {
+    peer.named.reserve(hello.nic_count);
+    for (std::size_t i = 0; i < hello.nic_count; ++i) peer.named.push_back(hello.nics[i].command);
+  }
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer.home, ChannelKind::kData, nic.data);
   if (nics_told_ > 1 && hello.nic_count > 1) start_rails(peer, hello);

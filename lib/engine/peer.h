@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/checking.h"
 #include "engine/kept_address.h"
@@ -125,6 +126,7 @@ struct Peer {
   MessageId first_message;              // our first id, for HELLO
   PacketNumber first_number_there = 0;  // of each of its links, once introduced
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
+  std::vector<nic::Address> named;      // the addresses it says are its own, if that is believed
   KeptAddress command_address;          // where it was dialled, or first said to be
   std::uint8_t aims = 0;                // counts where it was to be answered
   std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each

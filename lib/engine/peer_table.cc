@@ -113,6 +113,12 @@ void PeerTable::index_address(Peer& peer) {
   }
 }
 
+void PeerTable::move(Peer& peer, const nic::Address& address) {
+  unindex_address(peer);
+  peer.command_address = address;
+  index_address(peer);
+}
+
 void PeerTable::unindex_address(Peer& peer) {
   const nic::Address address = peer.command_address;
   Peer* before = first_at(address);

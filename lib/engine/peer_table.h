@@ -33,6 +33,8 @@ class PeerTable {
   // take leave or later ones have not proved themselves; the one indexed last is what it means.
   void index_epoch(Peer& peer);
   void index_address(Peer& peer);
+  // It is at this address from now on.
+  void move(Peer& peer, const nic::Address& address);
   // Those at an address, in the order in which they were indexed.
   template <typename Visit>
   void for_each_at(const nic::Address& address, Visit visit) const {

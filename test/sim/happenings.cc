@@ -21,7 +21,9 @@ void Simulation::excuse(const Plan& plan) {
       if (cut_for(limit, a, b, false)) excuses_.add(a, b, Excuses::kSilence);
       if (cut_for(limit, a, b, true)) excuses_.add(a, b, Excuses::kNoMeeting);
       const bool others = plan.nodes[a].nics() + plan.nodes[b].nics() > 2;
-      if (others && plan.reach_across != nic::Reach::kNone) {
+      const bool believed =
+          plan.nodes[a].config.believe_addresses && plan.nodes[b].config.believe_addresses;
+      if (others && plan.reach_across != nic::Reach::kNone && !believed) {
         excuses_.add(a, b, Excuses::kTwoNames);
       }
     }

@@ -205,6 +205,8 @@ void draw_rails(std::uint64_t seed, Plan& plan) {
   for (const NicTrouble& trouble : plan.nic_troubles) last(trouble.end);
   for (const Ailment& ailment : plan.ailments) last(ailment.end);
   for (const Partition& partition : plan.partitions) last(partition.end);
+  const bool believed = percent(random, 50);
+  for (NodePlan& node : plan.nodes) node.config.believe_addresses = believed;
 }
 
 std::string describe_rails(const Plan& plan) {

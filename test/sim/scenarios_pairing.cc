@@ -9,6 +9,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using wire::PacketType;
 
 // Rail by rail: what is local to one is remote to the other.
 void check_mirrored(RailScene& scene, Scene::Couple couple) {
@@ -112,6 +113,94 @@ TEST_CASE("who called by his second NIC is the same peer at the address of his f
   REQUIRE(scene.run_until([&] { return scene.all_up(couple); }, seconds(5)));
 
   CHECK(scene.connect(1, 0) == couple.back);
+}
+
+TEST_CASE("who called by his second NIC is the same peer at his first, though its rail was left") {
+  RailScene scene({2, 2});
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  const auto couple = scene.couple(0, 1);
+  scene.mend();
+  REQUIRE(scene.run_until([&] { return scene.all_up(couple); }, seconds(5)));
+  scene.cut_both_ways(0);
+  Stream stream(scene, couple, 10'000, 4);
+  stream.run_for(milliseconds(300));
+  REQUIRE_FALSE(scene.all_up(couple));
+
+  CHECK(scene.connect(1, 0) == couple.back);
+  CHECK(stream.finish());
+}
+
+// Nothing gets through to his first address, and nothing may ever: only that he says so is known.
+TEST_CASE("who is believed is the same peer at every address he names") {
+  const bool believed = GENERATE(true, false);
+  const std::size_t nics_there = GENERATE(1u, 2u);
+  CAPTURE(believed, nics_there);
+  RailScene scene({2, nics_there},
+                  [&](NodePlan& plan) { plan.config.believe_addresses = believed; });
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  scene.network().partitions().push_back(
+      {.from = 1, .to = 0, .start = scene.now(), .end = scene.now() + kForever, .to_nic = 0});
+  const auto couple = scene.couple(0, 1);
+  REQUIRE(scene.rail(0, couple.there, 0).local != nic::to_string(scene.node(0).address()));
+
+  const PeerId by_name = scene.connect(1, 0);
+  CHECK((by_name == couple.back) == believed);
+  Act& here = scene.receive(1, by_name, 5, 100);
+  Act& there = scene.receive(0, couple.there, 6, 100);
+  scene.send(0, couple.there, 5, 100);
+  scene.send(1, by_name, 6, 100);
+  scene.run_for(seconds(1));
+  scene.mend();
+
+  REQUIRE(scene.run_until_done(here));
+  CHECK(here.status() == (believed ? Status::kOk : Status::kRefused));
+  CHECK(there.done() == believed);
+}
+
+// Called by his name while he calls by his second NIC, and before he has proved himself.
+TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
+  const Duration after = GENERATE(milliseconds(0), milliseconds(40), milliseconds(200));
+  const bool lower_calls = GENERATE(false, true);  // either has the lower epoch
+  const bool answered = GENERATE(true, false);  // or the way to where he called from is looked up
+  CAPTURE(after.count(), lower_calls, answered);
+  RailScene scene({2, 2}, [](NodePlan& plan) { plan.command.resolve_delay = milliseconds(5); });
+  if (lower_calls) scene.restart(0);
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  std::size_t calls = 0;
+  std::size_t answers = 0;
+  bool mute = true;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    calls += opened.is(PacketType::kHello) && passing.from.nic == 1;
+    answers += opened.is(PacketType::kWelcome);
+    return mute && opened.header && !opened.is(PacketType::kHello) &&
+           !opened.is(PacketType::kWelcome);
+  });
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 5, 100);
+  REQUIRE(scene.run_until([&] { return (answered ? answers : calls) > 0; }));
+  scene.run_for(milliseconds(1));
+  REQUIRE((answers > 0) == answered);
+
+  const PeerId back = scene.connect(1, 0);
+  Act& here = scene.receive(1, back, 5, 100);
+  Act& reply = scene.receive(0, there, 6, 100);
+  scene.send(1, back, 6, 100);
+  scene.run_for(after);
+  mute = false;
+  scene.mend();
+
+  REQUIRE(scene.run_until([&] { return here.done() && reply.done(); }, seconds(8)));
+  CHECK(Scene::holds(here, 5, 100));
+  CHECK(Scene::holds(reply, 6, 100));
+  scene.run_for(seconds(2));
+  CHECK(scene.stats(0).peers_connected == 1);
+  CHECK(scene.stats(1).peers_connected == 1);
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(1).peer_state(back) == PeerState::kConnected);
 }
 
 TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") {
