@@ -75,7 +75,7 @@ void Engine::Impl::aim_home(Peer& peer) {
 // Our NIC knows no way to the peer's home address.
 void Engine::Impl::handle_no_way(Peer& peer) {
   static_assert(wire::kMaxNics <= 8 * sizeof peer.unresolved);
-  if (!is_aimed(peer)) return aim_home(peer);
+  if (!peer.introduced && !is_aimed(peer)) return aim_home(peer);  // was to be called elsewhere
   peer.unresolved |= 1u << peer.home.module;
   const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
   if (calling && call_otherwise(peer)) return;
