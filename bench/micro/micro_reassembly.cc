@@ -67,8 +67,9 @@ struct Receiver {
   std::pmr::unsynchronized_pool_resource memory;
   Pool<IdBitmap> bitmaps{2};
   InboxCounters counters;
-  InboxResources shares{matcher, memory, bitmaps, counters};
-  Inbox inbox{shares, kPeer, kAllowance, kEager};
+  Pool<Begun> begun{1};
+  InboxResources shares{matcher, memory, bitmaps, begun, counters, kAllowance, kEager};
+  Inbox inbox{shares, kPeer};
   Request request;
   std::array<std::byte, 64> frames;
 };

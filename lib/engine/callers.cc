@@ -14,7 +14,7 @@ Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
     peers_.for_each_at(hello.nics[i].command, [&](Peer& peer) {
       const bool called = !peer.called_us && peer.phase < Phase::kConnected;
-      if (called && (first == nullptr || peer.born < first->born)) first = &peer;
+      if (called && (first == nullptr || peer.is_older_than(*first))) first = &peer;
     });
   }
   return first;

@@ -178,7 +178,8 @@ bool Engine::Impl::is_at(const Peer& peer, const nic::Address& address) const {
     const bool answered = usable(rail) || care_of(rail).times_left > 0;
     reached = reached || (answered && same(rail.remote));
   });
-  return reached || std::any_of(peer.named.begin(), peer.named.end(), same);
+  if (reached || peer.named == nullptr) return reached;
+  return std::any_of(peer.named->begin(), peer.named->end(), same);
 }
 
 // The NIC has no link: who is called by it is called by another.

@@ -270,7 +270,6 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   peers_.unindex(peer);
   if (peer.called_us) leave_half_open(peer);
   peers_.for_each_at(peer.command_address, [this](Peer& other) { mark_ready(other); });  // may call
-  stats_.held_back_sends += peer.outbox.held_back();
   peer.for_each_rail([this](const Rail& rail) {
     stats_.spurious_retransmits += rail.link.spurious();
     stats_.timeouts += rail.link.timeouts();

@@ -495,16 +495,18 @@ class Engine::Impl {
   Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
   Pool<message::IdBitmap> id_bitmaps_;
   Pool<message::SendQueues> send_queues_;
+  Pool<message::Begun> begun_;
   message::Matcher matcher_;  // of space 0
   std::array<message::Matcher, kSpaces - 1> more_matchers_;
   message::Regions regions_;
   message::InboxCounters inbox_counters_;
+  message::OutboxCounters outbox_counters_;
   reliability::LinkOptions link_options_;
   reliability::LinkResources link_resources_;
-  message::InboxResources inbox_resources_;
-  message::OutboxResources outbox_resources_;
   std::uint64_t share_;        // unexpected memory of one peer
   std::uint32_t eager_bytes_;  // of one message, before it is granted
+  message::InboxResources inbox_resources_;
+  message::OutboxResources outbox_resources_;
 
   reliability::Floor<Timer> ack_timers_;
   reliability::Hotel<Timer> alarms_;  // loss timers and alarms
@@ -515,7 +517,7 @@ class Engine::Impl {
   std::vector<Caller> half_open_;  // not proved yet, oldest first
   std::deque<PeerId> gone_;        // oldest first: reused when the table is full
   std::vector<PeerId> leaving_;    // disconnected and gone: freed at the end of the turn
-  std::uint64_t peers_born_ = 0;
+  std::uint32_t peers_born_ = 0;
   bool closing_ = false;
 
   std::uint64_t rails_blamed_ = 0;  // left because they were silent

@@ -58,8 +58,6 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
                         .nic = modules_[module].get(),
                         .first_number = random_start(random_),
                         .first_message = random_start(random_),
-                        .allowance = share_,
-                        .eager_bytes = eager_bytes_,
                         .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
                                               kHelloBodyBytes - wire::kFrameHeadBytes};
   Peer& peer = peers_.put(std::make_unique<Peer>(setup));
@@ -252,7 +250,7 @@ bool Engine::Impl::may_call(const Peer& peer) const {
   bool is_first = true;
   peers_.for_each_at(peer.command_address, [&](const Peer& other) {
     const bool unproved = other.called_us && other.phase < Phase::kConnected;
-    if (other.born < peer.born && !unproved) is_first = false;
+    if (other.is_older_than(peer) && !unproved) is_first = false;
   });
   return is_first;
 }
@@ -355,20 +353,23 @@ void Engine::Impl::introduce(Peer& peer) {
   peer.introduced = true;
   peer.epoch = hello.epoch;
   peer.theirs = hello.reply_to;
-  peer.home.command_bytes = static_cast<std::uint32_t>(
+  peer.home.command_bytes = static_cast<std::uint16_t>(
       std::min<std::size_t>(command(peer.home).packet_bytes(), nic.command_packet_bytes));
   peer.first_number_there = hello.first_number;
   peer.first_credit = hello.credit;
   peer.home.link.handle_hello(hello.first_number, hello.credit);
   auto& path = peer.home.link.path();
   path.start(std::min<std::size_t>(data(peer.home).packet_bytes(), nic.data_packet_bytes));
-  peer.home.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  peer.home.packet_bytes = static_cast<std::uint16_t>(path.bytes());
   peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
   if (config_.believe_addresses && hello.nic_count > 1) {
-    peer.named.reserve(hello.nic_count);
-    for (std::size_t i = 0; i < hello.nic_count; ++i) peer.named.push_back(hello.nics[i].command);
+    peer.named = std::make_unique<std::vector<nic::Address>>();
+    peer.named->reserve(hello.nic_count);
+    for (std::size_t i = 0; i < hello.nic_count; ++i) {
+      peer.named->push_back(hello.nics[i].command);
+    }
   }
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer.home, ChannelKind::kData, nic.data);

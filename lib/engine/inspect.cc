@@ -104,10 +104,10 @@ Stats Engine::Impl::stats() const {
   stats.messages_received = inbox_counters_.messages;
   stats.bytes_received = inbox_counters_.bytes;
   stats.unexpected_messages = inbox_counters_.unexpected;
+  stats.held_back_sends = outbox_counters_.held_back;
   peers_.for_each([&](const Peer& peer) {
     stats.unexpected_bytes += peer.inbox.charged();
     if (peer.phase == Phase::kGone) return;  // counted when it left
-    stats.held_back_sends += peer.outbox.held_back();
     peer.for_each_rail([&](const Rail& rail) {
       stats.spurious_retransmits += rail.link.spurious();
       stats.timeouts += rail.link.timeouts();

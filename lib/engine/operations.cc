@@ -153,7 +153,7 @@ Status Engine::Impl::ask(Instant now, PeerId id, const Parcel& question, Pieces 
   const bool at_once = sends_at_once(*peer);
   request.begin(detail::Operation::Kind::kAsk, id, question.tag);
   message::describe_sink(request.operation(), sink);
-  peer->one_sided.ask(question, request);
+  peer->one_sided.ask(id, question, request);
   ++stats_.messages_sent;
   depart(now, *peer, at_once, question.total());
   return request.status();

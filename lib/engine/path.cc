@@ -14,7 +14,7 @@ void Engine::Impl::settle_path(Instant now, Rail& rail) {
     path.take_news();
   }
   if (path.bytes() < rail.packet_bytes) ++stats_.path_black_holes;
-  rail.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  rail.packet_bytes = static_cast<std::uint16_t>(path.bytes());
   settle_sizes(rail.peer);
 }
 

@@ -70,8 +70,6 @@ struct PeerSetup {
   channel::Module* nic;
   PacketNumber first_number;
   MessageId first_message;
-  std::uint64_t allowance;
-  std::uint32_t eager_bytes;
   std::size_t first_packet_bytes;
 };
 
@@ -83,9 +81,14 @@ struct Peer {
              {setup.link, setup.link_resources, setup.first_number}),
         outbox(setup.outbox_resources, setup.id.index, setup.first_message,
                setup.first_packet_bytes),
-        one_sided(outbox, setup.id),
-        inbox(setup.inbox_resources, setup.id, setup.allowance, setup.eager_bytes, &one_sided) {
+        one_sided(outbox),
+        inbox(setup.inbox_resources, setup.id, &one_sided) {
     alarm.peer = setup.id.index;
+  }
+
+  // Of two that have not ended.
+  bool is_older_than(const Peer& other) const {
+    return static_cast<std::int32_t>(born - other.born) < 0;
   }
 
   // Null if there is none of that number.
@@ -120,22 +123,23 @@ struct Peer {
   bool called_us = false;               // it connected to us, and we had not called it
   bool bye_due = false;                 // a BYE is to be sent
   bool release_when_gone = false;       // the user disconnected: the handle ends with the peer
+  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
   std::uint64_t epoch = 0;              // its incarnation, once introduced
   wire::ConnectionId mine;              // what it must say to us
   wire::ConnectionId theirs;            // what we must say to it, once it was heard
   MessageId first_message;              // our first id, for HELLO
   PacketNumber first_number_there = 0;  // of each of its links, once introduced
-  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
-  std::vector<nic::Address> named;      // the addresses it says are its own, if that is believed
-  KeptAddress command_address;          // where it was dialled, or first said to be
-  std::uint8_t aims = 0;                // counts where it was to be answered
-  std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each
-  std::uint16_t call = 0;               // counts the NICs we have called it by
-  std::uint32_t heard_tick = 0;         // see Engine::Impl::note_heard
-  std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
-  std::uint64_t born = 0;               // counts the peers ever made
-  PeerId replaces;                      // ends when this one has proved itself
-  channel::Packet* hello = nullptr;     // our HELLO, until it is acked
+  // The addresses it says are its own, if that is believed and there are several.
+  std::unique_ptr<std::vector<nic::Address>> named;
+  KeptAddress command_address;        // where it was dialled, or first said to be
+  std::uint8_t aims = 0;              // counts where it was to be answered
+  std::uint8_t unresolved = 0;        // our NICs that know no way there: a bit for each
+  std::uint16_t call = 0;             // counts the NICs we have called it by
+  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
+  std::uint32_t next_here = kNoSlot;  // indexed after this one at the same address
+  std::uint32_t born = 0;             // counts the peers made, round and round
+  PeerId replaces;                    // ends when this one has proved itself
+  channel::Packet* hello = nullptr;   // our HELLO, until it is acked
   std::unique_ptr<Introduction>
       said;            // until it has proved itself, and that it means this connection
   Instant heard_at{};  // a valid packet came

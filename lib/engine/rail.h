@@ -57,11 +57,11 @@ struct Rail {
 
   Peer& peer;
   std::uint8_t number;
-  std::uint8_t module;
-  channel::Module* nic;             // of the home rail until they have met: see calling.cc
+  std::uint8_t module;              // of the home rail until they have met: see calling.cc
   bool ping_due = false;            // a probe is to be sent
-  std::uint32_t command_bytes = 0;  // largest packet for the other's command channel
-  std::uint32_t packet_bytes = 0;   // largest packet on the path, as it is known
+  std::uint16_t command_bytes = 0;  // largest packet for the other's command channel
+  std::uint16_t packet_bytes = 0;   // largest packet on the path, as it is known
+  channel::Module* nic;             // that is `module`
   nic::Destination command_to = nic::kNowhere;
   nic::Destination data_to = nic::kNowhere;
   bool resolved() const { return command_to != nic::kNowhere && data_to != nic::kNowhere; }

@@ -65,7 +65,7 @@ void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
 void Engine::Impl::judge_losses(Instant now, Rail& rail) {
   Care& care = care_of(rail);
   const std::uint64_t arrived = rail.link.packets_arrived() - care.arrived_before;
-  const std::uint64_t lost = rail.link.packets_lost() - care.lost_before;
+  const std::uint32_t lost = rail.link.packets_lost() - care.lost_before;
   if (arrived + lost < kJudged) return;
   care.arrived_before = rail.link.packets_arrived();
   care.lost_before = rail.link.packets_lost();

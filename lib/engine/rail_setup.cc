@@ -182,11 +182,11 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   Rail& rail = *rails.more[number];
   rail.remote = nic.command;
   rail.link.handle_hello(peer.first_number_there, peer.first_credit);
-  rail.command_bytes = static_cast<std::uint32_t>(
+  rail.command_bytes = static_cast<std::uint16_t>(
       std::min<std::size_t>(command(rail).packet_bytes(), nic.command_packet_bytes));
   auto& path = rail.link.path();
   path.start(std::min<std::size_t>(data(rail).packet_bytes(), nic.data_packet_bytes));
-  rail.packet_bytes = static_cast<std::uint32_t>(path.bytes());
+  rail.packet_bytes = static_cast<std::uint16_t>(path.bytes());
   resolve_rail(rail);
 }
 

@@ -33,7 +33,7 @@ struct Care {
   std::uint64_t times_left = 0;
   double loss = 0;                   // share of the last packets judged
   std::uint64_t arrived_before = 0;  // the link's counters when its losses were judged last
-  std::uint64_t lost_before = 0;
+  std::uint32_t lost_before = 0;
 };
 
 struct Rails {

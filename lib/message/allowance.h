@@ -66,27 +66,25 @@ class AllowanceSpent {
   std::uint64_t limit_ = kLeastAllowance;
 };
 
-// The receiver's side.
+// The receiver's side; `share` may be outstanding at once.
 class AllowanceGranted {
  public:
-  explicit AllowanceGranted(std::uint64_t share) : share_(share), told_(share) {}
+  explicit AllowanceGranted(std::uint64_t share) : limit_(share), told_(share) {}
 
-  bool covers(std::uint64_t charge) const { return charged_ + charge <= share_ + returned_; }
+  bool covers(std::uint64_t charge) const { return charged_ + charge <= limit_; }
   void charge(std::uint64_t amount) { charged_ += amount; }
-  void give_back(std::uint64_t amount) { returned_ += amount; }
+  void give_back(std::uint64_t amount) { limit_ += amount; }
 
   // A quarter of the share has come back unannounced: tell the sender.
-  bool worth_telling() const { return share_ + returned_ - told_ >= share_ / 4; }
-  std::uint64_t tell() { return told_ = share_ + returned_; }
+  bool worth_telling(std::uint64_t share) const { return limit_ - told_ >= share / 4; }
+  std::uint64_t tell() { return told_ = limit_; }
 
-  std::uint64_t share() const { return share_; }
-  std::uint64_t outstanding() const { return charged_ - returned_; }
+  std::uint64_t outstanding(std::uint64_t share) const { return charged_ + share - limit_; }
 
  private:
-  std::uint64_t share_;         // may be outstanding at once
-  std::uint64_t told_;          // the limit the sender knows
-  std::uint64_t charged_ = 0;   // ever
-  std::uint64_t returned_ = 0;  // ever
+  std::uint64_t limit_;        // of what may ever be charged: the share and what was given back
+  std::uint64_t told_;         // the limit the sender knows
+  std::uint64_t charged_ = 0;  // ever
 };
 
 }  // namespace pullman::message

@@ -18,11 +18,12 @@ inline constexpr std::size_t kIdWindow = 4096;  // wire.md 4.3
 struct IdBitmap {
   SlidingBitmap<kIdWindow> finished;
   MessageId end = 0;  // one past the highest of them
+  Pool<IdBitmap>* pool = nullptr;
 };
 
 class IdWindow {
  public:
-  explicit IdWindow(Pool<IdBitmap>& bitmaps) : bitmaps_(bitmaps) {}
+  IdWindow() = default;
   ~IdWindow() { give_back(); }
   IdWindow(const IdWindow&) = delete;
   IdWindow& operator=(const IdWindow&) = delete;
@@ -37,17 +38,17 @@ class IdWindow {
   }
 
   // finish() for so many consecutive ids.
-  void finish_several(MessageId first, std::uint32_t count) {
+  void finish_several(MessageId first, std::uint32_t count, Pool<IdBitmap>& bitmaps) {
     if (first == floor_ && bitmap_ == nullptr) {
       floor_ += count;
       return;
     }
-    for (std::uint32_t i = 0; i < count; ++i) finish(first + i);
+    for (std::uint32_t i = 0; i < count; ++i) finish(first + i, bitmaps);
   }
 
-  // `id` is within the window and has not finished before. The pool covers every peer, so it has
-  // one.
-  void finish(MessageId id) {
+  // `id` is within the window and has not finished before. The pool covers every window, so it has
+  // a bitmap.
+  void finish(MessageId id, Pool<IdBitmap>& bitmaps) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
     if (id == floor_ && bitmap_ == nullptr) {  // in order, as nearly all are
       ++floor_;
@@ -56,7 +57,7 @@ class IdWindow {
     if (id == floor_) {
       floor_ = bitmap_->finished.pop_run(floor_ + 1);
     } else {
-      if (bitmap_ == nullptr) take_bitmap();
+      if (bitmap_ == nullptr) take_bitmap(bitmaps);
       bitmap_->finished.set(id);
       if (id >= bitmap_->end) bitmap_->end = id + 1;
     }
@@ -64,19 +65,19 @@ class IdWindow {
   }
 
  private:
-  void take_bitmap() {
-    bitmap_ = bitmaps_.take();
+  void take_bitmap(Pool<IdBitmap>& bitmaps) {
+    bitmap_ = bitmaps.take();
     PULLMAN_CHECK(bitmap_ != nullptr);
+    bitmap_->pool = &bitmaps;
     bitmap_->end = floor_;
   }
   void give_back() {
     if (bitmap_ == nullptr) return;
     bitmap_->finished.reset();
-    bitmaps_.give_back(bitmap_);
+    bitmap_->pool->give_back(bitmap_);
     bitmap_ = nullptr;
   }
 
-  Pool<IdBitmap>& bitmaps_;
   IdBitmap* bitmap_ = nullptr;  // only while there are any
   MessageId floor_ = 0;
 };

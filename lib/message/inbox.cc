@@ -24,14 +24,8 @@ wire::Result result_of(const InMessage& message) {
 
 }  // namespace
 
-Inbox::Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
-             std::uint32_t eager_bytes, OneSided* one_sided)
-    : shared_(shared),
-      peer_(peer),
-      allowance_(allowance),
-      eager_bytes_(eager_bytes),
-      done_(shared.bitmaps),
-      one_sided_(one_sided) {}
+Inbox::Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided)
+    : shared_(shared), peer_(peer), allowance_(shared.share), one_sided_(one_sided) {}
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
@@ -39,7 +33,7 @@ Inbox::~Inbox() {
     Matcher& matcher = matcher_of(space);
     while (InMessage* message = matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
   }
-  while (!claimed_.empty()) destroy(claimed_.front());
+  while (begun_ != nullptr && !begun_->claimed.empty()) destroy(begun_->claimed.front());
   PULLMAN_CHECK(empty());
 }
 
@@ -52,8 +46,9 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
   if (done_.finished(id)) return Taken::kRedundant;
   const std::uint64_t total = frame.data.size();
-  if (total > eager_bytes_) return Taken::kRefused;
-  if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge_of(total, eager_bytes_))) {
+  if (total > shared_.eager_bytes) return Taken::kRefused;
+  if (id == next_turn_ && done_.contains(id) &&
+      allowance_.covers(charge_of(total, shared_.eager_bytes))) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
         if (Request* receive = matcher_of(frame.kind).take_posted(peer_, frame.tag)) {
@@ -72,21 +67,21 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
 // The common case: in order, whole and expected. One copy, nothing remembered.
 Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
   const auto& op = receive.operation();
-  const std::uint64_t charge = charge_of(frame.data.size(), eager_bytes_);
+  const std::uint64_t charge = charge_of(frame.data.size(), shared_.eager_bytes);
   allowance_.charge(charge);
   allowance_.give_back(charge);
   if (const std::size_t length = std::min(op.size, frame.data.size()); length > 0) {
     std::memcpy(op.buffer, frame.data.data(), length);
   }
   finish(receive, frame.tag, frame.data.size());
-  done_.finish(next_turn_++);
+  done_.finish(next_turn_++, shared_.bitmaps);
   take_turns();
   return Taken::kNew;
 }
 
 // The same with a lead, or into several places.
 Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
-  const std::uint64_t charge = charge_of(frame.data.size(), eager_bytes_);
+  const std::uint64_t charge = charge_of(frame.data.size(), shared_.eager_bytes);
   allowance_.charge(charge);
   allowance_.give_back(charge);
   const auto data = frame.data.subspan(wire::lead_bytes(frame.kind));
@@ -100,7 +95,7 @@ Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
     std::memcpy(op.buffer, data.data(), length);
   }
   finish(receive, frame.tag, data.size());
-  done_.finish(next_turn_++);
+  done_.finish(next_turn_++, shared_.bitmaps);
   take_turns();
   return Taken::kNew;
 }
@@ -124,17 +119,19 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
 
 // The message with this id, if it has begun and is not over.
 InMessage* Inbox::find(MessageId id) {
-  if (current_ == nullptr || current_->id != id) {
-    const auto found = incomplete_.find(id);
-    current_ = found == incomplete_.end() ? nullptr : &*found;
+  if (begun_ == nullptr) return nullptr;
+  InMessage*& current = begun_->current;
+  if (current == nullptr || current->id != id) {
+    const auto found = begun_->incomplete.find(id);
+    current = found == begun_->incomplete.end() ? nullptr : &*found;
   }
-  return current_;
+  return current;
 }
 
 // The message of a chunk that does not say which: it has begun, and what lies beyond the eager
 // bytes is wanted of those only that were granted (wire.md 2.12).
 InMessage* Inbox::find_granted(MessageId id, const wire::Frame& frame) {
-  return frame.offset >= eager_bytes_ ? find(id) : nullptr;
+  return frame.offset >= shared_.eager_bytes ? find(id) : nullptr;
 }
 
 // The message a frame belongs to, begun if this is its first frame; null if the frame contradicts
@@ -144,7 +141,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
     const bool same = begun->total == total && begun->tag == frame.tag && begun->kind == frame.kind;
     return same ? begun : nullptr;
   }
-  const std::uint64_t charge = charge_of(frame.kind, total, eager_bytes_);
+  const std::uint64_t charge = charge_of(frame.kind, total, shared_.eager_bytes);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
   if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
   auto* message =
@@ -157,11 +154,12 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   message->tag = frame.tag;
   message->total = total;
   const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
-  message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, eager_bytes_);
-  incomplete_.insert(*message);
-  ++kept_;
-  ++waiting_turn_;
-  current_ = message;
+  message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, shared_.eager_bytes);
+  if (begun_ == nullptr) begun_ = shared_.begun.take();  // it covers every peer
+  begun_->incomplete.insert(*message);
+  ++begun_->kept;
+  ++begun_->waiting_turn;
+  begun_->current = message;
   if (id == next_turn_ && may_take_turn(*message)) {
     ++next_turn_;
     take_turn(*message);
@@ -184,8 +182,9 @@ Taken Inbox::place(InMessage& message, std::uint64_t offset, std::span<const std
 }
 
 Inbox::InOrder Inbox::in_order_behind(const wire::Frame& chunk) const {
-  if (current_ == nullptr || current_->id != expand(chunk.id, next_turn_)) return {};
-  const InMessage& message = *current_;
+  const InMessage* current = begun_ == nullptr ? nullptr : begun_->current;
+  if (current == nullptr || current->id != expand(chunk.id, next_turn_)) return {};
+  const InMessage& message = *current;
   const std::uint64_t begin = message.arrived.prefix();
   const bool same = chunk.total == 0 || (chunk.tag == message.tag && chunk.total == message.total &&
                                          chunk.kind == message.kind);
@@ -212,7 +211,7 @@ void Inbox::InOrder::put(std::span<const std::byte> data) {
 }
 
 void Inbox::handle_in_order(const InOrder& bytes) {
-  InMessage& message = *current_;
+  InMessage& message = *begun_->current;
   const std::uint64_t begin = message.arrived.prefix();
   PULLMAN_CHECK(message.arrived.in_order() && begin + bytes.taken() <= message.wanted);
   message.arrived.add({begin, begin + bytes.taken()}, message.most_ranges());
@@ -246,9 +245,9 @@ void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std:
 
 // Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).
 void Inbox::let_turns_be_taken() {
-  while (waiting_turn_ > 0) {
-    const auto next = incomplete_.find(next_turn_);
-    if (next == incomplete_.end() || !may_take_turn(*next)) return;
+  while (begun_ != nullptr && begun_->waiting_turn > 0) {
+    const auto next = begun_->incomplete.find(next_turn_);
+    if (next == begun_->incomplete.end() || !may_take_turn(*next)) return;
     ++next_turn_;
     InMessage& message = *next;
     take_turn(message);
@@ -257,7 +256,7 @@ void Inbox::let_turns_be_taken() {
 }
 
 void Inbox::take_turn(InMessage& message) {
-  --waiting_turn_;
+  --begun_->waiting_turn;
   switch (wire::class_of(message.kind)) {
     case wire::Class::kMessage:
       return match(message);
@@ -290,24 +289,25 @@ void Inbox::attach(InMessage& message, Request& receive) {
 void Inbox::claim(InMessage& message) {
   matcher_of(message.kind).remove(message);
   message.state = InState::kClaimed;
-  claimed_.push_back(message);
+  begun_->claimed.push_back(message);
 }
 
 InMessage* Inbox::find_claimed(MessageId id) {
-  for (InMessage& message : claimed_) {
+  if (begun_ == nullptr) return nullptr;
+  for (InMessage& message : begun_->claimed) {
     if (message.id == id) return &message;
   }
   return nullptr;
 }
 
 void Inbox::attach_claimed(InMessage& message, Request& receive) {
-  claimed_.erase(claimed_.iterator_to(message));
+  begun_->claimed.erase(begun_->claimed.iterator_to(message));
   give_to(message, receive);
   settle_if_complete(message);
 }
 
 void Inbox::discard(InMessage& message) {
-  claimed_.erase(claimed_.iterator_to(message));
+  begun_->claimed.erase(begun_->claimed.iterator_to(message));
   message.receive = nullptr;
   fill(message, nullptr, 0);
   want(message, 0);
@@ -330,7 +330,7 @@ void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
   message.state = InState::kFilling;
   message.bytes = bytes;
   message.room = room;
-  ++filling_;
+  ++begun_->filling;
   if (held != nullptr) {
     message.arrived.for_each([&](Range range) {
       write(message, range.begin, {held + range.begin, range.end - range.begin});
@@ -345,11 +345,11 @@ void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
 
 // So many of the caller's bytes are of use: the sender of a long message is told.
 void Inbox::want(InMessage& message, std::uint64_t bytes) {
-  if (message.total <= eager_bytes_) return;
+  if (message.total <= shared_.eager_bytes) return;
   const std::uint64_t useful =
       std::min<std::uint64_t>(message.total, bytes + wire::lead_bytes(message.kind));
-  message.wanted = std::max<std::uint64_t>(eager_bytes_, useful);
-  grants_.push_back(message);
+  message.wanted = std::max<std::uint64_t>(shared_.eager_bytes, useful);
+  begun_->grants.push_back(message);
 }
 
 // All bytes are here: the id is done. With a receive, so is the message. A long message that is not
@@ -357,12 +357,12 @@ void Inbox::want(InMessage& message, std::uint64_t bytes) {
 void Inbox::settle_if_complete(InMessage& message) {
   if (!message.complete()) return;
   const bool matched = message.state == InState::kFilling;
-  if (!matched && message.total > eager_bytes_) return;
-  if (!done_.finished(message.id)) done_.finish(message.id);
+  if (!matched && message.total > shared_.eager_bytes) return;
+  if (!done_.finished(message.id)) done_.finish(message.id, shared_.bitmaps);
   if (message.state == InState::kWaitingTurn) return;
   if (message.by_id.is_linked()) {
-    incomplete_.erase(incomplete_.iterator_to(message));
-    if (current_ == &message) current_ = nullptr;
+    begun_->incomplete.erase(begun_->incomplete.iterator_to(message));
+    if (begun_->current == &message) begun_->current = nullptr;
   }
   if (!matched) return;
   end(message);
@@ -371,8 +371,8 @@ void Inbox::settle_if_complete(InMessage& message) {
 // All is done, but for a frame that may be due.
 void Inbox::end(InMessage& message) {
   message.state = InState::kOver;
-  --filling_;
-  if (wire::class_of(message.kind) == wire::Class::kAnswer) --answers_;
+  --begun_->filling;
+  if (wire::class_of(message.kind) == wire::Class::kAnswer) --begun_->answers;
   if (wire::class_of(message.kind) == wire::Class::kPut) {
     end_put(message);
   } else if (wire::class_of(message.kind) == wire::Class::kAnswer) {
@@ -384,7 +384,7 @@ void Inbox::end(InMessage& message) {
     finish(*receive, message.tag, message.total - wire::lead_bytes(message.kind));
   }
   const bool tells = message.wants_result && !failed_;
-  if (tells && !message.to_grant.is_linked()) grants_.push_back(message);
+  if (tells && !message.to_grant.is_linked()) begun_->grants.push_back(message);
   if (!message.to_grant.is_linked()) destroy(message);
 }
 
@@ -398,9 +398,9 @@ void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
 
 std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   std::size_t used = 0;
-  while (!grants_.empty() && room - used >= wire::kGrantBytes) {
-    InMessage& message = grants_.front();
-    grants_.pop_front();
+  while (begun_ != nullptr && !begun_->grants.empty() && room - used >= wire::kGrantBytes) {
+    InMessage& message = begun_->grants.front();
+    begun_->grants.pop_front();
     if (message.state == InState::kOver && message.wants_result) {
       used += wire::put_result(out + used, message.id, result_of(message));
     } else {
@@ -408,7 +408,7 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
     }
     if (message.state == InState::kOver) destroy(message);
   }
-  if (allowance_.worth_telling() && room - used >= wire::kAllowanceBytes) {
+  if (allowance_.worth_telling(shared_.share) && room - used >= wire::kAllowanceBytes) {
     used += wire::put_allowance(out + used, allowance_.tell());
   }
   return used;
@@ -416,16 +416,15 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
 
 void Inbox::fail(Status status) {
   failed_ = true;
-  while (!grants_.empty()) {
-    InMessage& message = grants_.front();
-    grants_.pop_front();
+  while (begun_ != nullptr && !begun_->grants.empty()) {
+    InMessage& message = begun_->grants.front();
+    begun_->grants.pop_front();
     if (message.state == InState::kOver) destroy(message);
   }
-  current_ = nullptr;
-  auto at = incomplete_.begin();
-  while (at != incomplete_.end()) {
-    InMessage& message = *at;
-    at = incomplete_.erase(at);
+  if (begun_ != nullptr) begun_->current = nullptr;
+  while (begun_ != nullptr && !begun_->incomplete.empty()) {
+    InMessage& message = *begun_->incomplete.begin();
+    begun_->incomplete.erase(begun_->incomplete.begin());
     const bool is_put = wire::class_of(message.kind) == wire::Class::kPut;
     Request* receive = message.receive;
     if (message.state == InState::kFilling && !is_put && receive != nullptr) {
@@ -442,19 +441,27 @@ void Inbox::release_held(InMessage& message) {
   message.bytes = nullptr;
 }
 
+// All are over: it is as it was when it was taken.
+void Inbox::give_back_begun() {
+  begun_->current = nullptr;
+  shared_.begun.give_back(begun_);
+  begun_ = nullptr;
+}
+
 void Inbox::destroy(InMessage& message) {
-  if (message.state == InState::kWaitingTurn) --waiting_turn_;
+  if (message.state == InState::kWaitingTurn) --begun_->waiting_turn;
   if (message.state == InState::kUnexpected) matcher_of(message.kind).remove(message);
-  if (message.state == InState::kClaimed) claimed_.erase(claimed_.iterator_to(message));
+  if (message.state == InState::kClaimed)
+    begun_->claimed.erase(begun_->claimed.iterator_to(message));
   if (message.state == InState::kFilling) {
-    --filling_;
-    if (wire::class_of(message.kind) == wire::Class::kAnswer) --answers_;
+    --begun_->filling;
+    if (wire::class_of(message.kind) == wire::Class::kAnswer) --begun_->answers;
     if (message.in_order.is_linked()) leave_region(message);
   }
   release_held(message);
   allowance_.give_back(message.charge);
-  --kept_;
   std::pmr::polymorphic_allocator<>(&shared_.memory).delete_object(&message);
+  if (--begun_->kept == 0) give_back_begun();
 }
 
 }  // namespace pullman::message

@@ -38,20 +38,51 @@ struct InboxCounters {
   std::uint64_t unexpected = 0;  // found no posted receive at their turn
 };
 
+// The messages of one peer that have begun and are not over. Most peers have none.
+struct Begun {
+  struct IdOf {
+    using type = MessageId;
+    MessageId operator()(const InMessage& message) const { return message.id; }
+  };
+  using ById = boost::intrusive::set<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
+      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
+  using Grants = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
+      boost::intrusive::constant_time_size<false>>;
+  using Claimed = boost::intrusive::list<
+      InMessage,
+      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      boost::intrusive::constant_time_size<false>>;
+
+  ById incomplete;               // either bytes or the turn are outstanding
+  InMessage* current = nullptr;  // the one the last chunk belonged to; in `incomplete`
+  Grants grants;                 // of which a GRANT or a RESULT is due
+  Claimed claimed;
+  std::uint32_t waiting_turn = 0;  // messages in state kWaitingTurn; in `incomplete`, all of them
+  std::uint32_t filling = 0;       // messages in state kFilling
+  std::uint32_t answers = 0;       // of those, answers
+  std::uint32_t kept = 0;          // InMessages alive
+};
+
 // What the inboxes of one engine share; it outlives them.
 struct InboxResources {
   Matcher& matcher;                   // of space 0
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
+  Pool<Begun>& begun;
   InboxCounters& counters;
+  std::uint64_t share;         // of the memory for messages held: one peer's
+  std::uint32_t eager_bytes;   // of one message, that a peer may send before a GRANT
   Matcher* more = nullptr;     // of the other spaces, if there are any
   Regions* regions = nullptr;  // for puts, gets and atomics; null: they are refused
 };
 
 class Inbox {
  public:
-  Inbox(const InboxResources& shared, PeerId peer, std::uint64_t allowance,
-        std::uint32_t eager_bytes, OneSided* one_sided = nullptr);
+  Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided = nullptr);
   ~Inbox();
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -97,7 +128,10 @@ class Inbox {
   // The program has taken an event that a put of this peer left.
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
-  bool has_frames() const { return !grants_.empty() || allowance_.worth_telling(); }
+  bool has_frames() const {
+    return (begun_ != nullptr && !begun_->grants.empty()) ||
+           allowance_.worth_telling(shared_.share);
+  }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.
   std::size_t write_frames(std::byte* out, std::size_t room);
@@ -106,36 +140,16 @@ class Inbox {
   // received, others are dropped.
   void fail(Status status);
 
-  std::uint64_t allowance() const { return allowance_.share(); }
-  std::uint64_t charged() const { return allowance_.outstanding(); }
-  std::uint32_t eager_bytes() const { return eager_bytes_; }
-  std::size_t filling() const { return filling_; }
+  std::uint64_t charged() const { return allowance_.outstanding(shared_.share); }
+  std::size_t filling() const { return begun_ == nullptr ? 0 : begun_->filling; }
   // A message has begun and the peer still has to send some of it, or of one before it.
-  bool expects_more() const { return !incomplete_.empty(); }
+  bool expects_more() const { return begun_ != nullptr && !begun_->incomplete.empty(); }
   // What was asked of the peer is being answered.
-  bool is_being_answered() const { return answers_ != 0; }
+  bool is_being_answered() const { return begun_ != nullptr && begun_->answers != 0; }
   // Nothing of this peer is kept: no message held, waiting or being filled.
-  bool empty() const { return kept_ == 0; }
+  bool empty() const { return begun_ == nullptr; }
 
  private:
-  struct IdOf {
-    using type = MessageId;
-    MessageId operator()(const InMessage& message) const { return message.id; }
-  };
-  using ById = boost::intrusive::set<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
-      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
-  using Grants = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
-      boost::intrusive::constant_time_size<false>>;
-
-  using Claimed = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
-      boost::intrusive::constant_time_size<false>>;
-
   Matcher& matcher_of(std::uint8_t kind) {
     const std::uint8_t space = wire::space_of(kind);
     return space == 0 ? shared_.matcher : shared_.more[space - 1];
@@ -147,7 +161,7 @@ class Inbox {
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {
-    if (waiting_turn_ > 0) let_turns_be_taken();
+    if (begun_ != nullptr && begun_->waiting_turn > 0) let_turns_be_taken();
   }
   void let_turns_be_taken();
   void take_turn(InMessage& message);
@@ -164,6 +178,7 @@ class Inbox {
   }
   void release_held(InMessage& message);
   void destroy(InMessage& message);
+  void give_back_begun();
   Taken deliver_at_once(const wire::Frame& frame, Request& receive);
   Taken deliver_special(const wire::Frame& frame, Request& receive);
 
@@ -179,19 +194,11 @@ class Inbox {
   const InboxResources& shared_;
   PeerId peer_;
   AllowanceGranted allowance_;
-  std::uint32_t eager_bytes_;     // of one message, that the peer may send before a GRANT
-  IdWindow done_;                 // ids all of whose bytes have arrived
-  MessageId next_turn_ = 0;       // the next message to be matched
-  ById incomplete_;               // begun, and either bytes or the turn are outstanding
-  InMessage* current_ = nullptr;  // the one the last chunk belonged to; in incomplete_
-  Grants grants_;                 // of which a GRANT or a RESULT is due
-  Claimed claimed_;
+  bool failed_ = false;      // the peer is gone: it is told nothing any more
+  IdWindow done_;            // ids all of whose bytes have arrived
+  MessageId next_turn_ = 0;  // the next message to be matched
+  Begun* begun_ = nullptr;   // only while there are any
   OneSided* one_sided_;
-  bool failed_ = false;             // the peer is gone: it is told nothing any more
-  std::uint32_t waiting_turn_ = 0;  // messages in state kWaitingTurn; in incomplete_, all of them
-  std::uint32_t filling_ = 0;       // messages in state kFilling
-  std::uint32_t answers_ = 0;       // of those, answers
-  std::uint32_t kept_ = 0;          // InMessages alive
 };
 
 }  // namespace pullman::message

@@ -101,7 +101,7 @@ void Inbox::answer_get(InMessage& message) {
   message.refused = message.wants_result = !place;
   if (!place) return;
   shared_.regions->count_read(*shared_.regions->find(message.tag));
-  const OneSided::Question question{message.id, allowance_, message.charge};
+  const OneSided::Question question{peer_, message.id, allowance_, message.charge};
   message.charge = 0;
   one_sided_->answer(question, *place);
 }
@@ -132,13 +132,13 @@ void Inbox::do_atomic(InMessage& message) {
   Region& region = *shared_.regions->find(message.tag);
   if (!lead->fetches) return shared_.regions->count_write(region);
   shared_.regions->count_read(region);
-  const OneSided::Question question{message.id, allowance_, message.charge};
+  const OneSided::Question question{peer_, message.id, allowance_, message.charge};
   message.charge = 0;
   one_sided_->answer_with_copy(question, std::span(before).first(elements->bytes));
 }
 
 void Inbox::take_answer(InMessage& message) {
-  ++answers_;
+  ++begun_->answers;
   Request* asker = one_sided_->waiting_for(message.tag);
   if (asker != nullptr) {
     one_sided_->answered(*asker);

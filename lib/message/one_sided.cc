@@ -5,15 +5,15 @@
 
 namespace pullman::message {
 
-void OneSided::ask(const Parcel& question, Request& request) {
+void OneSided::ask(PeerId peer, const Parcel& question, Request& request) {
   detail::Operation& op = request.operation();
   op.message = Asked::kNotSent;
-  asked_.add(op);
+  both().asked.add(op);
   Parcel parcel = question;
   parcel.asker = &op;
   parcel.only_copy = true;
   Request at_once;
-  if (outbox_.send(peer_, parcel, at_once) == Status::kOk) return;
+  if (outbox_.send(peer, parcel, at_once) == Status::kOk) return;
   auto courier = std::make_unique<Courier>();
   for (const auto& piece : question.pieces) {
     courier->bytes.insert(courier->bytes.end(), piece.begin(), piece.end());
@@ -24,13 +24,13 @@ void OneSided::ask(const Parcel& question, Request& request) {
   parcel.only_copy = false;
   parcel.pieces = whole;
   Request& sent = courier.release()->request;  // deletes itself when it is done
-  outbox_.send(peer_, parcel, sent);
+  outbox_.send(peer, parcel, sent);
 }
 
 bool OneSided::handle_result(MessageId id, Status status) {
-  Request* request = asked_.find(id);
+  Request* request = waiting_for(id);
   if (request == nullptr) return false;
-  asked_.remove(*request);
+  answered(*request);
   request->finish(status, status == Status::kOk ? request->operation().size : 0);
   return true;
 }
@@ -54,7 +54,7 @@ bool OneSided::answer_at_once(const Question& question, ConstPieces bytes) {
   Parcel parcel = parcel_of_answer(question.id, bytes);
   parcel.only_copy = true;
   Request request;
-  if (outbox_.send(peer_, parcel, request) != Status::kOk) return false;
+  if (outbox_.send(question.peer, parcel, request) != Status::kOk) return false;
   question.allowance.give_back(question.charge);
   return true;
 }
@@ -63,23 +63,24 @@ void OneSided::answer(const Question& question, std::span<const std::byte> bytes
   const std::span<const std::byte> whole[] = {bytes};
   if (answer_at_once(question, whole)) return;
   auto answer = std::make_unique<Answer>(*this, question);
-  answers_.push_back(*answer);
-  outbox_.send(peer_, parcel_of_answer(question.id, whole), answer.release()->request);
+  both().answers.push_back(*answer);
+  outbox_.send(question.peer, parcel_of_answer(question.id, whole), answer.release()->request);
 }
 
 void OneSided::answer_with_copy(const Question& question, std::span<const std::byte> bytes) {
   const std::span<const std::byte> lent[] = {bytes};
   if (answer_at_once(question, lent)) return;
   auto answer = std::make_unique<Answer>(*this, question);
-  answers_.push_back(*answer);
+  both().answers.push_back(*answer);
   answer->copy.assign(bytes.begin(), bytes.end());
   const std::span<const std::byte> whole[] = {answer->copy};
-  outbox_.send(peer_, parcel_of_answer(question.id, whole), answer.release()->request);
+  outbox_.send(question.peer, parcel_of_answer(question.id, whole), answer.release()->request);
 }
 
 void OneSided::Answer::delivered() {
   allowance.give_back(charge);
-  owner.answers_.erase(owner.answers_.iterator_to(*this));
+  auto& answers = owner.both_->answers;
+  answers.erase(answers.iterator_to(*this));
   delete this;
 }
 

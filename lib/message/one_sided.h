@@ -23,23 +23,24 @@ namespace pullman::message {
 
 class OneSided {
  public:
-  OneSided(Outbox& outbox, PeerId peer) : outbox_(outbox), peer_(peer) {}
+  explicit OneSided(Outbox& outbox) : outbox_(outbox) {}
   ~OneSided() { fail(Status::kClosed); }
   OneSided(const OneSided&) = delete;
   OneSided& operator=(const OneSided&) = delete;
 
   // Sends a question; its answer goes to `request`, which has begun and whose sink is described.
-  void ask(const Parcel& question, Request& request);
+  void ask(PeerId peer, const Parcel& question, Request& request);
 
   // What the question of that id waits for; null if that is nothing (any more).
-  Request* waiting_for(MessageId id) { return asked_.find(id); }
-  void answered(Request& request) { asked_.remove(request); }
+  Request* waiting_for(MessageId id) { return both_ == nullptr ? nullptr : both_->asked.find(id); }
+  void answered(Request& request) { both_->asked.remove(request); }
   // False: nothing waits for that.
   bool handle_result(MessageId id, Status status);
 
   // Sends bytes that stay where they are, unless take_away() says otherwise; `charge` goes back to
   // the allowance when they have been delivered.
   struct Question {
+    PeerId peer;  // who asks
     MessageId id = 0;
     AllowanceGranted& allowance;
     std::uint64_t charge = 0;
@@ -52,14 +53,17 @@ class OneSided {
   // packets refer to them: they lie at `to` from now on.
   template <typename Moved>
   void take_away(std::span<const std::byte> range, Moved moved) {
-    for (Answer& answer : answers_) {
+    if (both_ == nullptr) return;
+    for (Answer& answer : both_->answers) {
       const auto was = answer.own_copy_of(range);
       if (!was.empty()) moved(answer.request, was, answer.copy.data());
     }
   }
 
-  void fail(Status status) { asked_.fail(status); }
-  std::size_t asked() const { return asked_.size(); }
+  void fail(Status status) {
+    if (both_ != nullptr) both_->asked.fail(status);
+  }
+  std::size_t asked() const { return both_ == nullptr ? 0 : both_->asked.size(); }
 
  private:
   // An answer that could not be copied into a packet at once.
@@ -86,12 +90,19 @@ class OneSided {
   };
   using Answers = boost::intrusive::list<Answer, boost::intrusive::constant_time_size<false>>;
 
+  struct Both {
+    Asked asked;
+    Answers answers;
+  };
+
   bool answer_at_once(const Question& question, ConstPieces bytes);
+  Both& both() {
+    if (both_ == nullptr) both_ = std::make_unique<Both>();
+    return *both_;
+  }
 
   Outbox& outbox_;
-  PeerId peer_;
-  Asked asked_;
-  Answers answers_;
+  std::unique_ptr<Both> both_;  // once there was something: most peers never ask
 };
 
 }  // namespace pullman::message

@@ -44,7 +44,6 @@ void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& c
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
     : shared_(shared),
-      done_(shared.bitmaps),
       next_id_(first),
       packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
       small_bytes_(packet_bytes_),
@@ -58,7 +57,7 @@ Outbox::~Outbox() {
 
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
-  introduced_ = true;
+  introduced_ = 1;
   packet_bytes_ = small_bytes_ = static_cast<std::uint32_t>(packet_bytes);
   allowance_.raise(allowance);
   eager_bytes_ = eager_bytes;
@@ -98,7 +97,7 @@ bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Reques
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
   op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++held_back_;
+  ++shared_.counters.held_back;
   begin(op);
   queues_->waiting.push_back(op);
   return false;
@@ -160,7 +159,7 @@ Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) {
     return Status::kPending;
   }
   op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++held_back_;
+  ++shared_.counters.held_back;
   (parcel.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
   return Status::kPending;
 }
@@ -288,14 +287,14 @@ Packet* Outbox::next_packet(Heads heads) {
   if (anything_waits()) admit_waiting();
   const bool chunks = has_chunks();
   if (!ready_.empty() && !(chunks && chunk_turn_)) {
-    chunk_turn_ = true;
+    chunk_turn_ = 1;
     Packet& packet = ready_.front();
     ready_.pop_front();
     if (packet.used > packet_bytes_) [[unlikely]]
       shorten(packet, packet_bytes_);
     return &packet;
   }
-  chunk_turn_ = false;
+  chunk_turn_ = 0;
   if (!chunks) return nullptr;
   return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager, heads);
 }
@@ -525,24 +524,25 @@ void Outbox::handle_piece_acked(Packet& packet) {
 // Those whose last byte the packet carried.
 void Outbox::finish_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]]
-    return done_.finish_several(packet.first_message, packet.messages);
+    return done_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
   if (packet.payload != nullptr) {  // a MESSAGE that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
     if (head.offset + packet.payload_bytes == head.total) {
-      done_.finish(expand(head.id, done_.floor()));
+      done_.finish(expand(head.id, done_.floor()), shared_.bitmaps);
     }
     return;
   }
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   while (reader.next(frame)) {
-    if (frame.type == wire::FrameType::kMessage) done_.finish(expand(frame.id, done_.floor()));
+    if (frame.type == wire::FrameType::kMessage)
+      done_.finish(expand(frame.id, done_.floor()), shared_.bitmaps);
   }
 }
 
 void Outbox::finish_if_acked(Operation& op) {
   if (op.packets > 0 || stage(op) != SendStage::kSent) return;
-  done_.finish(op.message);
+  done_.finish(op.message, shared_.bitmaps);
   if (op.special.wants_result) {
     if (!op.special.has_result) return set_stage(op, SendStage::kAwaitingResult, nullptr, nullptr);
     finish(op, op.result);

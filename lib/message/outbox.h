@@ -62,11 +62,16 @@ struct SendQueues {
   All unfinished;        // all of these, kSent and kAwaitingResult
 };
 
+struct OutboxCounters {
+  std::uint64_t held_back = 0;  // sends that had to wait for the receiver's allowance, or for an id
+};
+
 // What the outboxes of one engine share; it outlives them. Of queues there is one for each.
 struct OutboxResources {
   PacketPool& packets;
   Pool<IdBitmap>& bitmaps;
   Pool<SendQueues>& queues;
+  OutboxCounters& counters;
 };
 
 class Outbox {
@@ -156,7 +161,6 @@ class Outbox {
   bool idle() const { return queues_ == nullptr && ready_.empty() && done_.floor() == next_id_; }
   std::size_t queued_packets() const { return ready_.size(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
-  std::uint64_t held_back() const { return held_back_; }
 
  private:
   // Small messages copied but not yet sent, to one peer: beyond, they wait by reference, so that
@@ -217,11 +221,10 @@ class Outbox {
   std::uint32_t packet_bytes_;
   std::uint32_t small_bytes_;
   std::uint32_t eager_bytes_ = kLeastEager;
-  std::uint32_t peer_index_;
-  bool introduced_ = false;  // the peer's limits are known: long messages may start
-  bool chunk_turn_ = false;  // chunks and small messages alternate while there are both
-  PacketQueue ready_;        // packets of small messages; the last one may still be filled
-  std::uint64_t held_back_ = 0;
+  std::uint32_t peer_index_ : 24;
+  std::uint32_t introduced_ : 1 = 0;  // the peer's limits are known: long messages may start
+  std::uint32_t chunk_turn_ : 1 = 0;  // chunks and small messages alternate while there are both
+  PacketQueue ready_;                 // packets of small messages; the last one may still be filled
 };
 
 }  // namespace pullman::message

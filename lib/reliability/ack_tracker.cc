@@ -21,7 +21,7 @@ Arrival AckTracker::judge(const wire::PacketHeader& header) const {
 
 // wire.md 6.2: when an ACK leaves alone.
 inline void AckTracker::find_need(bool new_gap) {
-  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4, 1u) : packets_per_ack_;
+  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4u, 1u) : packets_per_ack_;
   if (new_gap || unacked_ >= enough) {
     need_ = AckNeed::kNow;
   } else if (need_ == AckNeed::kNone) {
@@ -54,7 +54,7 @@ void AckTracker::note_run(Instant now, const wire::PacketHeader& last, std::uint
   PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
   next_ = highest_ = next_ + count;
   highest_at_ = now;
-  unacked_ += count;
+  unacked_ = static_cast<std::uint16_t>(unacked_ + count);
   find_need(false);
 }
 

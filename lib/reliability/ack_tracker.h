@@ -36,7 +36,7 @@ enum class Arrival : std::uint8_t {
 class AckTracker {
  public:
   AckTracker(Pool<ArrivalBitmap>& bitmaps, std::uint32_t packets_per_ack)
-      : bitmaps_(bitmaps), packets_per_ack_(packets_per_ack) {}
+      : bitmaps_(bitmaps), packets_per_ack_(static_cast<std::uint16_t>(packets_per_ack)) {}
   ~AckTracker() { release_bitmap(); }
   AckTracker(const AckTracker&) = delete;
   AckTracker& operator=(const AckTracker&) = delete;
@@ -92,15 +92,15 @@ class AckTracker {
   }
 
   Pool<ArrivalBitmap>& bitmaps_;
-  std::uint32_t packets_per_ack_;
-  std::uint32_t unacked_ = 0;        // new packets since the last ACK left
   PacketNumber next_ = 0;            // everything below has arrived or is settled
   PacketNumber highest_ = 0;         // one past the highest number that arrived
   Instant highest_at_{};             // when highest_ - 1 arrived
   PacketNumber missed_until_ = 0;    // one past the highest number settled that had not arrived
   ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
   AckNeed need_ = AckNeed::kNone;
-  std::uint16_t late_ = 0;  // see PacketHeader::late
+  std::uint16_t late_ = 0;     // see PacketHeader::late
+  std::uint16_t unacked_ = 0;  // new packets since the last ACK left; who sends too many waits
+  std::uint16_t packets_per_ack_;
 };
 
 }  // namespace pullman::reliability

@@ -73,7 +73,7 @@ class Congestion {
   std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help; few
   bool was_limiting_ = false;     // this round: the window was (nearly) full
   bool slow_start_ = true;
-  bool lossy_ = false;  // the last round: more was lost than chance explains
+  bool lossy_ = false;                      // the last round: more was lost than chance explains
   Duration round_least_ = Duration::max();  // this round's least sample
   std::uint64_t round_end_ = 0;             // the round is over when this number is acked
   Duration base_{};                         // of a path longer than the target; else 0

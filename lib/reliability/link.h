@@ -88,7 +88,7 @@ class Link {
   // When the newest of the packets that the last ACK with news acknowledged was sent.
   Instant answered_sent_at() const { return answered_; }
   std::uint64_t packets_arrived() const { return arrived_count_; }
-  std::uint64_t packets_lost() const { return lost_count_; }
+  std::uint32_t packets_lost() const { return lost_count_; }  // round and round
   std::uint64_t timeouts() const { return timeouts_; }
 
   // --- input
@@ -224,8 +224,8 @@ class Link {
   Instant last_probe_ = Instant::min();
   Instant answered_ = Instant::min();
   std::uint64_t arrived_count_ = 0;
-  std::uint64_t lost_count_ = 0;
-  std::uint64_t spurious_ = 0;        // packets sent again, of which the peer had the first, too
+  std::uint32_t lost_count_ = 0;
+  std::uint32_t spurious_ = 0;        // packets sent again, of which the peer had the first, too
   std::uint32_t control_number_ = 0;  // counts ACKs sent alone
   std::uint32_t timeouts_ = 0;        // each takes a tenth of a millisecond at least
   std::uint16_t late_seen_ = 0;       // the peer's PacketHeader::late when last seen

@@ -25,10 +25,11 @@ std::size_t PathSize::next_below() const {
 // A longer packet than now are sent says nothing new.
 void PathSize::handle_lost(PacketNumber number, std::size_t bytes, PacketNumber next) {
   if (bytes > bytes_ || bytes <= kLeast) return;
+  if (trouble_ == nullptr) trouble_ = std::make_unique<Trouble>();
   suspect_ =
       static_cast<std::uint16_t>(watching() ? std::max<std::size_t>(suspect_, bytes) : bytes);
-  if (watching() && number < round_end_) return;
-  round_end_ = next;
+  if (watching() && number < trouble_->round_end) return;
+  trouble_->round_end = next;
   news_ = true;
   if (++rounds_ < kRounds) return;
   hinted_ = 0;
@@ -36,7 +37,7 @@ void PathSize::handle_lost(PacketNumber number, std::size_t bytes, PacketNumber 
 }
 
 void PathSize::handle_hint(Instant now, std::size_t bytes) {
-  if (!watching() || bytes >= suspect_ || now < distrust_until_) return;
+  if (!watching() || bytes >= suspect_ || now < trouble_->distrust_until) return;
   const std::size_t believed = std::max(bytes, next_below());
   hinted_ = static_cast<std::uint16_t>(believed);
   fall(believed);
@@ -47,7 +48,7 @@ void PathSize::fall(std::size_t to) {
   bytes_ = static_cast<std::uint16_t>(to);
   rounds_ = tries_ = 0;
   searching_ = bad_first_ = news_ = true;
-  retry_in_ = kFirstRetry;
+  trouble_->retry_in = kFirstRetry;
 }
 
 std::size_t PathSize::target() const {
@@ -68,7 +69,7 @@ std::size_t PathSize::begin_probe() {
 void PathSize::handle_probe_acked(Instant now, std::size_t bytes) {
   probing_ = false;
   if (bytes <= bytes_) return;
-  if (hinted_ != 0 && bytes > hinted_) distrust_until_ = now + kDistrust;
+  if (hinted_ != 0 && bytes > hinted_) trouble_->distrust_until = now + kDistrust;
   bytes_ = static_cast<std::uint16_t>(bytes);
   rounds_ = tries_ = 0;
   news_ = true;
@@ -100,8 +101,8 @@ void PathSize::look_on(Instant now) {
 
 void PathSize::settle(Instant now) {
   searching_ = false;
-  retry_at_ = now + retry_in_;
-  retry_in_ = std::min(retry_in_ * 2, kLastRetry);
+  trouble_->retry_at = now + trouble_->retry_in;
+  trouble_->retry_in = std::min(trouble_->retry_in * 2, kLastRetry);
 }
 
 }  // namespace pullman::reliability

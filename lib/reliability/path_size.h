@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/sequence.h"
 #include "base/time.h"
@@ -48,7 +49,7 @@ class PathSize {
   // Whether a probe should leave now, if there is something to send that would be the better for
   // it.
   bool probe_due(Instant now) const {
-    return bytes_ < most_ && !probing_ && (searching_ || now >= retry_at_);
+    return bytes_ < most_ && !probing_ && (searching_ || now >= trouble_->retry_at);
   }
   // A probe leaves; returns its length. One is under way at a time.
   std::size_t begin_probe();
@@ -81,10 +82,15 @@ class PathSize {
   bool bad_first_ = false;  // the next size to be tried is bad_ itself
   bool probing_ = false;    // a probe is under way
   bool news_ = false;
-  PacketNumber round_end_ = 0;  // a loss from this number on is of another round
-  Instant retry_at_{};          // when to search again
-  Duration retry_in_ = kFirstRetry;
-  Instant distrust_until_ = Instant::min();  // no hint is listened to
+
+  // Of a path that has lost packets.
+  struct Trouble {
+    PacketNumber round_end = 0;  // a loss from this number on is of another round
+    Instant retry_at{};          // when to search again
+    Duration retry_in = kFirstRetry;
+    Instant distrust_until = Instant::min();  // no hint is listened to
+  };
+  std::unique_ptr<Trouble> trouble_;
 };
 
 }  // namespace pullman::reliability

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/time.h"
 
@@ -11,8 +12,11 @@ namespace pullman::reliability {
 
 class Rtt {
  public:
-  // `initial`: the timeout before the first sample. `floor`: the least one after it.
-  Rtt(Duration initial, Duration floor) : initial_(initial), floor_(floor) {}
+  // `initial`: the timeout before the first sample. `floor`: the least one after it. Kept in whole
+  // microseconds.
+  Rtt(Duration initial, Duration floor)
+      : initial_(std::chrono::duration_cast<Brief>(initial)),
+        floor_(std::chrono::duration_cast<Brief>(floor)) {}
 
   void add(Duration sample) {
     sample = std::max(sample, Duration(1));
@@ -38,14 +42,16 @@ class Rtt {
   Duration timeout(Duration ack_delay) const {
     if (!sampled_) return initial_;
     const Duration rto =
-        std::max(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
+        std::max<Duration>(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
     // DESIGN, principle 6: the initial value is also the ceiling, unless the round trip is larger.
-    return std::min(rto, std::max(initial_, 2 * smoothed_ + ack_delay));
+    return std::min(rto, std::max<Duration>(initial_, 2 * smoothed_ + ack_delay));
   }
 
   // What a round trip takes: the greater of the latest and the smoothed one; before the first
   // sample a third of the initial timeout, which stands for three round trips (RFC 9002 6.2.2).
-  Duration expected() const { return sampled_ ? std::max(latest_, smoothed_) : initial_ / 3; }
+  Duration expected() const {
+    return sampled_ ? std::max(latest_, smoothed_) : Duration(initial_) / 3;
+  }
 
   bool sampled() const { return sampled_; }
   Duration smoothed() const { return smoothed_; }
@@ -54,8 +60,10 @@ class Rtt {
   Duration variation() const { return variation_; }
 
  private:
-  Duration initial_;
-  Duration floor_;
+  using Brief = std::chrono::duration<std::uint32_t, std::micro>;
+
+  Brief initial_;
+  Brief floor_;
   Duration smoothed_{};
   Duration variation_{};
   Duration latest_{};

@@ -55,7 +55,7 @@ TEST_CASE("ids finish in any order; the window remembers which, across the wrap"
   Pool<IdBitmap> pool(1);
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
-    IdWindow window(pool);
+    IdWindow window;
     const MessageId first = (MessageId{1} << 32) - 100;
     window.start(first);
     std::vector<bool> done(9000);
@@ -63,11 +63,11 @@ TEST_CASE("ids finish in any order; the window remembers which, across the wrap"
       const MessageId id = window.floor() + random.below(kIdWindow);
       if (window.finished(id)) continue;
       REQUIRE_FALSE(done[id - first]);
-      window.finish(id);
+      window.finish(id, pool);
       done[id - first] = true;
       if (random.chance(600'000) && !window.finished(window.floor())) {
         done[window.floor() - first] = true;
-        window.finish(window.floor());
+        window.finish(window.floor(), pool);
       }
       for (MessageId n = window.floor(); n < window.floor() + 64; ++n) {
         REQUIRE(window.finished(n) == done[n - first]);
@@ -98,12 +98,12 @@ TEST_CASE("a range set remembers as many ranges as it is told to, and takes no m
 
 TEST_CASE("ids that finish in order take no memory") {
   Pool<IdBitmap> none(0);
-  IdWindow window(none);
+  IdWindow window;
   const MessageId first = (MessageId{1} << 32) - 100;
   window.start(first);
   for (MessageId id = first; id < first + 10'000; ++id) {
     REQUIRE_FALSE(window.finished(id));
-    window.finish(id);
+    window.finish(id, none);
     REQUIRE(window.finished(id));
   }
   CHECK(window.floor() == first + 10'000);

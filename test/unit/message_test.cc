@@ -142,10 +142,12 @@ struct Wire {
   Counted memory;
   InboxCounters counters;
   Pool<SendQueues> queues{1};
-  OutboxResources outbox_shares{packets, bitmaps, queues};
-  InboxResources inbox_shares{matcher, memory, bitmaps, counters};
+  OutboxCounters sent;
+  OutboxResources outbox_shares{packets, bitmaps, queues, sent};
+  Pool<Begun> begun{1};
+  InboxResources inbox_shares{matcher, memory, bitmaps, begun, counters, kShare, kEager};
   Outbox outbox{outbox_shares, 0, kFirst, 556};
-  Inbox inbox{inbox_shares, kPeer, kShare, kEager};
+  Inbox inbox{inbox_shares, kPeer};
   std::vector<Packet*> in_flight;
 };
 

@@ -1,11 +1,10 @@
 // wire/rails.h and the rail in the header: what two ends tell each other about their rails.
-#include "wire/rails.h"
-
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
 
 #include "wire/header.h"
+#include "wire/rails.h"
 
 namespace pullman::wire {
 namespace {

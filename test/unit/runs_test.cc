@@ -259,7 +259,8 @@ struct End {
   Pool<message::SendQueues> queues{1};
   LinkOptions options;
   LinkResources shared{{hotel, rings, pool}, bitmaps};
-  message::OutboxResources of_outbox{pool, ids, queues};
+  message::OutboxCounters counters;
+  message::OutboxResources of_outbox{pool, ids, queues, counters};
   Link link{options, shared, kFirst};
   Request request;
   message::Outbox outbox{of_outbox, 0, 9, 1472};
