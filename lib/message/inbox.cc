@@ -113,7 +113,7 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
   if (done_.finished(id)) return Taken::kRedundant;
   const bool told_before = frame.total == 0;
-  InMessage* message = told_before ? find_granted(id, frame) : open(id, frame, frame.total);
+  InMessage* message = told_before ? find_granted(id) : open(id, frame, frame.total);
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
 }
 
@@ -128,10 +128,12 @@ InMessage* Inbox::find(MessageId id) {
   return current;
 }
 
-// The message of a chunk that does not say which: it has begun, and what lies beyond the eager
-// bytes is wanted of those only that were granted (wire.md 2.12).
-InMessage* Inbox::find_granted(MessageId id, const wire::Frame& frame) {
-  return frame.offset >= shared_.eager_bytes ? find(id) : nullptr;
+// The message of a chunk that does not say which: one that was granted (wire.md 2.12).
+InMessage* Inbox::find_granted(MessageId id) {
+  InMessage* message = find(id);
+  const bool granted = message != nullptr && message->state == InState::kFilling &&
+                       message->total > shared_.eager_bytes;
+  return granted ? message : nullptr;
 }
 
 // The message a frame belongs to, begun if this is its first frame; null if the frame contradicts

@@ -157,7 +157,7 @@ class Inbox {
   bool knows(std::uint8_t kind) const;
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;
   InMessage* find(MessageId id);
-  InMessage* find_granted(MessageId id, const wire::Frame& frame);
+  InMessage* find_granted(MessageId id);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {

@@ -296,7 +296,18 @@ Packet* Outbox::next_packet(Heads heads) {
   }
   chunk_turn_ = 0;
   if (!chunks) return nullptr;
-  return cut_chunk(queues_->eager.empty() ? queues_->bulk : queues_->eager, heads);
+  return cut_chunk(next_to_cut(), heads);
+}
+
+// Eager bytes cover the round trip until the grant. While what others were granted covers it, a
+// message's first chunks do: the rest of it is granted when its turn comes, and has shorter heads.
+Outbox::Queue& Outbox::next_to_cut() {
+  Queue& eager = queues_->eager;
+  if (queues_->bulk.empty()) return eager.empty() ? queues_->yielding : eager;
+  while (!eager.empty() && eager.front().sent > 0 && may_yield(eager.front())) {
+    set_stage(eager.front(), SendStage::kYielding, &eager, &queues_->yielding);
+  }
+  return eager.empty() ? queues_->bulk : eager;
 }
 
 // Where the next bytes of a message lie that may be in several places: the packet's own memory, if
@@ -343,7 +354,7 @@ std::uint64_t Outbox::bytes_to_cut() const {
   constexpr std::size_t kLooked = 4;
   std::uint64_t bytes = 0;
   if (queues_ == nullptr) return bytes;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk}) {
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
     std::size_t looked = 0;
     for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
       bytes += op->granted - op->sent;
@@ -355,14 +366,15 @@ std::uint64_t Outbox::bytes_to_cut() const {
 channel::Run* Outbox::next_run(const RunWish& wish) {
   if (anything_waits()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;
-  return cut_run(queues_->eager.empty() ? queues_->bulk : queues_->eager, wish);
+  return cut_run(next_to_cut(), wish);
 }
 
 channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   Operation& op = from.front();
   const bool several = op.granted - op.sent > packet_bytes_ - wire::kBulkHeadBytes;
   const bool bulk = wish.heads == Heads::kBulk && may_be_bulk(op) && several;
-  const bool few = wish.heads == Heads::kRide && may_be_bulk(op);
+  const bool yields = &from == &queues_->eager && !queues_->bulk.empty() && may_yield(op);
+  const bool few = yields || (wish.heads == Heads::kRide && may_be_bulk(op));
   const std::size_t most = few ? kLeastRun : channel::Run::kMost;
   const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
   const std::byte* payload = nullptr;
@@ -411,9 +423,25 @@ void Outbox::set_stage(Operation& op, SendStage to_stage, Queue* from, Queue* to
   if (to != nullptr) to->push_back(op);
 }
 
+// Where it stands while not all of it is in packets.
+Outbox::Queue* Outbox::queue_of(const Operation& op) {
+  switch (stage(op)) {
+    case SendStage::kEager:
+      return &queues_->eager;
+    case SendStage::kYielding:
+      return &queues_->yielding;
+    case SendStage::kAwaitingGrant:
+      return &queues_->awaiting_grant;
+    case SendStage::kBulk:
+      return &queues_->bulk;
+    default:
+      return nullptr;
+  }
+}
+
 // Grants come about in the order of ids: the search is short.
 Operation* Outbox::find_ungranted(MessageId id) {
-  for (Queue* queue : {&queues_->awaiting_grant, &queues_->eager}) {
+  for (Queue* queue : {&queues_->awaiting_grant, &queues_->yielding, &queues_->eager}) {
     for (Operation& op : *queue) {
       if (op.message == id) return &op;
     }
@@ -428,9 +456,8 @@ bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
   if (op == nullptr) return true;  // it had its grant before
   if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
-  Queue* from = stage(*op) == SendStage::kEager ? &queues_->eager : &queues_->awaiting_grant;
   op->granted = limit;
-  set_stage(*op, SendStage::kBulk, from, nullptr);
+  set_stage(*op, SendStage::kBulk, queue_of(*op), nullptr);
   enqueue(queues_->bulk, *op);
   if (op->sent == op->granted) {
     settle_stage(*op, &queues_->bulk);
@@ -464,25 +491,12 @@ Outbox::Found Outbox::handle_result(MessageId id, Status status) {
   if (!op.special.wants_result) return Found::kRefused;
   op.special.has_result = true;
   op.result = status;
-  switch (stage(op)) {
-    case SendStage::kWaiting:
-    case SendStage::kArriving:
-    case SendStage::kSent:
-      break;
-    case SendStage::kEager:
-      set_stage(op, SendStage::kSent, &queues_->eager, nullptr);
-      break;
-    case SendStage::kAwaitingGrant:
-      set_stage(op, SendStage::kSent, &queues_->awaiting_grant, nullptr);
-      break;
-    case SendStage::kBulk:
-      set_stage(op, SendStage::kSent, &queues_->bulk, nullptr);
-      break;
-    case SendStage::kAwaitingResult:
-      finish(op, status);
-      give_back_queues();
-      return Found::kYes;
+  if (stage(op) == SendStage::kAwaitingResult) {
+    finish(op, status);
+    give_back_queues();
+    return Found::kYes;
   }
+  if (Queue* queue = queue_of(op)) set_stage(op, SendStage::kSent, queue, nullptr);
   finish_if_acked(op);
   return Found::kYes;
 }
@@ -568,6 +582,7 @@ void Outbox::fail(Status status) {
   queues_->solicited.clear();
   queues_->arriving.clear();
   queues_->eager.clear();
+  queues_->yielding.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();
   while (!queues_->unfinished.empty()) {

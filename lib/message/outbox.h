@@ -33,6 +33,7 @@ using channel::PacketQueue;
 enum class SendStage : std::uint32_t {
   kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
   kEager,           // has an id; eager bytes are being cut into chunks
+  kYielding,        // the same, once it has begun: what others were granted goes first
   kAwaitingGrant,   // the eager bytes are in packets; the receiver has not matched it
   kBulk,            // granted; the rest is being cut into chunks
   kSent,            // all wanted bytes are in packets; acks are outstanding
@@ -56,6 +57,7 @@ struct SendQueues {
   Queue waiting;         // kWaiting, in the order of send()
   Queue solicited;       // kWaiting, what the receiver asked for: waits for no other
   Queue eager;           // kEager
+  Queue yielding;        // kYielding
   Queue awaiting_grant;  // kAwaitingGrant
   Queue bulk;            // kBulk
   Queue arriving;        // kArriving
@@ -126,7 +128,8 @@ class Outbox {
 
   // Something is being cut into chunks.
   bool has_chunks() const {
-    return queues_ != nullptr && (!queues_->eager.empty() || !queues_->bulk.empty());
+    return queues_ != nullptr &&
+           (!queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty());
   }
 
   // What runs are to be.
@@ -202,11 +205,17 @@ class Outbox {
   static void count_message(Packet& packet, MessageId id);
   void start_long(detail::Operation& op);
   void admit_waiting();
+  Queue& next_to_cut();
   Packet* cut_chunk(Queue& from, Heads heads);
-  // Of what lies beyond the eager bytes the receiver has told how much it wants (wire.md 4.5).
-  bool may_be_bulk(const detail::Operation& op) const { return op.sent >= eager_bytes_; }
+  // Who granted it knows its tag and total (wire.md 2.12).
+  static bool may_be_bulk(const detail::Operation& op) { return stage(op) == SendStage::kBulk; }
+  // Its eager bytes are not all there is of it, nor asked to go ahead.
+  static bool may_yield(const detail::Operation& op) {
+    return op.granted < op.size && !op.special.goes_ahead;
+  }
   channel::Run* cut_run(Queue& from, const RunWish& wish);
   void settle_stage(detail::Operation& op, Queue* from);
+  Queue* queue_of(const detail::Operation& op);
   detail::Operation* find_ungranted(MessageId id);
   void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);
   static SendStage stage(const detail::Operation& op) { return static_cast<SendStage>(op.stage); }

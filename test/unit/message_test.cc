@@ -382,6 +382,8 @@ TEST_CASE("a chunk that contradicts its message is refused") {
 }
 
 TEST_CASE("a chunk that says neither tag nor total is taken for what was granted, wire.md 2.12") {
+  std::vector<std::byte> place(kEager);
+  Request whole;  // outlives the wire, which ends it
   Wire wire;
   const std::uint64_t total = 3 * kEager;
   const std::uint64_t wanted = 2 * kEager;
@@ -391,21 +393,25 @@ TEST_CASE("a chunk that says neither tag nor total is taken for what was granted
   CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not begun
   REQUIRE(wire.take_chunk(0, total, 0, kEager) == Taken::kNew);
   CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not matched: nothing was granted
+  CHECK(bulk(0, 100, 100) == Taken::kRefused);     // of what has come, either
 
   std::vector<std::byte> buffer(wanted);
   Request request;
   wire.post(request, buffer);
 
-  CHECK(bulk(0, kEager - 1, 100) == Taken::kRefused);   // eager bytes in it
   CHECK(bulk(0, wanted - 50, 100) == Taken::kRefused);  // more than is wanted
   CHECK(bulk(0, total - 50, 100) == Taken::kRefused);   // more than there is
   CHECK(bulk(1, kEager, 100) == Taken::kRefused);       // another message's
   CHECK(bulk(0xFFFF, kEager, 100) == Taken::kRefused);  // and far beyond
-  CHECK(bulk(0, kEager, 1000) == Taken::kNew);
+  CHECK(bulk(0, kEager - 1, 1001) == Taken::kNew);  // granted are all of its bytes
   CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);
   CHECK(bulk(0, kEager + 900, wanted - kEager - 900) == Taken::kNew);
   CHECK(request.status() == Status::kTruncated);
   CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);  // over
+
+  wire.post(whole, place);
+  REQUIRE(wire.take_chunk(1, kEager, 0, 100) == Taken::kNew);
+  CHECK(bulk(1, 100, 100) == Taken::kRefused);  // it needs no grant, and had none
 }
 
 TEST_CASE("what a peer makes us remember is within what it is charged, however small its chunks") {

@@ -1,0 +1,159 @@
+// In what order an outbox cuts the messages that are too long for one packet.
+#include <catch2/catch.hpp>
+#include <deque>
+#include <vector>
+
+#include "message/outbox.h"
+
+namespace pullman::message {
+namespace {
+
+constexpr std::size_t kPacket = 1472;
+constexpr std::size_t kEager = 16'384;
+constexpr MessageId kFirst = 9;
+
+// Sends whatever is to be cut, and notes of which messages it is.
+struct Sender {
+  Sender() { outbox.handle_hello(kPacket, 1 << 30, kEager); }
+  ~Sender() {
+    for (Packet* packet : left) outbox.abandon(*packet);
+    outbox.fail(Status::kClosed);
+  }
+
+  void send(std::size_t bytes) {
+    outbox.send({}, 5, {message.data(), bytes}, requests.emplace_back());
+  }
+  void send_ahead(std::size_t bytes) {
+    const std::span<const std::byte> piece(message.data(), bytes);
+    const Parcel parcel{.tag = 5, .pieces = {&piece, 1}, .size = bytes, .goes_ahead = true};
+    outbox.send({}, parcel, requests.emplace_back());
+  }
+  void grant(std::uint32_t id) { REQUIRE(outbox.handle_grant(id, message.size())); }
+
+  // The message that packets or a run left of; 0: nothing did.
+  std::uint32_t next() {
+    if (channel::Run* run = outbox.next_run({.most = 4, .equal = true, .heads = kHeads})) {
+      left.push_back(run);
+      chunks = run->count;
+      return head_of(*run).id;
+    }
+    Packet* packet = outbox.next_packet(kHeads);
+    if (packet == nullptr) return 0;
+    left.push_back(packet);
+    chunks = 1;
+    return head_of(*packet).id;
+  }
+  wire::Frame head_of(const Packet& packet) {
+    was_bulk = packet.is_bulk;
+    if (was_bulk) return wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes);
+    return wire::chunk_head(packet.bytes + wire::kHeaderBytes);
+  }
+
+  static constexpr auto kHeads = Outbox::Heads::kBulk;
+  std::vector<std::byte> message = std::vector<std::byte>(10 * kEager);
+  channel::PacketPool pool{1024, kPacket};
+  Pool<IdBitmap> ids{2};
+  Pool<SendQueues> queues{1};
+  OutboxCounters counters;
+  OutboxResources resources{pool, ids, queues, counters};
+  std::deque<Request> requests;
+  std::vector<Packet*> left;
+  Outbox outbox{resources, 0, kFirst, kPacket};
+  std::uint32_t chunks = 0;
+  bool was_bulk = false;
+};
+
+}  // namespace
+
+TEST_CASE("alone, a message's eager bytes leave in one go") {
+  Sender sender;
+  sender.send(sender.message.size());
+  std::uint32_t chunks = 0;
+  while (sender.next() == kFirst) chunks += sender.chunks;
+  CHECK(chunks == kEager / kPacket + 1);
+}
+
+TEST_CASE("while what was granted is being cut, a few chunks of the next messages ask for theirs") {
+  Sender sender;
+  sender.send(sender.message.size());
+  REQUIRE(sender.next() == kFirst);
+  sender.grant(kFirst);
+  sender.send(sender.message.size());
+  sender.send(sender.message.size());
+
+  CHECK(sender.next() == kFirst + 1);
+  CHECK(sender.chunks == Outbox::kLeastRun);
+  CHECK(sender.next() == kFirst + 2);
+  CHECK(sender.chunks == Outbox::kLeastRun);
+  CHECK(sender.next() == kFirst);
+  CHECK(sender.was_bulk);
+
+  SECTION("which are granted when their turn comes: the rest of them is bulk, too") {
+    sender.grant(kFirst + 1);
+    std::uint32_t id = sender.next();
+    while (id == kFirst) id = sender.next();
+    CHECK(id == kFirst + 1);
+    CHECK(sender.was_bulk);
+  }
+  SECTION("and if no grant comes the eager bytes leave behind it") {
+    std::uint32_t id = sender.next();
+    while (id == kFirst) id = sender.next();
+    CHECK(id == kFirst + 1);
+    CHECK_FALSE(sender.was_bulk);
+    while (id == kFirst + 1) id = sender.next();
+    CHECK(id == kFirst + 2);
+    while (id == kFirst + 2) id = sender.next();
+    CHECK(id == 0);
+    CHECK_FALSE(sender.outbox.has_packets());
+    sender.grant(kFirst + 2);
+    CHECK(sender.next() == kFirst + 2);
+    CHECK(sender.was_bulk);
+  }
+}
+
+TEST_CASE("who was begun alone makes way for what is granted meanwhile") {
+  Sender sender;
+  sender.send(sender.message.size());
+  while (sender.next() == kFirst) {
+  }
+  sender.send(sender.message.size());
+  REQUIRE(sender.next() == kFirst + 1);
+  REQUIRE(sender.chunks == 4);
+  sender.grant(kFirst);
+  CHECK(sender.next() == kFirst);
+}
+
+TEST_CASE("who needs no grant, or is to go ahead, waits for nothing that was granted") {
+  Sender sender;
+  sender.send(sender.message.size());
+  REQUIRE(sender.next() == kFirst);
+  sender.grant(kFirst);
+  SECTION("not longer than the eager bytes") {
+    sender.send(kEager);
+  }
+  SECTION("of priority") {
+    sender.send_ahead(sender.message.size());
+  }
+  std::uint32_t chunks = 0;
+  while (sender.next() == kFirst + 1) chunks += sender.chunks;
+  CHECK(chunks == kEager / kPacket + 1);
+}
+
+TEST_CASE("a result that comes early ends what is still to be cut, wherever it stands") {
+  Sender sender;
+  sender.send(sender.message.size());
+  REQUIRE(sender.next() == kFirst);
+  sender.grant(kFirst);
+  const std::span<const std::byte> piece(sender.message);
+  const Parcel parcel{.tag = 5, .pieces = {&piece, 1}, .size = piece.size(), .wants_result = true};
+  sender.outbox.send({}, parcel, sender.requests.emplace_back());
+  REQUIRE(sender.next() == kFirst + 1);
+  REQUIRE(sender.next() == kFirst);
+
+  CHECK(sender.outbox.handle_result(kFirst + 1, Status::kRefusedAccess) == Outbox::Found::kYes);
+  std::uint32_t id = sender.next();
+  while (id == kFirst) id = sender.next();
+  CHECK(id == 0);
+}
+
+}  // namespace pullman::message
