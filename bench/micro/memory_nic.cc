@@ -26,8 +26,8 @@ class MemoryPort final : public nic::Port {
     counters_.sent += batch.size();
     return batch.size();
   }
-  std::size_t receive(std::span<nic::Incoming> batch) override {
-    const std::size_t count = mailbox_.take(batch);
+  std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override {
+    const std::size_t count = mailbox_.take(batch.first(enough));
     counters_.received += count;
     return count;
   }

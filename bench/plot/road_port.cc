@@ -43,9 +43,9 @@ std::size_t RoadPort::send(std::span<const nic::Outgoing> batch) {
   return taken;
 }
 
-std::size_t RoadPort::receive(std::span<nic::Incoming> batch) {
+std::size_t RoadPort::receive(std::span<nic::Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
-  for (; count < batch.size() && !unread_.empty(); ++count) {
+  for (; count < enough && !unread_.empty(); ++count) {
     lent_.push_back(std::move(unread_.front()));
     unread_.pop_front();
     batch[count] = {.bytes = {lent_.back().bytes.get(), lent_.back().length}, .buffer = 0};

@@ -64,7 +64,7 @@ void Channel::withdraw(Packet& packet) {
 }
 
 std::span<const nic::Incoming> Channel::receive(Instant now) {
-  const std::size_t got = port_->receive_enough(incoming_, enough_);
+  const std::size_t got = port_->receive(incoming_, enough_);
   enough_ = got >= enough_ ? kBatch : std::size_t{1};
   quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
   received_at_ = now;

@@ -37,7 +37,7 @@ std::size_t longest_burst(const reliability::Link& link) {
 // Packets of one length make longer bursts, and some bytes are sent twice for it. Where bursts are
 // short all the same the link is what is slow: bytes count there, not calls.
 bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
-  constexpr std::size_t kLeast = 16;
+  constexpr std::size_t kLeast = 32;
   return burst_bytes != 0 && longest >= kLeast;
 }
 

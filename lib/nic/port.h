@@ -94,15 +94,11 @@ class Port {
   // limits().packet_bytes.
   virtual std::size_t send(std::span<const Outgoing> batch) = 0;
 
-  // Receives up to batch.size() packets. 0 means there are none right now, or only where the port
-  // has not looked this time: that is looked at within the next few calls.
-  virtual std::size_t receive(std::span<Incoming> batch) = 0;
-
-  // The same, but looks for no more once it has `enough`: with those may come what came together
-  // with them.
-  virtual std::size_t receive_enough(std::span<Incoming> batch, std::size_t enough) {
-    return receive(batch.first(enough));
-  }
+  // Receives up to batch.size() packets, but looks for no more once it has `enough`: with those may
+  // come what came together with them. 0 means there are none right now, or only where the port has
+  // not looked this time: that is looked at within the next few calls.
+  virtual std::size_t receive(std::span<Incoming> batch, std::size_t enough) = 0;
+  std::size_t receive(std::span<Incoming> batch) { return receive(batch, batch.size()); }
 
   // Returns lent buffers; the driver reposts them in batches.
   virtual void give_back(std::span<const Incoming> batch) = 0;

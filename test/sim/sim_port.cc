@@ -134,9 +134,9 @@ nic::Reach SimPort::reach(const nic::Address& address) const {
   return to ? network_.reach(at_, *to) : nic::Reach::kNone;
 }
 
-std::size_t SimPort::receive(std::span<nic::Incoming> batch) {
+std::size_t SimPort::receive(std::span<nic::Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
-  while (count < batch.size() && !arrived_.empty()) {
+  while (count < enough && !arrived_.empty()) {
     const Datagrams::Slot slot = arrived_.front();
     arrived_.pop_front();
     lent_.push_back(slot);

@@ -27,7 +27,7 @@ class SimPort final : public nic::Port {
   SimPort& operator=(const SimPort&) = delete;
 
   std::size_t send(std::span<const nic::Outgoing> batch) override;
-  std::size_t receive(std::span<nic::Incoming> batch) override;
+  std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override;
   void give_back(std::span<const nic::Incoming> batch) override;
   void resolve(const nic::Address& address, std::uint64_t cookie) override;
   void forget(nic::Destination to) override;

@@ -34,9 +34,9 @@ class ListPort final : public nic::Port {
     }
     return batch.size();
   }
-  std::size_t receive(std::span<nic::Incoming> batch) override {
+  std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override {
     std::size_t count = 0;
-    for (; count < batch.size() && !arriving.empty(); ++count) {
+    for (; count < enough && !arriving.empty(); ++count) {
       lent_.push_back(std::move(arriving.front()));
       arriving.pop_front();
       batch[count] = {.bytes = lent_.back(), .buffer = 0};

@@ -403,7 +403,7 @@ TEST_CASE("a chunk that says neither tag nor total is taken for what was granted
   CHECK(bulk(0, total - 50, 100) == Taken::kRefused);   // more than there is
   CHECK(bulk(1, kEager, 100) == Taken::kRefused);       // another message's
   CHECK(bulk(0xFFFF, kEager, 100) == Taken::kRefused);  // and far beyond
-  CHECK(bulk(0, kEager - 1, 1001) == Taken::kNew);  // granted are all of its bytes
+  CHECK(bulk(0, kEager - 1, 1001) == Taken::kNew);      // granted are all of its bytes
   CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);
   CHECK(bulk(0, kEager + 900, wanted - kEager - 900) == Taken::kNew);
   CHECK(request.status() == Status::kTruncated);

@@ -28,8 +28,8 @@ class FabricPort final : public Port {
   std::size_t send(std::span<const Outgoing> batch) override {
     return sends_->send(batch, counters_);
   }
-  std::size_t receive(std::span<Incoming> batch) override {
-    return ring_->receive(batch, counters_);
+  std::size_t receive(std::span<Incoming> batch, std::size_t enough) override {
+    return ring_->receive(batch.first(enough), counters_);
   }
   void give_back(std::span<const Incoming> batch) override { ring_->give_back(batch); }
   void resolve(const Address& address, std::uint64_t cookie) override {

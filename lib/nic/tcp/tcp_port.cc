@@ -77,7 +77,8 @@ std::size_t TcpPort::send_some(std::span<const Outgoing> packets) {
   return taken;
 }
 
-std::size_t TcpPort::receive(std::span<Incoming> batch) {
+std::size_t TcpPort::receive(std::span<Incoming> batch, std::size_t enough) {
+  batch = batch.first(enough);
   std::size_t count = receiver_.has_some() ? hand_out(batch) : 0;
   ++looked_;
   bool first = true;

@@ -26,7 +26,7 @@ class TcpPort final : public Port {
   TcpPort(const Device& device, const PortOptions& options);
 
   std::size_t send(std::span<const Outgoing> batch) override;
-  std::size_t receive(std::span<Incoming> batch) override;
+  std::size_t receive(std::span<Incoming> batch, std::size_t enough) override;
   void give_back(std::span<const Incoming> batch) override;
   void resolve(const Address& address, std::uint64_t cookie) override;
   void forget(Destination to) override;

@@ -28,7 +28,7 @@ class Receiver {
   // upwards.
   Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts, std::uint64_t names);
 
-  // See nic::Port::receive_enough().
+  // See nic::Port::receive().
   std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters);
   // So many packets of that buffer, which is one of ours.
   void give_back(std::uint64_t buffer, std::uint32_t packets) {

@@ -32,10 +32,7 @@ class UdpPort final : public Port {
     limits_.burst_bytes = sender_.burst_bytes();
     return taken;
   }
-  std::size_t receive(std::span<Incoming> batch) override {
-    return receive_enough(batch, batch.size());
-  }
-  std::size_t receive_enough(std::span<Incoming> batch, std::size_t enough) override {
+  std::size_t receive(std::span<Incoming> batch, std::size_t enough) override {
     return direct_ == nullptr ? main_.receiver.receive(batch, enough, counters_)
                               : receive_both(batch, enough);
   }
