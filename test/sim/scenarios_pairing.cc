@@ -203,6 +203,33 @@ TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
   CHECK(scene.engine(1).peer_state(back) == PeerState::kConnected);
 }
 
+// The simulator's seeds 92634 and 97385: one who has proved himself is not called anew.
+TEST_CASE("a caller by his second NIC called at his first ends when his data port has no way") {
+  RailScene scene({2, 2}, {}, [host = 0](NodePlan& plan) mutable {
+    if (host++ == 1) plan.data.resolve_failure = 1'000'000;
+  });
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  bool answered = false;
+  bool mute = true;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    answered = answered || opened.is(PacketType::kWelcome);
+    return mute && !opened.is(PacketType::kHello) && !opened.is(PacketType::kWelcome);
+  });
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 5, 1 << 20);  // not received: he goes on asking
+  REQUIRE(scene.run_until([&] { return answered; }));
+
+  const PeerId back = scene.connect(1, 0);
+  Act& send = scene.send(1, back, 6, 10'000);
+  mute = false;
+  scene.mend();
+
+  REQUIRE(scene.run_until_done(send));
+  CHECK(send.status() == Status::kUnreachable);
+}
+
 TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") {
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
