@@ -276,6 +276,10 @@ class Engine::Impl {
   static bool usable(const Rail& rail) {
     return rail.peer.rails == nullptr || care_of(rail).health.usable();
   }
+  // The packet in hand came the way the other end sends what is on this rail.
+  bool came_by(const Rail& rail) const {
+    return module_in_hand_ == (rail.peer.rails == nullptr ? rail.module : care_of(rail).here);
+  }
   bool rails_have_work(const Peer& peer) const;
   bool serve_rails(Instant now, Peer& peer);
   void tend_rail(Instant now, Rail& rail, bool& more);

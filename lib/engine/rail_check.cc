@@ -223,7 +223,7 @@ Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHe
   const wire::Frame only = *frame;
   if (frames_.next() != nullptr) return Verdict::kBadFrame;
   if (!rail.peer.introduced || !rail.peer.flows()) return Verdict::kWrongState;
-  const bool own_way = rail.module == module_in_hand_;
+  const bool own_way = came_by(rail);
   if (only.type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(only.data);
     if (!check || header.length < least_length(rail, check->size)) return Verdict::kBadFrame;

@@ -53,6 +53,7 @@ void Engine::Impl::start_rails(Peer& peer, const wire::Hello& hello) {
   care->timer.peer = peer.id.index;
   care->timer.of_care = 1;
   care->stream = module_of(peer.home).device().stream;
+  care->here = peer.home.module;
   care->health.begin_up(peer.heard_at);
   peer.rails->care[0] = std::move(care);
 }
@@ -141,6 +142,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   Rails& rails = *peer.rails;
   rails.paired = true;
   rails.their_ways = theirs;
+  if (theirs.home_there < nics_told_) rails.care[0]->here = theirs.home_there;
   const Pairing found = pairing_with(peer);
   rails.spare_home = !found.pairs.empty();
   std::size_t number = 1;
@@ -178,6 +180,7 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   care->timer.of_care = 1;
   care->stream = nic.stream;
   care->there = there;
+  care->here = module;
   rails.care[number] = std::move(care);
   Rail& rail = *rails.more[number];
   rail.remote = nic.command;

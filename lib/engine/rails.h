@@ -21,6 +21,7 @@ struct Care {
   Instant heard_at{};            // a packet came that speaks in this rail's numbers
   bool stream = false;           // the last resort
   std::uint8_t there = 0;        // the other end's NIC, as its HELLO numbers them
+  std::uint8_t here = 0;         // our NIC that it sends to (wire.md 9.3)
   std::uint8_t resolving = 0;    // channels whose address our NIC has been asked about: a bit each
   bool drained_here = false;     // by our operator
   bool drained_there = false;    // by the other's

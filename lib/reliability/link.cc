@@ -33,6 +33,8 @@ void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
 }
 
 void Link::handle_answer(Instant now, const Packet& hello) {
+  backoff_ = 0;
+  recompute_stay();
   if (hello.state != PacketState::kInFlight || timeouts_ > 0 || rtt_.sampled()) return;
   const Duration sample = now - hello.sent_at;
   // Beyond, it says more about the peer's start than about the path.

@@ -95,8 +95,9 @@ class Link {
   // The peer introduced itself: its first packet number and its credit.
   void handle_hello(PacketNumber first, std::uint16_t credit);
 
-  // Our HELLO was answered: a first round trip, if it was sent but once. Without it the loss of all
-  // that is sent first costs the initial timeout (incast: docs/architecture.md).
+  // Our HELLO was answered: the timeout is no longer doubled (wire.md 7.3), and there is a first
+  // round trip, if it was sent but once. Without it the loss of all that is sent first costs the
+  // initial timeout (incast: docs/architecture.md).
   void handle_answer(Instant now, const Packet& hello);
 
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,

@@ -50,6 +50,32 @@ TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message
   CHECK_FALSE(none.done());
 }
 
+// wire.md 7.3: an answer is news.
+TEST_CASE("what is lost after an answer waits no longer for the calls that were lost before it") {
+  const std::size_t lost = GENERATE(0u, 1u, 4u);
+  CAPTURE(lost);
+  Scene scene;
+  std::size_t calls = 0;
+  Instant answered{};
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (opened.is(PacketType::kHello)) return calls++ < lost;
+    if (opened.is(PacketType::kWelcome)) {
+      answered = scene.now();
+      return false;
+    }
+    return scene.now() < answered + milliseconds(1);
+  });
+  Act& receive = scene.receive_any(1);
+
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 9, 10'000);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(calls == lost + 1);
+  CHECK(scene.now() - answered < milliseconds(150));
+}
+
 // wire.md 5.9; the simulator's seeds 11180, 11228, 29157, 33250.
 TEST_CASE("a proof that is lost is given again, even by a caller that has nothing more to say") {
   const int lost = GENERATE(1, 3);

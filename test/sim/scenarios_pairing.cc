@@ -203,6 +203,33 @@ TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
   CHECK(scene.engine(1).peer_state(back) == PeerState::kConnected);
 }
 
+// The simulator's seeds 92634 and 97385: one who has proved himself is not called anew.
+TEST_CASE("a caller by his second NIC called at his first ends when his data port has no way") {
+  RailScene scene({2, 2}, {}, [host = 0](NodePlan& plan) mutable {
+    if (host++ == 1) plan.data.resolve_failure = 1'000'000;
+  });
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  bool answered = false;
+  bool mute = true;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    answered = answered || opened.is(PacketType::kWelcome);
+    return mute && !opened.is(PacketType::kHello) && !opened.is(PacketType::kWelcome);
+  });
+  const PeerId there = scene.connect(0, 1);
+  scene.send(0, there, 5, 1 << 20);  // not received: he goes on asking
+  REQUIRE(scene.run_until([&] { return answered; }));
+
+  const PeerId back = scene.connect(1, 0);
+  Act& send = scene.send(1, back, 6, 10'000);
+  mute = false;
+  scene.mend();
+
+  REQUIRE(scene.run_until_done(send));
+  CHECK(send.status() == Status::kUnreachable);
+}
+
 TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") {
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
@@ -259,6 +286,71 @@ TEST_CASE("of two calls that cross, each answered, the rails are the same at bot
   scene.send(0, there, 7, 200'000);
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 7, 200'000));
+}
+
+// wire.md 9.3: the end of the higher epoch declines two answers to its own call, and takes the
+// third; the other has had its answer by then. Nothing is wrong with a rail that leaves by one pair
+// of NICs and comes back by another.
+TEST_CASE("of two calls that cross, each taken, rail 0 is a rail like others") {
+  // The pair that each meets by may be the pairing's, too.
+  const auto alike = GENERATE(nic::Reach::kDirect, nic::Reach::kNone);
+  CAPTURE(static_cast<int>(alike));
+  RailScene scene({2, 2});
+  scene.network().set_reach(alike, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  const auto pass = [&](const Passing& way, std::span<const std::byte> bytes, int times) {
+    while (times-- > 0) scene.network().inject(way.from, way.to, bytes, microseconds(1 + times));
+  };
+  bool both_answered = false;
+  bool both_taken = false;
+  std::vector<std::byte> held;  // the higher epoch's answer: late
+  Passing way{};
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (both_taken || !opened.header || opened.is(PacketType::kHello)) return false;
+    if (passing.from.host == 0) {
+      if (!std::exchange(both_answered, true)) pass(passing, passing.bytes, 2);
+      return false;
+    }
+    if (opened.is(PacketType::kWelcome)) {
+      held.assign(passing.bytes.begin(), passing.bytes.end());
+      way = passing;
+      return true;
+    }
+    both_taken = true;  // it has proved itself, as nobody hears
+    pass(way, held, 1);
+    return true;
+  });
+
+  const PeerId there = scene.connect(0, 1);
+  const PeerId back = scene.connect(1, 0);
+  REQUIRE(scene.run_until([&] { return both_taken; }, seconds(10)));
+  scene.mend();
+  scene.run_for(seconds(2));
+
+  const auto here = scene.rails(0, there);
+  const auto other = scene.rails(1, back);
+  REQUIRE(here.size() == (alike == nic::Reach::kNone ? 2 : 3));
+  REQUIRE(here.size() == other.size());
+  CHECK(here[0].local != other[0].remote);
+  for (std::size_t i = 1; i < here.size(); ++i) CHECK(here[i].local == other[i].remote);
+  CHECK(scene.all_up({there, back}));
+  REQUIRE(scene.engine(0).begin_check(scene.node(0).local_now(), there, seconds(1)) == Status::kOk);
+  scene.node(0).touched();
+  scene.run_for(seconds(2));
+  for (const RailView& view : scene.rails(0, there)) CHECK(view.check == RailFinding::kFine);
+
+  scene.network().partitions().push_back({.from = 0,
+                                          .to = 1,
+                                          .start = scene.now(),
+                                          .end = scene.now() + milliseconds(200),
+                                          .from_nic = 1});
+  Stream stream(scene, {there, back}, 10'000, 4);
+  stream.run_for(milliseconds(20));
+  CHECK_FALSE(scene.all_up({there, back}));
+  CHECK(stream.finish());
+  scene.run_for(seconds(2));
+  CHECK(scene.all_up({there, back}));
 }
 
 }  // namespace
