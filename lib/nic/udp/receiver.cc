@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "nic/udp/calls.h"
 #include "nic/udp/errors.h"
 
 namespace pullman::nic::udp {
@@ -108,14 +109,14 @@ int Receiver::call(std::size_t datagrams) {
     return 1;
   }
   for (std::size_t i = 0; i < datagrams; ++i) aim(i);
-  return recvmmsg(socket_, messages_.data(), static_cast<unsigned>(datagrams), 0, nullptr);
+  return calls::receive(socket_, messages_.data(), datagrams);
 }
 
 ssize_t Receiver::call_for_one() {
   aim(0);
-  if (coalescing_.on()) return recvmsg(socket_, &messages_[0].msg_hdr, 0);
+  if (coalescing_.on()) return calls::receive(socket_, messages_[0].msg_hdr);
   messages_[0].msg_hdr.msg_controllen = 0;
-  return recv(socket_, pieces_[0].iov_base, ReceiveSlab::kBytes, 0);
+  return calls::receive(socket_, pieces_[0].iov_base, ReceiveSlab::kBytes);
 }
 
 void Receiver::aim(std::size_t place) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "nic/udp/calls.h"
 #include "nic/udp/errors.h"
 
 namespace pullman::nic::udp {
@@ -57,22 +58,20 @@ ssize_t Sender::call(const Outgoing& packet) const {
   const int socket = direct ? direct_socket_ : socket_;
   const sockaddr* to = direct ? nullptr : peers_.name_of(packet.to);
   const socklen_t bytes = direct ? 0 : peers_.name_bytes();
-  if (packet.payload.empty()) {
-    return sendto(socket, packet.head.data(), packet.head.size(), 0, to, bytes);
-  }
+  if (packet.payload.empty()) return calls::send(socket, packet.head, to, bytes);
   std::array<iovec, 2> pieces{piece_of(packet.head), piece_of(packet.payload)};
   msghdr message{};
   message.msg_name = const_cast<sockaddr*>(to);
   message.msg_namelen = bytes;
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
-  return sendmsg(socket, &message, 0);
+  return calls::send(socket, message);
 }
 
 // How many of the messages prepared were sent; below 0 if the first was not.
 int Sender::call_for_several(int socket) {
-  if (count_ == 1) return sendmsg(socket, &messages_[0].msg_hdr, 0) < 0 ? -1 : 1;
-  return sendmmsg(socket, messages_.data(), static_cast<unsigned>(count_), 0);
+  if (count_ == 1) return calls::send(socket, messages_[0].msg_hdr) < 0 ? -1 : 1;
+  return calls::send(socket, messages_.data(), count_);
 }
 
 // An error may be the network's answer to an earlier packet, told at the first call that comes
