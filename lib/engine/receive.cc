@@ -135,7 +135,8 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   Peer& peer = rail.peer;
   if (!may_speak(peer)) return Verdict::kWrongState;
   if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
-  if (may_wait(rail, header)) {
+  const bool later = may_wait(rail, header);
+  if (later) {
     late_ack_ = {&rail, header, now, unseen_, module_in_hand_};
   } else if (header.has(wire::kFlagAck)) {
     const Verdict verdict = handle_ack(now, rail, header, nullptr, {.ago = {}, .unseen = unseen_});
@@ -147,7 +148,7 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
     if (peer.rails != nullptr) care_of(rail).heard_at = now;
     note_heard(now, peer);
-    schedule_ack(now, rail);
+    if (!later) schedule_ack(now, rail);
   }
   return verdict;
 }
@@ -272,8 +273,9 @@ bool Engine::Impl::handle_result(Peer& peer, const wire::Frame& frame) {
   return peer.outbox.handle_result(*id, status) != Found::kRefused;
 }
 
-// Whether the ACK of a packet may wait until the program has had its turn with the message it came
-// with: a good part of what receiving costs, and nobody waits for it.
+// Whether the ACK of a packet, and its own, may wait until the program has had its turn with the
+// message it came with: a good part of what receiving costs, nobody waits for the one, and the
+// other rides on the answer if there is one.
 bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
   return lone_ && late_ack_.rail == nullptr && frames_.is_one_message() &&
@@ -287,6 +289,7 @@ void Engine::Impl::take_late_ack(Instant now) {
   module_in_hand_ = late_ack_.module;
   handle_ack(now, rail, late_ack_.header, nullptr,
              {.ago = now - late_ack_.came_at, .unseen = late_ack_.unseen});
+  schedule_ack(now, rail);
 }
 
 Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,

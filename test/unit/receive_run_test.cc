@@ -6,8 +6,7 @@
 
 #include "base/random.h"
 #include "base/sequence.h"
-#include "engine/engine.h"
-#include "list_port.h"
+#include "list_end.h"
 #include "wire/run.h"
 
 namespace pullman {
@@ -209,24 +208,17 @@ constexpr std::size_t kData = 1408;
 constexpr Tag kTag = 5;
 constexpr std::size_t kEager = 8192;
 
-// An engine and its two ports.
-struct End {
+Config config_for_runs() {
+  Config config;
+  config.max_peers = 4;
+  config.eager_bytes = kEager;
+  config.unexpected_bytes = 4 * 48 * 1024;  // so little that allowances are told often
+  return config;
+}
+
+struct End : ListEnd {
   End(std::uint8_t host, std::uint64_t seed)
-      : command(new ListPort(host, 1, 816)), data(new ListPort(host, 2, kHeads + kData)) {
-    Config config;
-    config.max_peers = 4;
-    config.eager_bytes = kEager;
-    config.unexpected_bytes = 4 * 48 * 1024;  // so little that allowances are told often
-    std::vector<engine::NicPorts> nics(1);
-    nics[0].command.reset(command);
-    nics[0].data.reset(data);
-    engine = std::make_unique<engine::Engine>(config, std::move(nics),
-                                              KeyedRandom::key_from_seed(seed), Instant{});
-  }
-  ~End() { engine->abort(); }
-  ListPort* command;
-  ListPort* data;
-  std::unique_ptr<engine::Engine> engine;
+      : ListEnd(host, seed, config_for_runs(), kHeads + kData) {}
 };
 
 // One who sends, and two who hear the same and are the same, but that one of them hears noise

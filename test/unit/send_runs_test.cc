@@ -1,10 +1,8 @@
 // engine/runs.cc: what form runs have, and what becomes of them when the port has no room for them.
 #include <catch2/catch.hpp>
-#include <memory>
 #include <vector>
 
-#include "engine/engine.h"
-#include "list_port.h"
+#include "list_end.h"
 #include "wire/header.h"
 
 namespace pullman {
@@ -19,29 +17,20 @@ struct Options {
   std::size_t eager = kEager;
 };
 
-// An engine and its two ports.
-struct End {
-  End(std::uint8_t host, std::uint64_t seed, Options options)
-      : command(new ListPort(host, 1, 816)), data(new ListPort(host, 2, 1472, options.bursts)) {
-    Config config;
-    config.max_peers = 4;
-    config.eager_bytes = options.eager;
-    config.checksum = options.checksum;
-    std::vector<engine::NicPorts> nics(1);
-    nics[0].command.reset(command);
-    nics[0].data.reset(data);
-    engine = std::make_unique<engine::Engine>(config, std::move(nics),
-                                              KeyedRandom::key_from_seed(seed), Instant{});
-  }
-  ~End() { engine->abort(); }
-  ListPort* command;
-  ListPort* data;
-  std::unique_ptr<engine::Engine> engine;
-};
+Config config_for(Options options) {
+  Config config;
+  config.max_peers = 4;
+  config.eager_bytes = options.eager;
+  config.checksum = options.checksum;
+  return config;
+}
 
 struct Pair {
   explicit Pair(Options options, std::size_t size = 20'000)
-      : message(size, std::byte{7}), buffer(size), a(1, 1, options), b(2, 2, options) {
+      : message(size, std::byte{7}),
+        buffer(size),
+        a(1, 1, config_for(options), 1472, options.bursts),
+        b(2, 2, config_for(options), 1472, options.bursts) {
     for (std::size_t i = 0; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 >> 4);
     peer = a.engine->connect(now, b.engine->address()).peer;
     for (int i = 0; i < 1000; ++i) turn();
@@ -51,15 +40,9 @@ struct Pair {
     a.engine->progress(now);
     b.engine->progress(now);
     now += std::chrono::microseconds(10);
-    for (auto port : {&End::command, &End::data}) {
-      for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
-        for (Datagram& packet : (from->*port)->sent) {
-          if (from == &a && port == &End::data) note(packet);
-          (to->*port)->arriving.push_back(std::move(packet));
-        }
-        (from->*port)->sent.clear();
-      }
-    }
+    for (const Datagram& packet : a.data->sent) note(packet);
+    a.deliver_to(b);
+    b.deliver_to(a);
   }
 
   void note(const Datagram& packet) {
@@ -86,8 +69,8 @@ struct Pair {
   std::vector<std::byte> buffer;
   Request receive;
   Request send;
-  End a;
-  End b;
+  ListEnd a;
+  ListEnd b;
   PeerId peer;
 };
 

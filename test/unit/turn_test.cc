@@ -1,0 +1,110 @@
+// What a turn of the engine does when one message has come, and nothing is to leave.
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "list_end.h"
+
+namespace pullman {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr Tag kTag = 5;
+
+Config config_of() {
+  Config config;
+  config.max_peers = 4;
+  config.ack_delay = microseconds(50);
+  return config;
+}
+
+// Two engines that are connected; `b` answers what `a` sends.
+struct Pair {
+  Pair() {
+    peer = a.engine->connect(now, b.engine->address()).peer;
+    for (int i = 0; i < 1000; ++i) {
+      a.engine->progress(now);
+      b.engine->progress(now);
+      a.deliver_to(b);
+      b.deliver_to(a);
+      now += microseconds(10);
+    }
+    REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
+    back = *b.engine->accept();
+    for (auto& request : received) {
+      b.engine->receive(now, kAnyPeer, kTag, 0, {&byte, 1}, request);
+    }
+    ask();
+    b.engine->progress(now);
+    answer();
+    now += microseconds(1000);
+  }
+  // A message of `a` is before `b`, with an ACK of the answer to the one before.
+  void ask() {
+    Request request;
+    REQUIRE(a.engine->send(now, peer, kTag, {&byte, 1}, request) == Status::kOk);
+    a.deliver_to(b);
+  }
+  void answer() {
+    Request request;
+    REQUIRE(b.engine->send(now, back, kTag, {&byte, 1}, request) == Status::kOk);
+    REQUIRE(b.sent() == 1);
+    b.deliver_to(a);
+    for (int i = 0; i < 2; ++i) a.engine->progress(now);
+    REQUIRE(a.sent() == 0);
+  }
+  // Something that `b` would look at in a whole turn.
+  void make_news() {
+    b.data->events.push_back({.kind = nic::PortEvent::Kind::kLinkUp});
+    now += microseconds(1000);
+  }
+  bool has_news() const { return !b.data->events.empty(); }
+
+  Instant now{std::chrono::seconds(1)};
+  std::byte byte{};
+  std::array<Request, 3> received;
+  ListEnd a{1, 1, config_of()};
+  ListEnd b{2, 2, config_of()};
+  PeerId peer;
+  PeerId back;
+};
+
+}  // namespace
+
+TEST_CASE("a program may answer a message before the engine does what else is due") {
+  Pair pair;
+  pair.make_news();
+  pair.ask();
+
+  CHECK(pair.b.engine->progress(pair.now) == 1);
+  CHECK(pair.received[1].done());
+  CHECK(pair.has_news());
+  CHECK(pair.b.engine->next_deadline() <= pair.now);  // nobody sleeps on it
+
+  const Stats before = pair.b.engine->stats();
+  SECTION("the next turn makes up for it, and an ACK leaves if there is no answer") {
+    pair.b.engine->progress(pair.now);
+    CHECK_FALSE(pair.has_news());
+    CHECK(pair.b.engine->next_deadline() <= pair.now + microseconds(50));
+    pair.b.engine->progress(pair.now + microseconds(60));
+    CHECK(pair.b.sent() == 1);
+    CHECK(pair.b.engine->stats().acks_sent == before.acks_sent + 1);
+  }
+  SECTION("an answer takes the ACK along, and none leaves alone") {
+    pair.answer();
+    pair.b.engine->progress(pair.now + microseconds(60));
+    CHECK_FALSE(pair.has_news());
+    CHECK(pair.b.sent() == 0);
+    CHECK(pair.b.engine->stats().acks_piggybacked == before.acks_piggybacked + 1);
+    CHECK(pair.b.engine->stats().acks_sent == before.acks_sent);
+  }
+  SECTION("but of two turns in a row one is whole, though each brings a message") {
+    pair.answer();
+    pair.ask();
+    CHECK(pair.b.engine->progress(pair.now) == 1);
+    CHECK(pair.received[2].done());
+    CHECK_FALSE(pair.has_news());
+  }
+}
+
+}  // namespace pullman
