@@ -63,6 +63,7 @@ struct Options {
   fi_av_type vector = FI_AV_TABLE;
   fi_progress progress = FI_PROGRESS_MANUAL;
   fi_threading threading = FI_THREAD_DOMAIN;
+  std::uint64_t counted = FI_RECV;  // by Side::received
 };
 
 // Memory that peers may reach under `key`.
@@ -106,7 +107,7 @@ class Side {
     fid_cntr* counter = nullptr;
     MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
     received.reset(counter);
-    MUST(fi_ep_bind(endpoint.get(), &received->fid, FI_RECV));
+    MUST(fi_ep_bind(endpoint.get(), &received->fid, options.counted));
     if ((options.caps & FI_RMA_EVENT) != 0) {
       for (Owned<fid_cntr>* remote : {&remote_reads, &remote_writes}) {
         MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
