@@ -113,7 +113,11 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
   if ((flags & FI_READ) != 0) read_counter_ = &counter;
   if ((flags & FI_WRITE) != 0) write_counter_ = &counter;
-  use_counters_.bind(counter, flags);
+  if ((caps_ & FI_RMA_EVENT) != 0) {
+    use_counters_.bind(counter, flags);
+  } else if ((flags & FI_REMOTE_WRITE) != 0) {
+    told_counter_ = &counter;
+  }
   feed(counter);
   return 0;
 }
@@ -125,7 +129,7 @@ void Endpoint::feed(Counter& counter) {
 }
 
 void Endpoint::stop_feeding(Counter& counter) {
-  const auto own = {send_counter_, receive_counter_, read_counter_, write_counter_};
+  const auto own = {send_counter_, receive_counter_, read_counter_, write_counter_, told_counter_};
   if (use_counters_.tells(counter) || std::find(own.begin(), own.end(), &counter) != own.end()) {
     return;
   }

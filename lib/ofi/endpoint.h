@@ -185,7 +185,10 @@ class Endpoint {
   Counter* receive_counter_ = nullptr;
   Counter* read_counter_ = nullptr;
   Counter* write_counter_ = nullptr;
-  UseCounters use_counters_;
+  UseCounters use_counters_;  // with FI_RMA_EVENT: of all that peers do
+  // Without it, of writes with immediate data only, which complete in the queue: programs bind one
+  // counter to all that comes in, and take its value for the number of those and of messages.
+  Counter* told_counter_ = nullptr;
   RemoteUse counted_use_;
   std::vector<Counter*> counters_;  // all that are bound
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ofi/completion_queue.h"
+#include "ofi/counter.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
@@ -70,6 +71,7 @@ void Endpoint::take_events() {
   if (use_counters_.any()) use_counters_.count(context_->remote_use(), counted_use_);
   domain_.regions().count_use(*context_);
   while (const auto event = context_->take_event()) {
+    if (told_counter_ != nullptr) told_counter_->count(true);
     if (receive_queue_ == nullptr) continue;
     Completion& completion = receive_queue_->push();
     completion.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;

@@ -12,6 +12,8 @@ import time
 import cases
 from cases import expect, netns
 
+import railnet
+
 CASES = []
 CONTROL_PORT = 47592  # fi_pingpong's own connection, beside what it measures
 
@@ -47,16 +49,17 @@ def wait_for_listener(place, side, program):
         time.sleep(0.02)
 
 
-def pingpong(place, build, *options, **environment):
-    """Every size that fi_pingpong has, verified; what the client printed."""
+def pingpong(place, build, *options, sizes=("64 ", "4k ", "64k ", "1m "), meanwhile=lambda client: None):
+    """Every size that fi_pingpong has, if the options say no other; verified. `meanwhile` until the client is done."""
     command = ("fi_pingpong", "-p", "pullman", "-e", "rdm", "-c", "-I", "10", "-S", "all", *options)
-    server = start(place, build, 0, *command, **environment)
+    server = start(place, build, 0, *command)
     wait_for_listener(place, 0, server)
-    output = said(start(place, build, 1, *command, place.hosts[0], **environment))
+    client = start(place, build, 1, *command, place.hosts[0])
+    meanwhile(client)
+    output = said(client)
     said(server)
-    for size in ("64 ", "4k ", "64k ", "1m "):
+    for size in sizes:
         expect(f"\n{size}" in output, output)
-    return output
 
 
 @case
@@ -79,6 +82,35 @@ def fi_pingpong_verifies_untagged_messages_of_every_size(place, build):
 def fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss(place, build):
     place.drop_udp(1)
     pingpong(place, build, "-m", "tagged")
+
+
+fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss.make_place = lambda: netns.Pair(offloads=False)
+
+
+def cut_in_turn(place, client):
+    """The second rail's link, then the first one's UDP, silently: fi_pingpong's own connection is there, too."""
+    cuts = 0
+    while client.poll() is None:
+        place.cut(0, True, 1)
+        time.sleep(0.2)
+        place.cut(0, False, 1)
+        for name in place.names:
+            place._wait_for_link(name, place.devices[1])
+        for side in (0, 1):
+            place.drop(0, side, "ip protocol udp")
+        time.sleep(0.2)
+        place.silence(0, ())
+        cuts += 2
+    expect(cuts > 2, f"done after {cuts} cuts: no test")
+
+
+@case
+def fi_pingpong_verifies_messages_while_rails_are_cut_in_turn(place, build):
+    pingpong(place, build, "-m", "tagged", "-S", "65536", "-I", "3000", sizes=("64k ",),
+             meanwhile=lambda client: cut_in_turn(place, client))
+
+
+fi_pingpong_verifies_messages_while_rails_are_cut_in_turn.make_place = railnet.Rails
 
 
 @case

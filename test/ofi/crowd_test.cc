@@ -41,13 +41,13 @@ class Crowd {
 
   // All that was said has been heard.
   void settle() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const std::clock_t end = deadline();
     while (pending_ > 0) {
       fi_cq_tagged_entry entry{};
       const ssize_t read = fi_cq_read(completions_.get(), &entry, 1);
       if (read == 1) --pending_;
       REQUIRE((read == 1 || read == -FI_EAGAIN));
-      if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not all came");
+      if (std::clock() > end) throw std::runtime_error("not all came");
     }
     for (const Word& word : words_) CHECK(word.heard == word.said);
   }

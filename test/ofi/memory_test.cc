@@ -145,6 +145,28 @@ TEST_CASE("counters tell what peers did: all of them at the endpoint, a region's
   }
 }
 
+// One counter for all that comes in, as fabtests' rma_bw has it: a read or a write is no message.
+TEST_CASE("where nobody asked for events, a peer's write is counted if it has immediate data") {
+  Pair pair({.caps = FI_MSG | FI_RMA, .counted = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE});
+  std::vector<char> there(64), bytes = content(64, 2), got(64);
+  const auto region = lend(pair.b->domain.get(), std::as_writable_bytes(std::span(there)), kKey);
+  fid_ep* from = pair.a->endpoint.get();
+
+  MUST(fi_write(from, bytes.data(), 64, nullptr, pair.to_b, 0, kKey, nullptr));
+  MUST(fi_read(from, got.data(), 64, nullptr, pair.to_b, 0, kKey, nullptr));
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(pair.next(*pair.a).error);
+  CHECK(fi_cntr_read(pair.b->received.get()) == 0);
+
+  MUST(fi_recv(pair.b->endpoint.get(), got.data(), 64, nullptr, FI_ADDR_UNSPEC, nullptr));
+  MUST(fi_send(from, bytes.data(), 64, nullptr, pair.to_b, nullptr));
+  CHECK_FALSE(pair.next(*pair.b).error);
+  CHECK(fi_cntr_read(pair.b->received.get()) == 1);
+
+  MUST(fi_writedata(from, bytes.data(), 64, nullptr, 5, pair.to_b, 0, kKey, nullptr));
+  CHECK(pair.next(*pair.b).entry.data == 5);
+  CHECK(fi_cntr_read(pair.b->received.get()) == 2);
+}
+
 TEST_CASE("the message calls of reads and writes take flags") {
   MemoryPair pair(64);
   auto bytes = content(64, 2);

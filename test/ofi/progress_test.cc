@@ -11,9 +11,9 @@ constexpr std::array<std::size_t, 5> kSizes{4096, 16384, 65536, 262144, 1 << 20}
 // What `side` says next; nobody else calls anything meanwhile.
 Said next_alone(Side& side) {
   Said said;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const std::clock_t end = deadline();
   while (!side.look(said)) {
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("nothing came");
+    if (std::clock() > end) throw std::runtime_error("nothing came");
   }
   return said;
 }
