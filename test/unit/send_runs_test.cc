@@ -131,6 +131,19 @@ TEST_CASE(
   CHECK(pair.receive.immediate() == 42);
 }
 
+TEST_CASE("the last few bytes of a message leave behind the others, not by the command channel") {
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 4 * 1408 + 100);  // a run of four, and a packet
+  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 == 4);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  CHECK(pair.a.data->sent.size() == 5);
+  CHECK(pair.a.command->sent.empty());
+  for (int i = 0; i < 100; ++i) pair.turn();
+  CHECK((pair.buffer == pair.message));
+}
+
 TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
   Pair pair({.bursts = true}, 3'000'000);
   pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
