@@ -225,16 +225,6 @@ void Engine::Impl::look_for_news(Instant now, std::size_t received) {
   }
 }
 
-// A lone message came, and nothing is to leave: the program may answer it before the rest of the
-// turn, which the next one makes up for. Not twice in a row, so that nothing waits for ever.
-bool Engine::Impl::may_answer_first() {
-  const bool may = late_ack_.rail != nullptr && !cut_short_ && ready_.empty() && posted_ == 0 &&
-                   ack_now_.empty() && leaving_.empty();
-  cut_short_ = may;
-  if (may) fruitless_ = 0;
-  return may;
-}
-
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   const unsigned fruitless = fruitless_;
@@ -243,7 +233,6 @@ std::size_t Engine::Impl::progress(Instant now) {
   unseen_ = std::min(now - watched_until_, kMostUnseen);
   watched_until_ = now;
   const std::size_t received = receive_all(now);
-  if (may_answer_first()) return received;
   look_for_news(now, received);
   handle_timers(now);
   transmit(now);

@@ -215,7 +215,6 @@ class Engine::Impl {
     std::size_t module = 0;  // the NIC it came through
   };
   bool may_wait(const Rail& rail, const wire::PacketHeader& header) const;
-  bool may_answer_first();
   void handle_late_ack(Instant now) {
     if (late_ack_.rail != nullptr) take_late_ack(now);
   }
@@ -547,7 +546,6 @@ class Engine::Impl {
   bool lone_ = false;                                    // the datagram in hand came alone
   std::size_t module_in_hand_ = 0;                       // the NIC it came through
   LateAck late_ack_;
-  bool cut_short_ = false;  // the last turn ended with a message that the program may answer first
   std::uint64_t tick_ = 0;  // now / kTick
   Instant watched_until_;   // what had come by then has been taken
   Duration unseen_{};       // how long nobody had looked before this turn
