@@ -20,6 +20,7 @@
 #include "ofi/peers.h"
 #include "ofi/place.h"
 #include "ofi/promises.h"
+#include "ofi/send_copies.h"
 #include "ofi/shared_buffers.h"
 #include "pullman/context.h"
 
@@ -131,6 +132,7 @@ class Endpoint {
   // --- endpoint_send.cc
   Status start(const SendCall& call, PeerId peer, Operation& operation);
   Status start_inject(const SendCall& call, PeerId peer, Operation& operation);
+  Status start_copied(const SendCall& call, std::size_t length, PeerId peer, Operation& operation);
   ssize_t settle(Operation& operation, Status status);
   void meet_again(fi_addr_t number, PeerId gone);
 
@@ -161,6 +163,8 @@ class Endpoint {
   // --- endpoint_completion.cc
   static void handle_done(Request& request);
   void complete(Operation& operation);
+  void end(Operation& operation);
+  void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
 
@@ -194,6 +198,7 @@ class Endpoint {
 
   Peers peers_;
   OperationPool operations_{*this, kMostOperations};
+  SendCopies copies_;
   SharedBuffers shared_;
   std::unordered_map<void*, Probe> claimed_;  // by the context of the call that claimed it
 };

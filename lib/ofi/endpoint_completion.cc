@@ -1,6 +1,8 @@
 // Endpoint: what becomes of operations that are done.
 #include <rdma/fi_errno.h>
 
+#include <utility>
+
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
 #include "ofi/endpoint.h"
@@ -29,7 +31,24 @@ void Endpoint::complete(Operation& operation) {
     if (operation.counter != nullptr) operation.counter->count(success);
     if (operation.queue != nullptr && (operation.announced || !success)) write(operation);
   }
+  end(operation);
+}
+
+void Endpoint::end(Operation& operation) {
+  if (operation.lent != nullptr) copies_.give_back(std::exchange(operation.lent, nullptr));
   operations_.give_back(operation);
+}
+
+// The application has its buffer back: that is all it hears of the operation.
+void Endpoint::tell_copied(Operation& operation) const {
+  if (operation.counter != nullptr) operation.counter->count(true);
+  if (operation.queue != nullptr && operation.announced) {
+    Completion& completion = operation.queue->push();
+    completion.context = operation.context;
+    completion.flags = operation.flags;
+  }
+  operation.counter = nullptr;
+  operation.queue = nullptr;
 }
 
 void Endpoint::write(const Operation& operation) const {

@@ -28,6 +28,23 @@ std::size_t length_of(const SendCall& call) {
   return length;
 }
 
+// The application waits for its buffer at most, and a copy is cheap. Up to an inject's length the
+// context copies it anyhow.
+bool may_copy(const SendCall& call, std::size_t length) {
+  constexpr std::uint64_t kWaitsLonger =
+      FI_INJECT | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+  return length > kInjectBytes && length <= SendCopies::kBytes && (call.flags & kWaitsLonger) == 0;
+}
+
+// To one place.
+void gather(const SendCall& call, std::byte* out) {
+  for (std::size_t i = 0; i < call.count; ++i) {
+    const auto bytes = bytes_of(call.pieces[i]);
+    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+    out += bytes.size();
+  }
+}
+
 SendOptions options_for(const SendCall& call) {
   SendOptions options;
   options.space = static_cast<std::uint8_t>(call.space);
@@ -62,6 +79,11 @@ ssize_t Endpoint::send(const SendCall& call) {
 }
 
 Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) {
+  const std::size_t length = length_of(call);
+  if (may_copy(call, length)) {
+    operation.lent = copies_.take();
+    if (operation.lent != nullptr) return start_copied(call, length, peer, operation);
+  }
   if (call.space == Space::kTagged && call.count <= 1 && (call.flags & kSpecial) == 0) {
     const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
     return context_->send(peer, call.tag, bytes, operation.request);
@@ -85,12 +107,7 @@ Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& oper
     if (status != Status::kBusy) return status;
   }
   if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
-  std::byte* out = operation.copy.get();
-  for (std::size_t i = 0; i < call.count; ++i) {
-    const auto bytes = bytes_of(call.pieces[i]);
-    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
-    out += bytes.size();
-  }
+  gather(call, operation.copy.get());
   const iovec copied{operation.copy.get(), length};
   SendCall again = call;
   again.pieces = &copied;
@@ -99,17 +116,33 @@ Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& oper
   return start(again, peer, operation);
 }
 
+// A message that fits a packet the context copies; for others there is a place.
+Status Endpoint::start_copied(const SendCall& call, std::size_t length, PeerId peer,
+                              Operation& operation) {
+  SendOptions options = options_for(call);
+  if (call.count == 1) {
+    options.only_copy = true;
+    const Status status =
+        context_->send(peer, call.tag, bytes_of(call.pieces[0]), options, operation.request);
+    if (status != Status::kBusy) return status;
+    options.only_copy = false;
+  }
+  gather(call, operation.lent);
+  return context_->send(peer, call.tag, {operation.lent, length}, options, operation.request);
+}
+
 // What the application is told of a call: 0 if a completion follows or has been written.
 ssize_t Endpoint::settle(Operation& operation, Status status) {
   if (status == Status::kPending) {
     operation.request.on_done = handle_done;
+    if (operation.lent != nullptr) tell_copied(operation);
     return 0;
   }
   if (status == Status::kOk || status == Status::kTruncated) {
     complete(operation);
     return 0;
   }
-  operations_.give_back(operation);
+  end(operation);
   return -error_number(status);
 }
 

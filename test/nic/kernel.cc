@@ -112,6 +112,28 @@ TEMPLATE_LIST_TEST_CASE("packets go on coming together although one would be eno
   CHECK(bench.there().counters().bursts_received == 2000);
 }
 
+TEMPLATE_LIST_TEST_CASE("two long packets that come together do so as one, though one is asked for",
+                        "", Bursting) {
+  TestType factory;
+  Bench bench(factory);
+  const auto receive = [&] {
+    std::array<Incoming, 8> some;
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t got = bench.there().receive(some, 1);
+      bench.there().give_back(std::span(some).first(got));
+      if (got != 0) return got;
+      factory.pass_time();
+    }
+    return std::size_t{0};
+  };
+  bench.send(packets_of(2, 1000));
+  REQUIRE(receive() == 1);
+  REQUIRE(receive() == 1);
+
+  bench.send(packets_of(2, 1000));
+  CHECK(receive() == 2);
+}
+
 TEMPLATE_LIST_TEST_CASE("a shorter packet ends its burst, a longer one begins another", "",
                         Bursting) {
   TestType factory;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace pullman::nic::udp {
 
@@ -17,9 +18,11 @@ class Coalescing {
 
   bool on() const { return on_; }
 
-  // A receive() brought that many packets.
-  void note(std::size_t packets) {
-    if (packets >= kSeveral) {
+  // A receive() brought that many packets, the last one of `bytes`. Who asks for one only sees two
+  // that came together one right after the other: long ones are taken for that.
+  void note(std::size_t packets, std::size_t bytes) {
+    const bool was_long = std::exchange(long_one_, packets != 0 && bytes >= kLong);
+    if (packets >= kSeveral || (was_long && long_one_)) {
       quiet_ = 0;
       if (!on_ && possible_) switch_on();
     } else if (on_ && ++quiet_ >= kQuiet) {
@@ -29,6 +32,7 @@ class Coalescing {
 
  private:
   static constexpr std::size_t kSeveral = 2;
+  static constexpr std::size_t kLong = 512;      // bytes
   static constexpr std::uint32_t kQuiet = 1024;  // receives in a row without several packets
 
   void switch_on();
@@ -37,6 +41,7 @@ class Coalescing {
   int socket_;
   bool possible_;
   bool on_ = false;
+  bool long_one_ = false;  // the last receive brought one
   std::uint32_t quiet_ = 0;
 };
 

@@ -67,7 +67,7 @@ std::size_t Receiver::receive(std::span<Incoming> batch, std::size_t enough,
     }
     if (got < asked) break;
   }
-  coalescing_.note(count);
+  coalescing_.note(count, messages_[0].msg_len);
   counters.received += count;
   return count;
 }

@@ -1,0 +1,31 @@
+// Places for copies of messages of a few packets. A program that waits for each of its sends gets
+// its buffer back with the copy, not with the ACK: that comes with the answer, before the program
+// has posted a receive for it. There are few, so that who sends many at a time has none copied.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+namespace pullman::ofi {
+
+class SendCopies {
+ public:
+  static constexpr std::size_t kBytes = 16'384;  // of one; what is longer costs more to copy
+
+  // Null: all are lent.
+  std::byte* take() {
+    if (used_ == places_.size()) return nullptr;
+    std::unique_ptr<std::byte[]>& place = places_[used_];
+    if (place == nullptr) place = std::make_unique<std::byte[]>(kBytes);
+    ++used_;
+    return place.release();
+  }
+  void give_back(std::byte* place) { places_[--used_].reset(place); }
+
+ private:
+  std::array<std::unique_ptr<std::byte[]>, 4> places_;  // those that are not lent, at the end
+  std::size_t used_ = 0;
+};
+
+}  // namespace pullman::ofi
