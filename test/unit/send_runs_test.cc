@@ -189,6 +189,20 @@ TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits f
   CHECK(pair.b.engine->stats().dropped_packets == 0);
 }
 
+TEST_CASE("a message that was granted is acknowledged as soon as it is whole") {
+  const bool bursts = GENERATE(false, true);
+  Pair pair({.bursts = bursts}, 20 * 1408);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  for (int i = 0; i < 1000 && !pair.receive.done(); ++i) pair.turn();
+  REQUIRE(pair.receive.done());
+  REQUIRE_FALSE(pair.send.done());
+
+  pair.now -= std::chrono::microseconds(10);  // no ACK that waits for a ride leaves
+  pair.a.engine->progress(pair.now);
+  CHECK(pair.send.done());
+}
+
 TEST_CASE("nothing leaves as bulk under checksums, or where bursts are no cheaper") {
   const bool checksum = GENERATE(false, true);
   Pair pair({.bursts = checksum, .checksum = checksum}, 300'000);
