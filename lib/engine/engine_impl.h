@@ -280,6 +280,11 @@ class Engine::Impl {
   bool came_by(const Rail& rail) const {
     return module_in_hand_ == (rail.peer.rails == nullptr ? rail.module : care_of(rail).here);
   }
+  // Our NICs that a rail needs: it may leave by one and come back by another (wire.md 9.3).
+  static std::uint32_t nics_of(const Rail& rail) {
+    const std::uint32_t out = std::uint32_t{1} << rail.module;
+    return rail.peer.rails == nullptr ? out : out | std::uint32_t{1} << care_of(rail).here;
+  }
   bool rails_have_work(const Peer& peer) const;
   bool serve_rails(Instant now, Peer& peer);
   void tend_rail(Instant now, Rail& rail, bool& more);
@@ -341,6 +346,7 @@ class Engine::Impl {
   void end_asking(Peer& peer);
   void end_checking(Peer& peer);
   static RailFinding found(const Rail& rail);
+  std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
   Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
   void take_question(Instant now, const Rail& rail, const wire::Check& check);
   void take_answer(const Rail& rail, const wire::Checked& checked);
@@ -472,7 +478,10 @@ class Engine::Impl {
   static channel::Module& module_of(const Rail& rail) { return *rail.nic; }
   static Channel& command(const Rail& rail) { return rail.nic->channel(ChannelKind::kCommand); }
   static Channel& data(const Rail& rail) { return rail.nic->channel(ChannelKind::kData); }
-  std::uint16_t credit(const Rail& rail) const { return credits_[rail.module]; }
+  // Of the NIC that the other end sends to.
+  std::uint16_t credit(const Rail& rail) const {
+    return credits_[rail.peer.rails == nullptr ? rail.module : care_of(rail).here];
+  }
   Rail& rail_of(const Timer& timer) { return *peers_.at(timer.peer)->rail(timer.rail); }
   template <typename Visit>
   void for_each_channel(Visit visit) const {

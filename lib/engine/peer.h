@@ -86,7 +86,7 @@ struct Peer {
     alarm.peer = setup.id.index;
   }
 
-  // Of two that have not ended.
+  // Of two that have not ended, and between whose births were fewer than 2^31 others.
   bool is_older_than(const Peer& other) const {
     return static_cast<std::int32_t>(born - other.born) < 0;
   }

@@ -242,7 +242,7 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
   peers_.for_each([&](Peer& peer) {
     if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
     peer.for_each_rail([&](Rail& rail) {
-      if (rail.module != module) return;
+      if ((nics_of(rail) >> module & 1) == 0) return;
       if (!down) return allow_rail(now, rail);
       leave_rail(now, rail, kind == Kind::kLinkDown ? RailReason::kLinkDown : RailReason::kFailed);
     });
@@ -262,9 +262,8 @@ std::uint32_t Engine::Impl::modules_named(std::string_view nic) const {
 bool Engine::Impl::needs(const Peer& peer, std::uint32_t modules) const {
   if (peer.phase == Phase::kGone) return false;
   bool other = false;
-  peer.for_each_rail([&](const Rail& rail) {
-    other = other || ((modules >> rail.module & 1) == 0 && usable(rail));
-  });
+  peer.for_each_rail(
+      [&](const Rail& rail) { other = other || ((modules & nics_of(rail)) == 0 && usable(rail)); });
   return !other;
 }
 
@@ -278,7 +277,7 @@ Status Engine::Impl::set_drained(Instant now, std::string_view nic, bool drained
   peers_.for_each([&](Peer& peer) {
     if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
     peer.for_each_rail([&](Rail& rail) {
-      if ((named >> rail.module & 1) != 0) set_drained(now, rail, drained);
+      if ((named & nics_of(rail)) != 0) set_drained(now, rail, drained);
     });
   });
   return Status::kOk;

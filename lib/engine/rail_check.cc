@@ -27,12 +27,6 @@ constexpr Duration kGathering = std::chrono::milliseconds(1);
 
 constexpr std::array kSizes{CheckSize::kSmallest, CheckSize::kLargest};
 
-// What calls itself the largest has to be: so long an answer has had so long a question, and what
-// it shows is true.
-std::size_t least_length(const Rail& rail, CheckSize size) {
-  return size == CheckSize::kLargest ? rail.link.path().most() : 0;
-}
-
 bool is_complete(const Asking& asking, RailBits rails) {
   const RailBits all = asking.there[0] & asking.there[1] & asking.back[0] & asking.back[1];
   return (rails & ~all) == 0;
@@ -217,6 +211,19 @@ std::optional<std::vector<RailCheck>> Engine::Impl::check_result(PeerId id) cons
 
 // One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
 // nothing of the rail.
+// What calls itself the largest has to be: so long an answer has had so long a question, and what
+// it shows is true. What comes on rail 0 may have come by another pair of NICs than ours leaves by.
+std::size_t Engine::Impl::least_length(const Rail& rail, CheckSize size) const {
+  if (size != CheckSize::kLargest) return 0;
+  const Rails* rails = rail.peer.rails.get();
+  const bool named = rail.number == 0 && rails != nullptr && rails->paired &&
+                     rails->their_ways.home < rails->theirs.size();
+  if (!named) return rail.link.path().most();
+  return std::min<std::size_t>(
+      modules_[care_of(rail).here]->channel(ChannelKind::kData).packet_bytes(),
+      rails->theirs[rails->their_ways.home].data_packet_bytes);
+}
+
 Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHeader& header) {
   const wire::Frame* frame = frames_.next();
   if (frame == nullptr) return Verdict::kBadFrame;

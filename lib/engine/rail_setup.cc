@@ -221,8 +221,8 @@ void Engine::Impl::handle_rail_resolved(Instant now, Rail& rail) {
   if (!rail.resolved()) return;
   Care& care = care_of(rail);
   care.health.begin(now);
-  if ((links_down_ >> rail.module & 1) != 0) care.health.leave(now, RailReason::kLinkDown);
-  if ((drained_ >> rail.module & 1) != 0) set_drained(now, rail, true);
+  if ((links_down_ & nics_of(rail)) != 0) care.health.leave(now, RailReason::kLinkDown);
+  if ((drained_ & nics_of(rail)) != 0) set_drained(now, rail, true);
   arm_care(now, rail);
   check_new_rail(now, rail.peer);
 }

@@ -148,7 +148,7 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
     if (peer.rails != nullptr) care_of(rail).heard_at = now;
     note_heard(now, peer);
-    if (!later) schedule_ack(now, rail);
+    if (!later || rail.link.ack_need() == AckNeed::kNow) schedule_ack(now, rail);
   }
   return verdict;
 }

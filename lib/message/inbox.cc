@@ -146,6 +146,8 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   const std::uint64_t charge = charge_of(frame.kind, total, shared_.eager_bytes);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
   if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
+  if (begun_ == nullptr) begun_ = shared_.begun.take();
+  PULLMAN_CHECK(begun_ != nullptr);  // the pool has one for every peer
   auto* message =
       std::pmr::polymorphic_allocator<>(&shared_.memory).new_object<InMessage>(&shared_.memory);
   allowance_.charge(charge);
@@ -157,7 +159,6 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   message->total = total;
   const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
   message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, shared_.eager_bytes);
-  if (begun_ == nullptr) begun_ = shared_.begun.take();  // it covers every peer
   begun_->incomplete.insert(*message);
   ++begun_->kept;
   ++begun_->waiting_turn;

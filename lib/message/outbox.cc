@@ -48,6 +48,7 @@ Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageI
       packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
       small_bytes_(packet_bytes_),
       peer_index_(peer_index) {
+  PULLMAN_CHECK(peer_index_ == peer_index);
   done_.start(first);
 }
 

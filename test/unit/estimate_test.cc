@@ -138,9 +138,14 @@ TEST_CASE("a round is judged by its least delay: one late packet is no queue") {
   std::uint64_t number = 100;
   grow_to(congestion, number, 256);
 
-  late_packet(congestion, number, us(5000));
-  round(congestion, number, us(20));
-
+  SECTION("in its middle") {
+    late_packet(congestion, number, us(5000));
+    round(congestion, number, us(20));
+  }
+  SECTION("at its end") {
+    late_packet(congestion, number, us(20));
+    round(congestion, number, us(5000));
+  }
   CHECK(congestion.window() > 256);
 }
 

@@ -94,4 +94,19 @@ TEST_CASE("a program may answer a message before an ACK is owed for it") {
   }
 }
 
+TEST_CASE("but a gap that a lone message opens is told in the turn it comes in, wire.md 6.2") {
+  Pair pair;
+  Request lost, next;
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, lost);
+  pair.a.engine->progress(pair.now);
+  REQUIRE(pair.a.sent() == 1);
+  pair.a.command->sent.clear();
+  pair.a.data->sent.clear();
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, next);
+  pair.a.engine->progress(pair.now);
+  pair.a.deliver_to(pair.b);
+  CHECK(pair.b.engine->progress(pair.now) == 1);
+  CHECK(pair.b.sent() == 1);
+}
+
 }  // namespace pullman
