@@ -1,5 +1,6 @@
-/* What the MPI programs of the tests have in common: checks that name what went wrong, content that says where
- * it comes from, and a digest of all that was received, to be compared with another transport's. */
+/* What the MPI programs of the tests have in common: checks that name what went wrong, content that
+ * says where it comes from, and a digest of all that was received, to be compared with another
+ * transport's. */
 #ifndef PULLMAN_TEST_MPI_RANKS_H
 #define PULLMAN_TEST_MPI_RANKS_H
 
@@ -11,12 +12,12 @@
 static int rank, ranks;
 static uint64_t digest = 14695981039346656037u;
 
-#define EXPECT(what)                                                              \
-  do {                                                                            \
-    if (!(what)) {                                                                \
-      fprintf(stderr, "%s:%d: rank %d: %s\n", __FILE__, __LINE__, rank, #what);   \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                               \
-    }                                                                             \
+#define EXPECT(what)                                                            \
+  do {                                                                          \
+    if (!(what)) {                                                              \
+      fprintf(stderr, "%s:%d: rank %d: %s\n", __FILE__, __LINE__, rank, #what); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                             \
+    }                                                                           \
   } while (0)
 
 static inline void begin(int* argc, char*** argv) {
@@ -34,7 +35,8 @@ static inline void note(const void* bytes, size_t size) {
 static inline void end(const char* what) {
   uint64_t all = 0;
   MPI_Reduce(&digest, &all, 1, MPI_UINT64_T, MPI_BXOR, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("%s: right on %d ranks, digest %016llx\n", what, ranks, (unsigned long long)all);
+  if (rank == 0)
+    printf("%s: right on %d ranks, digest %016llx\n", what, ranks, (unsigned long long)all);
   MPI_Finalize();
 }
 
