@@ -209,8 +209,6 @@ std::optional<std::vector<RailCheck>> Engine::Impl::check_result(PeerId id) cons
 
 // --- what comes
 
-// One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
-// nothing of the rail.
 // What calls itself the largest has to be: so long an answer has had so long a question, and what
 // it shows is true. What comes on rail 0 may have come by another pair of NICs than ours leaves by.
 std::size_t Engine::Impl::least_length(const Rail& rail, CheckSize size) const {
@@ -224,6 +222,8 @@ std::size_t Engine::Impl::least_length(const Rail& rail, CheckSize size) const {
       rails->theirs[rails->their_ways.home].data_packet_bytes);
 }
 
+// One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
+// nothing of the rail.
 Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHeader& header) {
   const wire::Frame* frame = frames_.next();
   if (frame == nullptr) return Verdict::kBadFrame;
