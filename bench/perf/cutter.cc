@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <net/if.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "nft.h"
 #include "options.h"
 
 namespace perf {
@@ -54,26 +53,6 @@ void set_link(const std::string& nic, bool up) {
   }
 }
 
-// `mode`: "-c" only asks whether it can be done.
-void nft(std::string rules, std::string mode = "-n") {
-  std::string program = "nft";
-  char* arguments[] = {program.data(), mode.data(), rules.data(), nullptr};
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, "nft", nullptr, &attributes, arguments, environ);
-  posix_spawnattr_destroy(&attributes);
-  if (error != 0) throw Failure(fmt::format("cannot run nft: {}", strerror(error)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) throw Failure("nft refused a cut");
-}
-
 std::string table_of(const std::string& nic) {
   return fmt::format("netdev pullman_cut_{}", if_nametoindex(nic.c_str()));
 }
@@ -94,14 +73,20 @@ std::string silencing(const Cut& cut) {
   return rules;
 }
 
-void make(const Cut& cut) {
+// `nft`: for kinds that want one.
+void make(const Cut& cut, std::optional<Nft>& nft) {
   if (cut.kind == CutKind::kLink) return set_link(cut.nic, false);
-  nft(silencing(cut));
+  nft->run(silencing(cut));
 }
 
-void mend(const Cut& cut) {
+void mend(const Cut& cut, std::optional<Nft>& nft) {
   if (cut.kind == CutKind::kLink) return set_link(cut.nic, true);
-  nft("delete table " + table_of(cut.nic));
+  nft->run("delete table " + table_of(cut.nic));
+}
+
+void prepare(const Cut& cut, std::optional<Nft>& nft) {
+  nft.reset();
+  if (cut.kind != CutKind::kLink) nft.emplace();
 }
 
 }  // namespace
@@ -112,7 +97,7 @@ void Cutter::check(const std::vector<Cut>& cuts) {
     if (if_nametoindex(cut.nic.c_str()) == 0) {
       throw Failure(fmt::format("--cut: there is no interface {}", cut.nic));
     }
-    if (cut.kind != CutKind::kLink) nft(silencing(cut), "-c");
+    if (cut.kind != CutKind::kLink) Nft(true).run(silencing(cut));
   }
 }
 
@@ -147,9 +132,11 @@ std::vector<CutDone> Cutter::done() const {
 
 void Cutter::run() {
   try {
+    std::optional<Nft> nft;
     for (const Step& step : steps_) {
+      prepare(done_[step.cut].cut, nft);
       if (!sleep_until(step.due)) break;
-      take(step);
+      take(step, nft);
     }
     while (sleep_until(Clock::now() + std::chrono::hours(1))) {
     }
@@ -160,10 +147,10 @@ void Cutter::run() {
   mend_all();
 }
 
-void Cutter::take(const Step& step) {
+void Cutter::take(const Step& step, std::optional<Nft>& nft) {
   const Cut cut = done_[step.cut].cut;  // only this thread writes there
   Moment moment{Clock::now(), {}};
-  step.mend ? mend(cut) : make(cut);
+  step.mend ? mend(cut, nft) : make(cut, nft);
   moment.end = Clock::now();
   const std::lock_guard lock(mutex_);
   (step.mend ? done_[step.cut].mended : done_[step.cut].made) = moment;
@@ -195,7 +182,9 @@ void Cutter::mend_all() {
   for (CutDone& one : done_) {
     if (!one.made || one.mended) continue;
     try {
-      mend(one.cut);
+      std::optional<Nft> nft;
+      prepare(one.cut, nft);
+      mend(one.cut, nft);
     } catch (const Failure& failure) {
       if (problem_.empty()) problem_ = failure.what();
     }

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "cuts.h"
+#include "nft.h"
 #include "report.h"
 
 namespace perf {
@@ -48,7 +50,7 @@ class Cutter {
   };
 
   void run();
-  void take(const Step& step);
+  void take(const Step& step, std::optional<Nft>& nft);
   // False: a signal came, and the thread is to end.
   bool sleep_until(Clock::time_point due);
   void mend_all();

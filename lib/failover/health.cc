@@ -34,8 +34,11 @@ double Health::penalty(Instant now) const {
   return penalty_ * std::exp2(-lives);
 }
 
+// The packet's own timeout has waited for what round trips vary; its questions are short, and three
+// of them are asked.
 Duration Health::interval(Pace pace) {
-  return std::clamp(pace.timeout, kLeastInterval, kMostInterval);
+  const Duration two = pace.rtt == Duration(0) ? pace.timeout : 2 * pace.rtt;
+  return std::clamp(std::min(pace.timeout, two), kLeastInterval, kMostInterval);
 }
 
 bool Health::handle_silence(Instant now, Pace pace) {
@@ -72,6 +75,10 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
   return true;
 }
 
+bool Health::still_heard(Instant now, Instant heard_at) const {
+  return heard_at >= asked_at_ && now - heard_at < std::max(kHeardLately, 2 * first_pause_);
+}
+
 bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   if (state_ != RailState::kSuspect || sent_at < asked_at_) return false;
   if (alive_at_ == kNever) {
@@ -83,7 +90,7 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
     return true;
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
-  if (heard_at >= asked_at_ && now - alive_at_ < kHeardPatience) return false;
+  if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
   witnessed_ = true;
   due_ = now;
   return true;

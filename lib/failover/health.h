@@ -50,10 +50,11 @@ class Health {
   // up, so one answer is enough to use it, whatever it did before.
   bool handle_answer(Instant now, Instant sent_at, Pace pace, bool alone = false);
   // Something sent on another rail at `sent_at` was acknowledged: the peer is alive. `heard_at`:
-  // when a packet came over this rail last. One that is heard is not silent: its answers may queue
-  // behind what the peer sends. It is given more time, and the peer, who hears nothing if packets
-  // do not get there, will say so earlier. Nothing is judged before handle_due(), when all that has
-  // come is read: the rail's own answer may be among it. True: next_due() has changed.
+  // when a packet came over this rail last. One that is still heard is not silent: its answers may
+  // queue behind what the peer sends. It is given more time, and the peer, who hears nothing if
+  // packets do not get there, will say so earlier; what came last of a rail that has died since
+  // gains it none. Nothing is judged before handle_due(), when all that has come is read: the
+  // rail's own answer may be among it. True: next_due() has changed.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // The NIC's link, the other end, the operator or the measurements say that it is to be left.
   bool leave(Instant now, RailReason reason);
@@ -76,6 +77,8 @@ class Health {
   static constexpr Duration kLeastInterval = std::chrono::microseconds(300);
   static constexpr Duration kMostInterval = std::chrono::milliseconds(3);
   static constexpr Duration kHeardPatience = std::chrono::milliseconds(25);
+  // What is still heard was heard this lately, or two questions ago.
+  static constexpr Duration kHeardLately = std::chrono::milliseconds(2);
   // Unanswered questions before a witness is believed.
   static constexpr std::uint8_t kQuestions = 3;
   static constexpr std::uint8_t kGoodAnswers = 3;
@@ -87,6 +90,7 @@ class Health {
   static constexpr double kPenaltyMost = 4.0;
 
   void set(Instant now, RailState state, RailReason reason);
+  bool still_heard(Instant now, Instant heard_at) const;
   void go_down(Instant now, RailReason reason);
   void come_back(Instant now);
   bool damped(Instant now);

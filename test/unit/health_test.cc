@@ -113,6 +113,27 @@ TEST_CASE("a rail that is heard has more time to answer") {
   CHECK(rail.health.handle_witness(rail.now, rail.now, rail.now));
 }
 
+TEST_CASE("what a rail brought last before it died gains it no time") {
+  Rail rail;
+  const Instant start = rail.now;
+  rail.health.handle_silence(rail.now, kPace);
+  const Instant heard_last = rail.now;
+  rail.health.handle_witness(rail.now, rail.now);
+  while (!rail.health.handle_witness(rail.now, rail.now, heard_last)) {
+    REQUIRE(rail.now - start < milliseconds(10));
+    rail.until_due();
+  }
+}
+
+TEST_CASE("a suspect rail is asked every two round trips, whatever its packets' timeout is") {
+  Rail rail;
+  rail.health.handle_silence(rail.now, {.rtt = microseconds(800), .timeout = milliseconds(9)});
+  CHECK(rail.health.next_due() - rail.now == microseconds(1600));
+  Rail unmeasured;
+  unmeasured.health.handle_silence(unmeasured.now, {.rtt = {}, .timeout = milliseconds(2)});
+  CHECK(unmeasured.health.next_due() - unmeasured.now == milliseconds(2));
+}
+
 TEST_CASE("a silent peer is asked ever more seldom, but five times a second at least") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
