@@ -84,7 +84,7 @@ def goodput(bench):
                 seen = [gigabits(bench.run(place, "--test", "bandwidth", "--size", "1M", seconds=seconds))
                         for _ in range(runs)]
             yield Row(f"1 MiB stream, {rates[0] / 1000:g} + {rates[1] / 1000:g} Gb/s, MTU {mtu}", f">= {asked} Gb/s",
-                      statistics.median(seen) >= asked, spread(seen), bench.command)
+                      statistics.median(seen) >= asked, spread(seen, 4), bench.command)
 
 
 def alternating(kind, count):
