@@ -27,7 +27,8 @@ RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folder
 
 # The public headers every layer speaks in, and those that only the top may see (the engine for the
 # states of a peer).
-VOCABULARY = {"status.h", "types.h", "request.h", "config.h", "stats.h", "rails.h", "operations.h"}
+VOCABULARY = {
+    "status.h", "types.h", "request.h", "multi_request.h", "config.h", "stats.h", "rails.h", "operations.h"}
 SEES_ALL_PUBLIC = {"engine", "context", "ofi"}
 
 # Programs that are users: public headers only.

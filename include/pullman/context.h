@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "pullman/config.h"
+#include "pullman/multi_request.h"
 #include "pullman/operations.h"
 #include "pullman/rails.h"
 #include "pullman/request.h"
@@ -103,6 +104,12 @@ class __attribute__((visibility("default"))) Context {
   // A message of `length` bytes that the packer makes, packet by packet, until the request is done.
   Status send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
               const SendOptions& options, Request& request);
+  // One message to many peers, each of which receives it as if it had been sent to it alone; a peer
+  // named twice has it twice. What becomes of one has no bearing on the others. Returns kPending,
+  // or how all ended if all are done (MultiRequest::status()). No message: no bytes. Before it
+  // returns no other thread asks for the request's status.
+  Status send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
+              const SendOptions& options, MultiRequest& request);
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, Request& request);
   Status receive(PeerId source, Tag tag, Tag ignore, Pieces pieces, const ReceiveOptions& options,
@@ -165,11 +172,14 @@ class __attribute__((visibility("default"))) Context {
 
   // progress(), then whether the request is done.
   bool test(Request& request);
+  bool test(MultiRequest& request);
 
   // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
   // over first (the request stays pending). The request is one of this context's, or idle. Sleeps
   // in between if Config::sleep_after says so.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+  Status wait(MultiRequest& request,
+              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
 
   // For a program that sleeps in a loop of its own (poll, epoll, libuv):
   //

@@ -260,6 +260,15 @@ Status Context::send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t l
   return state_->engine.send(state_->time_for(peer), peer, tag, packer, length, options, request);
 }
 
+Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
+                     const SendOptions& options, MultiRequest& request) {
+  request.begin(peers.size(), std::move(message));
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    send(peers[i], tag, request.message(), options, request.request(i));
+  }
+  return request.end();
+}
+
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         const ReceiveOptions& options, Request& request) {
   const std::span<std::byte> whole[] = {buffer};
@@ -369,6 +378,11 @@ bool Context::test(Request& request) {
   return request.done();
 }
 
+bool Context::test(MultiRequest& request) {
+  if (!request.done()) progress();
+  return request.done();
+}
+
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
   Gate::Hold held(state_->gate);
   if (request.done()) return request.status();
@@ -381,6 +395,22 @@ Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
     if (now >= end) return Status::kTimedOut;
     state_->rest(received, end, idle, held);
   }
+}
+
+// One after the other: the last to be done decides. What a request tells when it is done it tells
+// behind the gate, which wait() takes: so all have told.
+Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
+  const Instant begin = read_clock();
+  const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
+  for (std::size_t i = 0; i < request.peers(); ++i) {
+    Request& one = request.request(i);
+    const bool forever = end == kNever;
+    const auto left = forever ? std::chrono::nanoseconds::max()
+                              : std::max(end - read_clock(), std::chrono::nanoseconds(0));
+    wait(one, left);
+    if (!one.done()) return Status::kTimedOut;
+  }
+  return request.status();
 }
 
 bool Context::prepare_wait() {

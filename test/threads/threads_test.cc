@@ -3,6 +3,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -120,6 +121,79 @@ TEST_CASE("atomics of many threads are each done once") {
 
   CHECK(wrong == 0);
   CHECK(word == kThreads * kRounds);
+}
+
+TEST_CASE("threads send one message to many peers, who all receive it whole") {
+  Context one(config());
+  std::vector<std::unique_ptr<Context>> others;
+  std::vector<PeerId> peers;
+  for (int i = 0; i < 3; ++i) {
+    others.push_back(std::make_unique<Context>(config()));
+    peers.push_back(one.connect(others.back()->address()));
+  }
+  std::atomic<int> wrong = 0;
+  std::atomic<int> left = kThreads;
+  constexpr int kMessages = 10;
+  const auto size_of = [](Tag tag, int i) { return i % 2 == 0 ? 100 + tag : 300'000 + tag; };
+  std::vector<std::thread> threads;
+
+  for (Tag tag = 0; tag < kThreads; ++tag) {
+    threads.emplace_back([&, tag] {
+      MultiRequest request;
+      for (int i = 0; i < kMessages; ++i) {
+        const auto message =
+            std::make_shared<const std::vector<std::byte>>(size_of(tag, i), std::byte(tag + 1));
+        one.send(peers, tag, message, {}, request);
+        if (one.wait(request) != Status::kOk || message.use_count() != 1) ++wrong;
+      }
+      --left;
+      while (left != 0) one.progress();
+    });
+  }
+  std::atomic<int> receiving = 3;
+  for (auto& other : others) {
+    threads.emplace_back([&, &context = *other] {
+      std::vector<std::byte> buffer(400'000);
+      for (int i = 0; i < kMessages; ++i) {
+        for (Tag tag = 0; tag < kThreads; ++tag) {
+          Request received;
+          context.receive(kAnyPeer, tag, 0, buffer, received);
+          if (context.wait(received) != Status::kOk || received.length() != size_of(tag, i) ||
+              buffer[received.length() - 1] != std::byte(tag + 1)) {
+            ++wrong;
+          }
+        }
+      }
+      --receiving;
+      while (receiving != 0 || left != 0) context.progress();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("of many peers one that is not there fails alone") {
+  Pair pair;
+  const PeerId peers[] = {pair.there, PeerId{}, pair.there};
+  const auto message = std::make_shared<const std::vector<std::byte>>(500'000, std::byte{5});
+  MultiRequest request;
+  CHECK(pair.one.send(peers, 3, message, {}, request) == Status::kPending);
+  CHECK(request.status(1) == Status::kUnknownPeer);
+  std::vector<std::byte> buffer(message->size());
+  for (int i = 0; i < 2; ++i) {
+    Request received;
+    pair.other.receive(*pair.back, 3, 0, buffer, received);
+    while (!received.done()) {
+      pair.one.progress();
+      pair.other.progress();
+    }
+    CHECK(buffer == *message);
+  }
+  while (!pair.one.test(request)) pair.other.progress();
+  CHECK(request.status() == Status::kUnknownPeer);
+  CHECK(request.status(2) == Status::kOk);
+  CHECK(message.use_count() == 1);
 }
 
 TEST_CASE("who waits lets others in") {
