@@ -39,28 +39,32 @@ def said_over_tcp(place, build, ranks, name, **more):
     return OVER_TCP[name, ranks]
 
 
-def mpi_case(name, words, ranks, **more):
+def mpi_case(name, words, ranks, over_tcp=(), transport=mpi_job.TRANSPORTS["pullman"]):
+    """`transport`, `over_tcp`: mpirun's options for the one and, added to its own, for the other."""
     def one(place, build):
-        said = said_over(place, build, ranks, name, **more)
+        said = said_over(place, build, ranks, name, transport=transport)
         expect(f"right on {ranks} ranks" in said, said)
-        over_tcp = said_over_tcp(place, build, ranks, name, **more)
-        expect(said == over_tcp, f"{said}\nover TCP: {over_tcp}")
+        tcp = said_over_tcp(place, build, ranks, name, options=over_tcp)
+        expect(said == tcp, f"{said}\nover TCP: {tcp}")
     one.__name__ = f"{words} on {ranks} ranks"
     CASES.append(one)
 
 
-# Debian's configuration has none that works over messages unless it is asked for.
-ONE_SIDED_BY_MESSAGES = ("--mca", "osc", "pt2pt")
+# Debian's configuration has no one-sided communication over messages unless it is asked for.
+BY_MESSAGES = ("--mca", "osc", "pt2pt")
 
-for program, subject, numbers, options in (
-        ("point_to_point", "point to point in every mode", (2, 4, 8), ()),
-        ("collectives", "every collective", (2, 4, 8), ()),
-        ("types", "derived types", (2,), ()),
-        ("communicators", "communicators of every kind", (4,), ()),
-        ("threads", "four threads of each rank at once", (2, 4), ()),
-        ("one_sided", "one-sided by messages", (2, 4), ONE_SIDED_BY_MESSAGES)):
+for program, subject, numbers in (
+        ("point_to_point", "point to point in every mode", (2, 4, 8)),
+        ("collectives", "every collective", (2, 4, 8)),
+        ("types", "derived types", (2,)),
+        ("communicators", "communicators of every kind", (4,)),
+        ("threads", "four threads of each rank at once", (2, 4))):
     for number in numbers:
-        mpi_case(program, subject, number, options=options)
+        mpi_case(program, subject, number)
+for number in (2, 4):
+    mpi_case("one_sided", "one-sided by messages", number, BY_MESSAGES,
+             (*mpi_job.TRANSPORTS["pullman"], *BY_MESSAGES))
+    mpi_case("one_sided", "one-sided over btl/ofi", number, BY_MESSAGES, mpi_job.ONE_SIDED)
 
 
 if __name__ == "__main__":
