@@ -34,6 +34,14 @@ std::size_t longest_burst(const reliability::Link& link) {
   return std::max(kLeast, link.congestion_window() / kUnderWay);
 }
 
+// A burst is at the receiver when all of it is copied there. Where little is under way it is short,
+// so that both ends copy at the same time, and what a message's first packets ask for is on its way
+// back before its last ones leave.
+std::size_t next_burst(const reliability::Link& link, std::size_t longest) {
+  constexpr std::size_t kFirst = 16;
+  return std::min(longest, std::max<std::size_t>(kFirst, link.in_flight()));
+}
+
 // Packets of one length make longer bursts, and some bytes are sent twice for it. Where bursts are
 // short all the same the link is what is slow: bytes count there, not calls.
 bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
@@ -60,7 +68,7 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
     if (channel.waiting() > 0) return 0;
   }
   const std::size_t longest = longest_burst(rail.link);
-  most = std::min<std::size_t>({most, rail.link.permits(), longest});
+  most = std::min<std::size_t>({most, rail.link.permits(), next_burst(rail.link, longest)});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
   const bool equal = worth_equal_lengths(burst_bytes, longest);
   most = std::min(whole_bursts(most, burst_bytes / rail.packet_bytes), channel.room());

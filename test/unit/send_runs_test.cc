@@ -1,4 +1,5 @@
 // engine/runs.cc: what form runs have, and what becomes of them when the port has no room for them.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -129,6 +130,21 @@ TEST_CASE(
   for (int i = 0; i < 100; ++i) pair.turn();
   CHECK((pair.buffer == pair.message));
   CHECK(pair.receive.immediate() == 42);
+}
+
+TEST_CASE("a long message begins with short bursts where nothing is under way") {
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 300'000);
+  for (int i = 0; i < 20; ++i) pair.deliver();
+  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 >= 44);
+  for (int i = 0; i < 10; ++i) pair.turn();
+  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  pair.a.data->offered.clear();
+
+  pair.deliver();
+
+  const std::vector<std::size_t>& offered = pair.a.data->offered;
+  CHECK(offered.front() <= 16);
+  CHECK(*std::max_element(offered.begin(), offered.end()) >= 40);
 }
 
 TEST_CASE("the last few bytes of a message leave behind the others, not by the command channel") {
