@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include "nft.h"
 #include "options.h"
@@ -73,23 +74,24 @@ std::string silencing(const Cut& cut) {
   return rules;
 }
 
-// `nft`: for kinds that want one.
-void make(const Cut& cut, std::optional<Nft>& nft) {
-  if (cut.kind == CutKind::kLink) return set_link(cut.nic, false);
-  nft->run(silencing(cut));
-}
-
-void mend(const Cut& cut, std::optional<Nft>& nft) {
-  if (cut.kind == CutKind::kLink) return set_link(cut.nic, true);
-  nft->run("delete table " + table_of(cut.nic));
-}
-
-void prepare(const Cut& cut, std::optional<Nft>& nft) {
-  nft.reset();
-  if (cut.kind != CutKind::kLink) nft.emplace();
-}
-
 }  // namespace
+
+// To cut or to mend, prepared so that little is left to do when the time comes.
+class Deed {
+ public:
+  Deed(const Cut& cut, bool mend) : cut_(cut), mend_(mend) {
+    if (cut_.kind != CutKind::kLink) nft_.emplace();
+  }
+  void take() {
+    if (!nft_) return set_link(cut_.nic, mend_);
+    nft_->run(mend_ ? "delete table " + table_of(cut_.nic) : silencing(cut_));
+  }
+
+ private:
+  Cut cut_;
+  bool mend_;
+  std::optional<Nft> nft_;  // of those that silence
+};
 
 void Cutter::check(const std::vector<Cut>& cuts) {
   if (!cuts.empty() && geteuid() != 0) throw Failure("--cut needs root");
@@ -132,11 +134,10 @@ std::vector<CutDone> Cutter::done() const {
 
 void Cutter::run() {
   try {
-    std::optional<Nft> nft;
     for (const Step& step : steps_) {
-      prepare(done_[step.cut].cut, nft);
+      Deed deed(done_[step.cut].cut, step.mend);  // only this thread writes there
       if (!sleep_until(step.due)) break;
-      take(step, nft);
+      take(step, deed);
     }
     while (sleep_until(Clock::now() + std::chrono::hours(1))) {
     }
@@ -147,10 +148,9 @@ void Cutter::run() {
   mend_all();
 }
 
-void Cutter::take(const Step& step, std::optional<Nft>& nft) {
-  const Cut cut = done_[step.cut].cut;  // only this thread writes there
+void Cutter::take(const Step& step, Deed& deed) {
   Moment moment{Clock::now(), {}};
-  step.mend ? mend(cut, nft) : make(cut, nft);
+  deed.take();
   moment.end = Clock::now();
   const std::lock_guard lock(mutex_);
   (step.mend ? done_[step.cut].mended : done_[step.cut].made) = moment;
@@ -182,9 +182,7 @@ void Cutter::mend_all() {
   for (CutDone& one : done_) {
     if (!one.made || one.mended) continue;
     try {
-      std::optional<Nft> nft;
-      prepare(one.cut, nft);
-      mend(one.cut, nft);
+      Deed(one.cut, true).take();
     } catch (const Failure& failure) {
       if (problem_.empty()) problem_ = failure.what();
     }

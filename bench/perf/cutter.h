@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cuts.h"
-#include "nft.h"
 #include "report.h"
 
 namespace perf {
@@ -27,6 +26,8 @@ struct CutDone {
   std::optional<Moment> made;
   std::optional<Moment> mended;
 };
+
+class Deed;
 
 class Cutter {
  public:
@@ -50,7 +51,7 @@ class Cutter {
   };
 
   void run();
-  void take(const Step& step, std::optional<Nft>& nft);
+  void take(const Step& step, Deed& deed);
   // False: a signal came, and the thread is to end.
   bool sleep_until(Clock::time_point due);
   void mend_all();

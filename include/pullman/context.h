@@ -106,8 +106,9 @@ class __attribute__((visibility("default"))) Context {
               const SendOptions& options, Request& request);
   // One message to many peers, each of which receives it as if it had been sent to it alone; a peer
   // named twice has it twice. What becomes of one has no bearing on the others. Returns kPending,
-  // or how all ended if all are done (MultiRequest::status()). No message: no bytes. Before it
-  // returns no other thread asks for the request's status.
+  // or how all ended if all are done (MultiRequest::status(); with only_copy each was copied or is
+  // kBusy); kBusy, and nothing happened, if the request is pending. No message: no bytes. Before
+  // it returns no other thread uses the request.
   Status send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
               const SendOptions& options, MultiRequest& request);
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,

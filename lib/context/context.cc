@@ -262,9 +262,14 @@ Status Context::send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t l
 
 Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
                      const SendOptions& options, MultiRequest& request) {
+  if (!request.done()) return Status::kBusy;
   request.begin(peers.size(), std::move(message));
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    send(peers[i], tag, request.message(), options, request.request(i));
+    Request& one = request.request(i);
+    if (send(peers[i], tag, request.message(), options, one) != Status::kBusy) continue;
+    // Nothing has happened to it, so it tells nobody.
+    one.begin(detail::Operation::Kind::kSend, peers[i], tag);
+    one.finish(Status::kBusy, 0);
   }
   return request.end();
 }
@@ -404,10 +409,7 @@ Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   for (std::size_t i = 0; i < request.peers(); ++i) {
     Request& one = request.request(i);
-    const bool forever = end == kNever;
-    const auto left = forever ? std::chrono::nanoseconds::max()
-                              : std::max(end - read_clock(), std::chrono::nanoseconds(0));
-    wait(one, left);
+    wait(one, end == kNever ? std::chrono::nanoseconds::max() : end - read_clock());
     if (!one.done()) return Status::kTimedOut;
   }
   return request.status();

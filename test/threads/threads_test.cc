@@ -102,6 +102,7 @@ TEST_CASE("atomics of many threads are each done once") {
   REQUIRE(pair.other.register_region(7, std::as_writable_bytes(std::span(&word, 1)),
                                      Access::kReadWrite) == Status::kOk);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
 
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
@@ -193,6 +194,27 @@ TEST_CASE("of many peers one that is not there fails alone") {
   while (!pair.one.test(request)) pair.other.progress();
   CHECK(request.status() == Status::kUnknownPeer);
   CHECK(request.status(2) == Status::kOk);
+  CHECK(message.use_count() == 1);
+}
+
+TEST_CASE("what cannot be copied for many at once is refused at once, and a pending request, too") {
+  Pair pair;
+  const PeerId peers[] = {pair.there, pair.there};
+  const auto message = std::make_shared<const std::vector<std::byte>>(500'000, std::byte{5});
+  MultiRequest request;
+  SendOptions only_copy;
+  only_copy.only_copy = true;
+  CHECK(pair.one.send(peers, 3, message, only_copy, request) == Status::kBusy);
+  CHECK(request.done());
+  CHECK(request.status(1) == Status::kBusy);
+  CHECK(message.use_count() == 1);
+
+  CHECK(pair.one.send(peers, 3, message, {}, request) == Status::kPending);
+  CHECK(pair.one.wait(request, std::chrono::milliseconds(1)) == Status::kTimedOut);
+  CHECK(pair.one.send(peers, 3, message, {}, request) == Status::kBusy);
+  CHECK(request.status() == Status::kPending);
+  pair.one.close(std::chrono::nanoseconds(0));
+  CHECK(request.status() == Status::kClosed);
   CHECK(message.use_count() == 1);
 }
 
