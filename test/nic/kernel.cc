@@ -455,6 +455,113 @@ TEMPLATE_LIST_TEST_CASE("the favourite changes with whom is sent to, and may be 
   CHECK(heard == 100);
 }
 
+// Two ports that send to a third, and what the third is to receive of them.
+class TwoPeers {
+ public:
+  explicit TwoPeers(PortFactory& factory)
+      : factory_(factory), first_(factory), second_(factory), third_(factory) {
+    const auto address = third_.here().address();
+    back_ = {first_.resolve(address), second_.resolve(address)};
+    to_ = {third_.resolve(first_.here().address()), third_.resolve(second_.here().address())};
+  }
+
+  // The third sends so often to this one that it becomes the favourite.
+  void favour(std::size_t peer) {
+    const Packet packet = make_packet(60, 0);
+    for (int i = 0; i < 200; ++i) {
+      const Outgoing out{packet, {}, to_[peer]};
+      REQUIRE(third_.here().send({&out, 1}) == 1);
+    }
+  }
+  // Both send so many packets, which are numbered: the first one by one, the second in a burst.
+  void send(unsigned count) {
+    std::vector<Packet> packets;
+    for (unsigned i = 0; i < count; ++i, ++sent_) {
+      packets.push_back({std::byte{0}, static_cast<std::byte>(sent_)});
+      const Outgoing out{packets.back(), {}, back_[0]};
+      REQUIRE(first_.here().send({&out, 1}) == 1);
+    }
+    std::vector<Outgoing> burst;
+    for (Packet& packet : packets) {
+      packet[0] = std::byte{1};
+      burst.push_back({packet, {}, back_[1]});
+    }
+    REQUIRE(second_.here().send(burst) == count);
+  }
+  // One receive(), of few packets; each peer's come in order.
+  void receive() {
+    std::array<Incoming, 8> in;
+    const std::size_t got = third_.here().receive(in);
+    for (const Incoming& packet : std::span(in).first(got)) {
+      REQUIRE(packet.bytes.size() == 2);
+      unsigned& next = received_.at(static_cast<std::size_t>(packet.bytes[0]));
+      REQUIRE(static_cast<unsigned>(packet.bytes[1]) == next);
+      ++next;
+    }
+    third_.here().give_back(std::span(in).first(got));
+    factory_.pass_time();
+  }
+  void receive_all() {
+    for (int turn = 0; turn < 1000 && std::min(received_[0], received_[1]) < sent_; ++turn) {
+      receive();
+    }
+    CHECK(received_ == std::array<unsigned, 2>{sent_, sent_});
+  }
+
+ private:
+  PortFactory& factory_;
+  Bench first_;
+  Bench second_;
+  Bench third_;
+  std::array<Destination, 2> back_;
+  std::array<Destination, 2> to_;
+  unsigned sent_ = 0;  // by each
+  std::array<unsigned, 2> received_{};
+};
+
+TEMPLATE_LIST_TEST_CASE("what a peer sent keeps its order when it gets a socket of its own", "",
+                        Bursting) {
+  TestType factory;
+  TwoPeers peers(factory);
+
+  peers.send(50);
+  peers.favour(0);
+  peers.send(50);
+
+  peers.receive_all();
+}
+
+TEMPLATE_LIST_TEST_CASE("what two peers sent keeps its order when the socket goes to the other", "",
+                        Bursting) {
+  TestType factory;
+  TwoPeers peers(factory);
+  peers.favour(0);
+  peers.send(20);
+  peers.receive_all();
+
+  peers.send(20);
+  peers.favour(1);
+  peers.send(20);
+  peers.receive();
+  peers.send(20);
+  SECTION("") {}
+  SECTION("and back at once") {
+    peers.favour(0);
+    peers.send(20);
+    peers.receive();
+    peers.send(20);
+  }
+  SECTION("and back while there is much to read") {
+    for (int i = 0; i < 8; ++i) peers.receive();
+    peers.favour(0);
+    peers.send(20);
+    peers.receive();
+    peers.send(20);
+  }
+
+  peers.receive_all();
+}
+
 TEST_CASE("a port with two sockets is still ours alone, and free when it is closed") {
   Kernel factory;
   Bench bench(factory);

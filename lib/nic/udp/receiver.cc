@@ -49,11 +49,13 @@ std::size_t Receiver::receive(std::span<Incoming> batch, std::size_t enough,
                               PortCounters& counters) {
   std::size_t count = hand_out(batch);
   std::size_t datagrams = 0;
+  emptied_ = false;
   for (int fruitless = 0; count < enough && fruitless < kFruitlessCalls; ++fruitless) {
     const std::size_t asked = std::min({datagrams_for(enough - count), datagrams_, slab_.free()});
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
     if (got == 0) {
       datagrams_ = 1;
+      emptied_ = asked != 0;
       break;
     }
     const std::size_t more = hand_out(batch.subspan(count));
@@ -62,10 +64,11 @@ std::size_t Receiver::receive(std::span<Incoming> batch, std::size_t enough,
     datagrams += got;
     if (got < asked) {
       datagrams_ = 1;
-    } else if (datagrams > 1) {  // a lone one is asked for by a cheaper call
-      datagrams_ = std::min(2 * datagrams_, kMostAtOnce);
+      emptied_ = true;
+      break;
     }
-    if (got < asked) break;
+    // A lone one is asked for by a cheaper call.
+    if (datagrams > 1) datagrams_ = std::min(2 * datagrams_, kMostAtOnce);
   }
   coalescing_.note(count, messages_[0].msg_len);
   counters.received += count;

@@ -35,6 +35,8 @@ class Receiver {
     slab_.release(buffer - names_, packets);
   }
   bool broken() const { return broken_; }
+  // The last receive() left nothing behind.
+  bool emptied() const { return emptied_ && next_ == count_; }
 
  private:
   static constexpr std::size_t kBuffers = 64;
@@ -69,6 +71,7 @@ class Receiver {
   std::size_t packet_bytes_;
   std::uint64_t names_;
   bool broken_ = false;
+  bool emptied_ = false;  // the socket, by the last receive()
   Coalescing coalescing_;
   ReceiveSlab slab_{kBuffers};
   std::size_t datagrams_ = 1;  // that the next call asks for

@@ -52,13 +52,13 @@ ReceiveRoom UdpPort::prepare(const Socket& socket) {
   return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
 }
 
-// Packets already on their way come by the line they were sent to, and both are asked.
 void UdpPort::favour(Destination to) {
   favourite_.choose(to);
   sender_.go_directly(kNowhere, -1);
-  if (direct_ == nullptr && !open_direct()) return;
-  if (connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) {
-    sender_.go_directly(to, direct_->socket.fd());
+  if (direct_ != nullptr) {
+    if (move_ == Move::kNone) move_ = Move::kEmptiesDirect;
+  } else if (open_direct()) {
+    connect_direct();
   }
 }
 
@@ -72,7 +72,19 @@ bool UdpPort::open_direct() {
   return true;
 }
 
+void UdpPort::connect_direct() {
+  const Destination to = favourite_.chosen();
+  move_ = Move::kNone;
+  if (to == kNowhere) return;  // forgotten since
+  if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) return;
+  sender_.go_directly(to, direct_->socket.fd());
+  connected_ = to;
+  move_ = Move::kEmptiesMain;
+}
+
 std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough) {
+  if (move_ != Move::kNone) [[unlikely]]
+    return receive_in_order(batch, enough);
   const bool look_everywhere = ++receives_ % kRest == 0;
   std::size_t count = 0;
   if (!direct_->quiet() || main_.quiet() || look_everywhere) {
@@ -80,6 +92,23 @@ std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough)
   }
   if (count < enough && (!main_.quiet() || look_everywhere)) {
     count += main_.receive(batch.subspan(count), enough - count, counters_);
+  }
+  return count;
+}
+
+std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t enough) {
+  std::size_t count = 0;
+  if (move_ == Move::kEmptiesDirect) {
+    count = direct_->receive(batch, enough, counters_);
+    if (direct_->receiver.emptied()) connect_direct();
+  }
+  if (count >= enough) return count;
+  count += main_.receive(batch.subspan(count), enough - count, counters_);
+  if (move_ != Move::kEmptiesMain || !main_.receiver.emptied()) return count;
+  // Another may have become the favourite meanwhile.
+  move_ = favourite_.chosen() == connected_ ? Move::kNone : Move::kEmptiesDirect;
+  if (count < enough) {
+    count += direct_->receive(batch.subspan(count), enough - count, counters_);
   }
   return count;
 }
