@@ -34,6 +34,7 @@ class Sender {
     direct_to_ = to;
     direct_socket_ = socket;
   }
+  Destination direct_to() const { return direct_to_; }
 
   std::size_t burst_bytes() const { return bursts_ ? kMostBytes : 0; }
   bool broken() const { return broken_; }

@@ -78,7 +78,6 @@ void UdpPort::connect_direct() {
   if (to == kNowhere) return;  // forgotten since
   if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) return;
   sender_.go_directly(to, direct_->socket.fd());
-  connected_ = to;
   move_ = Move::kEmptiesMain;
 }
 
@@ -105,8 +104,8 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
   if (count >= enough) return count;
   count += main_.receive(batch.subspan(count), enough - count, counters_);
   if (move_ != Move::kEmptiesMain || !main_.receiver.emptied()) return count;
-  // Another may have become the favourite meanwhile.
-  move_ = favourite_.chosen() == connected_ ? Move::kNone : Move::kEmptiesDirect;
+  // The favourite may have changed meanwhile, and changed back.
+  move_ = favourite_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect;
   if (count < enough) {
     count += direct_->receive(batch.subspan(count), enough - count, counters_);
   }

@@ -109,7 +109,6 @@ class UdpPort final : public Port {
   Sender sender_;
   Favourite favourite_;
   std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
-  Destination connected_ = kNowhere;
   Move move_ = Move::kNone;
   bool alone_ = false;  // the system allows no second socket
   std::uint32_t receives_ = 0;
