@@ -74,7 +74,7 @@ struct __attribute__((visibility("default"))) Config {
   // Probe timeout: before the first round-trip sample; floor after it.      PULLMAN_RTO_INITIAL_US,
   // 1 ms..10 s; 100 us..1 s.                                                PULLMAN_RTO_MIN_US
   std::chrono::nanoseconds rto_initial = std::chrono::milliseconds(100);
-  std::chrono::nanoseconds rto_min = std::chrono::microseconds(200);
+  std::chrono::nanoseconds rto_min = std::chrono::microseconds(100);
   // Silence after which a peer with operations pending is unreachable.
   // 10 ms..1 h.                                                             PULLMAN_PEER_TIMEOUT_MS
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);

@@ -62,7 +62,7 @@ class Congestion {
     return static_cast<Fine>(fine_ * of / whole);
   }
   void settle(Fine next);
-  void note_vain(Duration delay);
+  void note_vain(Duration delay, Duration least);
   Duration target() const;
 
   Fine limit_;                    // never more
@@ -70,7 +70,7 @@ class Congestion {
   std::uint32_t window_;          // whole packets of it
   std::uint32_t acked_ = 0;       // this round
   std::uint32_t lost_ = 0;        // this round
-  std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help; few
+  std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help
   bool was_limiting_ = false;     // this round: the window was (nearly) full
   bool slow_start_ = true;
   bool lossy_ = false;                      // the last round: more was lost than chance explains

@@ -59,6 +59,14 @@ TEST_CASE("64 senders to one receiver share without a collapse") {
   resends_nothing_in_vain(outcome);
 }
 
+TEST_CASE("64 senders through a gigabit share, and the queue stays short") {
+  const Outcome outcome = outcome_of("incast-slow", 1000);
+  CHECK(outcome.fairness >= 0.95);
+  CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
+  CHECK(outcome.queue_bytes < 150'000);  // a packet of each is 100'000
+  resends_nothing_in_vain(outcome);
+}
+
 TEST_CASE("64 senders through a switch that holds 100 packets share, too") {
   const Outcome outcome = outcome_of("incast-shallow", 200);
   CHECK(outcome.fairness >= 0.9);

@@ -200,6 +200,38 @@ TEST_CASE("a path longer than the target is taken for one when a small window do
   CHECK(congestion.window() > 1000);
 }
 
+TEST_CASE("what others have in the queue does not make the path a long one") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+
+  for (int i = 0; i < 100; ++i) round(congestion, number, us(1300), 0, us(20));
+  CHECK(congestion.window() == 1);
+
+  for (int i = 0; i < 8; ++i) round(congestion, number, us(900), 0, us(20));
+  CHECK(congestion.window() <= 2);
+}
+
+TEST_CASE("a flow that never saw the queue empty takes no more of it for the path than it must") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+
+  for (int i = 0; i < 40; ++i) round(congestion, number, us(1400), 0, us(700));
+
+  CHECK(congestion.window() <= 4);
+}
+
+TEST_CASE("a path that was short and became long is taken for a long one, later") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 256);
+
+  for (int i = 0; i < 195; ++i) round(congestion, number, ms(5), 0, us(20));
+  CHECK(congestion.window() == 1);
+  for (int i = 0; i < 50; ++i) round(congestion, number, ms(5), 0, us(20));
+
+  CHECK(congestion.window() > 16);
+}
+
 TEST_CASE("where there is no queue a little loss is ignored, and much costs the fraction lost") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
@@ -262,7 +294,7 @@ TEST_CASE("losses without a queue leave four packets: with fewer each costs a ti
 TEST_CASE("a path that was taken for a long one by mistake has the usual target again in time") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
-  for (int i = 0; i < 24; ++i) round(congestion, number, ms(5), 0, us(20));
+  for (int i = 0; i < 210; ++i) round(congestion, number, ms(5), 0, us(20));
   const std::uint32_t believed = congestion.window();
   for (int i = 0; i < 8; ++i) round(congestion, number, ms(5), 0, us(20));
   REQUIRE(congestion.window() > believed);
