@@ -83,10 +83,15 @@ bool ended_well(pid_t child) {
   return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Longer than an ACK waits for company.
+// Longer than an ACK waits for company, after the last packet: a process that did not run for a
+// while has a question to answer first. Who is gone when he is asked is taken for dead.
 void let_acks_leave(pullman::Context& context) {
-  const auto end = Clock::now() + std::chrono::milliseconds(1);
-  for (int turns = 0; turns < 100 || Clock::now() < end; ++turns) context.progress();
+  auto end = Clock::now() + std::chrono::milliseconds(1);
+  for (int turns = 0; turns < 1000 || Clock::now() < end; ++turns) {
+    if (context.progress() == 0) continue;
+    turns = 0;
+    end = Clock::now() + std::chrono::milliseconds(1);
+  }
 }
 
 // Until all that was sent has arrived.
