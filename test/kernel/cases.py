@@ -18,9 +18,19 @@ class Failed(Exception):
     """What a case expected and did not see."""
 
 
+class Broken(Failed):
+    """What no machine can be too busy for."""
+
+
 def expect(condition, what):
     if not condition:
         raise Failed(what)
+
+
+def insist(condition, what):
+    """As expect(), and the case is not tried again."""
+    if not condition:
+        raise Broken(what)
 
 
 def sentence(function):
@@ -28,29 +38,31 @@ def sentence(function):
 
 
 def tried(function, make_place, build):
-    """What went wrong; "" is nothing."""
+    """What went wrong, "" is nothing; and whether that is so however busy the machine is."""
     try:
         with getattr(function, "make_place", make_place)() as place:
             function(place, build)
     except Failed as problem:
-        return str(problem) or "failed"
+        return str(problem) or "failed", isinstance(problem, Broken)
     except Exception:  # a fault of the test itself is a failure, too
-        return traceback.format_exc()
-    return ""
+        return traceback.format_exc(), False
+    return "", False
 
 
 def run_case(function, make_place, build):
     """Whether it passes. One that fails is tried once more, and says so: a machine shared with others may stand still
-    for longer than a case can wait."""
-    for again in (False, True):
+    for longer than a case can wait. What a case insists on is not: the second try would hide what happens seldom."""
+    for attempt in (1, 2):
         start = time.monotonic()
-        wrong = tried(function, make_place, build)
-        verdict = "passed" if not wrong else "FAILED" if again else "again "
+        wrong, broken = tried(function, make_place, build)
+        last = broken or attempt == 2
+        verdict = "passed" if not wrong else "FAILED" if last else "again "
         print(f"{verdict} {time.monotonic() - start:6.1f} s  {sentence(function)}", flush=True)
         if not wrong:
             return True
         print("    " + wrong.replace("\n", "\n    "), flush=True)
-    return False
+        if last:
+            return False
 
 
 def main(cases, make_place, why_not=""):

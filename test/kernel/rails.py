@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import cases
-from cases import expect, netns
+from cases import expect, insist, netns
 
 import railnet
 
@@ -60,7 +60,8 @@ def stream(place, build, cuts, seconds, size="16K"):
     """A verified stream under cuts: everything arrives, once and in order."""
     more = ["--cut", ",".join(cuts)] if cuts else []
     result = end(*start(place, build, "--test", "failover", "--size", size, "--duration", seconds, *more))
-    expect(result["messages"] > 0 and all(result[key] == 0 for key in WRONG), json.dumps(result))
+    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    expect(result["messages"] > 0, json.dumps(result))
     made = [cut["at_ms"] is not None for cut in result["cuts"]]
     expect(all(made) and len(made) == len(cuts), f"not all cuts were made: no test: {json.dumps(result)}")
     return result
@@ -211,7 +212,7 @@ def a_server_whose_links_are_cut_loses_nothing_either(place, build):
         time.sleep(0.5)
         place.cut(0, False, number)
     result = end(server, client)
-    expect(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
     # Since the two met: the first cut may have been before the stream.
     expect(all(rail["times_left"] > 0 for rail in result["server_rails"]), f"no test: {json.dumps(result)}")
 

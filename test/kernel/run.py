@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import cases
-from cases import Failed, expect, netns
+from cases import Failed, expect, insist, netns
 
 HERE = pathlib.Path(__file__).resolve().parent
 PORT = 7100
@@ -70,7 +70,9 @@ class Soak:
         except subprocess.TimeoutExpired:
             raise Failed("hangs") from None
         lines = self.lines()
+        insist(code >= 0, f"killed by signal {-code}: {self.problem()}")
         expect(lines and lines[-1]["event"] == "done", f"died with {code}: {self.problem()}")
+        insist(not lines[-1].get("verdict"), json.dumps(lines[-1]))
         return code, lines[-1]
 
     def well(self):
@@ -124,7 +126,9 @@ def both_ways(pair, build, driver, loss, messages, *options, **environment):
 @case("udp", "tcp", "fabric")
 def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_again(pair, build, driver):
     for counters in both_ways(pair, build, driver, 0, 10_000):
-        expect(counters["retransmits"] == 0, f"retransmissions without loss: {counters}")
+        # What libfabric's sockets hold while a process does not run is not ours to promise.
+        demand = expect if driver == "fabric" else insist
+        demand(counters["retransmits"] == 0, f"retransmissions without loss: {counters}")
 
 
 @case("udp", "fabric")
