@@ -62,7 +62,8 @@ def run_case(function, make_place, build):
             return True
         print("    " + wrong.replace("\n", "\n    "), flush=True)
         if last:
-            return False
+            break
+    return False
 
 
 def main(cases, make_place, why_not=""):
