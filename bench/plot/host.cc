@@ -61,6 +61,7 @@ void Host::take(std::size_t senders, std::vector<std::uint64_t>& taken) {
 
 Instant Host::wake() const {
   if (to_ != nullptr) return start_;
+  if (looks_seldom()) return ready_at_;
   const Instant due = road_.has_work(number_) ? road_.now() : engine_->next_deadline();
   return due == kNever ? kNever : std::max({due, ready_at_, road_.now()});
 }
@@ -82,6 +83,7 @@ void Host::turn(Instant now) {
   run_program(now);
   const std::uint64_t moved = packets(*command_) + packets(*data_) - before;
   ready_at_ = now + kTurn + static_cast<Duration::rep>(moved) * kPacket;
+  if (looks_seldom()) ready_at_ = std::max(ready_at_, now + scenario_.look_every);
   if (ready_at_ < stall_at_) return;
   ready_at_ += scenario_.stall_for;
   plan_stall(ready_at_);

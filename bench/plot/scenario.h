@@ -21,6 +21,7 @@ struct Scenario {
   Duration duration = std::chrono::milliseconds(200);
   Duration stall_every{};  // on average: a host stands still for stall_for
   Duration stall_for{};
+  Duration look_every{};  // senders make a turn so often: each is one of many in a process
   std::size_t samples = 100;
 };
 

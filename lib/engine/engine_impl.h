@@ -267,6 +267,8 @@ class Engine::Impl {
   void flush_posted();
 
   // --- runs.cc
+  bool looks_seldom(const Rail& rail) const;
+  bool waits_for_more(const Rail& rail) const;
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
   message::Outbox::Heads heads_for(const Rail& rail) const;
   void stamp_run(Instant now, Rail& rail, channel::Run& run);

@@ -57,6 +57,21 @@ std::size_t whole_bursts(std::size_t packets, std::size_t in_burst) {
 
 }  // namespace
 
+// Whoever looks once in a round trip finds all that was under way acked together: to have cut it
+// into short bursts has only cost calls. Not if there is one message: it ends the sooner.
+bool Engine::Impl::looks_seldom(const Rail& rail) const {
+  return 2 * unseen_ > rail.link.rtt().smoothed() && rail.peer.outbox.unfinished() > 1;
+}
+
+// What may leave would make a short burst, which costs as much as a long one, and ACKs of what is
+// under way will allow more.
+bool Engine::Impl::waits_for_more(const Rail& rail) const {
+  const std::size_t in_burst = data(rail).port().limits().burst_bytes / rail.packet_bytes;
+  const std::size_t permits = rail.link.permits();
+  return 2 * permits < in_burst && rail.link.in_flight() >= in_burst && looks_seldom(rail) &&
+         rail.peer.outbox.fills(permits);
+}
+
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
 // sent now, if anything. What the port does not take is due again as single packets.
 std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
@@ -67,8 +82,10 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
     channel.flush();
     if (channel.waiting() > 0) return 0;
   }
-  const std::size_t longest = longest_burst(rail.link);
-  most = std::min<std::size_t>({most, rail.link.permits(), next_burst(rail.link, longest)});
+  const bool seldom = looks_seldom(rail);
+  const std::size_t longest = seldom ? most : longest_burst(rail.link);
+  const std::size_t next = seldom ? most : next_burst(rail.link, longest);
+  most = std::min<std::size_t>({most, rail.link.permits(), next});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
   const bool equal = worth_equal_lengths(burst_bytes, longest);
   most = std::min(whole_bursts(most, burst_bytes / rail.packet_bytes), channel.room());

@@ -75,6 +75,7 @@ Engine::Impl::Next Engine::Impl::send_next(Instant now, Rail& rail, std::size_t 
   }
   if (!peer.outbox.has_packets()) return Next::kNothing;
   if (nothing_small) {
+    if (waits_for_more(rail)) return Next::kNothing;
     const std::size_t chunks = send_runs(now, rail, most - sent);
     // If the port is full what it refused leaves first.
     if (!rail.link.lost().empty()) return Next::kBlocked;

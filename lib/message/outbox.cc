@@ -364,6 +364,18 @@ std::uint64_t Outbox::bytes_to_cut() const {
   return bytes;
 }
 
+bool Outbox::fills(std::size_t packets) const {
+  if (queues_ == nullptr) return false;
+  std::uint64_t bytes = 0;
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
+    for (const Operation& op : *queue) {
+      bytes += op.granted - op.sent;
+      if (bytes > std::uint64_t{packets} * packet_bytes_) return true;
+    }
+  }
+  return false;
+}
+
 channel::Run* Outbox::next_run(const RunWish& wish) {
   if (anything_waits()) admit_waiting();
   if (!ready_.empty() || !has_chunks()) return nullptr;

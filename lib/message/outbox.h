@@ -132,6 +132,9 @@ class Outbox {
            (!queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty());
   }
 
+  // More is being cut into chunks than so many packets hold.
+  bool fills(std::size_t packets) const;
+
   // What runs are to be.
   struct RunWish {
     std::size_t most = 0;  // chunks at most

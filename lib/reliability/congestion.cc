@@ -8,10 +8,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-// The round trip that is aimed at on a path that is shorter: a receiver on a busy machine takes
-// hundreds of microseconds without any congestion. A constant for all who meet in one queue, or a
-// flow that never saw it empty takes more than its share.
-constexpr Duration kTarget = microseconds(500);
 // The more flows there are, the smaller their windows, and the more they swing: so much more for a
 // window of one packet, nothing for kScaledWindow (Swift, section 3.5).
 constexpr Duration kScaling = microseconds(500);
@@ -75,10 +71,9 @@ void Congestion::end_round(const Ack& ack) {
 // Having next to nothing in flight does not bring the delay down: then the path is so long.
 void Congestion::note_vain(Duration delay, Duration least) {
   if (fine_ > kFew * kPacket) return;
-  const bool was_short = least <= kTarget;
-  if (++vain_rounds_ < (was_short ? kVainRoundsOfShort : kVainRounds)) return;
+  if (++vain_rounds_ < (may_be_short_ ? kVainRoundsOfShort : kVainRounds)) return;
   vain_rounds_ = 0;
-  base_ = was_short ? delay : std::min(delay, least);
+  base_ = may_be_short_ ? delay : std::min(delay, least);
   slow_start_ = true;
 }
 

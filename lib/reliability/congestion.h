@@ -12,6 +12,7 @@
 // are, nor the receiver's credit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/time.h"
@@ -30,13 +31,16 @@ class Congestion {
     std::uint32_t in_flight = 0;
     std::uint64_t highest_acked = 0;
     std::uint64_t next_number = 0;
-    Duration rtt{};    // latest sample; 0 if there is none yet
-    Duration least{};  // least sample ever
+    // The latest sample, less what nobody looked for it, which may be more than it waited for
+    // that: then below 0. 0 if there is none yet.
+    Duration delay{};
+    Duration least{};  // least round trip ever, with all that
   };
   void on_ack(const Ack& ack) {
     acked_ += ack.acked;
     if (ack.in_flight + ack.in_flight / 4 >= window_) was_limiting_ = true;
-    if (ack.rtt < round_least_) round_least_ = ack.rtt;
+    if (ack.delay <= kTarget && ack.least > Duration(0)) may_be_short_ = true;
+    round_least_ = std::min(round_least_, std::max(ack.delay, shortest(ack.least)));
     if (ack.highest_acked >= round_end_) end_round(ack);
   }
 
@@ -48,6 +52,11 @@ class Congestion {
   std::uint32_t window() const { return window_; }
 
  private:
+  // The round trip that is aimed at on a path that is shorter: a receiver on a busy machine takes
+  // hundreds of microseconds without any congestion. A constant for all who meet in one queue, or a
+  // flow that never saw it empty takes more than its share.
+  static constexpr Duration kTarget = std::chrono::microseconds(500);
+
   // Parts of a packet, so that a small window can shrink by less than one.
   using Fine = std::uint32_t;
   static constexpr Fine kPacket = 256;
@@ -64,6 +73,8 @@ class Congestion {
   void settle(Fine next);
   void note_vain(Duration delay, Duration least);
   Duration target() const;
+  // A round trip takes so long at least. Who always looks late has seen none as short as it was.
+  Duration shortest(Duration least) const { return may_be_short_ ? Duration(0) : least; }
 
   Fine limit_;                    // never more
   Fine fine_;                     // the window, in parts of a packet
@@ -73,6 +84,7 @@ class Congestion {
   std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help
   bool was_limiting_ = false;     // this round: the window was (nearly) full
   bool slow_start_ = true;
+  bool may_be_short_ = false;               // shorter than the target
   bool lossy_ = false;                      // the last round: more was lost than chance explains
   Duration round_least_ = Duration::max();  // this round's least sample
   std::uint64_t round_end_ = 0;             // the round is over when this number is acked

@@ -40,6 +40,7 @@ void Link::handle_answer(Instant now, const Packet& hello) {
   // Beyond, it says more about the peer's start than about the path.
   if (sample >= options_.rto_initial / 3) return;
   rtt_.add(sample);
+  delay_ = sample;
   recompute_stay();
 }
 
@@ -64,14 +65,14 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
       rtt_.add(now - timing.ago - newest.sent_at - hold);
-      delay_ = std::max(rtt_.latest() - timing.unseen, rtt_.least());
+      delay_ = rtt_.latest() - timing.unseen;
     }
     recompute_stay();
     congestion_.on_ack({.acked = count,
                         .in_flight = in_flight,
                         .highest_acked = newest.end - 1,
                         .next_number = window_.next(),
-                        .rtt = delay_,
+                        .delay = delay_,
                         .least = rtt_.least()});
     find_losses(now);
   }

@@ -67,6 +67,14 @@ TEST_CASE("64 senders through a gigabit share, and the queue stays short") {
   resends_nothing_in_vain(outcome);
 }
 
+TEST_CASE("64 senders share through a gigabit that look once in 800 us, as one process's do") {
+  const Outcome outcome = outcome_of("incast-late", 1000);
+  CHECK(outcome.fairness >= 0.85);
+  CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
+  CHECK(outcome.queue_bytes < 200'000);
+  resends_nothing_in_vain(outcome);
+}
+
 TEST_CASE("64 senders through a switch that holds 100 packets share, too") {
   const Outcome outcome = outcome_of("incast-shallow", 200);
   CHECK(outcome.fairness >= 0.9);

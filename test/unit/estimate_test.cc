@@ -15,7 +15,7 @@ constexpr Duration ms(std::int64_t n) {
 }
 
 // One round trip: everything in flight is acked, `lost` packets were lost.
-void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uint32_t lost = 0,
+void round(Congestion& congestion, std::uint64_t& number, Duration delay, std::uint32_t lost = 0,
            Duration least = us(20)) {
   const std::uint32_t window = congestion.window();
   congestion.on_lost(lost);
@@ -24,17 +24,17 @@ void round(Congestion& congestion, std::uint64_t& number, Duration rtt, std::uin
                      .in_flight = window,
                      .highest_acked = number - 1,
                      .next_number = number,
-                     .rtt = rtt,
+                     .delay = delay,
                      .least = least});
 }
 
-// A packet of the round under way is acked after `rtt`.
-void late_packet(Congestion& congestion, std::uint64_t number, Duration rtt) {
+// A packet of the round under way is acked after `delay`.
+void late_packet(Congestion& congestion, std::uint64_t number, Duration delay) {
   congestion.on_ack({.acked = 1,
                      .in_flight = congestion.window(),
                      .highest_acked = number - 1,
                      .next_number = number,
-                     .rtt = rtt,
+                     .delay = delay,
                      .least = us(20)});
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a window that was not used does not grow") {
                      .in_flight = 1,
                      .highest_acked = 9,
                      .next_number = 10,
-                     .rtt = us(20),
+                     .delay = us(20),
                      .least = us(20)});
   CHECK(congestion.window() == 16);
 }
@@ -204,6 +204,7 @@ TEST_CASE("what others have in the queue does not make the path a long one") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
 
+  round(congestion, number, us(20));
   for (int i = 0; i < 100; ++i) round(congestion, number, us(1300), 0, us(20));
   CHECK(congestion.window() == 1);
 
@@ -218,6 +219,21 @@ TEST_CASE("a flow that never saw the queue empty takes no more of it for the pat
   for (int i = 0; i < 40; ++i) round(congestion, number, us(1400), 0, us(700));
 
   CHECK(congestion.window() <= 4);
+}
+
+TEST_CASE("whoever always looks late takes neither that nor a queue for a long path") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  // An answer of 300 us is found after 900, having waited for 600 at most.
+  const Duration least = us(900);
+  round(congestion, number, us(300), 0, least);
+  CHECK(congestion.window() == 32);
+  // Nor is there a limit to how late: what may have been there at once delays nobody.
+  round(congestion, number, us(-80), 0, least);
+  CHECK(congestion.window() == 64);
+
+  for (int i = 0; i < 100; ++i) round(congestion, number, us(1300), 0, least);
+  CHECK(congestion.window() == 1);
 }
 
 TEST_CASE("a path that was short and became long is taken for a long one, later") {
@@ -294,6 +310,7 @@ TEST_CASE("losses without a queue leave four packets: with fewer each costs a ti
 TEST_CASE("a path that was taken for a long one by mistake has the usual target again in time") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
+  round(congestion, number, us(20));
   for (int i = 0; i < 210; ++i) round(congestion, number, ms(5), 0, us(20));
   const std::uint32_t believed = congestion.window();
   for (int i = 0; i < 8; ++i) round(congestion, number, ms(5), 0, us(20));

@@ -16,6 +16,7 @@ struct Options {
   bool bursts = false;
   bool checksum = false;
   std::size_t eager = kEager;
+  std::size_t window = 4096;
 };
 
 Config config_for(Options options) {
@@ -23,6 +24,7 @@ Config config_for(Options options) {
   config.max_peers = 4;
   config.eager_bytes = options.eager;
   config.checksum = options.checksum;
+  config.send_window = options.window;
   return config;
 }
 
@@ -145,6 +147,42 @@ TEST_CASE("a long message begins with short bursts where nothing is under way") 
   const std::vector<std::size_t>& offered = pair.a.data->offered;
   CHECK(offered.front() <= 16);
   CHECK(*std::max_element(offered.begin(), offered.end()) >= 40);
+}
+
+TEST_CASE(
+    "whoever looks seldom sends full bursts, and what would make a short one waits for ACKs") {
+  const bool seldom = GENERATE(true, false);
+  const bool several = GENERATE(true, false);
+  Request second, third;
+  std::vector<std::byte> room(3'000'000);
+  Pair pair({.bursts = true, .eager = 64 * 1024, .window = 64}, room.size());
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag + 1, 0, room, third);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  if (several) pair.a.engine->send(pair.now, pair.peer, kTag + 1, pair.message, second);
+  while (pair.a.engine->link(pair.peer)->window < 64) pair.turn();
+  const auto look = [&] {
+    pair.a.engine->progress(pair.now);
+    pair.a.deliver_to(pair.b);
+    for (int i = 0; i < 4; ++i) {
+      pair.now += std::chrono::microseconds(5);
+      pair.b.engine->progress(pair.now);
+      if (!seldom) pair.a.engine->progress(pair.now);
+    }
+    pair.b.deliver_to(pair.a);
+    if (seldom) pair.now += std::chrono::milliseconds(1);
+  };
+  for (int i = 0; i < 5; ++i) look();
+  pair.a.data->offered.clear();
+
+  for (int i = 0; i < 5; ++i) look();
+
+  const std::vector<std::size_t>& offered = pair.a.data->offered;
+  const bool full = seldom && several;
+  CHECK(std::count(offered.begin(), offered.end(), 44) == (full ? 5 : 0));
+  CHECK(offered.size() == (full ? 5 : 20));
+  for (int i = 0; i < 3000 && !pair.send.done(); ++i) pair.turn();
+  CHECK((pair.buffer == pair.message));
 }
 
 TEST_CASE("the last few bytes of a message leave behind the others, not by the command channel") {
