@@ -1,0 +1,43 @@
+// What the kernel alone costs, for what a protocol over it cannot do without: tools/floor.py runs
+// it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "latency.h"
+#include "stream.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Bare datagrams, and what a protocol adds to them at least");
+  app.require_subcommand(1);
+  bare::Latency latency;
+  bare::Stream stream;
+  const auto half_round_trip = [&](const char* name, void (*run)(const bare::Latency&)) {
+    CLI::App* verb = app.add_subcommand(name, "half a round trip");
+    verb->add_option("own", latency.own, "own address")->required();
+    verb->add_option("peer", latency.peer, "the other end's")->required();
+    verb->add_option("--bytes", latency.bytes);
+    verb->add_option("--rounds", latency.rounds);
+    verb->callback([&latency, run] { run(latency); });
+  };
+  half_round_trip("answer", bare::answer);
+  half_round_trip("ask", bare::ask);
+  CLI::App* take = app.add_subcommand("take", "a stream's receiver");
+  CLI::App* pour = app.add_subcommand("pour", "a stream's sender");
+  for (CLI::App* verb : {take, pour})
+    verb->add_option("own", stream.own, "own address")->required();
+  take->add_option("--seconds", stream.seconds);
+  pour->add_option("peer", stream.peer, "the receiver's address")->required();
+  pour->add_option("--pieces", stream.pieces, "1 or 2 for each packet");
+  take->callback([&stream] { bare::take(stream); });
+  pour->callback([&stream] { bare::pour(stream); });
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "floor: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,18 @@
+// How fast bursts of packets go at most, by how many pieces the kernel gathers them from.
+#pragma once
+
+#include <string>
+
+namespace bare {
+
+struct Stream {
+  std::string own;
+  std::string peer;     // of pour()
+  unsigned pieces = 1;  // for each packet: a head and data, or one
+  double seconds = 1;
+};
+
+void take(const Stream& options);  // prints what came
+void pour(const Stream& options);  // until nobody takes any more
+
+}  // namespace bare

@@ -1,0 +1,52 @@
+"""What the kernel alone costs: floor.py BUILD_DIRECTORY [--runs N]
+
+Two namespaces, veth, MTU 1500. Half a round trip of 64 bytes: bare, and with what a protocol cannot do
+without, one thing after the other. Then a stream of full bursts, whose packets the kernel gathers from one
+piece, or from two: a head, and data of the user's.
+"""
+
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import netns
+
+
+def run(pair, program, first, second, *more):
+    """What the two verbs said."""
+    server = pair.start_server(0, program, first, *pair.hosts[:1 if first == "take" else 2])
+    client = pair.command(1, program, second, *reversed(pair.hosts), *more)
+    said = subprocess.run(client, capture_output=True, text=True, timeout=120, check=False)
+    server.wait(30)
+    if said.returncode != 0 or server.returncode != 0:
+        sys.exit(f"{second}: {said.stderr}\n{netns.text_of(server)}")
+    return said.stdout, netns.text_of(server)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--runs", type=int, default=5)
+    options = arguments.parse_args()
+    netns.exit_on_signals()
+    why_not = netns.possible()
+    if why_not:
+        print(f"skipped ({why_not})")
+        return 0
+    program = options.build.resolve() / "bench/floor"
+    with netns.Pair() as pair:
+        print(run(pair, program, "answer", "ask")[0], end="")
+        speeds = {1: [], 2: []}
+        for _ in range(options.runs):
+            for pieces, seen in speeds.items():
+                seen.append(float(run(pair, program, "take", "pour", "--pieces", str(pieces))[1].splitlines()[-1]))
+    for pieces, seen in speeds.items():
+        print(f"a stream, packets of {pieces} piece{'s' * (pieces > 1)}: {statistics.median(seen):.0f} MB/s "
+              f"({min(seen):.0f} to {max(seen):.0f})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
