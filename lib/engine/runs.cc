@@ -58,18 +58,19 @@ std::size_t whole_bursts(std::size_t packets, std::size_t in_burst) {
 }  // namespace
 
 // Whoever looks once in a round trip finds all that was under way acked together: to have cut it
-// into short bursts has only cost calls. Not if there is one message: it ends the sooner.
+// into short bursts has only cost calls. Not where the window holds what there is to send, or that
+// is one message: then short bursts let both ends copy at the same time.
 bool Engine::Impl::looks_seldom(const Rail& rail) const {
-  return 2 * unseen_ > rail.link.rtt().smoothed() && rail.peer.outbox.unfinished() > 1;
+  return 2 * unseen_ > rail.link.rtt().smoothed() &&
+         rail.peer.outbox.several_fill(rail.link.permits());
 }
 
 // What may leave would make a short burst, which costs as much as a long one, and ACKs of what is
 // under way will allow more.
 bool Engine::Impl::waits_for_more(const Rail& rail) const {
   const std::size_t in_burst = data(rail).port().limits().burst_bytes / rail.packet_bytes;
-  const std::size_t permits = rail.link.permits();
-  return 2 * permits < in_burst && rail.link.in_flight() >= in_burst && looks_seldom(rail) &&
-         rail.peer.outbox.fills(permits);
+  return 2 * rail.link.permits() < in_burst && rail.link.in_flight() >= in_burst &&
+         looks_seldom(rail);
 }
 
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be

@@ -364,13 +364,14 @@ std::uint64_t Outbox::bytes_to_cut() const {
   return bytes;
 }
 
-bool Outbox::fills(std::size_t packets) const {
+bool Outbox::several_fill(std::size_t packets) const {
   if (queues_ == nullptr) return false;
   std::uint64_t bytes = 0;
+  std::size_t messages = 0;
   for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
     for (const Operation& op : *queue) {
       bytes += op.granted - op.sent;
-      if (bytes > std::uint64_t{packets} * packet_bytes_) return true;
+      if (++messages > 1 && bytes > std::uint64_t{packets} * packet_bytes_) return true;
     }
   }
   return false;

@@ -132,8 +132,8 @@ class Outbox {
            (!queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty());
   }
 
-  // More is being cut into chunks than so many packets hold.
-  bool fills(std::size_t packets) const;
+  // Several messages are being cut into chunks, and so many packets do not hold what is left.
+  bool several_fill(std::size_t packets) const;
 
   // What runs are to be.
   struct RunWish {
