@@ -1,7 +1,7 @@
 """Many senders to one receiver, over one sender: incast.py BUILD_DIRECTORY [--senders N] [--runs N] [--seconds S] [--rate MBIT]
 
 Two namespaces; all senders in one of them, each a context with a port of its own. One sender and many take
-turns; medians of the runs. With --rate a queue that carries so much (tbf) lies in between.
+turns; medians of the runs, and the least. With --rate a queue that carries so much (tbf) lies in between.
 """
 
 import argparse
@@ -43,6 +43,8 @@ def compare(pair, build, options):
     return {"senders": options.senders, "one_mb_per_s": median(one, "mb_per_s"),
             "many_mb_per_s": median(many, "mb_per_s"),
             "ratio": median(many, "mb_per_s") / median(one, "mb_per_s"),
+            "least_ratio": min(m["mb_per_s"] / o["mb_per_s"] for m, o in zip(many, one)),
+            "least_fairness": min(run["fairness"] for run in many),
             **{key: median(many, key) for key in ("fairness", "mean_rtt_us", "receive_overflows", "retransmits",
                                                   "spurious_retransmits", "timeouts")},
             "runs": options.runs}
