@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <stdexcept>
 #include <thread>
 #include <vector>

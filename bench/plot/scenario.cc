@@ -91,7 +91,7 @@ std::vector<Scenario> scenarios() {
        .senders = 64,
        .one_receiver = true,
        .messages = 8,
-       .start_every = microseconds(12),
+       .start_every = microseconds(7),
        .duration = milliseconds(1600),
        .look_every = microseconds(800)},
       {.name = "incast-shallow",
