@@ -67,6 +67,7 @@ class Step:
     counted: bool = True  # the program says its counts; otherwise its exit code is one case
     case: bool = True  # a build is none: it is reported when it fails
     environment: dict = field(default_factory=dict)
+    alone: bool = True  # nothing runs beside it; without, it needs one processor and no network
 
     def start(self):
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -87,6 +88,7 @@ class Step:
 
     def finish(self):
         code = self.process.wait() if self.process else 127
+        self.took = time.monotonic() - self.began
         text = self.log.read_text(errors="replace")
         counts = read_counts(text) if self.counted else Counts(1 if code == 0 and self.case else 0)
         if code in (124, 137):
@@ -104,9 +106,8 @@ class Step:
         return counts
 
     def report(self, counts, text):
-        took = time.monotonic() - self.began
         said = counts if self.case or counts.failed else "done"
-        print(f"{self.name:<48} {said}  ({took:.0f} s)", flush=True)
+        print(f"{self.name:<48} {said}  ({self.took:.0f} s)", flush=True)
         for line in text.splitlines():
             if line.startswith("skipped"):
                 print("    " + line)
@@ -169,7 +170,8 @@ class Build:
         """The programs that say test() in the meson files; the simulator has a step of its own."""
         return [
             Step(f"{self.folder.name}: {test['name']}", test["cmd"], max(120, test["timeout"]),
-                 self.logs, environment={**test["env"], **(environment or {})})
+                 self.logs, environment={**test["env"], **(environment or {})},
+                 alone=not test["is_parallel"])
             for test in self.introspect("--tests") if not test["cmd"][0].endswith("/pullman-sim")
         ]
 
@@ -185,9 +187,25 @@ class Build:
 
 
 def run(steps):
+    """One after the other; those that may, as many at a time as there are processors."""
     total = Counts()
+    running = []
+
+    def finish_until(most):
+        while len(running) > most:
+            ended = [step for step in running if not step.process or step.process.poll() is not None]
+            for step in ended:
+                running.remove(step)
+                total.add(step.finish())
+            if not ended:
+                time.sleep(0.05)
+
     for step in steps:
-        total.add(step.start().finish())
+        finish_until(0 if step.alone else JOBS - 1)
+        running.append(step.start())
+        if step.alone:
+            finish_until(0)
+    finish_until(0)
     return total
 
 

@@ -17,7 +17,7 @@ void Channel::post(Packet& packet, nic::Destination to) {
   PULLMAN_DCHECK(count_ < kBatch && packet.state == PacketState::kInFlight);
   packet.in_channel = true;
   packets_[count_] = &packet;
-  outgoing_[count_] = {packet.head(), {packet.payload, packet.payload_bytes}, to};
+  outgoing_[count_] = as_outgoing(packet, to);
   ++count_;
 }
 

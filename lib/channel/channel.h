@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include "base/check.h"
 #include "base/time.h"
 #include "channel/packet.h"
 #include "nic/port.h"
@@ -31,6 +32,14 @@ class Channel {
 
   // Adds an encoded packet to the batch. There is room().
   void post(Packet& packet, nic::Destination to);
+
+  // Offers an encoded packet to the port before it is put into the batch, which is empty: one that
+  // leaves alone leaves sooner. False: not taken; post() it.
+  bool send_alone(const Packet& packet, nic::Destination to) {
+    PULLMAN_DCHECK(count_ == 0 && packet.state == PacketState::kInFlight);
+    const nic::Outgoing one = as_outgoing(packet, to);
+    return port_->send({&one, 1}) == 1;
+  }
 
   // Offers the batch to the port. What it refuses stays, in order, for the next flush. Whether it
   // took any.
@@ -70,6 +79,9 @@ class Channel {
  private:
   static constexpr std::uint32_t kQuietReceives = 64;
 
+  static nic::Outgoing as_outgoing(const Packet& packet, nic::Destination to) {
+    return {packet.head(), {packet.payload, packet.payload_bytes}, to};
+  }
   bool offer();
   std::size_t send_behind(std::span<const nic::Outgoing> packets);
   void drop_first(std::size_t taken);

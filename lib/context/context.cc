@@ -132,7 +132,11 @@ struct Context::State {
 
   Instant look() { return looked_at = read_clock(); }
   // A fresh one if something may leave at once: round trips are measured by it.
-  Instant time_for(PeerId peer) { return engine.sends_at_once(peer) ? look() : looked_at; }
+  // What waits for the next turn is timed by it: so many messages need no clock.
+  Instant time_for(const engine::Departure& departure) {
+    return departure.at_once ? look() : looked_at;
+  }
+  Instant time_for(PeerId peer) { return time_for(engine.departure(peer)); }
 
   // Between two turns of something that waits until `end`: asks again at once, later lets others
   // run first, and at last sleeps.
@@ -225,10 +229,8 @@ Status Context::peer_status(PeerId peer) const {
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   Gate::Hold held(state_->gate);
-  // What waits for the next turn is timed by it: so many messages need no clock.
-  const bool leaves = state_->engine.sends_at_once(peer);
-  return state_->engine.send(leaves ? state_->look() : state_->looked_at, peer, tag, bytes,
-                             request);
+  const engine::Departure departure = state_->engine.departure(peer);
+  return state_->engine.send(state_->time_for(departure), departure, peer, tag, bytes, request);
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,

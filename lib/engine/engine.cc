@@ -124,10 +124,10 @@ std::optional<PeerId> Engine::Impl::accept() {
   return std::nullopt;
 }
 
-Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes,
-                          Request& request) {
+Status Engine::Impl::send(Instant now, const Departure& departure, PeerId id, Tag tag,
+                          std::span<const std::byte> bytes, Request& request) {
   if (!request.done()) return Status::kBusy;
-  Peer* peer = peers_.find(id);
+  Peer* peer = departure.peer;
   Status refused = Status::kOk;
   if (closing_) {
     refused = Status::kClosed;
@@ -143,11 +143,10 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, std::span<const std::
     request.finish(refused, 0);
     return refused;
   }
-  const bool at_once = sends_at_once(*peer);
   const bool copied = peer->outbox.send(id, tag, bytes, request);
   ++stats_.messages_sent;
   stats_.bytes_sent += bytes.size();
-  depart(now, *peer, at_once, bytes.size());
+  depart(now, *peer, departure.at_once, bytes.size());
   return copied ? Status::kOk : Status::kPending;
 }
 
@@ -269,7 +268,11 @@ void Engine::disconnect(Instant now, PeerId peer) {
 }
 Status Engine::send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
                     Request& request) {
-  return impl_->send(now, peer, tag, bytes, request);
+  return impl_->send(now, impl_->departure(peer), peer, tag, bytes, request);
+}
+Status Engine::send(Instant now, const Departure& departure, PeerId peer, Tag tag,
+                    std::span<const std::byte> bytes, Request& request) {
+  return impl_->send(now, departure, peer, tag, bytes, request);
 }
 Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                        Request& request) {
@@ -345,8 +348,8 @@ std::size_t Engine::progress(Instant now) {
 Instant Engine::next_deadline() const {
   return impl_->next_deadline();
 }
-bool Engine::sends_at_once(PeerId peer) const {
-  return impl_->sends_at_once(peer);
+Departure Engine::departure(PeerId peer) const {
+  return impl_->departure(peer);
 }
 void Engine::begin_close(Instant now) {
   impl_->begin_close(now);

@@ -62,6 +62,14 @@ struct LinkView {
   std::uint32_t in_flight = 0;   // packets
 };
 
+struct Peer;
+
+// How a message to a peer would leave. Good until the engine's next call.
+struct Departure {
+  Peer* peer = nullptr;  // null: it is not known
+  bool at_once = false;  // from inside send(), if it is tiny
+};
+
 class Engine {
  public:
   // `config` is validated. At least one NIC.
@@ -77,6 +85,9 @@ class Engine {
   void disconnect(Instant now, PeerId peer);
   Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
               Request& request);
+  // The same for who has asked how it would leave, and looked at the clock for it.
+  Status send(Instant now, const Departure& departure, PeerId peer, Tag tag,
+              std::span<const std::byte> bytes, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
@@ -112,8 +123,8 @@ class Engine {
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now);
 
-  // Whether a tiny send to this peer would leave from inside send(): then `now` must be fresh.
-  bool sends_at_once(PeerId peer) const;
+  // Whoever sends to this peer needs a fresh `now` if that leaves at once.
+  Departure departure(PeerId peer) const;
 
   // When progress() has to be called although nothing arrives; kNever if nothing is due, and at
   // most `now` if there is something to send at once.

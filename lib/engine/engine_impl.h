@@ -48,7 +48,8 @@ class Engine::Impl {
   Connected connect(Instant now, const nic::Address& address);
   std::optional<PeerId> accept();
   void disconnect(Instant now, PeerId id);
-  Status send(Instant now, PeerId id, Tag tag, std::span<const std::byte> bytes, Request& request);
+  Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
+              std::span<const std::byte> bytes, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
@@ -79,9 +80,9 @@ class Engine::Impl {
   std::size_t progress(Instant now);
   void look_for_news(Instant now, std::size_t received);
   Instant next_deadline() const;
-  bool sends_at_once(PeerId id) const {
-    const Peer* peer = peers_.find(id);
-    return peer != nullptr && sends_at_once(*peer);
+  Departure departure(PeerId id) const {
+    Peer* peer = peers_.find(id);
+    return {peer, peer != nullptr && sends_at_once(*peer)};
   }
   Status set_drained(Instant now, std::string_view nic, bool drained);
   void begin_close(Instant now);
@@ -237,7 +238,9 @@ class Engine::Impl {
   bool send_probe(Instant now, Rail& rail);
   bool probe_with_oldest(Instant now, Rail& rail);
   bool send_control_frames(Instant now, Rail& rail);
-  bool send_new(Instant now, Rail& rail);
+  // Whether a packet waits for others to leave with.
+  enum class Leaves : std::uint8_t { kInBatch, kAlone };
+  bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
   bool starves();
   bool has_work(const Peer& peer) const;
   bool has_work(const Rail& rail) const;
@@ -255,9 +258,11 @@ class Engine::Impl {
   };
   bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
+  ChannelKind kind_for(const Rail& rail, const Packet& packet, const Channel& data) const;
   Channel* channel_for(const Rail& rail, const Packet& packet);
   Channel* with_room(const Rail& rail, ChannelKind kind);
-  void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type);
+  void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type,
+            Leaves how = Leaves::kInBatch);
   void note_ride(Rail& rail);
   void send_acks(Instant now);
   void send_ack(Instant now, Rail& rail);

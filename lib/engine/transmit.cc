@@ -173,13 +173,12 @@ bool Engine::Impl::send_control_frames(Instant now, Rail& rail) {
   return true;
 }
 
-bool Engine::Impl::send_new(Instant now, Rail& rail) {
+bool Engine::Impl::send_new(Instant now, Rail& rail, Leaves how) {
   Peer& peer = rail.peer;
   // Room is asked for before the packet is built: a built packet must leave.
-  if (with_room(rail, ChannelKind::kCommand) == nullptr ||
-      with_room(rail, ChannelKind::kData) == nullptr) {
-    return false;
-  }
+  Channel* command = with_room(rail, ChannelKind::kCommand);
+  Channel* data = with_room(rail, ChannelKind::kData);
+  if (command == nullptr || data == nullptr) return false;
   Packet* packet = peer.outbox.has_chunks() ? peer.outbox.next_packet(heads_for(rail))
                                             : peer.outbox.next_packet();
   if (packet == nullptr) return starves();
@@ -191,20 +190,25 @@ bool Engine::Impl::send_new(Instant now, Rail& rail) {
     }
   }
   ++stats_.packets_sent;
-  post(now, rail, *packet, *channel_for(rail, *packet), wire::PacketType::kSequenced);
+  const bool ahead = kind_for(rail, *packet, *data) == ChannelKind::kCommand;
+  post(now, rail, *packet, ahead ? *command : *data, wire::PacketType::kSequenced, how);
   return true;
 }
 
-// Tiny messages take the command channel, others, and their last few bytes, the data channel. Null
-// if that has no room now. A tiny one behind others that wait leaves with them: so it does not
-// overtake what must match first.
-Channel* Engine::Impl::channel_for(const Rail& rail, const Packet& packet) {
+// Tiny messages take the command channel, others, and their last few bytes, the data channel. A
+// tiny one behind others that wait leaves with them: so it does not overtake what must match first.
+ChannelKind Engine::Impl::kind_for(const Rail& rail, const Packet& packet,
+                                   const Channel& data) const {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =
       packet.payload == nullptr &&
       packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
-  return with_room(rail,
-                   tiny && data(rail).waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData);
+  return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
+}
+
+// Null if that has no room now.
+Channel* Engine::Impl::channel_for(const Rail& rail, const Packet& packet) {
+  return with_room(rail, kind_for(rail, packet, data(rail)));
 }
 
 Channel* Engine::Impl::with_room(const Rail& rail, ChannelKind kind) {
@@ -214,7 +218,7 @@ Channel* Engine::Impl::with_room(const Rail& rail, ChannelKind kind) {
 }
 
 void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channel,
-                        wire::PacketType type) {
+                        wire::PacketType type, Leaves how) {
   packet.channel = channel.kind();
   packet.rail = rail.number;
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
@@ -224,8 +228,11 @@ void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channe
     wire::seal({packet.bytes, packet.used}, {packet.payload, packet.payload_bytes});
   }
   const bool command = channel.kind() == ChannelKind::kCommand;
-  posted_ |= channel.mark();
-  channel.post(packet, command ? rail.command_to : rail.data_to);
+  const nic::Destination to = command ? rail.command_to : rail.data_to;
+  if (how != Leaves::kAlone || channel.waiting() != 0 || !channel.send_alone(packet, to)) {
+    posted_ |= channel.mark();
+    channel.post(packet, to);
+  }
   if (rail.peer.rails != nullptr && !packet.is_probe) note_sent(rail, 1, packet.size());
   if (owed) note_ride(rail);
 }

@@ -3,9 +3,11 @@
 namespace pullman::nic {
 
 ReceiveSlab::ReceiveSlab(std::size_t buffers)
-    : memory_(new std::byte[buffers * kStride]), users_(buffers, 0) {
-  free_.reserve(buffers);
-  for (std::size_t i = buffers; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    : memory_(new std::byte[buffers * kStride]),
+      users_(buffers, 0),
+      free_(buffers),
+      free_count_(buffers) {
+  for (std::size_t i = 0; i < buffers; ++i) free_[i] = static_cast<std::uint32_t>(buffers - 1 - i);
 }
 
 }  // namespace pullman::nic

@@ -19,12 +19,12 @@ class ReceiveSlab {
 
   // Of those that are free, the `place`-th: the one given back last comes first, since it is warm.
   // There are more than `place`.
-  std::uint32_t peek(std::size_t place) const { return free_[free_.size() - 1 - place]; }
-  std::size_t free() const { return free_.size(); }
+  std::uint32_t peek(std::size_t place) const { return free_[free_count_ - 1 - place]; }
+  std::size_t free() const { return free_count_; }
   std::byte* bytes(std::uint32_t buffer) const { return memory_.get() + buffer * kStride; }
 
   // Takes out the first `count` that peek() shows: they are filled.
-  void take(std::size_t count) { free_.resize(free_.size() - count); }
+  void take(std::size_t count) { free_count_ -= count; }
 
   // The buffer holds that many packets.
   void share(std::uint32_t buffer, std::uint32_t packets) { users_[buffer] = packets; }
@@ -36,7 +36,7 @@ class ReceiveSlab {
   void release(std::uint64_t buffer, std::uint32_t packets) {
     PULLMAN_CHECK(buffer < users_.size() && users_[buffer] >= packets);
     users_[buffer] -= packets;
-    if (users_[buffer] == 0) free_.push_back(static_cast<std::uint32_t>(buffer));
+    if (users_[buffer] == 0) free_[free_count_++] = static_cast<std::uint32_t>(buffer);
   }
 
  private:
@@ -45,7 +45,8 @@ class ReceiveSlab {
 
   std::unique_ptr<std::byte[]> memory_;  // untouched pages cost nothing
   std::vector<std::uint32_t> users_;     // packets of each buffer that are lent, or yet to be
-  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> free_;      // the first free_count_ of them are
+  std::size_t free_count_;
 };
 
 }  // namespace pullman::nic

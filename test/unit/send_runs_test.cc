@@ -117,6 +117,22 @@ TEST_CASE("a message leaves from inside send() if it has nobody to wait for, wha
   CHECK((pair.buffer == pair.message));
 }
 
+TEST_CASE("what the port refuses of a message that would leave at once leaves with the next turn") {
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 8);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.command->room = 0;
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  CHECK(pair.a.command->sent.empty());
+  pair.a.command->room = ListPort::kUnbounded;
+  pair.a.engine->progress(pair.now);
+  CHECK(pair.a.command->sent.size() == 1);
+  for (int i = 0; i < 10; ++i) pair.turn();
+  CHECK((pair.buffer == pair.message));
+  CHECK(pair.a.engine->stats().retransmits == 0);
+}
+
 TEST_CASE(
     "a message with immediate data leaves in one call and on one channel, its short end, too") {
   const std::size_t size = GENERATE(1500u, 2048u, 5000u);

@@ -45,8 +45,38 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
   }
 }
 
-std::size_t Receiver::receive(std::span<Incoming> batch, std::size_t enough,
-                              PortCounters& counters) {
+// One packet, straight to the caller: most of what arrives where latency counts. Anything else that
+// a call may say is for the other way, which calls again.
+std::size_t Receiver::receive_lone(std::span<Incoming> batch, PortCounters& counters) {
+  const std::uint32_t buffer = slab_.peek(0);
+  std::byte* bytes = slab_.bytes(buffer);
+  const ssize_t got = calls::receive(socket_, bytes, ReceiveSlab::kBytes);
+  if (got < 0 && errno == EAGAIN) {
+    emptied_ = true;
+    coalescing_.note(0, 0);
+    return 0;
+  }
+  const auto length = static_cast<std::size_t>(got);
+  if (got < 0 || length > packet_bytes_) [[unlikely]] {
+    if (got >= 0) {
+      ++counters.receive_truncated;
+    } else if (!survives(errno, counters)) {
+      return 0;
+    }
+    return receive_several(batch, 1, counters);
+  }
+  emptied_ = false;
+  slab_.take(1);
+  slab_.share(buffer, 1);
+  together_ = 1;
+  batch.front() = {.bytes = {bytes, length}, .buffer = names_ + buffer};
+  coalescing_.note(1, length);
+  ++counters.received;
+  return 1;
+}
+
+std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t enough,
+                                      PortCounters& counters) {
   std::size_t count = hand_out(batch);
   std::size_t datagrams = 0;
   emptied_ = false;

@@ -29,7 +29,10 @@ class Receiver {
   Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts, std::uint64_t names);
 
   // See nic::Port::receive().
-  std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters);
+  std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters) {
+    return enough == 1 && takes_a_lone_one() ? receive_lone(batch, counters)
+                                             : receive_several(batch, enough, counters);
+  }
   // So many packets of that buffer, which is one of ours.
   void give_back(std::uint64_t buffer, std::uint32_t packets) {
     slab_.release(buffer - names_, packets);
@@ -58,6 +61,13 @@ class Receiver {
   std::size_t datagrams_for(std::size_t packets) const {
     return std::max<std::size_t>(packets / together_, 1);
   }
+  // Nothing is left over, and the next call is recv().
+  bool takes_a_lone_one() const {
+    return next_ == count_ && datagrams_ == 1 && !coalescing_.on() && slab_.free() != 0;
+  }
+  std::size_t receive_lone(std::span<Incoming> batch, PortCounters& counters);
+  std::size_t receive_several(std::span<Incoming> batch, std::size_t enough,
+                              PortCounters& counters);
   std::size_t hand_out(std::span<Incoming> batch);
   std::size_t fill(std::size_t wanted, PortCounters& counters);
   int call(std::size_t datagrams);

@@ -113,13 +113,12 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
 }
 
 // Packets of one buffer lie side by side.
-void UdpPort::give_back(std::span<const Incoming> batch) {
+void UdpPort::give_back_several(std::span<const Incoming> batch) {
   for (std::size_t at = 0; at < batch.size();) {
     const std::uint64_t buffer = batch[at].buffer;
     std::size_t end = at + 1;
     while (end < batch.size() && batch[end].buffer == buffer) ++end;
-    Receiver& receiver = buffer < kDirectNames ? main_.receiver : direct_->receiver;
-    receiver.give_back(buffer, static_cast<std::uint32_t>(end - at));
+    give_back(buffer, static_cast<std::uint32_t>(end - at));
     at = end;
   }
 }

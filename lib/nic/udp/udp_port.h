@@ -38,7 +38,10 @@ class UdpPort final : public Port {
     return direct_ == nullptr ? main_.receiver.receive(batch, enough, counters_)
                               : receive_both(batch, enough);
   }
-  void give_back(std::span<const Incoming> batch) override;
+  void give_back(std::span<const Incoming> batch) override {
+    if (batch.size() == 1) return give_back(batch.front().buffer, 1);
+    give_back_several(batch);
+  }
   void resolve(const Address& address, std::uint64_t cookie) override {
     peers_.resolve(address, cookie);
   }
@@ -87,6 +90,10 @@ class UdpPort final : public Port {
   void favour(Destination to);
   bool open_direct();
   void connect_direct();
+  void give_back(std::uint64_t buffer, std::uint32_t packets) {
+    (buffer < kDirectNames ? main_ : *direct_).receiver.give_back(buffer, packets);
+  }
+  void give_back_several(std::span<const Incoming> batch);
   std::size_t receive_both(std::span<Incoming> batch, std::size_t enough);
   std::size_t receive_in_order(std::span<Incoming> batch, std::size_t enough);
   std::size_t report_failure(std::span<PortEvent> events);
