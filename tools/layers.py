@@ -28,7 +28,7 @@ RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folder
 # The public headers every layer speaks in, and those that only the top may see (the engine for the
 # states of a peer).
 VOCABULARY = {
-    "status.h", "types.h", "request.h", "multi_request.h", "config.h", "stats.h", "rails.h", "operations.h"}
+    "status.h", "types.h", "request.h", "multi_request.h", "multi_receive.h", "config.h", "stats.h", "rails.h", "operations.h"}
 SEES_ALL_PUBLIC = {"engine", "context", "ofi"}
 
 # Programs that are users: public headers only.

@@ -32,7 +32,7 @@ void post_and_take(benchmark::State& state) {
   }
   std::size_t next = 0;
   for (auto _ : state) {
-    Request* taken = matcher.take_posted(kPeer, next);
+    Request* taken = matcher.take_posted(kPeer, next, 0);
     PULLMAN_CHECK(taken == &requests[next]);
     taken->finish(Status::kOk, 0);
     want(*taken, source, next);
@@ -58,7 +58,7 @@ void behind_1000_wild(benchmark::State& state) {
   for (auto _ : state) {
     want(exact, kPeer, 2);
     matcher.post(exact);
-    PULLMAN_CHECK(matcher.take_posted(kPeer, 2) == &exact);
+    PULLMAN_CHECK(matcher.take_posted(kPeer, 2, 0) == &exact);
     exact.finish(Status::kOk, 0);
   }
   count_items(state, static_cast<std::uint64_t>(state.iterations()));

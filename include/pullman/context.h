@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "pullman/config.h"
+#include "pullman/multi_receive.h"
 #include "pullman/multi_request.h"
 #include "pullman/operations.h"
 #include "pullman/rails.h"
@@ -116,9 +117,18 @@ class __attribute__((visibility("default"))) Context {
   Status receive(PeerId source, Tag tag, Tag ignore, Pieces pieces, const ReceiveOptions& options,
                  Request& request);
 
+  // Posts one buffer for many messages, which match as they would a receive that is posted again
+  // and again at the same place. Returns kPending, or how it ended if waiting messages used it up;
+  // kBusy, and nothing happened, if it is not done or has messages that were not taken; or why it
+  // was not posted.
+  Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 const ReceiveOptions& options, MultiReceive& receive);
+
   // Takes back a receive of this context that no message has matched. False, and nothing changed,
   // if it is done, idle or already matched, or a send: those cannot be cancelled.
   bool cancel(Request& request);
+  // The same; what has matched goes on, and is told.
+  bool cancel(MultiReceive& receive);
 
   // The message a receive with these arguments would match now, if there is one; none for a peer
   // that is not known.
@@ -174,12 +184,17 @@ class __attribute__((visibility("default"))) Context {
   // progress(), then whether the request is done.
   bool test(Request& request);
   bool test(MultiRequest& request);
+  // Whether a message can be taken, or it is done.
+  bool test(MultiReceive& receive);
 
   // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
   // over first (the request stays pending). The request is one of this context's, or idle. Sleeps
   // in between if Config::sleep_after says so.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
   Status wait(MultiRequest& request,
+              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+  // Until a message can be taken, or it is done: then status(), which is kPending in the one case.
+  Status wait(MultiReceive& receive,
               std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
 
   // For a program that sleeps in a loop of its own (poll, epoll, libuv):

@@ -3,6 +3,7 @@
 
 #include "pullman/config.h"
 #include "pullman/context.h"
+#include "pullman/multi_receive.h"
 #include "pullman/multi_request.h"
 #include "pullman/operations.h"
 #include "pullman/request.h"

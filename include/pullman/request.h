@@ -38,6 +38,7 @@ struct Special {
   bool goes_ahead : 1 = false;     // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
   bool is_special : 1 = false;     // send: any of all this is so
+  bool is_shared : 1 = false;      // receive: many messages go to it (MultiReceive)
 };
 
 // One of the places of the caller's bytes.

@@ -167,6 +167,22 @@ struct Context::State {
     held.leave_for([&] { poll(&port, 1, kLongestMs); });
   }
 
+  // Turns until `done` says so, or it takes too long: false.
+  template <typename Done>
+  bool turn_until(std::chrono::nanoseconds timeout, Done done) {
+    Gate::Hold held(gate);
+    if (done()) return true;
+    const Instant begin = look();
+    const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
+    Idle idle{.since = begin};
+    for (Instant now = begin;; now = look()) {
+      const std::size_t received = engine.progress(now);
+      if (done()) return true;
+      if (now >= end) return false;
+      rest(received, end, idle, held);
+    }
+  }
+
   Config config;
   Gate gate;
   std::string driver;
@@ -244,6 +260,10 @@ bool Context::cancel(Request& request) {
   return state_->engine.cancel(request);
 }
 
+bool Context::cancel(MultiReceive& receive) {
+  return cancel(receive.posted());
+}
+
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                      const SendOptions& options, Request& request) {
   const std::span<const std::byte> whole[] = {bytes};
@@ -286,6 +306,12 @@ Status Context::receive(PeerId source, Tag tag, Tag ignore, Pieces pieces,
                         const ReceiveOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.receive(state_->looked_at, source, tag, ignore, pieces, options, request);
+}
+
+Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                        const ReceiveOptions& options, MultiReceive& receive) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.receive(state_->looked_at, source, tag, ignore, buffer, options, receive);
 }
 
 std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
@@ -390,18 +416,21 @@ bool Context::test(MultiRequest& request) {
   return request.done();
 }
 
+bool Context::test(MultiReceive& receive) {
+  const auto news = [&] { return receive.has_message() || receive.done(); };
+  if (!news()) progress();
+  return news();
+}
+
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
-  Gate::Hold held(state_->gate);
-  if (request.done()) return request.status();
-  const Instant begin = state_->look();
-  const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
-  Idle idle{.since = begin};
-  for (Instant now = begin;; now = state_->look()) {
-    const std::size_t received = state_->engine.progress(now);
-    if (request.done()) return request.status();
-    if (now >= end) return Status::kTimedOut;
-    state_->rest(received, end, idle, held);
-  }
+  const bool done = state_->turn_until(timeout, [&] { return request.done(); });
+  return done ? request.status() : Status::kTimedOut;
+}
+
+Status Context::wait(MultiReceive& receive, std::chrono::nanoseconds timeout) {
+  const bool news =
+      state_->turn_until(timeout, [&] { return receive.has_message() || receive.done(); });
+  return news ? receive.status() : Status::kTimedOut;
 }
 
 // One after the other: the last to be done decides. What a request tells when it is done it tells

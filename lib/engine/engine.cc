@@ -189,11 +189,12 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) {
     request.finish(Status::kUnknownPeer, 0);
     return Status::kUnknownPeer;
   }
-  if (message::InMessage* message = matcher.find({source, op.tag, op.ignore})) {
+  while (message::InMessage* message = matcher.find({source, op.tag, op.ignore})) {
     Peer& from = *peers_.find(message->peer);
-    from.inbox.attach(*message, request);
-    look_after_match(now, from, !request.done());
-    return request.status();
+    Request& taker = matcher.taker(request, message->total - wire::lead_bytes(message->kind));
+    from.inbox.attach(*message, taker);
+    look_after_match(now, from, !taker.done());
+    if (&taker == &request || request.done()) return request.status();
   }
   if (named != nullptr && named->phase == Phase::kGone) {
     request.finish(named->why, 0);
@@ -298,6 +299,10 @@ std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore, std::uint
 }
 std::optional<Probe> Engine::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   return impl_->claim(source, tag, ignore, space);
+}
+Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                       const ReceiveOptions& options, MultiReceive& receive) {
+  return impl_->receive(now, source, tag, ignore, buffer, options, receive);
 }
 Status Engine::receive_claimed(Instant now, const Claimed& claimed, Pieces pieces,
                                Request& request) {

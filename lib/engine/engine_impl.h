@@ -58,6 +58,8 @@ class Engine::Impl {
               const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
                  const ReceiveOptions& options, Request& request);
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 const ReceiveOptions& options, MultiReceive& receive);
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);

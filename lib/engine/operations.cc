@@ -214,6 +214,25 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pi
   return match_or_post(now, request);
 }
 
+Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
+                             std::span<std::byte> buffer, const ReceiveOptions& options,
+                             MultiReceive& receive) {
+  if (!receive.idle()) return Status::kBusy;
+  Request& posted = receive.posted();
+  receive.begin(buffer);
+  posted.begin(detail::Operation::Kind::kReceive, source, tag);
+  if (receive.used_up() || options.space >= kSpaces) {
+    posted.finish(Status::kInvalidArgument, 0);
+    return Status::kInvalidArgument;
+  }
+  auto& op = posted.operation();
+  op.ignore = ignore;
+  op.special.wire_kind = options.space;
+  op.special.is_shared = true;
+  match_or_post(now, posted);
+  return receive.status();
+}
+
 std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   if (space >= kSpaces) return std::nullopt;
   const message::InMessage* message = matcher_of(space).find({source, tag, ignore});

@@ -51,11 +51,13 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
       allowance_.covers(charge_of(total, shared_.eager_bytes))) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
-        if (Request* receive = matcher_of(frame.kind).take_posted(peer_, frame.tag)) {
+        if (Request* receive =
+                matcher_of(frame.kind)
+                    .take_posted(peer_, frame.tag, total - wire::lead_bytes(frame.kind))) {
           return deliver_special(frame, *receive);
         }
       }
-    } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag)) {
+    } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag, total)) {
       if (receive->operation().special.piece_count != 0) return deliver_special(frame, *receive);
       return deliver_at_once(frame, *receive);
     }
@@ -277,7 +279,10 @@ void Inbox::take_turn(InMessage& message) {
 void Inbox::match(InMessage& message) {
   message.wants_result = wire::is_synchronous(message.kind);
   Matcher& matcher = matcher_of(message.kind);
-  if (Request* receive = matcher.take_posted(peer_, message.tag)) return give_to(message, *receive);
+  const std::uint64_t bytes = message.total - wire::lead_bytes(message.kind);
+  if (Request* receive = matcher.take_posted(peer_, message.tag, bytes)) {
+    return give_to(message, *receive);
+  }
   message.state = InState::kUnexpected;
   ++shared_.counters.unexpected;
   matcher.add(message);

@@ -1,6 +1,7 @@
 #include "message/matcher.h"
 
 #include "base/check.h"
+#include "pullman/multi_receive.h"
 
 namespace pullman::message {
 
@@ -22,7 +23,7 @@ void Matcher::post(Request& receive) {
   ++posted_count_;
 }
 
-Request* Matcher::take_posted(PeerId peer, Tag tag) {
+Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
   if (posted_count_ == 0) return nullptr;
   detail::Operation* best = nullptr;
   for (auto& op : exact_[bucket_of(peer, tag)]) {
@@ -38,9 +39,21 @@ Request* Matcher::take_posted(PeerId peer, Tag tag) {
       break;
     }
   }
-  if (best == nullptr) return nullptr;
-  remove(*best->request);
-  return best->request;
+  return best == nullptr ? nullptr : &taker(*best->request, bytes);
+}
+
+Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
+  const auto& op = receive.operation();
+  if (op.special.is_shared) [[unlikely]] {
+    MultiReceive& shared = MultiReceive::of(receive);
+    Request& part = shared.take_part(bytes);
+    if (!shared.used_up()) return part;
+    if (op.queue.is_linked()) remove(receive);
+    receive.finish(Status::kOk, 0);
+    return part;
+  }
+  if (op.queue.is_linked()) remove(receive);
+  return receive;
 }
 
 void Matcher::remove(Request& receive) {

@@ -38,8 +38,12 @@ class Matcher {
   // Posts a receive that no unexpected message fits.
   void post(Request& receive);
 
-  // The posted receive that a message from `peer` goes to, no longer posted; null if none fits.
-  Request* take_posted(PeerId peer, Tag tag);
+  // The receive that a message of `bytes` from `peer` goes to: one that was posted and is so no
+  // longer, or a part of one that takes many. Null if none fits.
+  Request* take_posted(PeerId peer, Tag tag, std::uint64_t bytes);
+  // A receive that fits a message of `bytes`, posted or not: what takes it, the receive itself or a
+  // part of it. Then it is not posted any more, unless it takes more messages.
+  Request& taker(Request& receive, std::uint64_t bytes);
 
   // The receive is no longer posted.
   void remove(Request& receive);

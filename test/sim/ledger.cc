@@ -78,19 +78,19 @@ void Ledger::check_matched(const Conversation& conversation, const MessageName& 
   if (!excused(conversation)) report("a synchronous send is done, and nobody received it", name);
 }
 
-void Ledger::received(std::uint32_t process, const Wanted& wanted, const Request& request,
+void Ledger::received(std::uint32_t process, const Wanted& wanted, const Receipt& receipt,
                       std::span<const std::byte> received) {
   ++deliveries_;
-  const auto name = name_of(request.tag(), received);
+  const auto name = name_of(receipt.tag, received);
   if (!name || name->conversation >= conversations_.size() ||
       name->index >= conversations_[name->conversation].messages.size()) {
     findings_.report(fmt::format("host {} received a message nobody sent: tag {:x}, {} bytes",
-                                 host_of_process(process), request.tag(), received.size()));
+                                 host_of_process(process), receipt.tag, received.size()));
     return;
   }
   Conversation& conversation = conversations_[name->conversation];
   const Message& message = conversation.messages[name->index];
-  check_result(message, wanted, request);
+  check_result(message, wanted, receipt, received.size());
   const std::size_t wrong = first_difference(received, *name);
   if (wrong != received.size()) report(fmt::format("byte {} is wrong", wrong), *name);
   if (conversation.host && *conversation.host != host_of_process(process)) {
@@ -98,7 +98,7 @@ void Ledger::received(std::uint32_t process, const Wanted& wanted, const Request
                        host_of_process(process)),
            *name);
   }
-  Reception& reception = reception_of(conversation, process, request.source());
+  Reception& reception = reception_of(conversation, process, receipt.source);
   if (reception.deliveries.size() <= name->index) reception.deliveries.resize(name->index + 1);
   Delivery& delivery = reception.deliveries[name->index];
   if (delivery.done) report("received twice", *name);
@@ -106,22 +106,23 @@ void Ledger::received(std::uint32_t process, const Wanted& wanted, const Request
   check_order(conversation, reception, name->index);
 }
 
-void Ledger::check_result(const Message& message, const Wanted& wanted, const Request& request) {
+void Ledger::check_result(const Message& message, const Wanted& wanted, const Receipt& receipt,
+                          std::size_t length) {
   const std::size_t kept = std::min<std::uint64_t>(message.length, wanted.capacity);
   const Status status = message.length > wanted.capacity ? Status::kTruncated : Status::kOk;
-  if (request.tag() != message.tag || request.message_length() != message.length ||
-      request.length() != kept || request.status() != status) {
+  if (receipt.tag != message.tag || receipt.message_length != message.length || length != kept ||
+      receipt.status != status) {
     findings_.report(fmt::format(
         "received {} of {} bytes with tag {:x}, status {}; sent {} bytes with tag {:x} for {}",
-        request.length(), request.message_length(), request.tag(), pullman::name(request.status()),
-        message.length, message.tag, wanted.capacity));
+        length, receipt.message_length, receipt.tag, pullman::name(receipt.status), message.length,
+        message.tag, wanted.capacity));
   }
-  if (!wanted.accepts(request.source(), message.tag, message.options.space)) {
+  if (!wanted.accepts(receipt.source, message.tag, message.options.space)) {
     findings_.report(
         fmt::format("tag {:x} in space {} matched a receive for {:x} ignoring {:x} in space {}",
                     message.tag, message.options.space, wanted.tag, wanted.ignore, wanted.space));
   }
-  if (request.immediate() != message.options.immediate) {
+  if (receipt.immediate != message.options.immediate) {
     findings_.report(fmt::format(
         "tag {:x} came with other immediate data than was sent, or without", message.tag));
   }
@@ -160,8 +161,9 @@ void Ledger::check_order(const Conversation& conversation, const Reception& rece
     // The later message's receive would have taken the earlier message.
     const Wanted& later_wanted = earlier ? mine : other.wanted;
     const Message& earlier_message = conversation.messages[std::min(i, index)];
+    const auto rank = [](const Wanted& wanted) { return std::pair(wanted.order, wanted.place); };
     const bool overtaken =
-        earlier ? other.wanted.order > mine.order : mine.order > other.wanted.order;
+        earlier ? rank(other.wanted) > rank(mine) : rank(mine) > rank(other.wanted);
     if (overtaken && later_wanted.accepts(reception.source, earlier_message.tag,
                                           earlier_message.options.space)) {
       const auto number = static_cast<std::uint32_t>(&conversation - conversations_.data());

@@ -31,11 +31,21 @@ struct Wanted {
   std::size_t capacity = 0;
   std::uint64_t order = 0;  // counts the process's posts
   std::uint8_t space = 0;
+  std::size_t place = 0;  // in a buffer for many messages, where this one lies
 
   bool accepts(PeerId from, Tag sent, std::uint8_t sent_to) const {
     return (source == kAnyPeer || source == from) && ((sent ^ tag) & ~ignore) == 0 &&
            space == sent_to;
   }
+};
+
+// What a receive says of the message it got.
+struct Receipt {
+  Status status = Status::kOk;
+  PeerId source;
+  Tag tag = 0;
+  std::uint64_t message_length = 0;
+  std::optional<std::uint64_t> immediate;
 };
 
 class Ledger {
@@ -56,7 +66,7 @@ class Ledger {
   void send_done(const MessageName& name, Status status);
 
   // A receive of `process` is done, its bytes in `received`.
-  void received(std::uint32_t process, const Wanted& wanted, const Request& request,
+  void received(std::uint32_t process, const Wanted& wanted, const Receipt& receipt,
                 std::span<const std::byte> received);
 
   // probe() said there was this one. It must be real, and still wait.
@@ -104,7 +114,8 @@ class Ledger {
   };
 
   Reception& reception_of(Conversation& conversation, std::uint32_t process, PeerId source);
-  void check_result(const Message& message, const Wanted& wanted, const Request& request);
+  void check_result(const Message& message, const Wanted& wanted, const Receipt& receipt,
+                    std::size_t length);
   void check_order(const Conversation& conversation, const Reception& reception, std::size_t index);
   void check_matched(const Conversation& conversation, const MessageName& name) const;
   bool excused(const Conversation& conversation) const;

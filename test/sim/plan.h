@@ -27,6 +27,7 @@ struct ProgramPlan {
   std::uint64_t disconnect_weight = 0;
   std::uint64_t access_weight = 0;    // puts, gets and atomics
   std::uint64_t options_percent = 0;  // of sends that have any; so do receives
+  std::uint64_t shared_percent = 0;   // of receives that take many messages
   bool late_receives = false;         // posts few receives before the end: messages wait unexpected
 };
 

@@ -86,7 +86,8 @@ void Program::keep_receiving() {
   for (std::uint8_t space = 0; space < spaces; ++space) {
     const auto is_wide = [space](const auto& operation) {
       return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
-             operation->wanted.ignore == ~Tag{0} && operation->wanted.space == space;
+             operation->wanted.ignore == ~Tag{0} && operation->wanted.space == space &&
+             operation->many == nullptr;
     };
     while (std::count_if(pending_.begin(), pending_.end(), is_wide) < kFinishingReceives &&
            !shared_.findings.any()) {
@@ -102,8 +103,8 @@ void Program::keep_receiving() {
 
 void Program::cancel_receives() {
   for (const auto& operation : pending_) {
-    if (operation->kind != Operation::Kind::kReceive || operation->request.done()) continue;
-    operation->cancelled = node_.engine().cancel(operation->request);
+    if (operation->kind != Operation::Kind::kReceive || operation->posted().done()) continue;
+    operation->cancelled = node_.engine().cancel(operation->posted());
     if (operation->cancelled && operation->must_match &&
         !shared_.excuses.any(node_.host(),
                              shared_.ledger.host_of(node_.process(), operation->wanted.source))) {
@@ -120,7 +121,8 @@ void Program::cancel_receives() {
 void Program::reap() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
-    if (pending_[i]->request.done()) {
+    if (pending_[i]->many != nullptr) take_messages(*pending_[i]);
+    if (pending_[i]->done()) {
       finished(*pending_[i]);
       free_.push_back(std::move(pending_[i]));
     } else {
@@ -153,7 +155,37 @@ void Program::finished(Operation& operation) {
   std::memset(operation.buffer.get(), static_cast<int>(kScribble), size);
 }
 
+// A receive of many messages tells them one by one, each with its part of the buffer.
+void Program::take_messages(Operation& operation) {
+  while (const auto message = operation.many->take()) {
+    Wanted wanted = operation.wanted;
+    wanted.place = static_cast<std::size_t>(message->bytes.data() - operation.buffer.get());
+    wanted.capacity -= std::min(wanted.capacity, wanted.place);
+    note("receive {} has, at {}: {}, tag {:x}, {} of {} B", wanted.order, wanted.place,
+         name(message->status), message->tag, message->bytes.size(), message->length);
+    if (message->status != Status::kOk && message->status != Status::kTruncated) {
+      operation.part_failed = true;
+      continue;
+    }
+    operation.parts.emplace_back(wanted.place, message->bytes.size());
+    shared_.ledger.received(node_.process(), wanted,
+                            {.status = message->status,
+                             .source = message->source,
+                             .tag = message->tag,
+                             .message_length = message->length,
+                             .immediate = message->immediate},
+                            message->bytes);
+  }
+}
+
 void Program::finished_receive(Operation& operation) {
+  if (operation.many != nullptr) {
+    const Status status = operation.many->status();
+    note("receive {} of many done: {}", operation.wanted.order, name(status));
+    check_parts(operation);
+    if (status == Status::kOk || status == Status::kClosed) return;
+    return check_failure(operation);
+  }
   const Request& request = operation.request;
   const Wanted& wanted = operation.wanted;
   note("receive {} done: {}, tag {:x}, {} of {} B", wanted.order, name(request.status()),
@@ -162,25 +194,49 @@ void Program::finished_receive(Operation& operation) {
     case Status::kOk:
     case Status::kTruncated:
       shared_.ledger.received(
-          node_.process(), wanted, request,
+          node_.process(), wanted,
+          {.status = request.status(),
+           .source = request.source(),
+           .tag = request.tag(),
+           .message_length = request.message_length(),
+           .immediate = request.immediate()},
           {operation.buffer.get(), std::min(request.length(), wanted.capacity)});
-      return;
-    case Status::kCancelled:
-      if (!operation.cancelled) shared_.findings.report("a receive was cancelled by nobody");
       return;
     case Status::kClosed:
       return;
     default:
-      break;
+      return check_failure(operation);
+  }
+}
+
+// They lie one behind the other. (Of one that failed there may be nothing.)
+void Program::check_parts(Operation& operation) {
+  std::sort(operation.parts.begin(), operation.parts.end());
+  std::size_t end = 0;
+  for (const auto& [place, length] : operation.parts) {
+    if (place < end || (place > end && !operation.part_failed)) {
+      shared_.findings.report(fmt::format("host {}: a message lies at {} of a buffer, not at {}",
+                                          node_.host(), place, end));
+    }
+    end = place + length;
+  }
+}
+
+void Program::check_failure(Operation& operation) {
+  const Wanted& wanted = operation.wanted;
+  const Status status = operation.posted().status();
+  if (status == Status::kCancelled) {
+    if (!operation.cancelled) shared_.findings.report("a receive was cancelled by nobody");
+    return;
   }
   const auto host = wanted.source == kAnyPeer
                         ? std::nullopt
                         : shared_.ledger.host_of(node_.process(), wanted.source);
   const bool met =
       wanted.source != kAnyPeer && shared_.ledger.have_met(node_.process(), wanted.source);
-  if (!shared_.excuses.allows(node_.host(), host, request.status(), met)) {
+  if (!shared_.excuses.allows(node_.host(), host, status, met)) {
     shared_.findings.report(
-        fmt::format("host {}: a receive failed with {}", node_.host(), name(request.status())));
+        fmt::format("host {}: a receive failed with {}", node_.host(), name(status)));
   }
 }
 
@@ -218,6 +274,9 @@ Program::Operation& Program::take(std::size_t capacity) {
   std::memset(operation.buffer.get() + capacity, static_cast<int>(kGuard), kGuardBytes);
   operation.cancelled = false;
   operation.must_match = false;
+  operation.many.reset();
+  operation.parts.clear();
+  operation.part_failed = false;
   return operation;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "pullman/multi_receive.h"
 #include "sim/excuses.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
@@ -68,7 +69,13 @@ class Program {
     Wanted wanted;         // receive
     SendOptions options;   // send
     bool cancelled = false;
-    bool must_match = false;  // probe() promised a message for it
+    bool must_match = false;                                 // probe() promised a message for it
+    std::unique_ptr<MultiReceive> many;                      // a receive that takes many messages:
+    std::vector<std::pair<std::size_t, std::size_t>> parts;  // where they lie, and how many bytes
+    bool part_failed = false;
+
+    Request& posted() { return many == nullptr ? request : many->posted(); }
+    bool done() const { return many == nullptr ? request.done() : many->idle(); }
   };
   struct Known {
     PeerId id;
@@ -81,6 +88,9 @@ class Program {
   void reap();
   void finished(Operation& operation);
   void finished_receive(Operation& operation);
+  void check_failure(Operation& operation);
+  void check_parts(Operation& operation);
+  void take_messages(Operation& operation);
   void operate();
 
   void connect();
@@ -95,6 +105,7 @@ class Program {
   Status begin_send(PeerId peer, Tag tag, Operation& operation);
 
   void post_receive(const Wanted& wanted, bool must_match);
+  void post_shared(Wanted wanted);
   Operation& take(std::size_t capacity);
   Known* any_known();
   void forget(PeerId id);

@@ -161,7 +161,28 @@ void Program::receive() {
       if (!tag) return;
       wanted.tag = *tag;
   }
+  if (plan_.shared_percent != 0 && percent(random_, plan_.shared_percent)) {
+    return post_shared(wanted);
+  }
   post_receive(wanted, false);
+}
+
+// Room for a name is always left: of a message without one in its tag nothing else tells which it
+// is.
+void Program::post_shared(Wanted wanted) {
+  wanted.capacity = log_between(random_, kNameBytes, 6 * plan_.max_message + kNameBytes);
+  wanted.order = ++posts_;
+  Operation& operation = take(wanted.capacity);
+  operation.kind = Operation::Kind::kReceive;
+  operation.wanted = wanted;
+  operation.many = std::make_unique<MultiReceive>(1 + random_.below(12), kNameBytes);
+  const Status status = node_.engine().receive(
+      node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
+      {operation.buffer.get(), wanted.capacity}, {.space = wanted.space}, *operation.many);
+  note("receive {} of many from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
+       static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
+       wanted.ignore, wanted.capacity, name(status));
+  reap();
 }
 
 void Program::post_receive(const Wanted& wanted, bool must_match) {
@@ -196,15 +217,15 @@ void Program::cancel() {
   if (pending_.empty()) return;
   Operation& operation = *pending_[random_.below(pending_.size())];
   if (operation.kind != Operation::Kind::kReceive || operation.must_match ||
-      operation.request.done()) {
+      operation.posted().done()) {
     return;
   }
-  const bool taken_back = node_.engine().cancel(operation.request);
+  const bool taken_back = node_.engine().cancel(operation.posted());
   note("cancel receive {}: {}", operation.wanted.order, taken_back);
   operation.cancelled = taken_back;
-  if (taken_back != (operation.request.status() == Status::kCancelled)) {
+  if (taken_back != (operation.posted().status() == Status::kCancelled)) {
     shared_.findings.report(fmt::format("cancel() said {}, the request {}", taken_back,
-                                        name(operation.request.status())));
+                                        name(operation.posted().status())));
   }
 }
 

@@ -1,5 +1,7 @@
 // Config::threads = many: two contexts on the loopback interface, each called by many threads. Run
 // under the thread sanitizer it shows that nothing is touched by two at a time.
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -172,6 +174,62 @@ TEST_CASE("threads send one message to many peers, who all receive it whole") {
   for (std::thread& thread : threads) thread.join();
 
   CHECK(wrong == 0);
+}
+
+TEST_CASE("one buffer after the other takes what many threads send, each message once") {
+  Pair pair;
+  std::atomic<int> wrong = 0;
+  Done done(kThreads + 1);
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads + 1);
+
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        Request sent;
+        const std::vector<std::byte> out(1 + round % 700, std::byte(i));
+        pair.one.send(pair.there, 9, out, sent);
+        if (pair.one.wait(sent) != Status::kOk) ++wrong;
+      }
+      done.stay(pair.one);
+    });
+  }
+  std::array<std::uint64_t, kThreads> came{};
+  threads.emplace_back([&] {
+    std::vector<std::byte> buffer(20'000);
+    MultiReceive many(100, 700);
+    std::uint64_t left = kThreads * kRounds;
+    while (left > 0) {
+      if (many.idle()) pair.other.receive(kAnyPeer, 9, 0, buffer, {}, many);
+      pair.other.wait(many);
+      for (; const auto message = many.take(); --left) {
+        const auto sender = static_cast<std::size_t>(message->bytes.front());
+        const bool whole = std::all_of(message->bytes.begin(), message->bytes.end(),
+                                       [&](std::byte one) { return one == std::byte(sender); });
+        const std::uint64_t round = came.at(sender)++;
+        if (!whole || message->bytes.size() != 1 + round % 700) ++wrong;
+      }
+    }
+    pair.other.cancel(many);
+    if (!many.done()) ++wrong;
+    done.stay(pair.other);
+  });
+  for (std::thread& thread : threads) thread.join();
+
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a wait for a shared buffer ends when its time is over, and by cancel()") {
+  Pair pair;
+  std::vector<std::byte> buffer(10);
+  MultiReceive many(2);
+  CHECK(many.idle());
+  CHECK(pair.other.receive(kAnyPeer, 1, 0, buffer, {}, many) == Status::kPending);
+  CHECK(pair.other.wait(many, std::chrono::milliseconds(1)) == Status::kTimedOut);
+  CHECK_FALSE(pair.other.test(many));
+  CHECK(pair.other.cancel(many));
+  CHECK(pair.other.test(many));
+  CHECK(pair.other.wait(many) == Status::kCancelled);
 }
 
 TEST_CASE("of many peers one that is not there fails alone") {

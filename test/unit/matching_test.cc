@@ -131,16 +131,16 @@ TEST_CASE("of the receives that fit a message, the earliest posted is taken") {
   SECTION("the wildcard was first") {
     matcher.post(wild);
     matcher.post(exact);
-    CHECK(matcher.take_posted(kAlice, 7) == &wild);
-    CHECK(matcher.take_posted(kAlice, 7) == &exact);
+    CHECK(matcher.take_posted(kAlice, 7, 0) == &wild);
+    CHECK(matcher.take_posted(kAlice, 7, 0) == &exact);
   }
   SECTION("the exact one was first") {
     matcher.post(exact);
     matcher.post(wild);
-    CHECK(matcher.take_posted(kAlice, 7) == &exact);
-    CHECK(matcher.take_posted(kBob, 9) == &wild);
+    CHECK(matcher.take_posted(kAlice, 7, 0) == &exact);
+    CHECK(matcher.take_posted(kBob, 9, 0) == &wild);
   }
-  CHECK(matcher.take_posted(kAlice, 7) == nullptr);
+  CHECK(matcher.take_posted(kAlice, 7, 0) == nullptr);
   CHECK(matcher.posted() == 0);
   wild.finish(Status::kCancelled, 0);
   exact.finish(Status::kCancelled, 0);
@@ -165,7 +165,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
       if (random.chance(500'000)) {  // a message's turn comes
         const auto fits = std::find_if(posted.begin(), posted.end(),
                                        [&](const Post& p) { return p.want.fits(peer, tag); });
-        Request* taken = matcher.take_posted(peer, tag);
+        Request* taken = matcher.take_posted(peer, tag, 0);
         REQUIRE(taken == (fits == posted.end() ? nullptr : fits->request));
         if (taken != nullptr) {
           posted.erase(fits);

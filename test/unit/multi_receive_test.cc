@@ -1,0 +1,112 @@
+// pullman/multi_receive.h and the matcher: one buffer for many messages.
+#include "pullman/multi_receive.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "message/matcher.h"
+
+namespace pullman {
+namespace {
+
+using message::Matcher;
+
+constexpr PeerId kAlice{1, 1};
+
+struct Posted {
+  explicit Posted(std::size_t most, std::size_t least_room = 1, std::size_t size = 100)
+      : buffer(size), many(most, least_room) {
+    many.begin(buffer);
+    Request& posted = many.posted();
+    posted.begin(detail::Operation::Kind::kReceive, kAnyPeer, 7);
+    posted.operation().special.is_shared = true;
+    matcher.post(posted);
+  }
+  Request* take(std::uint64_t bytes) { return matcher.take_posted(kAlice, 7, bytes); }
+  static void finish(Request& part, std::size_t length, std::uint64_t of) {
+    part.finish_receive(length < of ? Status::kTruncated : Status::kOk, kAlice, 7, length, of);
+  }
+
+  std::vector<std::byte> buffer;
+  Matcher matcher;
+  MultiReceive many;
+};
+
+}  // namespace
+
+TEST_CASE("messages lie one behind the other, and are told in the order they are complete") {
+  Posted posted(3);
+  Request* first = posted.take(60);
+  Request* second = posted.take(10);
+  CHECK(first->operation().buffer == posted.buffer.data());
+  CHECK(second->operation().buffer == posted.buffer.data() + 60);
+  CHECK_FALSE(posted.many.take());
+
+  Posted::finish(*second, 10, 10);
+  Posted::finish(*first, 60, 60);
+
+  const auto told = posted.many.take();
+  REQUIRE(told);
+  CHECK(told->bytes.data() == posted.buffer.data() + 60);
+  CHECK(told->bytes.size() == 10);
+  CHECK(told->source == kAlice);
+  CHECK(posted.many.take()->bytes.size() == 60);
+  CHECK_FALSE(posted.many.take());
+  CHECK(posted.many.status() == Status::kPending);
+  posted.matcher.remove(posted.many.posted());
+  posted.many.posted().finish(Status::kCancelled, 0);
+  CHECK(posted.many.status() == Status::kCancelled);
+}
+
+TEST_CASE("it keeps its place before receives that were posted later until it is used up") {
+  const bool by_count = GENERATE(true, false);
+  Posted posted(by_count ? 2 : 9, 30);
+  Request later;
+  later.begin(detail::Operation::Kind::kReceive, kAlice, 7);
+  posted.matcher.post(later);
+
+  Request* first = posted.take(by_count ? 1 : 50);
+  Request* second = posted.take(by_count ? 1 : 21);
+
+  CHECK(posted.take(1) == &later);
+  CHECK(posted.many.status() == Status::kPending);  // two are under way
+  Posted::finish(*first, by_count ? 1 : 50, by_count ? 1 : 50);
+  CHECK(posted.many.status() == Status::kPending);
+  Posted::finish(*second, by_count ? 1 : 21, by_count ? 1 : 21);
+  CHECK(posted.many.status() == Status::kOk);
+  CHECK_FALSE(posted.many.idle());
+  while (posted.many.take()) {
+  }
+  CHECK(posted.many.idle());
+  later.finish(Status::kOk, 0);
+}
+
+TEST_CASE("a message longer than what is left is cut, and uses it up") {
+  Posted posted(5);
+  Request* part = posted.take(101);
+  CHECK(part->operation().size == 100);
+  CHECK(posted.matcher.posted() == 0);
+  Posted::finish(*part, 100, 101);
+  const auto told = posted.many.take();
+  CHECK(told->status == Status::kTruncated);
+  CHECK(told->length == 101);
+  CHECK(told->bytes.size() == 100);
+  CHECK(posted.many.status() == Status::kOk);
+}
+
+TEST_CASE("whoever asks is told of each message of a shared buffer, and of its end") {
+  Posted posted(2);
+  std::size_t news = 0;
+  posted.many.user = &news;
+  posted.many.on_news = [](MultiReceive& many) { ++*static_cast<std::size_t*>(many.user); };
+  Request* first = posted.take(1);
+  Posted::finish(*first, 1, 1);
+  CHECK(news == 1);
+  Request* last = posted.take(1);
+  CHECK(news == 1);
+  Posted::finish(*last, 1, 1);
+  CHECK(news == 2);
+  CHECK(posted.many.done());
+}
+
+}  // namespace pullman
