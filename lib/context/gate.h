@@ -4,10 +4,7 @@
 // of what it guards.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <mutex>
-#include <thread>
+#include "base/adaptive_mutex.h"
 
 namespace pullman {
 
@@ -21,7 +18,7 @@ class Gate {
   class Hold {
    public:
     explicit Hold(Gate& gate) : gate_(gate.many_ ? &gate : nullptr) {
-      if (gate_ != nullptr) gate_->lock();
+      if (gate_ != nullptr) gate_->mutex_.lock();
     }
     ~Hold() {
       if (gate_ != nullptr) gate_->mutex_.unlock();
@@ -29,16 +26,18 @@ class Gate {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
-    // Lets in whoever waits, one of them at least, unless that takes too long.
+    // Between two turns. Lets in one of those who waited for some, unless that takes too long.
     void let_others_in() {
-      if (gate_ != nullptr && gate_->waiting_.load(std::memory_order_relaxed) != 0) gate_->yield();
+      if (gate_ != nullptr && gate_->mutex_.owed_to_others()) {
+        leave_for([this] { gate_->mutex_.stand_aside(); });
+      }
     }
     // Calls `outside`, without the lock if there is one.
     template <typename Outside>
     void leave_for(Outside outside) {
       if (gate_ != nullptr) gate_->mutex_.unlock();
       outside();
-      if (gate_ != nullptr) gate_->lock();
+      if (gate_ != nullptr) gate_->mutex_.lock();
     }
 
    private:
@@ -47,30 +46,8 @@ class Gate {
   bool many() const { return many_; }
 
  private:
-  // A lock that is given up and taken again at once is taken by who gave it up.
-  static constexpr int kMostYields = 1000;
-
-  void lock() {
-    waiting_.fetch_add(1, std::memory_order_relaxed);
-    mutex_.lock();
-    waiting_.fetch_sub(1, std::memory_order_relaxed);
-    entered_.fetch_add(1, std::memory_order_relaxed);
-  }
-  void yield() {
-    const std::uint64_t entered = entered_.load(std::memory_order_relaxed);
-    mutex_.unlock();
-    for (int i = 0; i < kMostYields && waiting_.load(std::memory_order_relaxed) != 0 &&
-                    entered_.load(std::memory_order_relaxed) == entered;
-         ++i) {
-      std::this_thread::yield();
-    }
-    lock();
-  }
-
   const bool many_;
-  std::mutex mutex_;
-  std::atomic<std::uint32_t> waiting_{0};
-  std::atomic<std::uint64_t> entered_{0};
+  AdaptiveMutex mutex_;
 };
 
 }  // namespace pullman

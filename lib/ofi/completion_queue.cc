@@ -106,7 +106,7 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
   ssize_t taken = 0;
   bool give_way = false;
   {
-    Locked locked(lock());
+    Turn turn(lock());
     // Who asks for none wants packets to move.
     if (entries_.empty() || count == 0) progress();
     taken = take(out, count, sources);

@@ -84,14 +84,14 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, 
 }
 
 std::uint64_t Counter::read() {
-  Locked locked(lock());
+  Turn turn(lock());
   progress();
   rest();
   return read_value_ = value_;
 }
 
 std::uint64_t Counter::read_errors() {
-  Locked locked(lock());
+  Turn turn(lock());
   progress();
   return read_errors_ = errors_;
 }

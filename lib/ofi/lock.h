@@ -1,10 +1,9 @@
-// One lock for everything of a domain. Taking it when it is free costs one atomic exchange, giving
-// it up a store (std::mutex: two exchanges, or what is as dear, and a call of each). Who finds it
-// taken spins, then yields, then naps: holders move packets for some microseconds.
+// One lock for everything of a domain, which wakes who wants to know that it is taken.
 #pragma once
 
-#include <atomic>
 #include <mutex>
+
+#include "base/adaptive_mutex.h"
 
 namespace pullman::ofi {
 
@@ -13,24 +12,40 @@ class Waiter;
 class Lock {
  public:
   void lock() {
-    while (held_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
+    mutex_.lock();
     if (sleeper_ != nullptr) [[unlikely]]
       wake_sleeper();
   }
-  void unlock() { held_.store(false, std::memory_order_release); }
-
+  void unlock() { mutex_.unlock(); }
   // Who sleeps until the lock is taken next: it is rung once. Under the lock.
   void ring_when_taken(Waiter& sleeper) { sleeper_ = &sleeper; }
 
  private:
-  // Until it looks free.
-  void wait() const;
+  friend class Turn;
   void wake_sleeper();
 
-  std::atomic<bool> held_ = false;
+  AdaptiveMutex mutex_;
   Waiter* sleeper_ = nullptr;
 };
 
 using Locked = std::lock_guard<Lock>;
+
+// The same for a call that moves packets and that applications make in a loop: without it who
+// polls would leave the others nothing.
+class Turn {
+ public:
+  explicit Turn(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Turn() {
+    const bool owed = lock_.mutex_.owed_to_others();
+    lock_.unlock();
+    if (owed) [[unlikely]]
+      lock_.mutex_.stand_aside();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Lock& lock_;
+};
 
 }  // namespace pullman::ofi
