@@ -16,6 +16,11 @@ class Lock {
     if (sleeper_ != nullptr) [[unlikely]]
       wake_sleeper();
   }
+  // By who may be the sleeper: takes it, and takes back what it asked for.
+  void lock_awake() {
+    mutex_.lock();
+    sleeper_ = nullptr;
+  }
   void unlock() { mutex_.unlock(); }
   // Who sleeps until the lock is taken next: it is rung once. Under the lock.
   void ring_when_taken(Waiter& sleeper) { sleeper_ = &sleeper; }

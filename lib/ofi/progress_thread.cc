@@ -77,7 +77,8 @@ milliseconds ProgressThread::round() {
   if (look() && step_in()) return milliseconds(0);
   idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;
   if (idle_rounds_ != 0) {
-    Locked locked(lock_);
+    lock_.lock_awake();
+    const Locked locked(lock_, std::adopt_lock);
     lock_.ring_when_taken(waiter_);
   }
   return patience_ * (1 << idle_rounds_);
@@ -107,7 +108,8 @@ bool ProgressThread::is_neglected(Ward& ward) {
 }
 
 bool ProgressThread::step_in() {
-  Locked locked(lock_);
+  lock_.lock_awake();
+  const Locked locked(lock_, std::adopt_lock);
   bool busy = false;
   for (Ward& ward : wards_) {
     if (!ward.neglected) {

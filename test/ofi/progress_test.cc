@@ -68,6 +68,15 @@ TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any
 }
 
 // One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
+TEST_CASE("an application that calls nothing for a while needs no processor for its packets") {
+  Pair pair({.progress = FI_PROGRESS_MANUAL});
+  using namespace std::chrono_literals;
+  std::this_thread::sleep_for(200ms);  // what was under way is over, and the sleeps are long
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(400ms);
+  CHECK(std::clock() - before < CLOCKS_PER_SEC / 10);  // of both ends together
+}
+
 TEST_CASE("who sleeps is woken although another thread of its domain sends meanwhile") {
   Pair pair({.wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE});
   std::vector<char> bytes(8), buffer(8);
