@@ -197,9 +197,7 @@ void Link::handle_eviction(Instant now, Packet& packet) {
   // RFC 9002 6.2.1: where evidence waits to be judged there is nothing to ask.
   if (!asked && loss_.next_due() == kNever) {
     last_probe_ = now;
-    // A PING that is overdue is asked about where answers are fast: each on a far slower channel
-    // would be overdue before its answer is there, and bring about the next.
-    probe_ = packet.is_probe ? ChannelKind::kCommand : packet.channel;
+    probe_ = packet.channel;
     ++timeouts_;
     if (backoff_ >= 2) congestion_.on_timeout();
     if (backoff_ < kMostBackoff) ++backoff_;

@@ -242,21 +242,6 @@ TEST_CASE("an old ACK, arriving late, does no harm") {
   CHECK(pair.a.collect() == 0);
 }
 
-TEST_CASE("a packet that is overdue is asked about on its channel, a question on the fast one") {
-  Pair pair;
-  const bool is_probe = GENERATE(false, true);
-  Packet* packet = pair.a.pool.take(64);
-  packet->is_probe = is_probe;
-  pair.a.stamp(pair.now, *packet, ChannelKind::kData);
-  const Instant due = pair.a.hotel.next_due();
-  Packet* overdue = pair.a.hotel.evict(due);
-  REQUIRE(overdue == packet);
-
-  pair.a.link.handle_eviction(due, *overdue);
-
-  CHECK(pair.a.link.take_probe() == (is_probe ? ChannelKind::kCommand : ChannelKind::kData));
-}
-
 TEST_CASE("a timeout asks once and condemns nobody, wire.md 7.3") {
   Pair pair;
   pair.a.send(pair.now);
