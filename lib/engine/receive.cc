@@ -312,13 +312,14 @@ Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHead
 void Engine::Impl::collect(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
   bool bye_acked = false;
+  Instant asked = Instant::min();  // the youngest of the PINGs that were answered
   for (auto& acked = rail.link.acked(); !acked.empty();) {
     Packet& packet = acked.front();
     acked.pop_front();
     if (!packet.is_probe) {
       peer.news_at = now;
     } else if (!packet.is_path_probe) {
-      rail.link.handle_probe_acked(now, packet);
+      asked = std::max(asked, packet.sent_at);
     } else {
       rail.link.path().handle_probe_acked(now, packet.size());
     }
@@ -331,6 +332,7 @@ void Engine::Impl::collect(Instant now, Rail& rail) {
     release(rail, packet);
     bye_acked = peer.phase == Phase::kFarewell && !peer.bye_due && nothing_to_deliver(peer);
   }
+  if (asked != Instant::min()) rail.link.handle_probe_acked(now, asked);
   if (rail.link.path().has_news()) [[unlikely]]
     settle_path(now, rail);
   update_loss_timer(now, rail);

@@ -83,9 +83,10 @@ class Congestion {
   std::uint32_t lost_ = 0;        // this round
   std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help
   bool was_limiting_ = false;     // this round: the window was (nearly) full
-  bool slow_start_ = true;
-  bool may_be_short_ = false;               // shorter than the target
-  bool lossy_ = false;                      // the last round: more was lost than chance explains
+  // In one byte: of an idle peer's 1024.
+  bool slow_start_ : 1 = true;
+  bool may_be_short_ : 1 = false;           // shorter than the target
+  bool lossy_ : 1 = false;                  // the last round: more was lost than chance explains
   Duration round_least_ = Duration::max();  // this round's least sample
   std::uint64_t round_end_ = 0;             // the round is over when this number is acked
   Duration base_{};                         // of a path longer than the target; else 0

@@ -176,12 +176,12 @@ std::size_t Link::note_path_losses(std::size_t count) {
   return others;
 }
 
-void Link::handle_probe_acked(Instant now, const Packet& probe) {
+void Link::handle_probe_acked(Instant now, Instant sent_at) {
   constexpr int kAtMost = 16;  // timeouts: what took longer may be an ACK that was lost
-  const Duration took = now - probe.sent_at;
+  const Duration took = now - sent_at;
   const Duration expected = rtt_.timeout(options_.ack_delay);
-  if (took <= expected || took > kAtMost * expected) return;
-  rtt_.add(took);
+  if (took <= expected) return;
+  rtt_.add(std::min(took, kAtMost * expected));
   recompute_stay();
 }
 

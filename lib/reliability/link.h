@@ -133,10 +133,10 @@ class Link {
   // A guest's stay is over: ask the peer, by a probe on the packet's channel. It stays in flight.
   void handle_eviction(Instant now, Packet& packet);
 
-  // One of acked() is a PING. The round trip is measured by the newest packet an ACK reports; where
-  // one channel is far slower than the other, its packets never are that. Each of its PINGs would
-  // be overdue, and asked about with the next.
-  void handle_probe_acked(Instant now, const Packet& probe);
+  // PINGs are among acked(); the youngest of them left then. The round trip is measured by the
+  // newest packet an ACK reports; where one channel is far slower than the other, its packets never
+  // are that. Each of its PINGs would be overdue, and asked about with the next.
+  void handle_probe_acked(Instant now, Instant sent_at);
 
   // next_loss_due() has come.
   void handle_loss_due(Instant now);

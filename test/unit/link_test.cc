@@ -261,6 +261,21 @@ TEST_CASE("a timeout asks once and condemns nobody, wire.md 7.3") {
   CHECK(pair.a.hotel.next_due() - due >= 2 * (due - pair.now) * 3 / 4);  // backed off
 }
 
+TEST_CASE("a channel whose answers take fifty timeouts is soon asked once in that time") {
+  Pair pair;
+  pair.b.take(pair.now, pair.a.send(pair.now));
+  pair.a.take_ack_of(pair.later(us(20)), pair.b);
+  const Duration took = 50 * pair.a.link.timeout();
+  const Duration before = pair.a.link.timeout();
+
+  pair.a.link.handle_probe_acked(pair.later(took), pair.now - took);
+
+  CHECK(pair.a.link.timeout() > 2 * before);
+  CHECK(pair.a.link.timeout() < took / 2);  // one may be an answer that was lost
+  for (int i = 0; i < 2; ++i) pair.a.link.handle_probe_acked(pair.later(took), pair.now - took);
+  CHECK(pair.a.link.timeout() > took);
+}
+
 TEST_CASE("what may be in flight is the least of window, credit and congestion window") {
   Pair pair;
   pair.a.credit = 3;
