@@ -7,13 +7,11 @@
 #include <array>
 
 namespace peers {
-
 namespace {
 
 using perf::Failure;
 
 constexpr std::uint64_t kTag = 7;
-constexpr std::size_t kMostAtOnce = 64;  // completions
 
 void check(int result, const char* what) {
   if (result < 0) throw Failure(fmt::format("{}: {}", what, fi_strerror(-result)));
@@ -121,12 +119,11 @@ void Fabric::progress() {
     check(static_cast<int>(result), "fi_trecv");
     unposted_.pop_back();
   }
-  std::array<fi_cq_entry, kMostAtOnce> done{};
-  const ssize_t count = fi_cq_read(queue_.get(), done.data(), done.size());
+  const ssize_t count = fi_cq_read(queue_.get(), done_.data(), done_.size());
   if (count == -FI_EAGAIN) return;
   if (count < 0) give_up();
   for (ssize_t i = 0; i < count; ++i) {
-    auto* slot = static_cast<fi_context2*>(done[static_cast<std::size_t>(i)].op_context);
+    auto* slot = static_cast<fi_context2*>(done_[static_cast<std::size_t>(i)].op_context);
     if (slot >= receives_.data() && slot < receives_.data() + receives_.size()) {
       ++received_;
       unposted_.push_back(slot);

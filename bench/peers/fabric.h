@@ -10,6 +10,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ class Fabric final : public Carrier {
   std::vector<fi_context2*> free_;      // of sends_; the first under_way_ are in use
   std::size_t under_way_ = 0;
   std::uint64_t received_ = 0;
+  std::array<fi_cq_entry, 64> done_{};
 };
 
 }  // namespace peers

@@ -266,6 +266,12 @@ bool Context::cancel(MultiReceive& receive) {
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                      const SendOptions& options, Request& request) {
+  if (options.only_copy) {
+    Gate::Hold held(state_->gate);
+    const engine::Departure departure = state_->engine.departure(peer);
+    return state_->engine.send_copy(state_->time_for(departure), departure, peer, tag, bytes,
+                                    options, request);
+  }
   const std::span<const std::byte> whole[] = {bytes};
   return send(peer, tag, ConstPieces(whole), options, request);
 }

@@ -275,6 +275,11 @@ Status Engine::send(Instant now, const Departure& departure, PeerId peer, Tag ta
                     std::span<const std::byte> bytes, Request& request) {
   return impl_->send(now, departure, peer, tag, bytes, request);
 }
+Status Engine::send_copy(Instant now, const Departure& departure, PeerId peer, Tag tag,
+                         std::span<const std::byte> bytes, const SendOptions& options,
+                         Request& request) {
+  return impl_->send_copy(now, departure, peer, tag, bytes, options, request);
+}
 Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                        Request& request) {
   return impl_->receive(now, source, tag, ignore, buffer, request);

@@ -88,6 +88,9 @@ class Engine {
   // The same for who has asked how it would leave, and looked at the clock for it.
   Status send(Instant now, const Departure& departure, PeerId peer, Tag tag,
               std::span<const std::byte> bytes, Request& request);
+  // With SendOptions::only_copy.
+  Status send_copy(Instant now, const Departure& departure, PeerId peer, Tag tag,
+                   std::span<const std::byte> bytes, const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,

@@ -50,6 +50,8 @@ class Engine::Impl {
   void disconnect(Instant now, PeerId id);
   Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
               std::span<const std::byte> bytes, Request& request);
+  Status send_copy(Instant now, const Departure& departure, PeerId id, Tag tag,
+                   std::span<const std::byte> bytes, const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,

@@ -12,7 +12,7 @@ using message::Parcel;
 
 namespace {
 
-std::uint8_t kind_for(const SendOptions& options) {
+std::uint8_t kind_of_message(const SendOptions& options) {
   return static_cast<std::uint8_t>(options.space |
                                    (options.immediate ? wire::kImmediateOfKind : 0) |
                                    (options.synchronous ? wire::kSynchronousOfKind : 0));
@@ -20,7 +20,7 @@ std::uint8_t kind_for(const SendOptions& options) {
 
 Parcel parcel_for(Tag tag, const SendOptions& options) {
   Parcel parcel;
-  parcel.kind = kind_for(options);
+  parcel.kind = kind_of_message(options);
   parcel.tag = tag;
   if (options.immediate) {
     parcel.lead_bytes =
@@ -107,10 +107,31 @@ Status Engine::Impl::start(Instant now, PeerId id, const Parcel& parcel, Request
   return request.status();
 }
 
+Status Engine::Impl::send_copy(Instant now, const Departure& departure, PeerId id, Tag tag,
+                               std::span<const std::byte> bytes, const SendOptions& options,
+                               Request& request) {
+  if (!request.done()) return Status::kBusy;
+  Status refused = why_not(departure.peer);
+  if (!is_consistent(options)) refused = Status::kInvalidArgument;
+  if (refused != Status::kOk) return refuse(id, tag, refused, request);
+  const message::Outbox::Small message{.kind = kind_of_message(options),
+                                       .tag = tag,
+                                       .immediate = options.immediate.value_or(0),
+                                       .bytes = bytes};
+  if (!departure.peer->outbox.send_copy(id, message, request)) return Status::kBusy;
+  ++stats_.messages_sent;
+  stats_.bytes_sent += bytes.size();
+  depart(now, *departure.peer, departure.at_once, bytes.size());
+  return Status::kOk;
+}
+
 Status Engine::Impl::send(Instant now, PeerId id, Tag tag, ConstPieces pieces,
                           const SendOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
   if (!is_consistent(options)) return refuse(id, tag, Status::kInvalidArgument, request);
+  if (options.only_copy && pieces.size() == 1) {
+    return send_copy(now, departure(id), id, tag, pieces[0], options, request);
+  }
   Parcel parcel = parcel_for(tag, options);
   parcel.pieces = pieces;
   parcel.size = message::size_of_all(pieces);

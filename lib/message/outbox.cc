@@ -4,42 +4,11 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "message/cutting.h"
 #include "message/pieces.h"
 
 namespace pullman::message {
 
 using detail::Operation;
-
-namespace {
-
-constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
-static_assert(kChunkHead == Packet::kSmallBytes);
-
-wire::Frame head_of_next_chunk(const Operation& op) {
-  return {.type = wire::FrameType::kChunk,
-          .kind = op.special.wire_kind,
-          .id = low32(op.message),
-          .tag = op.tag,
-          .total = op.size,
-          .offset = op.sent,
-          .limit = 0,
-          .data = {}};
-}
-
-// The run's chunks are cut like that, the first is given.
-void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& cut) {
-  run.payload_bytes = cut.each;
-  run.last_bytes = cut.last;
-  run.overlap = cut.overlap;
-  if (run.is_bulk) {
-    run.used = wire::kBulkHeadBytes;
-    return wire::put_bulks(run.bytes + wire::kBulkHeaderBytes, Packet::kSmallBytes, first, cut);
-  }
-  wire::put_chunks(run.bytes + wire::kHeaderBytes, Packet::kSmallBytes, first, cut);
-}
-
-}  // namespace
 
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
@@ -79,27 +48,28 @@ MessageId Outbox::admit(std::uint64_t size) {
   return next_id_++;
 }
 
+bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
+  const std::size_t total = message.total();
+  if (has_waiting() || !is_small(total) || !can_admit(total) || !copy_small(message)) return false;
+  request.begin(Operation::Kind::kSend, peer, message.tag);
+  request.finish(Status::kOk, message.bytes.size());
+  return true;
+}
+
 bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
+  if (send_copy(peer, {.tag = tag, .bytes = bytes}, request)) return true;
   Operation& op = request.operation();
   request.begin(Operation::Kind::kSend, peer, tag);
-  if (!has_waiting() && can_admit(bytes.size())) {
-    if (!is_small(bytes.size())) {
-      op.buffer = const_cast<std::byte*>(bytes.data());
-      op.size = bytes.size();
-      begin(op);
-      start_long(op);
-      return false;
-    }
-    if (copy_small(tag, bytes)) {
-      request.finish(Status::kOk, bytes.size());
-      return true;
-    }
-  }
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
+  const bool waits = has_waiting() || !can_admit(op.size) || is_small(op.size);
+  begin(op);
+  if (!waits) {
+    start_long(op);
+    return false;
+  }
   op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
   ++shared_.counters.held_back;
-  begin(op);
   queues_->waiting.push_back(op);
   return false;
 }
@@ -219,16 +189,24 @@ Status Outbox::settle_copied(Operation& op) {
   return Status::kOk;
 }
 
-bool Outbox::copy_small(Tag tag, std::span<const std::byte> bytes) {
-  const std::size_t size = wire::kMessageBytes + bytes.size();
-  std::byte* out = room_for(size);
+bool Outbox::copy_small(const Small& message) {
+  const std::size_t total = message.total();
+  std::byte* out = room_for(wire::kMessageBytes + total);
   if (out == nullptr) return false;
-  const MessageId id = admit(bytes.size());
-  wire::put_message(out, id, tag, bytes.size());
-  if (!bytes.empty()) std::memcpy(out + wire::kMessageBytes, bytes.data(), bytes.size());
+  const MessageId id = admit(total);
+  wire::put_message(out,
+                    {.type = wire::FrameType::kMessage,
+                     .kind = message.kind,
+                     .id = low32(id),
+                     .tag = message.tag,
+                     .data = {}},
+                    total);
+  out += wire::kMessageBytes;
+  if (wire::has_immediate(message.kind)) out += wire::put_immediate(out, message.immediate);
+  if (!message.bytes.empty()) std::memcpy(out, message.bytes.data(), message.bytes.size());
   Packet& packet = ready_.back();
   count_message(packet, id);
-  packet.used += static_cast<std::uint32_t>(size);
+  packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + total);
   return true;
 }
 
@@ -275,9 +253,7 @@ bool Outbox::admit_waiting(Queue& waiting) {
       start_long(op);
       continue;
     }
-    if (op.special.is_special ? !copy_small(op) : !copy_small(op.tag, {op.buffer, op.size})) {
-      return false;
-    }
+    if (!copy_small(op)) return false;
     waiting.pop_front();
     settle_copied(op);
   }
@@ -298,159 +274,6 @@ Packet* Outbox::next_packet(Heads heads) {
   chunk_turn_ = 0;
   if (!chunks) return nullptr;
   return cut_chunk(next_to_cut(), heads);
-}
-
-// Eager bytes cover the round trip until the grant. While what others were granted covers it, a
-// message's first chunks do: the rest of it is granted when its turn comes, and has shorter heads.
-Outbox::Queue& Outbox::next_to_cut() {
-  Queue& eager = queues_->eager;
-  if (queues_->bulk.empty()) return eager.empty() ? queues_->yielding : eager;
-  while (!eager.empty() && eager.front().sent > 0 && may_yield(eager.front())) {
-    set_stage(eager.front(), SendStage::kYielding, &eager, &queues_->yielding);
-  }
-  return eager.empty() ? queues_->bulk : eager;
-}
-
-// Where the next bytes of a message lie that may be in several places: the packet's own memory, if
-// they do not lie in one.
-const std::byte* Outbox::place_payload(const Operation& op, Packet& packet, std::size_t length) {
-  if (const auto place = one_place(op, op.sent); place.size() >= length) return place.data();
-  copy_out(op, op.sent, {packet.end(), length});
-  return packet.end();
-}
-
-// Room that the next chunk's packet needs: for its bytes, too, if they may have to be packed.
-std::size_t Outbox::room_for_chunk(const Operation& op) const {
-  if (!op.special.is_special || one_place(op, op.sent).size() >= op.granted - op.sent) {
-    return kChunkHead;
-  }
-  return shared_.packets.large_bytes();
-}
-
-Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
-  Operation& op = from.front();
-  Packet* packet = shared_.packets.take(room_for_chunk(op));
-  if (packet == nullptr) return nullptr;
-  packet->is_bulk = heads == Heads::kBulk && may_be_bulk(op);
-  packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHead;
-  const auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(packet_bytes_ - packet->used, op.granted - op.sent));
-  if (packet->is_bulk) {
-    wire::put_bulk(packet->bytes + wire::kBulkHeaderBytes, head_of_next_chunk(op));
-  } else {
-    wire::put_chunk(packet->bytes + wire::kHeaderBytes, head_of_next_chunk(op), length);
-  }
-  packet->payload =
-      op.special.is_special ? place_payload(op, *packet, length) : op.buffer + op.sent;
-  packet->payload_bytes = static_cast<std::uint32_t>(length);
-  packet->message = op.request;
-  packet->peer = peer_index_;
-  ++op.packets;
-  op.sent += length;
-  if (op.sent == op.granted) settle_stage(op, &from);
-  return packet;
-}
-
-std::uint64_t Outbox::bytes_to_cut() const {
-  constexpr std::size_t kLooked = 4;
-  std::uint64_t bytes = 0;
-  if (queues_ == nullptr) return bytes;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
-    std::size_t looked = 0;
-    for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
-      bytes += op->granted - op->sent;
-    }
-  }
-  return bytes;
-}
-
-bool Outbox::several_fill(std::size_t packets) const {
-  if (queues_ == nullptr) return false;
-  std::uint64_t bytes = 0;
-  std::size_t messages = 0;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
-    for (const Operation& op : *queue) {
-      bytes += op.granted - op.sent;
-      if (++messages > 1 && bytes > std::uint64_t{packets} * packet_bytes_) return true;
-    }
-  }
-  return false;
-}
-
-channel::Run* Outbox::next_run(const RunWish& wish) {
-  if (anything_waits()) admit_waiting();
-  if (!ready_.empty() || !has_chunks()) return nullptr;
-  return cut_run(next_to_cut(), wish);
-}
-
-channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
-  Operation& op = from.front();
-  const bool several = op.granted - op.sent > packet_bytes_ - wire::kBulkHeadBytes;
-  const bool bulk = wish.heads == Heads::kBulk && may_be_bulk(op) && several;
-  const bool yields = &from == &queues_->eager && !queues_->bulk.empty() && may_yield(op);
-  const bool few = yields || (wish.heads == Heads::kRide && may_be_bulk(op));
-  const std::size_t most = few ? kLeastRun : channel::Run::kMost;
-  const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
-  const std::byte* payload = nullptr;
-  std::uint64_t bytes = op.granted - op.sent;
-  if (op.special.is_special) {
-    const auto place = one_place(op, op.sent);
-    payload = place.data();
-    if (place.size() < bytes) bytes = place.size() / full * full;  // no short chunk in the middle
-  } else {
-    payload = op.buffer + op.sent;
-  }
-  const Wanted wanted{.most = std::min(wish.most, most),
-                      .full = full,
-                      .equal = wish.equal,
-                      .waste = most_waste(op.granted)};
-  wire::Cut cut = cut_up(bytes, wanted);
-  if (cut.count < kLeastRun) return nullptr;
-  channel::Run* run = shared_.packets.take_run(cut.count);
-  if (run == nullptr) return nullptr;
-  const wire::Frame first = head_of_next_chunk(op);
-  run->is_bulk = bulk;
-  run->payload = payload;
-  run->message = op.request;
-  run->peer = peer_index_;
-  op.packets += cut.count;
-  op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
-  if (op.sent == op.granted) settle_stage(op, &from);
-  if (wish.equal && has_chunks()) lengthen_last(cut, wanted.waste);
-  write_heads(*run, first, cut);
-  return run;
-}
-
-// All granted bytes are in packets: either that was all, or a grant must come first.
-void Outbox::settle_stage(Operation& op, Queue* from) {
-  const bool was_granted = stage(op) == SendStage::kBulk || stage(op) == SendStage::kAwaitingGrant;
-  if (was_granted || op.granted == op.size) {
-    set_stage(op, SendStage::kSent, from, nullptr);
-  } else {
-    set_stage(op, SendStage::kAwaitingGrant, from, &queues_->awaiting_grant);
-  }
-}
-
-void Outbox::set_stage(Operation& op, SendStage to_stage, Queue* from, Queue* to) {
-  if (from != nullptr) from->erase(from->iterator_to(op));
-  op.stage = static_cast<std::uint32_t>(to_stage);
-  if (to != nullptr) to->push_back(op);
-}
-
-// Where it stands while not all of it is in packets.
-Outbox::Queue* Outbox::queue_of(const Operation& op) {
-  switch (stage(op)) {
-    case SendStage::kEager:
-      return &queues_->eager;
-    case SendStage::kYielding:
-      return &queues_->yielding;
-    case SendStage::kAwaitingGrant:
-      return &queues_->awaiting_grant;
-    case SendStage::kBulk:
-      return &queues_->bulk;
-    default:
-      return nullptr;
-  }
 }
 
 // Grants come about in the order of ids: the search is short.

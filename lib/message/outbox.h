@@ -100,6 +100,19 @@ class Outbox {
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
+  // What is done once it is in a packet.
+  struct Small {
+    std::uint8_t kind = 0;  // of messages; not a synchronous one
+    Tag tag = 0;
+    std::uint64_t immediate = 0;  // if the kind says so
+    std::span<const std::byte> bytes;
+    std::size_t total() const {
+      return (wire::has_immediate(kind) ? wire::kImmediateBytes : 0) + bytes.size();
+    }
+  };
+  // True: it was copied and the request is done. Else it could not be now, and nothing happened.
+  bool send_copy(PeerId peer, const Small& message, Request& request);
+
   // The same of anything but a plain message. kOk: copied, and the request is done. kPending. With
   // only_copy, kBusy: it could not be copied now, and nothing happened.
   Status send(PeerId peer, const Parcel& parcel, Request& request);
@@ -194,7 +207,7 @@ class Outbox {
   void give_back_queues();
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
-  bool copy_small(Tag tag, std::span<const std::byte> bytes);
+  bool copy_small(const Small& message);
   bool copy_small(detail::Operation& op);
   Status settle_copied(detail::Operation& op);
   void admit(detail::Operation& op);

@@ -131,6 +131,8 @@ class Endpoint {
 
   // --- endpoint_send.cc
   Status start(const SendCall& call, PeerId peer, Operation& operation);
+  bool is_announced(const SendCall& call) const;
+  bool inject(const SendCall& call, PeerId peer);
   Status start_inject(const SendCall& call, PeerId peer, Operation& operation);
   Status start_copied(const SendCall& call, std::size_t length, PeerId peer, Operation& operation);
   ssize_t settle(Operation& operation, Status status);
@@ -198,6 +200,7 @@ class Endpoint {
 
   Peers peers_;
   OperationPool operations_{*this, kMostOperations};
+  Request injected_;  // of sends that are done when the call returns
   SendCopies copies_;
   SharedBuffers shared_;
   std::unordered_map<void*, Probe> claimed_;  // by the context of the call that claimed it

@@ -6,6 +6,8 @@
 
 #include "ofi/address_vector.h"
 #include "ofi/capabilities.h"
+#include "ofi/completion_queue.h"
+#include "ofi/counter.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
@@ -45,6 +47,10 @@ void gather(const SendCall& call, std::byte* out) {
   }
 }
 
+std::uint64_t flags_of(const SendCall& call) {
+  return FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+}
+
 SendOptions options_for(const SendCall& call) {
   SendOptions options;
   options.space = static_cast<std::uint8_t>(call.space);
@@ -57,18 +63,23 @@ SendOptions options_for(const SendCall& call) {
 
 }  // namespace
 
+bool Endpoint::is_announced(const SendCall& call) const {
+  return !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+}
+
 ssize_t Endpoint::send(const SendCall& call) {
   Locked locked(domain_.lock());
   if (!enabled_) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.to);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
+  if ((call.flags & FI_INJECT) != 0 && inject(call, peer)) return 0;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
-  operation->flags = FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+  operation->flags = flags_of(call);
   operation->queue = call.silent ? nullptr : send_queue_;
-  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+  operation->announced = is_announced(call);
   operation->counter = send_counter_;
   operation->shared = nullptr;
   const Status status = start(call, peer, *operation);
@@ -95,17 +106,27 @@ Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) 
                         operation.request);
 }
 
-// The bytes are the caller's again on return. What cannot leave at once is copied here.
+// What the context copies now is done on return, and no operation: most are. False: it could not,
+// and nothing happened.
+bool Endpoint::inject(const SendCall& call, PeerId peer) {
+  if (call.count > 1 || length_of(call) > kInjectBytes) return false;
+  SendOptions options = options_for(call);
+  if (options.synchronous || options.until_delivered) return false;
+  options.only_copy = true;
+  const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
+  if (context_->send(peer, call.tag, bytes, options, injected_) != Status::kOk) return false;
+  if (send_counter_ != nullptr) send_counter_->count(true);
+  if (call.silent || send_queue_ == nullptr || !is_announced(call)) return true;
+  Completion& completion = send_queue_->push();
+  completion.context = call.context;
+  completion.flags = flags_of(call);
+  return true;
+}
+
+// The bytes are the caller's again on return: they are copied here.
 Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
   if (length > kInjectBytes) return Status::kInvalidArgument;
-  SendOptions options = options_for(call);
-  options.only_copy = call.count <= 1 && !options.synchronous && !options.until_delivered;
-  if (options.only_copy) {
-    const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
-    const Status status = context_->send(peer, call.tag, bytes, options, operation.request);
-    if (status != Status::kBusy) return status;
-  }
   if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
   gather(call, operation.copy.get());
   const iovec copied{operation.copy.get(), length};

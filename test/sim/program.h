@@ -101,6 +101,7 @@ class Program {
   void disconnect();
   void access();
   void keep_receiving();
+  Status try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes, Operation& operation);
   std::uint8_t draw_space();
   Status begin_send(PeerId peer, Tag tag, Operation& operation);
 

@@ -114,9 +114,25 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
   const std::span<const std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
   const std::size_t count = percent(random_, 50) ? 2 : 1;
   const std::span<const std::byte> whole[] = {bytes};
+  if (cut % 2 == 0 && !options.synchronous && !options.until_delivered) {
+    const Status copied = try_copy(peer, tag, bytes, operation);
+    if (copied != Status::kBusy) return copied;
+  }
   return node_.engine().send(node_.local_now(), peer, tag,
                              count == 2 ? ConstPieces(pieces) : ConstPieces(whole), options,
                              operation.request);
+}
+
+// kBusy: nothing happened.
+Status Program::try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes,
+                         Operation& operation) {
+  SendOptions options = operation.options;
+  options.only_copy = true;
+  const std::span<const std::byte> whole[] = {bytes};
+  const Status status = node_.engine().send(node_.local_now(), peer, tag, ConstPieces(whole),
+                                            options, operation.request);
+  if (status == Status::kPending) shared_.findings.report("a send of only a copy is pending");
+  return status;
 }
 
 std::uint8_t Program::draw_space() {

@@ -211,6 +211,34 @@ TEST_CASE("only a copy: it is made at once, or nothing happens") {
   CHECK(received == copied);
 }
 
+TEST_CASE("a copy has its space and its immediate data, in one piece and in two") {
+  Talk talk;
+  const auto space = static_cast<std::uint8_t>(GENERATE(0, 3));
+  const bool two = GENERATE(false, true);
+  SendOptions options;
+  options.only_copy = true;
+  options.space = space;
+  options.immediate = 0x0123456789ABCDEF;
+  const std::vector<std::byte> bytes = bytes_of(100, 1);
+  const std::span<const std::byte> whole(bytes);
+  const std::span<const std::byte> pieces[] = {whole.first(two ? 40 : 100), whole.subspan(40)};
+  Act& receive = talk.does.receive(1, talk.back, 7, 200, {.space = space});
+
+  Request request;
+  const Status status =
+      talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 7,
+                                ConstPieces(pieces, two ? 2 : 1), options, request);
+  talk.scene.node(0).touched();
+
+  CHECK(status == Status::kOk);
+  CHECK(request.status() == Status::kOk);
+  CHECK(request.length() == 100);
+  REQUIRE(talk.done(receive));
+  CHECK(receive.request.immediate() == options.immediate);
+  CHECK(receive.request.length() == 100);
+  CHECK(begins_with(receive, bytes));
+}
+
 // Cuts `bytes` into pieces, some of them empty.
 template <typename Byte>
 std::vector<std::span<Byte>> cut_into(std::span<Byte> bytes, std::size_t count) {
