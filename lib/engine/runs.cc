@@ -27,18 +27,26 @@ void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
 }
 
 // A burst takes its way as one: a slow link is busy with it for so long that all else waits, and
-// idle until the next one comes. So several are to be under way (tcp_tso_autosize() does likewise).
+// idle until the next one comes. So several are to be under way, or one that takes no time: to a
+// peer that answers at once short bursts are only more calls (Linux' TCP does likewise:
+// tcp_tso_autosize(), tcp_tso_rtt_log).
 std::size_t longest_burst(const reliability::Link& link) {
   constexpr std::uint32_t kUnderWay = 4;
   constexpr std::uint32_t kLeast = 4;
-  return std::max(kLeast, link.congestion_window() / kUnderWay);
+  constexpr Duration kNoTime = std::chrono::microseconds(50);
+  const std::uint32_t window = link.congestion_window();
+  const std::uint32_t part = std::max(kLeast, window / kUnderWay);
+  if (!link.rtt().sampled()) return part;
+  // Of the window, which takes a round trip.
+  const auto in_no_time = static_cast<std::size_t>(window * kNoTime / link.rtt().smoothed());
+  return std::clamp<std::size_t>(in_no_time, part, std::max(part, window));
 }
 
 // A burst is at the receiver when all of it is copied there. Where little is under way it is short,
 // so that both ends copy at the same time, and what a message's first packets ask for is on its way
 // back before its last ones leave.
 std::size_t next_burst(const reliability::Link& link, std::size_t longest) {
-  constexpr std::size_t kFirst = 16;
+  constexpr std::size_t kFirst = 24;
   return std::min(longest, std::max<std::size_t>(kFirst, link.in_flight()));
 }
 

@@ -42,7 +42,7 @@ struct Pair {
   void turn() {
     a.engine->progress(now);
     b.engine->progress(now);
-    now += std::chrono::microseconds(10);
+    now += step;
     for (const Datagram& packet : a.data->sent) note(packet);
     a.deliver_to(b);
     b.deliver_to(a);
@@ -65,9 +65,10 @@ struct Pair {
   }
 
   Instant now{std::chrono::seconds(1)};
-  std::size_t bulk = 0;   // packets on the data channel of `a`
-  std::size_t other = 0;  // and those that are not bulk
-  std::size_t bytes = 0;  // of both
+  Duration step = std::chrono::microseconds(10);  // of a turn: half a round trip
+  std::size_t bulk = 0;                           // packets on the data channel of `a`
+  std::size_t other = 0;                          // and those that are not bulk
+  std::size_t bytes = 0;                          // of both
   std::vector<std::byte> message;
   std::vector<std::byte> buffer;
   Request receive;
@@ -161,8 +162,22 @@ TEST_CASE("a long message begins with short bursts where nothing is under way") 
   pair.deliver();
 
   const std::vector<std::size_t>& offered = pair.a.data->offered;
-  CHECK(offered.front() <= 16);
+  CHECK(offered.front() <= 24);
   CHECK(*std::max_element(offered.begin(), offered.end()) >= 40);
+}
+
+TEST_CASE("a peer that answers at once is sent in one burst what another is sent in quarters") {
+  const bool at_once = GENERATE(true, false);
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 16'384);
+  if (!at_once) pair.step = std::chrono::microseconds(100);
+  for (int i = 0; i < 40; ++i) pair.deliver();
+  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 == 4);
+  pair.a.data->offered.clear();
+
+  pair.deliver();
+
+  using Offered = std::vector<std::size_t>;
+  CHECK(pair.a.data->offered == (at_once ? Offered{12} : Offered{4, 4, 4}));
 }
 
 TEST_CASE(
@@ -170,7 +185,7 @@ TEST_CASE(
   const bool seldom = GENERATE(true, false);
   const bool several = GENERATE(true, false);
   Request second, third;
-  std::vector<std::byte> room(3'000'000);
+  std::vector<std::byte> room(6'000'000);
   Pair pair({.bursts = true, .eager = 64 * 1024, .window = 64}, room.size());
   pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.b.engine->receive(pair.now, kAnyPeer, kTag + 1, 0, room, third);
@@ -181,14 +196,14 @@ TEST_CASE(
     pair.a.engine->progress(pair.now);
     pair.a.deliver_to(pair.b);
     for (int i = 0; i < 4; ++i) {
-      pair.now += std::chrono::microseconds(5);
+      pair.now += std::chrono::microseconds(50);
       pair.b.engine->progress(pair.now);
       if (!seldom) pair.a.engine->progress(pair.now);
     }
     pair.b.deliver_to(pair.a);
     if (seldom) pair.now += std::chrono::milliseconds(1);
   };
-  for (int i = 0; i < 5; ++i) look();
+  for (int i = 0; i < 30; ++i) look();
   pair.a.data->offered.clear();
 
   for (int i = 0; i < 5; ++i) look();
