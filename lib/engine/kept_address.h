@@ -26,7 +26,7 @@ class KeptAddress {
       std::copy_n(address.bytes.begin(), length_, bytes_.begin());
     } else {
       const auto* kept = new nic::Address(address);
-      std::memcpy(bytes_.data(), &kept, sizeof kept);
+      std::memcpy(bytes_.data(), &kept, sizeof(const nic::Address*));
     }
     return *this;
   }
@@ -47,7 +47,7 @@ class KeptAddress {
   bool is_short() const { return length_ <= bytes_.size(); }
   const nic::Address* on_heap() const {
     const nic::Address* kept = nullptr;
-    std::memcpy(&kept, bytes_.data(), sizeof kept);
+    std::memcpy(&kept, bytes_.data(), sizeof(const nic::Address*));
     return kept;
   }
   void forget() {

@@ -90,6 +90,7 @@ TEST_CASE("operands, compares and results may lie in several places") {
   CHECK(before == std::array<std::uint64_t, 2>{10, 11});
   CHECK(last == 12);
   CHECK(pair.there == std::array<std::uint64_t, 4>{100, 101, 102, 13});
+  pair.turn(1);  // what we looked at is b's thread's again: its lock was taken
 
   message.op = FI_SUM;
   MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &message, results.data(), nullptr, 2, 0));
