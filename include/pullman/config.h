@@ -57,7 +57,7 @@ struct __attribute__((visibility("default"))) Config {
   // being received only the 256 count. Beside it a receive in progress whose
   // bytes come with gaps takes up to a 32nd of its length, 32 KiB at most; and
   // the allocator rounds up.                               PULLMAN_UNEXPECTED_BYTES
-  std::size_t unexpected_bytes = 256u << 20;
+  std::size_t unexpected_bytes = std::size_t{1} << 30;
   // Packets being sent and not yet acked, over all peers: as many small
   // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS
   std::size_t send_packets = 16384;

@@ -319,7 +319,7 @@ TEST_CASE("a get is answered though its caller holds more of the answerer's mess
   const std::size_t size = GENERATE(64u, 100'000u);
   Remote remote;
   std::vector<Act*> sends;
-  for (Tag i = 0; i < 600; ++i) sends.push_back(&remote.scene.send(1, remote.back, i, 1000));
+  for (Tag i = 0; i < 2400; ++i) sends.push_back(&remote.scene.send(1, remote.back, i, 1000));
   remote.scene.run_for(seconds(1));
   REQUIRE_FALSE(sends.back()->done());
 
