@@ -536,6 +536,8 @@ class Engine::Impl {
   reliability::Hotel<Timer> alarms_;  // loss timers and alarms
   ReadyList ready_;
   AckList ack_now_;
+  bool acks_wait_ = false;  // some of them, for one turn
+  std::uint64_t messages_told_ = 0;
   PeerTable peers_;
   std::deque<PeerId> callers_;     // for accept()
   std::vector<Caller> half_open_;  // not proved yet, oldest first

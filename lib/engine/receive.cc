@@ -352,7 +352,7 @@ void Engine::Impl::note_heard(Instant now, Peer& peer) {
 
 void Engine::Impl::schedule_ack(Instant now, Rail& rail) {
   const AckNeed need = rail.link.ack_need();
-  if (need == AckNeed::kNow) {
+  if (need >= AckNeed::kEnough) {
     if (!rail.ack.is_linked()) ack_now_.push_back(rail);
   } else if (need == AckNeed::kDelayed && !rail.ack_timer.checked_in()) {
     ack_timers_.check_in(now, rail.ack_timer);

@@ -244,11 +244,21 @@ void Engine::Impl::note_ride(Rail& rail) {
   if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
 }
 
+// What is due for its number of packets alone may ride on the answer to a message that the program
+// is told of at the end of this turn: it has until the end of the next one.
 void Engine::Impl::send_acks(Instant now) {
-  while (!ack_now_.empty()) {
+  const bool told = inbox_counters_.messages != messages_told_;
+  messages_told_ = inbox_counters_.messages;
+  acks_wait_ = told && !acks_wait_;
+  for (std::size_t left = ack_now_.size(); left > 0; --left) {
     Rail& rail = ack_now_.front();
     ack_now_.pop_front();
-    if (rail.link.ack_need() != AckNeed::kNone) send_ack(now, rail);
+    const AckNeed need = rail.link.ack_need();
+    if (need == AckNeed::kEnough && acks_wait_) {
+      ack_now_.push_back(rail);
+    } else if (need != AckNeed::kNone) {
+      send_ack(now, rail);
+    }
   }
 }
 

@@ -22,11 +22,10 @@ Arrival AckTracker::judge(const wire::PacketHeader& header) const {
 // wire.md 6.2: when an ACK leaves alone.
 inline void AckTracker::find_need(bool new_gap) {
   const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4u, 1u) : packets_per_ack_;
-  if (new_gap || unacked_ >= enough) {
-    need_ = AckNeed::kNow;
-  } else if (need_ == AckNeed::kNone) {
-    need_ = AckNeed::kDelayed;
-  }
+  AckNeed need = AckNeed::kDelayed;
+  if (unacked_ >= enough) need = has_gap() ? AckNeed::kNow : AckNeed::kEnough;
+  if (new_gap) need = AckNeed::kNow;
+  need_ = std::max(need_, need);
 }
 
 void AckTracker::note(Instant now, const wire::PacketHeader& header) {

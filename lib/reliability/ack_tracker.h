@@ -24,6 +24,7 @@ using ArrivalBitmap = SlidingBitmap<wire::kWindow>;
 enum class AckNeed : std::uint8_t {
   kNone,     // everything received has been acked
   kDelayed,  // may wait for company until the ACK delay is over
+  kEnough,   // so many packets that it is due: this turn, or with what is about to leave
   kNow,      // this turn
 };
 

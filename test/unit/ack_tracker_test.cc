@@ -109,7 +109,7 @@ TEST_CASE("the sender's floor settles holes that will never be filled, wire.md 3
   CHECK(receiver.arrive(kFirst + 1, 0) == Arrival::kDuplicate);  // it came after all: too late
 }
 
-TEST_CASE("an ACK is needed later for packets in order, at once for the Nth, wire.md 6.2") {
+TEST_CASE("an ACK is needed later for packets in order, and due for the Nth, wire.md 6.2") {
   Receiver receiver;
   CHECK(receiver.tracker.need() == AckNeed::kNone);
   for (int i = 0; i < 3; ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("an ACK is needed later for packets in order, at once for the Nth, wir
     CHECK(receiver.tracker.need() == AckNeed::kDelayed);
   }
   receiver.arrive(kFirst + 3, 0);
-  CHECK(receiver.tracker.need() == AckNeed::kNow);
+  CHECK(receiver.tracker.need() == AckNeed::kEnough);
 
   wire::PacketHeader riding;
   receiver.tracker.ride(receiver.now, riding);
@@ -138,6 +138,21 @@ TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
   SECTION("ping") {
     receiver.tracker.ask_now();
   }
+  CHECK(receiver.tracker.need() == AckNeed::kNow);
+
+  receiver.arrive(kFirst, 0);  // what is in order takes nothing back
+
+  CHECK(receiver.tracker.need() == AckNeed::kNow);
+}
+
+TEST_CASE("while there is a gap, a quarter as many packets are acked at once, wire.md 6.2") {
+  Receiver receiver;
+  receiver.arrive(kFirst + 1, 1);
+  receiver.sacked();
+  REQUIRE(receiver.tracker.need() == AckNeed::kNone);
+
+  receiver.arrive(kFirst + 2, 2);
+
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 }
 

@@ -1,7 +1,8 @@
-// What a turn of the engine leaves for the next when one message has come: what its ACK says, and
-// to owe one.
+// What a turn of the engine leaves for the next when a message has come: what its ACK says, and to
+// owe one.
 #include <array>
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "list_end.h"
 
@@ -11,11 +12,13 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr Tag kTag = 5;
+constexpr std::size_t kAckPackets = 8;
 
 Config config_of() {
   Config config;
   config.max_peers = 4;
   config.ack_delay = microseconds(50);
+  config.ack_packets = kAckPackets;
   return config;
 }
 
@@ -107,6 +110,61 @@ TEST_CASE("but a gap that a lone message opens is told in the turn it comes in, 
   pair.a.deliver_to(pair.b);
   CHECK(pair.b.engine->progress(pair.now) == 1);
   CHECK(pair.b.sent() == 1);
+}
+
+TEST_CASE(
+    "an ACK that is due for its number of packets waits one turn for the answer, wire.md 6.2") {
+  constexpr Tag kLong = 6;
+  constexpr std::size_t kPackets = kAckPackets + 4;
+  std::vector<std::byte> bytes(kPackets * 1400), room(bytes.size());
+  Request send, receive;
+  Pair pair;
+  pair.b.engine->receive(pair.now, kAnyPeer, kLong, 0, room, receive);
+  pair.a.engine->send(pair.now, pair.peer, kLong, bytes, send);
+  pair.a.engine->progress(pair.now);
+  std::vector<Datagram>& packets = pair.a.data->sent;
+  REQUIRE(packets.size() >= kPackets);
+  const Stats before = pair.b.engine->stats();
+  const auto alone = [&] { return pair.b.engine->stats().acks_sent - before.acks_sent; };
+  const auto take = [&] {  // all but the first in one turn
+    pair.a.deliver_to(pair.b);
+    for (std::size_t taken = 0; taken < 2; pair.now += microseconds(1)) {
+      if (pair.b.engine->progress(pair.now) != 0) ++taken;
+    }
+  };
+
+  SECTION("with what it is told of in this turn, and with nothing else") {
+    take();
+    REQUIRE(receive.done());
+    CHECK(pair.b.sent() == 0);
+    CHECK(pair.b.engine->next_deadline() <= pair.now);  // nobody sleeps on it
+    SECTION("the answer takes it along, and none leaves alone") {
+      pair.answer();
+      pair.b.engine->progress(pair.now);
+      CHECK(pair.b.sent() == 0);
+      CHECK(alone() == 0);
+      CHECK(send.status() == Status::kOk);
+    }
+    SECTION("without an answer it leaves in the next turn") {
+      pair.b.engine->progress(pair.now);
+      CHECK(pair.b.sent() == 1);
+      CHECK(alone() == 1);
+    }
+    SECTION("which another message does not put off") {
+      pair.ask();
+      pair.a.engine->progress(pair.now);
+      pair.a.deliver_to(pair.b);
+      pair.b.engine->progress(pair.now);
+      REQUIRE(pair.received[1].done());
+      CHECK(alone() == 1);
+    }
+  }
+  SECTION("but it leaves at once in the middle of a message") {
+    packets.pop_back();
+    take();
+    REQUIRE_FALSE(receive.done());
+    CHECK(alone() == 1);
+  }
 }
 
 }  // namespace pullman
