@@ -2,7 +2,7 @@
 
 Two namespaces, veth, MTU 1500. Half a round trip of 64 bytes: bare, and with what a protocol cannot do
 without, one thing after the other. Then a stream of full bursts, whose packets the kernel gathers from one
-piece, or from two: a head, and data of the user's.
+piece, or from two: a head, and data of the user's; or the program copies those together first.
 """
 
 import argparse
@@ -12,6 +12,8 @@ import subprocess
 import sys
 
 import netns
+
+STREAMS = {"1 piece": ["--pieces", "1"], "2 pieces": ["--pieces", "2"], "2 pieces, copied together": ["--copy"]}
 
 
 def run(pair, program, first, second, *more):
@@ -38,13 +40,12 @@ def main():
     program = options.build.resolve() / "bench/floor"
     with netns.Pair() as pair:
         print(run(pair, program, "answer", "ask")[0], end="")
-        speeds = {1: [], 2: []}
+        speeds = {how: [] for how in STREAMS}
         for _ in range(options.runs):
-            for pieces, seen in speeds.items():
-                seen.append(float(run(pair, program, "take", "pour", "--pieces", str(pieces))[1].splitlines()[-1]))
-    for pieces, seen in speeds.items():
-        print(f"a stream, packets of {pieces} piece{'s' * (pieces > 1)}: {statistics.median(seen):.0f} MB/s "
-              f"({min(seen):.0f} to {max(seen):.0f})")
+            for how, seen in speeds.items():
+                seen.append(float(run(pair, program, "take", "pour", *STREAMS[how])[1].splitlines()[-1]))
+    for how, seen in speeds.items():
+        print(f"a stream, packets of {how}: {statistics.median(seen):.0f} MB/s ({min(seen):.0f} to {max(seen):.0f})")
     return 0
 
 

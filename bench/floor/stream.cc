@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "socket.h"
@@ -25,15 +26,15 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 class Burst {
  public:
-  explicit Burst(bool two_pieces) : data_(kBurst * kPacket) {
+  explicit Burst(const Stream& options) : together_(kBurst * kPacket), copied_(options.copy) {
     std::size_t count = 0;
-    for (std::size_t i = 0; two_pieces && i < kBurst; ++i) {
+    for (std::size_t i = 0; i < kBurst; ++i) {
       pieces_[count++] = {heads_[i].data(), kHead};
       pieces_[count++] = {data_.data() + i * (kPacket - kHead), kPacket - kHead};
     }
-    if (!two_pieces) pieces_[count++] = {data_.data(), data_.size()};
-    message_.msg_iov = pieces_.data();
-    message_.msg_iovlen = count;
+    const bool whole = options.copy || options.pieces == 1;
+    message_.msg_iov = whole ? &whole_ : pieces_.data();
+    message_.msg_iovlen = whole ? 1 : count;
     message_.msg_control = control_.data();
     message_.msg_controllen = control_.size();
     cmsghdr* part = CMSG_FIRSTHDR(&message_);
@@ -43,10 +44,23 @@ class Burst {
     const std::uint16_t each = kPacket;
     std::memcpy(CMSG_DATA(part), &each, sizeof each);
   }
-  bool send(int fd) const { return ::sendmsg(fd, &message_, 0) > 0; }
+  bool send(int fd) {
+    if (copied_) put_together();
+    return ::sendmsg(fd, &message_, 0) > 0;
+  }
 
  private:
-  std::vector<char> data_;
+  void put_together() {
+    char* to = together_.data();
+    for (const iovec& piece : pieces_) {
+      std::memcpy(to, piece.iov_base, piece.iov_len);
+      to += piece.iov_len;
+    }
+  }
+
+  std::vector<char> data_ = std::vector<char>(kBurst * kPacket), together_;
+  iovec whole_{together_.data(), together_.size()};
+  bool copied_;
   std::array<std::array<char, kHead>, kBurst> heads_{};
   std::array<iovec, 2 * kBurst> pieces_{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control_{};
@@ -94,7 +108,7 @@ void take(const Stream& options) {
 void pour(const Stream& options) {
   const Socket socket(options.own, kPort);
   socket.connect(options.peer, kPort);
-  const Burst burst(options.pieces == 2);
+  Burst burst(options);
   std::array<char, kPacket> word;
   unsigned under_way = 0;
   for (Clock::time_point heard = Clock::now(); Clock::now() - heard < kPatience;) {

@@ -9,6 +9,7 @@ struct Stream {
   std::string own;
   std::string peer;     // of pour()
   unsigned pieces = 1;  // for each packet: a head and data, or one
+  bool copy = false;    // two, which the program copies together first
   double seconds = 1;
 };
 

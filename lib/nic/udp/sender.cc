@@ -26,7 +26,10 @@ iovec piece_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 Sender::Sender(int socket, Peers& peers, bool bursts)
-    : socket_(socket), peers_(peers), bursts_(bursts) {
+    : socket_(socket),
+      peers_(peers),
+      bursts_(bursts),
+      together_(bursts ? std::make_unique_for_overwrite<std::byte[]>(kTogetherBytes) : nullptr) {
   for (Control& control : controls_) {
     cmsghdr header{};
     header.cmsg_level = IPPROTO_UDP;
@@ -145,50 +148,71 @@ std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& co
   return taken;
 }
 
-// Cuts the batch, up to kMostPackets of it that take the first one's socket, into messages.
+// Cuts the batch, as much of it as there is room for and takes the first one's socket, into
+// messages.
 void Sender::prepare(std::span<const Outgoing> batch) {
   const auto packets = batch.first(std::min(batch.size(), kMostPackets));
   const bool direct = is_direct(packets.front());
   std::size_t pieces = 0;
+  std::size_t together = 0;
   count_ = 0;
   for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
-    if (is_direct(packets[at]) != direct) break;
+    const Outgoing& first = packets[at];
+    const std::size_t length = burst_length(packets.subspan(at));
+    const std::size_t size = size_of(first);
+    if (is_direct(first) != direct || (length > 1 && together + length * size > kTogetherBytes))
+      break;
     msghdr& message = messages_[count_].msg_hdr;
-    message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(packets[at].to));
+    message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(first.to));
     message.msg_namelen = direct ? 0 : peers_.name_bytes();
     message.msg_iov = &pieces_[pieces];
-    const std::size_t length = gather_burst(packets.subspan(at), pieces);
-    message.msg_iovlen = static_cast<std::size_t>(&pieces_[pieces] - message.msg_iov);
     message.msg_control = nullptr;
     message.msg_controllen = 0;
     if (length > 1) {
+      const std::size_t bytes = put_together(packets.subspan(at, length), together);
+      pieces_[pieces++] = {&together_[together], bytes};
+      together += bytes;
       Control& control = controls_[count_];
-      const auto size = static_cast<std::uint16_t>(size_of(packets[at]));
-      std::memcpy(control.bytes.data() + CMSG_LEN(0), &size, sizeof size);
+      const auto segment = static_cast<std::uint16_t>(size);
+      std::memcpy(control.bytes.data() + CMSG_LEN(0), &segment, sizeof segment);
       message.msg_control = control.bytes.data();
       message.msg_controllen = control.bytes.size();
+    } else {
+      pieces_[pieces++] = piece_of(first.head);
+      if (!first.payload.empty()) pieces_[pieces++] = piece_of(first.payload);
     }
+    message.msg_iovlen = static_cast<std::size_t>(&pieces_[pieces] - message.msg_iov);
     packets_[count_] = static_cast<std::uint32_t>(length);
   }
 }
 
-// The packets from the front that can leave together: those of the first one's size, and one
-// shorter behind them. How many; their pieces are appended.
-std::size_t Sender::gather_burst(std::span<const Outgoing> batch, std::size_t& pieces) {
+// How many packets from the front can leave together: those of the first one's size, and one
+// shorter behind them.
+std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
   const std::size_t size = size_of(batch.front());
   const std::size_t most = bursts_ ? std::min(batch.size(), kMostTogether) : 1;
-  std::size_t bytes = 0;
-  for (std::size_t length = 0; length < most; ++length) {
+  std::size_t bytes = size;
+  for (std::size_t length = 1; length < most; ++length) {
     const Outgoing& next = batch[length];
     const std::size_t more = size_of(next);
-    const bool fits = next.to == batch.front().to && more <= size && bytes + more <= kMostBytes;
-    if (length > 0 && (!fits || more == 0)) return length;
-    pieces_[pieces++] = piece_of(next.head);
-    if (!next.payload.empty()) pieces_[pieces++] = piece_of(next.payload);
-    if (more < size) return length + 1;
     bytes += more;
+    if (next.to != batch.front().to || more > size || more == 0 || bytes > kMostBytes)
+      return length;
+    if (more < size) return length + 1;
   }
   return most;
+}
+
+// Returns how many bytes they are.
+std::size_t Sender::put_together(std::span<const Outgoing> burst, std::size_t at) {
+  const std::size_t begin = at;
+  for (const Outgoing& packet : burst) {
+    for (const auto piece : {packet.head, packet.payload}) {
+      if (!piece.empty()) std::memcpy(&together_[at], piece.data(), piece.size());
+      at += piece.size();
+    }
+  }
+  return at - begin;
 }
 
 }  // namespace pullman::nic::udp

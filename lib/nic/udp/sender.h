@@ -1,10 +1,11 @@
 // The sending half of a port: packets of the caller's memory into as few system calls as may be.
 //
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
-// the kernel, or the NIC, cuts up again (UDP_SEGMENT), gathered from the caller's memory. Bursts
-// and single packets of a batch leave by one sendmmsg(), a burst alone by sendmsg(); a packet alone
-// by a plain sendto(), or send() where there is a socket connected to its destination. A burst that
-// is refused for what it is ends bursts for good.
+// the kernel, or the NIC, cuts up again (UDP_SEGMENT). It is copied together first: the kernel
+// takes longer over two pieces for each packet than that takes (docs/performance.md). Bursts and
+// single packets of a batch leave by one sendmmsg(), a burst alone by sendmsg(); a packet alone by
+// a plain sendto(), or send() where there is a socket connected to its destination. A burst that is
+// refused for what it is ends bursts for good.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "nic/peers.h"
@@ -40,8 +42,9 @@ class Sender {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr std::size_t kMostPackets = 128;  // of a call
-  static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
+  static constexpr std::size_t kMostPackets = 128;          // of a call
+  static constexpr std::size_t kMostTogether = 64;          // of a burst: UDP_MAX_SEGMENTS
+  static constexpr std::size_t kTogetherBytes = 2 * 65536;  // of the bursts of a call
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost
@@ -63,7 +66,8 @@ class Sender {
   std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   void prepare(std::span<const Outgoing> batch);
-  std::size_t gather_burst(std::span<const Outgoing> batch, std::size_t& pieces);
+  std::size_t burst_length(std::span<const Outgoing> batch) const;
+  std::size_t put_together(std::span<const Outgoing> burst, std::size_t at);
 
   int socket_;
   Peers& peers_;
@@ -75,6 +79,7 @@ class Sender {
   std::array<std::uint32_t, kMostPackets> packets_;  // of each message
   std::array<mmsghdr, kMostPackets> messages_{};
   std::array<iovec, 2 * kMostPackets> pieces_;
+  std::unique_ptr<std::byte[]> together_;  // the bursts, one behind the other
   std::array<Control, kMostPackets> controls_{};
 };
 
