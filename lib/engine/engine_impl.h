@@ -133,7 +133,10 @@ class Engine::Impl {
   // How long the NICs' news wait at most; in turns that bring packets, twice as long. To look takes
   // up to 0.2 us a port.
   static constexpr Duration kNewsRest = std::chrono::microseconds(100);
-  // How long a quiet channel is not asked while the other is busy, and in turns that bring packets.
+  // How long a quiet channel is not asked while another is busy: this part of its silence, so what
+  // comes at last has waited for little beside that, within bounds. In turns that bring packets,
+  // the greater of them.
+  static constexpr int kRestOfSilence = 8;
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
   // The same for a NIC of last resort, beside others.
@@ -508,7 +511,9 @@ class Engine::Impl {
   std::vector<std::unique_ptr<channel::Module>> modules_;
   std::array<Channel*, 2 * kRow> row_{};
   std::size_t last_received_ = 0;  // in the turn before
-  Instant quiet_due_{};            // when quiet channels are to be asked,
+  Instant quiet_since_{};          // when the last channel fell silent
+  Instant quiet_asked_{};          // when quiet channels were asked,
+  Instant quiet_due_{};            // and are to be asked again,
   Instant idle_due_{};             // and those of NICs that are quiet altogether,
   Instant stream_due_{};           // and those that are only there in case:
   std::uint32_t streams_ = 0;      // a bit for the place of each of their channels

@@ -26,8 +26,9 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     if (const auto batch = channel.receive(now); !batch.empty()) {
       received += batch.size();
       take_batch(now, place, batch);
-    } else if (channel.quiet()) {
+    } else if (channel.quiet() && (lively_ & channel.mark()) != 0) {
       lively_ &= ~channel.mark();
+      quiet_since_ = now;
     }
   }
   last_received_ = received;
@@ -37,8 +38,9 @@ std::size_t Engine::Impl::receive_all(Instant now) {
 // Some are quiet, and it is time to ask them: those of a NIC that is not quiet altogether, and of
 // the others once in a longer while. Not yet if packets come.
 std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
-  if (last_received_ != 0 && now < quiet_due_ + (kBusyRest - kRest)) return lively_;
-  quiet_due_ = now + kRest;
+  if (last_received_ != 0 && now < quiet_asked_ + kBusyRest) return lively_;
+  quiet_asked_ = now;
+  quiet_due_ = now + std::clamp((now - quiet_since_) / kRestOfSilence, kRest, kBusyRest);
   constexpr std::uint32_t kCommands = (1 << kRow) - 1;
   const std::uint32_t nics = (lively_ | lively_ >> kRow) & kCommands;
   const std::uint32_t asked = lively_ | (all_ & (nics | nics << kRow));

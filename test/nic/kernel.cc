@@ -501,6 +501,30 @@ class TwoPeers {
     third_.here().give_back(std::span(in).first(got));
     factory_.pass_time();
   }
+  // The third receives alone from one that sends a packet each time, so often.
+  void listen_to(std::size_t peer, unsigned receives) {
+    for (unsigned i = 0; i < receives; ++i) {
+      send_one(peer);
+      receive_one();
+    }
+  }
+  void send_one(std::size_t peer) {
+    const Packet packet{static_cast<std::byte>(peer), static_cast<std::byte>(told_[peer]++)};
+    const Outgoing out{packet, {}, back_[peer]};
+    REQUIRE((peer == 0 ? first_ : second_).here().send({&out, 1}) == 1);
+  }
+  // One receive() of one packet at most.
+  void receive_one() {
+    std::array<Incoming, 8> in;
+    const std::size_t got = third_.here().receive(in, 1);
+    for (const Incoming& packet : std::span(in).first(got)) {
+      ++received_.at(static_cast<std::size_t>(packet.bytes[0]));
+    }
+    third_.here().give_back(std::span(in).first(got));
+    factory_.pass_time();
+  }
+  unsigned received(std::size_t peer) const { return received_.at(peer); }
+
   void receive_all() {
     for (int turn = 0; turn < 1000 && std::min(received_[0], received_[1]) < sent_; ++turn) {
       receive();
@@ -515,7 +539,8 @@ class TwoPeers {
   Bench third_;
   std::array<Destination, 2> back_;
   std::array<Destination, 2> to_;
-  unsigned sent_ = 0;  // by each
+  unsigned sent_ = 0;               // by each
+  std::array<unsigned, 2> told_{};  // sent alone
   std::array<unsigned, 2> received_{};
 };
 
@@ -560,6 +585,25 @@ TEMPLATE_LIST_TEST_CASE("what two peers sent keeps its order when the socket goe
   }
 
   peers.receive_all();
+}
+
+TEMPLATE_LIST_TEST_CASE("who was silent for long is heard soon beside a favourite who is not", "",
+                        Bursting) {
+  TestType factory;
+  TwoPeers peers(factory);
+  peers.favour(0);
+  peers.listen_to(0, 4000);
+  REQUIRE(peers.received(0) >= 3990);
+
+  peers.send_one(1);
+
+  SECTION("while that one goes on") {
+    peers.listen_to(0, 2 * 128);
+  }
+  SECTION("and sooner when that one falls silent, too") {
+    for (int i = 0; i < 64 + 2 * 8; ++i) peers.receive_one();
+  }
+  CHECK(peers.received(1) == 1);
 }
 
 TEST_CASE("a port with two sockets is still ours alone, and free when it is closed") {

@@ -35,6 +35,7 @@ class ListPort final : public nic::Port {
     return batch.size();
   }
   std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override {
+    ++asked;
     std::size_t count = 0;
     for (; count < enough && !arriving.empty(); ++count) {
       lent_.push_back(std::move(arriving.front()));
@@ -70,6 +71,7 @@ class ListPort final : public nic::Port {
   std::size_t room = kUnbounded;     // packets that it still takes
   std::vector<std::size_t> offered;  // packets, of each call
   std::vector<Datagram> sent;
+  std::size_t asked = 0;  // calls of receive()
   std::deque<Datagram> arriving;
   std::deque<nic::PortEvent> events;  // that it is to tell
 

@@ -167,4 +167,46 @@ TEST_CASE(
   }
 }
 
+// Turns of 1 us for so long, of which every fourth brings a message.
+void turn_for(Pair& pair, int turns) {
+  for (int i = 0; i < turns; ++i, pair.now += microseconds(1)) {
+    if (i % 4 == 0) {
+      Request request;
+      pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
+    }
+    pair.a.engine->progress(pair.now);
+    pair.a.deliver_to(pair.b);
+    pair.b.engine->progress(pair.now);
+    pair.b.deliver_to(pair.a);
+  }
+}
+
+TEST_CASE("a quiet channel is asked beside a busy one once in an eighth of its silence") {
+  Pair pair;
+  pair.b.data->arriving.emplace_back(40);
+  turn_for(pair, 40);
+  turn_for(pair, 32);  // the data channel falls silent after 64
+  const auto asked_in = [&](int turns) {
+    const std::size_t before = pair.b.data->asked;
+    turn_for(pair, turns);
+    return pair.b.data->asked - before;
+  };
+
+  SECTION("often at first, then seldom, and never less than that") {
+    const std::size_t early = asked_in(64);
+    CHECK(early >= 8);
+    CHECK(early <= 16);
+    turn_for(pair, 1000);
+    CHECK(asked_in(320) >= 8);
+    CHECK(asked_in(320) <= 10);
+  }
+  SECTION("when something comes, in each turn again") {
+    turn_for(pair, 1000);
+    pair.b.data->arriving.emplace_back(40);
+    turn_for(pair, 40);
+    CHECK(pair.b.data->arriving.empty());
+    CHECK(asked_in(20) == 20);
+  }
+}
+
 }  // namespace pullman

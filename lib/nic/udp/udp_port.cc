@@ -19,10 +19,14 @@ UdpPort::Line::Line(Socket opened, UdpPort& port, std::uint64_t names)
       receiver(socket.fd(), port.peers_, port.limits_.packet_bytes, port.offloads_.coalesce,
                names) {}
 
-std::size_t UdpPort::Line::receive(std::span<Incoming> batch, std::size_t enough,
-                                   PortCounters& counters) {
-  const std::size_t got = receiver.receive(batch, enough, counters);
-  fruitless = got != 0 ? 0 : std::min(fruitless + 1, kQuiet);
+std::size_t UdpPort::receive_from(Line& line, std::span<Incoming> batch, std::size_t enough) {
+  const std::size_t got = line.receiver.receive(batch, enough, counters_);
+  if (got != 0) {
+    line.fruitless = 0;
+    line.heard = receives_;
+  } else if (!line.quiet() && ++line.fruitless == kQuiet) {
+    look_due_ = std::min(look_due_, receives_ + kRest);  // see rest()
+  }
   return got;
 }
 
@@ -84,30 +88,43 @@ void UdpPort::connect_direct() {
 std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough) {
   if (move_ != Move::kNone) [[unlikely]]
     return receive_in_order(batch, enough);
-  const bool look_everywhere = ++receives_ % kRest == 0;
+  if (++receives_ >= look_due_) return look_everywhere(batch, enough);
   std::size_t count = 0;
-  if (!direct_->quiet() || main_.quiet() || look_everywhere) {
-    count = direct_->receive(batch, enough, counters_);
-  }
-  if (count < enough && (!main_.quiet() || look_everywhere)) {
-    count += main_.receive(batch.subspan(count), enough - count, counters_);
+  if (!direct_->quiet() || main_.quiet()) count = receive_from(*direct_, batch, enough);
+  if (count < enough && !main_.quiet()) {
+    count += receive_from(main_, batch.subspan(count), enough - count);
   }
   return count;
+}
+
+// What the favourite sends may be enough each time, and leave nothing for the others.
+std::size_t UdpPort::look_everywhere(std::span<Incoming> batch, std::size_t enough) {
+  look_due_ = receives_ + rest();
+  std::size_t count = receive_from(main_, batch, enough);
+  if (count < enough) count += receive_from(*direct_, batch.subspan(count), enough - count);
+  return count;
+}
+
+// Where both are quiet the port itself may be asked seldom.
+std::uint64_t UdpPort::rest() const {
+  if (main_.quiet() == direct_->quiet()) return kRest;
+  const std::uint64_t silence = receives_ - std::min(main_.heard, direct_->heard);
+  return std::clamp(silence / kRestOfSilence, kRest, kLongestRest);
 }
 
 std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
   if (move_ == Move::kEmptiesDirect) {
-    count = direct_->receive(batch, enough, counters_);
+    count = receive_from(*direct_, batch, enough);
     if (direct_->receiver.emptied()) connect_direct();
   }
   if (count >= enough) return count;
-  count += main_.receive(batch.subspan(count), enough - count, counters_);
+  count += receive_from(main_, batch.subspan(count), enough - count);
   if (move_ != Move::kEmptiesMain || !main_.receiver.emptied()) return count;
   // The favourite may have changed meanwhile, and changed back.
   move_ = favourite_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect;
   if (count < enough) {
-    count += direct_->receive(batch.subspan(count), enough - count, counters_);
+    count += receive_from(*direct_, batch.subspan(count), enough - count);
   }
   return count;
 }

@@ -67,15 +67,19 @@ class UdpPort final : public Port {
   struct Line {
     Line(Socket opened, UdpPort& port, std::uint64_t names);
     bool quiet() const { return fruitless == kQuiet; }
-    std::size_t receive(std::span<Incoming> batch, std::size_t enough, PortCounters& counters);
 
     Socket socket;
     Receiver receiver;
     std::uint32_t fruitless = 0;  // receives in a row without a packet, up to kQuiet
+    std::uint64_t heard = 0;      // the port's receive that brought its last packet
   };
   static constexpr std::uint32_t kQuiet = 64;
-  // A quiet one of two lines is asked once in so many receives: to ask costs a system call.
-  static constexpr std::uint32_t kRest = 8;
+  // To ask a line costs a system call. A quiet one of two is asked once in so many receives; beside
+  // one that is not, once in this part of its silence, so that what comes has not waited for long
+  // beside that.
+  static constexpr std::uint64_t kRest = 8;
+  static constexpr std::uint64_t kRestOfSilence = 8;
+  static constexpr std::uint64_t kLongestRest = 128;
   static constexpr std::uint64_t kDirectNames = std::uint64_t{1} << 32;
 
   // On the way to another favourite.
@@ -94,7 +98,10 @@ class UdpPort final : public Port {
     (buffer < kDirectNames ? main_ : *direct_).receiver.give_back(buffer, packets);
   }
   void give_back_several(std::span<const Incoming> batch);
+  std::size_t receive_from(Line& line, std::span<Incoming> batch, std::size_t enough);
   std::size_t receive_both(std::span<Incoming> batch, std::size_t enough);
+  std::size_t look_everywhere(std::span<Incoming> batch, std::size_t enough);
+  std::uint64_t rest() const;
   std::size_t receive_in_order(std::span<Incoming> batch, std::size_t enough);
   std::size_t report_failure(std::span<PortEvent> events);
   bool broken() const {
@@ -118,7 +125,8 @@ class UdpPort final : public Port {
   std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
   Move move_ = Move::kNone;
   bool alone_ = false;  // the system allows no second socket
-  std::uint32_t receives_ = 0;
+  std::uint64_t receives_ = 0;
+  std::uint64_t look_due_ = 0;  // the receive that is to ask both lines
   OwnInterface interface_;
 };
 
