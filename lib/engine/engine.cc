@@ -214,10 +214,15 @@ bool Engine::Impl::cancel(Request& request) {
 }
 
 // Link events wait a little: to look costs a system call a port, and when there are packets an
-// answer may depend on those. Addresses that are being resolved do not wait.
+// answer may depend on those. Of many engines that are looked after in turn each would look every
+// time. Addresses that are being resolved do not wait.
 void Engine::Impl::look_for_news(Instant now, std::size_t received) {
   const bool busy = received != 0;
-  if (resolving_ > 0 || now >= news_due_ + (busy ? kNewsRest : Duration(0))) {
+  ++turns_since_news_;
+  const bool due =
+      turns_since_news_ >= kTurnsPerNews && now >= news_due_ + (busy ? kNewsRest : Duration(0));
+  if (resolving_ > 0 || due) {
+    turns_since_news_ = 0;
     news_due_ = now + kNewsRest;
     handle_events(now);
   } else {

@@ -80,7 +80,10 @@ class Engine::Impl {
   std::optional<RemoteEvent> take_event();
   const message::Regions& regions() const { return regions_; }
   void watched(Instant now) { watched_until_ = now; }
-  void about_to_sleep() { news_due_ = Instant::min(); }
+  void about_to_sleep() {
+    news_due_ = Instant::min();
+    turns_since_news_ = kTurnsPerNews;
+  }
   std::size_t progress(Instant now);
   void look_for_news(Instant now, std::size_t received);
   Instant next_deadline() const;
@@ -130,9 +133,10 @@ class Engine::Impl {
   static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
-  // How long the NICs' news wait at most; in turns that bring packets, twice as long. To look takes
-  // up to 0.2 us a port.
+  // How long the NICs' news wait at most, unless four turns take longer; in turns that bring
+  // packets, twice as long. To look takes up to 0.2 us a port.
   static constexpr Duration kNewsRest = std::chrono::microseconds(100);
+  static constexpr unsigned kTurnsPerNews = 4;
   // How long a quiet channel is not asked while another is busy: this part of its silence, so what
   // comes at last has waited for little beside that, within bounds. In turns that bring packets,
   // the greater of them.
@@ -565,8 +569,9 @@ class Engine::Impl {
   std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
   std::size_t starving_ = 0;      // in ready_, for want of a packet only
   Instant news_due_;              // when the NICs' events are looked at next
-  bool moved_ = false;            // this turn a port took something
-  unsigned fruitless_ = 0;        // turns in a row that left work, and moved nothing
+  unsigned turns_since_news_ = kTurnsPerNews;  // they were
+  bool moved_ = false;                         // this turn a port took something
+  unsigned fruitless_ = 0;                     // turns in a row that left work, and moved nothing
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;                               // of the datagram in hand
   std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand

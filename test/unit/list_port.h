@@ -48,6 +48,7 @@ class ListPort final : public nic::Port {
   void resolve(const nic::Address&, std::uint64_t cookie) override { resolving_.push_back(cookie); }
   void forget(nic::Destination) override {}
   std::size_t poll_events(std::span<nic::PortEvent> out) override {
+    ++looked_at;
     std::size_t count = 0;
     for (; count < out.size() && !events.empty(); ++count) {
       out[count] = events.front();
@@ -71,7 +72,8 @@ class ListPort final : public nic::Port {
   std::size_t room = kUnbounded;     // packets that it still takes
   std::vector<std::size_t> offered;  // packets, of each call
   std::vector<Datagram> sent;
-  std::size_t asked = 0;  // calls of receive()
+  std::size_t asked = 0;      // calls of receive()
+  std::size_t looked_at = 0;  // of poll_events()
   std::deque<Datagram> arriving;
   std::deque<nic::PortEvent> events;  // that it is to tell
 

@@ -49,6 +49,19 @@ TEST_CASE("news of a NIC is heard within 200 us although every turn brings packe
   CHECK(scene.now - told > microseconds(20));  // not a system call in each turn
 }
 
+TEST_CASE("who has a turn seldom, as one of many, hears it within four, and asks once") {
+  Scene scene;
+  scene.engine->progress(scene.now);
+  scene.command->events.push_back({.kind = nic::PortEvent::Kind::kLinkDown});
+  const std::size_t before = scene.command->looked_at;
+  for (int turn = 0; turn < 4; ++turn) {
+    scene.now += microseconds(700);
+    scene.engine->progress(scene.now);
+  }
+  CHECK(scene.command->events.empty());
+  CHECK(scene.command->looked_at == before + 1);
+}
+
 TEST_CASE("who is about to sleep hears it at once") {
   Scene scene;
   scene.engine->progress(scene.now);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "base/log.h"
 #include "nic/udp/calls.h"
@@ -18,6 +19,14 @@ std::size_t size_of(const Outgoing& packet) {
   return packet.head.size() + packet.payload.size();
 }
 
+// Where the bursts of a call lie, one behind the other. A thread has one such place for all its
+// ports, since what it has just used is in its cache; nothing stays there between two calls.
+constexpr std::size_t kTogetherBytes = 2 * 65536;
+std::byte* room_for_bursts() {
+  thread_local const auto room = std::make_unique_for_overwrite<std::byte[]>(kTogetherBytes);
+  return room.get();
+}
+
 iovec piece_of(std::span<const std::byte> bytes) {
   // sendmsg() does not write.
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -26,10 +35,7 @@ iovec piece_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 Sender::Sender(int socket, Peers& peers, bool bursts)
-    : socket_(socket),
-      peers_(peers),
-      bursts_(bursts),
-      together_(bursts ? std::make_unique_for_overwrite<std::byte[]>(kTogetherBytes) : nullptr) {
+    : socket_(socket), peers_(peers), bursts_(bursts) {
   for (Control& control : controls_) {
     cmsghdr header{};
     header.cmsg_level = IPPROTO_UDP;
@@ -37,6 +43,7 @@ Sender::Sender(int socket, Peers& peers, bool bursts)
     header.cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
     std::memcpy(control.bytes.data(), &header, sizeof header);
   }
+  if (bursts_) room_for_bursts();  // now rather than with the first of them
 }
 
 std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters) {
@@ -169,8 +176,9 @@ void Sender::prepare(std::span<const Outgoing> batch) {
     message.msg_control = nullptr;
     message.msg_controllen = 0;
     if (length > 1) {
-      const std::size_t bytes = put_together(packets.subspan(at, length), together);
-      pieces_[pieces++] = {&together_[together], bytes};
+      std::byte* const place = room_for_bursts() + together;
+      const std::size_t bytes = put_together(packets.subspan(at, length), place);
+      pieces_[pieces++] = {place, bytes};
       together += bytes;
       Control& control = controls_[count_];
       const auto segment = static_cast<std::uint16_t>(size);
@@ -204,15 +212,15 @@ std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
 }
 
 // Returns how many bytes they are.
-std::size_t Sender::put_together(std::span<const Outgoing> burst, std::size_t at) {
-  const std::size_t begin = at;
+std::size_t Sender::put_together(std::span<const Outgoing> burst, std::byte* at) {
+  std::byte* const begin = at;
   for (const Outgoing& packet : burst) {
     for (const auto piece : {packet.head, packet.payload}) {
-      if (!piece.empty()) std::memcpy(&together_[at], piece.data(), piece.size());
+      if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
       at += piece.size();
     }
   }
-  return at - begin;
+  return static_cast<std::size_t>(at - begin);
 }
 
 }  // namespace pullman::nic::udp

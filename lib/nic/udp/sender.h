@@ -14,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "nic/peers.h"
@@ -42,9 +41,8 @@ class Sender {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr std::size_t kMostPackets = 128;          // of a call
-  static constexpr std::size_t kMostTogether = 64;          // of a burst: UDP_MAX_SEGMENTS
-  static constexpr std::size_t kTogetherBytes = 2 * 65536;  // of the bursts of a call
+  static constexpr std::size_t kMostPackets = 128;  // of a call
+  static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost
@@ -67,7 +65,7 @@ class Sender {
   std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   void prepare(std::span<const Outgoing> batch);
   std::size_t burst_length(std::span<const Outgoing> batch) const;
-  std::size_t put_together(std::span<const Outgoing> burst, std::size_t at);
+  static std::size_t put_together(std::span<const Outgoing> burst, std::byte* at);
 
   int socket_;
   Peers& peers_;
@@ -79,7 +77,6 @@ class Sender {
   std::array<std::uint32_t, kMostPackets> packets_;  // of each message
   std::array<mmsghdr, kMostPackets> messages_{};
   std::array<iovec, 2 * kMostPackets> pieces_;
-  std::unique_ptr<std::byte[]> together_;  // the bursts, one behind the other
   std::array<Control, kMostPackets> controls_{};
 };
 
