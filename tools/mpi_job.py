@@ -107,7 +107,8 @@ def environment(hosts, build):
             "PULLMAN_NICS": "!admin", "FI_TCP_IFACE": hosts.rails[0], "FI_UDP_IFACE": hosts.rails[0]}
 
 
-PASSED_ON = ("FI_PROVIDER_PATH", "PULLMAN_NICS", "PULLMAN_LOG", "FI_LOG_LEVEL", "FI_TCP_IFACE", "FI_UDP_IFACE")
+PASSED_ON = ("FI_PROVIDER_PATH", "FI_LOG_LEVEL", "FI_TCP_IFACE", "FI_UDP_IFACE")
+OPTIONS = ("PULLMAN_", "FI_PULLMAN_")  # all of these, too
 
 
 def command_line(hosts, variables, ranks, transport):
@@ -119,8 +120,8 @@ def command_line(hosts, variables, ranks, transport):
              "--mca", "oob_tcp_if_include", f"10.77.{ADMIN}.0/24", "--mca", "btl_tcp_if_include", subnets]
     if ranks > (os.cpu_count() or 2):
         words += ["--mca", "mpi_yield_when_idle", "1", "-x", "FI_PULLMAN_GIVE_WAY=1"]
-    for name in PASSED_ON:
-        words += ["-x", name] if name in variables else []
+    for name in variables:
+        words += ["-x", name] if name in PASSED_ON or name.startswith(OPTIONS) else []
     return words
 
 

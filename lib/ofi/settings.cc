@@ -18,6 +18,11 @@ constexpr auto kPeerTimeout = std::chrono::hours(1);
 // programs receive in any order, however much was sent before.
 constexpr std::size_t kSharePerPeer = std::size_t{64} << 20;
 
+// Beside such a share a message may bring more of itself unasked than where a share is small: a
+// grant takes a round trip, which is a tenth of the time of what is longer (docs/mpi.md). With room
+// for immediate data.
+constexpr std::size_t kEagerBytes = 257 * 1024;
+
 // A look costs some 3 us: below one in a thousand.
 constexpr std::chrono::milliseconds kPatience(4);
 constexpr std::size_t kMostPatience = 60'000;
@@ -56,7 +61,7 @@ void define_settings(const fi_provider& provider) {
          "Seconds that closing an endpoint may take to deliver what was sent (default: 10; "
          "PULLMAN_CLOSE_TIMEOUT_MS)");
   define("eager_bytes", FI_PARAM_SIZE_T,
-         "Bytes of a message that are sent before it is matched (default: 65536; "
+         "Bytes of a message that are sent before it is matched (default: 263168; "
          "PULLMAN_EAGER_BYTES)");
   define("give_way", FI_PARAM_BOOL,
          "Whether polling in vain gives way to other processes: for jobs of more processes than "
@@ -80,6 +85,7 @@ bool read_courtesy() {
 Config read_settings() {
   Config config = Config::from_environment();
   if (!set_in_environment("PULLMAN_PEER_TIMEOUT_MS")) config.peer_timeout = kPeerTimeout;
+  if (!set_in_environment("PULLMAN_EAGER_BYTES")) config.eager_bytes = kEagerBytes;
   // The processes of a job trust each other; one that calls while a rail is cut is known by another
   // of its addresses than the one in the address vector.
   if (!set_in_environment("PULLMAN_BELIEVE_ADDRESSES")) config.believe_addresses = true;
