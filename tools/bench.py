@@ -77,13 +77,14 @@ def measure(pair, build, figure, seconds, *more):
 
 
 def compare(pair, build, driver, figure, runs, seconds):
-    """Medians of runs that take turns, and how far the ratios spread."""
+    """Medians of runs that take turns, and of the ratios of two runs, one right after the other: a machine's pace may
+    change from minute to minute. And how far those spread."""
     ours, bare = [], []
     for _ in range(runs):
         bare.append(measure(pair, build, figure, seconds, "--driver", driver, "--raw")[figure.key])
         ours.append(measure(pair, build, figure, seconds, "--driver", driver)[figure.key])
-    ratio = statistics.median(ours) / statistics.median(bare)
     each = sorted(a / b for a, b in zip(ours, bare))
+    ratio = statistics.median(each)
     return {"driver": driver, "figure": figure.name, "unit": figure.unit, "pullman": statistics.median(ours),
             "bare": statistics.median(bare), "ratio": ratio, "least": each[0], "most": each[-1],
             "runs": runs, "wanted": figure.verdict(statistics.median(ours), ratio, each[-1] / each[0])}

@@ -120,15 +120,17 @@ class Asked:
         self.lines.append(f"  {what:<52} {value:>9}  {between:<18} {verdict}")
 
     def ratio(self, what, ours, theirs, least=None, most=None):
-        """Of two medians; each side is (task, name, key)."""
-        a, b = self.results.median(*ours), self.results.median(*theirs)
-        if a is None or b is None:
+        """The median of the rounds' ratios: within a round both were measured one right after the other, while a
+        machine's pace may change from one round to the next. Each side is (task, name, key)."""
+        singles = self.results.ratios(ours, theirs)
+        if not singles or self.results.median(*ours) is None or self.results.median(*theirs) is None:
             if self.results.singles(*ours):
                 self.lines.append(f"  {what:<52} no figure: one of the two did not finish or took no part")
             return
-        good = a / b >= least if least is not None else a / b <= most
+        ratio = statistics.median(singles)
+        good = ratio >= least if least is not None else ratio <= most
         wanted = f">= {least:g}" if least is not None else f"<= {most:g}"
-        self.say(what, f"{a / b:.3f}", wanted, good, self.results.ratios(ours, theirs))
+        self.say(what, f"{ratio:.3f}", wanted, good, singles)
 
     def best_peer(self, task, key):
         """The one with the most."""
@@ -188,7 +190,7 @@ def asked(results, order):
         part()
     if not figures.lines:
         return []
-    return [f"\nasked of {OURS}: ratio of medians, of single rounds, and what was wanted", *figures.lines]
+    return [f"\nasked of {OURS}: median of the rounds' ratios, their range, and what was wanted", *figures.lines]
 
 
 def text(results, order):

@@ -38,12 +38,13 @@ def compare(pair, build, options):
     for _ in range(options.runs):
         one.append(measure(pair, build, 1, options.seconds))
         many.append(measure(pair, build, options.senders, options.seconds))
+    # Of two runs, one right after the other: a machine's pace may change from minute to minute.
+    ratios = [m["mb_per_s"] / o["mb_per_s"] for m, o in zip(many, one)]
     def median(runs, key):
         return statistics.median(run[key] for run in runs)
     return {"senders": options.senders, "one_mb_per_s": median(one, "mb_per_s"),
             "many_mb_per_s": median(many, "mb_per_s"),
-            "ratio": median(many, "mb_per_s") / median(one, "mb_per_s"),
-            "least_ratio": min(m["mb_per_s"] / o["mb_per_s"] for m, o in zip(many, one)),
+            "ratio": statistics.median(ratios), "least_ratio": min(ratios),
             "least_fairness": min(run["fairness"] for run in many),
             **{key: median(many, key) for key in ("fairness", "mean_rtt_us", "receive_overflows", "retransmits",
                                                   "spurious_retransmits", "timeouts")},

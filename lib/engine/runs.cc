@@ -103,7 +103,8 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   std::size_t count = 0;
   std::size_t chunks = 0;
   while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = rail.peer.outbox.next_run({.most = most - chunks, .equal = equal, .heads = heads});
+    Run* run = rail.peer.outbox.next_run(
+        {.most = most - chunks, .equal = equal, .beside = count != 0, .heads = heads});
     if (run == nullptr) break;
     if (heads == Heads::kRide) heads = Heads::kBulk;
     stamp_run(now, rail, *run);

@@ -76,6 +76,8 @@ Engine::Impl::Next Engine::Impl::send_next(Instant now, Rail& rail, std::size_t 
   if (!peer.outbox.has_packets()) return Next::kNothing;
   if (nothing_small) {
     if (waits_for_more(rail)) return Next::kNothing;
+    // What is left of the turn is too little for all of a short message.
+    if (sent != 0 && peer.outbox.splits_next(most - sent)) return Next::kBlocked;
     const std::size_t chunks = send_runs(now, rail, most - sent);
     // If the port is full what it refused leaves first.
     if (!rail.link.lost().empty()) return Next::kBlocked;

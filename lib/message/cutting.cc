@@ -25,6 +25,11 @@ wire::Cut cut_up(std::uint64_t bytes, const Wanted& wanted) {
           .last = static_cast<std::uint32_t>(bytes - each * (count - 1))};
 }
 
+bool changes_length(const wire::Cut& cut, std::uint64_t bytes, const Wanted& wanted) {
+  const auto whole = static_cast<std::uint32_t>((bytes + wanted.full - 1) / wanted.full);
+  return cut.count < whole && wanted.equal && cut.each != equal_chunk(bytes, whole, wanted);
+}
+
 void lengthen_last(wire::Cut& cut, std::uint64_t waste) {
   const std::uint32_t missing = cut.each - cut.last;
   if (missing > waste) return;

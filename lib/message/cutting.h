@@ -23,6 +23,9 @@ struct Wanted {
 };
 wire::Cut cut_up(std::uint64_t bytes, const Wanted& wanted);
 
+// Not all of those bytes are cut, and those that are would have another length than where all are.
+bool changes_length(const wire::Cut& cut, std::uint64_t bytes, const Wanted& wanted);
+
 // The last chunk is to be as long as the others, if it does not lack too much: then it begins
 // before the one before it ends.
 void lengthen_last(wire::Cut& cut, std::uint64_t waste);

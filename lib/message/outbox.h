@@ -153,12 +153,17 @@ class Outbox {
     std::size_t most = 0;  // chunks at most
     // Packets of one length: if more is to follow the last one, too, so that a burst need not end.
     bool equal = false;
+    bool beside = false;  // others leave with it
     Heads heads = Heads::kFull;
   };
   // Chunks of one message, at least kLeastRun, to leave before any packet does; null if none are to
   // be had: next_packet() gives what there is.
   channel::Run* next_run(const RunWish& wish);
   static constexpr std::uint32_t kLeastRun = 2;
+
+  // So many packets would be a part of the message that is to be cut next, of another length than
+  // all of it would have.
+  bool splits_next(std::size_t packets);
 
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);

@@ -123,6 +123,17 @@ channel::Run* Outbox::next_run(const RunWish& wish) {
   return cut_run(next_to_cut(), wish);
 }
 
+bool Outbox::splits_next(std::size_t packets) {
+  if (!has_chunks()) return false;
+  const Operation& op = next_to_cut().front();
+  const std::uint64_t bytes = op.granted - op.sent;
+  const Wanted wanted{.most = packets,
+                      .full = packet_bytes_ - kChunkHead,
+                      .equal = true,
+                      .waste = most_waste(op.granted)};
+  return changes_length(cut_up(bytes, wanted), bytes, wanted);
+}
+
 channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   Operation& op = from.front();
   const bool several = op.granted - op.sent > packet_bytes_ - wire::kBulkHeadBytes;
@@ -146,6 +157,8 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
                       .waste = most_waste(op.granted)};
   wire::Cut cut = cut_up(bytes, wanted);
   if (cut.count < kLeastRun) return nullptr;
+  // It would end their burst, and what is left of it the next: it leaves whole with that one.
+  if (wish.beside && changes_length(cut, bytes, wanted)) return nullptr;
   channel::Run* run = shared_.packets.take_run(cut.count);
   if (run == nullptr) return nullptr;
   const wire::Frame first = head_of_next_chunk(op);

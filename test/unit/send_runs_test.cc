@@ -246,6 +246,42 @@ TEST_CASE("a port is offered bursts of full length, and a shorter one only at th
   CHECK(others <= 2);  // what may be sent at once ends, and what is granted
 }
 
+TEST_CASE("of messages of a few packets a burst has whole ones, and all its packets one length") {
+  constexpr std::size_t kMessages = 60;
+  const auto packets = GENERATE(std::size_t{3}, std::size_t{5}, std::size_t{7});
+  Pair pair({.bursts = true, .eager = 64 * 1024}, (packets - 1) * 1408 + 50);
+  pair.step = std::chrono::microseconds(2);
+  std::vector<Request> sends(kMessages), receives(kMessages);
+  const auto exchange = [&] {
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, receives[i]);
+      pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, sends[i]);
+    }
+    for (int i = 0; i < 1000 && !sends.back().done(); ++i) pair.turn();
+    for (std::size_t i = 0; i < kMessages; ++i) CHECK(receives[i].status() == Status::kOk);
+  };
+  for (int i = 0; i < 20; ++i) exchange();  // until the window is large
+  REQUIRE(pair.a.engine->link(pair.peer)->window >= packets * kMessages);
+
+  for (Request& request : sends) REQUIRE(request.done());
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, sends[i]);
+  }
+  std::vector<std::size_t> lengths;
+  for (int i = 0; i < 100; ++i) {
+    pair.a.engine->progress(pair.now);
+    for (const Datagram& packet : pair.a.data->sent) lengths.push_back(packet.size());
+    pair.a.deliver_to(pair.b);
+    pair.b.engine->progress(pair.now += pair.step);
+    pair.b.deliver_to(pair.a);
+  }
+  REQUIRE(lengths.size() >= packets * (kMessages - 4));
+  const std::size_t usual = lengths[lengths.size() / 2];
+  const auto unusual = std::count_if(lengths.begin(), lengths.end(),
+                                     [&](std::size_t length) { return length != usual; });
+  CHECK(unusual <= 2);  // of the last message, which nothing follows
+}
+
 TEST_CASE("where bursts are short no byte is sent twice to make packets of one length") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 16'384);
   REQUIRE(pair.a.engine->link(pair.peer)->window < 64);
