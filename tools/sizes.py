@@ -54,7 +54,7 @@ def measure(pair, perf, task, limits, port):
 
 
 def rounds(options, chosen, at):
-    """{(test, size, limits): [figure of each round]}"""
+    """{(test, size, limits): [figure of each round, or None]}"""
     perf = contenders.Perf("Pullman", "", options.build.resolve() / "bench/pullman-perf", "--driver", "udp")
     keys = {"bandwidth": "mb_per_s", "latency": "p50_us"}
     found = {}
@@ -64,8 +64,7 @@ def rounds(options, chosen, at):
             for test, size, limits in itertools.product(options.only, at, chosen):
                 task = contenders.Task(test, size, seconds=options.seconds)
                 row = measure(pair, perf, task, limits, next(ports))
-                if row is not None:
-                    found.setdefault((test, size, limits), []).append(row[keys[test]])
+                found.setdefault((test, size, limits), []).append(row and row[keys[test]])
                 pair.programs = [program for program in pair.programs if program.poll() is None]
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
     return found
@@ -75,18 +74,27 @@ def cliffs(rounds_at):
     """[(smaller, larger, ratio)], where more is better: medians of the ratios of figures that were taken one right
     after the other, since a machine's pace may change from minute to minute."""
     at = sorted(rounds_at)
-    falls = [(a, b, statistics.median(y / x for x, y in zip(rounds_at[a], rounds_at[b]))) for a, b in zip(at, at[1:])]
-    return [fall for fall in falls if fall[2] < FALL]
+    falls = []
+    for a, b in zip(at, at[1:]):
+        ratios = [y / x for x, y in zip(rounds_at[a], rounds_at[b]) if x and y]
+        if ratios and statistics.median(ratios) < FALL:
+            falls.append((a, b, statistics.median(ratios)))
+    return falls
+
+
+def median(figures):
+    """Of those that there are."""
+    known = [figure for figure in figures if figure is not None]
+    return statistics.median(known) if known else float("nan")
 
 
 def report(options, chosen, at, found):
     units = {"bandwidth": "streams, MB/s", "latency": "half round trip, us"}
     for test in options.only:
         print(f"\n{units[test]}; eager bytes/tiny bytes\n{'bytes':>8} " + " ".join(f"{one.name:>16}" for one in chosen))
-        singles = {one: {size: found[test, size, one] for size in at if (test, size, one) in found} for one in chosen}
+        singles = {one: {size: found[test, size, one] for size in at} for one in chosen}
         for size in at:
-            print(f"{size:>8} " + " ".join(f"{statistics.median(singles[one].get(size, [float('nan')])):>16.2f}"
-                                           for one in chosen))
+            print(f"{size:>8} " + " ".join(f"{median(singles[one][size]):>16.2f}" for one in chosen))
         if test == "latency":
             continue
         for one in chosen:
