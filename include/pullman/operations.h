@@ -25,6 +25,7 @@ struct SendOptions {
   bool synchronous = false;      // done only when the receiver has matched it, too
   bool until_delivered = false;  // done only when all of it has arrived: never kOk at once
   bool only_copy = false;        // copied on return, or kBusy and nothing happened
+  bool is_own_copy = false;      // nobody waits for it to be done: its ACK need not hurry
   bool priority = false;         // its bytes leave ahead of longer messages' that are under way
   std::optional<std::uint64_t> immediate;  // for the receiver's request, beside the bytes
 };

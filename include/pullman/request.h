@@ -35,6 +35,7 @@ struct Special {
   bool wants_result : 1 = false;   // send: not done before the receiver's RESULT
   bool has_result : 1 = false;     // send: that has come
   bool wants_arrival : 1 = false;  // send: not done before all of it has arrived, though copied
+  bool is_own_copy : 1 = false;    // send: the caller does not wait for it
   bool goes_ahead : 1 = false;     // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
   bool is_special : 1 = false;     // send: any of all this is so

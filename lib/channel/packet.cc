@@ -58,6 +58,7 @@ Packet* PacketPool::take(std::size_t bytes) {
   packet.is_probe = false;
   packet.is_path_probe = false;
   packet.is_bulk = false;
+  packet.wants_ack = false;
   ++size_class.in_use;
   ++in_use_;
   return &packet;
@@ -104,6 +105,7 @@ Run* PacketPool::take_run(std::uint32_t count) {
   run->count = run->chunks = count;
   run->overlap = 0;
   run->is_bulk = false;
+  run->wants_ack = false;
   run->left = ~std::uint64_t{0} >> (Run::kMost - count);
   ++runs_in_use_;
   in_use_ += count;
@@ -120,6 +122,7 @@ Packet& PacketPool::split(Run& run, std::uint32_t at) {
   std::memcpy(packet->bytes, run.head_at(at), run.used);
   packet->used = run.used;
   packet->is_bulk = run.is_bulk;
+  packet->wants_ack = run.wants_ack && at + 1 == run.count;
   packet->payload = run.payload_of(at).data();
   packet->payload_bytes = static_cast<std::uint32_t>(run.payload_of(at).size());
   packet->peer = run.peer;

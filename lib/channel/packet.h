@@ -66,6 +66,7 @@ struct Packet : Guest, QueueHook {
   bool is_run = false;         // stands for several (channel/run.h)
   std::uint8_t rail = 0;       // of that peer: whose link numbered it last
   bool is_bulk = false;        // its head is a bulk packet's, and all of it (wire.md 2.11)
+  bool wants_ack = false;      // soon: somebody may wait for that. Of a run, its last chunk does
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }

@@ -29,6 +29,7 @@ Parcel parcel_for(Tag tag, const SendOptions& options) {
   parcel.wants_result = options.synchronous;
   parcel.wants_arrival = options.until_delivered;
   parcel.only_copy = options.only_copy;
+  parcel.is_own_copy = options.is_own_copy;
   parcel.goes_ahead = options.priority;
   return parcel;
 }

@@ -190,7 +190,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
   if (effect.refused) return Verdict::kOverLimit;
   rail.link.handle_arrival(now, header);
   if (effect.redundant) rail.link.handle_redundant();
-  if (effect.urgent || peer.inbox.take_granted_done()) rail.link.handle_ping();
+  if (effect.urgent) rail.link.handle_ping();
   look_after_frames(now, peer);
   if (effect.bye) handle_bye(peer);
   return Verdict::kAccepted;

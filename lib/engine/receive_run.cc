@@ -26,7 +26,6 @@ std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> b
   if (count == 0) return 0;
   peer->inbox.handle_in_order(bytes);
   rail->link.handle_run(now, run.last(), count);
-  if (peer->inbox.take_granted_done()) rail->link.handle_ping();
   if (peer->inbox.has_frames() || peer->outbox.has_packets()) mark_ready(*peer);
   schedule_ack(now, *rail);
   stats_.packets_received += count;

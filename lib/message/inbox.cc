@@ -379,7 +379,6 @@ void Inbox::settle_if_complete(InMessage& message) {
 // All is done, but for a frame that may be due.
 void Inbox::end(InMessage& message) {
   message.state = InState::kOver;
-  granted_done_ = granted_done_ || message.total > shared_.eager_bytes;
   --begun_->filling;
   if (wire::class_of(message.kind) == wire::Class::kAnswer) --begun_->answers;
   if (wire::class_of(message.kind) == wire::Class::kPut) {

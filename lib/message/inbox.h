@@ -141,10 +141,6 @@ class Inbox {
   // received, others are dropped.
   void fail(Status status);
 
-  // A message that was granted is done, since the last call: its sender may be waiting for that
-  // alone, and an ACK of its own costs little beside it. Else it rides on the answer, which the
-  // sender has posted no receive for by then.
-  bool take_granted_done() { return std::exchange(granted_done_, false); }
   std::uint64_t charged() const { return allowance_.outstanding(shared_.share); }
   std::size_t filling() const { return begun_ == nullptr ? 0 : begun_->filling; }
   // A message has begun and the peer still has to send some of it, or of one before it.
@@ -199,11 +195,10 @@ class Inbox {
   const InboxResources& shared_;
   PeerId peer_;
   AllowanceGranted allowance_;
-  bool failed_ = false;        // the peer is gone: it is told nothing any more
-  bool granted_done_ = false;  // see take_granted_done()
-  IdWindow done_;              // ids all of whose bytes have arrived
-  MessageId next_turn_ = 0;    // the next message to be matched
-  Begun* begun_ = nullptr;     // only while there are any
+  bool failed_ = false;      // the peer is gone: it is told nothing any more
+  IdWindow done_;            // ids all of whose bytes have arrived
+  MessageId next_turn_ = 0;  // the next message to be matched
+  Begun* begun_ = nullptr;   // only while there are any
   OneSided* one_sided_;
 };
 

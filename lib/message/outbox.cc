@@ -168,6 +168,7 @@ bool Outbox::copy_small(Operation& op) {
                     op.size);
   copy_out(op, 0, {out + wire::kMessageBytes, op.size});
   Packet& packet = ready_.back();
+  packet.wants_ack = packet.wants_ack || op.special.wants_arrival;
   count_message(packet, op.message);
   packet.used += static_cast<std::uint32_t>(size);
   return true;

@@ -220,6 +220,7 @@ class Outbox {
   static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
                                         std::size_t length);
   std::size_t room_for_chunk(const detail::Operation& op) const;
+  bool is_waited_for(const detail::Operation& op) const;
   static void enqueue(Queue& queue, detail::Operation& op);
   void finish(detail::Operation& op, Status status);
   void finish_arrived();

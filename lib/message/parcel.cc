@@ -57,6 +57,7 @@ void describe(Operation& op, const Parcel& parcel) {
   op.special.wants_result = parcel.wants_result;
   op.special.has_result = false;
   op.special.wants_arrival = parcel.wants_arrival;
+  op.special.is_own_copy = parcel.is_own_copy;
   op.special.goes_ahead = parcel.goes_ahead;
   op.special.is_solicited = parcel.is_solicited;
   op.asker = parcel.asker;

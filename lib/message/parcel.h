@@ -25,6 +25,7 @@ struct Parcel {
   std::uint64_t size = 0;      // of the caller's bytes, all pieces together
   bool wants_result = false;   // done when the receiver's RESULT has come
   bool wants_arrival = false;  // done when all of it has arrived
+  bool is_own_copy = false;    // of the bytes: nobody waits for it
   bool goes_ahead = false;
   bool only_copy = false;
   detail::Operation* asker = nullptr;  // learns the message's id

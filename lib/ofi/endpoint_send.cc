@@ -148,6 +148,7 @@ Status Endpoint::start_copied(const SendCall& call, std::size_t length, PeerId p
     if (status != Status::kBusy) return status;
     options.only_copy = false;
   }
+  options.is_own_copy = true;
   gather(call, operation.lent);
   return context_->send(peer, call.tag, {operation.lent, length}, options, operation.request);
 }

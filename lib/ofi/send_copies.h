@@ -11,9 +11,8 @@ namespace pullman::ofi {
 
 class SendCopies {
  public:
-  // Of one. What is longer costs more to copy, and is acknowledged for its number of packets; what
-  // is shorter waited for the ACK delay where both ends send before they receive.
-  static constexpr std::size_t kBytes = 24'576;
+  // Of one. What is longer waits for its ACK, which costs as much as this copy.
+  static constexpr std::size_t kBytes = 64 * 1024;
 
   // Null: all are lent.
   std::byte* take() {

@@ -20,10 +20,11 @@ Arrival AckTracker::judge(const wire::PacketHeader& header) const {
 }
 
 // wire.md 6.2: when an ACK leaves alone.
-inline void AckTracker::find_need(bool new_gap) {
-  const std::uint32_t enough = has_gap() ? std::max(packets_per_ack_ / 4u, 1u) : packets_per_ack_;
+inline void AckTracker::find_need(bool new_gap, bool asked) {
+  const std::uint32_t enough =
+      has_gap() ? std::min(packets_per_ack_, kPerAckOfGap) : packets_per_ack_;
   AckNeed need = AckNeed::kDelayed;
-  if (unacked_ >= enough) need = has_gap() ? AckNeed::kNow : AckNeed::kEnough;
+  if (unacked_ >= enough || asked) need = has_gap() ? AckNeed::kNow : AckNeed::kEnough;
   if (new_gap) need = AckNeed::kNow;
   need_ = std::max(need_, need);
 }
@@ -46,7 +47,7 @@ void AckTracker::note(Instant now, const wire::PacketHeader& header) {
   }
   if (bitmap_ != nullptr && next_ >= highest_) release_bitmap();
   ++unacked_;
-  find_need(new_gap);
+  find_need(new_gap, header.has(wire::kFlagAckSoon));
 }
 
 void AckTracker::note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
@@ -54,7 +55,7 @@ void AckTracker::note_run(Instant now, const wire::PacketHeader& last, std::uint
   next_ = highest_ = next_ + count;
   highest_at_ = now;
   unacked_ = static_cast<std::uint16_t>(unacked_ + count);
-  find_need(false);
+  find_need(false, last.has(wire::kFlagAckSoon));
 }
 
 // wire.md 3.3: numbers below the sender's floor are settled, whether they arrived or not.

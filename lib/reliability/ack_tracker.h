@@ -3,8 +3,8 @@
 // Keeps a cumulative number and, only while there are gaps, a bitmap of 4096 packets beyond it. A
 // number the sender has settled (acked or given up: below the floor that its packets carry) is not
 // waited for. ACK policy (wire.md 6): riding on what leaves anyway; alone when the ACK delay is
-// over or after N packets; at once at a new gap, a duplicate or a PING. Does not know what the
-// packets carry, nor how an ACK is sent. Reads no clock.
+// over, after N packets or one that asks for it; at once at a new gap, a duplicate or a PING. Does
+// not know what the packets carry, nor how an ACK is sent. Reads no clock.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ using ArrivalBitmap = SlidingBitmap<wire::kWindow>;
 enum class AckNeed : std::uint8_t {
   kNone,     // everything received has been acked
   kDelayed,  // may wait for company until the ACK delay is over
-  kEnough,   // so many packets that it is due: this turn, or with what is about to leave
+  kEnough,   // asked for, or so many packets: this turn, or with what is about to leave
   kNow,      // this turn
 };
 
@@ -83,8 +83,11 @@ class AckTracker {
   static constexpr std::size_t kMaxSackBytes = 8 + wire::kWindow / 8 + 8;
 
  private:
+  // While there are gaps: each ACK may prove more packets lost.
+  static constexpr std::uint16_t kPerAckOfGap = 4;
+
   void advance(PacketNumber floor);
-  void find_need(bool new_gap);
+  void find_need(bool new_gap, bool asked);
   void release_bitmap();
   std::uint16_t hold_at(Instant now) const;
   void settled() {

@@ -38,7 +38,7 @@ class Congestion {
   };
   void on_ack(const Ack& ack) {
     acked_ += ack.acked;
-    if (ack.in_flight + ack.in_flight / 4 >= window_) was_limiting_ = true;
+    if (ack.in_flight + ack.in_flight / 2 >= window_) was_limiting_ = true;
     if (ack.delay <= kTarget && ack.least > Duration(0)) may_be_short_ = true;
     round_least_ = std::min(round_least_, std::max(ack.delay, shortest(ack.least)));
     if (ack.highest_acked >= round_end_) end_round(ack);

@@ -16,6 +16,7 @@ Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber
       rtt_(options.rto_initial, options.rto_floor),
       congestion_(options.window),
       acked_until_(first_number),
+      asked_(static_cast<std::uint16_t>(first_number)),
       rail_(rail) {
   recompute_stay();
   recompute_allowed();
@@ -213,6 +214,17 @@ std::optional<ChannelKind> Link::take_probe() {
   return due;
 }
 
+// The packets before `end` have their numbers. While the window is what holds the sender back, a
+// few packets of each ask for the ACK: it moves the window on, and is what congestion control goes
+// by. (2^16 packets behind the last that asked a few do not: at worst one ACK waits for its delay.)
+inline bool Link::asks_at(PacketNumber end) {
+  const std::uint32_t in_flight = window_.in_flight();
+  if (in_flight + in_flight / 2 < allowed_) return false;
+  if (static_cast<std::uint16_t>(end - asked_) < kAskedPer) return false;
+  asked_ = static_cast<std::uint16_t>(end);
+  return true;
+}
+
 void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
                  Packet& packet) {
   if (packet.state == PacketState::kLost) loss_.note_resent(now);
@@ -221,6 +233,9 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   header.type = type;
   if (packet.is_bulk) [[unlikely]]
     header.type = wire::PacketType::kBulk;
+  if (type != wire::PacketType::kHello && (asks_at(packet.number + 1) || packet.wants_ack)) {
+    header.flags = wire::kFlagAckSoon;
+  }
   header.rail = rail_;
   header.length = static_cast<std::uint16_t>(packet.size());
   header.to = to;
@@ -246,6 +261,8 @@ void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, R
   if (run.last_bytes != run.payload_bytes) {
     wire::set_length(run.head_at(run.count - 1), run.used + run.last_bytes);
   }
+  if (asks_at(run.end()) || run.wants_ack)
+    wire::set_flag(run.head_at(run.count - 1), wire::kFlagAckSoon);
 }
 
 void Link::take_back(Run& run, std::uint32_t at) {

@@ -34,7 +34,7 @@ using wire::Verdict;
 
 struct LinkOptions {
   std::uint32_t window = wire::kWindow;  // packets in flight at most
-  std::uint32_t packets_per_ack = 16;
+  std::uint32_t packets_per_ack = 64;
   Duration ack_delay = std::chrono::microseconds(50);
   Duration rto_initial = std::chrono::milliseconds(100);
   Duration rto_floor = std::chrono::milliseconds(1);
@@ -178,6 +178,8 @@ class Link {
 
  private:
   static constexpr std::uint8_t kMostBackoff = 16;
+  static constexpr std::uint32_t kAskedPer = 16;  // packets, see asks_at()
+  static_assert(wire::kMaxRails <= 8 && kMostBackoff < 32, "rail_ and backoff_ share a byte");
 
   // The newest of the packets that an ACK released.
   struct Newest {
@@ -204,6 +206,7 @@ class Link {
       handle_losses(lost_.size() - before);
   }
   void handle_losses(std::size_t count);
+  bool asks_at(PacketNumber end);
   void recompute_stay();
   std::size_t note_path_losses(std::size_t count);
   void recompute_allowed();
@@ -229,10 +232,11 @@ class Link {
   std::uint32_t spurious_ = 0;        // packets sent again, of which the peer had the first, too
   std::uint32_t control_number_ = 0;  // counts ACKs sent alone
   std::uint32_t timeouts_ = 0;        // each takes a tenth of a millisecond at least
+  std::uint16_t asked_;               // low bits of where asks_at() last did
   std::uint16_t late_seen_ = 0;       // the peer's PacketHeader::late when last seen
-  std::uint8_t backoff_ = 0;          // doublings of the timeout since the last news
+  std::uint8_t backoff_ : 5 = 0;      // doublings of the timeout since the last news
+  std::uint8_t rail_ : 3;             // whose packet numbers these are
   std::uint8_t floor_ = 0;            // the hotel's for stay_
-  std::uint8_t rail_;                 // whose packet numbers these are
   std::optional<ChannelKind> probe_;
 };
 

@@ -61,7 +61,9 @@ Verdict judge(std::uint32_t head, std::size_t size) {
   if (type < 1 || type > 6) return Verdict::kBadType;
   const std::uint32_t flags = head >> 16 & 0xFF;
   if ((flags & kFlagsReserved) != 0) return Verdict::kBadReserved;
-  if (bulk && (flags & kFlagsKnown) != 0) return Verdict::kBadReserved;
+  if (bulk && (flags & (kFlagAck | kFlagChecksum)) != 0) return Verdict::kBadReserved;
+  if (!bulk && (flags & kFlagAckSoon) != 0)
+    return Verdict::kBadReserved;  // a sequenced one is usual
   return Verdict::kAccepted;
 }
 
@@ -108,6 +110,10 @@ void set_length(std::byte* header, std::size_t length) {
   store16(header + kLengthAt, static_cast<std::uint16_t>(length));
 }
 
+void set_flag(std::byte* header, std::uint8_t flag) {
+  store8(header + kFlagsAt, load8(header + kFlagsAt) | flag);
+}
+
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   if (datagram.size() <= kBulkHeadBytes) return Verdict::kTooShort;
   const std::byte* in = datagram.data();
@@ -136,7 +142,7 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
 }
 
 void seal(std::span<std::byte> head, std::span<const std::byte> payload) {
-  store8(head.data() + kFlagsAt, load8(head.data() + kFlagsAt) | kFlagChecksum);
+  set_flag(head.data(), kFlagChecksum);
   store32(head.data() + kChecksumAt, checksum_of(head, payload));
 }
 

@@ -38,8 +38,10 @@ struct ConnectionId {
 // Flags, wire.md 2.3
 inline constexpr std::uint8_t kFlagAck = 0x01;       // cumulative, hold and credit are valid
 inline constexpr std::uint8_t kFlagChecksum = 0x02;  // the checksum field is valid
-inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum;
-// Above the flags: the rail in whose packet numbers the packet speaks (wire.md 2.10).
+// Its sender has nothing to send behind it, and waits: the ACK should leave soon (as in RFC 7053).
+inline constexpr std::uint8_t kFlagAckSoon = 0x20;
+inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum | kFlagAckSoon;
+// Between the flags: the rail in whose packet numbers the packet speaks (wire.md 2.10).
 inline constexpr unsigned kRailShift = 2;
 inline constexpr std::uint8_t kRailMask = 0x07;
 inline constexpr std::size_t kMaxRails = 8;
@@ -75,8 +77,9 @@ void encode(const PacketHeader& header, std::byte* out);
 // The headers of `count` packets with consecutive numbers and the same floor, alike otherwise: the
 // first one's is given. They are written `stride` bytes apart.
 void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, std::size_t count);
-// Changes the length in an encoded header.
+// Changes the length in an encoded header; adds a flag.
 void set_length(std::byte* header, std::size_t length);
+void set_flag(std::byte* header, std::uint8_t flag);
 
 // Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field
 // is in range; otherwise `out` is unspecified. Does not verify the checksum.

@@ -11,8 +11,9 @@ namespace {
 // compared with the packet before. Both lengths are held against the datagram's own instead.
 constexpr std::size_t kNumberWord = 1;
 constexpr std::size_t kOffsetWord = 7;
+constexpr std::uint64_t kAckSoon = std::uint64_t{kFlagAckSoon} << 48;
 constexpr std::array<std::uint64_t, 8> kCompared = {
-    ~std::uint64_t{0},      // version and type, flags, length, connection index
+    ~kAckSoon,              // version and type, flags, length, connection index
     ~std::uint64_t{0},      // proof, number
     0x0000'FFFF'FFFF'FFFF,  // floor distance, credit, cumulative ack
     0x0000'FFFF'FFFF'FFFF,  // hold time, late count, checksum
@@ -47,7 +48,8 @@ inline void ChunkRun::expect_behind(std::size_t bytes) {
 bool ChunkRun::read(std::span<const std::byte> datagram) {
   static_assert(kWords == kCompared.size());
   if (decode(datagram, last_) != Verdict::kAccepted) return false;
-  if (last_.type != PacketType::kSequenced || last_.flags != kFlagAck) return false;
+  if (last_.type != PacketType::kSequenced) return false;
+  if ((last_.flags & ~kFlagAckSoon) != kFlagAck) return false;
   FrameReader frames(datagram.subspan(kHeaderBytes));
   if (!frames.next(chunk_) || chunk_.data.size() != datagram.size() - kHeadBytes) return false;
   for (std::size_t w = 0; w < kWords; ++w) {
@@ -63,12 +65,19 @@ bool ChunkRun::read_bulk(std::span<const std::byte> datagram) {
   if (decode(datagram, last_) != Verdict::kAccepted) return false;
   if (!wire::read_bulk(datagram, chunk_)) return false;
   const std::byte* in = datagram.data();
-  expected_[0] = load64(in) & ~kLength;
+  expected_[0] = load64(in) & kCompared[0] & ~kLength;
   expected_[kNumberWord] = load64(in + 8 * kNumberWord);
   expect_number();
   expected_[kFloorWord] = load64(in + 8 * kFloorWord) & kIdOfBulk;
   bulk_offset_ = load64(in + kOffsetOfBulkAt) + chunk_.data.size();
   return true;
+}
+
+// It is the run's last packet now.
+inline void ChunkRun::take(const std::byte* header, std::uint16_t floor_distance) {
+  last_.floor_distance = floor_distance;
+  ++last_.number;
+  last_.flags |= load8(header + 1) & kFlagAckSoon;
 }
 
 inline bool ChunkRun::floor_may_be(std::uint16_t floor_distance) const {
@@ -87,8 +96,7 @@ std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> datagr
   const bool same = (differs(0, datagram.size()) | differs(1, 0) | differs(2, 0) | differs(3, 0) |
                      differs(4, data.size()) | differs(5, 0) | differs(6, 0) | differs(7, 0)) == 0;
   if (!same || data.size() > most || !floor_may_be(floor_distance)) return {};
-  last_.floor_distance = floor_distance;
-  ++last_.number;
+  take(in, floor_distance);
   expect_behind(data.size());
   return data;
 }
@@ -99,14 +107,13 @@ std::span<const std::byte> ChunkRun::next_bulk(std::span<const std::byte> datagr
   const std::byte* in = datagram.data();
   const auto data = datagram.subspan(kBulkHeadBytes);
   const std::uint64_t differs =
-      (load64(in) ^ expected_[0] ^ (datagram.size() << kLengthShift)) |
+      ((load64(in) & kCompared[0]) ^ expected_[0] ^ (datagram.size() << kLengthShift)) |
       (load64(in + 8 * kNumberWord) ^ expected_[kNumberWord]) |
       ((load64(in + 8 * kFloorWord) & kIdOfBulk) ^ expected_[kFloorWord]) |
       (load64(in + kOffsetOfBulkAt) ^ bulk_offset_);
   const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
   if (differs != 0 || data.size() > most || !floor_may_be(floor_distance)) return {};
-  last_.floor_distance = floor_distance;
-  ++last_.number;
+  take(in, floor_distance);
   expect_number();
   bulk_offset_ += data.size();
   return data;

@@ -27,14 +27,14 @@ class ChunkRun {
   }
 
   // The packet the run ends with so far. Of its header, what all of the run have in common, its
-  // number and its floor distance are right.
+  // number and its floor distance are right; and it wants its ACK soon if any of them does.
   const PacketHeader& last() const { return last_; }
   // The CHUNK it began with.
   const Frame& first_chunk() const { return chunk_; }
 
   // The data of a datagram if the run goes on with it, as good a packet as the one before, and it
   // brings `most` bytes at most; else nothing, and the run is what it was. What may differ from the
-  // packet before is the hold time, and the floor if it has not fallen.
+  // packet before is the hold time, the wish for an ACK, and the floor if it has not fallen.
   std::span<const std::byte> next(std::span<const std::byte> datagram, std::uint64_t most) {
     return last_.type == PacketType::kBulk ? next_bulk(datagram, most) : next_full(datagram, most);
   }
@@ -53,6 +53,7 @@ class ChunkRun {
   void expect_number();
   void expect_behind(std::size_t bytes);
   bool floor_may_be(std::uint16_t floor_distance) const;
+  void take(const std::byte* header, std::uint16_t floor_distance);
 
   PacketHeader last_;
   Frame chunk_;

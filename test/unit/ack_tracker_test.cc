@@ -13,7 +13,10 @@ namespace {
 constexpr PacketNumber kFirst = (PacketNumber{5} << 32) - 3;  // wraps soon
 
 struct Receiver {
-  explicit Receiver(PacketNumber first = kFirst) : tracker(bitmaps, 4) { tracker.start(first); }
+  explicit Receiver(PacketNumber first = kFirst, std::uint32_t packets_per_ack = 4)
+      : tracker(bitmaps, packets_per_ack) {
+    tracker.start(first);
+  }
 
   static wire::PacketHeader header(PacketNumber number, std::uint16_t floor_distance) {
     wire::PacketHeader header;
@@ -145,15 +148,43 @@ TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 }
 
-TEST_CASE("while there is a gap, a quarter as many packets are acked at once, wire.md 6.2") {
-  Receiver receiver;
+TEST_CASE("while there is a gap, four packets at most are acked at once, wire.md 6.2") {
+  const auto [per_ack, enough] = GENERATE(table<std::uint32_t, std::uint16_t>({{64, 4}, {3, 3}}));
+  Receiver receiver(kFirst, per_ack);
   receiver.arrive(kFirst + 1, 1);
   receiver.sacked();
   REQUIRE(receiver.tracker.need() == AckNeed::kNone);
 
-  receiver.arrive(kFirst + 2, 2);
+  for (std::uint16_t n = 1; n < enough; ++n) {
+    receiver.arrive(kFirst + 1 + n, static_cast<std::uint16_t>(1 + n));
+    CHECK(receiver.tracker.need() == AckNeed::kDelayed);
+  }
+  receiver.arrive(kFirst + 1 + enough, static_cast<std::uint16_t>(1 + enough));
 
   CHECK(receiver.tracker.need() == AckNeed::kNow);
+}
+
+TEST_CASE("a packet that asks for its ACK has it soon, alone or at the end of a run, wire.md 6.2") {
+  Receiver receiver(kFirst, 64);
+  auto packet = Receiver::header(kFirst, 0);
+  packet.flags |= wire::kFlagAckSoon;
+  SECTION("alone") {
+    receiver.tracker.note(receiver.now, packet);
+    CHECK(receiver.tracker.need() == AckNeed::kEnough);
+  }
+  SECTION("at the end of a run") {
+    packet.number += 2;
+    receiver.tracker.note_run(receiver.now, packet, 3);
+    CHECK(receiver.tracker.need() == AckNeed::kEnough);
+  }
+  SECTION("behind a gap it waits for no answer to ride on") {
+    receiver.arrive(kFirst + 1, 1);
+    receiver.sacked();
+    packet = Receiver::header(kFirst + 2, 2);
+    packet.flags |= wire::kFlagAckSoon;
+    receiver.tracker.note(receiver.now, packet);
+    CHECK(receiver.tracker.need() == AckNeed::kNow);
+  }
 }
 
 TEST_CASE("while there is a gap, an ACK that rides does not settle the need") {

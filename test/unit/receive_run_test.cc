@@ -13,7 +13,7 @@ namespace pullman {
 namespace {
 
 constexpr std::size_t kHeads = wire::kHeaderBytes + wire::kChunkBytes;
-constexpr std::size_t kFloorAt = 16, kCreditAt = 18, kHoldAt = 24;
+constexpr std::size_t kFlagsAt = 1, kFloorAt = 16, kCreditAt = 18, kHoldAt = 24;
 
 // The packets of one sender's stream, made by hand.
 struct Cutter {
@@ -136,11 +136,31 @@ TEST_CASE("a run does not go on with what differs in any byte that counts") {
     const bool hold = !bulk && (at == kHoldAt || at == kHoldAt + 1);
     if (floor || hold) continue;
     for (unsigned bit = 0; bit < 8; ++bit) {
+      if (at == kFlagsAt && 1u << bit == wire::kFlagAckSoon) continue;
       CAPTURE(bulk, at, bit);
       Two two(bulk);
       two.second[at] ^= std::byte{static_cast<std::uint8_t>(1u << bit)};
       CHECK_FALSE(two.goes_on());
     }
+  }
+}
+
+TEST_CASE("a run goes on with a packet that asks for its ACK, and behind it, and remembers") {
+  Cutter cutter;
+  cutter.bulk = GENERATE(false, true);
+  const int asks = GENERATE(0, 1, 2);
+  CAPTURE(cutter.bulk, asks);
+  std::vector<Datagram> packets;
+  for (int i = 0; i < 3; ++i) {
+    packets.push_back(cutter.packet(600u * static_cast<unsigned>(i), 600));
+    if (i == asks) wire::set_flag(packets.back().data(), wire::kFlagAckSoon);
+  }
+
+  wire::ChunkRun run;
+  REQUIRE(run.begin(packets[0]));
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) REQUIRE(run.next(packets[static_cast<std::size_t>(i)], 600).size() == 600);
+    CHECK(run.last().has(wire::kFlagAckSoon) == (i >= asks));
   }
 }
 

@@ -215,6 +215,8 @@ struct End {
   }
   void post(std::span<const std::byte> head, std::span<const std::byte> payload) {
     std::vector<std::byte>& bytes = wire.emplace_back(head.begin(), head.end());
+    last_asks = (bytes[1] & std::byte{wire::kFlagAckSoon}) != std::byte{};
+    bytes[1] &= ~std::byte{wire::kFlagAckSoon};  // a window that fills asks at a run's end only
     bytes.insert(bytes.end(), payload.begin(), payload.end());
   }
   bool send_packet() {
@@ -265,6 +267,7 @@ struct End {
   Request request;
   message::Outbox outbox{of_outbox, 0, 9, 1472};
   std::vector<std::vector<std::byte>> wire;
+  bool last_asks = false;  // the last packet, for its ACK
 };
 
 std::vector<std::byte> message_of(std::size_t size) {
@@ -292,7 +295,9 @@ TEST_CASE("what a run puts on the wire are the packets that would have left one 
     }
 
     CHECK(one_by_one.wire.size() == (size + 1407) / 1408);
-    CHECK(together.wire == one_by_one.wire);
+    CHECK((together.wire == one_by_one.wire));
+    CHECK(together.last_asks);
+    CHECK(one_by_one.last_asks);
     CHECK(runs > 0);
     CHECK(together.link.ack_need() == AckNeed::kNone);
     for (End* end : {&one_by_one, &together}) {

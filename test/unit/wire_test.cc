@@ -106,8 +106,19 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
     }
   }
   SECTION("unknown flag") {
-    bytes[1] = std::byte{0x20};
-    CHECK(decode(bytes, read) == Verdict::kBadReserved);
+    for (const auto flag : {0x40, 0x80}) {
+      bytes[1] = static_cast<std::byte>(flag);
+      CHECK(decode(bytes, read) == Verdict::kBadReserved);
+    }
+  }
+  SECTION("a wish for an ACK on what is not acknowledged, wire.md 2.3") {
+    set_flag(bytes.data(), kFlagAckSoon);
+    CHECK(decode(bytes, read) == Verdict::kAccepted);
+    CHECK(read.has(kFlagAckSoon));
+    for (int type : {2, 3, 4, 6}) {
+      bytes[0] = static_cast<std::byte>(0x10 | type);
+      CHECK(decode(bytes, read) == Verdict::kBadReserved);
+    }
   }
   SECTION("a length that is not the datagram's") {
     bytes.push_back({});
@@ -183,14 +194,19 @@ TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") 
     bytes[0] = std::byte{0x25};
     CHECK(decode(bytes, read) == Verdict::kBadVersion);
   }
-  SECTION("any flag but the rail, an ack's and a checksum's, too") {
-    for (unsigned bit : {0u, 1u, 5u, 6u, 7u}) {
+  SECTION("any flag but the rail and the wish for an ACK, an ack's and a checksum's, too") {
+    for (unsigned bit : {0u, 1u, 6u, 7u}) {
       bytes[1] = static_cast<std::byte>(1u << bit);
       CHECK(decode(bytes, read) == Verdict::kBadReserved);
     }
     bytes[1] = static_cast<std::byte>(kRailMask << kRailShift);
     CHECK(decode(bytes, read) == Verdict::kAccepted);
     CHECK(read.rail == kRailMask);
+    CHECK_FALSE(read.has(kFlagAckSoon));
+    set_flag(bytes.data(), kFlagAckSoon);
+    CHECK(decode(bytes, read) == Verdict::kAccepted);
+    CHECK(read.rail == kRailMask);
+    CHECK(read.has(kFlagAckSoon));
   }
   SECTION("a length that is not the datagram's") {
     bytes.push_back({});
