@@ -369,6 +369,16 @@ TEST_CASE("a packet longer than the interface carries is lost and counted") {
   CHECK(here->path_bytes(event.to) == fits);
 }
 
+TEST_CASE("a socket has room for two bursts of each of 64 peers, if the system lets it") {
+  if (geteuid() != 0) return;
+  Device device = KernelIpv6().device();
+  device.packet_bytes = 1472;
+
+  const auto port = make_driver("udp", "")->open(device, {});
+
+  CHECK(port->limits().receive_packets >= 64 * 2 * 44);
+}
+
 TEST_CASE("what the socket has no room for is counted") {
   KernelTiny factory;
   Bench bench(factory);

@@ -12,10 +12,10 @@
 namespace pullman::nic::udp {
 namespace {
 
-// A link has at most so many packets in flight (docs/wire.md), and more memory than this for one
-// socket is not asked of the system.
-constexpr std::size_t kMostPackets = 4096;
-constexpr std::size_t kMostBytes = 16u << 20;
+// A link has at most 4096 packets in flight (docs/wire.md); many that share the socket are to have
+// more than a burst each: 64 of them two. More memory than this is not asked of the system.
+constexpr std::size_t kMostPackets = 8192;
+constexpr std::size_t kMostBytes = 32u << 20;
 
 // A struct sk_buff, and a buffer of the next power of two for headroom, headers, payload and
 // skb_shared_info; beyond 16 KiB pages of just the size. Seen on loopback and veth (Linux 6.18):
