@@ -133,6 +133,8 @@ message::Outbox::Heads Engine::Impl::heads_for(const Rail& rail) const {
 void Engine::Impl::stamp_run(Instant now, Rail& rail, Run& run) {
   run.channel = ChannelKind::kData;
   run.rail = rail.number;
+  // Only one rail carries the packet with which a message asks.
+  if (rail.peer.rails != nullptr) run.wants_ack = true;
   const bool owed = rail.link.ack_need() != reliability::AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credit(rail), run);
   if (config_.checksum) {

@@ -141,6 +141,7 @@ bool Engine::Impl::probe_with_oldest(Instant now, Rail& rail) {
     Channel* channel = channel_for(rail, *oldest);
     if (channel == nullptr || oldest->in_channel) return false;
     rail.link.abandon(*oldest);
+    oldest->wants_ack = true;
     ++stats_.probes_sent;
     if (!oldest->is_path_probe) message::shorten(*oldest, reliability::PathSize::kLeast);
     post(now, rail, *oldest, *channel, wire::PacketType::kSequenced);
@@ -246,8 +247,8 @@ void Engine::Impl::note_ride(Rail& rail) {
   if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
 }
 
-// What is due for its number of packets alone may ride on the answer to a message that the program
-// is told of at the end of this turn: it has until the end of the next one.
+// What is asked for, or due for its number of packets, may ride on the answer to a message that the
+// program is told of at the end of this turn: it has until the end of the next one.
 void Engine::Impl::send_acks(Instant now) {
   const bool told = inbox_counters_.messages != messages_told_;
   messages_told_ = inbox_counters_.messages;

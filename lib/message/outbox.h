@@ -220,7 +220,7 @@ class Outbox {
   static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
                                         std::size_t length);
   std::size_t room_for_chunk(const detail::Operation& op) const;
-  bool is_waited_for(const detail::Operation& op) const;
+  bool asks(const detail::Operation& op);
   static void enqueue(Queue& queue, detail::Operation& op);
   void finish(detail::Operation& op, Status status);
   void finish_arrived();
@@ -254,6 +254,7 @@ class Outbox {
   std::uint32_t eager_bytes_ = kLeastEager;
   std::uint32_t peer_index_ : 24;
   std::uint32_t introduced_ : 1 = 0;  // the peer's limits are known: long messages may start
+  std::uint32_t owes_ask_ : 1 = 0;    // somebody waits for a packet that has not asked for its ACK
   std::uint32_t chunk_turn_ : 1 = 0;  // chunks and small messages alternate while there are both
   PacketQueue ready_;                 // packets of small messages; the last one may still be filled
 };

@@ -88,7 +88,7 @@ Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   ++op.packets;
   op.sent += length;
   if (op.sent == op.granted) settle_stage(op, &from);
-  packet->wants_ack = is_waited_for(op);
+  packet->wants_ack = asks(op);
   return packet;
 }
 
@@ -171,14 +171,19 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
   if (op.sent == op.granted) settle_stage(op, &from);
   if (wish.equal && has_chunks()) lengthen_last(cut, wanted.waste);
-  run->wants_ack = is_waited_for(op);
+  run->wants_ack = asks(op);
   write_heads(*run, first, cut);
   return run;
 }
 
-// All of it is in packets, and nothing is left to cut that would bring its ACK soon.
-bool Outbox::is_waited_for(const Operation& op) const {
-  return stage(op) == SendStage::kSent && !op.special.is_own_copy && !has_chunks();
+// Whether the packet that was cut last asks for its ACK: somebody waits for it, or for one before
+// it, and nothing is left to cut that would.
+bool Outbox::asks(const Operation& op) {
+  const bool waits = !op.special.is_own_copy && !op.special.is_solicited;
+  if (stage(op) == SendStage::kSent && waits) owes_ask_ = 1;
+  if (owes_ask_ == 0 || has_chunks()) return false;
+  owes_ask_ = 0;
+  return true;
 }
 
 // All granted bytes are in packets: either that was all, or a grant must come first.

@@ -1,6 +1,5 @@
-// Places for copies of messages of a few packets. A program that waits for each of its sends gets
-// its buffer back with the copy, not with the ACK: that comes with the answer, before the program
-// has posted a receive for it. There are few, so that who sends many at a time has none copied.
+// Places for copies of messages. A program that waits for each of its sends gets its buffer back
+// with the copy, not with the ACK. There are few, so that who sends many at a time has none copied.
 #pragma once
 
 #include <array>
@@ -18,7 +17,7 @@ class SendCopies {
   std::byte* take() {
     if (used_ == places_.size()) return nullptr;
     std::unique_ptr<std::byte[]>& place = places_[used_];
-    if (place == nullptr) place = std::make_unique<std::byte[]>(kBytes);
+    if (place == nullptr) place = std::make_unique_for_overwrite<std::byte[]>(kBytes);
     ++used_;
     return place.release();
   }

@@ -82,7 +82,7 @@ class Congestion {
   std::uint32_t acked_ = 0;       // this round
   std::uint32_t lost_ = 0;        // this round
   std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help
-  bool was_limiting_ = false;     // this round: the window was (nearly) full
+  bool was_limiting_ = false;     // this round: two thirds of the window were in flight
   // In one byte: of an idle peer's 1024.
   bool slow_start_ : 1 = true;
   bool may_be_short_ : 1 = false;           // shorter than the target

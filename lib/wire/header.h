@@ -38,7 +38,7 @@ struct ConnectionId {
 // Flags, wire.md 2.3
 inline constexpr std::uint8_t kFlagAck = 0x01;       // cumulative, hold and credit are valid
 inline constexpr std::uint8_t kFlagChecksum = 0x02;  // the checksum field is valid
-// Its sender has nothing to send behind it, and waits: the ACK should leave soon (as in RFC 7053).
+// Its sender waits for the ACK, or goes by it: it should leave soon (as in RFC 7053).
 inline constexpr std::uint8_t kFlagAckSoon = 0x20;
 inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum | kFlagAckSoon;
 // Between the flags: the rail in whose packet numbers the packet speaks (wire.md 2.10).

@@ -308,6 +308,38 @@ TEST_CASE("what a run puts on the wire are the packets that would have left one 
   }
 }
 
+TEST_CASE(
+    "who waits is asked for by a packet that nobody waits for, if that is the last to be cut") {
+  const bool own_copy = GENERATE(false, true);
+  const std::vector<std::byte> message = message_of(5000);
+  const std::span<const std::byte> bytes = message;
+  message::Parcel parcel;
+  parcel.pieces = {&bytes, 1};
+  parcel.size = message.size();
+  End end;
+  Request second;
+  end.outbox.send({}, 5, message, end.request);
+  parcel.is_own_copy = own_copy;
+  end.outbox.send({}, parcel, second);
+
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(end.send_packet());
+    CHECK_FALSE(end.last_asks);  // the second message will
+  }
+  while (end.send_packet()) {
+  }
+  CHECK(end.last_asks);
+
+  end.take_ack(end.link.window().next());
+  Request third;
+  parcel.is_own_copy = true;
+  end.outbox.send({}, parcel, third);
+  while (end.send_packet()) {
+  }
+  CHECK_FALSE(end.last_asks);
+  end.take_ack(end.link.window().next());
+}
+
 TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap by much") {
   for (std::size_t size = 1425; size < 20'000; size += 13) {
     const std::vector<std::byte> message = message_of(size);

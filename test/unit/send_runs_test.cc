@@ -393,6 +393,38 @@ TEST_CASE("a last packet that the port refused asks for its ACK when it leaves")
   CHECK(pair.asking == 1);
 }
 
+TEST_CASE("a full window asks, also where the port refused what was to ask") {
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 30 * 1408);
+  REQUIRE(pair.a.engine->link(pair.peer)->window == 16);
+  pair.step = std::chrono::microseconds(1);
+  pair.a.data->room = 5;
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.turn();
+  CHECK(pair.asking == 0);
+  pair.a.data->room = ListPort::kUnbounded;
+
+  for (int i = 0; i < 3; ++i) pair.turn();
+
+  CHECK(pair.asking > 0);
+}
+
+TEST_CASE("what leaves again asks for its ACK: all behind it may wait for that") {
+  Pair pair({.eager = 64 * 1024}, 5 * 1408);
+  pair.step = std::chrono::microseconds(1);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->progress(pair.now);
+  REQUIRE(pair.a.data->sent.size() == 5);
+  pair.a.data->sent.erase(pair.a.data->sent.begin() + 2);
+  for (int i = 0; i < 1000 && !pair.receive.done(); ++i) pair.turn();
+  REQUIRE(pair.receive.done());
+  REQUIRE_FALSE(pair.send.done());
+
+  for (int i = 0; i < 3; ++i) pair.turn();
+
+  CHECK(pair.send.done());
+}
+
 TEST_CASE("a window that is shorter than what is acknowledged unasked is filled again and again") {
   const bool bursts = GENERATE(false, true);
   const std::size_t window = GENERATE(16u, 17u, 33u, 100u);
