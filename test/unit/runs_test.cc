@@ -340,6 +340,32 @@ TEST_CASE(
   end.take_ack(end.link.window().next());
 }
 
+TEST_CASE("a full window asks, also where the port refused what was to ask") {
+  const std::vector<std::byte> message = message_of(30 * 1408);
+  End end;
+  end.outbox.send({}, 5, message, end.request);
+  Run* run = end.send_run(16);
+  REQUIRE(run != nullptr);
+  REQUIRE(run->count == 16);
+  CHECK(end.last_asks);
+
+  end.link.take_back(*run, 5);
+  int asking = 0;
+  for (auto& lost = end.link.lost(); !lost.empty();) {
+    Packet& packet = lost.front();
+    lost.pop_front();
+    end.link.stamp(kNow, {1, 2}, 33, wire::PacketType::kSequenced, packet);
+    end.post(packet.head(), {packet.payload, packet.payload_bytes});
+    asking += end.last_asks;
+  }
+
+  CHECK(asking > 0);
+  end.take_ack(end.link.window().next());
+  while (end.send_packet()) {
+  }
+  end.take_ack(end.link.window().next());
+}
+
 TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap by much") {
   for (std::size_t size = 1425; size < 20'000; size += 13) {
     const std::vector<std::byte> message = message_of(size);

@@ -393,21 +393,6 @@ TEST_CASE("a last packet that the port refused asks for its ACK when it leaves")
   CHECK(pair.asking == 1);
 }
 
-TEST_CASE("a full window asks, also where the port refused what was to ask") {
-  Pair pair({.bursts = true, .eager = 64 * 1024}, 30 * 1408);
-  REQUIRE(pair.a.engine->link(pair.peer)->window == 16);
-  pair.step = std::chrono::microseconds(1);
-  pair.a.data->room = 5;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
-  pair.turn();
-  CHECK(pair.asking == 0);
-  pair.a.data->room = ListPort::kUnbounded;
-
-  for (int i = 0; i < 3; ++i) pair.turn();
-
-  CHECK(pair.asking > 0);
-}
-
 TEST_CASE("what leaves again asks for its ACK: all behind it may wait for that") {
   Pair pair({.eager = 64 * 1024}, 5 * 1408);
   pair.step = std::chrono::microseconds(1);
