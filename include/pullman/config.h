@@ -70,8 +70,9 @@ struct __attribute__((visibility("default"))) Config {
   // in 16 bits of 128 ns, and beyond that, 8.4 ms, it gives no round trip.  PULLMAN_ACK_DELAY_US
   std::chrono::nanoseconds ack_delay = std::chrono::microseconds(50);
   // In-order packets after which an ACK waits no longer; nor does it where
-  // the sender asks for it: it waits, or its window is short. 1..1024.      PULLMAN_ACK_PACKETS
-  std::size_t ack_packets = 64;
+  // the sender asks for it: it waits, its window is short, or messages have
+  // ended in 64 packets. 1..1024.                                           PULLMAN_ACK_PACKETS
+  std::size_t ack_packets = 256;
   // Probe timeout: before the first round-trip sample; floor after it.      PULLMAN_RTO_INITIAL_US,
   // 1 ms..10 s; 100 us..1 s.                                                PULLMAN_RTO_MIN_US
   std::chrono::nanoseconds rto_initial = std::chrono::milliseconds(100);

@@ -301,6 +301,7 @@ Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHead
   if (!news && rail.link.repeats_ack(header)) return Verdict::kAccepted;
   const Verdict verdict = rail.link.handle_ack(now, header, sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
+  rail.peer.outbox.note_ack();
   collect(now, rail);
   if (rail.peer.rails != nullptr) handle_rail_answer(now, rail, came_by(rail));
   if (rail.link.rtt().sampled()) {

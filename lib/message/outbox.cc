@@ -14,7 +14,7 @@ Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageI
                std::size_t first_packet_bytes)
     : shared_(shared),
       next_id_(first),
-      packet_bytes_(static_cast<std::uint32_t>(first_packet_bytes)),
+      packet_bytes_(static_cast<std::uint16_t>(first_packet_bytes)),
       small_bytes_(packet_bytes_),
       peer_index_(peer_index) {
   PULLMAN_CHECK(peer_index_ == peer_index);
@@ -28,7 +28,7 @@ Outbox::~Outbox() {
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
   introduced_ = 1;
-  packet_bytes_ = small_bytes_ = static_cast<std::uint32_t>(packet_bytes);
+  packet_bytes_ = small_bytes_ = static_cast<std::uint16_t>(packet_bytes);
   allowance_.raise(allowance);
   eager_bytes_ = eager_bytes;
 }
@@ -270,6 +270,9 @@ Packet* Outbox::next_packet(Heads heads) {
     ready_.pop_front();
     if (packet.used > packet_bytes_) [[unlikely]]
       shorten(packet, packet_bytes_);
+    packet.wants_ack = packet.wants_ack || count_unasked(1);
+    if (packet.wants_ack) [[unlikely]]
+      note_asked();
     return &packet;
   }
   chunk_turn_ = 0;

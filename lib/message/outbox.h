@@ -90,9 +90,9 @@ class Outbox {
   void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
 
   // The path to the peer carries packets of so many bytes, from now on.
-  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint32_t>(bytes); }
+  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint16_t>(bytes); }
   // Every path to the peer carries packets of so many bytes: small messages are packed into those.
-  void set_small_bytes(std::size_t bytes) { small_bytes_ = static_cast<std::uint32_t>(bytes); }
+  void set_small_bytes(std::size_t bytes) { small_bytes_ = static_cast<std::uint16_t>(bytes); }
 
   // Bytes of long messages that may be cut now, of the first few of them.
   std::uint64_t bytes_to_cut() const;
@@ -168,6 +168,8 @@ class Outbox {
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
 
+  // An ACK came: the next one need not be asked for yet.
+  void note_ack() { unasked_ = 0; }
   // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
   void handle_acked(Packet& packet);
 
@@ -220,7 +222,11 @@ class Outbox {
   static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
                                         std::size_t length);
   std::size_t room_for_chunk(const detail::Operation& op) const;
-  bool asks(const detail::Operation& op);
+  bool asks(const detail::Operation& op, std::uint32_t cut);
+  // So many packets more leave. True: the next that ends a message asks for its ACK, as a receiver
+  // says nothing by itself in the middle of a long one.
+  bool count_unasked(std::uint32_t packets) { return (unasked_ += packets) >= kAskedPer; }
+  void note_asked() { owes_ask_ = unasked_ = 0; }
   static void enqueue(Queue& queue, detail::Operation& op);
   void finish(detail::Operation& op, Status status);
   void finish_arrived();
@@ -244,18 +250,21 @@ class Outbox {
   void finish_if_acked(detail::Operation& op);
   void finish_messages(const Packet& packet);
 
+  static constexpr std::uint32_t kAskedPer = 64;
+
   const OutboxResources& shared_;
   SendQueues* queues_ = nullptr;  // while a send is unfinished
   IdWindow done_;                 // ids that are acked whole
   MessageId next_id_;
   AllowanceSpent allowance_;
-  std::uint32_t packet_bytes_;
-  std::uint32_t small_bytes_;
+  std::uint16_t packet_bytes_;  // as a packet says its length (wire.md 2.1)
+  std::uint16_t small_bytes_;
   std::uint32_t eager_bytes_ = kLeastEager;
   std::uint32_t peer_index_ : 24;
   std::uint32_t introduced_ : 1 = 0;  // the peer's limits are known: long messages may start
   std::uint32_t owes_ask_ : 1 = 0;    // somebody waits for a packet that has not asked for its ACK
   std::uint32_t chunk_turn_ : 1 = 0;  // chunks and small messages alternate while there are both
+  std::uint32_t unasked_ = 0;         // packets since an ACK came or was asked for
   PacketQueue ready_;                 // packets of small messages; the last one may still be filled
 };
 

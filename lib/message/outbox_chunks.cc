@@ -88,7 +88,7 @@ Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   ++op.packets;
   op.sent += length;
   if (op.sent == op.granted) settle_stage(op, &from);
-  packet->wants_ack = asks(op);
+  packet->wants_ack = asks(op, 1);
   return packet;
 }
 
@@ -171,18 +171,21 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   op.sent += std::uint64_t{cut.each} * (cut.count - 1) + cut.last;
   if (op.sent == op.granted) settle_stage(op, &from);
   if (wish.equal && has_chunks()) lengthen_last(cut, wanted.waste);
-  run->wants_ack = asks(op);
+  run->wants_ack = asks(op, cut.count);
   write_heads(*run, first, cut);
   return run;
 }
 
-// Whether the packet that was cut last asks for its ACK: somebody waits for it, or for one before
-// it, and nothing is left to cut that would.
-bool Outbox::asks(const Operation& op) {
-  const bool waits = !op.special.is_own_copy && !op.special.is_solicited;
-  if (stage(op) == SendStage::kSent && waits) owes_ask_ = 1;
-  if (owes_ask_ == 0 || has_chunks()) return false;
-  owes_ask_ = 0;
+// Whether the packet that was cut last, of so many, asks for its ACK: somebody waits for it, or for
+// one before it, and nothing is left to cut that would; or a message ends there, and none has asked
+// for long.
+bool Outbox::asks(const Operation& op, std::uint32_t cut) {
+  const bool ends = stage(op) == SendStage::kSent;
+  if (ends && !op.special.is_own_copy && !op.special.is_solicited) owes_ask_ = 1;
+  const bool owes = owes_ask_ != 0 && !has_chunks();
+  const bool is_time = count_unasked(cut);
+  if (!owes && !(ends && is_time)) return false;
+  note_asked();
   return true;
 }
 

@@ -45,6 +45,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   Ring<Completion> entries_;
   Courtesy courtesy_{read_courtesy()};
   bool signalled_ = false;  // by fi_cq_signal: who waits returns
+  bool emptied_ = false;    // by the last read, which had asked for more
 };
 
 }  // namespace pullman::ofi

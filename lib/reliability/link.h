@@ -34,7 +34,7 @@ using wire::Verdict;
 
 struct LinkOptions {
   std::uint32_t window = wire::kWindow;  // packets in flight at most
-  std::uint32_t packets_per_ack = 64;
+  std::uint32_t packets_per_ack = 256;
   Duration ack_delay = std::chrono::microseconds(50);
   Duration rto_initial = std::chrono::milliseconds(100);
   Duration rto_floor = std::chrono::milliseconds(1);

@@ -67,6 +67,31 @@ TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any
   }
 }
 
+// Open MPI reads until nothing is left, and only then goes on with what it was told.
+TEST_CASE(
+    "a read that had asked for more than there was looks for no more, but the next one does") {
+  Pair pair;
+  std::array<char, 2> bytes{};
+  std::array<fi_cq_tagged_entry, 8> entries;
+  for (char& byte : bytes)
+    MUST(fi_trecv(pair.b->endpoint.get(), &byte, 1, nullptr, pair.to_a, 7, 0, nullptr));
+  fid_cq* const queue = pair.b->completions.get();
+  const auto read = [&](std::size_t most) { return fi_cq_read(queue, entries.data(), most); };
+  const auto send = [&] {
+    MUST(fi_tinject(pair.a->endpoint.get(), "x", 1, pair.to_b, 7));
+    fi_cq_read(pair.a->completions.get(), nullptr, 0);
+  };
+  send();
+  for (const std::clock_t end = deadline(); read(8) != 1;) {
+    fi_cq_read(pair.a->completions.get(), nullptr, 0);
+    REQUIRE(std::clock() < end);
+  }
+  send();
+
+  CHECK(read(8) == -FI_EAGAIN);
+  for (const std::clock_t end = deadline(); read(1) != 1;) REQUIRE(std::clock() < end);
+}
+
 // One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
 TEST_CASE("an application that calls nothing for a while needs no processor for its packets") {
   Pair pair({.progress = FI_PROGRESS_MANUAL});

@@ -1,67 +1,13 @@
 // In what order an outbox cuts the messages that are too long for one packet.
-#include <catch2/catch.hpp>
-#include <deque>
-#include <vector>
-
-#include "message/outbox.h"
+#include "outbox_sender.h"
 
 namespace pullman::message {
 namespace {
 
-constexpr std::size_t kPacket = 1472;
-constexpr std::size_t kEager = 16'384;
-constexpr MessageId kFirst = 9;
-
-// Sends whatever is to be cut, and notes of which messages it is.
-struct Sender {
-  Sender() { outbox.handle_hello(kPacket, 1 << 30, kEager); }
-  ~Sender() {
-    for (Packet* packet : left) outbox.abandon(*packet);
-    outbox.fail(Status::kClosed);
-  }
-
-  void send(std::size_t bytes) {
-    outbox.send({}, 5, {message.data(), bytes}, requests.emplace_back());
-  }
-  void send_ahead(std::size_t bytes) {
-    const std::span<const std::byte> piece(message.data(), bytes);
-    const Parcel parcel{.tag = 5, .pieces = {&piece, 1}, .size = bytes, .goes_ahead = true};
-    outbox.send({}, parcel, requests.emplace_back());
-  }
-  void grant(std::uint32_t id) { REQUIRE(outbox.handle_grant(id, message.size())); }
-
-  // The message that packets or a run left of; 0: nothing did.
-  std::uint32_t next() {
-    if (channel::Run* run = outbox.next_run({.most = 4, .equal = true, .heads = kHeads})) {
-      left.push_back(run);
-      chunks = run->count;
-      return head_of(*run).id;
-    }
-    Packet* packet = outbox.next_packet(kHeads);
-    if (packet == nullptr) return 0;
-    left.push_back(packet);
-    chunks = 1;
-    return head_of(*packet).id;
-  }
-  wire::Frame head_of(const Packet& packet) {
-    was_bulk = packet.is_bulk;
-    if (was_bulk) return wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes);
-    return wire::chunk_head(packet.bytes + wire::kHeaderBytes);
-  }
-
-  static constexpr auto kHeads = Outbox::Heads::kBulk;
-  std::vector<std::byte> message = std::vector<std::byte>(10 * kEager);
-  channel::PacketPool pool{1024, kPacket};
-  Pool<IdBitmap> ids{2};
-  Pool<SendQueues> queues{1};
-  OutboxCounters counters;
-  OutboxResources resources{pool, ids, queues, counters};
-  std::deque<Request> requests;
-  std::vector<Packet*> left;
-  Outbox outbox{resources, 0, kFirst, kPacket};
-  std::uint32_t chunks = 0;
-  bool was_bulk = false;
-};
+using Sender = OutboxSender;
+constexpr std::size_t kPacket = Sender::kPacket;
+constexpr std::size_t kEager = Sender::kEager;
+constexpr MessageId kFirst = Sender::kFirst;
 
 }  // namespace
 

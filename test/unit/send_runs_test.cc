@@ -347,6 +347,28 @@ TEST_CASE("who sends a copy of his own waits for no ACK, and asks for none") {
   CHECK(pair.send.done() == !own_copy);
 }
 
+TEST_CASE("whose messages are answered need not ask, as the answers bring the ACKs") {
+  SendOptions options;
+  options.is_own_copy = true;
+  Pair pair({.bursts = true, .eager = 64 * 1024}, 10 * 1408);
+  const PeerId back = *pair.b.engine->accept();
+  const std::span<const std::byte> bytes = pair.message;
+  std::byte word{};
+  for (int i = 0; i < 60; ++i) {
+    Request sent;
+    Request received;
+    Request heard;
+    pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, received);
+    pair.a.engine->receive(pair.now, kAnyPeer, kTag, 0, {&word, 1}, heard);
+    pair.a.engine->send(pair.now, pair.peer, kTag, {&bytes, 1}, options, sent);
+    for (int turn = 0; turn < 100 && !received.done(); ++turn) pair.turn();
+    pair.b.engine->send(pair.now, back, kTag, {&word, 1}, pair.send);
+    for (int turn = 0; turn < 100 && !(heard.done() && sent.done()); ++turn) pair.turn();
+    REQUIRE(sent.done());
+  }
+  CHECK(pair.asking <= 2);  // while the first windows were short
+}
+
 TEST_CASE("a short message that is to be told when it is there asks for its ACK") {
   SendOptions options;
   options.until_delivered = true;
