@@ -181,6 +181,11 @@ class __attribute__((visibility("default"))) Context {
   // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
   std::size_t progress();
 
+  // progress() for whoever has just been told of all there was and asks once more, as one does who
+  // reads a queue until it is empty: does nothing if the last turn began within 20 us and there
+  // is nothing to send, so that the program comes to its answer.
+  std::size_t progress_again();
+
   // progress(), then whether the request is done.
   bool test(Request& request);
   bool test(MultiRequest& request);

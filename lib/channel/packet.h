@@ -112,6 +112,8 @@ class PacketPool {
   std::size_t runs_in_use() const { return runs_in_use_; }
   std::size_t chunks_in_runs() const { return set_aside_; }
   std::size_t large_bytes() const { return large_.bytes_each; }
+  // Two of three small ones are gone, those of runs counted: what limits who sends chunks.
+  bool is_short() const { return 3 * (small_.in_use + set_aside_) >= 2 * capacity_; }
 
  private:
   struct SizeClass {

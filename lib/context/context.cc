@@ -412,6 +412,15 @@ std::size_t Context::progress() {
   return received;
 }
 
+std::size_t Context::progress_again() {
+  constexpr Duration kJustNow = std::chrono::microseconds(20);
+  {
+    Gate::Hold held(state_->gate);
+    if (!state_->engine.owes() && read_clock() - state_->looked_at < kJustNow) return 0;
+  }
+  return progress();
+}
+
 bool Context::test(Request& request) {
   if (!request.done()) progress();
   return request.done();

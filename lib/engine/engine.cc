@@ -249,6 +249,14 @@ std::size_t Engine::Impl::progress(Instant now) {
   return received;
 }
 
+// An ACK that is late with a message is for ourselves, but the one that the message asked for may
+// be held back with it.
+bool Engine::Impl::owes() const {
+  if (!ack_now_.empty() || has_work()) return true;
+  return late_ack_.rail != nullptr &&
+         late_ack_.rail->link.ack_need() >= reliability::AckNeed::kEnough;
+}
+
 Instant Engine::Impl::next_deadline() const {
   const bool work = has_work();
   if (late_ack_.rail != nullptr || !ack_now_.empty()) return Instant::min();
@@ -359,6 +367,9 @@ void Engine::about_to_sleep() {
 }
 std::size_t Engine::progress(Instant now) {
   return impl_->progress(now);
+}
+bool Engine::owes() const {
+  return impl_->owes();
 }
 Instant Engine::next_deadline() const {
   return impl_->next_deadline();

@@ -131,6 +131,9 @@ class Engine {
   // Whoever sends to this peer needs a fresh `now` if that leaves at once.
   Departure departure(PeerId peer) const;
 
+  // Whether the next turn sends something, whatever arrives, other than by time.
+  bool owes() const;
+
   // When progress() has to be called although nothing arrives; kNever if nothing is due, and at
   // most `now` if there is something to send at once.
   Instant next_deadline() const;

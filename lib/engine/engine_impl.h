@@ -86,6 +86,7 @@ class Engine::Impl {
   }
   std::size_t progress(Instant now);
   void look_for_news(Instant now, std::size_t received);
+  bool owes() const;
   Instant next_deadline() const;
   Departure departure(PeerId id) const {
     Peer* peer = peers_.find(id);

@@ -301,7 +301,6 @@ Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHead
   if (!news && rail.link.repeats_ack(header)) return Verdict::kAccepted;
   const Verdict verdict = rail.link.handle_ack(now, header, sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
-  rail.peer.outbox.note_ack();
   collect(now, rail);
   if (rail.peer.rails != nullptr) handle_rail_answer(now, rail, came_by(rail));
   if (rail.link.rtt().sampled()) {
@@ -316,6 +315,7 @@ void Engine::Impl::collect(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
   bool bye_acked = false;
   Instant asked = Instant::min();  // the youngest of the PINGs that were answered
+  if (!rail.link.acked().empty()) peer.outbox.note_ack();
   for (auto& acked = rail.link.acked(); !acked.empty();) {
     Packet& packet = acked.front();
     acked.pop_front();

@@ -272,7 +272,7 @@ Packet* Outbox::next_packet(Heads heads) {
       shorten(packet, packet_bytes_);
     packet.wants_ack = packet.wants_ack || count_unasked(1);
     if (packet.wants_ack) [[unlikely]]
-      note_asked();
+      unasked_ = 0;  // it may take another rail than the long message to which an ACK is owed
     return &packet;
   }
   chunk_turn_ = 0;

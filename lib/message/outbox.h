@@ -168,7 +168,7 @@ class Outbox {
   // A packet with nothing else in it, for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
 
-  // An ACK came: the next one need not be asked for yet.
+  // An ACK came, of some of them: the next one need not be asked for yet.
   void note_ack() { unasked_ = 0; }
   // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
   void handle_acked(Packet& packet);
@@ -251,6 +251,7 @@ class Outbox {
   void finish_messages(const Packet& packet);
 
   static constexpr std::uint32_t kAskedPer = 64;
+  static constexpr std::uint32_t kAskedPerIfShort = 16;  // of packets
 
   const OutboxResources& shared_;
   SendQueues* queues_ = nullptr;  // while a send is unfinished

@@ -178,13 +178,14 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
 
 // Whether the packet that was cut last, of so many, asks for its ACK: somebody waits for it, or for
 // one before it, and nothing is left to cut that would; or a message ends there, and none has asked
-// for long.
+// for long. Where packets run out nothing more can be cut until an ACK gives some back.
 bool Outbox::asks(const Operation& op, std::uint32_t cut) {
   const bool ends = stage(op) == SendStage::kSent;
   if (ends && !op.special.is_own_copy && !op.special.is_solicited) owes_ask_ = 1;
   const bool owes = owes_ask_ != 0 && !has_chunks();
   const bool is_time = count_unasked(cut);
-  if (!owes && !(ends && is_time)) return false;
+  const bool is_short = unasked_ >= kAskedPerIfShort && shared_.packets.is_short();
+  if (!owes && !(ends && is_time) && !is_short) return false;
   note_asked();
   return true;
 }

@@ -107,14 +107,14 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
   bool give_way = false;
   {
     Turn turn(lock());
-    // Whoever reads until nothing is left (Open MPI) has just been told of all there was: to look
-    // for more is a system call or two, before the program gets to what came.
-    if (emptied_ && entries_.empty() && count != 0) {
-      emptied_ = false;
-      return -FI_EAGAIN;
+    // Who asks for none wants packets to move. Who reads until nothing is left (Open MPI) has just
+    // been told of all there was: to look for more is a system call or two before the program gets
+    // to what came.
+    if (count == 0 || (entries_.empty() && !emptied_)) {
+      progress();
+    } else if (entries_.empty()) {
+      progress_again();
     }
-    // Who asks for none wants packets to move.
-    if (entries_.empty() || count == 0) progress();
     taken = take(out, count, sources);
     emptied_ = taken > 0 && static_cast<std::size_t>(taken) < count;
     give_way = courtesy_.due(taken == -FI_EAGAIN);

@@ -1,5 +1,6 @@
 // A completion queue: what became of operations, in the order they finished. It grows rather than
-// overflow. Reading it moves packets when there is nothing to read. Does not know operations.
+// overflow. Reading it moves packets when there is nothing to read, but not again right behind a
+// read that has emptied it. Does not know operations.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -45,7 +46,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   Ring<Completion> entries_;
   Courtesy courtesy_{read_courtesy()};
   bool signalled_ = false;  // by fi_cq_signal: who waits returns
-  bool emptied_ = false;    // by the last read, which had asked for more
+  bool emptied_ = false;    // by the last read, which had room for more
 };
 
 }  // namespace pullman::ofi

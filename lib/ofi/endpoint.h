@@ -53,13 +53,8 @@ class Endpoint {
 
   // --- Under the lock, for queues, counters and address vectors.
 
-  void progress() {
-    begin_turn();
-    if (!context_) return;
-    context_->progress();
-    if (shared_.refill_due()) refill();
-    if (is_reached_) take_events();
-  }
+  void progress() { progress_by(&Context::progress); }
+  void progress_again() { progress_by(&Context::progress_again); }
   bool prepare_wait() {
     begin_turn();
     const bool nothing = step_in();
@@ -126,6 +121,13 @@ class Endpoint {
   void begin_turn() {
     turns_.store(turns() + 1, std::memory_order_relaxed);
     undo_wait();
+  }
+  void progress_by(std::size_t (Context::*turn)()) {
+    begin_turn();
+    if (!context_) return;
+    (*context_.*turn)();
+    if (shared_.refill_due()) refill();
+    if (is_reached_) take_events();
   }
   void undo_wait() { awaited_.store(false, std::memory_order_relaxed); }
 

@@ -51,6 +51,10 @@ void Waitable::progress() {
   for (Endpoint* endpoint : endpoints_) endpoint->progress();
 }
 
+void Waitable::progress_again() {
+  for (Endpoint* endpoint : endpoints_) endpoint->progress_again();
+}
+
 bool Waitable::prepare_wait() {
   bool asleep = true;
   for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;

@@ -37,6 +37,8 @@ class Waitable {
 
   // Moves packets once. Under the lock.
   void progress();
+  // For whoever has just read all there was, and reads once more.
+  void progress_again();
 
   // progress(), then whether a thread may go to sleep: there is no news, and every NIC will wake
   // it. Under the lock.

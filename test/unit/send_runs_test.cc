@@ -17,6 +17,7 @@ struct Options {
   bool checksum = false;
   std::size_t eager = kEager;
   std::size_t window = 4096;
+  std::size_t packets = 16'384;
 };
 
 Config config_for(Options options) {
@@ -25,6 +26,7 @@ Config config_for(Options options) {
   config.eager_bytes = options.eager;
   config.checksum = options.checksum;
   config.send_window = options.window;
+  config.send_packets = options.packets;
   return config;
 }
 
@@ -448,6 +450,21 @@ TEST_CASE("a window that is shorter than what is acknowledged unasked is filled 
   const auto windows = static_cast<std::int64_t>(600 / window + 1);
   CHECK(pair.now - start <=
         windows * std::chrono::microseconds(4) + std::chrono::microseconds(110));
+}
+
+TEST_CASE("who has fewer packets than are acknowledged unasked does not wait for the ACK delay") {
+  const bool bursts = GENERATE(false, true);
+  const std::size_t packets = GENERATE(64u, 65u, 100u, 200u);
+  CAPTURE(bursts, packets);
+  Pair pair({.bursts = bursts, .eager = 64 * 1024, .packets = packets}, 600 * 1408);
+  pair.step = std::chrono::microseconds(1);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  const Instant start = pair.now;
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  for (int i = 0; i < 10'000 && !pair.send.done(); ++i) pair.turn();
+
+  REQUIRE(pair.send.done());
+  CHECK(pair.now - start <= std::chrono::microseconds(200));
 }
 
 TEST_CASE("nothing leaves as bulk under checksums, or where bursts are no cheaper") {

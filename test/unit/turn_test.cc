@@ -68,6 +68,27 @@ struct Pair {
 
 }  // namespace
 
+TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
+  const bool asked = GENERATE(false, true);
+  Pair pair;
+  SendOptions options;
+  options.until_delivered = asked;
+  Request request;
+  const std::span<const std::byte> piece(&pair.byte, 1);
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, options, request);
+  pair.a.deliver_to(pair.b);
+
+  REQUIRE(pair.b.engine->progress(pair.now) == 1);
+  REQUIRE(pair.received[1].done());
+  CHECK(pair.b.engine->owes() == asked);
+
+  pair.b.engine->progress(pair.now);
+  CHECK_FALSE(pair.b.engine->owes());
+  pair.b.deliver_to(pair.a);
+  pair.a.engine->progress(pair.now);
+  CHECK(request.done());
+}
+
 TEST_CASE("a program may answer a message before an ACK is owed for it") {
   Pair pair;
   pair.ask();

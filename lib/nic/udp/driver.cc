@@ -20,15 +20,15 @@ class UdpDriver final : public Driver {
 
   std::unique_ptr<Port> open(const Device& device, const PortOptions& options) override {
     auto port = std::make_unique<UdpPort>(device, options);
-    if (options.receive_buffer_bytes == 0) warn_if_small(device, options, port->receive_room());
+    warn_if_small(device, options, port->receive_room());
     return port;
   }
 
  private:
   // Once: the ports of a NIC have the same limit.
   void warn_if_small(const Device& device, const PortOptions& options, const ReceiveRoom& room) {
-    if (warned_ || room.packets >= options.receive_packets) return;
-    if (room.buffer_bytes >= room.wanted_bytes) return;
+    if (warned_ || room.buffer_bytes >= room.wanted_bytes) return;
+    if (options.receive_buffer_bytes == 0 && room.packets >= options.receive_packets) return;
     warned_ = true;
     log().warn(
         "{}: the receive buffer that the kernel grants holds {} packets and {} are wanted, so "

@@ -80,8 +80,11 @@ std::size_t charged_bytes(const Address& own, std::size_t packet_bytes) {
 ReceiveRoom make_receive_room(const Socket& socket, std::size_t charged, std::size_t exact_bytes) {
   ReceiveRoom room;
   if (exact_bytes != 0) {
-    room.wanted_bytes = exact_bytes;
-    ask_for(socket, SO_RCVBUF, 2 * exact_bytes);
+    room.wanted_bytes = 2 * exact_bytes;
+    ask_for(socket, SO_RCVBUF, room.wanted_bytes);
+    if (granted_bytes(socket) < room.wanted_bytes) {
+      ask_for(socket, SO_RCVBUFFORCE, room.wanted_bytes);  // refused without CAP_NET_ADMIN
+    }
   } else {
     room.wanted_bytes = std::min(kMostPackets * charged * 4 / 3, kMostBytes);
     if (granted_bytes(socket) < room.wanted_bytes) {
