@@ -34,8 +34,9 @@ struct __attribute__((visibility("default"))) Config {
 
   // Largest packet; 0: what the NIC carries. 816..65507.                    PULLMAN_PACKET_BYTES
   std::size_t packet_bytes = 0;
-  // Receive buffer of each socket of the udp and tcp drivers; 0: what is
-  // useful and the system grants. Up to 1 GiB. PULLMAN_RECEIVE_BUFFER_BYTES
+  // Receive buffer of each socket of the udp and tcp drivers; beyond
+  // net.core.rmem_max only with CAP_NET_ADMIN. 0: what is useful, as far as
+  // it is granted. Up to 1 GiB.                                             PULLMAN_RECEIVE_BUFFER_BYTES
   std::size_t receive_buffer_bytes = 0;
   // Kernel busy polling of the same sockets (SO_BUSY_POLL); 0: as the system
   // has it. 0..10 ms.                                                       PULLMAN_BUSY_POLL_US
