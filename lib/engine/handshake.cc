@@ -238,6 +238,7 @@ Packet* Engine::Impl::make_hello(Peer& peer, std::size_t packet_bytes) {
   Packet* packet = peer.outbox.control_packet(packet_bytes - wire::kHeaderBytes);
   if (packet == nullptr) return nullptr;
   packet->used += static_cast<std::uint32_t>(write_hello(peer, false, packet->end()));
+  packet->wants_ack = true;  // if it leaves again as another packet (repeat_hello)
   return packet;
 }
 
@@ -328,13 +329,16 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
+  // A HELLO cannot say so (wire.md 2.3), but nothing else may follow that brings its ACK.
+  wire::PacketHeader asks = header;
+  asks.flags |= wire::kFlagAckSoon;
   if (peer->introduced && peer->said == nullptr) {
     // It has proved that it means this connection: a packet like others.
-    const Verdict verdict = handle_frames(now, peer->home, header);
+    const Verdict verdict = handle_frames(now, peer->home, asks);
     schedule_ack(now, peer->home);
     return verdict;
   }
-  note_said(now, *peer, header, *hello, body);
+  note_said(now, *peer, asks, *hello, body);
   if (peer->introduced) {
     // What rides along waits: before it has heard from us it may come to mean another connection.
     peer->home.link.handle_ping();

@@ -60,8 +60,11 @@ void ProgressThread::remove(Endpoint& endpoint) {
   });
 }
 
+// What rings while the bell is being silenced is not heard: so we look for it then.
 void ProgressThread::run() {
-  while (!stop_) {
+  for (;;) {
+    waiter_.silence();
+    if (stop_) return;
     const auto nap = round();
     if (nap == milliseconds(0)) {
       std::this_thread::yield();  // the application may want the lock
@@ -72,7 +75,6 @@ void ProgressThread::run() {
 }
 
 milliseconds ProgressThread::round() {
-  waiter_.silence();
   idle_ = true;
   if (look() && step_in()) return milliseconds(0);
   idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;

@@ -20,7 +20,8 @@ class Waiter {
   void watch(int descriptor);
   void forget(int descriptor);
 
-  // Any thread. Rings until it is silenced.
+  // Any thread. Rings until it is silenced. What rings while another thread silences it may be
+  // lost: who silences it looks for news then, not before.
   void ring();
   void silence();
 

@@ -23,6 +23,10 @@ Arrival AckTracker::judge(const wire::PacketHeader& header) const {
 inline void AckTracker::find_need(bool new_gap, bool asked) {
   const std::uint32_t enough =
       has_gap() ? std::min(packets_per_ack_, kPerAckOfGap) : packets_per_ack_;
+  // Who asks wants to hear of all before it, too.
+  const bool closes = asked_beyond_gap_ && !has_gap();
+  asked_beyond_gap_ = (asked_beyond_gap_ || asked) && has_gap();
+  asked = asked || closes;
   AckNeed need = AckNeed::kDelayed;
   if (unacked_ >= enough || asked) need = has_gap() ? AckNeed::kNow : AckNeed::kEnough;
   if (new_gap) need = AckNeed::kNow;

@@ -102,8 +102,9 @@ class AckTracker {
   PacketNumber missed_until_ = 0;    // one past the highest number settled that had not arrived
   ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
   AckNeed need_ = AckNeed::kNone;
-  std::uint16_t late_ = 0;     // see PacketHeader::late
-  std::uint16_t unacked_ = 0;  // new packets since the last ACK left; who sends too many waits
+  bool asked_beyond_gap_ = false;  // a packet above a gap asked for its ACK, and the gap is open
+  std::uint16_t late_ = 0;         // see PacketHeader::late
+  std::uint16_t unacked_ = 0;      // new packets since the last ACK left; who sends too many waits
   std::uint16_t packets_per_ack_;
 };
 

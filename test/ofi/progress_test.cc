@@ -103,6 +103,17 @@ TEST_CASE("whoever has read all there was owes nobody an ACK that was asked for"
   }
 }
 
+// To close wakes the provider's thread twice, and the second time it may just be silencing the
+// first.
+TEST_CASE("who closes does not wait for the provider's thread to wake by itself") {
+  setenv("FI_PULLMAN_PATIENCE", "100000", 1);
+  using namespace std::chrono;
+  const auto before = steady_clock::now();
+  for (int i = 0; i < 400; ++i) Pair pair;
+  CHECK(steady_clock::now() - before < 50s);  // it would wake after 60
+  unsetenv("FI_PULLMAN_PATIENCE");
+}
+
 // One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
 TEST_CASE("an application that calls nothing for a while needs no processor for its packets") {
   Pair pair({.progress = FI_PROGRESS_MANUAL});

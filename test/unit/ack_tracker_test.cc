@@ -94,6 +94,28 @@ TEST_CASE("a number beyond the window is as good as lost") {
   CHECK(receiver.tracker.next() == kFirst + 1 + 4097);
 }
 
+// Another channel may bring the last packet of a message first: it alone asks.
+TEST_CASE("who asks hears of what came late before it, too, wire.md 6.2") {
+  const bool asks = GENERATE(false, true);
+  Receiver receiver;
+  receiver.arrive(kFirst, 0);
+  wire::PacketHeader last = Receiver::header(kFirst + 3, 0);
+  if (asks) last.flags = wire::kFlagAckSoon;
+  last.floor_distance = 3;
+  receiver.tracker.note(receiver.now, last);
+  REQUIRE(receiver.tracker.need() == AckNeed::kNow);
+  receiver.sacked();
+
+  receiver.arrive(kFirst + 1, 1);
+  CHECK(receiver.tracker.need() == AckNeed::kDelayed);
+  receiver.arrive(kFirst + 2, 2);
+  CHECK_FALSE(receiver.tracker.has_gap());
+  CHECK(receiver.tracker.need() == (asks ? AckNeed::kEnough : AckNeed::kDelayed));
+  receiver.sacked();
+  receiver.arrive(kFirst + 4, 0);
+  CHECK(receiver.tracker.need() == AckNeed::kDelayed);
+}
+
 TEST_CASE("the sender's floor settles holes that will never be filled, wire.md 3.3") {
   Receiver receiver;
   receiver.arrive(kFirst, 0);

@@ -89,6 +89,37 @@ TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
   CHECK(request.done());
 }
 
+TEST_CASE("a turn owes the ACK of a message that came with the first packet, wire.md 5.9") {
+  const bool both_call = GENERATE(false, true);  // then one of them says it again (wire.md 5.6)
+  const std::uint64_t seed = GENERATE(1, 2);
+  Instant now{std::chrono::seconds(1)};
+  ListEnd a{1, seed, config_of()};
+  ListEnd b{2, 3 - seed, config_of()};
+  std::byte byte{};
+  Request sent, received;
+  b.engine->receive(now, kAnyPeer, kTag, 0, {&byte, 1}, received);
+  const PeerId peer = a.engine->connect(now, b.engine->address()).peer;
+  if (both_call) b.engine->connect(now, a.engine->address());
+  SendOptions options;
+  options.until_delivered = true;
+  const std::span<const std::byte> piece(&byte, 1);
+  a.engine->send(now, peer, kTag, {&piece, 1}, options, sent);
+  for (int i = 0; i < 100 && !received.done(); ++i) {
+    a.engine->progress(now);
+    b.engine->progress(now);
+    a.deliver_to(b);
+    b.deliver_to(a);
+  }
+  REQUIRE(received.done());
+  a.engine->progress(now);
+  CHECK(b.engine->owes() != sent.done());
+
+  b.engine->progress(now);
+  b.deliver_to(a);
+  a.engine->progress(now);
+  CHECK(sent.done());
+}
+
 TEST_CASE("a program may answer a message before an ACK is owed for it") {
   Pair pair;
   pair.ask();
