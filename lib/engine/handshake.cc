@@ -329,9 +329,9 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
-  // A HELLO cannot say so (wire.md 2.3), but nothing else may follow that brings its ACK.
+  // A HELLO cannot ask (wire.md 2.3), but nothing may follow what rides with it that would.
   wire::PacketHeader asks = header;
-  asks.flags |= wire::kFlagAckSoon;
+  if (!frames_.is_alone()) asks.flags |= wire::kFlagAckSoon;
   if (peer->introduced && peer->said == nullptr) {
     // It has proved that it means this connection: a packet like others.
     const Verdict verdict = handle_frames(now, peer->home, asks);

@@ -111,6 +111,8 @@ class FrameList {
 
   // Whether a MESSAGE is all there is.
   bool is_one_message() const { return count_ == 1 && frames_[0].type == FrameType::kMessage; }
+  // Whether there is one frame only.
+  bool is_alone() const { return count_ == 1; }
   // The first. There is one.
   const Frame& front() const { return frames_[0]; }
 
