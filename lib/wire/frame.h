@@ -109,10 +109,10 @@ class FrameList {
   // The same of a bulk packet.
   bool read_bulk(std::span<const std::byte> packet);
 
-  // Whether a MESSAGE is all there is.
-  bool is_one_message() const { return count_ == 1 && frames_[0].type == FrameType::kMessage; }
   // Whether there is one frame only.
   bool is_alone() const { return count_ == 1; }
+  // Whether a MESSAGE is all there is.
+  bool is_one_message() const { return is_alone() && frames_[0].type == FrameType::kMessage; }
   // The first. There is one.
   const Frame& front() const { return frames_[0]; }
 
