@@ -39,6 +39,7 @@ struct Special {
   bool goes_ahead : 1 = false;     // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
   bool is_special : 1 = false;     // send: any of all this is so
+  bool is_announced : 1 = false;   // send: its envelope has left, the bytes follow when granted
   bool is_shared : 1 = false;      // receive: many messages go to it (MultiReceive)
 };
 

@@ -29,6 +29,7 @@ struct Stats {
   std::uint64_t fast_path_sends = 0;      // messages that left from inside send()
   std::uint64_t unexpected_messages = 0;  // arrived before their receive was posted
   std::uint64_t held_back_sends = 0;      // send() had to queue by reference: limit reached
+  std::uint64_t announced_sends = 0;      // of those, by their envelopes: no allowance
   std::uint64_t dropped_packets = 0;      // datagrams refused, all reasons together
   std::array<std::uint64_t, 16> dropped_by_reason{};  // index: wire::Verdict, see docs/wire.md 1.3
   std::uint64_t nic_send_errors = 0;                  // packets the device rejected

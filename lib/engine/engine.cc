@@ -147,7 +147,7 @@ Status Engine::Impl::send(Instant now, const Departure& departure, PeerId id, Ta
   ++stats_.messages_sent;
   stats_.bytes_sent += bytes.size();
   depart(now, *peer, departure.at_once, bytes.size());
-  return copied ? Status::kOk : Status::kPending;
+  return copied ? Status::kOk : request.status();
 }
 
 // The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait

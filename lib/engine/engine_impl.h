@@ -254,6 +254,7 @@ class Engine::Impl {
   enum class Leaves : std::uint8_t { kInBatch, kAlone };
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
   bool starves();
+  bool may_announce(const Peer& peer) const;
   bool has_work(const Peer& peer) const;
   bool has_work(const Rail& rail) const;
   // Frames wait that belong to no message.

@@ -105,6 +105,7 @@ Stats Engine::Impl::stats() const {
   stats.bytes_received = inbox_counters_.bytes;
   stats.unexpected_messages = inbox_counters_.unexpected;
   stats.held_back_sends = outbox_counters_.held_back;
+  stats.announced_sends = outbox_counters_.announced;
   peers_.for_each([&](const Peer& peer) {
     stats.unexpected_bytes += peer.inbox.charged();
     if (peer.phase == Phase::kGone) return;  // counted when it left

@@ -225,6 +225,9 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
       case wire::FrameType::kChunk:
         taken = peer.inbox.handle_chunk(frame);
         break;
+      case wire::FrameType::kEnvelope:
+        taken = peer.inbox.handle_envelope(frame);
+        break;
       case wire::FrameType::kGrant:
         if (!peer.outbox.handle_grant(frame.id, frame.limit)) taken = Taken::kRefused;
         break;

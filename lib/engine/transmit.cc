@@ -37,8 +37,19 @@ bool Engine::Impl::starves() {
 }
 
 bool Engine::Impl::has_work(const Peer& peer) const {
-  return peer.outbox.has_packets() || peer.inbox.has_frames() || peer.bye_due ||
-         has_work(peer.home) || (peer.rails != nullptr && rails_have_work(peer));
+  return peer.outbox.has_packets() || may_announce(peer) || peer.inbox.has_frames() ||
+         peer.bye_due || has_work(peer.home) || (peer.rails != nullptr && rails_have_work(peer));
+}
+
+// Messages without allowance are announced when all that was sent has been heard of: it may just be
+// on its way back.
+bool Engine::Impl::may_announce(const Peer& peer) const {
+  if (!peer.outbox.may_announce() || peer.outbox.has_packets()) return false;
+  bool all_heard = peer.rails == nullptr || peer.rails->evacuated.empty();
+  peer.for_each_rail([&](const Rail& rail) {
+    all_heard = all_heard && rail.link.in_flight() == 0 && rail.link.lost().empty();
+  });
+  return all_heard;
 }
 
 bool Engine::Impl::has_work(const Rail& rail) const {
@@ -51,6 +62,8 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (may_call(peer)) call(now, peer);
   if (!peer.flows()) return may_call(peer);
+  if (may_announce(peer)) [[unlikely]]
+    peer.outbox.announce();
   if (peer.rails != nullptr) return serve_rails(now, peer);
   Rail& rail = peer.home;
   if (!send_probe(now, rail)) return true;

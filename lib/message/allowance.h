@@ -54,10 +54,25 @@ constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
   return charge_of(total, held) + charge_behind(kind);
 }
 
+// Of an envelope: what is kept of the message until it is matched (wire.md 4.12).
+constexpr std::uint64_t charge_of_envelope(std::uint8_t kind) {
+  return kMessageCharge + wire::lead_bytes(kind) + charge_behind(kind);
+}
+
+// A sender keeps a part of what it is allowed for what takes next to none: envelopes, and what has
+// no bytes to hold back. So there is something left for them when messages have used up all else.
+// In units of kMessageCharge.
+constexpr std::uint16_t kept_for_envelopes(std::uint64_t share) {
+  constexpr std::uint64_t kPart = 16;
+  return static_cast<std::uint16_t>(std::min<std::uint64_t>(share / kPart / kMessageCharge, 65535));
+}
+
 // The sender's side.
 class AllowanceSpent {
  public:
-  bool affords(std::uint64_t charge) const { return spent_ + charge <= limit_; }
+  bool affords(std::uint64_t charge, std::uint64_t kept = 0) const {
+    return spent_ + charge + kept <= limit_;
+  }
   void spend(std::uint64_t charge) { spent_ += charge; }
   void raise(std::uint64_t limit) { limit_ = std::max(limit_, limit); }
 

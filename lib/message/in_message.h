@@ -56,11 +56,16 @@ struct InMessage {
   RangeSet arrived;
   std::uint32_t charge = 0;  // of the peer's allowance, not returned yet
   InState state = InState::kWaitingTurn;
-  std::uint8_t kind = 0;      // wire/kind.h
-  bool wants_result = false;  // its sender waits for a RESULT
-  bool refused = false;       // which will say so: it may not be done
+  std::uint8_t kind = 0;  // wire/kind.h
+  // By its envelope: of the bytes behind the lead none come unasked.
+  bool announced : 1 = false;
+  bool wants_result : 1 = false;  // its sender waits for a RESULT
+  bool refused : 1 = false;       // which will say so: it may not be done
 
-  bool complete() const { return wanted != 0 ? arrived.prefix() >= wanted : total == 0; }
+  bool complete() const {
+    if (wanted != 0) return arrived.prefix() >= wanted;
+    return total == 0 || (announced && state == InState::kFilling);
+  }
 
   // What still comes is not wanted.
   void refuse() {

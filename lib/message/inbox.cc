@@ -119,6 +119,19 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
 }
 
+// wire.md 4.12
+Taken Inbox::handle_envelope(const wire::Frame& frame) {
+  const MessageId id = expand(frame.id, next_turn_);
+  if (done_.finished(id)) return Taken::kRedundant;
+  const bool is_news = find(id) == nullptr;
+  InMessage* message = open(id, frame, frame.total);
+  if (message == nullptr || !message->announced) return Taken::kRefused;
+  if (!frame.data.empty()) return place(*message, 0, frame.data);
+  settle_if_complete(*message);
+  take_turns();
+  return is_news ? Taken::kNew : Taken::kRedundant;
+}
+
 // The message with this id, if it has begun and is not over.
 InMessage* Inbox::find(MessageId id) {
   if (begun_ == nullptr) return nullptr;
@@ -134,7 +147,7 @@ InMessage* Inbox::find(MessageId id) {
 InMessage* Inbox::find_granted(MessageId id) {
   InMessage* message = find(id);
   const bool granted = message != nullptr && message->state == InState::kFilling &&
-                       message->total > shared_.eager_bytes;
+                       message->total > unasked_bytes(*message);
   return granted ? message : nullptr;
 }
 
@@ -145,7 +158,9 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
     const bool same = begun->total == total && begun->tag == frame.tag && begun->kind == frame.kind;
     return same ? begun : nullptr;
   }
-  const std::uint64_t charge = charge_of(frame.kind, total, shared_.eager_bytes);
+  const bool announced = frame.type == wire::FrameType::kEnvelope;
+  const std::uint64_t charge = announced ? charge_of_envelope(frame.kind)
+                                         : charge_of(frame.kind, total, shared_.eager_bytes);
   if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
   if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
   if (begun_ == nullptr) begun_ = shared_.begun.take();
@@ -155,12 +170,13 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   allowance_.charge(charge);
   message->charge = static_cast<std::uint32_t>(charge);
   message->kind = frame.kind;
+  message->announced = announced;
   message->id = id;
   message->peer = peer_;
   message->tag = frame.tag;
   message->total = total;
   const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
-  message->wanted = is_atomic ? total : std::min<std::uint64_t>(total, shared_.eager_bytes);
+  message->wanted = is_atomic ? total : std::min(total, unasked_bytes(*message));
   begun_->incomplete.insert(*message);
   ++begun_->kept;
   ++begun_->waiting_turn;
@@ -353,10 +369,11 @@ void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
 
 // So many of the caller's bytes are of use: the sender of a long message is told.
 void Inbox::want(InMessage& message, std::uint64_t bytes) {
-  if (message.total <= shared_.eager_bytes) return;
+  const std::uint64_t unasked = unasked_bytes(message);
+  if (message.total <= unasked) return;
   const std::uint64_t useful =
       std::min<std::uint64_t>(message.total, bytes + wire::lead_bytes(message.kind));
-  message.wanted = std::max<std::uint64_t>(shared_.eager_bytes, useful);
+  message.wanted = std::max(unasked, useful);
   begun_->grants.push_back(message);
 }
 
@@ -365,7 +382,7 @@ void Inbox::want(InMessage& message, std::uint64_t bytes) {
 void Inbox::settle_if_complete(InMessage& message) {
   if (!message.complete()) return;
   const bool matched = message.state == InState::kFilling;
-  if (!matched && message.total > shared_.eager_bytes) return;
+  if (!matched && message.total > unasked_bytes(message)) return;
   if (!done_.finished(message.id)) done_.finish(message.id, shared_.bitmaps);
   if (message.state == InState::kWaitingTurn) return;
   if (message.by_id.is_linked()) {

@@ -93,6 +93,7 @@ class Inbox {
 
   Taken handle_message(const wire::Frame& frame);
   Taken handle_chunk(const wire::Frame& frame);
+  Taken handle_envelope(const wire::Frame& frame);
 
   // The bytes that follow a chunk just taken, if they can be taken without a question: its message
   // has a receive, and of it exactly what is before them has arrived.
@@ -159,6 +160,10 @@ class Inbox {
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;
   InMessage* find(MessageId id);
   InMessage* find_granted(MessageId id);
+  // Bytes of it that come before a GRANT.
+  std::uint64_t unasked_bytes(const InMessage& message) const {
+    return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
+  }
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {

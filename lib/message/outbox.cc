@@ -30,6 +30,7 @@ void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
   introduced_ = 1;
   packet_bytes_ = small_bytes_ = static_cast<std::uint16_t>(packet_bytes);
   allowance_.raise(allowance);
+  kept_ = kept_for_envelopes(allowance);
   eager_bytes_ = eager_bytes;
 }
 
@@ -40,7 +41,8 @@ bool Outbox::is_small(std::size_t size) const {
 
 bool Outbox::can_admit(std::uint64_t size) const {
   if (!introduced_ && !is_small(size)) return false;
-  return done_.contains(next_id_) && allowance_.affords(charge_of(size, eager_bytes_));
+  return done_.contains(next_id_) &&
+         (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
 }
 
 MessageId Outbox::admit(std::uint64_t size) {
@@ -111,7 +113,8 @@ Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) {
   const std::uint64_t total = parcel.total();
   const bool small = is_small(total);
   const bool may = (parcel.is_solicited || !has_waiting()) &&
-                   can_admit(total, charge_for(parcel.kind, total), parcel.is_solicited);
+                   can_admit(total, charge_for(parcel.kind, total),
+                             parcel.is_solicited || affords_unheld(parcel.kind, total));
   if (parcel.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
     return Status::kBusy;
   }
@@ -139,17 +142,23 @@ std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
   return kind == 0 ? charge_of(total, eager_bytes_) : charge_of(kind, total, eager_bytes_);
 }
 
-bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const {
+bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const {
   if (!introduced_ && !is_small(total)) return false;
-  return done_.contains(next_id_) && (solicited || allowance_.affords(charge));
+  return done_.contains(next_id_) && (affordable || affords(charge));
 }
 
 bool Outbox::can_admit(const Operation& op) const {
-  return can_admit(op.size, charge_for(op.special.wire_kind, op.size), op.special.is_solicited);
+  const std::uint8_t kind = op.special.wire_kind;
+  const std::uint64_t charge = charge_for(kind, op.size);
+  return can_admit(op.size, charge, op.special.is_solicited || affords_unheld(kind, op.size));
 }
 
 void Outbox::admit(Operation& op) {
   allowance_.spend(charge_for(op.special.wire_kind, op.size));
+  give_id(op);
+}
+
+void Outbox::give_id(Operation& op) {
   op.message = next_id_++;
   if (op.asker != nullptr && op.special.is_special) op.asker->message = op.message;
 }
@@ -296,8 +305,15 @@ bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   if (id >= next_id_) return false;
   Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
   if (op == nullptr) return true;  // it had its grant before
-  if (limit > op->size || limit < op->granted || op->size <= eager_bytes_) return false;
+  const bool is_short = op->size <= eager_bytes_;
+  if (limit > op->size || limit < op->granted || (is_short && !op->special.is_announced)) {
+    return false;
+  }
   op->granted = limit;
+  if (is_short && op->sent < limit) {
+    send_announced(*op);
+    return true;
+  }
   set_stage(*op, SendStage::kBulk, queue_of(*op), nullptr);
   enqueue(queues_->bulk, *op);
   if (op->sent == op->granted) {

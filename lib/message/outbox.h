@@ -8,6 +8,7 @@
 // links, windows or time: it hands out packets when asked and is told of acked ones.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,7 @@ struct SendQueues {
 
 struct OutboxCounters {
   std::uint64_t held_back = 0;  // sends that had to wait for the receiver's allowance, or for an id
+  std::uint64_t announced = 0;  // of those, by their envelopes
 };
 
 // What the outboxes of one engine share; it outlives them. Of queues there is one for each.
@@ -126,6 +128,15 @@ class Outbox {
   // False: the frame contradicts what was sent.
   bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
   void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
+
+  // The first message that waits has no allowance, but may be announced by its envelope.
+  bool may_announce() const {
+    return queues_ != nullptr && !queues_->waiting.empty() &&
+           may_announce(queues_->waiting.front());
+  }
+  // Does so, for as many as may be. When nothing that was sent is unheard of, so that allowance is
+  // not just coming back.
+  void announce();
 
   // Whether next_packet() has something to give (unless the pool is empty).
   bool has_packets() const { return !ready_.empty() || has_chunks() || may_admit(); }
@@ -204,7 +215,14 @@ class Outbox {
             (!queues_->solicited.empty() && can_admit(queues_->solicited.front())));
   }
   bool can_admit(const detail::Operation& op) const;
-  bool can_admit(std::uint64_t total, std::uint64_t charge, bool solicited) const;
+  bool may_announce(const detail::Operation& op) const;
+  bool put_envelope(detail::Operation& op);
+  void send_announced(detail::Operation& op);
+  bool affords(std::uint64_t charge) const {
+    return allowance_.affords(charge, kept_ * kMessageCharge);
+  }
+  bool affords_unheld(std::uint8_t kind, std::uint64_t total) const;
+  bool can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const;
   bool anything_waits() const {
     return queues_ != nullptr && (!queues_->waiting.empty() || !queues_->solicited.empty());
   }
@@ -218,6 +236,7 @@ class Outbox {
   bool copy_small(detail::Operation& op);
   Status settle_copied(detail::Operation& op);
   void admit(detail::Operation& op);
+  void give_id(detail::Operation& op);
   bool admit_waiting(Queue& waiting);
   static const std::byte* place_payload(const detail::Operation& op, Packet& packet,
                                         std::size_t length);
@@ -225,7 +244,10 @@ class Outbox {
   bool asks(const detail::Operation& op, std::uint32_t cut);
   // So many packets more leave. True: the next that ends a message asks for its ACK, as a receiver
   // says nothing by itself in the middle of a long one.
-  bool count_unasked(std::uint32_t packets) { return (unasked_ += packets) >= kAskedPer; }
+  bool count_unasked(std::uint32_t packets) {
+    unasked_ = static_cast<std::uint16_t>(std::min<std::uint32_t>(unasked_ + packets, 65535));
+    return unasked_ >= kAskedPer;
+  }
   void note_asked() { owes_ask_ = unasked_ = 0; }
   static void enqueue(Queue& queue, detail::Operation& op);
   void finish(detail::Operation& op, Status status);
@@ -239,7 +261,7 @@ class Outbox {
   static bool may_be_bulk(const detail::Operation& op) { return stage(op) == SendStage::kBulk; }
   // Its eager bytes are not all there is of it, nor asked to go ahead.
   static bool may_yield(const detail::Operation& op) {
-    return op.granted < op.size && !op.special.goes_ahead;
+    return op.granted < op.size && !op.special.goes_ahead && !op.special.is_announced;
   }
   channel::Run* cut_run(Queue& from, const RunWish& wish);
   void settle_stage(detail::Operation& op, Queue* from);
@@ -265,7 +287,8 @@ class Outbox {
   std::uint32_t introduced_ : 1 = 0;  // the peer's limits are known: long messages may start
   std::uint32_t owes_ask_ : 1 = 0;    // somebody waits for a packet that has not asked for its ACK
   std::uint32_t chunk_turn_ : 1 = 0;  // chunks and small messages alternate while there are both
-  std::uint32_t unasked_ = 0;         // packets since an ACK came or was asked for
+  std::uint16_t unasked_ = 0;         // packets since an ACK came or was asked for
+  std::uint16_t kept_ = 0;            // of the allowance, for envelopes: so many messages' charge
   PacketQueue ready_;                 // packets of small messages; the last one may still be filled
 };
 

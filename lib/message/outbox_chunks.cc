@@ -192,7 +192,8 @@ bool Outbox::asks(const Operation& op, std::uint32_t cut) {
 
 // All granted bytes are in packets: either that was all, or a grant must come first.
 void Outbox::settle_stage(Operation& op, Queue* from) {
-  const bool was_granted = stage(op) == SendStage::kBulk || stage(op) == SendStage::kAwaitingGrant;
+  const bool was_granted = stage(op) == SendStage::kBulk ||
+                           stage(op) == SendStage::kAwaitingGrant || op.special.is_announced;
   if (was_granted || op.granted == op.size) {
     set_stage(op, SendStage::kSent, from, nullptr);
   } else {

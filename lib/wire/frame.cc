@@ -43,10 +43,17 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kCheckHeadBytes;
     case FrameType::kResult:
       return kResultBytes;
+    case FrameType::kEnvelope:
+      return kEnvelopeBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(15) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(16) == 0);
+
+constexpr bool may_have_kind(std::uint8_t type) {
+  return type <= static_cast<std::uint8_t>(FrameType::kChunk) ||
+         type == static_cast<std::uint8_t>(FrameType::kEnvelope);
+}
 
 void read_chunk_fields(const std::byte* in, Frame& out) {
   out.kind = load8(in + 1);
@@ -61,6 +68,13 @@ bool chunk_is_sane(const Frame& chunk) {
   return !chunk.data.empty() && chunk.total <= kMaxMessageBytes && chunk.offset < chunk.total &&
          chunk.data.size() <= chunk.total - chunk.offset &&
          (chunk.kind == 0 || kind_is_sane(chunk.kind, chunk.total));
+}
+
+// wire.md 4.12: its data is the lead, and more is to follow.
+bool envelope_is_sane(const Frame& envelope) {
+  return kind_is_sane(envelope.kind, envelope.total) && envelope.total <= kMaxMessageBytes &&
+         may_be_announced(envelope.kind, envelope.total) &&
+         envelope.data.size() == lead_bytes(envelope.kind);
 }
 
 // Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
@@ -109,7 +123,7 @@ bool FrameReader::next(Frame& out) {
   const std::size_t length = load16(in + 2);
   const std::uint8_t kind = load8(in + 1);
   if (fixed == 0 || rest_.size() < fixed + length) return fail();
-  if (kind != 0 && type > static_cast<std::uint8_t>(FrameType::kChunk)) return fail();
+  if (kind != 0 && !may_have_kind(type)) return fail();
   out.kind = kind;
   out.type = static_cast<FrameType>(type);
   out.data = rest_.subspan(fixed, length);
@@ -151,6 +165,11 @@ bool FrameReader::next(Frame& out) {
       out.limit = load32(in + 8);
       return (length == 0 && out.limit <= static_cast<std::uint64_t>(Result::kRefusedAccess)) ||
              fail();
+    case FrameType::kEnvelope:
+      out.id = load32(in + 4);
+      out.tag = load64(in + 8);
+      out.total = load64(in + 16);
+      return envelope_is_sane(out) || fail();
   }
   return fail();
 }
@@ -257,6 +276,15 @@ std::size_t put_allowance(std::byte* out, std::uint64_t limit) {
   put_frame_head(out, FrameType::kAllowance, 0);
   store64(out + 4, limit);
   return kAllowanceBytes;
+}
+
+std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes) {
+  put_frame_head(out, FrameType::kEnvelope, lead_bytes);
+  store8(out + 1, envelope.kind);
+  store32(out + 4, envelope.id);
+  store64(out + 8, envelope.tag);
+  store64(out + 16, envelope.total);
+  return kEnvelopeBytes;
 }
 
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result) {

@@ -30,6 +30,7 @@ enum class FrameType : std::uint8_t {
   kCheck = 12,     // does this arrive? (check.h)
   kChecked = 13,   // so much of that has arrived (check.h)
   kResult = 14,    // what became of a message that asks for it
+  kEnvelope = 15,  // a message whose bytes wait at its sender: what it takes to match it
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -45,6 +46,7 @@ inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
 inline constexpr std::size_t kResultBytes = 12;
+inline constexpr std::size_t kEnvelopeBytes = 24;  // before the lead
 inline constexpr std::size_t kCheckHeadBytes = 4;  // CHECK's and CHECKED's, before their body
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
@@ -58,7 +60,7 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 // packet.
 struct Frame {
   FrameType type = FrameType::kPing;
-  std::uint8_t kind = 0;  // message, chunk: see kind.h
+  std::uint8_t kind = 0;  // message, chunk, envelope: see kind.h
   // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
   std::uint32_t id = 0;
   std::uint64_t tag = 0;     // message, chunk
@@ -157,6 +159,8 @@ void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cu
 void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
 std::size_t put_allowance(std::byte* out, std::uint64_t limit);
+// Its id, kind, tag and total; the lead follows.
+std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes);
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
 std::size_t put_bye(std::byte* out);

@@ -81,6 +81,13 @@ constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
   return what != Class::kAtomic || total <= kAtomicLeadBytes + kMostAtomicBytes;
 }
 
+// Whether an ENVELOPE may go ahead of a message of so many bytes (wire.md 4.12): of gets and
+// atomics all is needed at their turn, of short puts all is to be in place before what follows.
+constexpr bool may_be_announced(std::uint8_t kind, std::uint64_t total) {
+  if (class_of(kind) == Class::kPut) return total > kMostAtomicBytes;
+  return class_of(kind) == Class::kMessage && total > lead_bytes(kind);
+}
+
 // Bytes of the message that must be here before anything comes of it; of the others its first.
 constexpr std::uint64_t needed(std::uint8_t kind, std::uint64_t total) {
   switch (class_of(kind)) {

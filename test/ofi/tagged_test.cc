@@ -46,6 +46,37 @@ TEST_CASE("a receive matches by tag and ignore mask, whatever came before") {
   CHECK(buffer == second);
 }
 
+TEST_CASE("a message is received before more than may be held that was sent before it") {
+  setenv("PULLMAN_MAX_PEERS", "4", 1);
+  setenv("PULLMAN_UNEXPECTED_BYTES", "1048576", 1);  // 256 KiB for each
+  const std::size_t size = GENERATE(100, 5000, 1 << 20);
+  constexpr std::size_t kOthers = 150;
+  const auto other = content(2000, 1), wanted = content(size, 2);
+  std::vector<std::vector<char>> buffers(kOthers, std::vector<char>(2000));
+  std::vector<char> buffer(size);
+  {
+    Pair pair;
+    for (std::size_t i = 0; i < kOthers; ++i) {
+      MUST(fi_tsend(pair.a->endpoint.get(), other.data(), 2000, nullptr, pair.to_b, 1, nullptr));
+    }
+    MUST(fi_tsend(pair.a->endpoint.get(), wanted.data(), size, nullptr, pair.to_b, 2, nullptr));
+
+    MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), size, nullptr, FI_ADDR_UNSPEC, 2, 0,
+                  &context[0]));
+    CHECK(pair.next(*pair.b).entry.tag == 2);
+
+    CHECK(buffer == wanted);
+    for (auto& next : buffers) {
+      MUST(fi_trecv(pair.b->endpoint.get(), next.data(), 2000, nullptr, FI_ADDR_UNSPEC, 1, 0,
+                    &context[0]));
+      CHECK(pair.next(*pair.b).entry.tag == 1);
+      CHECK(next == other);
+    }
+  }
+  unsetenv("PULLMAN_MAX_PEERS");
+  unsetenv("PULLMAN_UNEXPECTED_BYTES");
+}
+
 TEST_CASE("what inject was given may change at once, and no completion tells of it") {
   Pair pair;
   auto bytes = content(1024, 3);

@@ -330,6 +330,26 @@ TEST_CASE("a get is answered though its caller holds more of the answerer's mess
   CHECK_FALSE(sends.back()->done());
 }
 
+TEST_CASE("puts, gets and atomics are done though messages nobody receives have used up all room") {
+  const std::size_t size = GENERATE(8u, 2040u, 2041u, 300'000u);
+  Remote remote;
+  if (GENERATE(false, true)) remote.lose_some();
+  std::vector<Act*> sends;
+  for (Tag i = 0; i < 1000; ++i) sends.push_back(&remote.scene.send(0, remote.there, i, 1000));
+  remote.set_word(0, 5);
+
+  Act& put = remote.does.put(0, remote.there, {kKey, 16}, bytes_of(size, 77));
+  Act& get = remote.does.get(0, remote.there, {kKey, 16}, size);
+  Act& add = remote.does.add(0, remote.there, {kKey, 0}, 2, false);
+
+  for (Act* act : {&put, &get, &add}) REQUIRE(remote.done(*act));
+  CHECK(put.status() == Status::kOk);
+  CHECK(remote.holds_at(16, bytes_of(size, 77)));
+  if (size <= 1000) CHECK(get.bytes == bytes_of(size, 77));
+  CHECK(remote.word_at(0) == 7);
+  CHECK(remote.scene.stats(1).messages_received == 0);
+}
+
 TEST_CASE("puts, gets and messages of one process take effect in the order of the calls") {
   Remote remote;
   Act& arrived = remote.does.receive(1, remote.back, 4, 8);

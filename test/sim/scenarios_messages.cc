@@ -128,6 +128,55 @@ TEST_CASE("unexpected messages hold the sender back, not grow the process") {
   CHECK(scene.stats(0).retransmits == 0);
 }
 
+TEST_CASE("a message is received before hundreds that were sent before it and nobody receives") {
+  constexpr std::size_t kBudget = 1 << 20;
+  const std::size_t size = GENERATE(8u, 5000u, 300'000u);
+  Scene scene(2, [](NodePlan& plan) {
+    plan.config.max_peers = 2;
+    plan.config.unexpected_bytes = kBudget;
+  });
+  const auto [there, back] = scene.couple(0, 1);
+  if (GENERATE(false, true)) scene.network().wire(0, 1).loss = 50'000;
+  std::vector<Act*> sends;
+
+  for (Tag i = 0; i < 300; ++i) sends.push_back(&scene.send(0, there, i, 2000));
+  scene.send(0, there, 1000, size);
+  Act& receive = scene.receive(1, back, 1000, size);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 1000, size));
+  CHECK_FALSE(sends.back()->done());
+  CHECK(scene.stats(0).announced_sends > 80);
+  CHECK(scene.engine(1).audit().unexpected_bytes <= kBudget);
+  for (Tag i = 0; i < 300; ++i) {
+    Act& next = scene.receive(1, back, i, 2000);
+    REQUIRE(scene.run_until_done(next));
+    CHECK(Scene::holds(next, i, 2000));
+  }
+  REQUIRE(scene.run_until_done(*sends.back()));
+}
+
+TEST_CASE("while allowance may be on its way messages wait for it, and leave whole") {
+  const std::size_t size = GENERATE(100u, 5000u);
+  Scene scene(2, [](NodePlan& plan) {
+    plan.config.max_peers = 2;
+    plan.config.unexpected_bytes = 128 * 1024;
+  });
+  const auto [there, back] = scene.couple(0, 1);
+  for (WireFaults* wire : {&scene.network().wire(0, 1), &scene.network().wire(1, 0)}) {
+    wire->delay = milliseconds(10);
+  }
+  constexpr int kMessages = 1000;
+  std::vector<Act*> receives;
+
+  for (int i = 0; i < kMessages; ++i) receives.push_back(&scene.receive(1, back, 1, size));
+  for (int i = 0; i < kMessages; ++i) scene.send(0, there, 1, size);
+
+  REQUIRE(scene.run_until_done(*receives.back()));
+  CHECK(scene.stats(0).held_back_sends > 0);
+  CHECK(scene.stats(0).announced_sends == 0);
+}
+
 TEST_CASE("noise and forged packets are counted and dropped") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);

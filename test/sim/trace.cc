@@ -85,6 +85,9 @@ std::string describe(const wire::Frame& frame) {
       return fmt::format("grant {} to {}", frame.id, frame.limit);
     case FrameType::kAllowance:
       return fmt::format("allowance {}", frame.limit);
+    case FrameType::kEnvelope:
+      return fmt::format("envelope {}{} tag {:x}, {} B", frame.id, describe_kind(frame.kind),
+                         frame.tag, frame.total);
     case FrameType::kSack:
       return describe_sack(frame);
     case FrameType::kHello:

@@ -80,7 +80,7 @@ TEST_CASE("a plain message has no kind, whatever was read before it") {
   CHECK(frames.next()->kind == 0);
 }
 
-TEST_CASE("frames other than messages and chunks have no kind") {
+TEST_CASE("frames that do not begin a message have no kind") {
   for (const FrameType type : {FrameType::kGrant, FrameType::kAllowance, FrameType::kPing,
                                FrameType::kBye, FrameType::kPadding, FrameType::kResult}) {
     std::vector<std::byte> bytes(kGrantBytes);

@@ -70,10 +70,22 @@ struct Wire {
     wire::Frame frame;
     Taken last = Taken::kNew;
     while (reader.next(frame)) {
-      last = frame.type == wire::FrameType::kMessage ? inbox.handle_message(frame)
-                                                     : inbox.handle_chunk(frame);
+      last = take(frame);
     }
     return last;
+  }
+  Taken take(const wire::Frame& frame) {
+    if (frame.type == wire::FrameType::kMessage) return inbox.handle_message(frame);
+    if (frame.type == wire::FrameType::kEnvelope) return inbox.handle_envelope(frame);
+    return inbox.handle_chunk(frame);
+  }
+  // Without the sender: a message of which only this is known.
+  Taken take_envelope(std::uint64_t nth, std::uint64_t total) {
+    return inbox.handle_envelope({.type = wire::FrameType::kEnvelope,
+                                  .id = low32(kFirst + nth),
+                                  .tag = 1,
+                                  .total = total,
+                                  .data = {}});
   }
   // Bytes of the nth message, without the sender.
   Taken take_chunk(std::uint64_t nth, std::uint64_t total, std::uint64_t offset,
@@ -107,10 +119,14 @@ struct Wire {
       }
     }
   }
-  // Everything flows until nothing moves.
+  // Everything flows until nothing moves. With nothing in flight, messages may be announced.
   void run() {
     for (bool moved = true; moved;) {
       pull();
+      if (in_flight.empty() && outbox.may_announce()) {
+        outbox.announce();
+        pull();
+      }
       moved = !in_flight.empty() || inbox.has_frames();
       while (!in_flight.empty()) {
         deliver(*in_flight.front());
@@ -319,6 +335,7 @@ TEST_CASE("unexpected messages hold the sender back within its allowance, wire.m
 
   CHECK(wire.inbox.charged() <= kShare);
   CHECK(wire.inbox.charged() > kShare - 1024);
+  CHECK(wire.sent.announced > 0);
   CHECK(wire.outbox.unfinished() > 1000);
 
   for (int i = 0; i < 2000; ++i) {
@@ -331,6 +348,141 @@ TEST_CASE("unexpected messages hold the sender back within its allowance, wire.m
   }
   CHECK(wire.outbox.idle());
   CHECK(wire.inbox.charged() == 0);
+}
+
+TEST_CASE("where there is no allowance envelopes pass, and each message can be received, 4.12") {
+  const std::size_t size = GENERATE(0u, 1u, 100u, std::size_t{kEager}, kEager + 1, 20'000u);
+  const auto bytes = content(size, 7);
+  const auto others = content(1000, 1);
+  std::deque<Request> sends(60);  // 47 may be held
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, others, send);
+  Request last;
+  wire.outbox.send(kPeer, 2, bytes, last);
+  wire.run();
+  REQUIRE_FALSE(sends.back().done());
+  REQUIRE(wire.inbox.charged() <= kShare);
+
+  std::vector<std::byte> buffer(size);
+  Request received;
+  wire.post(received, buffer, 2);
+  wire.run();
+
+  CHECK(received.status() == Status::kOk);
+  CHECK(buffer == bytes);
+  CHECK(last.status() == Status::kOk);
+  CHECK_FALSE(sends.back().done());
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    std::vector<std::byte> other(1000);
+    Request next;
+    wire.post(next, other);
+    wire.run();
+    REQUIRE(next.status() == Status::kOk);
+    REQUIRE(other == others);
+    REQUIRE(sends[i].status() == Status::kOk);  // in the order they were sent
+  }
+  CHECK(wire.outbox.idle());
+  CHECK(wire.inbox.empty());
+  CHECK(wire.inbox.charged() == 0);
+}
+
+TEST_CASE("of an announced message only what is wanted is sent") {
+  const std::size_t room = GENERATE(0u, 10u);
+  const std::size_t size = GENERATE(3000u, 20'000u);
+  const auto bytes = content(size, 7);
+  const auto others = content(1000, 1);
+  std::deque<Request> sends(60);
+  Request last;
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, others, send);
+  wire.outbox.send(kPeer, 2, bytes, last);
+  wire.run();
+
+  std::vector<std::byte> buffer(room);
+  Request received;
+  wire.post(received, buffer, 2);
+  wire.run();
+
+  CHECK(received.status() == Status::kTruncated);
+  CHECK(received.message_length() == size);
+  CHECK(last.operation().sent == room);
+  CHECK(last.status() == Status::kOk);
+}
+
+TEST_CASE("an envelope that comes again, or is beyond the allowance, changes nothing") {
+  Wire wire;
+
+  CHECK(wire.take_envelope(0, 5000) == Taken::kNew);
+  CHECK(wire.take_envelope(0, 5000) == Taken::kRedundant);
+  CHECK(wire.take_envelope(0, 5001) == Taken::kRefused);
+  for (std::uint64_t i = 1; i < kShare / kMessageCharge; ++i) {
+    REQUIRE(wire.take_envelope(i, 5000) == Taken::kNew);
+  }
+  CHECK(wire.take_envelope(kShare / kMessageCharge, 5000) == Taken::kRefused);
+  CHECK(wire.inbox.charged() == kShare);
+  CHECK(wire.memory.in_use <= kShare);
+}
+
+TEST_CASE("bytes of an announced message that were not asked for are refused") {
+  Wire wire;
+  REQUIRE(wire.take_envelope(0, 5000) == Taken::kNew);
+
+  CHECK(wire.take_chunk(0, 5000, 0, 1000) == Taken::kRefused);
+  std::vector<std::byte> buffer(1000);
+  Request received;
+  wire.post(received, buffer, 1);
+  CHECK(wire.take_chunk(0, 5000, 1000, 1000) == Taken::kRefused);
+  CHECK(wire.take_chunk(0, 5000, 0, 1000) == Taken::kNew);
+  CHECK(received.status() == Status::kTruncated);
+}
+
+TEST_CASE("a message that has begun is not announced") {
+  Wire wire;
+  REQUIRE(wire.take_chunk(0, 5000, 0, 1000) == Taken::kNew);
+
+  CHECK(wire.take_envelope(0, 5000) == Taken::kRefused);
+}
+
+TEST_CASE("a granted message that was announced leaves ahead of those sent after it") {
+  const auto bytes = content(2000, 7);
+  std::deque<Request> sends(60);
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
+  wire.run();
+  std::size_t first = 0;  // that was announced
+  while (!sends[first].operation().special.is_announced) ++first;
+
+  wire.outbox.handle_allowance(1 << 20);
+  wire.pull(1);
+  REQUIRE(wire.outbox.handle_grant(low32(sends[first + 1].operation().message), 2000));
+  REQUIRE(wire.outbox.handle_grant(low32(sends[first].operation().message), 2000));
+  wire.pull(4);
+
+  CHECK(wire.in_flight[1]->message == &sends[first]);
+  CHECK(wire.in_flight[2]->message == &sends[first]);
+  CHECK(wire.in_flight[3]->message == &sends[first + 1]);
+}
+
+TEST_CASE("a GRANT that comes again sends nothing again") {
+  const auto bytes = content(2000, 7);
+  std::deque<Request> sends(60);
+  Wire wire;
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
+  wire.run();
+  std::size_t first = 0;
+  while (!sends[first].operation().special.is_announced) ++first;
+  const std::uint32_t id = low32(sends[first].operation().message);
+
+  REQUIRE(wire.outbox.handle_grant(id, 2000));
+  wire.pull(1);
+  const std::uint64_t sent = sends[first].operation().sent;
+  REQUIRE(sent < 2000);
+  REQUIRE(wire.outbox.handle_grant(id, 2000));
+  wire.pull();
+  REQUIRE(wire.outbox.handle_grant(id, 2000));
+  wire.pull();
+
+  CHECK(wire.in_flight.size() == 2);
 }
 
 TEST_CASE("a sender that overdraws its allowance is refused") {

@@ -289,6 +289,15 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   out += 2;
   out += put_grant(out, 10, 1 << 20);
   out += put_allowance(out, 1 << 21);
+  out += put_envelope(out,
+                      {.type = FrameType::kEnvelope,
+                       .kind = kImmediateOfKind,
+                       .id = 11,
+                       .tag = 12,
+                       .total = 5000,
+                       .data = {}},
+                      kImmediateBytes);
+  out += kImmediateBytes;
   out += put_ping(out);
   out += put_bye(out);
   out += put_padding(out, 77);
@@ -311,6 +320,9 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21));
   REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kEnvelope && frame.kind == kImmediateOfKind && frame.id == 11));
+  CHECK((frame.tag == 12 && frame.total == 5000 && frame.data.size() == kImmediateBytes));
+  REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kPing);
   REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kBye);
@@ -329,6 +341,33 @@ TEST_CASE("a body cut anywhere inside a frame is not well-formed") {
   for (std::size_t size = 1; size < body.size(); ++size) {
     CHECK_FALSE(well_formed({body.data(), size}));
   }
+}
+
+TEST_CASE("an envelope carries the lead, and something is to follow, wire.md 4.12") {
+  const auto is_sane = [](std::uint8_t kind, std::uint64_t total, std::size_t carried) {
+    std::vector<std::byte> body(kEnvelopeBytes + carried);
+    put_envelope(body.data(),
+                 {.type = FrameType::kEnvelope, .kind = kind, .id = 1, .total = total, .data = {}},
+                 carried);
+    return well_formed(body);
+  };
+  const auto of_class = [](Class what) {
+    return static_cast<std::uint8_t>(static_cast<unsigned>(what) << 4);
+  };
+
+  CHECK(is_sane(0, 1, 0));
+  CHECK(is_sane(0, kMaxMessageBytes, 0));
+  CHECK_FALSE(is_sane(0, kMaxMessageBytes + 1, 0));
+  CHECK_FALSE(is_sane(0, 0, 0));
+  CHECK_FALSE(is_sane(0, 10, 1));
+  CHECK(is_sane(kImmediateOfKind, 9, 8));
+  CHECK_FALSE(is_sane(kImmediateOfKind, 8, 8));
+  CHECK_FALSE(is_sane(kImmediateOfKind, 9, 7));
+  CHECK(is_sane(of_class(Class::kPut), 2049, 8));
+  CHECK_FALSE(is_sane(of_class(Class::kPut), 2048, 8));
+  CHECK_FALSE(is_sane(of_class(Class::kGet), 16, 16));
+  CHECK_FALSE(is_sane(of_class(Class::kAtomic), 24, 16));
+  CHECK_FALSE(is_sane(of_class(Class::kAnswer), 24, 0));
 }
 
 TEST_CASE("frames that contradict themselves are not well-formed, wire.md 4.4") {
