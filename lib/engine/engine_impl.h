@@ -246,6 +246,7 @@ class Engine::Impl {
   void mark_ready(Peer& peer);
   void transmit(Instant now);
   bool serve(Instant now, Peer& peer);
+  bool serve_home(Instant now, Peer& peer);  // with no other rail
   bool resend_lost(Instant now, Rail& rail);
   bool send_probe(Instant now, Rail& rail);
   bool probe_with_oldest(Instant now, Rail& rail);

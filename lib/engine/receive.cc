@@ -236,6 +236,7 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         break;
       case wire::FrameType::kAllowance:
         peer.outbox.handle_allowance(frame.limit);
+        if (may_announce(peer)) mark_ready(peer);
         break;
       case wire::FrameType::kPing:
         effect.urgent = true;

@@ -44,12 +44,7 @@ bool Engine::Impl::has_work(const Peer& peer) const {
 // Messages without allowance are announced when all that was sent has been heard of: it may just be
 // on its way back.
 bool Engine::Impl::may_announce(const Peer& peer) const {
-  if (!peer.outbox.may_announce() || peer.outbox.has_packets()) return false;
-  bool all_heard = peer.rails == nullptr || peer.rails->evacuated.empty();
-  peer.for_each_rail([&](const Rail& rail) {
-    all_heard = all_heard && rail.link.in_flight() == 0 && rail.link.lost().empty();
-  });
-  return all_heard;
+  return peer.outbox.may_announce() && !peer.outbox.has_packets() && nothing_to_deliver(peer);
 }
 
 bool Engine::Impl::has_work(const Rail& rail) const {
@@ -62,9 +57,13 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (may_call(peer)) call(now, peer);
   if (!peer.flows()) return may_call(peer);
-  if (may_announce(peer)) [[unlikely]]
-    peer.outbox.announce();
-  if (peer.rails != nullptr) return serve_rails(now, peer);
+  const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();
+  const bool more = peer.rails != nullptr ? serve_rails(now, peer) : serve_home(now, peer);
+  if (lacks_packet && !more) starves();
+  return more || lacks_packet;
+}
+
+bool Engine::Impl::serve_home(Instant now, Peer& peer) {
   Rail& rail = peer.home;
   if (!send_probe(now, rail)) return true;
   if (!resend_lost(now, rail)) return true;

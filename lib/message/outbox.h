@@ -135,8 +135,8 @@ class Outbox {
            may_announce(queues_->waiting.front());
   }
   // Does so, for as many as may be. When nothing that was sent is unheard of, so that allowance is
-  // not just coming back.
-  void announce();
+  // not just coming back. False: none could, for want of a packet.
+  bool announce();
 
   // Whether next_packet() has something to give (unless the pool is empty).
   bool has_packets() const { return !ready_.empty() || has_chunks() || may_admit(); }

@@ -21,14 +21,16 @@ bool Outbox::may_announce(const Operation& op) const {
          done_.contains(next_id_) && allowance_.affords(charge_of_envelope(kind));
 }
 
-void Outbox::announce() {
+bool Outbox::announce() {
   SendQueues::Queue& waiting = queues_->waiting;
-  while (!waiting.empty() && may_announce(waiting.front()) && put_envelope(waiting.front())) {
+  while (!waiting.empty() && may_announce(waiting.front())) {
     Operation& op = waiting.front();
+    if (!put_envelope(op)) break;
     waiting.pop_front();
     op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingGrant);
     queues_->awaiting_grant.push_back(op);
   }
+  return !ready_.empty();
 }
 
 // wire.md 4.12. False: there is no packet.

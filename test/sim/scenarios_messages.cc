@@ -156,6 +156,24 @@ TEST_CASE("a message is received before hundreds that were sent before it and no
   REQUIRE(scene.run_until_done(*sends.back()));
 }
 
+TEST_CASE("messages longer than allowance comes back by are announced when some has") {
+  Scene scene(2, [](NodePlan& plan) {
+    plan.config.max_peers = 2;
+    plan.config.unexpected_bytes = 128 * 1024;  // of which an eager part is half
+  });
+  const auto [there, back] = scene.couple(0, 1);
+  std::vector<Act*> sends;
+  for (Tag i = 0; i < 60; ++i) sends.push_back(&scene.send(0, there, i, 30'000));
+  scene.run_for(seconds(1));
+
+  for (Tag i = 0; i < 60; ++i) {
+    Act& receive = scene.receive(1, back, i, 30'000);
+    REQUIRE(scene.run_until_done(receive));
+    CHECK(Scene::holds(receive, i, 30'000));
+  }
+  REQUIRE(scene.run_until_done(*sends.back()));
+}
+
 TEST_CASE("while allowance may be on its way messages wait for it, and leave whole") {
   const std::size_t size = GENERATE(100u, 5000u);
   Scene scene(2, [](NodePlan& plan) {

@@ -121,6 +121,22 @@ TEST_CASE("a rail dies under a stream: nothing is lost, and messages go on at on
   CHECK(stream.finish());
 }
 
+TEST_CASE("with a rail that is dead messages without allowance are announced all the same") {
+  RailScene scene({2, 2}, [](NodePlan& plan) {
+    plan.config.max_peers = 2;
+    plan.config.unexpected_bytes = 1 << 20;
+  });
+  const auto [there, back] = scene.couple_by_rails(2);
+  scene.cut_both_ways(GENERATE(std::uint8_t{0}, std::uint8_t{1}));
+  for (Tag i = 0; i < 300; ++i) scene.send(0, there, i, 2000);
+  scene.send(0, there, 1000, 5000);
+
+  Act& receive = scene.receive(1, back, 1000, 5000);
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 1000, 5000));
+}
+
 TEST_CASE("the NIC's own word that the link is down is believed at once") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
