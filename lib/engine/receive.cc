@@ -198,7 +198,8 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
 
 // Frames were acted on: the peer may have to be told something, or owe us more.
 void Engine::Impl::look_after_frames(Instant now, Peer& peer) {
-  if (peer.inbox.has_frames() || peer.outbox.has_packets() || peer.phase == Phase::kClosing) {
+  if (peer.inbox.has_frames() || peer.outbox.has_packets() || peer.phase == Phase::kClosing ||
+      may_announce(peer)) {
     mark_ready(peer);
   }
   if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
@@ -236,7 +237,6 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         break;
       case wire::FrameType::kAllowance:
         peer.outbox.handle_allowance(frame.limit);
-        if (may_announce(peer)) mark_ready(peer);
         break;
       case wire::FrameType::kPing:
         effect.urgent = true;

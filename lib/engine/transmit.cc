@@ -60,7 +60,7 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();
   const bool more = peer.rails != nullptr ? serve_rails(now, peer) : serve_home(now, peer);
   if (lacks_packet && !more) starves();
-  return more || lacks_packet;
+  return more || lacks_packet || may_announce(peer);
 }
 
 bool Engine::Impl::serve_home(Instant now, Peer& peer) {

@@ -62,9 +62,10 @@ constexpr std::uint64_t charge_of_envelope(std::uint8_t kind) {
 // A sender keeps a part of what it is allowed for what takes next to none: envelopes, and what has
 // no bytes to hold back. So there is something left for them when messages have used up all else.
 // In units of kMessageCharge.
+inline constexpr std::uint64_t kPartKept = 16;
 constexpr std::uint16_t kept_for_envelopes(std::uint64_t share) {
-  constexpr std::uint64_t kPart = 16;
-  return static_cast<std::uint16_t>(std::min<std::uint64_t>(share / kPart / kMessageCharge, 65535));
+  return static_cast<std::uint16_t>(
+      std::min<std::uint64_t>(share / kPartKept / kMessageCharge, 65535));
 }
 
 // The sender's side.
@@ -90,8 +91,12 @@ class AllowanceGranted {
   void charge(std::uint64_t amount) { charged_ += amount; }
   void give_back(std::uint64_t amount) { limit_ += amount; }
 
-  // A quarter of the share has come back unannounced: tell the sender.
-  bool worth_telling(std::uint64_t share) const { return limit_ - told_ >= share / 4; }
+  // A quarter of the share has come back unannounced: tell the sender. Or less, if all he has left
+  // is of what he keeps for envelopes.
+  bool worth_telling(std::uint64_t share) const {
+    const std::uint64_t back = limit_ - told_;
+    return back >= share / 4 || (back >= share / 64 && told_ - charged_ < share / kPartKept);
+  }
   std::uint64_t tell() { return told_ = limit_; }
 
   std::uint64_t outstanding(std::uint64_t share) const { return charged_ + share - limit_; }

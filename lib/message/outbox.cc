@@ -303,6 +303,7 @@ Operation* Outbox::find_ungranted(MessageId id) {
 bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   const MessageId id = expand(id_low, next_id_);
   if (id >= next_id_) return false;
+  if (done_.finished(id)) return true;
   Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
   if (op == nullptr) return true;  // it had its grant before
   const bool is_short = op->size <= eager_bytes_;

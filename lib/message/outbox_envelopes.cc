@@ -9,6 +9,13 @@ namespace pullman::message {
 
 using detail::Operation;
 
+namespace {
+
+// Left for answers, which the other end may wait for before it receives what was announced.
+constexpr std::size_t kIdsKept = kIdWindow / 4;
+
+}  // namespace
+
 // What is not announced may use what is kept for envelopes.
 bool Outbox::affords_unheld(std::uint8_t kind, std::uint64_t total) const {
   return introduced_ != 0 && !wire::may_be_announced(kind, total) &&
@@ -18,7 +25,7 @@ bool Outbox::affords_unheld(std::uint8_t kind, std::uint64_t total) const {
 bool Outbox::may_announce(const Operation& op) const {
   const std::uint8_t kind = op.special.wire_kind;
   return introduced_ != 0 && wire::may_be_announced(kind, op.size) && !can_admit(op) &&
-         done_.contains(next_id_) && allowance_.affords(charge_of_envelope(kind));
+         done_.contains(next_id_ + kIdsKept) && allowance_.affords(charge_of_envelope(kind));
 }
 
 bool Outbox::announce() {
@@ -62,8 +69,10 @@ bool Outbox::put_envelope(Operation& op) {
 // A short message leaves ahead of those that were sent after it, as if it had not had to wait.
 void Outbox::send_announced(Operation& op) {
   set_stage(op, SendStage::kEager, queue_of(op), nullptr);
-  const auto behind = std::find_if(queues_->eager.begin(), queues_->eager.end(),
-                                   [&](const Operation& it) { return it.message > op.message; });
+  const auto behind =
+      std::find_if(queues_->eager.begin(), queues_->eager.end(), [&](const Operation& it) {
+        return op.special.goes_ahead || (it.message > op.message && !it.special.goes_ahead);
+      });
   queues_->eager.insert(behind, op);
 }
 

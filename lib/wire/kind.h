@@ -82,7 +82,7 @@ constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
 }
 
 // Whether an ENVELOPE may go ahead of a message of so many bytes (wire.md 4.12): of gets and
-// atomics all is needed at their turn, of short puts all is to be in place before what follows.
+// atomics all is needed at their turn, and short puts cost little more than their envelopes.
 constexpr bool may_be_announced(std::uint8_t kind, std::uint64_t total) {
   if (class_of(kind) == Class::kPut) return total > kMostAtomicBytes;
   return class_of(kind) == Class::kMessage && total > lead_bytes(kind);

@@ -67,7 +67,12 @@ void check_checks(const Frame& frame) {
 // What has a lead has room for it, and leads are written again as they were read.
 void check_kind(const Frame& frame) {
   if (frame.type != FrameType::kMessage) {
-    require(frame.kind == 0 || frame.type == FrameType::kChunk);
+    const bool announced = frame.type == FrameType::kEnvelope;
+    require(frame.kind == 0 || announced || frame.type == FrameType::kChunk);
+    if (announced) {
+      require(may_be_announced(frame.kind, frame.total));
+      require(frame.data.size() == lead_bytes(frame.kind));
+    }
     return;
   }
   const std::size_t lead = lead_bytes(frame.kind);
