@@ -156,8 +156,9 @@ class __attribute__((visibility("default"))) Context {
   // Writes `bytes` at that place. kPending; done when they are in place, or with kRefusedAccess,
   // and nothing written, if there is no such key, not enough room behind the offset, or no right.
   // Between one pair of processes puts, gets, atomics and messages take effect, or match, in the
-  // order of the calls; the bytes of one of more than 1,400 may be placed while later ones take
-  // effect. A region that is unregistered before all bytes have come has some of them.
+  // order of the calls; the bytes of one that takes several packets, or has more than 2,000, may
+  // be placed while later ones take effect. A region that is unregistered before all bytes have
+  // come has some of them.
   Status put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
              const PutOptions& options, Request& request);
   Status put(PeerId peer, const RemotePlace& place, ConstPieces pieces, const PutOptions& options,

@@ -59,10 +59,10 @@ constexpr std::uint64_t charge_of_envelope(std::uint8_t kind) {
   return kMessageCharge + wire::lead_bytes(kind) + charge_behind(kind);
 }
 
-// A sender keeps a part of what it is allowed for what takes next to none: envelopes, and what has
-// no bytes to hold back. So there is something left for them when messages have used up all else.
-// In units of kMessageCharge.
+// A sender keeps a part of what it is allowed for what takes next to none: envelopes, and what is
+// not announced. So there is something left for them when messages have used up all else.
 inline constexpr std::uint64_t kPartKept = 16;
+// In units of kMessageCharge.
 constexpr std::uint16_t kept_for_envelopes(std::uint64_t share) {
   return static_cast<std::uint16_t>(
       std::min<std::uint64_t>(share / kPartKept / kMessageCharge, 65535));

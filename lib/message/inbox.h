@@ -26,7 +26,7 @@
 
 namespace pullman::message {
 
-// What became of one MESSAGE or CHUNK frame.
+// What became of one MESSAGE, CHUNK or ENVELOPE frame.
 enum class Taken : std::uint8_t {
   kNew,        // it brought something
   kRedundant,  // all of it had come before

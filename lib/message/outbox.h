@@ -35,7 +35,7 @@ enum class SendStage : std::uint32_t {
   kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
   kEager,           // has an id; eager bytes are being cut into chunks
   kYielding,        // the same, once it has begun: what others were granted goes first
-  kAwaitingGrant,   // the eager bytes are in packets; the receiver has not matched it
+  kAwaitingGrant,   // the eager bytes, or its envelope, are in packets; it is not matched yet
   kBulk,            // granted; the rest is being cut into chunks
   kSent,            // all wanted bytes are in packets; acks are outstanding
   kArriving,        // copied into packets; it is to be told when all has arrived

@@ -1,5 +1,6 @@
 // Outbox: messages without allowance, announced by their envelopes (wire.md 4.12). The bytes stay
-// where they are until the receiver wants them.
+// where they are until the receiver wants them. When there may be announced is the engine's to say:
+// nothing here knows what is in flight.
 #include <algorithm>
 
 #include "message/outbox.h"

@@ -63,7 +63,7 @@ struct Frame {
   std::uint8_t kind = 0;  // message, chunk, envelope: see kind.h
   // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
   std::uint32_t id = 0;
-  std::uint64_t tag = 0;     // message, chunk
+  std::uint64_t tag = 0;     // message, chunk, envelope
   std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
   // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h).
