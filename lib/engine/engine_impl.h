@@ -255,7 +255,11 @@ class Engine::Impl {
   enum class Leaves : std::uint8_t { kInBatch, kAlone };
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
   bool starves();
-  bool may_announce(const Peer& peer) const;
+  // Nearly no peer has anything that waits: asked with every packet.
+  bool may_announce(const Peer& peer) const {
+    return peer.outbox.may_announce() && all_was_heard(peer);
+  }
+  bool all_was_heard(const Peer& peer) const;
   bool has_work(const Peer& peer) const;
   bool has_work(const Rail& rail) const;
   // Frames wait that belong to no message.

@@ -43,8 +43,8 @@ bool Engine::Impl::has_work(const Peer& peer) const {
 
 // Messages without allowance are announced when all that was sent has been heard of: it may just be
 // on its way back.
-bool Engine::Impl::may_announce(const Peer& peer) const {
-  return peer.outbox.may_announce() && !peer.outbox.has_packets() && nothing_to_deliver(peer);
+bool Engine::Impl::all_was_heard(const Peer& peer) const {
+  return !peer.outbox.has_packets() && nothing_to_deliver(peer);
 }
 
 bool Engine::Impl::has_work(const Rail& rail) const {
