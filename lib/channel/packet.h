@@ -48,7 +48,10 @@ struct Packet : Guest, QueueHook {
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
-  std::uint32_t rest = 0;           // bytes that follow when these have arrived (message/pieces.h)
+  std::uint32_t rest = 0;  // bytes that follow when these have arrived (message/pieces.h)
+  // Without `message`, of a frame of small messages that leaves in pieces: where it ends in its
+  // message.
+  std::uint32_t piece_end = 0;
   std::uint32_t peer = 0;           // index of the peer whose packet this is
   std::uint32_t chunks = 1;         // of `message`, that are done with when this is acked
   Request* message = nullptr;       // the send that `payload` belongs to

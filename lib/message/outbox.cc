@@ -52,7 +52,12 @@ MessageId Outbox::admit(std::uint64_t size) {
 
 bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
   const std::size_t total = message.total();
-  if (has_waiting() || !is_small(total) || !can_admit(total) || !copy_small(message)) return false;
+  if (has_waiting() || !can_admit(total)) return false;
+  if (is_small(total)) {
+    if (!copy_small(message)) return false;
+  } else if (!is_copied(total) || !copy_parts(message)) {
+    return false;
+  }
   request.begin(Operation::Kind::kSend, peer, message.tag);
   request.finish(Status::kOk, message.bytes.size());
   return true;
@@ -64,7 +69,8 @@ bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Reques
   request.begin(Operation::Kind::kSend, peer, tag);
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
-  const bool waits = has_waiting() || !can_admit(op.size) || is_small(op.size);
+  const bool waits =
+      has_waiting() || !can_admit(op.size) || is_small(op.size) || is_copied(op.size);
   begin(op);
   if (!waits) {
     start_long(op);
@@ -88,7 +94,7 @@ void Outbox::end(Operation& op) {
 }
 
 void Outbox::give_back_queues() {
-  if (queues_ == nullptr || !queues_->unfinished.empty()) return;
+  if (queues_ == nullptr || !queues_->unfinished.empty() || !queues_->parts.empty()) return;
   shared_.queues.give_back(queues_);
   queues_ = nullptr;
 }
@@ -258,12 +264,13 @@ void Outbox::admit_waiting() {
 bool Outbox::admit_waiting(Queue& waiting) {
   while (!waiting.empty() && can_admit(waiting.front())) {
     Operation& op = waiting.front();
-    if (!is_small(op.size)) {
+    const bool parts = is_copied(op);
+    if (!parts && !is_small(op.size)) {
       waiting.pop_front();
       start_long(op);
       continue;
     }
-    if (!copy_small(op)) return false;
+    if (!(parts ? copy_parts(op) : copy_small(op))) return false;
     waiting.pop_front();
     settle_copied(op);
   }
@@ -397,18 +404,16 @@ void Outbox::handle_piece_acked(Packet& packet) {
 void Outbox::finish_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]]
     return done_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
-  if (packet.payload != nullptr) {  // a MESSAGE that left in pieces
+  if (packet.payload != nullptr) {  // a frame that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
-    if (head.offset + packet.payload_bytes == head.total) {
-      done_.finish(expand(head.id, done_.floor()), shared_.bitmaps);
-    }
+    if (head.offset + packet.payload_bytes == packet.piece_end) finish_part(head.id);
     return;
   }
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   while (reader.next(frame)) {
-    if (frame.type == wire::FrameType::kMessage)
-      done_.finish(expand(frame.id, done_.floor()), shared_.bitmaps);
+    if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk)
+      finish_part(frame.id);
   }
 }
 
@@ -443,6 +448,7 @@ void Outbox::fail(Status status) {
   queues_->yielding.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();
+  queues_->parts.clear();
   while (!queues_->unfinished.empty()) {
     Operation& op = queues_->unfinished.front();
     queues_->unfinished.pop_front();

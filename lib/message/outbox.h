@@ -21,6 +21,7 @@
 #include "message/allowance.h"
 #include "message/id_window.h"
 #include "message/parcel.h"
+#include "message/parts.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -42,8 +43,8 @@ enum class SendStage : std::uint32_t {
   kAwaitingResult,  // all has arrived, or was copied; the receiver's RESULT is outstanding
 };
 
-// The sends of one outbox that are not finished, by stage. An outbox has this only while there are
-// any: most peers of many are idle.
+// The sends of one outbox that are not finished, by stage, and messages of several packets that
+// have not arrived. An outbox has this only while there are any: most peers of many are idle.
 struct SendQueues {
   using Queue =
       boost::intrusive::list<detail::Operation,
@@ -63,6 +64,7 @@ struct SendQueues {
   Queue bulk;            // kBulk
   Queue arriving;        // kArriving
   All unfinished;        // all of these, kSent and kAwaitingResult
+  Parts parts;           // of messages that were copied into several packets
 };
 
 struct OutboxCounters {
@@ -98,6 +100,11 @@ class Outbox {
 
   // Bytes of long messages that may be cut now, of the first few of them.
   std::uint64_t bytes_to_cut() const;
+
+  // Messages that fit no packet are copied, too, up to this, into the packets of those beside them
+  // (outbox_parts.cc). Longer ones are cut into chunks where they lie: the few packets that would
+  // save cost less than what is done for each that is no part of a run (docs/performance.md).
+  static constexpr std::size_t kMostCopied = 2048;
 
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
@@ -207,6 +214,13 @@ class Outbox {
   using Queue = SendQueues::Queue;
 
   bool is_small(std::size_t size) const;
+  // A plain message that is copied though it takes several packets.
+  bool is_copied(std::uint64_t size) const {
+    return size <= kMostCopied && size <= eager_bytes_ && !is_small(size);
+  }
+  bool is_copied(const detail::Operation& op) const {
+    return !op.special.is_special && is_copied(op.size);
+  }
   bool can_admit(std::uint64_t size) const;
   bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
   bool may_admit() const {
@@ -234,6 +248,15 @@ class Outbox {
   std::byte* room_for(std::size_t bytes);
   bool copy_small(const Small& message);
   bool copy_small(detail::Operation& op);
+  struct Spread;
+  std::size_t room_in(const Packet& packet) const;
+  bool find_room(std::uint64_t bytes, Spread& spread);
+  void fill_up_last();
+  template <typename Copy>
+  void write_parts(const Spread& spread, wire::Frame head, MessageId id, Copy copy);
+  bool copy_parts(const Small& message);
+  bool copy_parts(detail::Operation& op);
+  void finish_part(std::uint32_t id_low);
   Status settle_copied(detail::Operation& op);
   void admit(detail::Operation& op);
   void give_id(detail::Operation& op);

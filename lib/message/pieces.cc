@@ -60,25 +60,34 @@ std::size_t whole_frames(const Packet& packet, std::size_t limit) {
   return whole;
 }
 
-// The first frame, a MESSAGE, becomes a CHUNK of all its bytes, which stay in the packet's memory;
-// other frames behind it become the rest.
-void make_chunk_of_message(Packet& packet) {
+// The first frame is a CHUNK of so many bytes in the packet's memory: they become the payload, and
+// other frames behind it the rest.
+void set_payload_of_own(Packet& packet, std::uint64_t offset, std::size_t length) {
+  packet.rest += narrow(packet.used - wire::kHeaderBytes - wire::kChunkBytes - length);
+  packet.used = wire::kHeaderBytes + wire::kChunkBytes;
+  packet.payload = packet.end();
+  packet.payload_bytes = narrow(length);
+  packet.piece_end = narrow(offset + length);
+}
+
+// A first frame that is a MESSAGE becomes a CHUNK of all its bytes.
+void set_payload_of_own(Packet& packet) {
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   const bool read = reader.next(frame);
+  if (read && frame.type == wire::FrameType::kChunk)
+    return set_payload_of_own(packet, frame.offset, frame.data.size());
   PULLMAN_CHECK(read && frame.type == wire::FrameType::kMessage);
   PULLMAN_CHECK(packet.used + packet.rest + kPieceRoom <= packet.capacity);
   const std::size_t length = frame.data.size();
   std::byte* const data = frames_of(packet) + wire::kMessageBytes;
   std::memmove(data + kPieceRoom, data,
                packet.used + packet.rest - wire::kHeaderBytes - wire::kMessageBytes);
-  packet.rest += narrow(packet.used - wire::kHeaderBytes - wire::kMessageBytes - length);
-  packet.used = wire::kHeaderBytes + wire::kChunkBytes;
-  packet.payload = packet.end();
-  packet.payload_bytes = narrow(length);
+  packet.used += narrow(kPieceRoom);
   frame.total = length;
   frame.offset = 0;
   wire::put_chunk(frames_of(packet), frame, length);
+  set_payload_of_own(packet, 0, length);
 }
 
 }  // namespace
@@ -92,7 +101,7 @@ void shorten(Packet& packet, std::size_t limit) {
       packet.used = narrow(whole);
       return;
     }
-    make_chunk_of_message(packet);
+    set_payload_of_own(packet);
   }
   shorten_chunk(packet, limit);
 }
@@ -104,9 +113,9 @@ void go_on(Packet& packet) {
     const wire::Frame head = head_of(packet);
     const std::uint64_t offset = head.offset + packet.payload_bytes;
     from = packet.payload + packet.payload_bytes;
-    const bool own = packet.message == nullptr;  // a MESSAGE once, perhaps with others behind it
+    const bool own = packet.message == nullptr;  // perhaps with other frames behind it
     const std::uint64_t data =
-        own ? std::min<std::uint64_t>(head.total - offset, packet.rest) : packet.rest;
+        own ? std::min<std::uint64_t>(packet.piece_end - offset, packet.rest) : packet.rest;
     if (data > 0) {
       packet.payload = from;
       packet.rest -= narrow(data);

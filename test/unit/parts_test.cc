@@ -1,0 +1,238 @@
+// message/outbox_parts.cc: messages that fit no packet, copied into those of their neighbours.
+#include "message/parts.h"
+
+#include <catch2/catch.hpp>
+#include <deque>
+#include <vector>
+
+#include "base/random.h"
+#include "message/pieces.h"
+#include "message_wire.h"
+
+namespace pullman::message {
+namespace {
+
+constexpr std::size_t kJustOver = 1425;  // a packet takes 1424
+
+// Messages of one size, sent one after the other, and what receives them.
+struct Stream {
+  Stream(std::size_t count, std::size_t size) {
+    for (std::size_t i = 0; i < count; ++i) {
+      sent_bytes.push_back(content(size, static_cast<unsigned>(i)));
+      buffers.emplace_back(size);
+      wire.post(receives.emplace_back(), buffers.back());
+      copied += wire.outbox.send(kPeer, 1, sent_bytes.back(), sends.emplace_back());
+    }
+  }
+  ~Stream() {
+    for (Request& receive : receives) {
+      if (receive.done()) continue;
+      wire.matcher.remove(receive);
+      receive.finish(Status::kCancelled, 0);
+    }
+  }
+  std::size_t arrived() const {
+    std::size_t whole = 0;
+    for (std::size_t i = 0; i < receives.size(); ++i) {
+      whole += receives[i].status() == Status::kOk && buffers[i] == sent_bytes[i];
+    }
+    return whole;
+  }
+
+  std::deque<std::vector<std::byte>> sent_bytes, buffers;
+  std::deque<Request> sends, receives;
+  Wire wire;  // gone first: it ends what is pending
+  std::size_t copied = 0;
+};
+
+}  // namespace
+
+TEST_CASE("messages that fit no packet are done when they are copied, and fill their packets") {
+  Stream stream(20, kJustOver);
+  Wire& wire = stream.wire;
+  CHECK(stream.copied == 20);
+
+  wire.pull();
+
+  constexpr std::size_t kOfEach = kPacketBytes - wire::kHeaderBytes;
+  const std::size_t heads = 2 * wire::kChunkBytes;  // where one ends the next begins
+  CHECK(wire.in_flight.size() == (20 * kJustOver + kOfEach - heads - 1) / (kOfEach - heads));
+  for (std::size_t i = 0; i + 1 < wire.in_flight.size(); ++i) {
+    CHECK(wire.in_flight[i]->size() == kPacketBytes);
+  }
+  wire.run();
+  CHECK(stream.arrived() == 20);
+  CHECK(wire.outbox.idle());
+  CHECK(wire.inbox.empty());
+  CHECK(wire.packets.in_use() == 0);
+}
+
+TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole") {
+  const std::uint64_t seed = GENERATE(range(1, 40));
+  const std::size_t size = GENERATE(1425u, 1700u, 2048u);
+  Random random(seed);
+  Stream stream(12, size);
+  Wire& wire = stream.wire;
+  wire.pull();
+  std::vector<Packet*> order = wire.in_flight;
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+
+  for (const Packet* packet : order) {
+    wire.deliver(*packet);
+    CHECK(wire.deliver(*packet) != Taken::kRefused);
+  }
+
+  CHECK(stream.arrived() == 12);
+  while (!wire.in_flight.empty()) wire.ack(random.below(wire.in_flight.size()));
+  CHECK(wire.outbox.idle());
+}
+
+// What is not finished holds the window of ids (wire.md 4.3), and a close.
+TEST_CASE("such a message is finished when all of its packets have arrived") {
+  const bool first_first = GENERATE(false, true);
+  Stream stream(1, kJustOver);
+  Wire& wire = stream.wire;
+  wire.pull();
+  REQUIRE(wire.in_flight.size() == 2);
+
+  wire.ack(first_first ? 0 : 1);
+  CHECK_FALSE(wire.outbox.idle());
+
+  wire.ack(0);
+  CHECK(wire.outbox.idle());
+}
+
+TEST_CASE("what shares packets with their ends is finished with its own packet") {
+  Stream stream(1, kJustOver);
+  Wire& wire = stream.wire;
+  const auto bytes = content(100, 1);
+  Request small;
+  REQUIRE(wire.outbox.send(kPeer, 1, bytes, small));
+  wire.pull();
+  REQUIRE(wire.in_flight.size() == 2);
+
+  wire.ack(1);
+  CHECK_FALSE(wire.outbox.idle());
+  wire.ack(0);
+
+  CHECK(wire.outbox.idle());
+}
+
+// Packets of one length leave in one burst: where nothing can begin the rest is filled.
+TEST_CASE("a packet that has too little room for a beginning is as long as the others") {
+  const std::size_t room = GENERATE(4u, 17u, 32u);
+  Stream stream(0, 0);
+  Wire& wire = stream.wire;
+  const auto small = content(kPacketBytes - wire::kHeaderBytes - wire::kMessageBytes - room, 1);
+  const auto bytes = content(kJustOver, 2);
+  std::vector<std::byte> first(small.size()), second(bytes.size());
+  Request send_small, send, receive_small, receive;
+  wire.post(receive_small, first);
+  wire.post(receive, second);
+  wire.outbox.send(kPeer, 1, small, send_small);
+  wire.outbox.send(kPeer, 1, bytes, send);
+
+  wire.pull();
+
+  REQUIRE(wire.in_flight.size() == 3);
+  CHECK(wire.in_flight[0]->size() == kPacketBytes);
+  CHECK(wire.in_flight[1]->size() == kPacketBytes);
+  for (const Packet* packet : wire.in_flight) {
+    const std::vector<std::byte> body(packet->body().begin(), packet->body().end());
+    wire::FrameReader reader(body);
+    for (wire::Frame frame; reader.next(frame);) {
+      if (frame.type != wire::FrameType::kPadding) wire.take(frame);
+    }
+    CHECK(reader.ok());
+  }
+  CHECK(first == small);
+  CHECK(second == bytes);
+  while (!wire.in_flight.empty()) wire.ack(0);
+  CHECK(wire.outbox.idle());
+}
+
+TEST_CASE("without packets for all of it nothing of it is copied, and it waits") {
+  channel::PacketPool packets(3, kPacketBytes);
+  Pool<IdBitmap> bitmaps(2);
+  Pool<SendQueues> queues(1);
+  OutboxCounters counters;
+  const OutboxResources shared{packets, bitmaps, queues, counters};
+  Outbox outbox(shared, 0, 1, kPacketBytes);
+  outbox.handle_hello(kPacketBytes, kShare, kEager);
+  const auto most = content(Outbox::kMostCopied, 1);
+  const auto bytes = content(kJustOver, 2);
+  Request first, second, third;
+  REQUIRE(outbox.send(kPeer, 1, most, first));
+  REQUIRE(outbox.send(kPeer, 1, bytes, second));
+
+  CHECK_FALSE(outbox.send(kPeer, 1, bytes, third));
+
+  CHECK(packets.in_use() == 3);
+  Packet* packet = outbox.next_packet();
+  outbox.handle_acked(*packet);
+  packets.give_back(*packet);
+  CHECK_FALSE(third.done());
+  packet = outbox.next_packet();  // makes room for the other
+  CHECK(third.done());
+  std::vector<Packet*> rest{packet};
+  while ((packet = outbox.next_packet()) != nullptr) rest.push_back(packet);
+  for (Packet* one : rest) {
+    outbox.handle_acked(*one);
+    packets.give_back(*one);
+  }
+  CHECK(outbox.idle());
+}
+
+TEST_CASE("their packets leave piece by piece where the path has become narrow") {
+  const std::size_t limit = GENERATE(576u, 700u, 1100u, 1400u);
+  Stream stream(6, 1900);
+  Wire& wire = stream.wire;
+  wire.pull();
+
+  std::vector<Packet*> packets;
+  packets.swap(wire.in_flight);
+  for (Packet* packet : packets) {
+    for (;;) {
+      shorten(*packet, limit);
+      CHECK(packet->size() <= limit);
+      CHECK(wire.deliver(*packet) == Taken::kNew);
+      if (packet->rest == 0) break;
+      CHECK_FALSE(wire.outbox.idle());
+      wire.outbox.handle_piece_acked(*packet);
+    }
+    wire.outbox.handle_acked(*packet);
+    wire.packets.give_back(*packet);
+  }
+
+  CHECK(stream.arrived() == 6);
+  CHECK(wire.outbox.idle());
+}
+
+TEST_CASE("when the peer is gone nothing of them is left") {
+  Stream stream(3, kJustOver);
+  Wire& wire = stream.wire;
+  wire.pull(1);
+  for (Packet* packet : wire.in_flight) wire.outbox.abandon(*packet);
+  wire.in_flight.clear();
+
+  wire.outbox.fail(Status::kPeerDied);
+
+  CHECK(wire.packets.in_use() == 0);
+  CHECK(wire.queues.in_use() == 0);
+}
+
+TEST_CASE("ids that lie a window apart do not share their count") {
+  Parts parts;
+  parts.add(7, 2);
+  CHECK_FALSE(parts.arrived(7));
+  CHECK(parts.arrived(7));
+  CHECK(parts.empty());
+
+  parts.add(7 + kIdWindow, 3);
+  CHECK_FALSE(parts.arrived(7 + kIdWindow));
+  parts.clear();
+  CHECK(parts.empty());
+  CHECK(parts.arrived(7 + kIdWindow));  // as of one that was not added
+}
+
+}  // namespace pullman::message
