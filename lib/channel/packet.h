@@ -48,10 +48,7 @@ struct Packet : Guest, QueueHook {
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
-  std::uint32_t rest = 0;  // bytes that follow when these have arrived (message/pieces.h)
-  // Without `message`, of a frame of small messages that leaves in pieces: where it ends in its
-  // message.
-  std::uint32_t piece_end = 0;
+  std::uint32_t rest = 0;           // bytes that follow when these have arrived (message/pieces.h)
   std::uint32_t peer = 0;           // index of the peer whose packet this is
   std::uint32_t chunks = 1;         // of `message`, that are done with when this is acked
   Request* message = nullptr;       // the send that `payload` belongs to
@@ -61,15 +58,17 @@ struct Packet : Guest, QueueHook {
   // Small messages in it, under consecutive ids, and no other; kUncounted: its frames say.
   std::uint32_t messages = kUncounted;
   static constexpr std::uint32_t kUncounted = ~std::uint32_t{0};
+  // Of a frame that leaves in pieces, its bytes this packet's own: where it ends in its message.
+  std::uint32_t piece_end = 0;
   ChannelKind channel = ChannelKind::kData;
   PacketState state = PacketState::kFree;
-  bool in_channel = false;     // the channel has yet to hand it to the port
-  bool is_probe = false;       // carries a PING and nothing to deliver
-  bool is_path_probe = false;  // and padding: does the path carry so long a packet?
-  bool is_run = false;         // stands for several (channel/run.h)
-  std::uint8_t rail = 0;       // of that peer: whose link numbered it last
-  bool is_bulk = false;        // its head is a bulk packet's, and all of it (wire.md 2.11)
-  bool wants_ack = false;      // soon: somebody may wait for that. Of a run, its last chunk does
+  bool in_channel = false;         // the channel has yet to hand it to the port
+  bool is_probe : 1 = false;       // carries a PING and nothing to deliver
+  bool is_path_probe : 1 = false;  // and padding: does the path carry so long a packet?
+  bool is_run = false;             // stands for several (channel/run.h)
+  std::uint8_t rail = 0;           // of that peer: whose link numbered it last
+  bool is_bulk = false;            // its head is a bulk packet's, and all of it (wire.md 2.11)
+  bool wants_ack = false;  // soon: somebody may wait for that. Of a run, its last chunk does
 
   std::size_t size() const { return used + payload_bytes; }
   std::size_t room() const { return capacity - used; }

@@ -535,6 +535,7 @@ class Engine::Impl {
   Pool<reliability::ArrivalBitmap> arrival_bitmaps_;
   Pool<message::IdBitmap> id_bitmaps_;
   Pool<message::SendQueues> send_queues_;
+  Pool<message::Parts> send_parts_;
   Pool<message::Begun> begun_;
   message::Matcher matcher_;  // of space 0
   std::array<message::Matcher, kSpaces - 1> more_matchers_;

@@ -94,7 +94,7 @@ void Outbox::end(Operation& op) {
 }
 
 void Outbox::give_back_queues() {
-  if (queues_ == nullptr || !queues_->unfinished.empty() || !queues_->parts.empty()) return;
+  if (queues_ == nullptr || !queues_->unfinished.empty() || queues_->parts != nullptr) return;
   shared_.queues.give_back(queues_);
   queues_ = nullptr;
 }
@@ -448,7 +448,7 @@ void Outbox::fail(Status status) {
   queues_->yielding.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();
-  queues_->parts.clear();
+  if (queues_->parts != nullptr) give_back_parts();
   while (!queues_->unfinished.empty()) {
     Operation& op = queues_->unfinished.front();
     queues_->unfinished.pop_front();

@@ -56,15 +56,15 @@ struct SendQueues {
       boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
       boost::intrusive::constant_time_size<true>>;
 
-  Queue waiting;         // kWaiting, in the order of send()
-  Queue solicited;       // kWaiting, what the receiver asked for: waits for no other
-  Queue eager;           // kEager
-  Queue yielding;        // kYielding
-  Queue awaiting_grant;  // kAwaitingGrant
-  Queue bulk;            // kBulk
-  Queue arriving;        // kArriving
-  All unfinished;        // all of these, kSent and kAwaitingResult
-  Parts parts;           // of messages that were copied into several packets
+  Queue waiting;           // kWaiting, in the order of send()
+  Queue solicited;         // kWaiting, what the receiver asked for: waits for no other
+  Queue eager;             // kEager
+  Queue yielding;          // kYielding
+  Queue awaiting_grant;    // kAwaitingGrant
+  Queue bulk;              // kBulk
+  Queue arriving;          // kArriving
+  All unfinished;          // all of these, kSent and kAwaitingResult
+  Parts* parts = nullptr;  // while messages of several packets have not arrived
 };
 
 struct OutboxCounters {
@@ -72,11 +72,13 @@ struct OutboxCounters {
   std::uint64_t announced = 0;  // of those, by their envelopes
 };
 
-// What the outboxes of one engine share; it outlives them. Of queues there is one for each.
+// What the outboxes of one engine share; it outlives them. Of queues and parts there is one for
+// each.
 struct OutboxResources {
   PacketPool& packets;
   Pool<IdBitmap>& bitmaps;
   Pool<SendQueues>& queues;
+  Pool<Parts>& parts;
   OutboxCounters& counters;
 };
 
@@ -256,7 +258,9 @@ class Outbox {
   void write_parts(const Spread& spread, wire::Frame head, MessageId id, Copy copy);
   bool copy_parts(const Small& message);
   bool copy_parts(detail::Operation& op);
+  void note_parts(MessageId id, std::size_t packets);
   void finish_part(std::uint32_t id_low);
+  void give_back_parts();
   Status settle_copied(detail::Operation& op);
   void admit(detail::Operation& op);
   void give_id(detail::Operation& op);

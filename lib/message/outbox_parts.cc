@@ -85,9 +85,16 @@ void Outbox::write_parts(const Spread& spread, wire::Frame head, MessageId id, C
     ready_.push_back(packet);
   }
   PULLMAN_DCHECK(head.offset == head.total);
+  note_parts(id, spread.count);
+}
+
+// The pools have one of each for every peer.
+void Outbox::note_parts(MessageId id, std::size_t packets) {
   if (queues_ == nullptr) queues_ = shared_.queues.take();
   PULLMAN_CHECK(queues_ != nullptr);
-  queues_->parts.add(id, spread.count);
+  if (queues_->parts == nullptr) queues_->parts = shared_.parts.take();
+  PULLMAN_CHECK(queues_->parts != nullptr);
+  queues_->parts->add(id, packets);
 }
 
 bool Outbox::copy_parts(const Small& message) {
@@ -127,7 +134,16 @@ bool Outbox::copy_parts(Operation& op) {
 // That packet had the last, or the only, bytes of the message that were under way.
 void Outbox::finish_part(std::uint32_t id_low) {
   const MessageId id = expand(id_low, done_.floor());
-  if (queues_ == nullptr || queues_->parts.arrived(id)) done_.finish(id, shared_.bitmaps);
+  Parts* parts = queues_ == nullptr ? nullptr : queues_->parts;
+  if (parts != nullptr && !parts->arrived(id)) return;
+  done_.finish(id, shared_.bitmaps);
+  if (parts != nullptr && parts->empty()) give_back_parts();
+}
+
+void Outbox::give_back_parts() {
+  queues_->parts->clear();
+  shared_.parts.give_back(queues_->parts);
+  queues_->parts = nullptr;
 }
 
 }  // namespace pullman::message

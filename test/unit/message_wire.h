@@ -159,8 +159,9 @@ struct Wire {
   Counted memory;
   InboxCounters counters;
   Pool<SendQueues> queues{1};
+  Pool<Parts> parts{1};
   OutboxCounters sent;
-  OutboxResources outbox_shares{packets, bitmaps, queues, sent};
+  OutboxResources outbox_shares{packets, bitmaps, queues, parts, sent};
   Pool<Begun> begun{1};
   InboxResources inbox_shares{matcher, memory, bitmaps, begun, counters, kShare, kEager};
   Outbox outbox{outbox_shares, 0, kFirst, 556};

@@ -57,8 +57,9 @@ struct OutboxSender {
   channel::PacketPool pool{1024, kPacket};
   Pool<IdBitmap> ids{2};
   Pool<SendQueues> queues{1};
+  Pool<Parts> parts{1};
   OutboxCounters counters;
-  OutboxResources resources{pool, ids, queues, counters};
+  OutboxResources resources{pool, ids, queues, parts, counters};
   std::deque<Request> requests;
   std::vector<Packet*> left;
   Outbox outbox{resources, 0, kFirst, kPacket};

@@ -155,16 +155,20 @@ TEST_CASE("without packets for all of it nothing of it is copied, and it waits")
   channel::PacketPool packets(3, kPacketBytes);
   Pool<IdBitmap> bitmaps(2);
   Pool<SendQueues> queues(1);
+  Pool<Parts> parts(1);
   OutboxCounters counters;
-  const OutboxResources shared{packets, bitmaps, queues, counters};
+  const OutboxResources shared{packets, bitmaps, queues, parts, counters};
   Outbox outbox(shared, 0, 1, kPacketBytes);
   outbox.handle_hello(kPacketBytes, kShare, kEager);
   const auto most = content(Outbox::kMostCopied, 1);
   const auto bytes = content(kJustOver, 2);
   Request first, second, third;
+  Packet* const others[] = {packets.take(kPacketBytes), packets.take(kPacketBytes)};
+  CHECK_FALSE(outbox.send_copy(kPeer, {.tag = 1, .bytes = most}, first));  // there is one of two
+  CHECK(packets.in_use() == 2);
+  for (Packet* other : others) packets.give_back(*other);
   REQUIRE(outbox.send(kPeer, 1, most, first));
   REQUIRE(outbox.send(kPeer, 1, bytes, second));
-
   CHECK_FALSE(outbox.send(kPeer, 1, bytes, third));
 
   CHECK(packets.in_use() == 3);
@@ -219,6 +223,7 @@ TEST_CASE("when the peer is gone nothing of them is left") {
 
   CHECK(wire.packets.in_use() == 0);
   CHECK(wire.queues.in_use() == 0);
+  CHECK(wire.parts.in_use() == 0);
 }
 
 TEST_CASE("ids that lie a window apart do not share their count") {

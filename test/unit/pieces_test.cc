@@ -134,6 +134,36 @@ TEST_CASE("a message that fills its packet to the last byte becomes chunks") {
   CHECK(bench.whole(0, size));
 }
 
+// The rest of its message is in another packet.
+TEST_CASE(
+    "a part of a message that is too long ends where it ended, and what is behind it follows") {
+  const std::size_t limit = GENERATE(576u, 700u, 1200u, 1400u);
+  constexpr std::size_t kTotal = 9000, kAt = 1000, kPart = 3000;
+  Bench bench;
+  Packet& packet = bench.packet;
+  wire::put_chunk(packet.end(),
+                  {.type = wire::FrameType::kChunk,
+                   .id = 0,
+                   .tag = 7,
+                   .total = kTotal,
+                   .offset = kAt,
+                   .data = {}},
+                  kPart);
+  for (std::size_t i = 0; i < kPart; ++i)
+    packet.end()[wire::kChunkBytes + i] = Bench::byte_of(0, kAt + i);
+  packet.used += wire::kChunkBytes + kPart;
+  bench.add_message(1, 300);
+  packet.used += static_cast<std::uint32_t>(wire::put_allowance(packet.end(), 1));
+
+  for (const std::size_t length : bench.deliver(limit)) CHECK(length <= limit);
+
+  CHECK(bench.got.at(0).arrived == kPart);
+  for (std::size_t i = 0; i < kPart; ++i)
+    REQUIRE(bench.got[0].bytes[kAt + i] == Bench::byte_of(0, kAt + i));
+  CHECK(bench.whole(1, 300));
+  CHECK(bench.others == 1);
+}
+
 // wire.md 4.4
 TEST_CASE("a chunk of the user's memory is cut into chunks of 512 bytes and more") {
   const std::size_t limit = GENERATE(1088u, 1200u, 1201u, 1372u, 1472u, 6000u);

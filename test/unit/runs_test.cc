@@ -259,10 +259,11 @@ struct End {
   channel::PacketPool pool{1024, 1472};
   Pool<message::IdBitmap> ids{2};
   Pool<message::SendQueues> queues{1};
+  Pool<message::Parts> parts{1};
   LinkOptions options;
   LinkResources shared{{hotel, rings, pool}, bitmaps};
   message::OutboxCounters counters;
-  message::OutboxResources of_outbox{pool, ids, queues, counters};
+  message::OutboxResources of_outbox{pool, ids, queues, parts, counters};
   Link link{options, shared, kFirst};
   Request request;
   message::Outbox outbox{of_outbox, 0, 9, 1472};
