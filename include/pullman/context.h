@@ -97,7 +97,7 @@ class __attribute__((visibility("default"))) Context {
   // The same with options. A message that is not copied refers to the bytes of all pieces, at most
   // kMostPieces, until the request is done; `pieces` itself is the caller's again on return.
   // kInvalidArgument: too many pieces, no such space. kBusy with only_copy: it would have had to
-  // wait, or does not fit a packet.
+  // wait, or is too long: copied is what fits a packet, and one span of up to 2 KiB.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, const SendOptions& options,
               Request& request);
   Status send(PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,

@@ -58,7 +58,7 @@ struct Packet : Guest, QueueHook {
   // Small messages in it, under consecutive ids, and no other; kUncounted: its frames say.
   std::uint32_t messages = kUncounted;
   static constexpr std::uint32_t kUncounted = ~std::uint32_t{0};
-  // Of a frame that leaves in pieces, its bytes this packet's own: where it ends in its message.
+  // While bytes of our own leave in pieces: the offset, in the message, behind their frame's last.
   std::uint32_t piece_end = 0;
   ChannelKind channel = ChannelKind::kData;
   PacketState state = PacketState::kFree;

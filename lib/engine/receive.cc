@@ -247,7 +247,7 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
       case wire::FrameType::kHello:
         break;  // read before
       case wire::FrameType::kPadding:
-        break;
+        continue;  // it is of no use, whatever is
       case wire::FrameType::kWays:
         handle_ways(peer, frame);
         break;

@@ -210,13 +210,14 @@ bool Engine::Impl::send_new(Instant now, Rail& rail, Leaves how) {
   return true;
 }
 
-// Tiny messages take the command channel, others, and their last few bytes, the data channel. A
-// tiny one behind others that wait leaves with them: so it does not overtake what must match first.
+// Tiny messages take the command channel, others, and their last few bytes, the data channel: there
+// they come behind the rest, and say by their ACK what became of that. A tiny one behind others
+// that wait leaves with them: so it does not overtake what must match first.
 ChannelKind Engine::Impl::kind_for(const Rail& rail, const Packet& packet,
                                    const Channel& data) const {
   constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
   const bool tiny =
-      packet.payload == nullptr &&
+      packet.payload == nullptr && !wire::begins_with_chunk(packet.body()) &&
       packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
   return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
 }

@@ -19,8 +19,9 @@ inline constexpr std::uint64_t kMessageCharge = 256;  // an InMessage, see in_me
 inline constexpr std::uint64_t kLeastAllowance = 4096;
 inline constexpr std::uint32_t kLeastEager = 1024;
 
-// A packet has at least 576 bytes (wire.md 5.2), so chunks have 512, but the last of a message. No
-// more ranges than that can be apart, which take a Range for every 512 bytes: a 32nd.
+// A packet has at least 576 bytes (wire.md 5.2), so chunks have 512, but the last of a message and
+// some of a message of few packets. No more ranges than that can be apart, which take a Range for
+// every 512 bytes: a 32nd.
 inline constexpr std::uint64_t kBytesPerRange = 512;
 inline constexpr std::uint64_t kRangeBytes = 16;
 

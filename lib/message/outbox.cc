@@ -256,7 +256,8 @@ void Outbox::enqueue(Queue& queue, Operation& op) {
 // In the order of send(): the first that cannot be admitted holds back all behind it. What the peer
 // asked for is held back by no other: it waits for that, and may have to before it takes more.
 void Outbox::admit_waiting() {
-  if (admit_waiting(queues_->solicited)) admit_waiting(queues_->waiting);
+  // With the last that was unfinished the queues have gone back.
+  if (admit_waiting(queues_->solicited) && queues_ != nullptr) admit_waiting(queues_->waiting);
   give_back_queues();
 }
 
@@ -400,20 +401,20 @@ void Outbox::handle_piece_acked(Packet& packet) {
   go_on(packet);
 }
 
-// Those whose last byte the packet carried.
+// Those of which nothing was under way but what the packet carried.
 void Outbox::finish_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]]
     return done_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
   if (packet.payload != nullptr) {  // a frame that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
-    if (head.offset + packet.payload_bytes == packet.piece_end) finish_part(head.id);
+    if (head.offset + packet.payload_bytes == packet.piece_end) note_arrived(head.id);
     return;
   }
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   while (reader.next(frame)) {
     if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk)
-      finish_part(frame.id);
+      note_arrived(frame.id);
   }
 }
 
@@ -448,7 +449,10 @@ void Outbox::fail(Status status) {
   queues_->yielding.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();
-  if (queues_->parts != nullptr) give_back_parts();
+  if (queues_->parts != nullptr) {
+    queues_->parts->clear();
+    give_back_parts();
+  }
   while (!queues_->unfinished.empty()) {
     Operation& op = queues_->unfinished.front();
     queues_->unfinished.pop_front();

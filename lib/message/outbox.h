@@ -1,11 +1,12 @@
 // The sending side of one peer's messages: ids, coalescing, chunks, holding back.
 //
-// Small messages are copied into packets that wait for their turn, as many to a packet as fit; long
-// ones are cut into chunks that refer to the caller's buffer until they are acked. A long message
-// leaves in two parts: the eager bytes at once, the rest when the receiver's GRANT says that it is
-// matched. What cannot be admitted now (ids, allowance or packets used up) waits by reference in
-// the caller's own Request, so waiting costs no memory and has no limit of its own. Does not know
-// links, windows or time: it hands out packets when asked and is told of acked ones.
+// Small messages are copied into packets that wait for their turn, as many to a packet as fit, and
+// those that are little longer than a packet into several (outbox_parts.cc); long ones are cut into
+// chunks that refer to the caller's buffer until they are acked. A long message leaves in two
+// parts: the eager bytes at once, the rest when the receiver's GRANT says that it is matched. What
+// cannot be admitted now (ids, allowance or packets used up) waits by reference in the caller's own
+// Request, so waiting costs no memory and has no limit of its own. Does not know links, windows or
+// time: it hands out packets when asked and is told of acked ones.
 #pragma once
 
 #include <algorithm>
@@ -259,7 +260,7 @@ class Outbox {
   bool copy_parts(const Small& message);
   bool copy_parts(detail::Operation& op);
   void note_parts(MessageId id, std::size_t packets);
-  void finish_part(std::uint32_t id_low);
+  void note_arrived(std::uint32_t id_low);
   void give_back_parts();
   Status settle_copied(detail::Operation& op);
   void admit(detail::Operation& op);
@@ -316,7 +317,7 @@ class Outbox {
   std::uint32_t chunk_turn_ : 1 = 0;  // chunks and small messages alternate while there are both
   std::uint16_t unasked_ = 0;         // packets since an ACK came or was asked for
   std::uint16_t kept_ = 0;            // of the allowance, for envelopes: so many messages' charge
-  PacketQueue ready_;                 // packets of small messages; the last one may still be filled
+  PacketQueue ready_;  // packets of copied messages; the last one may still be filled
 };
 
 }  // namespace pullman::message

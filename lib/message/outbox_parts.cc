@@ -12,9 +12,12 @@ namespace pullman::message {
 
 using detail::Operation;
 
+// Fewer bytes are not worth a head of their own, nor a part more to be put together.
+constexpr std::size_t kLeastBeginning = 64;
+
 // Packets with room for a message: the first may be begun.
 struct Outbox::Spread {
-  // Packets are of 576 bytes at least.
+  // A packet has 576 bytes at least (wire.md 5.2), so a chunk alone in one 512.
   static constexpr std::size_t kMost = kMostCopied / wire::kLeastChunk + 2;
 
   std::array<Packet*, kMost> packets{};
@@ -31,10 +34,11 @@ std::size_t Outbox::room_in(const Packet& packet) const {
 bool Outbox::find_room(std::uint64_t bytes, Spread& spread) {
   std::uint64_t left = bytes;
   const auto add = [&](Packet& packet) {
+    PULLMAN_DCHECK(spread.count < Spread::kMost);
     spread.packets[spread.count++] = &packet;
     left -= std::min<std::uint64_t>(left, room_in(packet) - wire::kChunkBytes);
   };
-  if (!ready_.empty() && room_in(ready_.back()) > wire::kChunkBytes) {
+  if (!ready_.empty() && room_in(ready_.back()) >= wire::kChunkBytes + kLeastBeginning) {
     add(ready_.back());
     spread.begun = 1;
   }
@@ -131,8 +135,8 @@ bool Outbox::copy_parts(Operation& op) {
   return true;
 }
 
-// That packet had the last, or the only, bytes of the message that were under way.
-void Outbox::finish_part(std::uint32_t id_low) {
+// A packet with that message, or with a part of it, has arrived.
+void Outbox::note_arrived(std::uint32_t id_low) {
   const MessageId id = expand(id_low, done_.floor());
   Parts* parts = queues_ == nullptr ? nullptr : queues_->parts;
   if (parts != nullptr && !parts->arrived(id)) return;
@@ -141,7 +145,6 @@ void Outbox::finish_part(std::uint32_t id_low) {
 }
 
 void Outbox::give_back_parts() {
-  queues_->parts->clear();
   shared_.parts.give_back(queues_->parts);
   queues_->parts = nullptr;
 }

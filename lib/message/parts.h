@@ -25,7 +25,7 @@ class Parts {
   }
 
   // One of its packets has arrived. Whether all have: so has, with its only one, a message that was
-  // not added.
+  // not added. Its id is in the window, too, so its place is no other's.
   bool arrived(MessageId id) {
     std::uint8_t& left = left_[id % kIdWindow];
     if (left == 0) return true;

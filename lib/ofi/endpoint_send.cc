@@ -137,7 +137,7 @@ Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& oper
   return start(again, peer, operation);
 }
 
-// A message that fits a packet the context copies; for others there is a place.
+// A short message in one piece the context copies; for others there is a place.
 Status Endpoint::start_copied(const SendCall& call, std::size_t length, PeerId peer,
                               Operation& operation) {
   SendOptions options = options_for(call);

@@ -102,6 +102,11 @@ bool read_bulk(std::span<const std::byte> packet, Frame& out);
 // Whether every frame of a body is well-formed. Asked before any of them is acted on.
 bool well_formed(std::span<const std::byte> body);
 
+// Of a body that has frames.
+inline bool begins_with_chunk(std::span<const std::byte> body) {
+  return body.front() == static_cast<std::byte>(FrameType::kChunk);
+}
+
 // The frames of one packet, decoded once: judged all together, then taken one by one. Those that do
 // not fit here are decoded again when it is their turn.
 class FrameList {

@@ -16,7 +16,9 @@ constexpr std::size_t kJustOver = 1425;  // a packet takes 1424
 
 // Messages of one size, sent one after the other, and what receives them.
 struct Stream {
-  Stream(std::size_t count, std::size_t size) {
+  Stream(std::size_t count, std::size_t size, std::size_t packet_bytes = kPacketBytes) {
+    wire.outbox.set_packet_bytes(packet_bytes);
+    wire.outbox.set_small_bytes(packet_bytes);
     for (std::size_t i = 0; i < count; ++i) {
       sent_bytes.push_back(content(size, static_cast<unsigned>(i)));
       buffers.emplace_back(size);
@@ -70,8 +72,10 @@ TEST_CASE("messages that fit no packet are done when they are copied, and fill t
 TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole") {
   const std::uint64_t seed = GENERATE(range(1, 40));
   const std::size_t size = GENERATE(1425u, 1700u, 2048u);
+  const std::size_t packet_bytes = GENERATE(576u, 1472u);
+  CAPTURE(seed, size, packet_bytes);
   Random random(seed);
-  Stream stream(12, size);
+  Stream stream(12, size, packet_bytes);
   Wire& wire = stream.wire;
   wire.pull();
   std::vector<Packet*> order = wire.in_flight;
@@ -85,6 +89,29 @@ TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole")
   CHECK(stream.arrived() == 12);
   while (!wire.in_flight.empty()) wire.ack(random.below(wire.in_flight.size()));
   CHECK(wire.outbox.idle());
+}
+
+TEST_CASE("immediate data of a message of several packets come with it") {
+  const bool posted_first = GENERATE(false, true);
+  for (std::size_t size = 1417; size <= Outbox::kMostCopied - wire::kImmediateBytes; ++size) {
+    Wire wire;
+    const auto bytes = content(size, 3);
+    std::vector<std::byte> buffer(size);
+    Request send, receive;
+    if (posted_first) wire.post(receive, buffer);
+    REQUIRE(wire.outbox.send_copy(
+        kPeer,
+        {.kind = wire::kImmediateOfKind, .tag = 1, .immediate = 0x123456789abcdef0, .bytes = bytes},
+        send));
+    wire.run();
+    if (!posted_first) wire.post(receive, buffer);
+
+    REQUIRE(receive.status() == Status::kOk);
+    CHECK(receive.length() == size);
+    CHECK(receive.immediate() == 0x123456789abcdef0);
+    CHECK(buffer == bytes);
+    CHECK(wire.outbox.idle());
+  }
 }
 
 // What is not finished holds the window of ids (wire.md 4.3), and a close.
@@ -120,7 +147,7 @@ TEST_CASE("what shares packets with their ends is finished with its own packet")
 
 // Packets of one length leave in one burst: where nothing can begin the rest is filled.
 TEST_CASE("a packet that has too little room for a beginning is as long as the others") {
-  const std::size_t room = GENERATE(4u, 17u, 32u);
+  const std::size_t room = GENERATE(4u, 17u, 32u, 95u);
   Stream stream(0, 0);
   Wire& wire = stream.wire;
   const auto small = content(kPacketBytes - wire::kHeaderBytes - wire::kMessageBytes - room, 1);
@@ -209,6 +236,33 @@ TEST_CASE("their packets leave piece by piece where the path has become narrow")
   }
 
   CHECK(stream.arrived() == 6);
+  CHECK(wire.outbox.idle());
+}
+
+// What the peer asked for waits for packets only; the last of it takes the queues with it.
+TEST_CASE("answers that waited for packets leave when there are any, and nothing is left of them") {
+  const std::size_t size = GENERATE(1000u, 1400u);
+  Wire wire;
+  const auto bytes = content(size, 1);
+  const std::span<const std::byte> whole = bytes;
+  std::deque<Request> sends(GENERATE(65u, 70u, 200u));
+  for (Request& send : sends) {
+    wire.outbox.send(kPeer,
+                     {.kind = wire::kImmediateOfKind,
+                      .tag = 1,
+                      .lead_bytes = wire::kImmediateBytes,
+                      .pieces = {&whole, 1},
+                      .size = size,
+                      .is_solicited = true},
+                     send);
+  }
+
+  while (Packet* packet = wire.outbox.next_packet()) {
+    wire.outbox.handle_acked(*packet);
+    wire.packets.give_back(*packet);
+  }
+
+  for (const Request& send : sends) CHECK(send.status() == Status::kOk);
   CHECK(wire.outbox.idle());
 }
 

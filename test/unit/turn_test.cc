@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "list_end.h"
+#include "wire/header.h"
 
 namespace pullman {
 namespace {
@@ -14,8 +15,9 @@ using std::chrono::microseconds;
 constexpr Tag kTag = 5;
 constexpr std::size_t kAckPackets = 8;
 
-Config config_of() {
+Config config_of(std::size_t window = 4096) {
   Config config;
+  config.send_window = window;
   config.max_peers = 4;
   config.ack_delay = microseconds(50);
   config.ack_packets = kAckPackets;
@@ -24,7 +26,8 @@ Config config_of() {
 
 // Two engines that are connected; `b` answers what `a` sends.
 struct Pair {
-  Pair() {
+  explicit Pair(std::size_t window = 4096)
+      : a(1, 1, config_of(window)), b(2, 2, config_of(window)) {
     peer = a.engine->connect(now, b.engine->address()).peer;
     for (int i = 0; i < 1000; ++i) {
       a.engine->progress(now);
@@ -60,8 +63,7 @@ struct Pair {
   Instant now{std::chrono::seconds(1)};
   std::byte byte{};
   std::array<Request, 3> received;
-  ListEnd a{1, 1, config_of()};
-  ListEnd b{2, 2, config_of()};
+  ListEnd a, b;
   PeerId peer;
   PeerId back;
 };
@@ -217,6 +219,62 @@ TEST_CASE(
     REQUIRE_FALSE(receive.done());
     CHECK(alone() == 1);
   }
+}
+
+// On the command channel it would overtake what is before it, and its ACK would not say what became
+// of that.
+TEST_CASE("the end of a message of several packets leaves on the data channel, if alone, too") {
+  constexpr std::size_t kWindow = 16;
+  Pair pair(kWindow);
+  const std::vector<std::byte> full(1400), message(1425);
+  std::array<Request, kWindow> sends;
+  for (std::size_t i = 0; i + 1 < kWindow; ++i) {
+    pair.a.engine->send(pair.now, pair.peer, kTag, full, sends[i]);
+    pair.a.engine->progress(pair.now);
+  }
+  REQUIRE(pair.a.engine->send(pair.now, pair.peer, kTag, message, sends.back()) == Status::kOk);
+  pair.a.engine->progress(pair.now);
+  REQUIRE(pair.a.data->sent.size() == kWindow);  // its first packet, too
+  pair.a.deliver_to(pair.b);
+  for (int i = 0; i < 3; ++i) pair.b.engine->progress(pair.now += microseconds(100));
+  pair.b.deliver_to(pair.a);
+  for (int i = 0; i < 2; ++i) pair.a.engine->progress(pair.now);
+
+  CHECK(pair.a.command->sent.empty());
+  CHECK(pair.a.data->sent.size() == 1);
+}
+
+// Who takes a packet for lost too early learns it by what comes twice (wire.md 7.1).
+TEST_CASE("a packet that comes twice is late, though it is filled up with what has no meaning") {
+  Pair pair;
+  const std::vector<std::byte> nearly_full(1410), message(1425);
+  std::array<Request, 3> sends;
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, sends[0]);
+  pair.a.engine->send(pair.now, pair.peer, kTag, nearly_full, sends[1]);
+  pair.a.engine->send(pair.now, pair.peer, kTag, message, sends[2]);
+  pair.a.engine->progress(pair.now);
+  auto& sent = pair.a.data->sent;
+  REQUIRE(sent.size() == 3);
+  REQUIRE(sent[0].size() == 1472);
+  Datagram again = sent[0];
+  wire::PacketHeader header;
+  REQUIRE(wire::decode(again, header) == wire::Verdict::kAccepted);
+  header.number += 3;
+  header.floor_distance += 3;
+  wire::encode(header, again.data());
+  sent.push_back(again);
+  const auto late = [&] {
+    pair.b.engine->progress(pair.now);
+    pair.b.engine->progress(pair.now += microseconds(100));
+    REQUIRE(pair.b.command->sent.size() == 1);
+    REQUIRE(wire::decode(pair.b.command->sent.back(), header) == wire::Verdict::kAccepted);
+    return header.late;
+  };
+
+  pair.a.deliver_to(pair.b);
+
+  CHECK(late() == 1);
+  CHECK(pair.b.engine->stats().dropped_packets == 0);
 }
 
 // Turns of 1 us for so long, of which every fourth brings a message.
