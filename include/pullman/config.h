@@ -36,7 +36,7 @@ struct __attribute__((visibility("default"))) Config {
   std::size_t packet_bytes = 0;
   // Receive buffer of each socket of the udp and tcp drivers; beyond
   // net.core.rmem_max only with CAP_NET_ADMIN. 0: what is useful, as far as
-  // it is granted. Up to 1 GiB.                                             PULLMAN_RECEIVE_BUFFER_BYTES
+  // it is granted. Up to 1 GiB. PULLMAN_RECEIVE_BUFFER_BYTES
   std::size_t receive_buffer_bytes = 0;
   // Kernel busy polling of the same sockets (SO_BUSY_POLL); 0: as the system
   // has it. 0..10 ms.                                                       PULLMAN_BUSY_POLL_US

@@ -72,4 +72,18 @@ struct ReceiveCall {
   std::uint64_t flags = 0;  // FI_PEEK, FI_CLAIM, FI_MULTI_RECV, ...
 };
 
+// What a completion says of its operation.
+inline std::uint64_t completion_flags(const SendCall& call) {
+  return FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+}
+inline std::uint64_t completion_flags(const ReceiveCall& call) {
+  return FI_RECV | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
+}
+inline std::uint64_t completion_flags(const MemoryCall& call) {
+  return FI_RMA | (call.writes ? FI_WRITE : FI_READ);
+}
+inline std::uint64_t completion_flags(const AtomicCall& call) {
+  return FI_ATOMIC | (call.kind == AtomicKind::kWrite ? FI_WRITE : FI_READ);
+}
+
 }  // namespace pullman::ofi

@@ -2,6 +2,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
+#include "ofi/call_forms.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
 
@@ -16,15 +17,15 @@ ssize_t write_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
                      std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->operate({.kind = AtomicKind::kWrite,
-                                   .type = type,
-                                   .op = op,
-                                   .operands = {pieces, count},
-                                   .at = at,
-                                   .offset = offset,
-                                   .key = key,
-                                   .context = context,
-                                   .flags = handle.send_flags});
+  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kWrite,
+                                          .type = type,
+                                          .op = op,
+                                          .operands = {pieces, count},
+                                          .at = at,
+                                          .offset = offset,
+                                          .key = key,
+                                          .context = context,
+                                          .flags = handle.send_flags});
 }
 
 ssize_t write(fid_ep* plain, const void* elements, std::size_t count, void*, fi_addr_t at,
@@ -52,16 +53,16 @@ ssize_t fetch_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
                      std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->operate({.kind = AtomicKind::kFetch,
-                                   .type = type,
-                                   .op = op,
-                                   .operands = {pieces, count},
-                                   .results = {results, result_count},
-                                   .at = at,
-                                   .offset = offset,
-                                   .key = key,
-                                   .context = context,
-                                   .flags = handle.send_flags});
+  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kFetch,
+                                          .type = type,
+                                          .op = op,
+                                          .operands = {pieces, count},
+                                          .results = {results, result_count},
+                                          .at = at,
+                                          .offset = offset,
+                                          .key = key,
+                                          .context = context,
+                                          .flags = handle.send_flags});
 }
 
 ssize_t fetch(fid_ep* plain, const void* elements, std::size_t count, void*, void* results, void*,
@@ -78,17 +79,17 @@ ssize_t compare_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t 
                        void**, std::size_t result_count, fi_addr_t at, std::uint64_t offset,
                        std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->operate({.kind = AtomicKind::kCompare,
-                                   .type = type,
-                                   .op = op,
-                                   .operands = {pieces, count},
-                                   .compares = {compares, compare_count},
-                                   .results = {results, result_count},
-                                   .at = at,
-                                   .offset = offset,
-                                   .key = key,
-                                   .context = context,
-                                   .flags = handle.send_flags});
+  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kCompare,
+                                          .type = type,
+                                          .op = op,
+                                          .operands = {pieces, count},
+                                          .compares = {compares, compare_count},
+                                          .results = {results, result_count},
+                                          .at = at,
+                                          .offset = offset,
+                                          .key = key,
+                                          .context = context,
+                                          .flags = handle.send_flags});
 }
 
 ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, const void* compares,
@@ -102,17 +103,10 @@ ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, c
 }
 
 // What the three kinds of message calls have in common.
-ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags, AtomicCall call) {
+ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
+                const AtomicCall& call) {
   if (message.rma_iov_count != 1) return -FI_EINVAL;
-  call.type = message.datatype;
-  call.op = message.op;
-  call.operands = {message.msg_iov, message.iov_count};
-  call.at = message.addr;
-  call.offset = message.rma_iov[0].addr;
-  call.key = message.rma_iov[0].key;
-  call.context = message.context;
-  call.flags = flags;
-  return Endpoint::from(plain).operate(call);
+  return Endpoint::from(plain).call(atomic_call(message, flags, call));
 }
 
 ssize_t write_message(fid_ep* plain, const fi_msg_atomic* message, std::uint64_t flags) {

@@ -1,18 +1,13 @@
-// fi_send, fi_recv and their variants, with tags and without. A label is what a call says for the
-// matching: a tag, of receives also what to ignore of it; or nothing.
+// fi_send, fi_recv and their variants, with tags and without.
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
+#include "ofi/call_forms.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
 
 namespace pullman::ofi {
 namespace {
-
-struct Label {
-  Tag tag = 0;
-  Tag ignore = 0;
-};
 
 template <typename... Tags>
 constexpr Space kSpace = sizeof...(Tags) == 0 ? Space::kMessages : Space::kTagged;
@@ -26,14 +21,14 @@ ssize_t receive_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t c
                        fi_addr_t from, Tags... tags, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   const Label label{tags...};
-  return handle.endpoint->receive({.space = kSpace<Tags...>,
-                                   .pieces = pieces,
-                                   .count = count,
-                                   .from = from,
-                                   .tag = label.tag,
-                                   .ignore = label.ignore,
-                                   .context = context,
-                                   .flags = handle.receive_flags});
+  return handle.endpoint->call(ReceiveCall{.space = kSpace<Tags...>,
+                                           .pieces = pieces,
+                                           .count = count,
+                                           .from = from,
+                                           .tag = label.tag,
+                                           .ignore = label.ignore,
+                                           .context = context,
+                                           .flags = handle.receive_flags});
 }
 
 template <typename... Tags>
@@ -43,37 +38,22 @@ ssize_t receive(fid_ep* plain, void* bytes, std::size_t length, void*, fi_addr_t
   return receive_pieces<Tags...>(plain, &piece, nullptr, 1, from, tags..., context);
 }
 
-Label label_of(const fi_msg&) {
-  return {};
-}
-Label label_of(const fi_msg_tagged& message) {
-  return {message.tag, message.ignore};
-}
-
-template <Space space, typename Message>
+template <typename Message>
 ssize_t receive_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
-  const Label label = label_of(*message);
-  return Endpoint::from(plain).receive({.space = space,
-                                        .pieces = message->msg_iov,
-                                        .count = message->iov_count,
-                                        .from = message->addr,
-                                        .tag = label.tag,
-                                        .ignore = label.ignore,
-                                        .context = message->context,
-                                        .flags = flags});
+  return Endpoint::from(plain).call(receive_call(*message, flags));
 }
 
 template <typename... Tags>
 ssize_t send_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
                     Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->send({.space = kSpace<Tags...>,
-                                .pieces = pieces,
-                                .count = count,
-                                .to = to,
-                                .tag = Label{tag...}.tag,
-                                .context = context,
-                                .flags = handle.send_flags});
+  return handle.endpoint->call(SendCall{.space = kSpace<Tags...>,
+                                        .pieces = pieces,
+                                        .count = count,
+                                        .to = to,
+                                        .tag = Label{tag...}.tag,
+                                        .context = context,
+                                        .flags = handle.send_flags});
 }
 
 template <typename... Tags>
@@ -83,16 +63,9 @@ ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_add
   return send_pieces<Tags...>(plain, &piece, nullptr, 1, to, tag..., context);
 }
 
-template <Space space, typename Message>
+template <typename Message>
 ssize_t send_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
-  return Endpoint::from(plain).send({.space = space,
-                                     .pieces = message->msg_iov,
-                                     .count = message->iov_count,
-                                     .to = message->addr,
-                                     .tag = label_of(*message).tag,
-                                     .data = message->data,
-                                     .context = message->context,
-                                     .flags = flags});
+  return Endpoint::from(plain).call(send_call(*message, flags));
 }
 
 template <typename... Tags>
@@ -100,14 +73,14 @@ ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, s
                   fi_addr_t to, Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   const iovec piece = piece_of(bytes, length);
-  return handle.endpoint->send({.space = kSpace<Tags...>,
-                                .pieces = &piece,
-                                .count = 1,
-                                .to = to,
-                                .tag = Label{tag...}.tag,
-                                .data = data,
-                                .context = context,
-                                .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
+  return handle.endpoint->call(SendCall{.space = kSpace<Tags...>,
+                                        .pieces = &piece,
+                                        .count = 1,
+                                        .to = to,
+                                        .tag = Label{tag...}.tag,
+                                        .data = data,
+                                        .context = context,
+                                        .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
 }
 
 template <typename... Tags>
@@ -142,10 +115,10 @@ fi_ops_msg& message_operations() {
   static fi_ops_msg table{.size = sizeof(fi_ops_msg),
                           .recv = receive<>,
                           .recvv = receive_pieces<>,
-                          .recvmsg = receive_message<Space::kMessages>,
+                          .recvmsg = receive_message,
                           .send = send<>,
                           .sendv = send_pieces<>,
-                          .sendmsg = send_message<Space::kMessages>,
+                          .sendmsg = send_message,
                           .inject = inject<>,
                           .senddata = send_data<>,
                           .injectdata = inject_data<>};
@@ -156,10 +129,10 @@ fi_ops_tagged& tagged_operations() {
   static fi_ops_tagged table{.size = sizeof(fi_ops_tagged),
                              .recv = receive<Tag, Tag>,
                              .recvv = receive_pieces<Tag, Tag>,
-                             .recvmsg = receive_message<Space::kTagged>,
+                             .recvmsg = receive_message,
                              .send = send<Tag>,
                              .sendv = send_pieces<Tag>,
-                             .sendmsg = send_message<Space::kTagged>,
+                             .sendmsg = send_message,
                              .inject = inject<Tag>,
                              .senddata = send_data<Tag>,
                              .injectdata = inject_data<Tag>};

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/domain.h"
+#include "ofi/endpoint.h"
 #include "ofi/guarded.h"
 #include "ofi/wait_set.h"
 #include "ofi/waitable_calls.h"
@@ -10,33 +11,31 @@
 namespace pullman::ofi {
 namespace {
 
-Counter& counter_of(fid_cntr* handle) {
-  return static_cast<Counter&>(*handle);
-}
-
 fi_ops_cntr& counter_operations() {
   using Value = std::uint64_t;
   static fi_ops_cntr table{
       .size = sizeof(fi_ops_cntr),
-      .read = [](fid_cntr* counter) { return counter_of(counter).read(); },
-      .readerr = [](fid_cntr* counter) { return counter_of(counter).read_errors(); },
+      .read = [](fid_cntr* counter) { return Counter::from(counter).read(); },
+      .readerr = [](fid_cntr* counter) { return Counter::from(counter).read_errors(); },
       .add =
           [](fid_cntr* counter, Value by) {
-            return counter_of(counter).change(Counter::Which::kSuccesses, by, Counter::How::kAdd);
+            return Counter::from(counter).change(Counter::Which::kSuccesses, by,
+                                                 Counter::How::kAdd);
           },
       .set =
           [](fid_cntr* counter, Value to) {
-            return counter_of(counter).change(Counter::Which::kSuccesses, to, Counter::How::kSet);
+            return Counter::from(counter).change(Counter::Which::kSuccesses, to,
+                                                 Counter::How::kSet);
           },
       .wait = [](fid_cntr* counter, Value threshold,
-                 int timeout) { return counter_of(counter).wait(threshold, timeout); },
+                 int timeout) { return Counter::from(counter).wait(threshold, timeout); },
       .adderr =
           [](fid_cntr* counter, Value by) {
-            return counter_of(counter).change(Counter::Which::kErrors, by, Counter::How::kAdd);
+            return Counter::from(counter).change(Counter::Which::kErrors, by, Counter::How::kAdd);
           },
       .seterr =
           [](fid_cntr* counter, Value to) {
-            return counter_of(counter).change(Counter::Which::kErrors, to, Counter::How::kSet);
+            return Counter::from(counter).change(Counter::Which::kErrors, to, Counter::How::kSet);
           }};
   return table;
 }
@@ -63,11 +62,29 @@ Counter::~Counter() {
 int Counter::close() {
   {
     Locked locked(lock());
-    if (attached()) return -FI_EBUSY;
+    if (is_busy()) return -FI_EBUSY;
     domain_.regions().remove_counter(*this);
+    domain_.triggers().forget(*this);
   }
   delete this;
   return 0;
+}
+
+// Something counts there, or will; what only did, for deferred work, lets go.
+bool Counter::is_busy() {
+  if (domain_.triggers().need(*this)) return true;
+  const std::vector<Endpoint*> tellers = endpoints();
+  for (Endpoint* endpoint : tellers) {
+    if (endpoint->counts_for(*this)) return true;
+  }
+  if (!domain_.regions().tells(*this)) {
+    for (Endpoint* endpoint : tellers) endpoint->stop_feeding(*this);
+  }
+  return attached();
+}
+
+void Counter::tell_triggers() {
+  domain_.triggers().note(*this);
 }
 
 int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, void* context) {
@@ -114,11 +131,14 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
 }
 
 int Counter::change(Which which, std::uint64_t value, How how) {
-  Locked locked(lock());
-  std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
-  counter = how == How::kAdd ? counter + value : value;
-  wake();
-  return 0;
+  return guarded([&] {
+    Locked locked(lock());
+    std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
+    counter = how == How::kAdd ? counter + value : value;
+    tell();
+    domain_.triggers().run();
+    return 0;
+  });
 }
 
 }  // namespace pullman::ofi

@@ -14,21 +14,37 @@ class Domain;
 
 class Counter : public fid_cntr, public Waitable {
  public:
+  static Counter& from(fid_cntr* handle) { return static_cast<Counter&>(*handle); }
+
   static int open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, void* context);
   ~Counter() override;
 
   // Under the lock.
   void count(bool success) {
     ++(success ? value_ : errors_);
-    wake();
+    tell();
   }
 
   // So many succeeded. Under the lock.
   void count_many(std::uint64_t number) {
     if (number == 0) return;
     value_ += number;
-    wake();
+    tell();
   }
+
+  // Sets what succeeded, or adds to it. Under the lock.
+  void alter(std::uint64_t value, bool adds) {
+    value_ = adds ? value_ + value : value;
+    tell();
+  }
+
+  std::uint64_t successes() const { return value_; }
+  std::uint64_t failures() const { return errors_; }
+
+  // Something is to begin when it has come so far.
+  void set_watched() { watched_ = true; }
+
+  Domain& domain() const { return domain_; }
 
   // For poll and wait sets: it has changed since it was last read.
   bool has_news() const override { return value_ != read_value_ || errors_ != read_errors_; }
@@ -46,7 +62,17 @@ class Counter : public fid_cntr, public Waitable {
  private:
   Counter(Domain& domain, const fi_cntr_attr& attributes, void* context);
 
+  // Who waits for it; also from inside a completion.
+  void tell() {
+    if (watched_) [[unlikely]]
+      tell_triggers();
+    wake();
+  }
+  void tell_triggers();
+  bool is_busy();
+
   Domain& domain_;
+  bool watched_ = false;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
   std::uint64_t read_value_ = 0;  // as the application knows them

@@ -7,6 +7,7 @@
 #include "ofi/atomics.h"
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
+#include "ofi/deferred_work.h"
 #include "ofi/endpoint.h"
 #include "ofi/event_queue.h"
 #include "ofi/fabric.h"
@@ -28,6 +29,12 @@ ProgressThread::Patience patience_for(const fi_domain_attr& attributes) {
 // they have one of their own. Nothing else in here is asynchronous.
 int bind_domain(fid*, fid* other, std::uint64_t) {
   return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
+
+int control_domain(fid* plain, int command, void* argument) {
+  return guarded([&]() -> int {
+    return control_work(object_of<Domain, fid_domain>(plain), command, argument);
+  });
 }
 
 fi_ops_domain& domain_operations() {
@@ -65,7 +72,8 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
                                      delete &domain;
                                      return 0;
                                    },
-                                   .bind = bind_domain});
+                                   .bind = bind_domain,
+                                   .control = control_domain});
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object};
   ops = &domain_operations();
   mr = &registration_operations();

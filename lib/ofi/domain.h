@@ -11,6 +11,7 @@
 #include "ofi/lock.h"
 #include "ofi/memory_region.h"
 #include "ofi/progress_thread.h"
+#include "ofi/triggers.h"
 
 namespace pullman::ofi {
 
@@ -28,6 +29,7 @@ class Domain : public fid_domain {
   std::uint32_t api_version() const { return api_version_; }
   std::uint32_t address_format() const { return address_format_; }
   Regions& regions() { return regions_; }
+  Triggers& triggers() { return triggers_; }
   ProgressThread& progress_thread() { return thread_; }
 
   // Objects that keep it from being closed.
@@ -43,6 +45,7 @@ class Domain : public fid_domain {
   const std::uint32_t api_version_;
   const std::uint32_t address_format_;
   Regions regions_;
+  Triggers triggers_;
   std::atomic<std::size_t> holders_ = 0;
   ProgressThread thread_;
 };

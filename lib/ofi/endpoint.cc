@@ -20,6 +20,7 @@ namespace pullman::ofi {
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
     : domain_(domain),
+      triggers_(domain.triggers()),
       caps_(info.caps),
       is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
       place_(Place::from(info)) {
@@ -59,8 +60,9 @@ void Endpoint::open_context() {
 
 std::vector<Waitable*> Endpoint::waitables() const {
   std::vector<Waitable*> all;
-  for (Waitable* one : std::initializer_list<Waitable*>{send_queue_, receive_queue_, send_counter_,
-                                                        receive_counter_}) {
+  for (Waitable* one :
+       std::initializer_list<Waitable*>{outlets_.send_queue, outlets_.receive_queue,
+                                        outlets_.send_counter, outlets_.receive_counter}) {
     if (one != nullptr) all.push_back(one);
   }
   return all;
@@ -89,17 +91,17 @@ int Endpoint::bind(struct fid& other, std::uint64_t flags) {
 int Endpoint::bind_queue(CompletionQueue& queue, std::uint64_t flags) {
   if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if (((flags & FI_TRANSMIT) != 0 && send_queue_ != nullptr) ||
-      ((flags & FI_RECV) != 0 && receive_queue_ != nullptr)) {
+  if (((flags & FI_TRANSMIT) != 0 && outlets_.send_queue != nullptr) ||
+      ((flags & FI_RECV) != 0 && outlets_.receive_queue != nullptr)) {
     return -FI_EINVAL;
   }
   if ((flags & FI_TRANSMIT) != 0) {
-    send_queue_ = &queue;
-    selective_sends_ = selective;
+    outlets_.send_queue = &queue;
+    outlets_.selective_sends = selective;
   }
   if ((flags & FI_RECV) != 0) {
-    receive_queue_ = &queue;
-    selective_receives_ = selective;
+    outlets_.receive_queue = &queue;
+    outlets_.selective_receives = selective;
   }
   queue.attach(*this);
   return 0;
@@ -109,10 +111,10 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   constexpr std::uint64_t kKinds =
       FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
-  if ((flags & FI_SEND) != 0) send_counter_ = &counter;
-  if ((flags & FI_RECV) != 0) receive_counter_ = &counter;
-  if ((flags & FI_READ) != 0) read_counter_ = &counter;
-  if ((flags & FI_WRITE) != 0) write_counter_ = &counter;
+  if ((flags & FI_SEND) != 0) outlets_.send_counter = &counter;
+  if ((flags & FI_RECV) != 0) outlets_.receive_counter = &counter;
+  if ((flags & FI_READ) != 0) outlets_.read_counter = &counter;
+  if ((flags & FI_WRITE) != 0) outlets_.write_counter = &counter;
   if ((caps_ & FI_RMA_EVENT) != 0) {
     use_counters_.bind(counter, flags);
   } else if ((flags & FI_REMOTE_WRITE) != 0) {
@@ -129,7 +131,8 @@ void Endpoint::feed(Counter& counter) {
 }
 
 void Endpoint::stop_feeding(Counter& counter) {
-  const auto own = {send_counter_, receive_counter_, read_counter_, write_counter_, told_counter_};
+  const auto own = {outlets_.send_counter, outlets_.receive_counter, outlets_.read_counter,
+                    outlets_.write_counter, told_counter_};
   if (use_counters_.tells(counter) || std::find(own.begin(), own.end(), &counter) != own.end()) {
     return;
   }
@@ -184,6 +187,7 @@ int Endpoint::close(EndpointHandle& handle) {
     if (context_) domain_.progress_thread().remove(*this);
     for (Waitable* one : waitables()) one->detach(*this);
     for (Counter* one : counters_) one->detach(*this);
+    triggers_.forget(*this);
     if (vector_ != nullptr) vector_->detach(*this);
     domain_.regions().close_to(*this);
     if (context_) context_->close();

@@ -17,11 +17,13 @@
 #include "ofi/calls.h"
 #include "ofi/memory_region.h"
 #include "ofi/operation.h"
+#include "ofi/outlets.h"
 #include "ofi/peers.h"
 #include "ofi/place.h"
 #include "ofi/promises.h"
 #include "ofi/send_copies.h"
 #include "ofi/shared_buffers.h"
+#include "ofi/triggers.h"
 #include "pullman/context.h"
 
 namespace pullman::ofi {
@@ -76,14 +78,27 @@ class Endpoint {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
     if (is_reached_) take_events();
-    if (!shared_.refill_due()) return nothing;
-    refill();
+    if (!shared_.refill_due() && !triggers_.due()) return nothing;
+    if (shared_.refill_due()) refill();
+    triggers_.run();
     return false;
   }
 
   // Its packets bring that counter news; or not any more, unless it is the endpoint's own.
   void feed(Counter& counter);
   void stop_feeding(Counter& counter);
+
+  // --- Under the lock, for triggers.
+
+  // Whether it could be carried out later: 0 or an error number.
+  ssize_t check_deferred(const DeferredCall& call) const;
+  // Its time has come. False: not now, ask again; otherwise it has begun, or has failed and said
+  // so.
+  bool begin(const Deferred& deferred);
+  // It never begins.
+  void drop(const Deferred& deferred, Status why);
+  // An operation under way will be counted there.
+  bool counts_for(const Counter& counter);
 
   // Connects to the address of that number; an error number if that is impossible.
   int meet(fi_addr_t number, const Address& address);
@@ -95,6 +110,11 @@ class Endpoint {
   ssize_t receive(const ReceiveCall& call);
   ssize_t access(const MemoryCall& call);
   ssize_t operate(const AtomicCall& call);
+  // The same, now or, with FI_TRIGGER, when their time has come: the calls that say flags.
+  ssize_t call(const SendCall& asked) { return is_later(asked) ? defer(asked) : send(asked); }
+  ssize_t call(const ReceiveCall& asked) { return is_later(asked) ? defer(asked) : receive(asked); }
+  ssize_t call(const MemoryCall& asked) { return is_later(asked) ? defer(asked) : access(asked); }
+  ssize_t call(const AtomicCall& asked) { return is_later(asked) ? defer(asked) : operate(asked); }
   ssize_t cancel(void* context);
 
   int bind(fid& other, std::uint64_t flags);
@@ -128,10 +148,22 @@ class Endpoint {
     (*context_.*turn)();
     if (shared_.refill_due()) refill();
     if (is_reached_) take_events();
+    if (triggers_.due()) [[unlikely]]
+      triggers_.run();
   }
   void undo_wait() { awaited_.store(false, std::memory_order_relaxed); }
 
+  // --- endpoint_deferred.cc
+  template <typename Call>
+  static bool is_later(const Call& call) {
+    return (call.flags & FI_TRIGGER) != 0;
+  }
+  template <typename Call>
+  ssize_t defer(const Call& call);
+  Outlets outlets_for(const Deferred& deferred) const;
+
   // --- endpoint_send.cc
+  ssize_t begin(const SendCall& call);
   Status start(const SendCall& call, PeerId peer, Operation& operation);
   bool is_announced(const SendCall& call) const;
   bool inject(const SendCall& call, PeerId peer);
@@ -141,6 +173,7 @@ class Endpoint {
   void meet_again(fi_addr_t number, PeerId gone);
 
   // --- endpoint_receive.cc
+  ssize_t begin(const ReceiveCall& call);
   bool is_directed(const ReceiveCall& call) const;
   PeerId source_of(const ReceiveCall& call) const;
   ssize_t post(const ReceiveCall& call, PeerId source);
@@ -148,7 +181,6 @@ class Endpoint {
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
   void refill();
   bool post_shared();
-  void fail(const ReceiveCall& call, Status why);
 
   // --- endpoint_look.cc
   ssize_t look(const ReceiveCall& call, PeerId source);
@@ -156,11 +188,13 @@ class Endpoint {
   ssize_t take_claimed(const ReceiveCall& call);
 
   // --- endpoint_memory.cc
+  ssize_t begin(const MemoryCall& call);
   Status put(const MemoryCall& call, PeerId peer, Operation& operation);
   Status get(const MemoryCall& call, PeerId peer, Operation& operation);
   void take_events();
 
   // --- endpoint_atomic.cc
+  ssize_t begin(const AtomicCall& call);
   static bool is_complete(const AtomicCall& call, const Atomic& kind);
   Status start(const AtomicCall& call, Atomic atomic, PeerId peer, Operation& operation);
 
@@ -171,9 +205,17 @@ class Endpoint {
   void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
+  Counter* counter_for(const SendCall& call) const;
+  Counter* counter_for(const ReceiveCall& call) const;
+  Counter* counter_for(const MemoryCall& call) const;
+  Counter* counter_for(const AtomicCall& call) const;
+  // An operation that nobody waits for an answer of: an error entry.
+  template <typename Call>
+  void fail(const Call& call, Status why);
 
   EndpointHandle handle_;
   Domain& domain_;
+  Triggers& triggers_;
   const std::uint64_t caps_;
   const bool is_reached_;  // peers may write here
   Place place_;
@@ -185,14 +227,7 @@ class Endpoint {
   std::atomic<bool> awaited_ = false;
 
   AddressVector* vector_ = nullptr;
-  CompletionQueue* send_queue_ = nullptr;
-  CompletionQueue* receive_queue_ = nullptr;
-  bool selective_sends_ = false;  // only those with FI_COMPLETION complete
-  bool selective_receives_ = false;
-  Counter* send_counter_ = nullptr;
-  Counter* receive_counter_ = nullptr;
-  Counter* read_counter_ = nullptr;
-  Counter* write_counter_ = nullptr;
+  Outlets outlets_;
   UseCounters use_counters_;  // with FI_RMA_EVENT: of all that peers do
   // Without it, of writes with immediate data only, which complete in the queue: programs bind one
   // counter to all that comes in, and take its value for the number of those and of messages.

@@ -39,10 +39,14 @@ std::span<const std::byte> gather(std::span<const fi_ioc> pieces, std::size_t si
 }  // namespace
 
 ssize_t Endpoint::operate(const AtomicCall& call) {
+  Locked locked(domain_.lock());
+  return begin(call);
+}
+
+ssize_t Endpoint::begin(const AtomicCall& call) {
   const auto kind = find_atomic(call.kind, call.type, call.op);
   if (!kind) return -FI_EOPNOTSUPP;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EBADFLAGS;
-  Locked locked(domain_.lock());
   if (!enabled_) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
@@ -51,10 +55,10 @@ ssize_t Endpoint::operate(const AtomicCall& call) {
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
   const bool fetches = call.kind != AtomicKind::kWrite;
-  operation->flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
-  operation->queue = call.silent ? nullptr : send_queue_;
-  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
-  operation->counter = fetches ? read_counter_ : write_counter_;
+  operation->flags = completion_flags(call);
+  operation->queue = call.silent ? nullptr : outlets_.send_queue;
+  operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
+  operation->counter = fetches ? outlets_.read_counter : outlets_.write_counter;
   operation->shared = nullptr;
   const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
   if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);

@@ -1,6 +1,7 @@
 // Endpoint: what becomes of operations that are done.
 #include <rdma/fi_errno.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "ofi/completion_queue.h"
@@ -85,5 +86,35 @@ void Endpoint::use_shared(Operation& operation) {
   }
   shared_.want_refill(true);
 }
+
+Counter* Endpoint::counter_for(const SendCall&) const {
+  return outlets_.send_counter;
+}
+Counter* Endpoint::counter_for(const ReceiveCall&) const {
+  return outlets_.receive_counter;
+}
+Counter* Endpoint::counter_for(const MemoryCall& call) const {
+  return call.writes ? outlets_.write_counter : outlets_.read_counter;
+}
+Counter* Endpoint::counter_for(const AtomicCall& call) const {
+  return call.kind == AtomicKind::kWrite ? outlets_.write_counter : outlets_.read_counter;
+}
+
+template <typename Call>
+void Endpoint::fail(const Call& call, Status why) {
+  if (Counter* const counter = counter_for(call)) counter->count(false);
+  constexpr bool kReceives = std::is_same_v<Call, ReceiveCall>;
+  CompletionQueue* const queue = kReceives ? outlets_.receive_queue : outlets_.send_queue;
+  if (queue == nullptr) return;
+  Completion& completion = queue->push();
+  completion.context = call.context;
+  completion.flags = completion_flags(call) | (kReceives ? call.flags & FI_MULTI_RECV : 0);
+  completion.error = error_number(why);
+  completion.why = why;
+}
+template void Endpoint::fail(const SendCall& call, Status why);
+template void Endpoint::fail(const ReceiveCall& call, Status why);
+template void Endpoint::fail(const MemoryCall& call, Status why);
+template void Endpoint::fail(const AtomicCall& call, Status why);
 
 }  // namespace pullman::ofi

@@ -11,11 +11,6 @@
 namespace pullman::ofi {
 namespace {
 
-// Its own of the flags, as in the completion of a receive.
-std::uint64_t flags_of(const ReceiveCall& call) {
-  return FI_RECV | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
-}
-
 void tell_immediate(Completion& answer, const Probe& message) {
   if (!message.immediate) return;
   answer.flags |= FI_REMOTE_CQ_DATA;
@@ -25,7 +20,7 @@ void tell_immediate(Completion& answer, const Probe& message) {
 }  // namespace
 
 ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
-  if (receive_queue_ == nullptr) return -FI_ENOCQ;
+  if (outlets_.receive_queue == nullptr) return -FI_ENOCQ;
   if ((call.flags & FI_PEEK) != 0) return peek(call, source);
   if ((call.flags & FI_CLAIM) != 0) return take_claimed(call);
   return -FI_EBADFLAGS;
@@ -42,9 +37,9 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
   } else if (found && takes) {
     claimed_[call.context] = *found;
   }
-  Completion& answer = receive_queue_->push();
+  Completion& answer = outlets_.receive_queue->push();
   answer.context = call.context;
-  answer.flags = flags_of(call);
+  answer.flags = completion_flags(call);
   answer.tag = call.tag;
   if (found) {
     answer.length = static_cast<std::size_t>(found->length);
@@ -64,9 +59,9 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
   if ((call.flags & FI_DISCARD) != 0) {
     claimed_.erase(found);
     context_->discard(message.claimed);
-    Completion& answer = receive_queue_->push();
+    Completion& answer = outlets_.receive_queue->push();
     answer.context = call.context;
-    answer.flags = flags_of(call);
+    answer.flags = completion_flags(call);
     answer.tag = message.tag;
     tell_immediate(answer, message);
     return 0;

@@ -14,6 +14,10 @@ namespace pullman::ofi {
 
 ssize_t Endpoint::access(const MemoryCall& call) {
   Locked locked(domain_.lock());
+  return begin(call);
+}
+
+ssize_t Endpoint::begin(const MemoryCall& call) {
   if (!enabled_) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
@@ -21,10 +25,10 @@ ssize_t Endpoint::access(const MemoryCall& call) {
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
-  operation->flags = FI_RMA | (call.writes ? FI_WRITE : FI_READ);
-  operation->queue = call.silent ? nullptr : send_queue_;
-  operation->announced = !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
-  operation->counter = call.writes ? write_counter_ : read_counter_;
+  operation->flags = completion_flags(call);
+  operation->queue = call.silent ? nullptr : outlets_.send_queue;
+  operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
+  operation->counter = call.writes ? outlets_.write_counter : outlets_.read_counter;
   operation->shared = nullptr;
   const Status status = call.writes ? put(call, peer, *operation) : get(call, peer, *operation);
   const ssize_t result = settle(*operation, status);
@@ -72,8 +76,8 @@ void Endpoint::take_events() {
   domain_.regions().count_use(*context_);
   while (const auto event = context_->take_event()) {
     if (told_counter_ != nullptr) told_counter_->count(true);
-    if (receive_queue_ == nullptr) continue;
-    Completion& completion = receive_queue_->push();
+    if (outlets_.receive_queue == nullptr) continue;
+    Completion& completion = outlets_.receive_queue->push();
     completion.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
     completion.length = static_cast<std::size_t>(event->length);
     completion.data = event->immediate;

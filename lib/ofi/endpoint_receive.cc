@@ -19,14 +19,14 @@ std::span<std::byte> bytes_of(const iovec& piece) {
   return {static_cast<std::byte*>(piece.iov_base), piece.iov_len};
 }
 
-std::uint64_t flags_of(const ReceiveCall& call) {
-  return FI_RECV | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
-}
-
 }  // namespace
 
 ssize_t Endpoint::receive(const ReceiveCall& call) {
   Locked locked(domain_.lock());
+  return begin(call);
+}
+
+ssize_t Endpoint::begin(const ReceiveCall& call) {
   if (!enabled_) return -FI_EOPBADSTATE;
   undo_wait();
   if (call.count > kMostPieces) return -FI_EINVAL;
@@ -68,10 +68,10 @@ ssize_t Endpoint::post(const ReceiveCall& call, PeerId source) {
 
 void Endpoint::prepare(Operation& operation, const ReceiveCall& call) const {
   operation.context = call.context;
-  operation.flags = flags_of(call);
-  operation.queue = receive_queue_;
-  operation.announced = !selective_receives_ || (call.flags & FI_COMPLETION) != 0;
-  operation.counter = receive_counter_;
+  operation.flags = completion_flags(call);
+  operation.queue = outlets_.receive_queue;
+  operation.announced = !outlets_.selective_receives || (call.flags & FI_COMPLETION) != 0;
+  operation.counter = outlets_.receive_counter;
   operation.shared = nullptr;
   operation.taken = nullptr;
 }
@@ -99,7 +99,7 @@ void Endpoint::refill() {
     if (shared_.active()) {
       if (!post_shared()) return;
     } else if (shared_.any_waiting()) {
-      const ReceiveCall next = shared_.first_waiting().renewed();
+      const ReceiveCall next = shared_.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {
         shared_.begin(next);
       } else if (post(next, source_of(next)) == -FI_EAGAIN) {
@@ -135,17 +135,6 @@ bool Endpoint::post_shared() {
   return shared_.refill_due() || !shared_.active();
 }
 
-// A receive that nobody waits for an answer of: an error entry.
-void Endpoint::fail(const ReceiveCall& call, Status why) {
-  if (receive_counter_ != nullptr) receive_counter_->count(false);
-  if (receive_queue_ == nullptr) return;
-  Completion& completion = receive_queue_->push();
-  completion.context = call.context;
-  completion.flags = flags_of(call) | (call.flags & FI_MULTI_RECV);
-  completion.error = error_number(why);
-  completion.why = why;
-}
-
 ssize_t Endpoint::cancel(void* context) {
   Locked locked(domain_.lock());
   if (!context_) return -FI_EOPBADSTATE;
@@ -158,9 +147,11 @@ ssize_t Endpoint::cancel(void* context) {
     return 0;
   }
   ReceiveCall waiting;
-  if (!shared_.withdraw(context, waiting)) return -FI_ENOENT;
-  fail(waiting, Status::kCancelled);
-  return 0;
+  if (shared_.withdraw(context, waiting)) {
+    fail(waiting, Status::kCancelled);
+    return 0;
+  }
+  return triggers_.cancel(*this, context) ? 0 : -FI_ENOENT;
 }
 
 }  // namespace pullman::ofi

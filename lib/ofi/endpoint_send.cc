@@ -47,10 +47,6 @@ void gather(const SendCall& call, std::byte* out) {
   }
 }
 
-std::uint64_t flags_of(const SendCall& call) {
-  return FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
-}
-
 SendOptions options_for(const SendCall& call) {
   SendOptions options;
   options.space = static_cast<std::uint8_t>(call.space);
@@ -64,11 +60,15 @@ SendOptions options_for(const SendCall& call) {
 }  // namespace
 
 bool Endpoint::is_announced(const SendCall& call) const {
-  return !selective_sends_ || (call.flags & FI_COMPLETION) != 0;
+  return !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
 }
 
 ssize_t Endpoint::send(const SendCall& call) {
   Locked locked(domain_.lock());
+  return begin(call);
+}
+
+ssize_t Endpoint::begin(const SendCall& call) {
   if (!enabled_) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.to);
@@ -77,10 +77,10 @@ ssize_t Endpoint::send(const SendCall& call) {
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
-  operation->flags = flags_of(call);
-  operation->queue = call.silent ? nullptr : send_queue_;
+  operation->flags = completion_flags(call);
+  operation->queue = call.silent ? nullptr : outlets_.send_queue;
   operation->announced = is_announced(call);
-  operation->counter = send_counter_;
+  operation->counter = outlets_.send_counter;
   operation->shared = nullptr;
   const Status status = start(call, peer, *operation);
   const ssize_t result = settle(*operation, status);
@@ -115,11 +115,11 @@ bool Endpoint::inject(const SendCall& call, PeerId peer) {
   options.only_copy = true;
   const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
   if (context_->send(peer, call.tag, bytes, options, injected_) != Status::kOk) return false;
-  if (send_counter_ != nullptr) send_counter_->count(true);
-  if (call.silent || send_queue_ == nullptr || !is_announced(call)) return true;
-  Completion& completion = send_queue_->push();
+  if (outlets_.send_counter != nullptr) outlets_.send_counter->count(true);
+  if (call.silent || outlets_.send_queue == nullptr || !is_announced(call)) return true;
+  Completion& completion = outlets_.send_queue->push();
   completion.context = call.context;
-  completion.flags = flags_of(call);
+  completion.flags = completion_flags(call);
   return true;
 }
 

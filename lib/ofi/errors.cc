@@ -47,6 +47,13 @@ int error_number(Status status) {
   return FI_EOTHER;
 }
 
+Status status_of(int number) {
+  for (int i = 0; i <= static_cast<int>(Status::kRefusedAccess); ++i) {
+    if (error_number(static_cast<Status>(i)) == number) return static_cast<Status>(i);
+  }
+  return Status::kInvalidArgument;
+}
+
 const char* write_sentence_of(int provider_number, char* out, std::size_t room) {
   const char* sentence = to_sentence(static_cast<Status>(provider_number));
   if (out != nullptr && room > 0) {

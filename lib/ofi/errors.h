@@ -11,6 +11,9 @@ namespace pullman::ofi {
 // Positive, as in an error entry; 0 for kOk.
 int error_number(Status status);
 
+// The first that is told as that number; kInvalidArgument if there is none.
+Status status_of(int error_number);
+
 // The sentence behind the number of an error entry (fi_cq_strerror); also into `out`, if it is not
 // null, as far as there is room.
 const char* write_sentence_of(int provider_number, char* out, std::size_t room);

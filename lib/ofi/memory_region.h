@@ -78,6 +78,7 @@ class Regions {
   // region is left that does.
   void add_counter(Counter& counter);
   void remove_counter(const Counter& counter);
+  bool tells(const Counter& counter) const;
   // What peers of that context did, to the counters of all regions.
   void count_use(const Context& context) {
     if (!counters_.empty()) count_each_use(context);
@@ -85,7 +86,6 @@ class Regions {
 
  private:
   void count_each_use(const Context& context);
-  bool tells(const Counter& counter) const;
   void drop_idle_counters();
 
   const bool draws_keys_;

@@ -4,17 +4,6 @@
 
 namespace pullman::ofi {
 
-WaitingReceive::WaitingReceive(const ReceiveCall& asked) : call(asked), pieces{} {
-  call.count = std::min(asked.count, pieces.size());
-  std::copy_n(asked.pieces, call.count, pieces.begin());
-}
-
-ReceiveCall WaitingReceive::renewed() const {
-  ReceiveCall again = call;
-  again.pieces = pieces.data();
-  return again;
-}
-
 void SharedBuffers::begin(const ReceiveCall& call) {
   active_ = true;
   buffer_ = {.call = call,
@@ -31,11 +20,10 @@ bool SharedBuffers::use(std::size_t bytes) {
 }
 
 bool SharedBuffers::withdraw(void* context, ReceiveCall& out) {
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const WaitingReceive& one) {
-    return one.call.context == context;
-  });
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [&](const auto& one) { return one.call().context == context; });
   if (found == waiting_.end()) return false;
-  out = found->call;
+  out = found->call();
   waiting_.erase(found);
   return true;
 }

@@ -3,24 +3,13 @@
 // messages match in the order receives were posted. Does not post anything itself.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <deque>
 
 #include "ofi/calls.h"
-#include "ofi/promises.h"
+#include "ofi/kept_call.h"
 
 namespace pullman::ofi {
-
-// A receive that waits for its turn, with pieces of its own.
-struct WaitingReceive {
-  explicit WaitingReceive(const ReceiveCall& asked);
-  // The call, referring to the pieces in here.
-  ReceiveCall renewed() const;
-
-  ReceiveCall call;
-  std::array<iovec, kMostPieces> pieces;
-};
 
 // What is left of the buffer that takes messages now.
 struct SharedBuffer {
@@ -45,7 +34,7 @@ class SharedBuffers {
 
   bool any_waiting() const { return !waiting_.empty(); }
   void wait(const ReceiveCall& call) { waiting_.emplace_back(call); }
-  WaitingReceive& first_waiting() { return waiting_.front(); }
+  const ReceiveCall& first_waiting() const { return waiting_.front().call(); }
   void drop_first_waiting() { waiting_.pop_front(); }
   // Takes back the first of that context; false if there is none.
   bool withdraw(void* context, ReceiveCall& out);
@@ -57,7 +46,7 @@ class SharedBuffers {
   bool active_ = false;
   bool refill_due_ = false;
   SharedBuffer buffer_;
-  std::deque<WaitingReceive> waiting_;
+  std::deque<Kept<ReceiveCall>> waiting_;
   std::size_t least_room_ = 64;  // FI_OPT_MIN_MULTI_RECV
 };
 

@@ -31,6 +31,7 @@ class Waitable {
   void attach(Endpoint& endpoint);
   void detach(Endpoint& endpoint);
   bool attached() const { return !endpoints_.empty(); }
+  const std::vector<Endpoint*>& endpoints() const { return endpoints_; }
   // The endpoint has opened its NICs.
   void watch(int descriptor);
   void forget(int descriptor);

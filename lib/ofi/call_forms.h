@@ -1,0 +1,85 @@
+// From the structures that describe an operation (fi_msg and its like) to our calls.
+#pragma once
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "ofi/calls.h"
+
+namespace pullman::ofi {
+
+// What a message says for the matching: a tag, of receives also what to ignore of it; or nothing.
+struct Label {
+  Tag tag = 0;
+  Tag ignore = 0;
+};
+
+inline Label label_of(const fi_msg&) {
+  return {};
+}
+inline Label label_of(const fi_msg_tagged& message) {
+  return {message.tag, message.ignore};
+}
+
+inline constexpr Space space_of(const fi_msg&) {
+  return Space::kMessages;
+}
+inline constexpr Space space_of(const fi_msg_tagged&) {
+  return Space::kTagged;
+}
+
+template <typename Message>
+ReceiveCall receive_call(const Message& message, std::uint64_t flags) {
+  const Label label = label_of(message);
+  return {.space = space_of(message),
+          .pieces = message.msg_iov,
+          .count = message.iov_count,
+          .from = message.addr,
+          .tag = label.tag,
+          .ignore = label.ignore,
+          .context = message.context,
+          .flags = flags};
+}
+
+template <typename Message>
+SendCall send_call(const Message& message, std::uint64_t flags) {
+  return {.space = space_of(message),
+          .pieces = message.msg_iov,
+          .count = message.iov_count,
+          .to = message.addr,
+          .tag = label_of(message).tag,
+          .data = message.data,
+          .context = message.context,
+          .flags = flags};
+}
+
+enum class Way { kRead, kWrite };
+
+// Of one place at the peer: there are no others.
+inline MemoryCall memory_call(Way way, const fi_msg_rma& message, std::uint64_t flags) {
+  return {.writes = way == Way::kWrite,
+          .pieces = message.msg_iov,
+          .count = message.iov_count,
+          .at = message.addr,
+          .offset = message.rma_iov[0].addr,
+          .key = message.rma_iov[0].key,
+          .data = message.data,
+          .context = message.context,
+          .flags = flags};
+}
+
+// The same; `call` says what kind it is, what it compares with and where its results go.
+inline AtomicCall atomic_call(const fi_msg_atomic& message, std::uint64_t flags, AtomicCall call) {
+  call.type = message.datatype;
+  call.op = message.op;
+  call.operands = {message.msg_iov, message.iov_count};
+  call.at = message.addr;
+  call.offset = message.rma_iov[0].addr;
+  call.key = message.rma_iov[0].key;
+  call.context = message.context;
+  call.flags = flags;
+  return call;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,147 @@
+#include "ofi/triggers.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ofi/counter.h"
+#include "ofi/endpoint.h"
+
+namespace pullman::ofi {
+namespace {
+
+const void* context_of(const DeferredCall& call) {
+  return std::visit([](const auto& kept) -> const void* { return kept.call().context; }, call);
+}
+
+bool is_of(const Deferred& deferred, const Endpoint& endpoint) {
+  const auto* operation = std::get_if<DeferredOperation>(&deferred.what);
+  return operation != nullptr && operation->endpoint == &endpoint;
+}
+
+bool needs(const Deferred& deferred, const Counter& counter) {
+  const auto* change = std::get_if<CounterChange>(&deferred.what);
+  return deferred.completion == &counter || (change != nullptr && change->counter == &counter);
+}
+
+}  // namespace
+
+int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred) {
+  if (count_ == kMostOperations) return -FI_EAGAIN;
+  Line& line = lines_[&counter];
+  Waiting& waiting = counted == Counted::kSuccesses ? line.by_successes : line.by_all;
+  waiting.emplace(threshold, std::move(deferred));
+  ++count_;
+  counter.set_watched();
+  note(counter);
+  return 0;
+}
+
+void Triggers::note(const Counter& counter) {
+  const auto line = lines_.find(&counter);
+  if (line == lines_.end()) return;
+  take(line->second.by_successes, counter.successes());
+  take(line->second.by_all, counter.successes() + counter.failures());
+}
+
+void Triggers::take(Waiting& waiting, std::uint64_t reached) {
+  const auto end = waiting.upper_bound(reached);
+  for (auto one = waiting.begin(); one != end; ++one) due_.push_back(std::move(one->second));
+  waiting.erase(waiting.begin(), end);
+}
+
+// What begins may complete at once, and that make more due. What cannot begin keeps its place.
+void Triggers::run() {
+  while (!due_.empty()) {
+    Deferred next = std::move(due_.front());
+    due_.pop_front();
+    if (!begin(next)) {
+      due_.push_front(std::move(next));
+      return;
+    }
+    --count_;
+  }
+}
+
+bool Triggers::begin(const Deferred& deferred) {
+  if (const auto* operation = std::get_if<DeferredOperation>(&deferred.what)) {
+    return operation->endpoint->begin(deferred);
+  }
+  const auto& change = std::get<CounterChange>(deferred.what);
+  change.counter->alter(change.value, change.adds);
+  return true;
+}
+
+// Those of which `matches` is true: what is due first, then counter by counter.
+template <typename Matches>
+std::vector<Deferred> Triggers::remove(Matches&& matches) {
+  std::vector<Deferred> removed;
+  for (auto one = due_.begin(); one != due_.end();) {
+    if (!matches(*one, nullptr)) {
+      ++one;
+      continue;
+    }
+    removed.push_back(std::move(*one));
+    one = due_.erase(one);
+  }
+  for (auto& [counter, line] : lines_) {
+    for (Waiting* waiting : {&line.by_successes, &line.by_all}) {
+      for (auto one = waiting->begin(); one != waiting->end();) {
+        if (!matches(one->second, counter)) {
+          ++one;
+          continue;
+        }
+        removed.push_back(std::move(one->second));
+        one = waiting->erase(one);
+      }
+    }
+  }
+  count_ -= removed.size();
+  return removed;
+}
+
+bool Triggers::cancel(const fi_deferred_work& work) {
+  return !remove([&](const Deferred& one, const Counter*) { return one.work == &work; }).empty();
+}
+
+bool Triggers::cancel(Endpoint& endpoint, void* context) {
+  const auto removed = remove([&](const Deferred& one, const Counter*) {
+    return one.work == nullptr && is_of(one, endpoint) &&
+           context_of(std::get<DeferredOperation>(one.what).call) == context;
+  });
+  for (const Deferred& one : removed) endpoint.drop(one, Status::kCancelled);
+  return !removed.empty();
+}
+
+void Triggers::flush(const Counter* counter) {
+  remove([&](const Deferred& one, const Counter* waits_for) {
+    return one.work != nullptr && (counter == nullptr || counter == waits_for);
+  });
+}
+
+void Triggers::forget(const Endpoint& endpoint) {
+  remove([&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
+}
+
+void Triggers::forget(const Counter& counter) {
+  lines_.erase(&counter);
+}
+
+bool Triggers::need(const Counter& counter) const {
+  const auto own = lines_.find(&counter);
+  if (own != lines_.end() && !(own->second.by_successes.empty() && own->second.by_all.empty())) {
+    return true;
+  }
+  const auto names = [&](const auto& waiting) {
+    return std::any_of(waiting.begin(), waiting.end(),
+                       [&](const auto& one) { return needs(one.second, counter); });
+  };
+  return std::any_of(due_.begin(), due_.end(),
+                     [&](const Deferred& one) { return needs(one, counter); }) ||
+         std::any_of(lines_.begin(), lines_.end(), [&](const auto& one) {
+           return names(one.second.by_successes) || names(one.second.by_all);
+         });
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,87 @@
+// What begins when a counter has come so far (fi_trigger(3)): triggered operations of endpoints,
+// and the deferred work of a domain. Under the domain's lock.
+#pragma once
+
+#include <rdma/fi_trigger.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <variant>
+#include <vector>
+
+#include "ofi/kept_call.h"
+#include "ofi/promises.h"
+
+namespace pullman::ofi {
+
+class Counter;
+class Endpoint;
+
+using DeferredCall =
+    std::variant<Kept<SendCall>, Kept<ReceiveCall>, Kept<MemoryCall>, Kept<AtomicCall>>;
+
+// An operation of an endpoint.
+struct DeferredOperation {
+  Endpoint* endpoint;
+  DeferredCall call;
+};
+
+// FI_OP_CNTR_SET, FI_OP_CNTR_ADD.
+struct CounterChange {
+  Counter* counter;
+  std::uint64_t value;
+  bool adds;
+};
+
+struct Deferred {
+  std::variant<DeferredOperation, CounterChange> what;
+  const fi_deferred_work* work = nullptr;  // null: a triggered operation
+  Counter* completion = nullptr;           // counts it; of work
+};
+
+class Triggers {
+ public:
+  // What is compared with the threshold: of work, failures count, too.
+  enum class Counted { kSuccesses, kAll };
+
+  // If that is reached already, it begins with the next run(). 0 or an error number.
+  int add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred);
+  // That counter has changed. Also from inside a completion.
+  void note(const Counter& counter);
+
+  bool due() const { return !due_.empty(); }
+  // Begins what is due, as far as it can. Not from inside a completion.
+  void run();
+
+  // Takes back what has not begun. Work that is taken back is not heard of again; a triggered
+  // operation completes, as a cancelled one. False: there is none.
+  bool cancel(const fi_deferred_work& work);
+  bool cancel(Endpoint& endpoint, void* context);
+  // All work, or that which waits for this counter.
+  void flush(const Counter* counter);
+  // They go.
+  void forget(const Endpoint& endpoint);
+  void forget(const Counter& counter);
+  // Something that has not begun needs it.
+  bool need(const Counter& counter) const;
+
+ private:
+  // Of one counter, in the order of their thresholds; equal ones as they came.
+  using Waiting = std::multimap<std::uint64_t, Deferred>;
+  struct Line {
+    Waiting by_successes;
+    Waiting by_all;
+  };
+
+  void take(Waiting& waiting, std::uint64_t reached);
+  bool begin(const Deferred& deferred);
+  template <typename Matches>
+  std::vector<Deferred> remove(Matches&& matches);
+
+  std::map<const Counter*, Line> lines_;
+  std::deque<Deferred> due_;
+  std::size_t count_ = 0;  // all that have not begun
+};
+
+}  // namespace pullman::ofi
