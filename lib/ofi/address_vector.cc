@@ -234,11 +234,17 @@ int AddressVector::insert_symmetric(const char* node, std::size_t nodes, const c
 
 int AddressVector::remove(const fi_addr_t* numbers, std::size_t count) {
   Locked locked(domain_.lock());
-  for (std::size_t i = 0; i < count; ++i) {
-    if (find(numbers[i]) == nullptr) return -FI_EINVAL;
-    withdraw(numbers[i]);
+  int result = 0;
+  for (std::size_t i = 0; i < count && result == 0; ++i) {
+    if (find(numbers[i]) != nullptr) {
+      withdraw(numbers[i]);
+    } else {
+      result = -FI_EINVAL;
+    }
   }
-  return 0;
+  // What was asked of those that never answered has failed, and been counted.
+  domain_.triggers().run();
+  return result;
 }
 
 void AddressVector::withdraw(fi_addr_t number) {

@@ -54,9 +54,14 @@ SendCall send_call(const Message& message, std::uint64_t flags) {
           .flags = flags};
 }
 
+// An operation on memory of a peer names one place there.
+template <typename Message>
+bool has_one_place(const Message& message) {
+  return message.rma_iov_count == 1 && message.rma_iov != nullptr;
+}
+
 enum class Way { kRead, kWrite };
 
-// Of one place at the peer: there are no others.
 inline MemoryCall memory_call(Way way, const fi_msg_rma& message, std::uint64_t flags) {
   return {.writes = way == Way::kWrite,
           .pieces = message.msg_iov,
@@ -69,7 +74,7 @@ inline MemoryCall memory_call(Way way, const fi_msg_rma& message, std::uint64_t 
           .flags = flags};
 }
 
-// The same; `call` says what kind it is, what it compares with and where its results go.
+// `call` says what kind it is, what it compares with and where its results go.
 inline AtomicCall atomic_call(const fi_msg_atomic& message, std::uint64_t flags, AtomicCall call) {
   call.type = message.datatype;
   call.op = message.op;

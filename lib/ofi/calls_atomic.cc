@@ -105,7 +105,7 @@ ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, c
 // What the three kinds of message calls have in common.
 ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
                 const AtomicCall& call) {
-  if (message.rma_iov_count != 1) return -FI_EINVAL;
+  if (!has_one_place(message)) return -FI_EINVAL;
   return Endpoint::from(plain).call(atomic_call(message, flags, call));
 }
 

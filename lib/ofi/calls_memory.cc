@@ -32,7 +32,7 @@ ssize_t move(fid_ep* plain, Bytes* bytes, std::size_t length, void*, fi_addr_t a
 
 template <Way way>
 ssize_t move_message(fid_ep* plain, const fi_msg_rma* message, std::uint64_t flags) {
-  if (message->rma_iov_count != 1) return -FI_EINVAL;
+  if (!has_one_place(*message)) return -FI_EINVAL;
   return Endpoint::from(plain).call(memory_call(way, *message, flags));
 }
 

@@ -70,7 +70,8 @@ int Counter::close() {
   return 0;
 }
 
-// Something counts there, or will; what only did, for deferred work, lets go.
+// Something counts there, or will; what only did (for deferred work, or a region that has gone)
+// lets go.
 bool Counter::is_busy() {
   if (domain_.triggers().need(*this)) return true;
   const std::vector<Endpoint*> tellers = endpoints();

@@ -3,8 +3,6 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_trigger.h>
 
-#include <optional>
-
 #include "ofi/call_forms.h"
 #include "ofi/counter.h"
 #include "ofi/domain.h"
@@ -13,71 +11,6 @@
 
 namespace pullman::ofi {
 namespace {
-
-template <typename Operation, typename Call>
-DeferredOperation operation_of(const Operation& operation, const Call& call) {
-  Endpoint* const endpoint =
-      operation.ep != nullptr ? &Endpoint::from(operation.ep) : static_cast<Endpoint*>(nullptr);
-  return {endpoint, Kept<Call>(call)};
-}
-
-template <typename Operation>
-DeferredOperation send_of(const Operation& operation) {
-  return operation_of(operation, send_call(operation.msg, operation.flags));
-}
-
-template <typename Operation>
-DeferredOperation receive_of(const Operation& operation) {
-  return operation_of(operation, receive_call(operation.msg, operation.flags));
-}
-
-DeferredOperation access_of(Way way, const fi_op_rma& operation) {
-  return operation_of(operation, memory_call(way, operation.msg, operation.flags));
-}
-
-template <typename Operation>
-DeferredOperation atomic_of(const Operation& operation, const AtomicCall& kind) {
-  return operation_of(operation, atomic_call(operation.msg, operation.flags, kind));
-}
-
-std::span<const fi_ioc> results_of(const fi_msg_fetch& fetch) {
-  return {fetch.msg_iov, fetch.iov_count};
-}
-
-// Nothing: no such operation, or not as libfabric describes it.
-std::optional<DeferredOperation> operation_of(const fi_deferred_work& work) {
-  switch (work.op_type) {
-    case FI_OP_RECV:
-      return receive_of(*work.op.msg);
-    case FI_OP_SEND:
-      return send_of(*work.op.msg);
-    case FI_OP_TRECV:
-      return receive_of(*work.op.tagged);
-    case FI_OP_TSEND:
-      return send_of(*work.op.tagged);
-    case FI_OP_READ:
-    case FI_OP_WRITE:
-      if (work.op.rma->msg.rma_iov_count != 1) return std::nullopt;
-      return access_of(work.op_type == FI_OP_READ ? Way::kRead : Way::kWrite, *work.op.rma);
-    case FI_OP_ATOMIC:
-      if (work.op.atomic->msg.rma_iov_count != 1) return std::nullopt;
-      return atomic_of(*work.op.atomic, {.kind = AtomicKind::kWrite});
-    case FI_OP_FETCH_ATOMIC: {
-      const fi_op_fetch_atomic& atomic = *work.op.fetch_atomic;
-      if (atomic.msg.rma_iov_count != 1) return std::nullopt;
-      return atomic_of(atomic, {.kind = AtomicKind::kFetch, .results = results_of(atomic.fetch)});
-    }
-    case FI_OP_COMPARE_ATOMIC: {
-      const fi_op_compare_atomic& atomic = *work.op.compare_atomic;
-      if (atomic.msg.rma_iov_count != 1) return std::nullopt;
-      return atomic_of(atomic, {.kind = AtomicKind::kCompare,
-                                .compares = {atomic.compare.msg_iov, atomic.compare.iov_count},
-                                .results = results_of(atomic.fetch)});
-    }
-    default:
-      return std::nullopt;
-  }
-}
 
 // Whoever reads `told` moves the packets that `teller` waits for, too.
 void feed(Counter& told, const Counter& teller) {
@@ -95,32 +28,93 @@ int queue_change(Domain& domain, const fi_deferred_work& work) {
   Counter& counter = Counter::from(change.cntr);
   Counter& trigger = Counter::from(work.triggering_cntr);
   const bool adds = work.op_type == FI_OP_CNTR_ADD;
-  const int result =
-      domain.triggers().add(trigger, work.threshold, Triggers::Counted::kAll,
-                            {.what = CounterChange{&counter, change.value, adds}, .work = &work});
-  if (result == 0) feed(counter, trigger);
-  return result;
+  feed(counter, trigger);
+  return domain.triggers().add(
+      trigger, work.threshold, Triggers::Counted::kAll,
+      {.what = CounterChange{&counter, change.value, adds}, .work = &work});
 }
 
-int queue_operation(Domain& domain, const fi_deferred_work& work) {
-  auto operation = operation_of(work);
-  if (!operation) return work.op_type > FI_OP_CNTR_ADD ? -FI_ENOSYS : -FI_EINVAL;
-  Endpoint* const endpoint = operation->endpoint;
-  if (endpoint == nullptr || &endpoint->domain() != &domain) return -FI_EINVAL;
-  if (const ssize_t wrong = endpoint->check_deferred(operation->call); wrong != 0) {
-    return static_cast<int>(wrong);
-  }
+// What is not whole is refused before anything of it is copied.
+template <typename Call>
+int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, const Call& call) {
+  if (handle == nullptr || &Endpoint::from(handle).domain() != &domain) return -FI_EINVAL;
   if (work.completion_cntr != nullptr && !belongs(work.completion_cntr, domain)) return -FI_EINVAL;
+  Endpoint& endpoint = Endpoint::from(handle);
+  if (const ssize_t wrong = endpoint.check_work(call); wrong != 0) return static_cast<int>(wrong);
   Counter* const completion =
       work.completion_cntr != nullptr ? &Counter::from(work.completion_cntr) : nullptr;
   Counter& trigger = Counter::from(work.triggering_cntr);
-  const int result = domain.triggers().add(
+  if (completion != nullptr) {
+    endpoint.feed(*completion);
+    feed(*completion, trigger);
+  }
+  return domain.triggers().add(
       trigger, work.threshold, Triggers::Counted::kAll,
-      {.what = std::move(*operation), .work = &work, .completion = completion});
-  if (result != 0 || completion == nullptr) return result;
-  endpoint->feed(*completion);
-  feed(*completion, trigger);
-  return 0;
+      {.what = DeferredOperation{&endpoint, DeferredCall(Kept<Call>(call))},
+       .work = &work,
+       .completion = completion});
+}
+
+template <typename Operation>
+int queue_send(Domain& domain, const fi_deferred_work& work, const Operation& operation) {
+  return queue_call(domain, work, operation.ep, send_call(operation.msg, operation.flags));
+}
+
+template <typename Operation>
+int queue_receive(Domain& domain, const fi_deferred_work& work, const Operation& operation) {
+  return queue_call(domain, work, operation.ep, receive_call(operation.msg, operation.flags));
+}
+
+int queue_access(Domain& domain, const fi_deferred_work& work, Way way) {
+  const fi_op_rma& operation = *work.op.rma;
+  if (!has_one_place(operation.msg)) return -FI_EINVAL;
+  return queue_call(domain, work, operation.ep, memory_call(way, operation.msg, operation.flags));
+}
+
+template <typename Operation>
+int queue_atomic(Domain& domain, const fi_deferred_work& work, const Operation& operation,
+                 const AtomicCall& kind) {
+  if (!has_one_place(operation.msg)) return -FI_EINVAL;
+  return queue_call(domain, work, operation.ep, atomic_call(operation.msg, operation.flags, kind));
+}
+
+std::span<const fi_ioc> results_of(const fi_msg_fetch& fetch) {
+  return {fetch.msg_iov, fetch.iov_count};
+}
+
+int queue_operation(Domain& domain, const fi_deferred_work& work) {
+  switch (work.op_type) {
+    case FI_OP_RECV:
+      return queue_receive(domain, work, *work.op.msg);
+    case FI_OP_SEND:
+      return queue_send(domain, work, *work.op.msg);
+    case FI_OP_TRECV:
+      return queue_receive(domain, work, *work.op.tagged);
+    case FI_OP_TSEND:
+      return queue_send(domain, work, *work.op.tagged);
+    case FI_OP_READ:
+      return queue_access(domain, work, Way::kRead);
+    case FI_OP_WRITE:
+      return queue_access(domain, work, Way::kWrite);
+    case FI_OP_ATOMIC:
+      return queue_atomic(domain, work, *work.op.atomic, {.kind = AtomicKind::kWrite});
+    case FI_OP_FETCH_ATOMIC: {
+      const fi_op_fetch_atomic& atomic = *work.op.fetch_atomic;
+      return queue_atomic(domain, work, atomic,
+                          {.kind = AtomicKind::kFetch, .results = results_of(atomic.fetch)});
+    }
+    case FI_OP_COMPARE_ATOMIC: {
+      const fi_op_compare_atomic& atomic = *work.op.compare_atomic;
+      return queue_atomic(domain, work, atomic,
+                          {.kind = AtomicKind::kCompare,
+                           .compares = {atomic.compare.msg_iov, atomic.compare.iov_count},
+                           .results = results_of(atomic.fetch)});
+    }
+    case FI_OP_CNTR_SET:
+    case FI_OP_CNTR_ADD:
+      return queue_change(domain, work);
+  }
+  return -FI_ENOSYS;
 }
 
 int queue(Domain& domain, const fi_deferred_work* work) {
@@ -128,8 +122,7 @@ int queue(Domain& domain, const fi_deferred_work* work) {
   if (work == nullptr || work->op.msg == nullptr || !belongs(work->triggering_cntr, domain)) {
     return -FI_EINVAL;
   }
-  const bool changes = work->op_type == FI_OP_CNTR_SET || work->op_type == FI_OP_CNTR_ADD;
-  const int result = changes ? queue_change(domain, *work) : queue_operation(domain, *work);
+  const int result = queue_operation(domain, *work);
   if (result == 0) domain.triggers().run();
   return result;
 }

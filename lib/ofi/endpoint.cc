@@ -126,8 +126,8 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
 
 void Endpoint::feed(Counter& counter) {
   if (std::find(counters_.begin(), counters_.end(), &counter) != counters_.end()) return;
-  counter.attach(*this);
   counters_.push_back(&counter);
+  counter.attach(*this);
 }
 
 void Endpoint::stop_feeding(Counter& counter) {
@@ -166,6 +166,7 @@ int Endpoint::meet(fi_addr_t number, const Address& address) {
 // The peer stays connected: it may still send, and other numbers may mean it. One that never
 // answered, or is gone, makes room.
 void Endpoint::forget(fi_addr_t number) {
+  undo_wait();
   const PeerId peer = peers_.peer(number);
   peers_.erase(number);
   if (!context_ || peer == kAnyPeer || peers_.number(peer) != FI_ADDR_NOTAVAIL) return;

@@ -78,10 +78,9 @@ class Endpoint {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
     if (is_reached_) take_events();
-    if (!shared_.refill_due() && !triggers_.due()) return nothing;
-    if (shared_.refill_due()) refill();
-    triggers_.run();
-    return false;
+    const bool more = shared_.refill_due();
+    if (more) refill();
+    return !triggers_.run() && !more && nothing;
   }
 
   // Its packets bring that counter news; or not any more, unless it is the endpoint's own.
@@ -90,11 +89,14 @@ class Endpoint {
 
   // --- Under the lock, for triggers.
 
-  // Whether it could be carried out later: 0 or an error number.
-  ssize_t check_deferred(const DeferredCall& call) const;
+  // Whether it could be carried out later, as work: 0 or an error number.
+  template <typename Call>
+  ssize_t check_work(const Call& call) const;
   // Its time has come. False: not now, ask again; otherwise it has begun, or has failed and said
   // so.
   bool begin(const Deferred& deferred);
+  // Nothing begins any more that could overtake what could not; until now.
+  void try_again() { full_ = false; }
   // It never begins.
   void drop(const Deferred& deferred, Status why);
   // An operation under way will be counted there.
@@ -148,8 +150,7 @@ class Endpoint {
     (*context_.*turn)();
     if (shared_.refill_due()) refill();
     if (is_reached_) take_events();
-    if (triggers_.due()) [[unlikely]]
-      triggers_.run();
+    triggers_.run();
   }
   void undo_wait() { awaited_.store(false, std::memory_order_relaxed); }
 
@@ -160,6 +161,12 @@ class Endpoint {
   }
   template <typename Call>
   ssize_t defer(const Call& call);
+  static ssize_t check(const SendCall& call);
+  static ssize_t check(const ReceiveCall& call);
+  static ssize_t check(const MemoryCall& call);
+  static ssize_t check(const AtomicCall& call);
+  bool is_in_line(const Deferred& deferred) const;
+  class OwnOutlets;
   Outlets outlets_for(const Deferred& deferred) const;
 
   // --- endpoint_send.cc
@@ -221,6 +228,7 @@ class Endpoint {
   Place place_;
   std::unique_ptr<Context> context_;  // once enabled
   bool enabled_ = false;
+  bool full_ = false;     // of operations: what is due waits
   bool closing_ = false;  // completions are of no use any more
   std::size_t aliases_ = 0;
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 #include "ofi/completion_queue.h"
 #include "ofi/domain.h"
@@ -17,10 +18,15 @@ namespace {
 
 using Room = std::array<std::byte, kMostAtomicBytes>;
 
+// Of which there are too many anyhow, counts for as many.
 std::size_t elements_in(std::span<const fi_ioc> pieces) {
   std::size_t count = 0;
-  for (const fi_ioc& piece : pieces) count += piece.count;
+  for (const fi_ioc& piece : pieces) count += std::min(piece.count, kMostAtomicBytes + 1);
   return count;
+}
+
+bool is_list(std::span<const fi_ioc> pieces) {
+  return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
 }
 
 // All elements in one place: where they are, or gathered in `room`, which is large enough.
@@ -67,11 +73,10 @@ ssize_t Endpoint::begin(const AtomicCall& call) {
 
 // As many operands, compares and results as belong to it, and not too many.
 bool Endpoint::is_complete(const AtomicCall& call, const Atomic& kind) {
+  if (!is_list(call.operands) || !is_list(call.compares) || !is_list(call.results)) return false;
   const std::size_t count =
       kind.op == AtomicOp::kRead ? elements_in(call.results) : elements_in(call.operands);
-  const auto fits = [](std::span<const fi_ioc> pieces) { return pieces.size() <= kMostPieces; };
-  return count != 0 && count <= most_elements(call.kind, kind.type) && fits(call.operands) &&
-         fits(call.compares) && fits(call.results) &&
+  return count != 0 && count <= most_elements(call.kind, kind.type) &&
          (call.kind != AtomicKind::kCompare || elements_in(call.compares) == count) &&
          (call.kind == AtomicKind::kWrite || elements_in(call.results) == count);
 }
@@ -90,7 +95,8 @@ Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Opera
     }
     return context_->atomic(peer, place, atomic, operation.request);
   }
-  if (operation.scattered == nullptr) operation.scattered = std::make_unique<ScatteredResult>();
+  if (operation.scattered == nullptr) operation.scattered.reset(new (std::nothrow) ScatteredResult);
+  if (operation.scattered == nullptr) return Status::kBusy;
   ScatteredResult& scattered = *operation.scattered;
   scattered.count = call.results.size();
   std::transform(call.results.begin(), call.results.end(), scattered.pieces.begin(),

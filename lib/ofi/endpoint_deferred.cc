@@ -1,5 +1,8 @@
-// Endpoint: operations that begin later (fi_trigger(3)).
+// Endpoint: operations that begin later (fi_trigger(3)). What can be refused is refused when it is
+// asked for; later an error entry says so.
 #include <rdma/fi_errno.h>
+
+#include <utility>
 
 #include "ofi/atomics.h"
 #include "ofi/completion_queue.h"
@@ -16,29 +19,39 @@ namespace {
 constexpr std::uint64_t kNow = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 template <typename Call>
-bool is_short(const Call& call) {
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < call.count; ++i) length += call.pieces[i].iov_len;
-  return (call.flags & FI_INJECT) == 0 || length <= kInjectBytes;
+bool is_list(const Call& call) {
+  return call.count <= kMostPieces && (call.count == 0 || call.pieces != nullptr);
 }
 
-ssize_t check(const SendCall& call) {
-  return call.count <= kMostPieces && is_short(call) ? 0 : -FI_EINVAL;
-}
-ssize_t check(const ReceiveCall& call) {
-  if ((call.flags & kNow) != 0) return -FI_ENOSYS;
-  return call.count <= kMostPieces ? 0 : -FI_EINVAL;
-}
-ssize_t check(const MemoryCall& call) {
-  return call.count <= kMostPieces && is_short(call) ? 0 : -FI_EINVAL;
-}
-ssize_t check(const AtomicCall& call) {
-  if (!find_atomic(call.kind, call.type, call.op)) return -FI_EOPNOTSUPP;
-  const auto fits = [](std::span<const fi_ioc> pieces) { return pieces.size() <= kMostPieces; };
-  return fits(call.operands) && fits(call.compares) && fits(call.results) ? 0 : -FI_EINVAL;
+template <typename Call>
+bool is_short(const Call& call) {
+  std::size_t room = kInjectBytes;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    if (call.pieces[i].iov_len > room) return false;
+    room -= call.pieces[i].iov_len;
+  }
+  return true;
 }
 
 }  // namespace
+
+ssize_t Endpoint::check(const SendCall& call) {
+  if (!is_list(call)) return -FI_EINVAL;
+  return (call.flags & FI_INJECT) == 0 || is_short(call) ? 0 : -FI_EINVAL;
+}
+ssize_t Endpoint::check(const ReceiveCall& call) {
+  if ((call.flags & kNow) != 0) return -FI_ENOSYS;
+  return is_list(call) ? 0 : -FI_EINVAL;
+}
+ssize_t Endpoint::check(const MemoryCall& call) {
+  if (!is_list(call)) return -FI_EINVAL;
+  return !call.writes || (call.flags & FI_INJECT) == 0 || is_short(call) ? 0 : -FI_EINVAL;
+}
+ssize_t Endpoint::check(const AtomicCall& call) {
+  const auto kind = find_atomic(call.kind, call.type, call.op);
+  if (!kind) return -FI_EOPNOTSUPP;
+  return is_complete(call, *kind) ? 0 : -FI_EINVAL;
+}
 
 // A triggered operation: its context says when.
 template <typename Call>
@@ -53,11 +66,12 @@ ssize_t Endpoint::defer(const Call& call) {
   return guarded([&]() -> ssize_t {
     Locked locked(domain_.lock());
     if (!enabled_) return -FI_EOPBADSTATE;
+    undo_wait();
     Call later = call;
     later.flags &= ~FI_TRIGGER;
-    const int result = triggers_.add(Counter::from(counter), when->trigger.threshold.threshold,
-                                     Triggers::Counted::kSuccesses,
-                                     {.what = DeferredOperation{this, Kept<Call>(later)}});
+    const int result = triggers_.add(
+        Counter::from(counter), when->trigger.threshold.threshold, Triggers::Counted::kSuccesses,
+        {.what = DeferredOperation{this, DeferredCall(Kept<Call>(later))}});
     if (result == 0) triggers_.run();
     return result;
   });
@@ -67,13 +81,20 @@ template ssize_t Endpoint::defer(const ReceiveCall& call);
 template ssize_t Endpoint::defer(const MemoryCall& call);
 template ssize_t Endpoint::defer(const AtomicCall& call);
 
-ssize_t Endpoint::check_deferred(const DeferredCall& call) const {
+template <typename Call>
+ssize_t Endpoint::check_work(const Call& call) const {
   if (!enabled_) return -FI_EOPBADSTATE;
-  const auto* receive = std::get_if<Kept<ReceiveCall>>(&call);
-  // Its messages are operations of their own.
-  if (receive != nullptr && (receive->call().flags & FI_MULTI_RECV) != 0) return -FI_ENOSYS;
-  return std::visit([](const auto& kept) { return check(kept.call()); }, call);
+  if constexpr (std::is_same_v<Call, ReceiveCall>) {
+    // Its messages are operations of their own.
+    if ((call.flags & FI_MULTI_RECV) != 0) return -FI_ENOSYS;
+  }
+  const ssize_t wrong = check(call);
+  return wrong == -FI_EOPNOTSUPP ? -FI_ENOSYS : wrong;
 }
+template ssize_t Endpoint::check_work(const SendCall& call) const;
+template ssize_t Endpoint::check_work(const ReceiveCall& call) const;
+template ssize_t Endpoint::check_work(const MemoryCall& call) const;
+template ssize_t Endpoint::check_work(const AtomicCall& call) const;
 
 // Deferred work is counted where it says, and completes in the queues if it says so; failures of it
 // are counted only.
@@ -91,22 +112,48 @@ Outlets Endpoint::outlets_for(const Deferred& deferred) const {
   return own;
 }
 
-// An operation takes its outlets when it begins.
+// An operation takes its outlets when it begins: so long they are the endpoint's.
+class Endpoint::OwnOutlets {
+ public:
+  OwnOutlets(Endpoint& endpoint, const Deferred& deferred)
+      : endpoint_(endpoint),
+        usual_(std::exchange(endpoint.outlets_, endpoint.outlets_for(deferred))) {}
+  ~OwnOutlets() { endpoint_.outlets_ = usual_; }
+  OwnOutlets(const OwnOutlets&) = delete;
+  OwnOutlets& operator=(const OwnOutlets&) = delete;
+
+ private:
+  Endpoint& endpoint_;
+  const Outlets usual_;
+};
+
+// A receive behind a multi-receive buffer would complete as those of the endpoint do.
+bool Endpoint::is_in_line(const Deferred& deferred) const {
+  const auto* receive =
+      std::get_if<Kept<ReceiveCall>>(&std::get<DeferredOperation>(deferred.what).call);
+  return deferred.work != nullptr && receive != nullptr &&
+         receive->call().space == Space::kMessages && shared_.active();
+}
+
 bool Endpoint::begin(const Deferred& deferred) {
-  const Outlets usual = std::exchange(outlets_, outlets_for(deferred));
-  const ssize_t result = std::visit([&](const auto& kept) { return begin(kept.call()); },
-                                    std::get<DeferredOperation>(deferred.what).call);
-  outlets_ = usual;
-  if (result == -FI_EAGAIN) return false;
-  if (result < 0) drop(deferred, status_of(static_cast<int>(-result)));
-  return true;
+  if (full_ || is_in_line(deferred)) return false;
+  const ssize_t result = guarded([&] {
+    const OwnOutlets own(*this, deferred);
+    return std::visit([&](const auto& kept) { return begin(kept.call()); },
+                      std::get<DeferredOperation>(deferred.what).call);
+  });
+  full_ = result == -FI_EAGAIN;
+  if (result < 0 && !full_) drop(deferred, status_of(static_cast<int>(-result)));
+  return !full_;
 }
 
 void Endpoint::drop(const Deferred& deferred, Status why) {
-  const Outlets usual = std::exchange(outlets_, outlets_for(deferred));
-  std::visit([&](const auto& kept) { fail(kept.call(), why); },
-             std::get<DeferredOperation>(deferred.what).call);
-  outlets_ = usual;
+  guarded([&] {
+    const OwnOutlets own(*this, deferred);
+    std::visit([&](const auto& kept) { fail(kept.call(), why); },
+               std::get<DeferredOperation>(deferred.what).call);
+    return 0;
+  });
 }
 
 bool Endpoint::counts_for(const Counter& counter) {

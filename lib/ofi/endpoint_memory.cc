@@ -46,7 +46,7 @@ Status Endpoint::put(const MemoryCall& call, PeerId peer, Operation& operation) 
   std::size_t count = call.count;
   if ((call.flags & FI_INJECT) != 0) {
     if (length > kInjectBytes) return Status::kInvalidArgument;
-    if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
+    if (operation.make_copy() == nullptr) return Status::kBusy;
     std::byte* out = operation.copy.get();
     for (std::size_t i = 0; i < call.count; ++i) {
       if (!pieces[i].empty()) std::memcpy(out, pieces[i].data(), pieces[i].size());

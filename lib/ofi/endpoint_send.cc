@@ -127,7 +127,7 @@ bool Endpoint::inject(const SendCall& call, PeerId peer) {
 Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
   if (length > kInjectBytes) return Status::kInvalidArgument;
-  if (operation.copy == nullptr) operation.copy = std::make_unique<std::byte[]>(kInjectBytes);
+  if (operation.make_copy() == nullptr) return Status::kBusy;
   gather(call, operation.copy.get());
   const iovec copied{operation.copy.get(), length};
   SendCall again = call;

@@ -35,13 +35,12 @@ void KeptLists::keep(SendCall& call) {
 }
 
 void KeptLists::keep(MemoryCall& call) {
-  (call.flags & FI_INJECT) != 0 ? keep_bytes(call) : keep_pieces(call);
+  call.writes && (call.flags & FI_INJECT) != 0 ? keep_bytes(call) : keep_pieces(call);
 }
 
-// Three lists, one behind the other.
+// Three lists, one behind the other. What an atomic read is given as operands does not count.
 void KeptLists::keep(AtomicCall& call) {
-  const auto kind = find_atomic(call.kind, call.type, call.op);
-  const bool copies = (call.flags & FI_INJECT) != 0 && kind.has_value();
+  if (call.op == FI_ATOMIC_READ) call.operands = {};
   const std::array lists = {&call.operands, &call.compares, &call.results};
   for (const auto* list : lists) elements_.insert(elements_.end(), list->begin(), list->end());
   const fi_ioc* at = elements_.data();
@@ -49,7 +48,8 @@ void KeptLists::keep(AtomicCall& call) {
     *list = {at, list->size()};
     at += list->size();
   }
-  if (!copies) return;
+  const auto kind = find_atomic(call.kind, call.type, call.op);
+  if ((call.flags & FI_INJECT) == 0 || !kind) return;
   const std::size_t inputs = call.operands.size() + call.compares.size();
   keep_elements(std::span(elements_).first(inputs), size_of(kind->type));
 }

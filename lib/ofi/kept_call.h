@@ -34,7 +34,7 @@ class KeptLists {
 template <typename Call>
 class Kept {
  public:
-  // As many pieces as a call may have, or fewer.
+  // What would be refused now is not kept: its lists may be anything.
   explicit Kept(const Call& asked) : call_(asked) { lists_.keep(call_); }
   Kept(Kept&&) noexcept = default;
   Kept& operator=(Kept&&) noexcept = default;

@@ -153,13 +153,9 @@ bool Regions::tells(const Counter& counter) const {
                      [&](const auto& one) { return one.second->tells(counter); });
 }
 
-// So that they can be closed while the endpoints live.
+// They are fed until they are closed.
 void Regions::drop_idle_counters() {
-  std::erase_if(counters_, [&](Counter* counter) {
-    if (tells(*counter)) return false;
-    for (Endpoint* endpoint : endpoints_) endpoint->stop_feeding(*counter);
-    return true;
-  });
+  std::erase_if(counters_, [&](const Counter* counter) { return !tells(*counter); });
 }
 
 void Regions::open_to(Endpoint& endpoint) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "ofi/promises.h"
@@ -45,6 +46,12 @@ struct Operation {
   bool scatters = false;      // its result goes there first
   Operation* next = nullptr;  // in the pool
   bool busy = false;          // not in the pool
+
+  // The place for an inject's bytes; null: there is no memory.
+  std::byte* make_copy() {
+    if (copy == nullptr) copy.reset(new (std::nothrow) std::byte[kInjectBytes]);
+    return copy.get();
+  }
 };
 
 // Operations stay where they are until the pool goes; those given back are used again.

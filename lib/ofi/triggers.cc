@@ -31,7 +31,9 @@ int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, De
   if (count_ == kMostOperations) return -FI_EAGAIN;
   Line& line = lines_[&counter];
   Waiting& waiting = counted == Counted::kSuccesses ? line.by_successes : line.by_all;
-  waiting.emplace(threshold, std::move(deferred));
+  List one;
+  one.push_back(std::move(deferred));
+  waiting.emplace(threshold, std::move(one));
   ++count_;
   counter.set_watched();
   note(counter);
@@ -47,21 +49,28 @@ void Triggers::note(const Counter& counter) {
 
 void Triggers::take(Waiting& waiting, std::uint64_t reached) {
   const auto end = waiting.upper_bound(reached);
-  for (auto one = waiting.begin(); one != end; ++one) due_.push_back(std::move(one->second));
+  for (auto one = waiting.begin(); one != end; ++one) due_.splice(due_.end(), one->second);
   waiting.erase(waiting.begin(), end);
 }
 
-// What begins may complete at once, and that make more due. What cannot begin keeps its place.
-void Triggers::run() {
+// What begins may complete at once, and that make more due. What cannot begin keeps its place, and
+// all behind it of the same endpoint.
+bool Triggers::run_due() {
+  List held;
+  bool began = false;
   while (!due_.empty()) {
-    Deferred next = std::move(due_.front());
-    due_.pop_front();
-    if (!begin(next)) {
-      due_.push_front(std::move(next));
-      return;
+    List next;
+    next.splice(next.end(), due_, due_.begin());
+    if (begin(next.front())) {
+      began = true;
+      --count_;
+    } else {
+      held.splice(held.end(), next);
     }
-    --count_;
   }
+  due_.swap(held);
+  for (const Deferred& one : due_) std::get<DeferredOperation>(one.what).endpoint->try_again();
+  return began;
 }
 
 bool Triggers::begin(const Deferred& deferred) {
@@ -73,27 +82,24 @@ bool Triggers::begin(const Deferred& deferred) {
   return true;
 }
 
-// Those of which `matches` is true: what is due first, then counter by counter.
+// Of those of which `matches` is true the first so many: what is due, then counter by counter.
 template <typename Matches>
-std::vector<Deferred> Triggers::remove(Matches&& matches) {
-  std::vector<Deferred> removed;
-  for (auto one = due_.begin(); one != due_.end();) {
-    if (!matches(*one, nullptr)) {
-      ++one;
-      continue;
-    }
-    removed.push_back(std::move(*one));
-    one = due_.erase(one);
+Triggers::List Triggers::remove(std::size_t most, Matches&& matches) {
+  List removed;
+  for (auto one = due_.begin(); one != due_.end() && removed.size() < most;) {
+    const auto next = std::next(one);
+    if (matches(*one, nullptr)) removed.splice(removed.end(), due_, one);
+    one = next;
   }
   for (auto& [counter, line] : lines_) {
     for (Waiting* waiting : {&line.by_successes, &line.by_all}) {
-      for (auto one = waiting->begin(); one != waiting->end();) {
-        if (!matches(one->second, counter)) {
-          ++one;
-          continue;
+      for (auto one = waiting->begin(); one != waiting->end() && removed.size() < most;) {
+        const auto next = std::next(one);
+        if (matches(one->second.front(), counter)) {
+          removed.splice(removed.end(), one->second);
+          waiting->erase(one);
         }
-        removed.push_back(std::move(one->second));
-        one = waiting->erase(one);
+        one = next;
       }
     }
   }
@@ -102,11 +108,11 @@ std::vector<Deferred> Triggers::remove(Matches&& matches) {
 }
 
 bool Triggers::cancel(const fi_deferred_work& work) {
-  return !remove([&](const Deferred& one, const Counter*) { return one.work == &work; }).empty();
+  return !remove(1, [&](const Deferred& one, const Counter*) { return one.work == &work; }).empty();
 }
 
 bool Triggers::cancel(Endpoint& endpoint, void* context) {
-  const auto removed = remove([&](const Deferred& one, const Counter*) {
+  const List removed = remove(1, [&](const Deferred& one, const Counter*) {
     return one.work == nullptr && is_of(one, endpoint) &&
            context_of(std::get<DeferredOperation>(one.what).call) == context;
   });
@@ -115,13 +121,14 @@ bool Triggers::cancel(Endpoint& endpoint, void* context) {
 }
 
 void Triggers::flush(const Counter* counter) {
-  remove([&](const Deferred& one, const Counter* waits_for) {
+  remove(kMostOperations, [&](const Deferred& one, const Counter* waits_for) {
     return one.work != nullptr && (counter == nullptr || counter == waits_for);
   });
 }
 
 void Triggers::forget(const Endpoint& endpoint) {
-  remove([&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
+  remove(kMostOperations,
+         [&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
 }
 
 void Triggers::forget(const Counter& counter) {
@@ -135,7 +142,7 @@ bool Triggers::need(const Counter& counter) const {
   }
   const auto names = [&](const auto& waiting) {
     return std::any_of(waiting.begin(), waiting.end(),
-                       [&](const auto& one) { return needs(one.second, counter); });
+                       [&](const auto& one) { return needs(one.second.front(), counter); });
   };
   return std::any_of(due_.begin(), due_.end(),
                      [&](const Deferred& one) { return needs(one, counter); }) ||

@@ -5,10 +5,9 @@
 #include <rdma/fi_trigger.h>
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <variant>
-#include <vector>
 
 #include "ofi/kept_call.h"
 #include "ofi/promises.h"
@@ -50,11 +49,10 @@ class Triggers {
   // That counter has changed. Also from inside a completion.
   void note(const Counter& counter);
 
-  bool due() const { return !due_.empty(); }
-  // Begins what is due, as far as it can. Not from inside a completion.
-  void run();
+  // Begins what is due, as far as it can; false: nothing began. Not from inside a completion.
+  bool run() { return !due_.empty() && run_due(); }
 
-  // Takes back what has not begun. Work that is taken back is not heard of again; a triggered
+  // Takes back one that has not begun. Work that is taken back is not heard of again; a triggered
   // operation completes, as a cancelled one. False: there is none.
   bool cancel(const fi_deferred_work& work);
   bool cancel(Endpoint& endpoint, void* context);
@@ -67,20 +65,23 @@ class Triggers {
   bool need(const Counter& counter) const;
 
  private:
+  // One each, which goes from list to list without an allocation that could fail.
+  using List = std::list<Deferred>;
   // Of one counter, in the order of their thresholds; equal ones as they came.
-  using Waiting = std::multimap<std::uint64_t, Deferred>;
+  using Waiting = std::multimap<std::uint64_t, List>;
   struct Line {
     Waiting by_successes;
     Waiting by_all;
   };
 
   void take(Waiting& waiting, std::uint64_t reached);
-  bool begin(const Deferred& deferred);
+  bool run_due();
+  static bool begin(const Deferred& deferred);
   template <typename Matches>
-  std::vector<Deferred> remove(Matches&& matches);
+  List remove(std::size_t most, Matches&& matches);
 
   std::map<const Counter*, Line> lines_;
-  std::deque<Deferred> due_;
+  List due_;
   std::size_t count_ = 0;  // all that have not begun
 };
 

@@ -23,6 +23,7 @@ Waitable::Waitable(Lock& lock, fi_wait_obj kind, WaitSet* set)
 }
 
 Waitable::~Waitable() {
+  for (const int descriptor : watched_) waiter_->forget(descriptor);
   if (set_ != nullptr) set_->remove(*this);
 }
 
@@ -40,11 +41,14 @@ void Waitable::detach(Endpoint& endpoint) {
 }
 
 void Waitable::watch(int descriptor) {
-  if (waiter_ != nullptr) waiter_->watch(descriptor);
+  if (waiter_ == nullptr || descriptor < 0) return;
+  if (std::find(watched_.begin(), watched_.end(), descriptor) != watched_.end()) return;
+  watched_.push_back(descriptor);
+  waiter_->watch(descriptor);
 }
 
 void Waitable::forget(int descriptor) {
-  if (waiter_ != nullptr) waiter_->forget(descriptor);
+  if (std::erase(watched_, descriptor) != 0) waiter_->forget(descriptor);
 }
 
 void Waitable::progress() {

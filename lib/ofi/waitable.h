@@ -32,9 +32,6 @@ class Waitable {
   void detach(Endpoint& endpoint);
   bool attached() const { return !endpoints_.empty(); }
   const std::vector<Endpoint*>& endpoints() const { return endpoints_; }
-  // The endpoint has opened its NICs.
-  void watch(int descriptor);
-  void forget(int descriptor);
 
   // Moves packets once. Under the lock.
   void progress();
@@ -67,6 +64,9 @@ class Waitable {
   bool wait_until(int timeout_ms, Ready&& ready);
 
  private:
+  // What the endpoints' packets make readable: each once.
+  void watch(int descriptor);
+  void forget(int descriptor);
   static int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms);
 
   Lock& lock_;
@@ -74,6 +74,7 @@ class Waitable {
   WaitSet* const set_;
   std::shared_ptr<Waiter> waiter_;  // null: never waited for
   std::vector<Endpoint*> endpoints_;
+  std::vector<int> watched_;
 };
 
 template <typename Ready>

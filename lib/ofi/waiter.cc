@@ -27,13 +27,19 @@ Waiter::~Waiter() {
 
 void Waiter::watch(int descriptor) {
   if (descriptor < 0) return;
+  const std::lock_guard locked(mutex_);
+  if (++watchers_[descriptor] > 1) return;
   epoll_event event{};
   event.events = EPOLLIN;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);  // twice is once
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
 }
 
 void Waiter::forget(int descriptor) {
-  if (descriptor >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+  const std::lock_guard locked(mutex_);
+  const auto found = watchers_.find(descriptor);
+  if (found == watchers_.end() || --found->second > 0) return;
+  watchers_.erase(found);
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
 void Waiter::ring() {

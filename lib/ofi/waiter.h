@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <mutex>
 
 namespace pullman::ofi {
 
@@ -17,6 +19,7 @@ class Waiter {
   // Becomes readable when any of the descriptors does, or the bell rings.
   int descriptor() const { return epoll_; }
 
+  // Of several that watch one descriptor the last forgets it.
   void watch(int descriptor);
   void forget(int descriptor);
 
@@ -32,6 +35,8 @@ class Waiter {
   int epoll_ = -1;
   int bell_ = -1;
   std::atomic<bool> ringing_ = false;  // saves system calls
+  std::mutex mutex_;
+  std::map<int, unsigned> watchers_;  // how many, by descriptor
 };
 
 }  // namespace pullman::ofi

@@ -1,7 +1,10 @@
 // What begins when a counter has come so far: triggered operations (FI_TRIGGER) and deferred work.
+#include <poll.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
+
+#include <cstdlib>
 
 #include "pair.h"
 
@@ -300,6 +303,44 @@ TEST_CASE("what a triggered operation injects is kept") {
     CHECK(lent.bytes[0] == 1);
     CHECK(lent.bytes[8] == 2);
   }
+  SECTION("operands, but none of a read's") {
+    std::uint64_t before = 0;
+    const fi_ioc operand{nullptr, 1};
+    fi_ioc result{&before, 1};
+    fi_rma_ioc place{0, 1, 7};
+    fi_msg_atomic message{};
+    message.msg_iov = &operand;
+    message.iov_count = 1;
+    message.addr = pair.to_b;
+    message.rma_iov = &place;
+    message.rma_iov_count = 1;
+    message.datatype = FI_UINT64;
+    message.op = FI_ATOMIC_READ;
+    message.context = &context;
+    lent.bytes[0] = 4;
+    MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &message, &result, nullptr, 1,
+                            FI_TRIGGER | FI_INJECT));
+    MUST(fi_cntr_add(counter.get(), 1));
+    CHECK_FALSE(pair.next(*pair.a).error);
+    CHECK(before == 4);
+  }
+  SECTION("nothing of a read, which comes where it belongs") {
+    char byte = 0;
+    lent.bytes[3] = 'q';
+    iovec piece{&byte, 1};
+    fi_rma_iov place{3, 1, 7};
+    fi_msg_rma message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = pair.to_b;
+    message.rma_iov = &place;
+    message.rma_iov_count = 1;
+    message.context = &context;
+    MUST(fi_readmsg(pair.a->endpoint.get(), &message, FI_TRIGGER | FI_INJECT));
+    MUST(fi_cntr_add(counter.get(), 1));
+    CHECK_FALSE(pair.next(*pair.a).error);
+    CHECK(byte == 'q');
+  }
   SECTION("not more than an inject may have") {
     std::vector<char> bytes(1025);
     Message message(bytes.data(), bytes.size(), pair.to_b, 5, &context);
@@ -354,12 +395,16 @@ TEST_CASE("a triggered operation that has not begun can be cancelled") {
   char byte = 'x';
   Message message(&byte, 1, pair.to_b, 5, &context);
   MUST(fi_tsendmsg(pair.a->endpoint.get(), &message.asked, FI_TRIGGER));
+  MUST(fi_tsendmsg(pair.a->endpoint.get(), &message.asked, FI_TRIGGER));
   Message other(&byte, 1, pair.to_b, 6, &stays);
   MUST(fi_tsendmsg(pair.a->endpoint.get(), &other.asked, FI_TRIGGER));
-  MUST(fi_cancel(&pair.a->endpoint->fid, &context));
-  const Said said = pair.next(*pair.a);
-  CHECK(said.entry.op_context == &context);
-  CHECK(said.entry.err == FI_ECANCELED);
+  for (int one_each = 0; one_each < 2; ++one_each) {
+    MUST(fi_cancel(&pair.a->endpoint->fid, &context));
+    const Said said = pair.next(*pair.a);
+    CHECK(said.entry.op_context == &context);
+    CHECK(said.entry.err == FI_ECANCELED);
+    CHECK(silent(*pair.a));
+  }
   CHECK(fi_cancel(&pair.a->endpoint->fid, &context) == -FI_ENOENT);
   MUST(fi_cntr_add(counter.get(), 1));
   CHECK(tags_at_b(pair, 1) == std::vector<std::uint64_t>{6});
@@ -520,10 +565,172 @@ TEST_CASE("deferred work is counted where it says, and nowhere else") {
     refused(-FI_EINVAL);
     operation.ep = nullptr;
     refused(-FI_EINVAL);
+    operation.ep = pair.a->endpoint.get();
+    operation.flags = FI_INJECT;
+    piece.iov_len = std::size_t{1} << 40;  // not looked at
+    refused(-FI_EINVAL);
+    operation.flags = 0;
+    operation.msg.iov_count = std::size_t{1} << 20;
+    refused(-FI_EINVAL);
+    operation.msg.iov_count = 1;
+    operation.msg.msg_iov = nullptr;
+    refused(-FI_EINVAL);
+    fi_op_rma write{};
+    write.ep = pair.a->endpoint.get();
+    write.msg.rma_iov_count = 1;
+    work.op_type = FI_OP_WRITE;
+    work.op.rma = &write;
+    refused(-FI_EINVAL);
+    fi_op_atomic atomic{};
+    fi_rma_ioc place{0, 1, 7};
+    fi_ioc operand{bytes, std::size_t{1} << 40};
+    atomic.ep = pair.a->endpoint.get();
+    atomic.msg.rma_iov = &place;
+    atomic.msg.rma_iov_count = 1;
+    atomic.msg.msg_iov = &operand;
+    atomic.msg.iov_count = 1;
+    atomic.msg.datatype = FI_UINT64;
+    atomic.msg.op = FI_SUM;
+    atomic.flags = FI_INJECT;
+    work.op_type = FI_OP_ATOMIC;
+    work.op.atomic = &atomic;
+    refused(-FI_EINVAL);
+    operand.count = 1;
+    atomic.msg.op = FI_CSWAP;  // compares with nothing
+    work.op_type = FI_OP_ATOMIC;
+    work.op.atomic = &atomic;
+    refused(-FI_ENOSYS);
     CHECK(fi_control(domain, FI_QUEUE_WORK, nullptr) == -FI_EINVAL);
     CHECK(fi_control(domain, FI_FLUSH_WORK, foreign.get()) == -FI_EINVAL);
     CHECK(fi_control(domain, FI_BACKLOG, nullptr) == -FI_ENOSYS);
   }
+}
+
+TEST_CASE("work that is under way keeps its counter, whatever else counted there") {
+  Pair pair({.caps = kCaps | FI_RMA_EVENT});
+  const auto trigger = counter_of(*pair.a);
+  auto done = counter_of(*pair.a);
+  std::array<std::byte, 8> bytes{};
+  auto region = lend(pair.a->domain.get(), bytes, 9);
+  MUST(fi_mr_bind(region.get(), &done->fid, FI_REMOTE_WRITE));
+  char received = 0;
+  iovec piece{&received, 1};
+  fi_op_tagged operation{};
+  operation.ep = pair.a->endpoint.get();
+  operation.msg.msg_iov = &piece;
+  operation.msg.iov_count = 1;
+  operation.msg.addr = pair.to_b;
+  fi_deferred_work work{};
+  work.triggering_cntr = trigger.get();
+  work.completion_cntr = done.get();
+  work.op_type = FI_OP_TRECV;
+  work.op.tagged = &operation;
+  MUST(fi_control(&pair.a->domain->fid, FI_QUEUE_WORK, &work));
+  CHECK(fi_close(&done->fid) == -FI_EBUSY);
+  region.reset();
+  CHECK(fi_close(&done->fid) == -FI_EBUSY);
+  const char byte = 'z';
+  MUST(fi_tinject(pair.b->endpoint.get(), &byte, 1, pair.to_a, 0));
+  wait_for(pair, done, 1);
+  CHECK(received == 'z');
+  CHECK(fi_close(&done.release()->fid) == 0);
+}
+
+TEST_CASE("a deferred receive waits behind a multi-receive buffer, and is counted where it says") {
+  Pair pair({.caps = kCaps | FI_MULTI_RECV});
+  const auto trigger = counter_of(*pair.a);
+  const auto done = counter_of(*pair.a);
+  std::array<char, 64> shared{};
+  iovec room{shared.data(), shared.size()};
+  fi_msg buffer{};
+  buffer.msg_iov = &room;
+  buffer.iov_count = 1;
+  buffer.addr = FI_ADDR_UNSPEC;
+  MUST(fi_recvmsg(pair.a->endpoint.get(), &buffer, FI_MULTI_RECV));
+  char received = 0;
+  iovec piece{&received, 1};
+  fi_op_msg operation{};
+  operation.ep = pair.a->endpoint.get();
+  operation.msg.msg_iov = &piece;
+  operation.msg.iov_count = 1;
+  operation.msg.addr = FI_ADDR_UNSPEC;
+  fi_deferred_work work{};
+  work.triggering_cntr = trigger.get();
+  work.completion_cntr = done.get();
+  work.op_type = FI_OP_RECV;
+  work.op.msg = &operation;
+  MUST(fi_control(&pair.a->domain->fid, FI_QUEUE_WORK, &work));
+  // Nothing of the same domain waits with it.
+  fi_op_cntr adds{trigger.get(), 1};
+  fi_deferred_work adding{};
+  adding.triggering_cntr = trigger.get();
+  adding.op_type = FI_OP_CNTR_ADD;
+  adding.op.cntr = &adds;
+  MUST(fi_control(&pair.a->domain->fid, FI_QUEUE_WORK, &adding));
+  CHECK(fi_cntr_read(trigger.get()) == 1);
+  const char byte = 'm';
+  MUST(fi_inject(pair.b->endpoint.get(), &byte, 1, pair.to_a));
+  // What is left of the buffer is too little for another message.
+  CHECK((pair.next(*pair.a).entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(shared[0] == 'm');
+  const char next = 'n';
+  MUST(fi_inject(pair.b->endpoint.get(), &next, 1, pair.to_a));
+  wait_for(pair, done, 1);
+  CHECK(received == 'n');
+  CHECK(silent(*pair.a));
+}
+
+TEST_CASE("a counter that is closed leaves the others of its wait set what they wait for") {
+  setenv("FI_PULLMAN_PATIENCE", "60000", 1);  // the domains' own threads would help
+  Pair pair({.caps = kCaps});
+  unsetenv("FI_PULLMAN_PATIENCE");
+  fi_wait_attr by_descriptor{};
+  by_descriptor.wait_obj = FI_WAIT_FD;
+  fid_wait* opened = nullptr;
+  MUST(fi_wait_open(pair.fabric.get(), &by_descriptor, &opened));
+  const Owned<fid_wait> set(opened);
+  int descriptor = -1;
+  MUST(fi_control(&set->fid, FI_GETWAIT, &descriptor));
+  struct Receive {
+    char byte = 0;
+    iovec piece{&byte, 1};
+    Owned<fid_cntr> done;
+    fi_op_tagged operation{};
+    fi_deferred_work work{};
+  };
+  const auto trigger = counter_of(*pair.a);
+  std::array<Receive, 2> receives;
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    Receive& one = receives[i];
+    fi_cntr_attr attributes{};
+    attributes.wait_obj = FI_WAIT_SET;
+    attributes.wait_set = set.get();
+    fid_cntr* counter = nullptr;
+    MUST(fi_cntr_open(pair.a->domain.get(), &attributes, &counter, nullptr));
+    one.done.reset(counter);
+    one.operation.ep = pair.a->endpoint.get();
+    one.operation.msg.msg_iov = &one.piece;
+    one.operation.msg.iov_count = 1;
+    one.operation.msg.addr = pair.to_b;
+    one.operation.msg.tag = i;
+    one.work.triggering_cntr = trigger.get();
+    one.work.completion_cntr = counter;
+    one.work.op_type = FI_OP_TRECV;
+    one.work.op.tagged = &one.operation;
+    MUST(fi_control(&pair.a->domain->fid, FI_QUEUE_WORK, &one.work));
+  }
+  const char byte = 'x';
+  MUST(fi_tinject(pair.b->endpoint.get(), &byte, 1, pair.to_a, 0));
+  wait_for(pair, receives[0].done, 1);
+  CHECK(fi_close(&receives[0].done.release()->fid) == 0);
+  CHECK(fi_cntr_read(receives[1].done.get()) == 0);
+  MUST(fi_tinject(pair.b->endpoint.get(), &byte, 1, pair.to_a, 1));
+  pollfd readable{.fd = descriptor, .events = POLLIN, .revents = 0};
+  for (int i = 0; i < 1000 && poll(&readable, 1, 10) == 0; ++i) {
+    fi_cq_read(pair.b->completions.get(), nullptr, 0);
+  }
+  CHECK((readable.revents & POLLIN) != 0);
+  wait_for(pair, receives[1].done, 1);
 }
 
 TEST_CASE("deferred work does every operation") {
