@@ -1,0 +1,76 @@
+// What tests of triggered operations and deferred work begin with.
+#pragma once
+
+#include <rdma/fi_trigger.h>
+
+#include "pair.h"
+
+namespace pullman::test {
+
+inline constexpr std::uint64_t kTriggerCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE | FI_TRIGGER;
+
+inline Owned<fid_cntr> counter_of(const Side& side) {
+  fi_cntr_attr attributes{};
+  fid_cntr* counter = nullptr;
+  MUST(fi_cntr_open(side.domain.get(), &attributes, &counter, nullptr));
+  return Owned<fid_cntr>(counter);
+}
+
+inline fi_triggered_context when(const Owned<fid_cntr>& counter, std::size_t threshold) {
+  fi_triggered_context context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold = {counter.get(), threshold};
+  return context;
+}
+
+// A message in one piece; `context` may be null.
+struct Message {
+  Message(void* bytes, std::size_t length, fi_addr_t peer, std::uint64_t tag, void* context)
+      : piece{bytes, length} {
+    asked.msg_iov = &piece;
+    asked.iov_count = 1;
+    asked.addr = peer;
+    asked.tag = tag;
+    asked.context = context;
+  }
+
+  iovec piece;
+  fi_msg_tagged asked{};
+};
+
+// Until the counter says so, while the other side moves, too.
+inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t value) {
+  for (const std::clock_t end = deadline(); fi_cntr_read(counter.get()) < value;) {
+    pair.turn(1);
+    if (std::clock() > end) throw std::runtime_error("the counter stands still");
+  }
+}
+
+inline bool silent(Side& side) {
+  Said said;
+  return !side.look(said);
+}
+
+// Tags of the next messages that b receives into buffers of its own.
+inline std::vector<std::uint64_t> tags_at_b(Pair& pair, std::size_t count) {
+  std::vector<std::uint64_t> tags;
+  for (std::size_t i = 0; i < count; ++i) {
+    char byte = 0;
+    MUST(fi_trecv(pair.b->endpoint.get(), &byte, 1, nullptr, pair.to_a, 0, ~0ULL, nullptr));
+    tags.push_back(pair.next(*pair.b).entry.tag);
+  }
+  return tags;
+}
+
+// Memory of b that a reaches.
+struct Lent {
+  explicit Lent(Pair& pair, std::size_t size)
+      : bytes(size),
+        region(lend(pair.b->domain.get(), std::as_writable_bytes(std::span(bytes)), 7)) {}
+
+  std::vector<char> bytes;
+  Owned<fid_mr> region;
+};
+
+}  // namespace pullman::test
