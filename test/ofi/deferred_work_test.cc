@@ -8,18 +8,28 @@
 #include "triggers.h"
 
 namespace pullman::test {
+namespace {
+
+// fi_op_msg or fi_op_tagged: a message in one piece.
+template <typename Operation>
+Operation operation_on(const Owned<fid_ep>& endpoint, const iovec& piece, fi_addr_t peer) {
+  Operation operation{};
+  operation.ep = endpoint.get();
+  operation.msg.msg_iov = &piece;
+  operation.msg.iov_count = 1;
+  operation.msg.addr = peer;
+  return operation;
+}
+
+}  // namespace
 
 TEST_CASE("deferred work is counted where it says, and nowhere else") {
   Pair pair({.caps = kTriggerCaps});
   const auto trigger = counter_of(*pair.a);
   auto done = counter_of(*pair.a);
   char bytes[] = "work";
-  fi_op_tagged operation{};
   iovec piece{bytes, sizeof bytes};
-  operation.ep = pair.a->endpoint.get();
-  operation.msg.msg_iov = &piece;
-  operation.msg.iov_count = 1;
-  operation.msg.addr = pair.to_b;
+  auto operation = operation_on<fi_op_tagged>(pair.a->endpoint, piece, pair.to_b);
   operation.msg.tag = 5;
   operation.msg.context = &operation;
   fi_deferred_work work{};
@@ -125,17 +135,9 @@ TEST_CASE("deferred work is counted where it says, and nowhere else") {
     work.op_type = FI_OP_WRITE;
     work.op.rma = &write;
     refused(-FI_EINVAL);
-    fi_op_atomic atomic{};
-    fi_rma_ioc place{0, 1, 7};
     fi_ioc operand{bytes, std::size_t{1} << 40};
-    atomic.ep = pair.a->endpoint.get();
-    atomic.msg.rma_iov = &place;
-    atomic.msg.rma_iov_count = 1;
-    atomic.msg.msg_iov = &operand;
-    atomic.msg.iov_count = 1;
-    atomic.msg.datatype = FI_UINT64;
-    atomic.msg.op = FI_SUM;
-    atomic.flags = FI_INJECT;
+    const AtomicAccess access(FI_UINT64, FI_SUM, {&operand, 1}, pair.to_b, nullptr);
+    fi_op_atomic atomic{pair.a->endpoint.get(), access.asked, FI_INJECT};
     work.op_type = FI_OP_ATOMIC;
     work.op.atomic = &atomic;
     refused(-FI_EINVAL);
@@ -159,11 +161,7 @@ TEST_CASE("work that is under way keeps its counter, whatever else counted there
   MUST(fi_mr_bind(region.get(), &done->fid, FI_REMOTE_WRITE));
   char received = 0;
   iovec piece{&received, 1};
-  fi_op_tagged operation{};
-  operation.ep = pair.a->endpoint.get();
-  operation.msg.msg_iov = &piece;
-  operation.msg.iov_count = 1;
-  operation.msg.addr = pair.to_b;
+  auto operation = operation_on<fi_op_tagged>(pair.a->endpoint, piece, pair.to_b);
   fi_deferred_work work{};
   work.triggering_cntr = trigger.get();
   work.completion_cntr = done.get();
@@ -193,11 +191,7 @@ TEST_CASE("a deferred receive waits behind a multi-receive buffer, and is counte
   MUST(fi_recvmsg(pair.a->endpoint.get(), &buffer, FI_MULTI_RECV));
   char received = 0;
   iovec piece{&received, 1};
-  fi_op_msg operation{};
-  operation.ep = pair.a->endpoint.get();
-  operation.msg.msg_iov = &piece;
-  operation.msg.iov_count = 1;
-  operation.msg.addr = FI_ADDR_UNSPEC;
+  auto operation = operation_on<fi_op_msg>(pair.a->endpoint, piece, FI_ADDR_UNSPEC);
   fi_deferred_work work{};
   work.triggering_cntr = trigger.get();
   work.completion_cntr = done.get();
@@ -252,10 +246,7 @@ TEST_CASE("a counter that is closed leaves the others of its wait set what they 
     fid_cntr* counter = nullptr;
     MUST(fi_cntr_open(pair.a->domain.get(), &attributes, &counter, nullptr));
     one.done.reset(counter);
-    one.operation.ep = pair.a->endpoint.get();
-    one.operation.msg.msg_iov = &one.piece;
-    one.operation.msg.iov_count = 1;
-    one.operation.msg.addr = pair.to_b;
+    one.operation = operation_on<fi_op_tagged>(pair.a->endpoint, one.piece, pair.to_b);
     one.operation.msg.tag = i;
     one.work.triggering_cntr = trigger.get();
     one.work.completion_cntr = counter;
@@ -296,11 +287,7 @@ TEST_CASE("deferred work does every operation") {
   iovec piece{&byte, 1};
 
   SECTION("send and receive") {
-    fi_op_msg operation{};
-    operation.ep = pair.a->endpoint.get();
-    operation.msg.msg_iov = &piece;
-    operation.msg.iov_count = 1;
-    operation.msg.addr = pair.to_b;
+    auto operation = operation_on<fi_op_msg>(pair.a->endpoint, piece, pair.to_b);
     work.op.msg = &operation;
     char other = 0;
     SECTION("send") {
@@ -321,11 +308,7 @@ TEST_CASE("deferred work does every operation") {
     CHECK(fi_cntr_read(pair.a->received.get()) == 0);
   }
   SECTION("tagged receive") {
-    fi_op_tagged operation{};
-    operation.ep = pair.a->endpoint.get();
-    operation.msg.msg_iov = &piece;
-    operation.msg.iov_count = 1;
-    operation.msg.addr = pair.to_b;
+    auto operation = operation_on<fi_op_tagged>(pair.a->endpoint, piece, pair.to_b);
     operation.msg.tag = 8;
     work.op_type = FI_OP_TRECV;
     work.op.tagged = &operation;
@@ -336,14 +319,8 @@ TEST_CASE("deferred work does every operation") {
     CHECK(byte == 't');
   }
   SECTION("write and read") {
-    fi_rma_iov place{2, 1, 7};
-    fi_op_rma operation{};
-    operation.ep = pair.a->endpoint.get();
-    operation.msg.msg_iov = &piece;
-    operation.msg.iov_count = 1;
-    operation.msg.addr = pair.to_b;
-    operation.msg.rma_iov = &place;
-    operation.msg.rma_iov_count = 1;
+    const Access access(&byte, 1, pair.to_b, 2, nullptr);
+    fi_op_rma operation{pair.a->endpoint.get(), access.asked, 0};
     work.op.rma = &operation;
     lent.bytes[2] = 'r';
     work.op_type = GENERATE(FI_OP_WRITE, FI_OP_READ);
@@ -355,15 +332,8 @@ TEST_CASE("deferred work does every operation") {
   SECTION("atomics") {
     std::uint8_t operand = 5, compare = 3, before = 0;
     fi_ioc operands{&operand, 1}, compares{&compare, 1}, results{&before, 1};
-    fi_rma_ioc place{0, 1, 7};
-    fi_msg_atomic message{};
-    message.msg_iov = &operands;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.datatype = FI_UINT8;
-    message.op = FI_SUM;
+    const AtomicAccess access(FI_UINT8, FI_SUM, {&operands, 1}, pair.to_b, nullptr);
+    fi_msg_atomic message = access.asked;
     fi_op_atomic write{pair.a->endpoint.get(), message, 0};
     fi_op_fetch_atomic fetch{pair.a->endpoint.get(), message, {&results, nullptr, 1}, 0};
     message.op = FI_CSWAP;

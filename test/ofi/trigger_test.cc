@@ -125,18 +125,10 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
   }
   SECTION("a write") {
     char bytes[] = "written";
-    iovec piece{bytes, sizeof bytes};
-    fi_rma_iov place{8, sizeof bytes, 7};
-    fi_msg_rma message{};
-    message.msg_iov = &piece;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.context = &context;
-    MUST(fi_writemsg(pair.a->endpoint.get(), &message, FI_TRIGGER | FI_DELIVERY_COMPLETE));
-    piece = {};
-    place = {};
+    Access access(bytes, sizeof bytes, pair.to_b, 8, &context);
+    MUST(fi_writemsg(pair.a->endpoint.get(), &access.asked, FI_TRIGGER | FI_DELIVERY_COMPLETE));
+    access.piece = {};
+    access.place = {};
     pair.turn();
     CHECK(lent.bytes[8] == 0);
     start();
@@ -146,16 +138,8 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
   SECTION("a read") {
     lent.bytes[3] = 'q';
     char byte = 0;
-    iovec piece{&byte, 1};
-    fi_rma_iov place{3, 1, 7};
-    fi_msg_rma message{};
-    message.msg_iov = &piece;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.context = &context;
-    MUST(fi_readmsg(pair.a->endpoint.get(), &message, FI_TRIGGER));
+    Access access(&byte, 1, pair.to_b, 3, &context);
+    MUST(fi_readmsg(pair.a->endpoint.get(), &access.asked, FI_TRIGGER));
     pair.turn();
     CHECK(byte == 0);
     start();
@@ -165,18 +149,10 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
   SECTION("an atomic") {
     std::uint64_t operand = 5, before = 99;
     fi_ioc piece{&operand, 1}, result{&before, 1};
-    fi_rma_ioc place{0, 1, 7};
-    fi_msg_atomic message{};
-    message.msg_iov = &piece;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.datatype = FI_UINT64;
-    message.op = FI_SUM;
-    message.context = &context;
+    AtomicAccess access(FI_UINT64, FI_SUM, {&piece, 1}, pair.to_b, &context);
     lent.bytes[0] = 3;
-    MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &message, &result, nullptr, 1, FI_TRIGGER));
+    MUST(
+        fi_fetch_atomicmsg(pair.a->endpoint.get(), &access.asked, &result, nullptr, 1, FI_TRIGGER));
     piece = result = {};
     pair.turn();
     CHECK(lent.bytes[0] == 3);
@@ -212,17 +188,8 @@ TEST_CASE("what a triggered operation injects is kept") {
   SECTION("operands") {
     std::uint64_t operands[] = {1, 2};
     const fi_ioc pieces[] = {{&operands[0], 1}, {&operands[1], 1}};
-    fi_rma_ioc place{0, 2, 7};
-    fi_msg_atomic message{};
-    message.msg_iov = pieces;
-    message.iov_count = 2;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.datatype = FI_UINT64;
-    message.op = FI_SUM;
-    message.context = &context;
-    MUST(fi_atomicmsg(pair.a->endpoint.get(), &message, FI_TRIGGER | FI_INJECT));
+    AtomicAccess access(FI_UINT64, FI_SUM, pieces, pair.to_b, &context);
+    MUST(fi_atomicmsg(pair.a->endpoint.get(), &access.asked, FI_TRIGGER | FI_INJECT));
     operands[0] = operands[1] = 50;
     MUST(fi_cntr_add(counter.get(), 1));
     pair.next(*pair.a);
@@ -233,18 +200,9 @@ TEST_CASE("what a triggered operation injects is kept") {
     std::uint64_t before = 0;
     const fi_ioc operand{nullptr, 1};
     fi_ioc result{&before, 1};
-    fi_rma_ioc place{0, 1, 7};
-    fi_msg_atomic message{};
-    message.msg_iov = &operand;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.datatype = FI_UINT64;
-    message.op = FI_ATOMIC_READ;
-    message.context = &context;
+    AtomicAccess access(FI_UINT64, FI_ATOMIC_READ, {&operand, 1}, pair.to_b, &context);
     lent.bytes[0] = 4;
-    MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &message, &result, nullptr, 1,
+    MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &access.asked, &result, nullptr, 1,
                             FI_TRIGGER | FI_INJECT));
     MUST(fi_cntr_add(counter.get(), 1));
     CHECK_FALSE(pair.next(*pair.a).error);
@@ -253,16 +211,8 @@ TEST_CASE("what a triggered operation injects is kept") {
   SECTION("nothing of a read, which comes where it belongs") {
     char byte = 0;
     lent.bytes[3] = 'q';
-    iovec piece{&byte, 1};
-    fi_rma_iov place{3, 1, 7};
-    fi_msg_rma message{};
-    message.msg_iov = &piece;
-    message.iov_count = 1;
-    message.addr = pair.to_b;
-    message.rma_iov = &place;
-    message.rma_iov_count = 1;
-    message.context = &context;
-    MUST(fi_readmsg(pair.a->endpoint.get(), &message, FI_TRIGGER | FI_INJECT));
+    Access access(&byte, 1, pair.to_b, 3, &context);
+    MUST(fi_readmsg(pair.a->endpoint.get(), &access.asked, FI_TRIGGER | FI_INJECT));
     MUST(fi_cntr_add(counter.get(), 1));
     CHECK_FALSE(pair.next(*pair.a).error);
     CHECK(byte == 'q');

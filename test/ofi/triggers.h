@@ -1,6 +1,8 @@
 // What tests of triggered operations and deferred work begin with.
 #pragma once
 
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 
 #include "pair.h"
@@ -9,6 +11,8 @@ namespace pullman::test {
 
 inline constexpr std::uint64_t kTriggerCaps =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE | FI_TRIGGER;
+
+inline constexpr std::uint64_t kLentKey = 7;
 
 inline Owned<fid_cntr> counter_of(const Side& side) {
   fi_cntr_attr attributes{};
@@ -39,6 +43,42 @@ struct Message {
   fi_msg_tagged asked{};
 };
 
+// A write or read of one piece, at an offset in the memory a peer has lent.
+struct Access {
+  Access(void* bytes, std::size_t length, fi_addr_t peer, std::uint64_t offset, void* context)
+      : piece{bytes, length}, place{offset, length, kLentKey} {
+    asked.msg_iov = &piece;
+    asked.iov_count = 1;
+    asked.addr = peer;
+    asked.rma_iov = &place;
+    asked.rma_iov_count = 1;
+    asked.context = context;
+  }
+
+  iovec piece;
+  fi_rma_iov place;
+  fi_msg_rma asked{};
+};
+
+// An atomic on the first elements of that memory.
+struct AtomicAccess {
+  AtomicAccess(fi_datatype type, fi_op op, std::span<const fi_ioc> operands, fi_addr_t peer,
+               void* context) {
+    asked.msg_iov = operands.data();
+    asked.iov_count = operands.size();
+    asked.addr = peer;
+    asked.rma_iov = &place;
+    asked.rma_iov_count = 1;
+    asked.datatype = type;
+    asked.op = op;
+    asked.context = context;
+    for (const fi_ioc& one : operands) place.count += one.count;
+  }
+
+  fi_rma_ioc place{0, 0, kLentKey};
+  fi_msg_atomic asked{};
+};
+
 // Until the counter says so, while the other side moves, too.
 inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t value) {
   for (const std::clock_t end = deadline(); fi_cntr_read(counter.get()) < value;) {
@@ -67,7 +107,7 @@ inline std::vector<std::uint64_t> tags_at_b(Pair& pair, std::size_t count) {
 struct Lent {
   explicit Lent(Pair& pair, std::size_t size)
       : bytes(size),
-        region(lend(pair.b->domain.get(), std::as_writable_bytes(std::span(bytes)), 7)) {}
+        region(lend(pair.b->domain.get(), std::as_writable_bytes(std::span(bytes)), kLentKey)) {}
 
   std::vector<char> bytes;
   Owned<fid_mr> region;
