@@ -134,9 +134,7 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
 int Counter::change(Which which, std::uint64_t value, How how) {
   return guarded([&] {
     Locked locked(lock());
-    std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
-    counter = how == How::kAdd ? counter + value : value;
-    tell();
+    alter(which, value, how);
     domain_.triggers().run();
     return 0;
   });

@@ -32,9 +32,12 @@ class Counter : public fid_cntr, public Waitable {
     tell();
   }
 
-  // Sets what succeeded, or adds to it. Under the lock.
-  void alter(std::uint64_t value, bool adds) {
-    value_ = adds ? value_ + value : value;
+  enum class Which { kSuccesses, kErrors };
+  enum class How { kAdd, kSet };
+  // Under the lock.
+  void alter(Which which, std::uint64_t value, How how) {
+    std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
+    counter = how == How::kAdd ? counter + value : value;
     tell();
   }
 
@@ -54,8 +57,6 @@ class Counter : public fid_cntr, public Waitable {
   // 0; -FI_EAVAIL if an operation fails meanwhile, -FI_ETIMEDOUT.
   int wait(std::uint64_t threshold, int timeout_ms);
 
-  enum class Which { kSuccesses, kErrors };
-  enum class How { kAdd, kSet };
   int change(Which which, std::uint64_t value, How how);
   int close();
 

@@ -27,11 +27,10 @@ int queue_change(Domain& domain, const fi_deferred_work& work) {
   if (!belongs(change.cntr, domain) || work.completion_cntr != nullptr) return -FI_EINVAL;
   Counter& counter = Counter::from(change.cntr);
   Counter& trigger = Counter::from(work.triggering_cntr);
-  const bool adds = work.op_type == FI_OP_CNTR_ADD;
+  const auto how = work.op_type == FI_OP_CNTR_ADD ? Counter::How::kAdd : Counter::How::kSet;
   feed(counter, trigger);
-  return domain.triggers().add(
-      trigger, work.threshold, Triggers::Counted::kAll,
-      {.what = CounterChange{&counter, change.value, adds}, .work = &work});
+  return domain.triggers().add(trigger, work.threshold, Triggers::Counted::kAll,
+                               {.what = CounterChange{&counter, change.value, how}, .work = &work});
 }
 
 // What is not whole is refused before anything of it is copied.

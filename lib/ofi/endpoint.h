@@ -95,7 +95,7 @@ class Endpoint {
   // Its time has come. False: not now, ask again; otherwise it has begun, or has failed and said
   // so.
   bool begin(const Deferred& deferred);
-  // Nothing begins any more that could overtake what could not; until now.
+  // What could not begin has its place back: from now on it may be asked again.
   void try_again() { full_ = false; }
   // It never begins.
   void drop(const Deferred& deferred, Status why);
@@ -212,10 +212,14 @@ class Endpoint {
   void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
-  Counter* counter_for(const SendCall& call) const;
-  Counter* counter_for(const ReceiveCall& call) const;
-  Counter* counter_for(const MemoryCall& call) const;
-  Counter* counter_for(const AtomicCall& call) const;
+  Counter* counter_for(const SendCall&) const { return outlets_.send_counter; }
+  Counter* counter_for(const ReceiveCall&) const { return outlets_.receive_counter; }
+  Counter* counter_for(const MemoryCall& call) const {
+    return call.writes ? outlets_.write_counter : outlets_.read_counter;
+  }
+  Counter* counter_for(const AtomicCall& call) const {
+    return call.kind == AtomicKind::kWrite ? outlets_.write_counter : outlets_.read_counter;
+  }
   // An operation that nobody waits for an answer of: an error entry.
   template <typename Call>
   void fail(const Call& call, Status why);
@@ -228,7 +232,7 @@ class Endpoint {
   Place place_;
   std::unique_ptr<Context> context_;  // once enabled
   bool enabled_ = false;
-  bool full_ = false;     // of operations: what is due waits
+  bool full_ = false;     // something due could not begin: nothing overtakes it
   bool closing_ = false;  // completions are of no use any more
   std::size_t aliases_ = 0;
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock

@@ -60,11 +60,10 @@ ssize_t Endpoint::begin(const AtomicCall& call) {
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
-  const bool fetches = call.kind != AtomicKind::kWrite;
   operation->flags = completion_flags(call);
   operation->queue = call.silent ? nullptr : outlets_.send_queue;
   operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
-  operation->counter = fetches ? outlets_.read_counter : outlets_.write_counter;
+  operation->counter = counter_for(call);
   operation->shared = nullptr;
   const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
   if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);

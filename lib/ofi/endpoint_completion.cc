@@ -87,19 +87,6 @@ void Endpoint::use_shared(Operation& operation) {
   shared_.want_refill(true);
 }
 
-Counter* Endpoint::counter_for(const SendCall&) const {
-  return outlets_.send_counter;
-}
-Counter* Endpoint::counter_for(const ReceiveCall&) const {
-  return outlets_.receive_counter;
-}
-Counter* Endpoint::counter_for(const MemoryCall& call) const {
-  return call.writes ? outlets_.write_counter : outlets_.read_counter;
-}
-Counter* Endpoint::counter_for(const AtomicCall& call) const {
-  return call.kind == AtomicKind::kWrite ? outlets_.write_counter : outlets_.read_counter;
-}
-
 template <typename Call>
 void Endpoint::fail(const Call& call, Status why) {
   if (Counter* const counter = counter_for(call)) counter->count(false);

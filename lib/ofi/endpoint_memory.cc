@@ -28,7 +28,7 @@ ssize_t Endpoint::begin(const MemoryCall& call) {
   operation->flags = completion_flags(call);
   operation->queue = call.silent ? nullptr : outlets_.send_queue;
   operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
-  operation->counter = call.writes ? outlets_.write_counter : outlets_.read_counter;
+  operation->counter = counter_for(call);
   operation->shared = nullptr;
   const Status status = call.writes ? put(call, peer, *operation) : get(call, peer, *operation);
   const ssize_t result = settle(*operation, status);

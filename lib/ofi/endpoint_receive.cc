@@ -71,7 +71,7 @@ void Endpoint::prepare(Operation& operation, const ReceiveCall& call) const {
   operation.flags = completion_flags(call);
   operation.queue = outlets_.receive_queue;
   operation.announced = !outlets_.selective_receives || (call.flags & FI_COMPLETION) != 0;
-  operation.counter = outlets_.receive_counter;
+  operation.counter = counter_for(call);
   operation.shared = nullptr;
   operation.taken = nullptr;
 }

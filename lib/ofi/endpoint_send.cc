@@ -80,7 +80,7 @@ ssize_t Endpoint::begin(const SendCall& call) {
   operation->flags = completion_flags(call);
   operation->queue = call.silent ? nullptr : outlets_.send_queue;
   operation->announced = is_announced(call);
-  operation->counter = outlets_.send_counter;
+  operation->counter = counter_for(call);
   operation->shared = nullptr;
   const Status status = start(call, peer, *operation);
   const ssize_t result = settle(*operation, status);

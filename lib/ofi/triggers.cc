@@ -78,7 +78,7 @@ bool Triggers::begin(const Deferred& deferred) {
     return operation->endpoint->begin(deferred);
   }
   const auto& change = std::get<CounterChange>(deferred.what);
-  change.counter->alter(change.value, change.adds);
+  change.counter->alter(Counter::Which::kSuccesses, change.value, change.how);
   return true;
 }
 

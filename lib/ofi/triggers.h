@@ -9,12 +9,12 @@
 #include <map>
 #include <variant>
 
+#include "ofi/counter.h"
 #include "ofi/kept_call.h"
 #include "ofi/promises.h"
 
 namespace pullman::ofi {
 
-class Counter;
 class Endpoint;
 
 using DeferredCall =
@@ -30,7 +30,7 @@ struct DeferredOperation {
 struct CounterChange {
   Counter* counter;
   std::uint64_t value;
-  bool adds;
+  Counter::How how;
 };
 
 struct Deferred {
