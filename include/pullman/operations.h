@@ -13,7 +13,7 @@ namespace pullman {
 
 // A message matches receives and probes of its own space only. Plain send() and receive() are of
 // space 0.
-inline constexpr std::uint8_t kSpaces = 4;
+inline constexpr std::uint8_t kSpaces = 32;
 
 // Bytes that lie in several places, in order: gathered when sent, scattered when received.
 inline constexpr std::size_t kMostPieces = 16;

@@ -209,23 +209,21 @@ void Engine::Impl::handle_bye(Peer& peer) {
 }
 
 void Engine::Impl::fail_receives(PeerId from, Status why) {
-  for (std::uint8_t space = 0; space < kSpaces; ++space) {
-    message::Matcher& matcher = matcher_of(space);
+  for_each_matcher([&](message::Matcher& matcher) {
     while (Request* posted = matcher.posted_for(from)) {
       matcher.remove(*posted);
       posted->finish(why, 0);
     }
-  }
+  });
 }
 
 void Engine::Impl::fail_all_receives(Status why) {
-  for (std::uint8_t space = 0; space < kSpaces; ++space) {
-    message::Matcher& matcher = matcher_of(space);
+  for_each_matcher([&](message::Matcher& matcher) {
     while (Request* posted = matcher.any_posted()) {
       matcher.remove(*posted);
       posted->finish(why, 0);
     }
-  }
+  });
 }
 
 bool Engine::Impl::drained() const {

@@ -71,7 +71,7 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       inbox_resources_{matcher_,        *std::pmr::new_delete_resource(),
                        id_bitmaps_,     begun_,
                        inbox_counters_, share_,
-                       eager_bytes_,    more_matchers_.data(),
+                       eager_bytes_,    &more_matchers_,
                        &regions_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_, send_parts_, outbox_counters_},
       ack_timers_(config.ack_delay),

@@ -26,6 +26,7 @@
 #include "engine/peer_table.h"
 #include "engine/rails.h"
 #include "message/matcher.h"
+#include "message/more_matchers.h"
 #include "message/parcel.h"
 #include "message/regions.h"
 #include "reliability/hotel.h"
@@ -168,7 +169,12 @@ class Engine::Impl {
   static void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
                        const std::byte* to);
   message::Matcher& matcher_of(std::uint8_t space) {
-    return space == 0 ? matcher_ : more_matchers_[space - 1u];
+    return space == 0 ? matcher_ : more_matchers_.of(space);
+  }
+  template <typename Visit>
+  void for_each_matcher(Visit&& visit) const {
+    visit(const_cast<message::Matcher&>(matcher_));
+    more_matchers_.for_each(visit);
   }
   void fail_receives(PeerId from, Status why);
   void fail_all_receives(Status why);
@@ -538,7 +544,7 @@ class Engine::Impl {
   Pool<message::Parts> send_parts_;
   Pool<message::Begun> begun_;
   message::Matcher matcher_;  // of space 0
-  std::array<message::Matcher, kSpaces - 1> more_matchers_;
+  message::MoreMatchers more_matchers_;
   message::Regions regions_;
   message::InboxCounters inbox_counters_;
   message::OutboxCounters outbox_counters_;

@@ -85,17 +85,15 @@ std::size_t Engine::Impl::packets_in_flight() const {
 }
 
 std::size_t Engine::Impl::receives_posted() const {
-  std::size_t posted = matcher_.posted();
-  for (const message::Matcher& matcher : more_matchers_) posted += matcher.posted();
+  std::size_t posted = 0;
+  for_each_matcher([&](const message::Matcher& matcher) { posted += matcher.posted(); });
   return posted;
 }
 
 bool Engine::Impl::receives_from(PeerId peer) const {
-  auto& self = const_cast<Impl&>(*this);
   bool any = false;
-  for (std::uint8_t space = 0; space < kSpaces && !any; ++space) {
-    any = self.matcher_of(space).posted_for(peer) != nullptr;
-  }
+  for_each_matcher(
+      [&](message::Matcher& matcher) { any = any || matcher.posted_for(peer) != nullptr; });
   return any;
 }
 

@@ -13,7 +13,7 @@ using message::Parcel;
 namespace {
 
 std::uint8_t kind_of_message(const SendOptions& options) {
-  return static_cast<std::uint8_t>(options.space |
+  return static_cast<std::uint8_t>(wire::kind_of_space(options.space) |
                                    (options.immediate ? wire::kImmediateOfKind : 0) |
                                    (options.synchronous ? wire::kSynchronousOfKind : 0));
 }
@@ -60,6 +60,7 @@ bool is_sane(const Atomic& atomic) {
 }  // namespace
 
 static_assert(kMostAtomicBytes == wire::kMostAtomicBytes);
+static_assert(kSpaces == wire::kSpacesOnWire);
 
 // Why nothing can be sent there; kOk if it can.
 Status Engine::Impl::why_not(const Peer* peer) const {

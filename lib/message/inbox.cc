@@ -29,10 +29,11 @@ Inbox::Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided)
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
-  for (std::uint8_t space = 0; space < (shared_.more == nullptr ? 1 : kSpaces); ++space) {
-    Matcher& matcher = matcher_of(space);
+  const auto forget = [this](Matcher& matcher) {
     while (InMessage* message = matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
-  }
+  };
+  forget(shared_.matcher);
+  if (shared_.more != nullptr) shared_.more->for_each(forget);
   while (begun_ != nullptr && !begun_->claimed.empty()) destroy(begun_->claimed.front());
   PULLMAN_CHECK(empty());
 }

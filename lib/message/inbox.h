@@ -19,6 +19,7 @@
 #include "message/id_window.h"
 #include "message/in_message.h"
 #include "message/matcher.h"
+#include "message/more_matchers.h"
 #include "message/one_sided.h"
 #include "message/regions.h"
 #include "pullman/request.h"
@@ -75,10 +76,10 @@ struct InboxResources {
   Pool<IdBitmap>& bitmaps;
   Pool<Begun>& begun;
   InboxCounters& counters;
-  std::uint64_t share;         // of the memory for messages held: one peer's
-  std::uint32_t eager_bytes;   // of one message, that a peer may send before a GRANT
-  Matcher* more = nullptr;     // of the other spaces, if there are any
-  Regions* regions = nullptr;  // for puts, gets and atomics; null: they are refused
+  std::uint64_t share;           // of the memory for messages held: one peer's
+  std::uint32_t eager_bytes;     // of one message, that a peer may send before a GRANT
+  MoreMatchers* more = nullptr;  // of the other spaces, if there are any
+  Regions* regions = nullptr;    // for puts, gets and atomics; null: they are refused
 };
 
 class Inbox {
@@ -154,7 +155,7 @@ class Inbox {
  private:
   Matcher& matcher_of(std::uint8_t kind) {
     const std::uint8_t space = wire::space_of(kind);
-    return space == 0 ? shared_.matcher : shared_.more[space - 1];
+    return space == 0 ? shared_.matcher : shared_.more->of(space);
   }
   bool knows(std::uint8_t kind) const;
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;

@@ -26,12 +26,23 @@ inline constexpr std::uint8_t kSpaceOfKind = 0x03;
 inline constexpr std::uint8_t kImmediateOfKind = 0x04;
 inline constexpr std::uint8_t kSynchronousOfKind = 0x08;
 inline constexpr unsigned kClassShift = 4;
+// A message of a higher space: where others have the class stands the rest of the space.
+inline constexpr std::uint8_t kHighOfKind = 0x80;
+inline constexpr std::uint8_t kHighSpaceOfKind = 0x70;
+inline constexpr unsigned kHighSpaceShift = 2;
+inline constexpr unsigned kSpacesOnWire = 32;
 
 constexpr Class class_of(std::uint8_t kind) {
-  return static_cast<Class>(kind >> kClassShift);
+  return (kind & kHighOfKind) != 0 ? Class::kMessage : static_cast<Class>(kind >> kClassShift);
 }
 constexpr std::uint8_t space_of(std::uint8_t kind) {
-  return kind & kSpaceOfKind;
+  const unsigned high = (kind & kHighOfKind) != 0 ? kind & kHighSpaceOfKind : 0u;
+  return static_cast<std::uint8_t>((kind & kSpaceOfKind) | high >> kHighSpaceShift);
+}
+// The kind of a plain message of that space.
+constexpr std::uint8_t kind_of_space(unsigned space) {
+  const unsigned high = (space & ~unsigned{kSpaceOfKind}) << kHighSpaceShift;
+  return static_cast<std::uint8_t>((space & kSpaceOfKind) | high | (high != 0 ? kHighOfKind : 0u));
 }
 constexpr bool has_immediate(std::uint8_t kind) {
   return (kind & kImmediateOfKind) != 0;
@@ -70,7 +81,11 @@ inline constexpr std::size_t kMostAtomicBytes = 2048;
 
 // Whether there may be a message of that kind with so many bytes in all.
 constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
-  if (kind >> kClassShift > static_cast<unsigned>(Class::kAnswer)) return false;
+  if ((kind & kHighOfKind) != 0) {
+    if ((kind & kHighSpaceOfKind) == 0) return false;  // a low space has one way to be said
+  } else if (kind >> kClassShift > static_cast<unsigned>(Class::kAnswer)) {
+    return false;
+  }
   const Class what = class_of(kind);
   const std::uint8_t bits = kind & (kSpaceOfKind | kImmediateOfKind | kSynchronousOfKind);
   const std::uint8_t allowed = what == Class::kMessage ? bits

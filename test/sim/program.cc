@@ -82,8 +82,8 @@ void Program::finish() {
 
 // Some that take whatever comes are always posted; what has come already is taken at once.
 void Program::keep_receiving() {
-  const std::uint8_t spaces = plan_.options_percent == 0 ? 1 : kSpaces;
-  for (std::uint8_t space = 0; space < spaces; ++space) {
+  const std::size_t spaces = plan_.options_percent == 0 ? 1 : kDrawnSpaces.size();
+  for (const std::uint8_t space : std::span(kDrawnSpaces).first(spaces)) {
     const auto is_wide = [space](const auto& operation) {
       return operation->kind == Operation::Kind::kReceive && operation->wanted.source == kAnyPeer &&
              operation->wanted.ignore == ~Tag{0} && operation->wanted.space == space &&

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ class Program {
 
  private:
   enum class Mode : std::uint8_t { kRandom, kFinishing };
+  // In low and high ones the wire says a space differently.
+  static constexpr std::array<std::uint8_t, 5> kDrawnSpaces{0, 1, 3, 4, kSpaces - 1};
 
   struct Operation {
     enum class Kind : std::uint8_t { kSend, kReceive };

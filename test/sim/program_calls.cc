@@ -137,7 +137,7 @@ Status Program::try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes,
 
 std::uint8_t Program::draw_space() {
   if (plan_.options_percent == 0 || percent(random_, 60)) return 0;
-  return static_cast<std::uint8_t>(random_.below(kSpaces));
+  return kDrawnSpaces[random_.below(kDrawnSpaces.size())];
 }
 
 // Something one-sided, on somebody whose host is known.

@@ -3,6 +3,7 @@
 #include "wire/kind.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 #include <vector>
 
 #include "message/regions.h"
@@ -42,11 +43,29 @@ TEST_CASE("a kind that has no meaning is a bad frame, in messages and chunks") {
   for (unsigned k = 0; k < 256; ++k) {
     const unsigned what = k >> 4;
     const unsigned bits = k & 15;
-    const bool good = what == 0 || (what == 1 && (bits & ~4u) == 0) || (what <= 4 && bits == 0);
+    const bool of_high_space = what > 8;
+    const bool good =
+        what == 0 || of_high_space || (what == 1 && (bits & ~4u) == 0) || (what <= 4 && bits == 0);
     const std::size_t length = what == 2 ? 16 : 64;
     CHECK(message_is_good(static_cast<std::uint8_t>(k), length) == good);
     CHECK(chunk_is_good(static_cast<std::uint8_t>(k), length) == good);
   }
+}
+
+TEST_CASE("a message's kind says its space in one way, whatever else it says") {
+  std::set<unsigned> kinds;
+  for (unsigned space = 0; space < kSpacesOnWire; ++space) {
+    for (const unsigned more : {0u, unsigned{kImmediateOfKind}, unsigned{kSynchronousOfKind}}) {
+      const auto kind = static_cast<std::uint8_t>(kind_of_space(space) | more);
+      CHECK(class_of(kind) == Class::kMessage);
+      CHECK(space_of(kind) == space);
+      CHECK(has_immediate(kind) == (more == kImmediateOfKind));
+      CHECK(is_synchronous(kind) == (more == kSynchronousOfKind));
+      CHECK(kind_is_sane(kind, 8));
+      kinds.insert(kind);
+    }
+  }
+  CHECK(kinds.size() == 3 * kSpacesOnWire);
 }
 
 TEST_CASE(
