@@ -54,6 +54,9 @@ fi_ops_av& vector_operations() {
   return table;
 }
 
+// More would name more than there ever are, and leave less for the addresses.
+constexpr int kMostContextBits = 16;
+
 // "node7" and 2 are "node9"; a name without a number stays.
 std::string advance_name(const std::string& name, std::size_t by) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
@@ -68,7 +71,8 @@ AddressVector::AddressVector(Domain& domain, const fi_av_attr& attributes, void*
       domain_(domain),
       format_(domain.address_format()),
       reports_events_((attributes.flags & FI_EVENT) != 0),
-      expected_(attributes.count) {
+      expected_(attributes.count),
+      context_bits_(static_cast<unsigned>(attributes.rx_ctx_bits)) {
   static fi_ops object = table_of(
       {.close = [](struct fid* plain) { return object_of<AddressVector, fid_av>(plain).close(); },
        .bind = [](struct fid* plain, struct fid* other,
@@ -89,8 +93,10 @@ AddressVector::~AddressVector() {
 int AddressVector::open(fid_domain* domain, fi_av_attr* attributes, fid_av** out, void* context) {
   return guarded([&]() -> int {
     if (attributes == nullptr) return -FI_EINVAL;
-    // One that other processes see, or for scalable endpoints.
-    if (attributes->name != nullptr || attributes->rx_ctx_bits != 0) return -FI_ENOSYS;
+    if (attributes->name != nullptr) return -FI_ENOSYS;  // one that other processes see
+    if (attributes->rx_ctx_bits < 0 || attributes->rx_ctx_bits > kMostContextBits) {
+      return -FI_EINVAL;
+    }
     auto* vector = new AddressVector(Domain::from(domain), *attributes, context);
     if (attributes->type == FI_AV_UNSPEC) attributes->type = FI_AV_TABLE;
     *out = vector;

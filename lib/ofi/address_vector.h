@@ -34,6 +34,8 @@ class AddressVector : public fid_av {
   const Address* find(fi_addr_t number) const;
   // What it was opened for, at least what is in it.
   std::size_t expected() const { return expected_; }
+  // Of an fi_addr_t, that name a receive context.
+  unsigned context_bits() const { return context_bits_; }
 
   // What the application calls.
   int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
@@ -68,6 +70,7 @@ class AddressVector : public fid_av {
   const Format format_;
   const bool reports_events_;
   const std::size_t expected_;
+  const unsigned context_bits_;
   EventQueue* events_ = nullptr;
   std::vector<std::optional<Address>> addresses_;  // by number
   std::vector<fi_addr_t> free_;                    // numbers of those removed

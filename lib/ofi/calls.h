@@ -13,6 +13,8 @@
 
 namespace pullman::ofi {
 
+struct Lane;
+
 // Which receives a message may match: those of the calls of the same kind.
 enum class Space : std::uint8_t {
   kTagged = 0,
@@ -29,6 +31,7 @@ struct SendCall {
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_INJECT, FI_COMPLETION, ...
   bool silent = false;      // fi_inject and its like: no completion, whatever is bound
+  Lane* lane = nullptr;     // which it is for: by the handle it was called with
 };
 
 // Writes to memory of a peer, or reads from it.
@@ -42,7 +45,8 @@ struct MemoryCall {
   std::uint64_t data = 0;  // with FI_REMOTE_CQ_DATA
   void* context = nullptr;
   std::uint64_t flags = 0;
-  bool silent = false;  // fi_inject_write and its like
+  bool silent = false;   // fi_inject_write and its like
+  Lane* lane = nullptr;  // which it is for: by the handle it was called with
 };
 
 // Operates on elements in memory of a peer.
@@ -58,7 +62,8 @@ struct AtomicCall {
   std::uint64_t key = 0;
   void* context = nullptr;
   std::uint64_t flags = 0;
-  bool silent = false;  // fi_inject_atomic
+  bool silent = false;   // fi_inject_atomic
+  Lane* lane = nullptr;  // which it is for: by the handle it was called with
 };
 
 struct ReceiveCall {
@@ -70,6 +75,7 @@ struct ReceiveCall {
   Tag ignore = 0;
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_PEEK, FI_CLAIM, FI_MULTI_RECV, ...
+  Lane* lane = nullptr;     // which it is for: by the handle it was called with
 };
 
 // What a completion says of its operation.

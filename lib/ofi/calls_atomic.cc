@@ -17,15 +17,15 @@ ssize_t write_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
                      std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kWrite,
-                                          .type = type,
-                                          .op = op,
-                                          .operands = {pieces, count},
-                                          .at = at,
-                                          .offset = offset,
-                                          .key = key,
-                                          .context = context,
-                                          .flags = handle.send_flags});
+  return handle.call(AtomicCall{.kind = AtomicKind::kWrite,
+                                .type = type,
+                                .op = op,
+                                .operands = {pieces, count},
+                                .at = at,
+                                .offset = offset,
+                                .key = key,
+                                .context = context,
+                                .flags = handle.send_flags});
 }
 
 ssize_t write(fid_ep* plain, const void* elements, std::size_t count, void*, fi_addr_t at,
@@ -37,15 +37,15 @@ ssize_t write(fid_ep* plain, const void* elements, std::size_t count, void*, fi_
 ssize_t inject(fid_ep* plain, const void* elements, std::size_t count, fi_addr_t at,
                std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op) {
   const fi_ioc piece = piece_of(elements, count);
-  return Endpoint::from(plain).operate({.kind = AtomicKind::kWrite,
-                                        .type = type,
-                                        .op = op,
-                                        .operands = {&piece, 1},
-                                        .at = at,
-                                        .offset = offset,
-                                        .key = key,
-                                        .flags = FI_INJECT,
-                                        .silent = true});
+  return Endpoint::handle_of(plain).call(AtomicCall{.kind = AtomicKind::kWrite,
+                                                    .type = type,
+                                                    .op = op,
+                                                    .operands = {&piece, 1},
+                                                    .at = at,
+                                                    .offset = offset,
+                                                    .key = key,
+                                                    .flags = FI_INJECT,
+                                                    .silent = true});
 }
 
 ssize_t fetch_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t count,
@@ -53,16 +53,16 @@ ssize_t fetch_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
                      std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kFetch,
-                                          .type = type,
-                                          .op = op,
-                                          .operands = {pieces, count},
-                                          .results = {results, result_count},
-                                          .at = at,
-                                          .offset = offset,
-                                          .key = key,
-                                          .context = context,
-                                          .flags = handle.send_flags});
+  return handle.call(AtomicCall{.kind = AtomicKind::kFetch,
+                                .type = type,
+                                .op = op,
+                                .operands = {pieces, count},
+                                .results = {results, result_count},
+                                .at = at,
+                                .offset = offset,
+                                .key = key,
+                                .context = context,
+                                .flags = handle.send_flags});
 }
 
 ssize_t fetch(fid_ep* plain, const void* elements, std::size_t count, void*, void* results, void*,
@@ -79,17 +79,17 @@ ssize_t compare_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t 
                        void**, std::size_t result_count, fi_addr_t at, std::uint64_t offset,
                        std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->call(AtomicCall{.kind = AtomicKind::kCompare,
-                                          .type = type,
-                                          .op = op,
-                                          .operands = {pieces, count},
-                                          .compares = {compares, compare_count},
-                                          .results = {results, result_count},
-                                          .at = at,
-                                          .offset = offset,
-                                          .key = key,
-                                          .context = context,
-                                          .flags = handle.send_flags});
+  return handle.call(AtomicCall{.kind = AtomicKind::kCompare,
+                                .type = type,
+                                .op = op,
+                                .operands = {pieces, count},
+                                .compares = {compares, compare_count},
+                                .results = {results, result_count},
+                                .at = at,
+                                .offset = offset,
+                                .key = key,
+                                .context = context,
+                                .flags = handle.send_flags});
 }
 
 ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, const void* compares,
@@ -106,7 +106,7 @@ ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, c
 ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
                 const AtomicCall& call) {
   if (!has_one_place(message)) return -FI_EINVAL;
-  return Endpoint::from(plain).call(atomic_call(message, flags, call));
+  return Endpoint::handle_of(plain).call(atomic_call(message, flags, call));
 }
 
 ssize_t write_message(fid_ep* plain, const fi_msg_atomic* message, std::uint64_t flags) {

@@ -8,6 +8,7 @@
 #include "ofi/endpoint_calls.h"
 #include "ofi/fids.h"
 #include "ofi/promises.h"
+#include "ofi/refuse.h"
 
 namespace pullman::ofi {
 namespace {
@@ -37,7 +38,7 @@ int control(fid* plain, int command, void* argument) {
   EndpointHandle& handle = handle_of(plain);
   switch (command) {
     case FI_ENABLE:
-      return handle.endpoint->enable();
+      return handle.endpoint->enable(handle);
     case FI_ALIAS:
       return handle.endpoint->make_alias(handle, *static_cast<struct fi_alias*>(argument));
     case FI_GETOPSFLAG:
@@ -50,21 +51,12 @@ int control(fid* plain, int command, void* argument) {
 
 int get_option(fid* plain, int level, int name, void* out, std::size_t* length) {
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  return endpoint_of(plain).get_option(name, out, length);
+  return Endpoint::get_option(*handle_of(plain).lane, name, out, length);
 }
 
 int set_option(fid* plain, int level, int name, const void* value, std::size_t length) {
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  return endpoint_of(plain).set_option(name, value, length);
-}
-
-// A table all of whose operations are refused.
-template <typename Table, auto... Members>
-Table refused() {
-  Table table{};
-  table.size = sizeof table;
-  ((table.*Members = kRefuse<std::remove_reference_t<decltype(table.*Members)>>), ...);
-  return table;
+  return endpoint_of(plain).set_option(*handle_of(plain).lane, name, value, length);
 }
 
 }  // namespace
@@ -72,8 +64,10 @@ Table refused() {
 fi_ops& endpoint_object_operations() {
   static fi_ops table =
       table_of({.close = [](fid* plain) { return endpoint_of(plain).close(handle_of(plain)); },
-                .bind = [](fid* plain, fid* other,
-                           std::uint64_t flags) { return endpoint_of(plain).bind(*other, flags); },
+                .bind =
+                    [](fid* plain, fid* other, std::uint64_t flags) {
+                      return endpoint_of(plain).bind(handle_of(plain), *other, flags);
+                    },
                 .control = control});
   return table;
 }
@@ -81,11 +75,20 @@ fi_ops& endpoint_object_operations() {
 fi_ops_ep& endpoint_operations() {
   static fi_ops_ep table{
       .size = sizeof(fi_ops_ep),
-      .cancel = [](fid* plain, void* context) { return endpoint_of(plain).cancel(context); },
+      .cancel =
+          [](fid* plain, void* context) {
+            return endpoint_of(plain).cancel(*handle_of(plain).lane, context);
+          },
       .getopt = get_option,
       .setopt = set_option,
-      .tx_ctx = kRefuse<decltype(fi_ops_ep::tx_ctx)>,
-      .rx_ctx = kRefuse<decltype(fi_ops_ep::rx_ctx)>,
+      .tx_ctx =
+          [](fid_ep* plain, int index, fi_tx_attr* attributes, fid_ep** out, void* context) {
+            return Endpoint::from(plain).open_transmit(index, attributes, out, context);
+          },
+      .rx_ctx =
+          [](fid_ep* plain, int index, fi_rx_attr* attributes, fid_ep** out, void* context) {
+            return Endpoint::from(plain).open_receive(index, attributes, out, context);
+          },
       .rx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); },
       .tx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); }};
   return table;
@@ -94,8 +97,8 @@ fi_ops_ep& endpoint_operations() {
 fi_ops_cm& name_operations() {
   static fi_ops_cm table = [] {
     using T = fi_ops_cm;
-    T own = refused<T, &T::getpeer, &T::connect, &T::listen, &T::accept, &T::reject, &T::shutdown,
-                    &T::join>();
+    T own = refused_table<T, &T::getpeer, &T::connect, &T::listen, &T::accept, &T::reject,
+                          &T::shutdown, &T::join>();
     own.setname = [](fid* plain, void* address, std::size_t length) {
       return endpoint_of(plain).set_name(address, length);
     };
@@ -109,9 +112,9 @@ fi_ops_cm& name_operations() {
 
 fi_ops_collective& collective_operations() {
   using T = fi_ops_collective;
-  static T table =
-      refused<T, &T::barrier, &T::broadcast, &T::alltoall, &T::allreduce, &T::allgather,
-              &T::reduce_scatter, &T::reduce, &T::scatter, &T::gather, &T::msg, &T::barrier2>();
+  static T table = refused_table<T, &T::barrier, &T::broadcast, &T::alltoall, &T::allreduce,
+                                 &T::allgather, &T::reduce_scatter, &T::reduce, &T::scatter,
+                                 &T::gather, &T::msg, &T::barrier2>();
   return table;
 }
 

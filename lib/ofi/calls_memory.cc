@@ -13,14 +13,14 @@ template <Way way>
 ssize_t move_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t at,
                     std::uint64_t offset, std::uint64_t key, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->call(MemoryCall{.writes = way == Way::kWrite,
-                                          .pieces = pieces,
-                                          .count = count,
-                                          .at = at,
-                                          .offset = offset,
-                                          .key = key,
-                                          .context = context,
-                                          .flags = handle.send_flags});
+  return handle.call(MemoryCall{.writes = way == Way::kWrite,
+                                .pieces = pieces,
+                                .count = count,
+                                .at = at,
+                                .offset = offset,
+                                .key = key,
+                                .context = context,
+                                .flags = handle.send_flags});
 }
 
 template <Way way, typename Bytes>
@@ -33,36 +33,36 @@ ssize_t move(fid_ep* plain, Bytes* bytes, std::size_t length, void*, fi_addr_t a
 template <Way way>
 ssize_t move_message(fid_ep* plain, const fi_msg_rma* message, std::uint64_t flags) {
   if (!has_one_place(*message)) return -FI_EINVAL;
-  return Endpoint::from(plain).call(memory_call(way, *message, flags));
+  return Endpoint::handle_of(plain).call(memory_call(way, *message, flags));
 }
 
 ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
                    fi_addr_t at, std::uint64_t offset, std::uint64_t key, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   const iovec piece{const_cast<void*>(bytes), length};
-  return handle.endpoint->call(MemoryCall{.writes = true,
-                                          .pieces = &piece,
-                                          .count = 1,
-                                          .at = at,
-                                          .offset = offset,
-                                          .key = key,
-                                          .data = data,
-                                          .context = context,
-                                          .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
+  return handle.call(MemoryCall{.writes = true,
+                                .pieces = &piece,
+                                .count = 1,
+                                .at = at,
+                                .offset = offset,
+                                .key = key,
+                                .data = data,
+                                .context = context,
+                                .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
 }
 
 ssize_t inject_with(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t at, std::uint64_t offset, std::uint64_t key, std::uint64_t flags) {
   const iovec piece{const_cast<void*>(bytes), length};
-  return Endpoint::from(plain).access({.writes = true,
-                                       .pieces = &piece,
-                                       .count = 1,
-                                       .at = at,
-                                       .offset = offset,
-                                       .key = key,
-                                       .data = data,
-                                       .flags = flags,
-                                       .silent = true});
+  return Endpoint::handle_of(plain).call(MemoryCall{.writes = true,
+                                                    .pieces = &piece,
+                                                    .count = 1,
+                                                    .at = at,
+                                                    .offset = offset,
+                                                    .key = key,
+                                                    .data = data,
+                                                    .flags = flags,
+                                                    .silent = true});
 }
 
 ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t at,

@@ -5,6 +5,8 @@
 #include "ofi/call_forms.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
+#include "ofi/receive_pool.h"
+#include "ofi/refuse.h"
 
 namespace pullman::ofi {
 namespace {
@@ -16,44 +18,59 @@ iovec piece_of(const void* bytes, std::size_t length) {
   return {const_cast<void*>(bytes), length};
 }
 
-template <typename... Tags>
+// Where receives are posted: to an endpoint, or a context of one.
+struct ToEndpoint {
+  static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
+    return Endpoint::handle_of(plain).call(asked);
+  }
+  static std::uint64_t flags(fid_ep* plain) { return Endpoint::handle_of(plain).receive_flags; }
+};
+
+// Or to what several endpoints share.
+struct ToPool {
+  static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
+    return ReceivePool::from(plain).receive(asked);
+  }
+  static std::uint64_t flags(fid_ep* plain) { return ReceivePool::from(plain).flags(); }
+};
+
+template <typename To, typename... Tags>
 ssize_t receive_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count,
                        fi_addr_t from, Tags... tags, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
   const Label label{tags...};
-  return handle.endpoint->call(ReceiveCall{.space = kSpace<Tags...>,
-                                           .pieces = pieces,
-                                           .count = count,
-                                           .from = from,
-                                           .tag = label.tag,
-                                           .ignore = label.ignore,
-                                           .context = context,
-                                           .flags = handle.receive_flags});
+  return To::call(plain, ReceiveCall{.space = kSpace<Tags...>,
+                                     .pieces = pieces,
+                                     .count = count,
+                                     .from = from,
+                                     .tag = label.tag,
+                                     .ignore = label.ignore,
+                                     .context = context,
+                                     .flags = To::flags(plain)});
 }
 
-template <typename... Tags>
+template <typename To, typename... Tags>
 ssize_t receive(fid_ep* plain, void* bytes, std::size_t length, void*, fi_addr_t from, Tags... tags,
                 void* context) {
   const iovec piece = piece_of(bytes, length);
-  return receive_pieces<Tags...>(plain, &piece, nullptr, 1, from, tags..., context);
+  return receive_pieces<To, Tags...>(plain, &piece, nullptr, 1, from, tags..., context);
 }
 
-template <typename Message>
+template <typename To, typename Message>
 ssize_t receive_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
-  return Endpoint::from(plain).call(receive_call(*message, flags));
+  return To::call(plain, receive_call(*message, flags));
 }
 
 template <typename... Tags>
 ssize_t send_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
                     Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  return handle.endpoint->call(SendCall{.space = kSpace<Tags...>,
-                                        .pieces = pieces,
-                                        .count = count,
-                                        .to = to,
-                                        .tag = Label{tag...}.tag,
-                                        .context = context,
-                                        .flags = handle.send_flags});
+  return handle.call(SendCall{.space = kSpace<Tags...>,
+                              .pieces = pieces,
+                              .count = count,
+                              .to = to,
+                              .tag = Label{tag...}.tag,
+                              .context = context,
+                              .flags = handle.send_flags});
 }
 
 template <typename... Tags>
@@ -65,7 +82,7 @@ ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_add
 
 template <typename Message>
 ssize_t send_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
-  return Endpoint::from(plain).call(send_call(*message, flags));
+  return Endpoint::handle_of(plain).call(send_call(*message, flags));
 }
 
 template <typename... Tags>
@@ -73,49 +90,49 @@ ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, s
                   fi_addr_t to, Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   const iovec piece = piece_of(bytes, length);
-  return handle.endpoint->call(SendCall{.space = kSpace<Tags...>,
-                                        .pieces = &piece,
-                                        .count = 1,
-                                        .to = to,
-                                        .tag = Label{tag...}.tag,
-                                        .data = data,
-                                        .context = context,
-                                        .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
+  return handle.call(SendCall{.space = kSpace<Tags...>,
+                              .pieces = &piece,
+                              .count = 1,
+                              .to = to,
+                              .tag = Label{tag...}.tag,
+                              .data = data,
+                              .context = context,
+                              .flags = handle.send_flags | FI_REMOTE_CQ_DATA});
 }
 
 template <typename... Tags>
 ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t to, Tags... tag) {
   const iovec piece = piece_of(bytes, length);
-  return Endpoint::from(plain).send({.space = kSpace<Tags...>,
-                                     .pieces = &piece,
-                                     .count = 1,
-                                     .to = to,
-                                     .tag = Label{tag...}.tag,
-                                     .flags = FI_INJECT,
-                                     .silent = true});
+  return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
+                                                  .pieces = &piece,
+                                                  .count = 1,
+                                                  .to = to,
+                                                  .tag = Label{tag...}.tag,
+                                                  .flags = FI_INJECT,
+                                                  .silent = true});
 }
 
 template <typename... Tags>
 ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t to, Tags... tag) {
   const iovec piece = piece_of(bytes, length);
-  return Endpoint::from(plain).send({.space = kSpace<Tags...>,
-                                     .pieces = &piece,
-                                     .count = 1,
-                                     .to = to,
-                                     .tag = Label{tag...}.tag,
-                                     .data = data,
-                                     .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-                                     .silent = true});
+  return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
+                                                  .pieces = &piece,
+                                                  .count = 1,
+                                                  .to = to,
+                                                  .tag = Label{tag...}.tag,
+                                                  .data = data,
+                                                  .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                                                  .silent = true});
 }
 
 }  // namespace
 
 fi_ops_msg& message_operations() {
   static fi_ops_msg table{.size = sizeof(fi_ops_msg),
-                          .recv = receive<>,
-                          .recvv = receive_pieces<>,
-                          .recvmsg = receive_message,
+                          .recv = receive<ToEndpoint>,
+                          .recvv = receive_pieces<ToEndpoint>,
+                          .recvmsg = receive_message<ToEndpoint>,
                           .send = send<>,
                           .sendv = send_pieces<>,
                           .sendmsg = send_message,
@@ -127,15 +144,41 @@ fi_ops_msg& message_operations() {
 
 fi_ops_tagged& tagged_operations() {
   static fi_ops_tagged table{.size = sizeof(fi_ops_tagged),
-                             .recv = receive<Tag, Tag>,
-                             .recvv = receive_pieces<Tag, Tag>,
-                             .recvmsg = receive_message,
+                             .recv = receive<ToEndpoint, Tag, Tag>,
+                             .recvv = receive_pieces<ToEndpoint, Tag, Tag>,
+                             .recvmsg = receive_message<ToEndpoint>,
                              .send = send<Tag>,
                              .sendv = send_pieces<Tag>,
                              .sendmsg = send_message,
                              .inject = inject<Tag>,
                              .senddata = send_data<Tag>,
                              .injectdata = inject_data<Tag>};
+  return table;
+}
+
+fi_ops_msg& pool_message_operations() {
+  using T = fi_ops_msg;
+  static T table = [] {
+    T own = refused_table<T, &T::send, &T::sendv, &T::sendmsg, &T::inject, &T::senddata,
+                          &T::injectdata>();
+    own.recv = receive<ToPool>;
+    own.recvv = receive_pieces<ToPool>;
+    own.recvmsg = receive_message<ToPool>;
+    return own;
+  }();
+  return table;
+}
+
+fi_ops_tagged& pool_tagged_operations() {
+  using T = fi_ops_tagged;
+  static T table = [] {
+    T own = refused_table<T, &T::send, &T::sendv, &T::sendmsg, &T::inject, &T::senddata,
+                          &T::injectdata>();
+    own.recv = receive<ToPool, Tag, Tag>;
+    own.recvv = receive_pieces<ToPool, Tag, Tag>;
+    own.recvmsg = receive_message<ToPool>;
+    return own;
+  }();
   return table;
 }
 

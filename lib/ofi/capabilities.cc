@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "ofi/lane.h"
 #include "ofi/promises.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
@@ -39,12 +40,15 @@ const char* unmet_receiving(const fi_rx_attr& asked) {
   return nullptr;
 }
 
+bool too_many(std::size_t contexts) {
+  return contexts > kMostLanes && contexts != FI_SHARED_CONTEXT;
+}
+
 const char* unmet_endpoint(const fi_ep_attr& asked) {
   if (asked.type != FI_EP_UNSPEC && asked.type != FI_EP_RDM) return "the type of endpoint";
   if (asked.protocol != FI_PROTO_UNSPEC) return "the protocol";
   if (asked.max_msg_size > kLongestMessage) return "max_msg_size";
-  // Shared contexts are (size_t)-1; scalable endpoints have more than one.
-  if (asked.tx_ctx_cnt > 1 || asked.rx_ctx_cnt > 1) return "several contexts of one endpoint";
+  if (too_many(asked.tx_ctx_cnt) || too_many(asked.rx_ctx_cnt)) return "so many contexts";
   if (asked.auth_key_size != 0) return "an authorisation key";
   return nullptr;
 }

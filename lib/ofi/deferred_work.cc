@@ -35,8 +35,11 @@ int queue_change(Domain& domain, const fi_deferred_work& work) {
 
 // What is not whole is refused before anything of it is copied.
 template <typename Call>
-int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, const Call& call) {
-  if (handle == nullptr || &Endpoint::from(handle).domain() != &domain) return -FI_EINVAL;
+int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, Call call) {
+  if (handle == nullptr) return -FI_EINVAL;
+  if (handle->fid.fclass == FI_CLASS_SRX_CTX) return -FI_ENOSYS;
+  if (&Endpoint::from(handle).domain() != &domain) return -FI_EINVAL;
+  call.lane = Endpoint::handle_of(handle).lane;
   if (work.completion_cntr != nullptr && !belongs(work.completion_cntr, domain)) return -FI_EINVAL;
   Endpoint& endpoint = Endpoint::from(handle);
   if (const ssize_t wrong = endpoint.check_work(call); wrong != 0) return static_cast<int>(wrong);

@@ -14,7 +14,9 @@
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/poll_set.h"
+#include "ofi/receive_pool.h"
 #include "ofi/settings.h"
+#include "ofi/shared_transmit.h"
 #include "ofi/versions.h"
 
 namespace pullman::ofi {
@@ -42,11 +44,11 @@ fi_ops_domain& domain_operations() {
                              .av_open = AddressVector::open,
                              .cq_open = CompletionQueue::open,
                              .endpoint = Endpoint::open,
-                             .scalable_ep = kRefuse<decltype(fi_ops_domain::scalable_ep)>,
+                             .scalable_ep = Endpoint::open_scalable,
                              .cntr_open = Counter::open,
                              .poll_open = PollSet::open,
-                             .stx_ctx = kRefuse<decltype(fi_ops_domain::stx_ctx)>,
-                             .srx_ctx = kRefuse<decltype(fi_ops_domain::srx_ctx)>,
+                             .stx_ctx = SharedTransmit::open,
+                             .srx_ctx = ReceivePool::open,
                              .query_atomic = query_atomic,
                              .query_collective = kRefuse<decltype(fi_ops_domain::query_collective)>,
                              .endpoint2 = [](fid_domain* domain, fi_info* info, fid_ep** out,

@@ -11,22 +11,39 @@
 #include "ofi/domain.h"
 #include "ofi/endpoint_calls.h"
 #include "ofi/errors.h"
-#include "ofi/event_queue.h"
-#include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/progress_thread.h"
+#include "ofi/receive_pool.h"
+#include "ofi/shared_transmit.h"
 
 namespace pullman::ofi {
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
-    : domain_(domain),
+namespace {
+
+bool is_shared(std::size_t contexts) {
+  return contexts == FI_SHARED_CONTEXT;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, Form form, void* context)
+    : form_(form),
+      domain_(domain),
       triggers_(domain.triggers()),
       caps_(info.caps),
       is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
-      place_(Place::from(info)) {
-  handle_.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &endpoint_object_operations()};
+      place_(Place::from(info)),
+      shares_transmit_(form == Form::kPlain && is_shared(info.ep_attr->tx_ctx_cnt)),
+      shares_receive_(form == Form::kPlain && is_shared(info.ep_attr->rx_ctx_cnt)) {
+  const std::size_t fid_class = form == Form::kPlain ? FI_CLASS_EP : FI_CLASS_SEP;
+  handle_.fid = {.fclass = fid_class, .context = context, .ops = &endpoint_object_operations()};
   fill_tables(handle_);
   handle_.endpoint = this;
+  handle_.lane = &own_;
+  if (form == Form::kScalable) {
+    transmitters_.resize(std::max<std::size_t>(info.ep_attr->tx_ctx_cnt, 1));
+    receivers_.resize(std::max<std::size_t>(info.ep_attr->rx_ctx_cnt, 1));
+  }
   handle_.send_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   handle_.receive_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
   domain_.hold();
@@ -37,10 +54,23 @@ Endpoint::~Endpoint() {
 }
 
 int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** out, void* context) {
+  return open(Form::kPlain, domain, info, out, context);
+}
+
+int Endpoint::open_scalable(fid_domain* domain, fi_info* info, fid_ep** out, void* context) {
+  return open(Form::kScalable, domain, info, out, context);
+}
+
+int Endpoint::open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, void* context) {
   return guarded([&]() -> int {
     if (info == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
-    if (info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC) return -FI_EINVAL;
-    auto* endpoint = new Endpoint(Domain::from(domain), *info, context);
+    const fi_ep_attr& asked = *info->ep_attr;
+    if (asked.type != FI_EP_RDM && asked.type != FI_EP_UNSPEC) return -FI_EINVAL;
+    if (form == Form::kScalable &&
+        (asked.tx_ctx_cnt > kMostLanes || asked.rx_ctx_cnt > kMostLanes)) {
+      return -FI_EINVAL;
+    }
+    auto* endpoint = new Endpoint(Domain::from(domain), *info, form, context);
     *out = &endpoint->handle_;
     return 0;
   });
@@ -51,92 +81,11 @@ void Endpoint::open_context() {
   Config config = place_.config();
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
-  for (Waitable* one : waitables()) one->attach(*this);
+  for (CompletionQueue* one : queues()) one->attach(*this);
   for (Counter* one : counters_) one->attach(*this);
   domain_.progress_thread().add(*this);
   if (vector_ != nullptr) vector_->introduce(*this);
   domain_.regions().open_to(*this);
-}
-
-std::vector<Waitable*> Endpoint::waitables() const {
-  std::vector<Waitable*> all;
-  for (Waitable* one :
-       std::initializer_list<Waitable*>{outlets_.send_queue, outlets_.receive_queue,
-                                        outlets_.send_counter, outlets_.receive_counter}) {
-    if (one != nullptr) all.push_back(one);
-  }
-  return all;
-}
-
-int Endpoint::bind(struct fid& other, std::uint64_t flags) {
-  Locked locked(domain_.lock());
-  if (enabled_) return -FI_EOPBADSTATE;
-  switch (other.fclass) {
-    case FI_CLASS_AV:
-      if (vector_ != nullptr) return -FI_EINVAL;
-      vector_ = &object_of<AddressVector, fid_av>(&other);
-      vector_->attach(*this);
-      return 0;
-    case FI_CLASS_CQ:
-      return bind_queue(object_of<CompletionQueue, fid_cq>(&other), flags);
-    case FI_CLASS_CNTR:
-      return bind_counter(object_of<Counter, fid_cntr>(&other), flags);
-    case FI_CLASS_EQ:
-      return 0;  // an endpoint of this kind has no events of its own
-    default:
-      return -FI_EINVAL;
-  }
-}
-
-int Endpoint::bind_queue(CompletionQueue& queue, std::uint64_t flags) {
-  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
-  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if (((flags & FI_TRANSMIT) != 0 && outlets_.send_queue != nullptr) ||
-      ((flags & FI_RECV) != 0 && outlets_.receive_queue != nullptr)) {
-    return -FI_EINVAL;
-  }
-  if ((flags & FI_TRANSMIT) != 0) {
-    outlets_.send_queue = &queue;
-    outlets_.selective_sends = selective;
-  }
-  if ((flags & FI_RECV) != 0) {
-    outlets_.receive_queue = &queue;
-    outlets_.selective_receives = selective;
-  }
-  queue.attach(*this);
-  return 0;
-}
-
-int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
-  constexpr std::uint64_t kKinds =
-      FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
-  if ((flags & FI_SEND) != 0) outlets_.send_counter = &counter;
-  if ((flags & FI_RECV) != 0) outlets_.receive_counter = &counter;
-  if ((flags & FI_READ) != 0) outlets_.read_counter = &counter;
-  if ((flags & FI_WRITE) != 0) outlets_.write_counter = &counter;
-  if ((caps_ & FI_RMA_EVENT) != 0) {
-    use_counters_.bind(counter, flags);
-  } else if ((flags & FI_REMOTE_WRITE) != 0) {
-    told_counter_ = &counter;
-  }
-  feed(counter);
-  return 0;
-}
-
-void Endpoint::feed(Counter& counter) {
-  if (std::find(counters_.begin(), counters_.end(), &counter) != counters_.end()) return;
-  counters_.push_back(&counter);
-  counter.attach(*this);
-}
-
-void Endpoint::stop_feeding(Counter& counter) {
-  const auto own = {outlets_.send_counter, outlets_.receive_counter, outlets_.read_counter,
-                    outlets_.write_counter, told_counter_};
-  if (use_counters_.tells(counter) || std::find(own.begin(), own.end(), &counter) != own.end()) {
-    return;
-  }
-  if (std::erase(counters_, &counter) != 0) counter.detach(*this);
 }
 
 bool Endpoint::has_work() const {
@@ -144,13 +93,18 @@ bool Endpoint::has_work() const {
   return poll(&one, 1, 0) > 0;
 }
 
-int Endpoint::enable() {
+// Any of its handles opens the NICs, the first one does.
+int Endpoint::enable(EndpointHandle& handle) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
-    if (enabled_) return 0;
+    Lane& lane = *handle.lane;
+    if (lane.sends || lane.receives) return 0;
     if (vector_ == nullptr) return -FI_ENOAV;
+    if (!is_complete()) return -FI_EOPBADSTATE;
     open_context();
-    enabled_ = true;
+    const std::size_t fid_class = handle.fid.fclass;
+    lane.sends = fid_class == FI_CLASS_EP || fid_class == FI_CLASS_TX_CTX;
+    lane.receives = (fid_class == FI_CLASS_EP && !shares_receive_) || fid_class == FI_CLASS_RX_CTX;
     return 0;
   });
 }
@@ -175,24 +129,27 @@ void Endpoint::forget(fi_addr_t number) {
 }
 
 int Endpoint::close(EndpointHandle& handle) {
+  if (side_of(handle) != nullptr) return close_side(handle);
   if (&handle != &handle_) {
     Locked locked(domain_.lock());
-    --aliases_;
+    --handle.lane->aliases;
     delete &handle;
     return 0;
   }
   {
     Locked locked(domain_.lock());
-    if (aliases_ != 0) return -FI_EBUSY;
+    if (own_.aliases != 0 || any_side_open()) return -FI_EBUSY;
     closing_ = true;
+    if (transmit_ != nullptr) transmit_->release();
     if (context_) domain_.progress_thread().remove(*this);
-    for (Waitable* one : waitables()) one->detach(*this);
+    for (CompletionQueue* one : queues()) one->detach(*this);
     for (Counter* one : counters_) one->detach(*this);
     triggers_.forget(*this);
     if (vector_ != nullptr) vector_->detach(*this);
     domain_.regions().close_to(*this);
     if (context_) context_->close();
     context_.reset();
+    if (pool_ != nullptr) pool_->remove(*this);
   }
   delete this;
   return 0;

@@ -10,19 +10,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
+#include <type_traits>
 #include <vector>
 
 #include "ofi/address.h"
 #include "ofi/calls.h"
+#include "ofi/lane.h"
 #include "ofi/memory_region.h"
 #include "ofi/operation.h"
-#include "ofi/outlets.h"
 #include "ofi/peers.h"
 #include "ofi/place.h"
 #include "ofi/promises.h"
 #include "ofi/send_copies.h"
-#include "ofi/shared_buffers.h"
 #include "ofi/triggers.h"
 #include "pullman/context.h"
 
@@ -33,11 +32,18 @@ class CompletionQueue;
 class Counter;
 class Domain;
 class Endpoint;
-class Waitable;
+class ReceivePool;
+class SharedTransmit;
 
-// What an application holds: the endpoint itself, or an alias of it that has other default flags.
+// What an application holds: an endpoint, a context of a scalable one, or an alias of either that
+// has other default flags.
 struct EndpointHandle : fid_ep {
+  // Now or, with FI_TRIGGER, when its time has come.
+  template <typename Call>
+  ssize_t call(Call asked) const;
+
   Endpoint* endpoint = nullptr;
+  Lane* lane = nullptr;          // of what is called with it
   std::uint64_t send_flags = 0;  // of calls that say none
   std::uint64_t receive_flags = 0;
 };
@@ -45,6 +51,7 @@ struct EndpointHandle : fid_ep {
 class Endpoint {
  public:
   static int open(fid_domain* domain, fi_info* info, fid_ep** out, void* context);
+  static int open_scalable(fid_domain* domain, fi_info* info, fid_ep** out, void* context);
 
   static EndpointHandle& handle_of(fid_ep* handle) { return static_cast<EndpointHandle&>(*handle); }
   static Endpoint& from(fid_ep* handle) { return *handle_of(handle).endpoint; }
@@ -78,9 +85,10 @@ class Endpoint {
     if (!context_) return true;
     const bool nothing = context_->prepare_wait();
     if (is_reached_) take_events();
-    const bool more = shared_.refill_due();
+    const bool more = refill_due_;
     if (more) refill();
-    return !triggers_.run() && !more && nothing;
+    const bool matched = pool_ != nullptr && match_pool();
+    return !triggers_.run() && !more && !matched && nothing;
   }
 
   // Its packets bring that counter news; or not any more, unless it is the endpoint's own.
@@ -106,38 +114,79 @@ class Endpoint {
   int meet(fi_addr_t number, const Address& address);
   void forget(fi_addr_t number);
 
+  // --- Under the lock, for the receives of several endpoints.
+
+  // Takes a message for it that has come here, of those that came first. False: there is none.
+  // `buffer`: of the call, if it takes many.
+  bool take(const ReceiveCall& call, SharedBuffer* buffer);
+  // It was never posted here, or not any more, and fails.
+  void refuse(ReceiveCall call, Status why) {
+    call.lane = &own_;
+    fail(call, why);
+  }
+
   // --- The application's calls; they take the lock.
 
-  ssize_t send(const SendCall& call);
-  ssize_t receive(const ReceiveCall& call);
-  ssize_t access(const MemoryCall& call);
-  ssize_t operate(const AtomicCall& call);
-  // The same, now or, with FI_TRIGGER, when their time has come: the calls that say flags.
-  ssize_t call(const SendCall& asked) { return is_later(asked) ? defer(asked) : send(asked); }
-  ssize_t call(const ReceiveCall& asked) { return is_later(asked) ? defer(asked) : receive(asked); }
-  ssize_t call(const MemoryCall& asked) { return is_later(asked) ? defer(asked) : access(asked); }
-  ssize_t call(const AtomicCall& asked) { return is_later(asked) ? defer(asked) : operate(asked); }
-  ssize_t cancel(void* context);
+  template <typename Call>
+  ssize_t call(const Call& asked);
+  ssize_t cancel(Lane& lane, void* context);
 
-  int bind(fid& other, std::uint64_t flags);
-  int enable();
-  // `handle`: the endpoint's own, or an alias's.
+  int bind(EndpointHandle& handle, fid& other, std::uint64_t flags);
+  int enable(EndpointHandle& handle);
+  // `handle`: the endpoint's own, a context's, or an alias's.
   int close(EndpointHandle& handle);
+  // Of a scalable endpoint.
+  int open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, void* context);
+  int open_receive(int index, fi_rx_attr* attributes, fid_ep** out, void* context);
   int make_alias(const EndpointHandle& original, struct fi_alias& wish);
   int get_name(void* out, std::size_t* length);
   int set_name(const void* address, std::size_t length);
-  int get_option(int name, void* out, std::size_t* length) const;
-  int set_option(int name, const void* value, std::size_t length);
+  static int get_option(const Lane& lane, int name, void* out, std::size_t* length);
+  int set_option(Lane& lane, int name, const void* value, std::size_t length);
 
  private:
-  Endpoint(Domain& domain, const fi_info& info, void* context);
+  enum class Form { kPlain, kScalable };
+  Endpoint(Domain& domain, const fi_info& info, Form form, void* context);
   ~Endpoint();
 
   // The NICs, the context and the peers; throws Error.
   void open_context();
-  int bind_queue(CompletionQueue& queue, std::uint64_t flags);
-  int bind_counter(Counter& counter, std::uint64_t flags);
-  std::vector<Waitable*> waitables() const;
+  static int open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, void* context);
+
+  // --- endpoint_binding.cc
+  int bind_vector(AddressVector& vector);
+  int bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags);
+  int bind_counter(Lane& lane, Counter& counter, std::uint64_t flags);
+  int bind_shared(SharedTransmit& shared);
+  int bind_pool(ReceivePool& pool);
+  bool is_complete() const;
+  std::vector<CompletionQueue*> queues();
+  bool counts_into(const Counter& counter);
+
+  // --- endpoint_lanes.cc
+  // A context of a scalable endpoint.
+  struct Side {
+    EndpointHandle handle;
+    Lane lane;
+    bool open = false;
+  };
+  using Sides = std::vector<std::unique_ptr<Side>>;
+  template <typename Visit>
+  void for_each_lane(Visit&& visit) {
+    visit(own_);
+    for (const Sides* sides : {&transmitters_, &receivers_}) {
+      for (const auto& side : *sides) {
+        if (side != nullptr) visit(side->lane);
+      }
+    }
+  }
+  Side* open_side(Sides& sides, int index, std::size_t fid_class, void* context);
+  int close_side(EndpointHandle& handle);
+  void withdraw(Lane& lane);
+  bool is_idle(const Lane& lane);
+  Side* side_of(const EndpointHandle& handle);
+  bool any_side_open() const;
+  bool match_pool();
 
   // The application lets packets move. No read-modify-write: nobody else writes.
   void begin_turn() {
@@ -147,8 +196,9 @@ class Endpoint {
   void progress_by(std::size_t (Context::*turn)()) {
     begin_turn();
     if (!context_) return;
-    (*context_.*turn)();
-    if (shared_.refill_due()) refill();
+    const std::size_t packets = (*context_.*turn)();
+    if (refill_due_) refill();
+    if (pool_ != nullptr && packets != 0) match_pool();
     if (is_reached_) take_events();
     triggers_.run();
   }
@@ -160,6 +210,10 @@ class Endpoint {
     return (call.flags & FI_TRIGGER) != 0;
   }
   template <typename Call>
+  static bool is_enabled(const Call& call) {
+    return std::is_same_v<Call, ReceiveCall> ? call.lane->receives : call.lane->sends;
+  }
+  template <typename Call>
   ssize_t defer(const Call& call);
   static ssize_t check(const SendCall& call);
   static ssize_t check(const ReceiveCall& call);
@@ -167,12 +221,13 @@ class Endpoint {
   static ssize_t check(const AtomicCall& call);
   bool is_in_line(const Deferred& deferred) const;
   class OwnOutlets;
-  Outlets outlets_for(const Deferred& deferred) const;
+  static Outlets outlets_for(const Deferred& deferred);
 
   // --- endpoint_send.cc
   ssize_t begin(const SendCall& call);
   Status start(const SendCall& call, PeerId peer, Operation& operation);
-  bool is_announced(const SendCall& call) const;
+  static bool is_announced(const SendCall& call);
+  SendOptions options_for(const SendCall& call) const;
   bool inject(const SendCall& call, PeerId peer);
   Status start_inject(const SendCall& call, PeerId peer, Operation& operation);
   Status start_copied(const SendCall& call, std::size_t length, PeerId peer, Operation& operation);
@@ -184,10 +239,11 @@ class Endpoint {
   bool is_directed(const ReceiveCall& call) const;
   PeerId source_of(const ReceiveCall& call) const;
   ssize_t post(const ReceiveCall& call, PeerId source);
-  void prepare(Operation& operation, const ReceiveCall& call) const;
+  static void prepare(Operation& operation, const ReceiveCall& call);
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
   void refill();
-  bool post_shared();
+  void refill(Lane& lane);
+  bool post_shared(Lane& lane);
 
   // --- endpoint_look.cc
   ssize_t look(const ReceiveCall& call, PeerId source);
@@ -212,34 +268,45 @@ class Endpoint {
   void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
-  Counter* counter_for(const SendCall&) const { return outlets_.send_counter; }
-  Counter* counter_for(const ReceiveCall&) const { return outlets_.receive_counter; }
-  Counter* counter_for(const MemoryCall& call) const {
-    return call.writes ? outlets_.write_counter : outlets_.read_counter;
+  const Outlets& outlets_of_events() const;
+  static Counter* counter_for(const SendCall& call) { return call.lane->outlets.send_counter; }
+  static Counter* counter_for(const ReceiveCall& call) {
+    return call.lane->outlets.receive_counter;
   }
-  Counter* counter_for(const AtomicCall& call) const {
-    return call.kind == AtomicKind::kWrite ? outlets_.write_counter : outlets_.read_counter;
+  static Counter* counter_for(const MemoryCall& call) {
+    const Outlets& outlets = call.lane->outlets;
+    return call.writes ? outlets.write_counter : outlets.read_counter;
+  }
+  static Counter* counter_for(const AtomicCall& call) {
+    const Outlets& outlets = call.lane->outlets;
+    return call.kind == AtomicKind::kWrite ? outlets.write_counter : outlets.read_counter;
   }
   // An operation that nobody waits for an answer of: an error entry.
   template <typename Call>
   void fail(const Call& call, Status why);
 
+  const Form form_;
   EndpointHandle handle_;
+  Lane own_;            // of a scalable endpoint: nothing goes through it
+  Sides transmitters_;  // by index; they stay until it is closed
+  Sides receivers_;
   Domain& domain_;
   Triggers& triggers_;
   const std::uint64_t caps_;
   const bool is_reached_;  // peers may write here
   Place place_;
   std::unique_ptr<Context> context_;  // once enabled
-  bool enabled_ = false;
-  bool full_ = false;     // something due could not begin: nothing overtakes it
-  bool closing_ = false;  // completions are of no use any more
-  std::size_t aliases_ = 0;
+  bool full_ = false;                 // something due could not begin: nothing overtakes it
+  bool closing_ = false;              // completions are of no use any more
+  bool refill_due_ = false;           // of a multi-receive buffer, its own or of several endpoints
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
   std::atomic<bool> awaited_ = false;
 
   AddressVector* vector_ = nullptr;
-  Outlets outlets_;
+  const bool shares_transmit_;  // it is to be bound to a context that others share
+  const bool shares_receive_;
+  SharedTransmit* transmit_ = nullptr;
+  ReceivePool* pool_ = nullptr;
   UseCounters use_counters_;  // with FI_RMA_EVENT: of all that peers do
   // Without it, of writes with immediate data only, which complete in the queue: programs bind one
   // counter to all that comes in, and take its value for the number of those and of messages.
@@ -251,8 +318,12 @@ class Endpoint {
   OperationPool operations_{*this, kMostOperations};
   Request injected_;  // of sends that are done when the call returns
   SendCopies copies_;
-  SharedBuffers shared_;
-  std::unordered_map<void*, Probe> claimed_;  // by the context of the call that claimed it
 };
+
+template <typename Call>
+ssize_t EndpointHandle::call(Call asked) const {
+  asked.lane = lane;
+  return endpoint->call(asked);
+}
 
 }  // namespace pullman::ofi

@@ -44,16 +44,11 @@ std::span<const std::byte> gather(std::span<const fi_ioc> pieces, std::size_t si
 
 }  // namespace
 
-ssize_t Endpoint::operate(const AtomicCall& call) {
-  Locked locked(domain_.lock());
-  return begin(call);
-}
-
 ssize_t Endpoint::begin(const AtomicCall& call) {
   const auto kind = find_atomic(call.kind, call.type, call.op);
   if (!kind) return -FI_EOPNOTSUPP;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EBADFLAGS;
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
   if (peer == kAnyPeer || !is_complete(call, *kind)) return -FI_EINVAL;
@@ -61,9 +56,10 @@ ssize_t Endpoint::begin(const AtomicCall& call) {
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
   operation->flags = completion_flags(call);
-  operation->queue = call.silent ? nullptr : outlets_.send_queue;
-  operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
+  operation->queue = call.silent ? nullptr : call.lane->outlets.send_queue;
+  operation->announced = !call.lane->outlets.selective_sends || (call.flags & FI_COMPLETION) != 0;
   operation->counter = counter_for(call);
+  operation->lane = call.lane;
   operation->shared = nullptr;
   const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
   if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);

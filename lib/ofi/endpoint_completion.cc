@@ -78,20 +78,21 @@ void Endpoint::write(const Operation& operation) const {
 
 // The last message a multi-receive buffer has room for gives it back to the application.
 void Endpoint::use_shared(Operation& operation) {
-  operation.taken = operation.shared->at;
-  const bool usable = operation.request.status() == Status::kOk;
-  if (shared_.use(operation.request.length()) || !usable) {
-    operation.flags |= FI_MULTI_RECV;
-    shared_.end();
-  }
-  shared_.want_refill(true);
+  SharedBuffer& buffer = *operation.shared;
+  operation.taken = buffer.at;
+  buffer.busy = false;
+  if (closing_) return;  // other endpoints may use it
+  buffer.use(operation.request.length(), operation.request.status() == Status::kOk);
+  if (buffer.used_up) operation.flags |= FI_MULTI_RECV;
+  refill_due_ = true;
 }
 
 template <typename Call>
 void Endpoint::fail(const Call& call, Status why) {
   if (Counter* const counter = counter_for(call)) counter->count(false);
   constexpr bool kReceives = std::is_same_v<Call, ReceiveCall>;
-  CompletionQueue* const queue = kReceives ? outlets_.receive_queue : outlets_.send_queue;
+  const Outlets& outlets = call.lane->outlets;
+  CompletionQueue* const queue = kReceives ? outlets.receive_queue : outlets.send_queue;
   if (queue == nullptr) return;
   Completion& completion = queue->push();
   completion.context = call.context;

@@ -65,7 +65,7 @@ ssize_t Endpoint::defer(const Call& call) {
   if (const ssize_t wrong = check(call); wrong != 0) return wrong;
   return guarded([&]() -> ssize_t {
     Locked locked(domain_.lock());
-    if (!enabled_) return -FI_EOPBADSTATE;
+    if (!is_enabled(call)) return -FI_EOPBADSTATE;
     undo_wait();
     Call later = call;
     later.flags &= ~FI_TRIGGER;
@@ -81,9 +81,21 @@ template ssize_t Endpoint::defer(const ReceiveCall& call);
 template ssize_t Endpoint::defer(const MemoryCall& call);
 template ssize_t Endpoint::defer(const AtomicCall& call);
 
+// What an application calls.
+template <typename Call>
+ssize_t Endpoint::call(const Call& asked) {
+  if (is_later(asked)) return defer(asked);
+  Locked locked(domain_.lock());
+  return begin(asked);
+}
+template ssize_t Endpoint::call(const SendCall& asked);
+template ssize_t Endpoint::call(const ReceiveCall& asked);
+template ssize_t Endpoint::call(const MemoryCall& asked);
+template ssize_t Endpoint::call(const AtomicCall& asked);
+
 template <typename Call>
 ssize_t Endpoint::check_work(const Call& call) const {
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!is_enabled(call)) return -FI_EOPBADSTATE;
   if constexpr (std::is_same_v<Call, ReceiveCall>) {
     // Its messages are operations of their own.
     if ((call.flags & FI_MULTI_RECV) != 0) return -FI_ENOSYS;
@@ -98,32 +110,32 @@ template ssize_t Endpoint::check_work(const AtomicCall& call) const;
 
 // Deferred work is counted where it says, and completes in the queues if it says so; failures of it
 // are counted only.
-Outlets Endpoint::outlets_for(const Deferred& deferred) const {
-  if (deferred.work == nullptr) return outlets_;
+Outlets Endpoint::outlets_for(const Deferred& deferred) {
+  const Outlets& usual = lane_of(deferred)->outlets;
+  if (deferred.work == nullptr) return usual;
   const auto flags = std::visit([](const auto& kept) { return kept.call().flags; },
                                 std::get<DeferredOperation>(deferred.what).call);
   Outlets own;
   if ((flags & FI_COMPLETION) != 0) {
-    own.send_queue = outlets_.send_queue;
-    own.receive_queue = outlets_.receive_queue;
+    own.send_queue = usual.send_queue;
+    own.receive_queue = usual.receive_queue;
   }
   own.send_counter = own.receive_counter = own.read_counter = own.write_counter =
       deferred.completion;
   return own;
 }
 
-// An operation takes its outlets when it begins: so long they are the endpoint's.
+// An operation takes its outlets when it begins: so long they are those of its lane.
 class Endpoint::OwnOutlets {
  public:
-  OwnOutlets(Endpoint& endpoint, const Deferred& deferred)
-      : endpoint_(endpoint),
-        usual_(std::exchange(endpoint.outlets_, endpoint.outlets_for(deferred))) {}
-  ~OwnOutlets() { endpoint_.outlets_ = usual_; }
+  explicit OwnOutlets(const Deferred& deferred)
+      : lane_(*lane_of(deferred)), usual_(std::exchange(lane_.outlets, outlets_for(deferred))) {}
+  ~OwnOutlets() { lane_.outlets = usual_; }
   OwnOutlets(const OwnOutlets&) = delete;
   OwnOutlets& operator=(const OwnOutlets&) = delete;
 
  private:
-  Endpoint& endpoint_;
+  Lane& lane_;
   const Outlets usual_;
 };
 
@@ -132,13 +144,13 @@ bool Endpoint::is_in_line(const Deferred& deferred) const {
   const auto* receive =
       std::get_if<Kept<ReceiveCall>>(&std::get<DeferredOperation>(deferred.what).call);
   return deferred.work != nullptr && receive != nullptr &&
-         receive->call().space == Space::kMessages && shared_.active();
+         receive->call().space == Space::kMessages && receive->call().lane->shared.active();
 }
 
 bool Endpoint::begin(const Deferred& deferred) {
   if (full_ || is_in_line(deferred)) return false;
   const ssize_t result = guarded([&] {
-    const OwnOutlets own(*this, deferred);
+    const OwnOutlets own(deferred);
     return std::visit([&](const auto& kept) { return begin(kept.call()); },
                       std::get<DeferredOperation>(deferred.what).call);
   });
@@ -149,7 +161,7 @@ bool Endpoint::begin(const Deferred& deferred) {
 
 void Endpoint::drop(const Deferred& deferred, Status why) {
   guarded([&] {
-    const OwnOutlets own(*this, deferred);
+    const OwnOutlets own(deferred);
     std::visit([&](const auto& kept) { fail(kept.call(), why); },
                std::get<DeferredOperation>(deferred.what).call);
     return 0;

@@ -20,7 +20,7 @@ void tell_immediate(Completion& answer, const Probe& message) {
 }  // namespace
 
 ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
-  if (outlets_.receive_queue == nullptr) return -FI_ENOCQ;
+  if (call.lane->outlets.receive_queue == nullptr) return -FI_ENOCQ;
   if ((call.flags & FI_PEEK) != 0) return peek(call, source);
   if ((call.flags & FI_CLAIM) != 0) return take_claimed(call);
   return -FI_EBADFLAGS;
@@ -28,16 +28,16 @@ ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
 
 ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
   progress();
-  const auto space = static_cast<std::uint8_t>(call.space);
+  const std::uint8_t space = space_at(call.lane->index, call.space);
   const bool takes = (call.flags & (FI_CLAIM | FI_DISCARD)) != 0;
   const auto found = takes ? context_->claim(source, call.tag, call.ignore, space)
                            : context_->probe(source, call.tag, call.ignore, space);
   if (found && (call.flags & FI_DISCARD) != 0) {
     context_->discard(found->claimed);
   } else if (found && takes) {
-    claimed_[call.context] = *found;
+    call.lane->claimed[call.context] = *found;
   }
-  Completion& answer = outlets_.receive_queue->push();
+  Completion& answer = call.lane->outlets.receive_queue->push();
   answer.context = call.context;
   answer.flags = completion_flags(call);
   answer.tag = call.tag;
@@ -53,13 +53,14 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
 }
 
 ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
-  const auto found = claimed_.find(call.context);
-  if (found == claimed_.end()) return -FI_EINVAL;
+  auto& claimed = call.lane->claimed;
+  const auto found = claimed.find(call.context);
+  if (found == claimed.end()) return -FI_EINVAL;
   const Probe message = found->second;
   if ((call.flags & FI_DISCARD) != 0) {
-    claimed_.erase(found);
+    claimed.erase(found);
     context_->discard(message.claimed);
-    Completion& answer = outlets_.receive_queue->push();
+    Completion& answer = call.lane->outlets.receive_queue->push();
     answer.context = call.context;
     answer.flags = completion_flags(call);
     answer.tag = message.tag;
@@ -68,7 +69,7 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
   }
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
-  claimed_.erase(found);
+  claimed.erase(found);
   prepare(*operation, call);
   std::array<std::span<std::byte>, kMostPieces> pieces;
   for (std::size_t i = 0; i < call.count; ++i) {

@@ -12,13 +12,8 @@
 
 namespace pullman::ofi {
 
-ssize_t Endpoint::access(const MemoryCall& call) {
-  Locked locked(domain_.lock());
-  return begin(call);
-}
-
 ssize_t Endpoint::begin(const MemoryCall& call) {
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
@@ -26,9 +21,10 @@ ssize_t Endpoint::begin(const MemoryCall& call) {
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
   operation->flags = completion_flags(call);
-  operation->queue = call.silent ? nullptr : outlets_.send_queue;
-  operation->announced = !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
+  operation->queue = call.silent ? nullptr : call.lane->outlets.send_queue;
+  operation->announced = !call.lane->outlets.selective_sends || (call.flags & FI_COMPLETION) != 0;
   operation->counter = counter_for(call);
+  operation->lane = call.lane;
   operation->shared = nullptr;
   const Status status = call.writes ? put(call, peer, *operation) : get(call, peer, *operation);
   const ssize_t result = settle(*operation, status);
@@ -70,14 +66,23 @@ Status Endpoint::get(const MemoryCall& call, PeerId peer, Operation& operation) 
                        Pieces(pieces.data(), call.count), operation.request);
 }
 
+// Nothing says for which receive context a peer writes: the first that is open is told.
+const Outlets& Endpoint::outlets_of_events() const {
+  for (const auto& side : receivers_) {
+    if (side != nullptr && side->lane.receives) return side->lane.outlets;
+  }
+  return own_.outlets;
+}
+
 // What peers have done to memory here: written with immediate data, and anything at all.
 void Endpoint::take_events() {
   if (use_counters_.any()) use_counters_.count(context_->remote_use(), counted_use_);
   domain_.regions().count_use(*context_);
   while (const auto event = context_->take_event()) {
     if (told_counter_ != nullptr) told_counter_->count(true);
-    if (outlets_.receive_queue == nullptr) continue;
-    Completion& completion = outlets_.receive_queue->push();
+    CompletionQueue* const queue = outlets_of_events().receive_queue;
+    if (queue == nullptr) continue;
+    Completion& completion = queue->push();
     completion.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
     completion.length = static_cast<std::size_t>(event->length);
     completion.data = event->immediate;

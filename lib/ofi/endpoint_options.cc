@@ -1,12 +1,11 @@
 // Endpoint: its names, its options, its aliases.
 #include <rdma/fi_errno.h>
 
-#include <cstring>
-
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
 #include "ofi/guarded.h"
+#include "ofi/options.h"
 
 namespace pullman::ofi {
 
@@ -33,25 +32,16 @@ int Endpoint::set_name(const void* address, std::size_t length) {
   });
 }
 
-int Endpoint::get_option(int name, void* out, std::size_t* length) const {
-  if (out == nullptr || length == nullptr) return -FI_EINVAL;
-  if (name != FI_OPT_MIN_MULTI_RECV && name != FI_OPT_TX_SIZE && name != FI_OPT_RX_SIZE) {
-    return -FI_ENOPROTOOPT;
-  }
-  const std::size_t value = name == FI_OPT_MIN_MULTI_RECV ? shared_.least_room() : kQueueSize;
-  if (*length < sizeof value) return -FI_ETOOSMALL;
-  std::memcpy(out, &value, sizeof value);
-  *length = sizeof value;
-  return 0;
+int Endpoint::get_option(const Lane& lane, int name, void* out, std::size_t* length) {
+  return read_option(name, lane.shared.least_room(), out, length);
 }
 
-int Endpoint::set_option(int name, const void* value, std::size_t length) {
-  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+int Endpoint::set_option(Lane& lane, int name, const void* value, std::size_t length) {
   std::size_t bytes = 0;
-  if (value == nullptr || length != sizeof bytes) return -FI_EINVAL;
-  std::memcpy(&bytes, value, sizeof bytes);
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (!take_size(value, length, bytes)) return -FI_EINVAL;
   Locked locked(domain_.lock());
-  shared_.set_least_room(bytes);
+  lane.shared.set_least_room(bytes);
   return 0;
 }
 
@@ -64,7 +54,7 @@ int Endpoint::make_alias(const EndpointHandle& original, struct fi_alias& wish) 
     auto* alias = new EndpointHandle(original);
     const std::uint64_t flags = wish.flags & ~(FI_TRANSMIT | FI_RECV);
     (sends ? alias->send_flags : alias->receive_flags) = flags;
-    ++aliases_;
+    ++alias->lane->aliases;
     *wish.fid = &alias->fid;
     return 0;
   });

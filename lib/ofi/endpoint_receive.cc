@@ -21,13 +21,8 @@ std::span<std::byte> bytes_of(const iovec& piece) {
 
 }  // namespace
 
-ssize_t Endpoint::receive(const ReceiveCall& call) {
-  Locked locked(domain_.lock());
-  return begin(call);
-}
-
 ssize_t Endpoint::begin(const ReceiveCall& call) {
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!call.lane->receives) return -FI_EOPBADSTATE;
   undo_wait();
   if (call.count > kMostPieces) return -FI_EINVAL;
   const PeerId source = source_of(call);
@@ -36,13 +31,14 @@ ssize_t Endpoint::begin(const ReceiveCall& call) {
   if (call.space == Space::kMessages) {
     const bool many = (call.flags & FI_MULTI_RECV) != 0;
     if (many && (call.count != 1 || call.pieces[0].iov_len == 0)) return -FI_EINVAL;
-    if (shared_.active()) {
-      shared_.wait(call);
+    SharedBuffers& shared = call.lane->shared;
+    if (shared.active()) {
+      shared.wait(call);
       return 0;
     }
     if (many) {
-      shared_.begin(call);
-      refill();
+      shared.begin(call);
+      refill(*call.lane);
       return 0;
     }
   }
@@ -66,11 +62,13 @@ ssize_t Endpoint::post(const ReceiveCall& call, PeerId source) {
   return result;
 }
 
-void Endpoint::prepare(Operation& operation, const ReceiveCall& call) const {
+void Endpoint::prepare(Operation& operation, const ReceiveCall& call) {
+  const Outlets& outlets = call.lane->outlets;
+  operation.lane = call.lane;
   operation.context = call.context;
   operation.flags = completion_flags(call);
-  operation.queue = outlets_.receive_queue;
-  operation.announced = !outlets_.selective_receives || (call.flags & FI_COMPLETION) != 0;
+  operation.queue = outlets.receive_queue;
+  operation.announced = !outlets.selective_receives || (call.flags & FI_COMPLETION) != 0;
   operation.counter = counter_for(call);
   operation.shared = nullptr;
   operation.taken = nullptr;
@@ -78,10 +76,11 @@ void Endpoint::prepare(Operation& operation, const ReceiveCall& call) const {
 
 Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operation) {
   const auto first = call.count == 0 ? std::span<std::byte>() : bytes_of(call.pieces[0]);
-  if (call.space == Space::kTagged && call.count <= 1) {
+  const std::uint8_t space = space_at(call.lane->index, call.space);
+  if (space == 0 && call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, operation.request);
   }
-  const ReceiveOptions options{.space = static_cast<std::uint8_t>(call.space)};
+  const ReceiveOptions options{.space = space};
   if (call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, options, operation.request);
   }
@@ -91,22 +90,29 @@ Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operat
                            options, operation.request);
 }
 
+void Endpoint::refill() {
+  refill_due_ = false;
+  for_each_lane([this](Lane& lane) { refill(lane); });
+  if (pool_ != nullptr) match_pool();
+}
+
 // The multi-receive buffer gets its next message, or the receives behind it their turn. Not from
 // inside a completion: this calls the context.
-void Endpoint::refill() {
+void Endpoint::refill(Lane& lane) {
+  SharedBuffers& shared = lane.shared;
   for (;;) {
-    shared_.want_refill(false);
-    if (shared_.active()) {
-      if (!post_shared()) return;
-    } else if (shared_.any_waiting()) {
-      const ReceiveCall next = shared_.first_waiting();
+    if (shared.active() && shared.buffer().used_up) shared.end();
+    if (shared.active()) {
+      if (shared.buffer().busy || !post_shared(lane)) return;
+    } else if (shared.any_waiting()) {
+      const ReceiveCall next = shared.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {
-        shared_.begin(next);
+        shared.begin(next);
       } else if (post(next, source_of(next)) == -FI_EAGAIN) {
-        shared_.want_refill(true);
+        refill_due_ = true;
         return;
       }
-      shared_.drop_first_waiting();
+      shared.drop_first_waiting();
     } else {
       return;
     }
@@ -114,44 +120,47 @@ void Endpoint::refill() {
 }
 
 // True if the buffer took a message at once: there may be more.
-bool Endpoint::post_shared() {
+bool Endpoint::post_shared(Lane& lane) {
   Operation* operation = operations_.take();
   if (operation == nullptr) {
-    shared_.want_refill(true);
+    refill_due_ = true;
     return false;
   }
-  SharedBuffer& buffer = shared_.buffer();
+  SharedBuffer& buffer = lane.shared.buffer();
   prepare(*operation, buffer.call);
   operation->shared = &buffer;
+  buffer.busy = true;
   const iovec rest{buffer.at, buffer.left};
   ReceiveCall call = buffer.call;
   call.pieces = &rest;
   call.count = 1;
   const Status status = start(call, source_of(call), *operation);
   if (settle(*operation, status) < 0) {
-    shared_.end();
+    buffer.used_up = true;
+    buffer.busy = false;
     fail(buffer.call, status);
   }
-  return shared_.refill_due() || !shared_.active();
+  return !buffer.busy;
 }
 
-ssize_t Endpoint::cancel(void* context) {
+ssize_t Endpoint::cancel(Lane& lane, void* context) {
   Locked locked(domain_.lock());
   if (!context_) return -FI_EOPBADSTATE;
   undo_wait();
   Operation* operation = operations_.find([&](const Operation& one) {
-    return one.context == context && (one.flags & FI_RECV) != 0 && !one.request.done();
+    return one.lane == &lane && one.context == context && (one.flags & FI_RECV) != 0 &&
+           !one.request.done();
   });
   if (operation != nullptr) {
     context_->cancel(operation->request);  // its completion says so; too late is no error
     return 0;
   }
   ReceiveCall waiting;
-  if (shared_.withdraw(context, waiting)) {
+  if (lane.shared.withdraw(context, waiting)) {
     fail(waiting, Status::kCancelled);
     return 0;
   }
-  return triggers_.cancel(*this, context) ? 0 : -FI_ENOENT;
+  return triggers_.cancel(*this, lane, context) ? 0 : -FI_ENOENT;
 }
 
 }  // namespace pullman::ofi

@@ -47,9 +47,11 @@ void gather(const SendCall& call, std::byte* out) {
   }
 }
 
-SendOptions options_for(const SendCall& call) {
+}  // namespace
+
+SendOptions Endpoint::options_for(const SendCall& call) const {
   SendOptions options;
-  options.space = static_cast<std::uint8_t>(call.space);
+  options.space = space_at(peers_.context(call.to), call.space);
   options.synchronous = (call.flags & FI_MATCH_COMPLETE) != 0;
   options.until_delivered = (call.flags & FI_DELIVERY_COMPLETE) != 0;
   options.priority = (call.flags & kPriority) != 0;
@@ -57,30 +59,25 @@ SendOptions options_for(const SendCall& call) {
   return options;
 }
 
-}  // namespace
-
-bool Endpoint::is_announced(const SendCall& call) const {
-  return !outlets_.selective_sends || (call.flags & FI_COMPLETION) != 0;
-}
-
-ssize_t Endpoint::send(const SendCall& call) {
-  Locked locked(domain_.lock());
-  return begin(call);
+bool Endpoint::is_announced(const SendCall& call) {
+  return !call.lane->outlets.selective_sends || (call.flags & FI_COMPLETION) != 0;
 }
 
 ssize_t Endpoint::begin(const SendCall& call) {
-  if (!enabled_) return -FI_EOPBADSTATE;
+  if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.to);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
+  if (peers_.context(call.to) >= kMostLanes) return -FI_EINVAL;
   if ((call.flags & FI_INJECT) != 0 && inject(call, peer)) return 0;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
   operation->flags = completion_flags(call);
-  operation->queue = call.silent ? nullptr : outlets_.send_queue;
+  operation->queue = call.silent ? nullptr : call.lane->outlets.send_queue;
   operation->announced = is_announced(call);
   operation->counter = counter_for(call);
+  operation->lane = call.lane;
   operation->shared = nullptr;
   const Status status = start(call, peer, *operation);
   const ssize_t result = settle(*operation, status);
@@ -95,7 +92,8 @@ Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) 
     operation.lent = copies_.take();
     if (operation.lent != nullptr) return start_copied(call, length, peer, operation);
   }
-  if (call.space == Space::kTagged && call.count <= 1 && (call.flags & kSpecial) == 0) {
+  if (call.space == Space::kTagged && call.count <= 1 && (call.flags & kSpecial) == 0 &&
+      peers_.context(call.to) == 0) {
     const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
     return context_->send(peer, call.tag, bytes, operation.request);
   }
@@ -115,9 +113,10 @@ bool Endpoint::inject(const SendCall& call, PeerId peer) {
   options.only_copy = true;
   const auto bytes = call.count == 0 ? std::span<const std::byte>() : bytes_of(call.pieces[0]);
   if (context_->send(peer, call.tag, bytes, options, injected_) != Status::kOk) return false;
-  if (outlets_.send_counter != nullptr) outlets_.send_counter->count(true);
-  if (call.silent || outlets_.send_queue == nullptr || !is_announced(call)) return true;
-  Completion& completion = outlets_.send_queue->push();
+  const Outlets& outlets = call.lane->outlets;
+  if (outlets.send_counter != nullptr) outlets.send_counter->count(true);
+  if (call.silent || outlets.send_queue == nullptr || !is_announced(call)) return true;
+  Completion& completion = outlets.send_queue->push();
   completion.context = call.context;
   completion.flags = completion_flags(call);
   return true;
@@ -174,6 +173,7 @@ void Endpoint::meet_again(fi_addr_t number, PeerId gone) {
       context_->peer_state(gone) != PeerState::kUnknown) {
     return;
   }
+  number = peers_.without_context(number);
   const Address* address = vector_->find(number);
   if (address != nullptr) meet(number, *address);
 }

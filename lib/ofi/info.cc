@@ -11,6 +11,7 @@
 #include "ofi/address.h"
 #include "ofi/capabilities.h"
 #include "ofi/guarded.h"
+#include "ofi/lane.h"
 #include "ofi/nic_attributes.h"
 #include "ofi/place.h"
 #include "ofi/promises.h"
@@ -61,7 +62,8 @@ Info describe() {
   domain.cq_data_size = kDataBytes;
   domain.mr_key_size = sizeof(std::uint64_t);
   domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 65536;
-  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMostLanes;
+  domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = 65536;
   domain.mr_iov_limit = 1;
   domain.mr_cnt = 65536;
   domain.caps = kAlways;
@@ -109,6 +111,10 @@ void take_hints(fi_info& info, const fi_info& hints, std::uint32_t version) {
   if (hints.rx_attr != nullptr) {
     info.rx_attr->op_flags = hints.rx_attr->op_flags;
     info.rx_attr->size = std::max(info.rx_attr->size, hints.rx_attr->size);
+  }
+  if (hints.ep_attr != nullptr) {
+    if (hints.ep_attr->tx_ctx_cnt != 0) info.ep_attr->tx_ctx_cnt = hints.ep_attr->tx_ctx_cnt;
+    if (hints.ep_attr->rx_ctx_cnt != 0) info.ep_attr->rx_ctx_cnt = hints.ep_attr->rx_ctx_cnt;
   }
   if (hints.fabric_attr != nullptr) info.fabric_attr->fabric = hints.fabric_attr->fabric;
 }

@@ -19,6 +19,7 @@ namespace pullman::ofi {
 class Counter;
 class CompletionQueue;
 class Endpoint;
+struct Lane;
 struct SharedBuffer;
 
 // What an atomic fetches into several places: together at first.
@@ -33,6 +34,7 @@ struct ScatteredResult {
 struct Operation {
   Request request;  // its `user` is this
   Endpoint* endpoint = nullptr;
+  Lane* lane = nullptr;              // which it is of
   CompletionQueue* queue = nullptr;  // for its completion; null: it has none
   bool announced = true;             // success is a completion; an error always is
   Counter* counter = nullptr;

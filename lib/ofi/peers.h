@@ -1,4 +1,5 @@
-// Which peer of an endpoint's context an fi_addr_t means, and back.
+// Which peer of an endpoint's context an fi_addr_t means, and back. The highest bits of one may say
+// for which receive context of the peer something is (fi_rx_addr()).
 #pragma once
 
 #include <rdma/fabric.h>
@@ -34,8 +35,21 @@ class Peers {
     }
   }
 
+  // So many of the highest bits name a receive context.
+  void name_contexts(unsigned bits) {
+    context_shift_ = kAddressBits - bits;
+    number_mask_ = bits == 0 ? ~fi_addr_t{0} : (fi_addr_t{1} << context_shift_) - 1;
+  }
+  fi_addr_t without_context(fi_addr_t address) const { return address & number_mask_; }
+  std::uint64_t context(fi_addr_t address) const {
+    return address <= number_mask_ ? 0 : address >> context_shift_;
+  }
+
   // kAnyPeer: the number means nobody.
-  PeerId peer(fi_addr_t number) const { return number < peers_.size() ? peers_[number] : kAnyPeer; }
+  PeerId peer(fi_addr_t address) const {
+    const fi_addr_t number = without_context(address);
+    return number < peers_.size() ? peers_[number] : kAnyPeer;
+  }
 
   // FI_ADDR_NOTAVAIL: it has no number.
   fi_addr_t number(PeerId peer) const {
@@ -50,6 +64,10 @@ class Peers {
     std::uint32_t generation = 0;
   };
 
+  static constexpr unsigned kAddressBits = 64;
+
+  unsigned context_shift_ = kAddressBits;
+  fi_addr_t number_mask_ = ~fi_addr_t{0};
   std::vector<PeerId> peers_;   // by number
   std::vector<Named> numbers_;  // by the peer's index
 };

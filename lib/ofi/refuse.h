@@ -4,6 +4,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include <type_traits>
+
 namespace pullman::ofi {
 
 template <typename Function>
@@ -17,5 +19,14 @@ struct Refusal<Result (*)(Arguments...)> {
 // For a member of one of libfabric's tables: `.join = kRefuse<decltype(fi_ops_cm::join)>`.
 template <typename Function>
 inline constexpr Function kRefuse = &Refusal<Function>::refuse;
+
+// A table with these operations refused.
+template <typename Table, auto... Members>
+Table refused_table() {
+  Table table{};
+  table.size = sizeof table;
+  ((table.*Members = kRefuse<std::remove_reference_t<decltype(table.*Members)>>), ...);
+  return table;
+}
 
 }  // namespace pullman::ofi

@@ -4,19 +4,24 @@
 
 namespace pullman::ofi {
 
-void SharedBuffers::begin(const ReceiveCall& call) {
-  active_ = true;
-  buffer_ = {.call = call,
-             .at = static_cast<std::byte*>(call.pieces[0].iov_base),
-             .left = call.pieces[0].iov_len};
-  buffer_.call.pieces = nullptr;
+SharedBuffer::SharedBuffer(const ReceiveCall& posted, std::size_t least)
+    : call(posted),
+      at(static_cast<std::byte*>(posted.pieces[0].iov_base)),
+      left(posted.pieces[0].iov_len),
+      least_room(std::max<std::size_t>(least, 1)) {
+  call.pieces = nullptr;
 }
 
-bool SharedBuffers::use(std::size_t bytes) {
-  const std::size_t used = std::min(bytes, buffer_.left);
-  buffer_.at += used;
-  buffer_.left -= used;
-  return buffer_.left < std::max<std::size_t>(least_room_, 1);
+void SharedBuffer::use(std::size_t bytes, bool usable) {
+  const std::size_t used = std::min(bytes, left);
+  at += used;
+  left -= used;
+  used_up = used_up || !usable || left < least_room;
+}
+
+void SharedBuffers::begin(const ReceiveCall& call) {
+  active_ = true;
+  buffer_ = SharedBuffer(call, least_room_);
 }
 
 bool SharedBuffers::withdraw(void* context, ReceiveCall& out) {

@@ -11,11 +11,20 @@
 
 namespace pullman::ofi {
 
-// What is left of the buffer that takes messages now.
+// What is left of a buffer that takes messages.
 struct SharedBuffer {
-  ReceiveCall call;
+  SharedBuffer() = default;
+  SharedBuffer(const ReceiveCall& posted, std::size_t least);
+
+  // So many bytes were received, or, without `usable`, what failed: it may not be used any further.
+  void use(std::size_t bytes, bool usable);
+
+  ReceiveCall call;  // without its list
   std::byte* at = nullptr;
   std::size_t left = 0;
+  std::size_t least_room = 1;  // with less it is used up
+  bool busy = false;           // a message is on its way into it
+  bool used_up = false;
 };
 
 class SharedBuffers {
@@ -25,26 +34,19 @@ class SharedBuffers {
   void begin(const ReceiveCall& call);
   void end() { active_ = false; }
 
-  // So many bytes were received. True if too few are left for another message.
-  bool use(std::size_t bytes);
-
-  // The current one has to be posted again, or the next.
-  bool refill_due() const { return refill_due_; }
-  void want_refill(bool wanted) { refill_due_ = wanted; }
-
   bool any_waiting() const { return !waiting_.empty(); }
   void wait(const ReceiveCall& call) { waiting_.emplace_back(call); }
   const ReceiveCall& first_waiting() const { return waiting_.front().call(); }
   void drop_first_waiting() { waiting_.pop_front(); }
   // Takes back the first of that context; false if there is none.
   bool withdraw(void* context, ReceiveCall& out);
+  void withdraw_all() { waiting_.clear(); }
 
   std::size_t least_room() const { return least_room_; }
   void set_least_room(std::size_t bytes) { least_room_ = bytes; }
 
  private:
   bool active_ = false;
-  bool refill_due_ = false;
   SharedBuffer buffer_;
   std::deque<Kept<ReceiveCall>> waiting_;
   std::size_t least_room_ = 64;  // FI_OPT_MIN_MULTI_RECV

@@ -20,12 +20,21 @@ bool is_of(const Deferred& deferred, const Endpoint& endpoint) {
   return operation != nullptr && operation->endpoint == &endpoint;
 }
 
+bool is_of(const Deferred& deferred, const Lane& lane) {
+  return std::holds_alternative<DeferredOperation>(deferred.what) && lane_of(deferred) == &lane;
+}
+
 bool needs(const Deferred& deferred, const Counter& counter) {
   const auto* change = std::get_if<CounterChange>(&deferred.what);
   return deferred.completion == &counter || (change != nullptr && change->counter == &counter);
 }
 
 }  // namespace
+
+Lane* lane_of(const Deferred& deferred) {
+  return std::visit([](const auto& kept) { return kept.call().lane; },
+                    std::get<DeferredOperation>(deferred.what).call);
+}
 
 int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred) {
   if (count_ == kMostOperations) return -FI_EAGAIN;
@@ -111,9 +120,9 @@ bool Triggers::cancel(const fi_deferred_work& work) {
   return !remove(1, [&](const Deferred& one, const Counter*) { return one.work == &work; }).empty();
 }
 
-bool Triggers::cancel(Endpoint& endpoint, void* context) {
+bool Triggers::cancel(Endpoint& endpoint, const Lane& lane, void* context) {
   const List removed = remove(1, [&](const Deferred& one, const Counter*) {
-    return one.work == nullptr && is_of(one, endpoint) &&
+    return one.work == nullptr && is_of(one, lane) &&
            context_of(std::get<DeferredOperation>(one.what).call) == context;
   });
   for (const Deferred& one : removed) endpoint.drop(one, Status::kCancelled);
@@ -129,6 +138,10 @@ void Triggers::flush(const Counter* counter) {
 void Triggers::forget(const Endpoint& endpoint) {
   remove(kMostOperations,
          [&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
+}
+
+void Triggers::forget(const Lane& lane) {
+  remove(kMostOperations, [&](const Deferred& one, const Counter*) { return is_of(one, lane); });
 }
 
 void Triggers::forget(const Counter& counter) {

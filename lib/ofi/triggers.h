@@ -39,6 +39,9 @@ struct Deferred {
   Counter* completion = nullptr;           // counts it; of work
 };
 
+// Of an operation.
+Lane* lane_of(const Deferred& deferred);
+
 class Triggers {
  public:
   // What is compared with the threshold: of work, failures count, too.
@@ -55,11 +58,12 @@ class Triggers {
   // Takes back one that has not begun. Work that is taken back is not heard of again; a triggered
   // operation completes, as a cancelled one. False: there is none.
   bool cancel(const fi_deferred_work& work);
-  bool cancel(Endpoint& endpoint, void* context);
+  bool cancel(Endpoint& endpoint, const Lane& lane, void* context);
   // All work, or that which waits for this counter.
   void flush(const Counter* counter);
   // They go.
   void forget(const Endpoint& endpoint);
+  void forget(const Lane& lane);
   void forget(const Counter& counter);
   // Something that has not begun needs it.
   bool need(const Counter& counter) const;

@@ -63,7 +63,7 @@ TEST_CASE("hints that cannot be met are refused") {
   hints->tx_attr->inject_size = 1 << 20;
   CHECK(find(hints) == nullptr);
   hints = hints_for(FI_TAGGED);
-  hints->ep_attr->tx_ctx_cnt = 2;
+  hints->ep_attr->tx_ctx_cnt = 17;
   CHECK(find(hints) == nullptr);
 }
 

@@ -1,0 +1,159 @@
+// Endpoint: what is bound to it, or to a context of it.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "ofi/address_vector.h"
+#include "ofi/completion_queue.h"
+#include "ofi/counter.h"
+#include "ofi/domain.h"
+#include "ofi/endpoint.h"
+#include "ofi/fids.h"
+#include "ofi/receive_pool.h"
+#include "ofi/shared_transmit.h"
+
+namespace pullman::ofi {
+namespace {
+
+constexpr std::uint64_t kSendKinds = FI_SEND | FI_READ | FI_WRITE;
+constexpr std::uint64_t kReceiveKinds = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+// What may complete there.
+std::uint64_t kinds_of(const EndpointHandle& handle) {
+  switch (handle.fid.fclass) {
+    case FI_CLASS_EP:
+      return kSendKinds | kReceiveKinds;
+    case FI_CLASS_TX_CTX:
+      return kSendKinds;
+    case FI_CLASS_RX_CTX:
+      return kReceiveKinds;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+int Endpoint::bind(EndpointHandle& handle, struct fid& other, std::uint64_t flags) {
+  Locked locked(domain_.lock());
+  Lane& lane = *handle.lane;
+  if (lane.sends || lane.receives) return -FI_EOPBADSTATE;
+  const std::uint64_t kinds = kinds_of(handle);
+  const bool is_side = side_of(handle) != nullptr;
+  switch (other.fclass) {
+    case FI_CLASS_AV:
+      return is_side ? -FI_EINVAL : bind_vector(object_of<AddressVector, fid_av>(&other));
+    case FI_CLASS_CQ:
+      if ((flags & ~(kinds | FI_SELECTIVE_COMPLETION)) != 0 || kinds == 0) return -FI_EBADFLAGS;
+      return bind_queue(lane, object_of<CompletionQueue, fid_cq>(&other), flags);
+    case FI_CLASS_CNTR:
+      if ((flags & ~kinds) != 0 || kinds == 0) return -FI_EBADFLAGS;
+      return bind_counter(lane, object_of<Counter, fid_cntr>(&other), flags);
+    case FI_CLASS_EQ:
+      return 0;  // an endpoint of this kind has no events of its own
+    case FI_CLASS_STX_CTX:
+      return bind_shared(object_of<SharedTransmit, fid_stx>(&other));
+    case FI_CLASS_SRX_CTX:
+      return bind_pool(object_of<ReceivePool, fid_ep>(&other));
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_vector(AddressVector& vector) {
+  if (vector_ != nullptr) return -FI_EINVAL;
+  vector_ = &vector;
+  peers_.name_contexts(vector.context_bits());
+  vector_->attach(*this);
+  return 0;
+}
+
+int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags) {
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+  Outlets& outlets = lane.outlets;
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if (((flags & FI_TRANSMIT) != 0 && outlets.send_queue != nullptr) ||
+      ((flags & FI_RECV) != 0 && outlets.receive_queue != nullptr)) {
+    return -FI_EINVAL;
+  }
+  if ((flags & FI_TRANSMIT) != 0) {
+    outlets.send_queue = &queue;
+    outlets.selective_sends = selective;
+  }
+  if ((flags & FI_RECV) != 0) {
+    outlets.receive_queue = &queue;
+    outlets.selective_receives = selective;
+  }
+  queue.attach(*this);
+  return 0;
+}
+
+int Endpoint::bind_counter(Lane& lane, Counter& counter, std::uint64_t flags) {
+  Outlets& outlets = lane.outlets;
+  if ((flags & FI_SEND) != 0) outlets.send_counter = &counter;
+  if ((flags & FI_RECV) != 0) outlets.receive_counter = &counter;
+  if ((flags & FI_READ) != 0) outlets.read_counter = &counter;
+  if ((flags & FI_WRITE) != 0) outlets.write_counter = &counter;
+  if ((caps_ & FI_RMA_EVENT) != 0) {
+    use_counters_.bind(counter, flags);
+  } else if ((flags & FI_REMOTE_WRITE) != 0) {
+    told_counter_ = &counter;
+  }
+  feed(counter);
+  return 0;
+}
+
+int Endpoint::bind_shared(SharedTransmit& shared) {
+  if (!shares_transmit_ || transmit_ != nullptr || &shared.domain() != &domain_) return -FI_EINVAL;
+  transmit_ = &shared;
+  shared.hold();
+  return 0;
+}
+
+int Endpoint::bind_pool(ReceivePool& pool) {
+  if (!shares_receive_ || pool_ != nullptr || &pool.domain() != &domain_) return -FI_EINVAL;
+  pool_ = &pool;
+  pool.add(*this);
+  return 0;
+}
+
+// What it cannot do without is bound.
+bool Endpoint::is_complete() const {
+  return shares_transmit_ == (transmit_ != nullptr) && shares_receive_ == (pool_ != nullptr);
+}
+
+void Endpoint::feed(Counter& counter) {
+  if (std::find(counters_.begin(), counters_.end(), &counter) != counters_.end()) return;
+  counters_.push_back(&counter);
+  counter.attach(*this);
+}
+
+void Endpoint::stop_feeding(Counter& counter) {
+  if (counts_into(counter)) return;
+  if (std::erase(counters_, &counter) != 0) counter.detach(*this);
+}
+
+bool Endpoint::counts_into(const Counter& counter) {
+  bool found = use_counters_.tells(counter) || told_counter_ == &counter;
+  for_each_lane([&](const Lane& lane) {
+    const Outlets& own = lane.outlets;
+    for (const Counter* one :
+         {own.send_counter, own.receive_counter, own.read_counter, own.write_counter}) {
+      found = found || one == &counter;
+    }
+  });
+  return found;
+}
+
+// Whatever its packets bring news to, but for counters.
+std::vector<CompletionQueue*> Endpoint::queues() {
+  std::vector<CompletionQueue*> all;
+  for_each_lane([&](const Lane& lane) {
+    for (CompletionQueue* one : {lane.outlets.send_queue, lane.outlets.receive_queue}) {
+      if (one != nullptr) all.push_back(one);
+    }
+  });
+  return all;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,41 @@
+#include "ofi/shared_transmit.h"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+
+#include "ofi/domain.h"
+#include "ofi/endpoint_calls.h"
+#include "ofi/fids.h"
+#include "ofi/guarded.h"
+
+namespace pullman::ofi {
+
+SharedTransmit::SharedTransmit(Domain& domain, void* context) : fid_stx{}, domain_(domain) {
+  static fi_ops object = table_of({.close = close});
+  fid = {.fclass = FI_CLASS_STX_CTX, .context = context, .ops = &object};
+  ops = &refused_endpoint_operations();
+  domain_.hold();
+}
+
+SharedTransmit::~SharedTransmit() {
+  domain_.release();
+}
+
+int SharedTransmit::open(fid_domain* domain, fi_tx_attr*, fid_stx** out, void* context) {
+  return guarded([&]() -> int {
+    *out = new SharedTransmit(Domain::from(domain), context);
+    return 0;
+  });
+}
+
+int SharedTransmit::close(struct fid* plain) {
+  auto& shared = object_of<SharedTransmit, fid_stx>(plain);
+  {
+    Locked locked(shared.domain_.lock());
+    if (shared.holders_ != 0) return -FI_EBUSY;
+  }
+  delete &shared;
+  return 0;
+}
+
+}  // namespace pullman::ofi

@@ -1,0 +1,31 @@
+// A shared transmit context (fi_stx_context()): endpoints are bound to it, and operations are
+// posted to the endpoints. They share the domain's lock, and nothing else has to be shared.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <cstddef>
+
+namespace pullman::ofi {
+
+class Domain;
+
+class SharedTransmit : public fid_stx {
+ public:
+  static int open(fid_domain* domain, fi_tx_attr* attributes, fid_stx** out, void* context);
+  ~SharedTransmit();
+
+  Domain& domain() const { return domain_; }
+  // Endpoints that keep it from being closed. Under the lock.
+  void hold() { ++holders_; }
+  void release() { --holders_; }
+
+ private:
+  SharedTransmit(Domain& domain, void* context);
+  static int close(struct fid* plain);
+
+  Domain& domain_;
+  std::size_t holders_ = 0;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,437 @@
+// Scalable endpoints: one address, several transmit and receive contexts.
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_trigger.h>
+
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
+                                FI_NAMED_RX_CTX | FI_RMA | FI_ATOMIC | FI_TRIGGER;
+constexpr int kContextBits = 5;
+constexpr std::size_t kMost = 16;
+int context[16];  // only their addresses count
+
+Info scalable_info(std::size_t contexts) {
+  Info hints = hints_for(kCaps);
+  hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = contexts;
+  return find(hints);
+}
+
+struct Lane {
+  Owned<fid_cq> queue;
+  Owned<fid_cntr> counter;
+  Owned<fid_ep> handle;
+};
+
+class ScalableSide {
+ public:
+  ScalableSide(fid_fabric* fabric, fi_info* info, std::size_t lanes) {
+    fid_domain* opened = nullptr;
+    MUST(fi_domain(fabric, info, &opened, nullptr));
+    domain.reset(opened);
+    fi_av_attr addresses{};
+    addresses.rx_ctx_bits = kContextBits;
+    fid_av* opened_vector = nullptr;
+    MUST(fi_av_open(domain.get(), &addresses, &opened_vector, nullptr));
+    vector.reset(opened_vector);
+    fid_ep* opened_endpoint = nullptr;
+    MUST(fi_scalable_ep(domain.get(), info, &opened_endpoint, nullptr));
+    endpoint.reset(opened_endpoint);
+    MUST(fi_scalable_ep_bind(endpoint.get(), &vector->fid, 0));
+    for (std::size_t i = 0; i < lanes; ++i) {
+      transmit.push_back(open(FI_CLASS_TX_CTX, static_cast<int>(i)));
+      receive.push_back(open(FI_CLASS_RX_CTX, static_cast<int>(i)));
+    }
+    MUST(fi_enable(endpoint.get()));
+  }
+
+  Lane open(std::size_t fid_class, int index) const {
+    const bool sends = fid_class == FI_CLASS_TX_CTX;
+    Lane lane;
+    fi_cq_attr queue{};
+    queue.format = FI_CQ_FORMAT_TAGGED;
+    fid_cq* opened_queue = nullptr;
+    MUST(fi_cq_open(domain.get(), &queue, &opened_queue, nullptr));
+    lane.queue.reset(opened_queue);
+    fi_cntr_attr counting{};
+    fid_cntr* counter = nullptr;
+    MUST(fi_cntr_open(domain.get(), &counting, &counter, nullptr));
+    lane.counter.reset(counter);
+    fid_ep* handle = nullptr;
+    MUST(sends ? fi_tx_context(endpoint.get(), index, nullptr, &handle, nullptr)
+               : fi_rx_context(endpoint.get(), index, nullptr, &handle, nullptr));
+    lane.handle.reset(handle);
+    CHECK(handle->fid.fclass == fid_class);
+    MUST(fi_ep_bind(handle, &lane.queue->fid, sends ? FI_TRANSMIT : FI_RECV));
+    MUST(fi_ep_bind(handle, &lane.counter->fid, sends ? FI_SEND : FI_RECV));
+    MUST(fi_enable(handle));
+    return lane;
+  }
+
+  // In the order they are closed: last first.
+  Owned<fid_domain> domain;
+  Owned<fid_av> vector;
+  Owned<fid_ep> endpoint;
+  std::vector<Lane> transmit;
+  std::vector<Lane> receive;
+};
+
+class ScalablePair {
+ public:
+  explicit ScalablePair(std::size_t lanes) : info(scalable_info(lanes)) {
+    REQUIRE(info != nullptr);
+    fid_fabric* opened = nullptr;
+    MUST(fi_fabric(info->fabric_attr, &opened, nullptr));
+    fabric.reset(opened);
+    a = std::make_unique<ScalableSide>(fabric.get(), info.get(), lanes);
+    b = std::make_unique<ScalableSide>(fabric.get(), info.get(), lanes);
+    to_b = insert(*a, *b);
+    to_a = insert(*b, *a);
+  }
+
+  fi_addr_t to_b_at(std::size_t lane) const {
+    return fi_rx_addr(to_b, static_cast<int>(lane), kContextBits);
+  }
+
+  // What that queue says next. Both ends move.
+  Said next(const Lane& lane) const {
+    Said said;
+    for (const std::clock_t end = deadline(); !look(lane, said);) {
+      turn();
+      if (std::clock() > end) throw std::runtime_error("nothing came");
+    }
+    return said;
+  }
+
+  static bool look(const Lane& lane, Said& said) {
+    fi_cq_tagged_entry entry{};
+    const ssize_t result = fi_cq_readfrom(lane.queue.get(), &entry, 1, &said.source);
+    if (result == -FI_EAGAIN) return false;
+    said.error = result == -FI_EAVAIL;
+    if (said.error) {
+      REQUIRE(fi_cq_readerr(lane.queue.get(), &said.entry, 0) == 1);
+    } else {
+      std::memcpy(&said.entry, &entry, sizeof entry);
+    }
+    return true;
+  }
+
+  void turn(int times = 1) const {
+    for (int i = 0; i < times; ++i) {
+      fi_cq_read(a->transmit[0].queue.get(), nullptr, 0);
+      fi_cq_read(b->receive[0].queue.get(), nullptr, 0);
+    }
+  }
+
+  Info info;
+  Owned<fid_fabric> fabric;
+  std::unique_ptr<ScalableSide> a;
+  std::unique_ptr<ScalableSide> b;
+  fi_addr_t to_a = FI_ADDR_NOTAVAIL;
+  fi_addr_t to_b = FI_ADDR_NOTAVAIL;
+
+ private:
+  static fi_addr_t insert(ScalableSide& of, const ScalableSide& other) {
+    std::array<char, 64> name;
+    std::size_t length = name.size();
+    MUST(fi_getname(&other.endpoint->fid, name.data(), &length));
+    fi_addr_t number = FI_ADDR_NOTAVAIL;
+    REQUIRE(fi_av_insert(of.vector.get(), name.data(), 1, &number, 0, nullptr) == 1);
+    return number;
+  }
+};
+
+void send(const ScalablePair& pair, std::size_t from, std::size_t to,
+          const std::vector<char>& bytes, void* with = nullptr) {
+  MUST(fi_send(pair.a->transmit[from].handle.get(), bytes.data(), bytes.size(), nullptr,
+               pair.to_b_at(to), with));
+}
+
+void receive(const ScalablePair& pair, std::size_t at, std::span<char> buffer, void* with) {
+  MUST(fi_recv(pair.b->receive[at].handle.get(), buffer.data(), buffer.size(), nullptr,
+               FI_ADDR_UNSPEC, with));
+}
+
+}  // namespace
+
+TEST_CASE("scalable endpoints of up to 16 contexts are offered") {
+  for (const std::size_t contexts : {std::size_t{2}, kMost}) {
+    const Info info = scalable_info(contexts);
+    REQUIRE(info != nullptr);
+    CHECK(info->ep_attr->tx_ctx_cnt == contexts);
+    CHECK(info->ep_attr->rx_ctx_cnt == contexts);
+    CHECK(info->domain_attr->max_ep_tx_ctx == kMost);
+    CHECK(info->domain_attr->max_ep_rx_ctx == kMost);
+    CHECK((info->caps & FI_NAMED_RX_CTX) != 0);
+  }
+  CHECK(scalable_info(kMost + 1) == nullptr);
+}
+
+TEST_CASE("a message goes to the receive context that its address names, and completes there") {
+  const std::size_t size = GENERATE(8u, 100'000u, 700'000u);
+  ScalablePair pair(kMost);
+  std::vector<std::vector<char>> received(kMost, std::vector<char>(size)), tagged = received;
+  const auto is_tagged = [](std::size_t to) { return to % 2 == 1; };
+  for (std::size_t to = 0; to < kMost; ++to) {
+    fid_ep* at = pair.b->receive[to].handle.get();
+    MUST(fi_trecv(at, tagged[to].data(), size, nullptr, FI_ADDR_UNSPEC, 0, ~0ULL, &tagged));
+    receive(pair, to, received[to], &received);
+  }
+  for (std::size_t to = kMost; to-- > 0;) {
+    const std::size_t from = (to + 5) % kMost;
+    const auto bytes = content(size, static_cast<int>(to));
+    fid_ep* by = pair.a->transmit[from].handle.get();
+    if (is_tagged(to)) {
+      MUST(fi_tsend(by, bytes.data(), size, nullptr, pair.to_b_at(to), 40 + to, &context[to]));
+    } else {
+      send(pair, from, to, bytes, &context[to]);
+    }
+    CHECK(pair.next(pair.a->transmit[from]).entry.op_context == &context[to]);
+    const Said said = pair.next(pair.b->receive[to]);
+    CHECK(said.entry.len == size);
+    CHECK(said.source == pair.to_a);
+    CHECK(said.entry.op_context == (is_tagged(to) ? &tagged : &received));
+    if (is_tagged(to)) CHECK(said.entry.tag == 40 + to);
+    CHECK((is_tagged(to) ? tagged : received)[to] == bytes);
+    CHECK(fi_cntr_read(pair.a->transmit[from].counter.get()) == 1);
+    CHECK(fi_cntr_read(pair.b->receive[to].counter.get()) == 1);
+  }
+  Said more;
+  for (const Lane& lane : pair.b->receive) CHECK_FALSE(pair.look(lane, more));
+}
+
+TEST_CASE("an address that names no receive context is the first one's") {
+  ScalablePair pair(2);
+  const auto bytes = content(100, 1);
+  std::vector<char> buffer(100);
+  receive(pair, 0, buffer, &context[0]);
+  receive(pair, 1, buffer, &context[1]);
+
+  MUST(fi_inject(pair.a->transmit[1].handle.get(), bytes.data(), 100, pair.to_b));
+
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[0]);
+  CHECK(buffer == bytes);
+}
+
+TEST_CASE("a receive may name its source by an address that names a context, too") {
+  ScalablePair pair(2);
+  const auto bytes = content(100, 1);
+  std::vector<char> buffer(100);
+  MUST(fi_recv(pair.b->receive[1].handle.get(), buffer.data(), 100, nullptr,
+               fi_rx_addr(pair.to_a, 1, kContextBits), nullptr));
+  send(pair, 0, 1, bytes);
+  CHECK(pair.next(pair.b->receive[1]).entry.len == 100);
+  CHECK(buffer == bytes);
+}
+
+TEST_CASE("contexts go one way, and the endpoint itself none") {
+  ScalablePair pair(2);
+  std::vector<char> buffer(8);
+  fid_ep* whole = pair.a->endpoint.get();
+  fid_ep* sends = pair.a->transmit[0].handle.get();
+  fid_ep* receives = pair.a->receive[0].handle.get();
+  fi_context with;
+  for (fid_ep* one : {whole, receives}) {
+    CHECK(fi_send(one, buffer.data(), 8, nullptr, pair.to_b, &with) == -FI_EOPBADSTATE);
+    CHECK(fi_read(one, buffer.data(), 8, nullptr, pair.to_b, 0, 1, &with) == -FI_EOPBADSTATE);
+    CHECK(fi_inject_atomic(one, buffer.data(), 1, pair.to_b, 0, 1, FI_UINT64, FI_SUM) ==
+          -FI_EOPBADSTATE);
+  }
+  for (fid_ep* one : {whole, sends}) {
+    CHECK(fi_trecv(one, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, 0, 0, &with) == -FI_EOPBADSTATE);
+  }
+  CHECK(fi_ep_bind(whole, &pair.a->transmit[0].queue->fid, FI_TRANSMIT) != 0);
+  CHECK(fi_send(sends, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, &with) == -FI_EINVAL);
+}
+
+TEST_CASE("what completes in the other direction cannot be bound to a context") {
+  ScalablePair pair(1);
+  fi_cq_attr attributes{};
+  fid_cq* opened = nullptr;
+  MUST(fi_cq_open(pair.a->domain.get(), &attributes, &opened, nullptr));
+  const Owned<fid_cq> queue(opened);
+  pair.a->receive.clear();
+  fid_ep* handle = nullptr;
+  MUST(fi_rx_context(pair.a->endpoint.get(), 0, nullptr, &handle, nullptr));
+  const Owned<fid_ep> again(handle);
+
+  CHECK(fi_ep_bind(handle, &queue->fid, FI_TRANSMIT) == -FI_EBADFLAGS);
+  CHECK(fi_ep_bind(handle, &pair.a->transmit[0].counter->fid, FI_SEND) == -FI_EBADFLAGS);
+  CHECK(fi_ep_bind(handle, &pair.a->vector->fid, 0) == -FI_EINVAL);
+}
+
+TEST_CASE("a context that there is not is neither opened nor named, and none is opened twice") {
+  ScalablePair pair(2);
+  fid_ep* handle = nullptr;
+  for (const int index : {-1, 0, 1, 2}) {
+    CHECK(fi_tx_context(pair.a->endpoint.get(), index, nullptr, &handle, nullptr) == -FI_EINVAL);
+    CHECK(fi_rx_context(pair.a->endpoint.get(), index, nullptr, &handle, nullptr) == -FI_EINVAL);
+  }
+  const char byte = 0;
+  CHECK(fi_inject(pair.a->transmit[0].handle.get(), &byte, 1, pair.to_b_at(kMost)) == -FI_EINVAL);
+}
+
+TEST_CASE("an endpoint with an open context stays open; a context that was closed opens again") {
+  ScalablePair pair(2);
+  CHECK(fi_close(&pair.b->endpoint->fid) == -FI_EBUSY);
+  std::vector<char> buffer(100), other(100);
+  receive(pair, 1, buffer, &context[0]);
+  receive(pair, 0, other, &context[1]);
+  pair.b->receive[1] = {};
+
+  // What was posted is taken back; what comes waits for the next.
+  const auto bytes = content(100, 1);
+  send(pair, 0, 1, bytes);
+  send(pair, 0, 0, bytes);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[1]);
+  pair.b->receive[1] = pair.b->open(FI_CLASS_RX_CTX, 1);
+  CHECK(buffer == std::vector<char>(100));
+  receive(pair, 1, buffer, &context[2]);
+  const Said said = pair.next(pair.b->receive[1]);
+  CHECK_FALSE(said.error);
+  CHECK(said.entry.op_context == &context[2]);
+  CHECK(buffer == bytes);
+
+  const auto much = content(300'000, 2);
+  std::vector<char> room(much.size());
+  receive(pair, 0, room, &context[3]);
+  send(pair, 1, 0, much);
+  CHECK(fi_close(&pair.a->transmit[1].handle.release()->fid) == 0);  // when it has arrived
+  CHECK(room == much);
+}
+
+TEST_CASE("a transmit context is not closed while its message is under way to nobody's receive") {
+  ScalablePair pair(1);
+  Lane& lane = pair.a->transmit[0];
+  const auto bytes = content(5'000'000, 1);
+  std::vector<char> buffer(bytes.size());
+  send(pair, 0, 0, bytes);
+  CHECK(fi_close(&lane.handle->fid) == -FI_EBUSY);
+  receive(pair, 0, buffer, nullptr);
+  CHECK(pair.next(pair.b->receive[0]).entry.len == bytes.size());
+  CHECK(buffer == bytes);
+}
+
+TEST_CASE("a receive is cancelled through the context it was posted to") {
+  ScalablePair pair(2);
+  std::vector<char> buffer(8);
+  receive(pair, 0, buffer, context);
+  receive(pair, 1, buffer, context);
+  MUST(fi_cancel(&pair.b->receive[1].handle->fid, context));
+
+  CHECK(pair.next(pair.b->receive[1]).entry.err == FI_ECANCELED);
+  send(pair, 0, 0, content(8, 1));
+  const Said said = pair.next(pair.b->receive[0]);
+  CHECK_FALSE(said.error);
+  CHECK(fi_cancel(&pair.b->receive[1].handle->fid, context) == -FI_ENOENT);
+}
+
+TEST_CASE("each receive context has a multi-receive buffer of its own, and looks at its own") {
+  ScalablePair pair(2);
+  std::array<std::vector<char>, 2> buffers = {std::vector<char>(300), std::vector<char>(300)};
+  for (std::size_t at = 0; at < 2; ++at) {
+    fid_ep* handle = pair.b->receive[at].handle.get();
+    const std::size_t least = 100;
+    MUST(fi_setopt(&handle->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+    const iovec piece{buffers[at].data(), 300};
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = &context[at];
+    MUST(fi_recvmsg(handle, &message, FI_MULTI_RECV));
+  }
+  for (const int salt : {1, 2, 3}) {
+    for (const std::size_t to : {std::size_t{1}, std::size_t{0}}) {
+      send(pair, 0, to, content(100, salt + 10 * static_cast<int>(to)));
+    }
+  }
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
+    for (int i = 0; i < 3; ++i) {
+      const Said said = pair.next(pair.b->receive[at]);
+      CHECK(said.entry.op_context == &context[at]);
+      CHECK(said.entry.buf == buffers[at].data() + 100 * i);
+      CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 2));
+      const auto bytes = content(100, i + 1 + 10 * static_cast<int>(at));
+      CHECK(std::equal(bytes.begin(), bytes.end(), static_cast<char*>(said.entry.buf)));
+    }
+  }
+
+  const auto bytes = content(50, 9);
+  MUST(fi_tinject(pair.a->transmit[0].handle.get(), bytes.data(), 50, pair.to_b_at(1), 7));
+  fi_msg_tagged wanted{};
+  wanted.addr = FI_ADDR_UNSPEC;
+  wanted.tag = 7;
+  const auto peek = [&](std::size_t at) {
+    MUST(fi_trecvmsg(pair.b->receive[at].handle.get(), &wanted, FI_PEEK));
+    return pair.next(pair.b->receive[at]);
+  };
+  const std::clock_t end = deadline();
+  Said found = peek(1);
+  while (found.entry.err == FI_ENOMSG && std::clock() < end) found = peek(1);
+  CHECK(found.entry.len == 50);
+  CHECK(peek(0).entry.err == FI_ENOMSG);
+}
+
+TEST_CASE("memory is read, written and operated on through any transmit context") {
+  ScalablePair pair(3);
+  std::vector<std::byte> memory(4096);
+  const auto region = lend(pair.b->domain.get(), memory, 5);
+  const auto bytes = content(64, 1);
+  std::vector<char> back(64);
+  fid_ep* by = pair.a->transmit[2].handle.get();
+  MUST(fi_writedata(by, bytes.data(), 64, nullptr, 77, pair.to_b_at(1), 8, 5, &context[0]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[0]);
+  CHECK(std::memcmp(memory.data() + 8, bytes.data(), 64) == 0);
+  MUST(fi_read(by, back.data(), 64, nullptr, pair.to_b_at(2), 8, 5, &context[1]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[1]);
+  CHECK(back == bytes);
+  const std::uint64_t one = 1;
+  std::uint64_t before = 1;
+  MUST(fi_fetch_atomic(by, &one, 1, nullptr, &before, nullptr, pair.to_b_at(2), 1024, 5, FI_UINT64,
+                       FI_SUM, &context[2]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[2]);
+  CHECK(before == 0);
+
+  // Nothing says for which context a write is: the first is told of immediate data.
+  const Said said = pair.next(pair.b->receive[0]);
+  CHECK(said.entry.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
+  CHECK(said.entry.data == 77);
+}
+
+TEST_CASE("operations of contexts can wait for a counter, and go with their context") {
+  ScalablePair pair(2);
+  const auto bytes = content(100, 1);
+  std::vector<char> buffer(100);
+  receive(pair, 1, buffer, &context[0]);
+  fid_cntr* counter = pair.b->receive[0].counter.get();
+  fi_cntr_attr counting{};
+  fid_cntr* opened = nullptr;
+  MUST(fi_cntr_open(pair.a->domain.get(), &counting, &opened, nullptr));
+  const Owned<fid_cntr> trigger(opened);
+  std::array<fi_triggered_context, 2> when{};
+  for (std::size_t by = 0; by < 2; ++by) {
+    when[by].event_type = FI_TRIGGER_THRESHOLD;
+    when[by].trigger.threshold = {.cntr = trigger.get(), .threshold = 1};
+    const iovec piece{const_cast<char*>(bytes.data()), 100};
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = pair.to_b_at(by);
+    message.context = &when[by];
+    MUST(fi_sendmsg(pair.a->transmit[by].handle.get(), &message, FI_TRIGGER));
+  }
+  pair.a->transmit[0].handle.reset();  // its operation never begins
+  MUST(fi_cntr_add(trigger.get(), 1));
+
+  CHECK(pair.next(pair.b->receive[1]).entry.op_context == &context[0]);
+  CHECK(buffer == bytes);
+  pair.turn(50);
+  CHECK(fi_cntr_read(counter) == 0);
+  CHECK(pair.next(pair.a->transmit[1]).entry.op_context == &when[1]);
+}
+
+}  // namespace pullman::test

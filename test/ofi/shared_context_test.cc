@@ -1,0 +1,393 @@
+// Contexts that several endpoints share: receives posted once and taken by whichever endpoint a
+// message comes to, and transmit contexts, which are there to be bound.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "pair.h"
+
+namespace pullman::test {
+namespace {
+
+constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+constexpr std::size_t kEndpoints = 3;
+int context[16];  // only their addresses count
+
+Info shared_info() {
+  Info hints = hints_for(kCaps);
+  hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  return find(hints);
+}
+
+// One of the endpoints, with a queue of its own.
+struct Member {
+  Owned<fid_cq> queue;
+  Owned<fid_ep> endpoint;
+};
+
+// Three endpoints with shared contexts, and one that sends to each.
+class Family {
+ public:
+  Family() : info(shared_info()) {
+    REQUIRE(info != nullptr);
+    fid_fabric* opened = nullptr;
+    MUST(fi_fabric(info->fabric_attr, &opened, nullptr));
+    fabric.reset(opened);
+    const Info plain = find(hints_for(kCaps));
+    sender = std::make_unique<Side>(fabric.get(), plain.get(), Options{.caps = kCaps});
+
+    fid_domain* opened_domain = nullptr;
+    MUST(fi_domain(fabric.get(), info.get(), &opened_domain, nullptr));
+    domain.reset(opened_domain);
+    fi_av_attr addresses{};
+    fid_av* opened_vector = nullptr;
+    MUST(fi_av_open(domain.get(), &addresses, &opened_vector, nullptr));
+    vector.reset(opened_vector);
+    fid_stx* opened_transmit = nullptr;
+    MUST(fi_stx_context(domain.get(), nullptr, &opened_transmit, nullptr));
+    transmit.reset(opened_transmit);
+    fid_ep* opened_receives = nullptr;
+    MUST(fi_srx_context(domain.get(), nullptr, &opened_receives, nullptr));
+    receives.reset(opened_receives);
+    for (std::size_t i = 0; i < kEndpoints; ++i) members.push_back(open());
+    const auto name = sender->name();
+    REQUIRE(fi_av_insert(vector.get(), name.data(), 1, &to_sender, 0, nullptr) == 1);
+    for (const Member& member : members) to.push_back(sender->insert(name_of(member)));
+  }
+
+  Member open() const {
+    Member member;
+    fi_cq_attr queue{};
+    queue.format = FI_CQ_FORMAT_TAGGED;
+    fid_cq* opened_queue = nullptr;
+    MUST(fi_cq_open(domain.get(), &queue, &opened_queue, nullptr));
+    member.queue.reset(opened_queue);
+    fid_ep* endpoint = nullptr;
+    MUST(fi_endpoint(domain.get(), info.get(), &endpoint, nullptr));
+    member.endpoint.reset(endpoint);
+    MUST(fi_ep_bind(endpoint, &vector->fid, 0));
+    MUST(fi_ep_bind(endpoint, &member.queue->fid, FI_TRANSMIT | FI_RECV));
+    MUST(fi_ep_bind(endpoint, &transmit->fid, 0));
+    MUST(fi_ep_bind(endpoint, &receives->fid, 0));
+    MUST(fi_enable(endpoint));
+    return member;
+  }
+
+  static std::vector<char> name_of(const Member& member) {
+    std::vector<char> name(64);
+    std::size_t length = name.size();
+    MUST(fi_getname(&member.endpoint->fid, name.data(), &length));
+    return name;
+  }
+
+  void send(std::size_t to_member, const std::vector<char>& bytes) const {
+    MUST(fi_send(sender->endpoint.get(), bytes.data(), bytes.size(), nullptr, to[to_member],
+                 nullptr));
+  }
+  void receive(std::span<char> buffer, void* with, std::uint64_t flags = 0) const {
+    const iovec piece{buffer.data(), buffer.size()};
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = with;
+    MUST(fi_recvmsg(receives.get(), &message, flags));
+  }
+
+  // What that endpoint's queue says, if it says anything now.
+  bool look(std::size_t member, Said& said) const {
+    fi_cq_tagged_entry entry{};
+    const ssize_t result = fi_cq_readfrom(members[member].queue.get(), &entry, 1, &said.source);
+    if (result == -FI_EAGAIN) return false;
+    said.error = result == -FI_EAVAIL;
+    if (said.error) {
+      REQUIRE(fi_cq_readerr(members[member].queue.get(), &said.entry, 0) == 1);
+    } else {
+      std::memcpy(&said.entry, &entry, sizeof entry);
+    }
+    return true;
+  }
+  Said next(std::size_t member) const {
+    Said said;
+    for (const std::clock_t end = deadline(); !look(member, said);) {
+      turn();
+      if (std::clock() > end) throw std::runtime_error("nothing came");
+    }
+    return said;
+  }
+  void turn(int times = 1) const {
+    for (int i = 0; i < times; ++i) {
+      fi_cq_read(sender->completions.get(), nullptr, 0);
+      for (const Member& member : members) {
+        if (member.queue != nullptr) fi_cq_read(member.queue.get(), nullptr, 0);
+      }
+    }
+  }
+
+  // In the order they are closed: last first.
+  Info info;
+  Owned<fid_fabric> fabric;
+  std::unique_ptr<Side> sender;
+  Owned<fid_domain> domain;
+  Owned<fid_av> vector;
+  Owned<fid_stx> transmit;
+  Owned<fid_ep> receives;
+  std::vector<Member> members;
+  std::vector<fi_addr_t> to;  // by the sender's numbers
+  fi_addr_t to_sender = FI_ADDR_NOTAVAIL;
+};
+
+}  // namespace
+
+TEST_CASE("shared contexts are offered") {
+  const Info info = shared_info();
+  REQUIRE(info != nullptr);
+  CHECK(info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT);
+  CHECK(info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT);
+  CHECK(info->domain_attr->max_ep_stx_ctx > 0);
+  CHECK(info->domain_attr->max_ep_srx_ctx > 0);
+}
+
+TEST_CASE("whichever endpoint a message comes to takes the next shared receive") {
+  const std::size_t size = GENERATE(8u, 2000u, 100'000u, 700'000u);
+  const bool posted_first = GENERATE(true, false);
+  Family family;
+  std::vector<std::vector<char>> buffers(6, std::vector<char>(size));
+  const std::array<std::size_t, 6> order = {2, 0, 0, 1, 2, 1};
+  const auto post = [&](std::size_t i) { family.receive(buffers[i], &context[i]); };
+  if (posted_first) {
+    for (std::size_t i = 0; i < order.size(); ++i) post(i);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto bytes = content(size, static_cast<int>(i));
+    family.send(order[i], bytes);
+    if (!posted_first) {
+      family.turn(20);
+      post(i);
+    }
+    const Said said = family.next(order[i]);
+    CHECK(said.entry.op_context == &context[i]);
+    CHECK(said.entry.len == size);
+    CHECK(said.entry.flags == (FI_MSG | FI_RECV));
+    CHECK(said.source == family.to_sender);
+    CHECK(buffers[i] == bytes);
+  }
+}
+
+TEST_CASE("shared receives match by tag and source in the order they were posted") {
+  Family family;
+  std::array<std::vector<char>, 4> buffers;
+  buffers.fill(std::vector<char>(100));
+  const auto post = [&](std::size_t i, fi_addr_t from, std::uint64_t tag, std::uint64_t ignore) {
+    MUST(fi_trecv(family.receives.get(), buffers[i].data(), 100, nullptr, from, tag, ignore,
+                  &context[i]));
+  };
+  post(0, FI_ADDR_UNSPEC, 5, 0);
+  post(1, FI_ADDR_UNSPEC, 0, ~0ULL);
+  post(2, family.to_sender, 0, ~0ULL);
+  const auto send = [&](std::size_t to, std::uint64_t tag) {
+    const auto bytes = content(100, static_cast<int>(tag));
+    MUST(fi_tinject(family.sender->endpoint.get(), bytes.data(), 100, family.to[to], tag));
+  };
+  send(1, 7);
+  CHECK(family.next(1).entry.op_context == &context[1]);
+  send(0, 5);
+  CHECK(family.next(0).entry.op_context == &context[0]);
+  send(2, 6);
+  const Said said = family.next(2);
+  CHECK(said.entry.op_context == &context[2]);
+  CHECK(said.entry.tag == 6);
+  CHECK(buffers[0] == content(100, 5));
+  CHECK(buffers[1] == content(100, 7));
+  CHECK(buffers[2] == content(100, 6));
+
+  // Two that came to one endpoint before any receive of theirs, taken the other way round.
+  send(1, 10);
+  send(1, 11);
+  family.turn(50);
+  post(0, family.to_sender, 11, 0);
+  CHECK(family.next(1).entry.tag == 11);
+  post(3, family.to_sender, 10, 0);
+  CHECK(family.next(1).entry.tag == 10);
+  CHECK(buffers[3] == content(100, 10));
+}
+
+TEST_CASE("many messages of all endpoints go into one shared buffer, one behind the other") {
+  const std::size_t size = GENERATE(100u, 400'000u);
+  Family family;
+  const std::size_t least = size;
+  MUST(fi_setopt(&family.receives->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                 sizeof least));
+  std::vector<char> buffer(3 * size + 1), behind(size);
+  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(behind, &context[1]);
+  std::vector<std::vector<char>> sent;
+  for (int i = 0; i < 4; ++i) sent.push_back(content(size, i));
+  for (std::size_t i = 0; i < 4; ++i) family.send(i % kEndpoints, sent[i]);
+
+  std::vector<char> whole;
+  int last = 0;
+  std::size_t single = 0;
+  for (std::size_t seen = 0; seen < 4;) {
+    Said said;
+    family.turn();
+    for (std::size_t member = 0; member < kEndpoints; ++member) {
+      if (!family.look(member, said)) continue;
+      ++seen;
+      CHECK_FALSE(said.error);
+      CHECK(said.entry.len == size);
+      if (said.entry.op_context == &context[1]) {
+        ++single;
+        continue;
+      }
+      CHECK(last == 0);
+      CHECK(said.entry.buf == buffer.data() + whole.size());
+      const auto* at = static_cast<const char*>(said.entry.buf);
+      whole.insert(whole.end(), at, at + said.entry.len);
+      if ((said.entry.flags & FI_MULTI_RECV) != 0) ++last;
+    }
+  }
+  CHECK(single == 1);
+  CHECK(last == 1);
+  std::vector<std::vector<char>> got = {behind};
+  for (std::size_t i = 0; i < 3; ++i) {
+    got.emplace_back(whole.begin() + static_cast<long>(i * size),
+                     whole.begin() + static_cast<long>((i + 1) * size));
+  }
+  std::sort(got.begin(), got.end());
+  std::sort(sent.begin(), sent.end());
+  CHECK(got == sent);
+}
+
+TEST_CASE("a shared receive, or buffer, that has taken nothing can be cancelled") {
+  Family family;
+  std::vector<char> buffer(1000);
+  family.receive(buffer, &context[0]);
+  family.receive(buffer, &context[1], FI_MULTI_RECV);
+  MUST(fi_cancel(&family.receives->fid, &context[1]));
+  MUST(fi_cancel(&family.receives->fid, &context[0]));
+  const Said many = family.next(0), one = family.next(0);
+  CHECK(many.entry.err == FI_ECANCELED);
+  CHECK(many.entry.op_context == &context[1]);
+  CHECK((many.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(one.entry.err == FI_ECANCELED);
+  CHECK(one.entry.op_context == &context[0]);
+  CHECK(fi_cancel(&family.receives->fid, &context[0]) == -FI_ENOENT);
+}
+
+TEST_CASE("a buffer that is cancelled while a message is on its way into it takes no other") {
+  Family family;
+  const auto bytes = content(1'000'000, 1);
+  std::vector<char> buffer(3'000'000), other(8);
+  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.send(0, bytes);
+  const std::clock_t end = deadline();
+  while (buffer[100] != bytes[100] && std::clock() < end) family.turn();
+  MUST(fi_cancel(&family.receives->fid, &context[0]));
+  family.receive(other, &context[1]);
+  family.send(1, content(8, 2));
+
+  const Said said = family.next(0);
+  CHECK(said.entry.op_context == &context[0]);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(std::equal(bytes.begin(), bytes.end(), buffer.begin()));
+  CHECK(family.next(1).entry.op_context == &context[1]);
+}
+
+TEST_CASE("a message that is too long is cut off") {
+  Family family;
+  std::vector<char> buffer(10);
+  family.receive(buffer, &context[0]);
+  family.send(1, content(100, 1));
+  const Said said = family.next(1);
+  CHECK(said.entry.err == FI_ETRUNC);
+  CHECK(said.entry.olen == 90);
+}
+
+TEST_CASE("an endpoint that goes leaves the shared receives to the others") {
+  Family family;
+  const auto bytes = content(20'000'000, 1);
+  std::vector<char> buffer(bytes.size() + 1000);
+  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.send(0, bytes);
+  const std::clock_t end = deadline();
+  while (buffer[100] != bytes[100] && std::clock() < end) family.turn();
+  family.send(1, content(500, 2));
+  family.turn(50);
+  family.members[0].endpoint.reset();  // a message is on its way into the buffer
+
+  const Said said = family.next(1);
+  CHECK(said.entry.buf == buffer.data());
+  CHECK(said.entry.len == 500);
+}
+
+TEST_CASE("shared contexts stay as long as endpoints are bound to them") {
+  Family family;
+  CHECK(fi_close(&family.receives->fid) == -FI_EBUSY);
+  CHECK(fi_close(&family.transmit->fid) == -FI_EBUSY);
+  std::vector<char> buffer(8);
+  family.receive(buffer, nullptr);
+  family.members.clear();
+  CHECK(fi_close(&family.receives.release()->fid) == 0);
+  CHECK(fi_close(&family.transmit.release()->fid) == 0);
+}
+
+TEST_CASE("an endpoint with shared contexts needs them, receives by them, and sends by itself") {
+  Family family;
+  std::vector<char> buffer(8);
+  CHECK(fi_recv(family.members[0].endpoint.get(), buffer.data(), 8, nullptr, FI_ADDR_UNSPEC,
+                nullptr) == -FI_EOPBADSTATE);
+  const auto bytes = content(8, 1);
+  MUST(fi_recv(family.sender->endpoint.get(), buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, nullptr));
+  MUST(fi_inject(family.members[1].endpoint.get(), bytes.data(), 8, family.to_sender));
+  Said said;
+  for (const std::clock_t end = deadline(); !family.sender->look(said) && std::clock() < end;) {
+    family.turn();
+  }
+  CHECK(buffer == bytes);
+
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(family.domain.get(), family.info.get(), &opened, nullptr));
+  const Owned<fid_ep> bare(opened);
+  MUST(fi_ep_bind(opened, &family.vector->fid, 0));
+  CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
+  MUST(fi_ep_bind(opened, &family.transmit->fid, 0));
+  CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
+  MUST(fi_ep_bind(opened, &family.receives->fid, 0));
+  CHECK(fi_ep_bind(opened, &family.receives->fid, 0) == -FI_EINVAL);
+  CHECK(fi_enable(opened) == 0);
+  CHECK(fi_ep_bind(family.sender->endpoint.get(), &family.receives->fid, 0) != 0);
+}
+
+TEST_CASE("what shared receives cannot do is refused") {
+  Family family;
+  fi_msg message{};
+  message.addr = FI_ADDR_UNSPEC;
+  for (const std::uint64_t flags :
+       {std::uint64_t{FI_PEEK}, std::uint64_t{FI_CLAIM}, std::uint64_t{FI_TRIGGER}}) {
+    CHECK(fi_recvmsg(family.receives.get(), &message, flags) == -FI_ENOSYS);
+  }
+  CHECK(fi_recvmsg(family.receives.get(), &message, FI_MULTI_RECV) == -FI_EINVAL);
+  CHECK(fi_inject(family.receives.get(), nullptr, 0, 0) == -FI_ENOSYS);
+  std::uint64_t flags = FI_RECV;
+  MUST(fi_control(&family.receives->fid, FI_GETOPSFLAG, &flags));
+  CHECK(flags == 0);
+}
+
+TEST_CASE("shared receives go on while the application calls nothing") {
+  Family family;
+  const auto bytes = content(3'000'000, 1);
+  std::vector<char> buffer(bytes.size());
+  family.receive(buffer, &context[0]);
+  family.send(2, bytes);
+  Said said;
+  const std::clock_t end = deadline();
+  while (!family.sender->look(said) && std::clock() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK_FALSE(said.error);
+  CHECK(family.next(2).entry.op_context == &context[0]);
+  CHECK(buffer == bytes);
+}
+
+}  // namespace pullman::test
