@@ -1,5 +1,6 @@
 #include "ofi/capabilities.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -17,27 +18,6 @@ bool within(std::uint64_t asked, std::uint64_t offered) {
 
 bool names(const char* asked) {
   return asked == nullptr || std::string_view(asked) == kName;
-}
-
-const char* unmet_sending(const fi_tx_attr& asked) {
-  if (!within(asked.caps, kAllCaps)) return "a capability of the transmit context";
-  if (!within(asked.op_flags, kSendFlags)) return "a default flag of sends";
-  if (!within(asked.msg_order, kMessageOrder)) return "an order of sends";
-  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
-  if (asked.inject_size > kInjectBytes) return "inject_size";
-  if (asked.size > kMostOperations) return "the size of the transmit context";
-  if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
-  return nullptr;
-}
-
-const char* unmet_receiving(const fi_rx_attr& asked) {
-  if (!within(asked.caps, kAllCaps)) return "a capability of the receive context";
-  if (!within(asked.op_flags, kReceiveFlags)) return "a default flag of receives";
-  if (!within(asked.msg_order, kMessageOrder)) return "an order of receives";
-  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
-  if (asked.size > kMostOperations) return "the size of the receive context";
-  if (asked.iov_limit > kMostPieces) return "iov_limit of receives";
-  return nullptr;
 }
 
 bool too_many(std::size_t contexts) {
@@ -66,6 +46,41 @@ const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
 
 }  // namespace
 
+const char* unmet(const fi_tx_attr& asked) {
+  if (!within(asked.caps, kAllCaps)) return "a capability of the transmit context";
+  if (!within(asked.op_flags, kSendFlags)) return "a default flag of sends";
+  if (!within(asked.msg_order, kMessageOrder)) return "an order of sends";
+  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
+  if (asked.inject_size > kInjectBytes) return "inject_size";
+  if (asked.size > kMostOperations) return "the size of the transmit context";
+  if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
+  return nullptr;
+}
+
+const char* unmet(const fi_rx_attr& asked) {
+  if (!within(asked.caps, kAllCaps)) return "a capability of the receive context";
+  if (!within(asked.op_flags, kReceiveFlags)) return "a default flag of receives";
+  if (!within(asked.msg_order, kMessageOrder)) return "an order of receives";
+  if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
+  if (asked.size > kMostOperations) return "the size of the receive context";
+  if (asked.iov_limit > kMostPieces) return "iov_limit of receives";
+  return nullptr;
+}
+
+void describe(fi_tx_attr& tx) {
+  tx.msg_order = kMessageOrder;
+  tx.inject_size = kInjectBytes;
+  tx.size = std::max(tx.size, kQueueSize);
+  tx.iov_limit = kMostPieces;
+  tx.rma_iov_limit = 1;
+}
+
+void describe(fi_rx_attr& rx) {
+  rx.msg_order = kMessageOrder;
+  rx.size = std::max(rx.size, kQueueSize);
+  rx.iov_limit = kMostPieces;
+}
+
 std::uint64_t granted_caps(std::uint64_t asked) {
   std::uint64_t caps = asked != 0 ? asked : kAllCaps;
   // Neither way said is both.
@@ -90,8 +105,8 @@ const char* unmet(std::uint32_t version, const fi_info& hints) {
   if (why == nullptr && hints.fabric_attr != nullptr && !names(hints.fabric_attr->name)) {
     why = "the fabric's name";
   }
-  if (why == nullptr && hints.tx_attr != nullptr) why = unmet_sending(*hints.tx_attr);
-  if (why == nullptr && hints.rx_attr != nullptr) why = unmet_receiving(*hints.rx_attr);
+  if (why == nullptr && hints.tx_attr != nullptr) why = unmet(*hints.tx_attr);
+  if (why == nullptr && hints.rx_attr != nullptr) why = unmet(*hints.rx_attr);
   return why;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
 
 #include <cstdint>
 
@@ -32,5 +33,11 @@ std::uint64_t granted_caps(std::uint64_t asked);
 
 // Why hints cannot be met, for the log; null if they can.
 const char* unmet(std::uint32_t version, const fi_info& hints);
+const char* unmet(const fi_tx_attr& asked);
+const char* unmet(const fi_rx_attr& asked);
+
+// What contexts have, whatever was asked for less.
+void describe(fi_tx_attr& tx);
+void describe(fi_rx_attr& rx);
 
 }  // namespace pullman::ofi

@@ -183,6 +183,7 @@ class Endpoint {
   Side* open_side(Sides& sides, int index, std::size_t fid_class, void* context);
   int close_side(EndpointHandle& handle);
   void withdraw(Lane& lane);
+  void unbind(Lane& lane);
   bool is_idle(const Lane& lane);
   Side* side_of(const EndpointHandle& handle);
   bool any_side_open() const;

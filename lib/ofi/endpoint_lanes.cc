@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
+#include "ofi/capabilities.h"
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
 #include "ofi/domain.h"
@@ -38,9 +40,13 @@ Endpoint::Side* Endpoint::open_side(Sides& sides, int index, std::size_t fid_cla
 int Endpoint::open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, void* context) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
+    if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
     Side* side = open_side(transmitters_, index, FI_CLASS_TX_CTX, context);
     if (side == nullptr) return -FI_EINVAL;
-    if (attributes != nullptr) side->handle.send_flags = attributes->op_flags;
+    if (attributes != nullptr) {
+      side->handle.send_flags = attributes->op_flags;
+      describe(*attributes);
+    }
     *out = &side->handle;
     return 0;
   });
@@ -49,9 +55,13 @@ int Endpoint::open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, voi
 int Endpoint::open_receive(int index, fi_rx_attr* attributes, fid_ep** out, void* context) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
+    if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
     Side* side = open_side(receivers_, index, FI_CLASS_RX_CTX, context);
     if (side == nullptr) return -FI_EINVAL;
-    if (attributes != nullptr) side->handle.receive_flags = attributes->op_flags;
+    if (attributes != nullptr) {
+      side->handle.receive_flags = attributes->op_flags;
+      describe(*attributes);
+    }
     *out = &side->handle;
     return 0;
   });
@@ -76,19 +86,27 @@ bool Endpoint::any_side_open() const {
 // The endpoint's packets go on. What is under way may still use the application's memory: it has as
 // long to end as a closing endpoint's has.
 int Endpoint::close_side(EndpointHandle& handle) {
-  Locked locked(domain_.lock());
-  Side& side = *side_of(handle);
-  Lane& lane = side.lane;
-  if (lane.aliases != 0) return -FI_EBUSY;
-  withdraw(lane);
-  const auto end = std::chrono::steady_clock::now() + place_.config().close_timeout;
-  while (context_ && !is_idle(lane) && std::chrono::steady_clock::now() < end) progress();
-  if (!is_idle(lane)) return -FI_EBUSY;
+  return guarded([&]() -> int {
+    Locked locked(domain_.lock());
+    Side& side = *side_of(handle);
+    Lane& lane = side.lane;
+    if (lane.aliases != 0) return -FI_EBUSY;
+    withdraw(lane);
+    const auto end = std::chrono::steady_clock::now() + place_.config().close_timeout;
+    while (!is_idle(lane) && std::chrono::steady_clock::now() < end) progress();
+    if (!is_idle(lane)) return -FI_EBUSY;
+    unbind(lane);
+    lane.claimed.clear();
+    side.open = false;
+    return 0;
+  });
+}
+
+// Queues and counters that other contexts have, too, stay the endpoint's.
+void Endpoint::unbind(Lane& lane) {
   const Outlets gone = std::exchange(lane.outlets, Outlets());
-  lane.claimed.clear();
-  side.open = false;
+  const auto left = queues();
   for (CompletionQueue* queue : {gone.send_queue, gone.receive_queue}) {
-    const auto left = queues();
     if (queue != nullptr && std::find(left.begin(), left.end(), queue) == left.end()) {
       queue->detach(*this);
     }
@@ -97,7 +115,6 @@ int Endpoint::close_side(EndpointHandle& handle) {
        {gone.send_counter, gone.receive_counter, gone.read_counter, gone.write_counter}) {
     if (counter != nullptr) stop_feeding(*counter);
   }
-  return 0;
 }
 
 // Nothing of it begins any more, and nothing is said of what has not been matched.
@@ -106,14 +123,12 @@ void Endpoint::withdraw(Lane& lane) {
   triggers_.forget(lane);
   lane.shared.withdraw_all();
   lane.shared.end();
-  const auto is_posted = [&](const Operation& one) {
-    return one.lane == &lane && (one.flags & FI_RECV) != 0 && one.queue != nullptr;
-  };
-  while (Operation* operation = operations_.find(is_posted)) {
-    operation->queue = nullptr;
-    operation->counter = nullptr;
-    context_->cancel(operation->request);
-  }
+  operations_.for_each([&](Operation& one) {
+    if (one.lane != &lane || (one.flags & FI_RECV) == 0) return;
+    one.queue = nullptr;
+    one.counter = nullptr;
+    context_->cancel(one.request);
+  });
 }
 
 bool Endpoint::is_idle(const Lane& lane) {
@@ -153,6 +168,7 @@ bool Endpoint::take(const ReceiveCall& call, SharedBuffer* buffer) {
   }
   const Status status = context_->receive_claimed(found->claimed, Pieces(pieces.data(), own.count),
                                                   operation->request);
+  undo_wait();
   if (settle(*operation, status) < 0) {
     if (buffer != nullptr) buffer->busy = false;
     fail(own, status);

@@ -30,20 +30,12 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 constexpr std::uint64_t kNumericHost = FI_NUMERICHOST;
 
 // What the provider is when nobody asks for anything.
-Info describe() {
+Info describe_provider() {
   Info info(fi_allocinfo());
   if (info == nullptr) throw std::bad_alloc();
   info->addr_format = FI_SOCKADDR_IN;
-  fi_tx_attr& tx = *info->tx_attr;
-  tx.msg_order = kMessageOrder;
-  tx.inject_size = kInjectBytes;
-  tx.size = kQueueSize;
-  tx.iov_limit = kMostPieces;
-  tx.rma_iov_limit = 1;
-  fi_rx_attr& rx = *info->rx_attr;
-  rx.msg_order = kMessageOrder;
-  rx.size = kQueueSize;
-  rx.iov_limit = kMostPieces;
+  describe(*info->tx_attr);
+  describe(*info->rx_attr);
   fi_ep_attr& ep = *info->ep_attr;
   ep.type = FI_EP_RDM;
   ep.protocol = FI_PROTO_UNSPEC;
@@ -190,7 +182,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
         return -FI_ENODATA;
       }
     }
-    Info info = describe();
+    Info info = describe_provider();
     take_caps(*info, 0);
     if (hints != nullptr) take_hints(*info, *hints, version);
     if (!take_addresses(*info, node, service, flags, hints)) return -FI_ENODATA;

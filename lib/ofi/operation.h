@@ -90,6 +90,16 @@ class OperationPool {
     return nullptr;
   }
 
+  // All that are under way; they may end meanwhile.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (const auto& slab : slabs_) {
+      for (std::size_t i = 0; i < kSlab; ++i) {
+        if (slab[i].busy) visit(slab[i]);
+      }
+    }
+  }
+
  private:
   static constexpr std::size_t kSlab = 64;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ofi/capabilities.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
@@ -35,7 +36,9 @@ ReceivePool::~ReceivePool() {
 
 int ReceivePool::open(fid_domain* domain, fi_rx_attr* attributes, fid_ep** out, void* context) {
   return guarded([&]() -> int {
+    if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
     const std::uint64_t flags = attributes != nullptr ? attributes->op_flags : 0;
+    if (attributes != nullptr) describe(*attributes);
     *out = new ReceivePool(Domain::from(domain), flags, context);
     return 0;
   });

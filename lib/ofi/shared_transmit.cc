@@ -3,6 +3,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
+#include "ofi/capabilities.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint_calls.h"
 #include "ofi/fids.h"
@@ -21,8 +22,10 @@ SharedTransmit::~SharedTransmit() {
   domain_.release();
 }
 
-int SharedTransmit::open(fid_domain* domain, fi_tx_attr*, fid_stx** out, void* context) {
+int SharedTransmit::open(fid_domain* domain, fi_tx_attr* attributes, fid_stx** out, void* context) {
   return guarded([&]() -> int {
+    if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
+    if (attributes != nullptr) describe(*attributes);
     *out = new SharedTransmit(Domain::from(domain), context);
     return 0;
   });

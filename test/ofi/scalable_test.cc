@@ -263,6 +263,21 @@ TEST_CASE("what completes in the other direction cannot be bound to a context") 
   CHECK(fi_ep_bind(handle, &pair.a->vector->fid, 0) == -FI_EINVAL);
 }
 
+TEST_CASE("a context tells what it has, and is refused what it has not") {
+  ScalablePair pair(1);
+  pair.a->transmit.clear();
+  fi_tx_attr asked{};
+  asked.inject_size = 1 << 20;
+  fid_ep* handle = nullptr;
+  CHECK(fi_tx_context(pair.a->endpoint.get(), 0, &asked, &handle, nullptr) == -FI_EINVAL);
+  asked.inject_size = 8;
+  MUST(fi_tx_context(pair.a->endpoint.get(), 0, &asked, &handle, nullptr));
+  const Owned<fid_ep> open(handle);
+  CHECK(asked.inject_size == pair.info->tx_attr->inject_size);
+  CHECK(asked.iov_limit == pair.info->tx_attr->iov_limit);
+  CHECK(asked.size == pair.info->tx_attr->size);
+}
+
 TEST_CASE("a context that there is not is neither opened nor named, and none is opened twice") {
   ScalablePair pair(2);
   fid_ep* handle = nullptr;
