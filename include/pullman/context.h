@@ -134,6 +134,11 @@ class __attribute__((visibility("default"))) Context {
   // that is not known.
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
 
+  // The next message of that space that has come and that no receive has matched, in the order they
+  // came. Each is told once, unless it is matched before: for who matches messages of several
+  // contexts himself, and claims what he wants.
+  std::optional<Probe> next_unexpected(std::uint8_t space = 0);
+
   // As probe(); the message found is taken out of the matching: no receive and no probe finds it
   // any more, only these two. Who claims must receive or discard: till then it uses up its
   // sender's allowance. kInvalidArgument: nothing of that name is claimed (any more).

@@ -12,7 +12,8 @@
 namespace pullman {
 
 // A message matches receives and probes of its own space only. Plain send() and receive() are of
-// space 0.
+// space 0. The first message or receive of another space takes 32 KiB of memory; a receive throws
+// std::bad_alloc if there is none, and nothing happened.
 inline constexpr std::uint8_t kSpaces = 32;
 
 // Bytes that lie in several places, in order: gathered when sent, scattered when received.

@@ -325,6 +325,11 @@ std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore, std::uin
   return state_->engine.probe(source, tag, ignore, space);
 }
 
+std::optional<Probe> Context::next_unexpected(std::uint8_t space) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.next_unexpected(space);
+}
+
 std::optional<Probe> Context::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   Gate::Hold held(state_->gate);
   return state_->engine.claim(source, tag, ignore, space);

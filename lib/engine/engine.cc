@@ -180,7 +180,7 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
 Status Engine::Impl::match_or_post(Instant now, Request& request) {
   const auto& op = request.operation();
   const PeerId source = op.peer;
-  message::Matcher& matcher = matcher_of(op.special.wire_kind);
+  message::Matcher& matcher = matcher_of(request);
   if (closing_) {
     request.finish(Status::kClosed, 0);
     return Status::kClosed;
@@ -209,7 +209,7 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) {
 bool Engine::Impl::cancel(Request& request) {
   auto& op = request.operation();
   if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
-  matcher_of(op.special.wire_kind).remove(request);
+  matcher_of(request).remove(request);
   request.finish(Status::kCancelled, 0);
   return true;
 }
@@ -315,6 +315,9 @@ Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces p
 }
 std::optional<Probe> Engine::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   return impl_->probe(source, tag, ignore, space);
+}
+std::optional<Probe> Engine::next_unexpected(std::uint8_t space) {
+  return impl_->next_unexpected(space);
 }
 std::optional<Probe> Engine::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   return impl_->claim(source, tag, ignore, space);

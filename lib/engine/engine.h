@@ -103,6 +103,7 @@ class Engine {
                  const ReceiveOptions& options, MultiReceive& receive);
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
   Status discard(Instant now, const Claimed& claimed);

@@ -65,6 +65,8 @@ class Engine::Impl {
                  const ReceiveOptions& options, MultiReceive& receive);
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  static std::optional<Probe> tell_of(const message::InMessage& message);
+  std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
   Status discard_claimed(Instant now, const Claimed& claimed);
@@ -168,12 +170,23 @@ class Engine::Impl {
   void look_after_match(Instant now, Peer& peer, bool more_to_come);
   static void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
                        const std::byte* to);
-  message::Matcher& matcher_of(std::uint8_t space) {
-    return space == 0 ? matcher_ : more_matchers_.of(space);
+  // Null: nothing of that space has come.
+  message::Matcher* find_matcher(std::uint8_t space) {
+    return space == 0 ? &matcher_ : more_matchers_.find(space);
+  }
+  // Of a receive, for which it was made.
+  message::Matcher& matcher_of(Request& receive) {
+    return *find_matcher(receive.operation().special.wire_kind);
+  }
+  bool make_matcher(std::uint8_t space) { return space == 0 || more_matchers_.make(space); }
+  template <typename Visit>
+  void for_each_matcher(Visit&& visit) {
+    visit(matcher_);
+    more_matchers_.for_each(visit);
   }
   template <typename Visit>
   void for_each_matcher(Visit&& visit) const {
-    visit(const_cast<message::Matcher&>(matcher_));
+    visit(matcher_);
     more_matchers_.for_each(visit);
   }
   void fail_receives(PeerId from, Status why);

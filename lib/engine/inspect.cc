@@ -93,7 +93,7 @@ std::size_t Engine::Impl::receives_posted() const {
 bool Engine::Impl::receives_from(PeerId peer) const {
   bool any = false;
   for_each_matcher(
-      [&](message::Matcher& matcher) { any = any || matcher.posted_for(peer) != nullptr; });
+      [&](const message::Matcher& matcher) { any = any || matcher.posted_for(peer) != nullptr; });
   return any;
 }
 

@@ -1,5 +1,6 @@
 // The verbs of the API beyond plain send() and receive(): with options, claimed, one-sided.
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 #include "channel/run.h"
@@ -225,8 +226,10 @@ Status Engine::Impl::atomic(Instant now, PeerId id, const RemotePlace& place, co
 Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
                              const ReceiveOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
+  const bool is_space = options.space < kSpaces;
+  if (is_space && !make_matcher(options.space)) throw std::bad_alloc();
   request.begin(detail::Operation::Kind::kReceive, source, tag);
-  if (pieces.size() > kMostPieces || options.space >= kSpaces) {
+  if (pieces.size() > kMostPieces || !is_space) {
     request.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
@@ -241,10 +244,12 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
                              std::span<std::byte> buffer, const ReceiveOptions& options,
                              MultiReceive& receive) {
   if (!receive.idle()) return Status::kBusy;
+  const bool is_space = options.space < kSpaces;
+  if (is_space && !make_matcher(options.space)) throw std::bad_alloc();
   Request& posted = receive.posted();
   receive.begin(buffer);
   posted.begin(detail::Operation::Kind::kReceive, source, tag);
-  if (receive.used_up() || options.space >= kSpaces) {
+  if (receive.used_up() || !is_space) {
     posted.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
@@ -256,21 +261,36 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
   return receive.status();
 }
 
+// Nothing if its first bytes, which say more of it, are still to come.
+std::optional<Probe> Engine::Impl::tell_of(const message::InMessage& message) {
+  const std::size_t lead = wire::lead_bytes(message.kind);
+  if (message.arrived.prefix() < lead) return std::nullopt;
+  Probe found{message.peer, message.tag, message.total - lead, {}, {}};
+  if (wire::has_immediate(message.kind)) found.immediate = wire::read_immediate(message.bytes);
+  return found;
+}
+
 std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   if (space >= kSpaces) return std::nullopt;
-  const message::InMessage* message = matcher_of(space).find({source, tag, ignore});
+  message::Matcher* const matcher = find_matcher(space);
+  const message::InMessage* message =
+      matcher == nullptr ? nullptr : matcher->find({source, tag, ignore});
+  return message == nullptr ? std::nullopt : tell_of(*message);
+}
+
+std::optional<Probe> Engine::Impl::next_unexpected(std::uint8_t space) {
+  message::Matcher* const matcher = space < kSpaces ? find_matcher(space) : nullptr;
+  message::InMessage* const message = matcher == nullptr ? nullptr : matcher->first_new();
   if (message == nullptr) return std::nullopt;
-  const std::size_t lead = wire::lead_bytes(message->kind);
-  if (message->arrived.prefix() < lead) return std::nullopt;  // its first bytes are still to come
-  Probe found{message->peer, message->tag, message->total - lead, {}, {}};
-  if (wire::has_immediate(message->kind)) found.immediate = wire::read_immediate(message->bytes);
+  auto found = tell_of(*message);
+  if (found) matcher->pass(*message);
   return found;
 }
 
 std::optional<Probe> Engine::Impl::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   auto probed = probe(source, tag, ignore, space);
   if (!probed) return std::nullopt;
-  message::InMessage& message = *matcher_of(space).find({source, tag, ignore});
+  message::InMessage& message = *find_matcher(space)->find({source, tag, ignore});
   probed->claimed = {message.peer, message.id};
   peers_.find(message.peer)->inbox.claim(message);
   return probed;

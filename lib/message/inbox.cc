@@ -103,13 +103,14 @@ Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
   return Taken::kNew;
 }
 
-// A message of a space that is not there, or one for regions that are not, is from nobody who means
+// A message of a space that is not there (or for which there is no memory), or one for regions that are not, is from nobody who means
 // well; nor is an answer to nothing that was asked.
 bool Inbox::knows(std::uint8_t kind) const {
   if (wire::class_of(kind) != wire::Class::kMessage) {
     return one_sided_ != nullptr && shared_.regions != nullptr;
   }
-  return wire::space_of(kind) == 0 || shared_.more != nullptr;
+  const std::uint8_t space = wire::space_of(kind);
+  return space == 0 || (shared_.more != nullptr && shared_.more->make(space));
 }
 
 Taken Inbox::handle_chunk(const wire::Frame& frame) {

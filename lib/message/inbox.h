@@ -155,7 +155,7 @@ class Inbox {
  private:
   Matcher& matcher_of(std::uint8_t kind) {
     const std::uint8_t space = wire::space_of(kind);
-    return space == 0 ? shared_.matcher : shared_.more->of(space);
+    return space == 0 ? shared_.matcher : *shared_.more->find(space);
   }
   bool knows(std::uint8_t kind) const;
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;

@@ -1,5 +1,7 @@
 #include "message/matcher.h"
 
+#include <iterator>
+
 #include "base/check.h"
 #include "pullman/multi_receive.h"
 
@@ -66,6 +68,12 @@ void Matcher::remove(Request& receive) {
 void Matcher::add(InMessage& message) {
   arrived_[bucket_of(message.peer, message.tag)].push_back(message);
   in_order_.push_back(message);
+  if (new_ == nullptr) new_ = &message;
+}
+
+InMessage* Matcher::behind(InMessage& message) {
+  const auto next = std::next(in_order_.iterator_to(message));
+  return next == in_order_.end() ? nullptr : &*next;
 }
 
 InMessage* Matcher::find(const Want& want) {
@@ -84,17 +92,18 @@ InMessage* Matcher::find(const Want& want) {
 void Matcher::remove(InMessage& message) {
   Bucket& bucket = arrived_[bucket_of(message.peer, message.tag)];
   bucket.erase(bucket.iterator_to(message));
+  if (&message == new_) pass(message);
   in_order_.erase(in_order_.iterator_to(message));
 }
 
-Request* Matcher::posted_for(PeerId peer) {
+Request* Matcher::posted_for(PeerId peer) const {
   if (posted_count_ == 0) return nullptr;
-  for (Posted& list : exact_) {
-    for (auto& op : list) {
+  for (const Posted& list : exact_) {
+    for (const auto& op : list) {
       if (op.peer == peer) return op.request;
     }
   }
-  for (auto& op : wild_) {
+  for (const auto& op : wild_) {
     if (op.peer == peer) return op.request;
   }
   return nullptr;

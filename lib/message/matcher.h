@@ -53,12 +53,16 @@ class Matcher {
 
   // The unexpected message that fits; it stays. Null if none does.
   InMessage* find(const Want& want);
+  // The earliest unexpected message that was not passed yet; null: there is none.
+  InMessage* first_new() const { return new_; }
+  // It is not new any more, nor is any before it.
+  void pass(InMessage& message) { new_ = behind(message); }
 
   // The message is no longer unexpected.
   void remove(InMessage& message);
 
   // A posted receive that names this peer as its source; null when there is none left.
-  Request* posted_for(PeerId peer);
+  Request* posted_for(PeerId peer) const;
   // Any posted receive.
   Request* any_posted();
 
@@ -81,12 +85,14 @@ class Matcher {
   static constexpr std::size_t kBuckets = 1024;
 
   static std::size_t bucket_of(PeerId peer, Tag tag);
+  InMessage* behind(InMessage& message);
   Posted& list_of(Request& receive);
 
   std::array<Posted, kBuckets> exact_;    // receives that name source and full tag
   Posted wild_;                           // the others, in post order
   std::array<Bucket, kBuckets> arrived_;  // unexpected messages by source and tag
   InOrder in_order_;                      // the same messages, in order of their turns
+  InMessage* new_ = nullptr;              // of these
   std::uint64_t posts_ = 0;
   std::size_t posted_count_ = 0;
 };

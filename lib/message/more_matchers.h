@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "base/check.h"
 #include "message/matcher.h"
@@ -14,20 +15,32 @@ namespace pullman::message {
 
 class MoreMatchers {
  public:
-  // 0 < space < kSpaces. Throws std::bad_alloc.
-  Matcher& of(std::uint8_t space) {
+  // 0 < space < kSpaces, of all. Null: nothing of it has come.
+  Matcher* find(std::uint8_t space) const {
+    PULLMAN_DCHECK(space > 0 && space < kSpaces);
+    return matchers_[space].get();
+  }
+
+  // From now on it is there. False: there is no memory for it.
+  bool make(std::uint8_t space) noexcept {
     PULLMAN_DCHECK(space > 0 && space < kSpaces);
     std::unique_ptr<Matcher>& matcher = matchers_[space];
     if (matcher == nullptr) [[unlikely]]
-      matcher = std::make_unique<Matcher>();
-    return *matcher;
+      matcher.reset(new (std::nothrow) Matcher);
+    return matcher != nullptr;
   }
 
   // Those that have been made.
   template <typename Visit>
-  void for_each(Visit&& visit) const {
+  void for_each(Visit&& visit) {
     for (const auto& matcher : matchers_) {
       if (matcher != nullptr) visit(*matcher);
+    }
+  }
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& matcher : matchers_) {
+      if (matcher != nullptr) visit(static_cast<const Matcher&>(*matcher));
     }
   }
 

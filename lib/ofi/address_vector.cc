@@ -54,7 +54,7 @@ fi_ops_av& vector_operations() {
   return table;
 }
 
-// More would name more than there ever are, and leave less for the addresses.
+// More than there are contexts, as some ask for; the rest is enough for addresses.
 constexpr int kMostContextBits = 16;
 
 // "node7" and 2 are "node9"; a name without a number stays.

@@ -81,14 +81,16 @@ fi_ops_ep& endpoint_operations() {
           },
       .getopt = get_option,
       .setopt = set_option,
-      .tx_ctx =
-          [](fid_ep* plain, int index, fi_tx_attr* attributes, fid_ep** out, void* context) {
-            return Endpoint::from(plain).open_transmit(index, attributes, out, context);
-          },
-      .rx_ctx =
-          [](fid_ep* plain, int index, fi_rx_attr* attributes, fid_ep** out, void* context) {
-            return Endpoint::from(plain).open_receive(index, attributes, out, context);
-          },
+      .tx_ctx = [](fid_ep* plain, int index, fi_tx_attr* attributes, fid_ep** out,
+                   void* context) -> int {
+        if (plain->fid.fclass != FI_CLASS_SEP) return -FI_EINVAL;
+        return Endpoint::from(plain).open_transmit(index, attributes, out, context);
+      },
+      .rx_ctx = [](fid_ep* plain, int index, fi_rx_attr* attributes, fid_ep** out,
+                   void* context) -> int {
+        if (plain->fid.fclass != FI_CLASS_SEP) return -FI_EINVAL;
+        return Endpoint::from(plain).open_receive(index, attributes, out, context);
+      },
       .rx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); },
       .tx_size_left = [](fid_ep*) { return static_cast<ssize_t>(kQueueSize); }};
   return table;

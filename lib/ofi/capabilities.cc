@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "ofi/lane.h"
 #include "ofi/promises.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
@@ -21,7 +20,12 @@ bool names(const char* asked) {
 }
 
 bool too_many(std::size_t contexts) {
-  return contexts > kMostLanes && contexts != FI_SHARED_CONTEXT;
+  return contexts > kMostContexts && contexts != FI_SHARED_CONTEXT;
+}
+
+bool are_mixed(std::size_t one, std::size_t other) {
+  const auto is_shared = [](std::size_t contexts) { return contexts == FI_SHARED_CONTEXT; };
+  return is_shared(one) != is_shared(other) && one > 1 && other > 1;
 }
 
 const char* unmet_endpoint(const fi_ep_attr& asked) {
@@ -29,6 +33,7 @@ const char* unmet_endpoint(const fi_ep_attr& asked) {
   if (asked.protocol != FI_PROTO_UNSPEC) return "the protocol";
   if (asked.max_msg_size > kLongestMessage) return "max_msg_size";
   if (too_many(asked.tx_ctx_cnt) || too_many(asked.rx_ctx_cnt)) return "so many contexts";
+  if (are_mixed(asked.tx_ctx_cnt, asked.rx_ctx_cnt)) return "shared and several contexts together";
   if (asked.auth_key_size != 0) return "an authorisation key";
   return nullptr;
 }
@@ -54,6 +59,7 @@ const char* unmet(const fi_tx_attr& asked) {
   if (asked.inject_size > kInjectBytes) return "inject_size";
   if (asked.size > kMostOperations) return "the size of the transmit context";
   if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
+  if (asked.rma_iov_limit > 1) return "rma_iov_limit";
   return nullptr;
 }
 

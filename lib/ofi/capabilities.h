@@ -36,7 +36,7 @@ const char* unmet(std::uint32_t version, const fi_info& hints);
 const char* unmet(const fi_tx_attr& asked);
 const char* unmet(const fi_rx_attr& asked);
 
-// What contexts have, whatever was asked for less.
+// What contexts have, if less was asked for: limits and orders.
 void describe(fi_tx_attr& tx);
 void describe(fi_rx_attr& rx);
 

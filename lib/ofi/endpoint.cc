@@ -27,8 +27,7 @@ bool is_shared(std::size_t contexts) {
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, Form form, void* context)
-    : form_(form),
-      domain_(domain),
+    : domain_(domain),
       triggers_(domain.triggers()),
       caps_(info.caps),
       is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
@@ -67,7 +66,7 @@ int Endpoint::open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, v
     const fi_ep_attr& asked = *info->ep_attr;
     if (asked.type != FI_EP_RDM && asked.type != FI_EP_UNSPEC) return -FI_EINVAL;
     if (form == Form::kScalable &&
-        (asked.tx_ctx_cnt > kMostLanes || asked.rx_ctx_cnt > kMostLanes)) {
+        (asked.tx_ctx_cnt > kMostContexts || asked.rx_ctx_cnt > kMostContexts)) {
       return -FI_EINVAL;
     }
     auto* endpoint = new Endpoint(Domain::from(domain), *info, form, context);
@@ -81,6 +80,7 @@ void Endpoint::open_context() {
   Config config = place_.config();
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
+  close_timeout_ = config.close_timeout;
   for (CompletionQueue* one : queues()) one->attach(*this);
   for (Counter* one : counters_) one->attach(*this);
   domain_.progress_thread().add(*this);
@@ -99,15 +99,30 @@ int Endpoint::enable(EndpointHandle& handle) {
     Locked locked(domain_.lock());
     Lane& lane = *handle.lane;
     if (lane.sends || lane.receives) return 0;
+    if (const Side* side = side_of(handle); side != nullptr && side->closing) {
+      return -FI_EOPBADSTATE;
+    }
     if (vector_ == nullptr) return -FI_ENOAV;
-    if (!is_complete()) return -FI_EOPBADSTATE;
+    if (!is_fully_bound()) return -FI_EOPBADSTATE;
     open_context();
     const std::size_t fid_class = handle.fid.fclass;
     lane.sends = fid_class == FI_CLASS_EP || fid_class == FI_CLASS_TX_CTX;
     lane.receives = (fid_class == FI_CLASS_EP && !shares_receive_) || fid_class == FI_CLASS_RX_CTX;
+    if (pool_ != nullptr) match_pool(false);  // what came before
     return 0;
   });
 }
+
+template <typename Call>
+ssize_t Endpoint::call(const Call& asked) {
+  if (is_later(asked)) return defer(asked);
+  Locked locked(domain_.lock());
+  return begin(asked);
+}
+template ssize_t Endpoint::call(const SendCall& asked);
+template ssize_t Endpoint::call(const ReceiveCall& asked);
+template ssize_t Endpoint::call(const MemoryCall& asked);
+template ssize_t Endpoint::call(const AtomicCall& asked);
 
 int Endpoint::meet(fi_addr_t number, const Address& address) {
   if (!context_) return 0;  // when it is opened
@@ -129,10 +144,14 @@ void Endpoint::forget(fi_addr_t number) {
 }
 
 int Endpoint::close(EndpointHandle& handle) {
-  if (side_of(handle) != nullptr) return close_side(handle);
   if (&handle != &handle_) {
-    Locked locked(domain_.lock());
-    --handle.lane->aliases;
+    Side* side = nullptr;
+    {
+      Locked locked(domain_.lock());
+      side = side_of(handle);
+      if (side == nullptr) --handle.lane->aliases;
+    }
+    if (side != nullptr) return close_side(*side);
     delete &handle;
     return 0;
   }

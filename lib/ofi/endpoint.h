@@ -7,9 +7,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -87,7 +89,7 @@ class Endpoint {
     if (is_reached_) take_events();
     const bool more = refill_due_;
     if (more) refill();
-    const bool matched = pool_ != nullptr && match_pool();
+    const bool matched = pool_ != nullptr && match_pool(true);
     return !triggers_.run() && !more && !matched && nothing;
   }
 
@@ -116,14 +118,26 @@ class Endpoint {
 
   // --- Under the lock, for the receives of several endpoints.
 
-  // Takes a message for it that has come here, of those that came first. False: there is none.
-  // `buffer`: of the call, if it takes many.
+  // Takes the earliest message for it that has come here. False: there is none. `buffer`: of the
+  // call, if it takes many.
   bool take(const ReceiveCall& call, SharedBuffer* buffer);
-  // It was never posted here, or not any more, and fails.
+  // A message that no receive has matched; each once.
+  std::optional<Probe> next_unexpected(Space space);
+  bool fits(const ReceiveCall& call, const Probe& message) const;
+  // Such a receive is not taken any more, or would wait for nobody.
   void refuse(ReceiveCall call, Status why) {
     call.lane = &own_;
     fail(call, why);
   }
+  bool tells_receives() const { return own_.outlets.receive_queue != nullptr; }
+  bool is_receiving(const void* context);
+  // Of the peer that a receive names: there is such an address; how it is (kConnecting: it names
+  // none); why it has gone, kOk if it has not.
+  bool knows_source(const ReceiveCall& call) const;
+  PeerState state_of_source(const ReceiveCall& call) const;
+  Status why_gone(fi_addr_t number) const;
+  void find_again(fi_addr_t number) { meet_again(number, peers_.peer(number)); }
+  const AddressVector* vector() const { return vector_; }
 
   // --- The application's calls; they take the lock.
 
@@ -154,12 +168,13 @@ class Endpoint {
   static int open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, void* context);
 
   // --- endpoint_binding.cc
+  int bind_locked(EndpointHandle& handle, fid& other, std::uint64_t flags);
   int bind_vector(AddressVector& vector);
   int bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags);
   int bind_counter(Lane& lane, Counter& counter, std::uint64_t flags);
-  int bind_shared(SharedTransmit& shared);
+  int bind_transmit(SharedTransmit& shared);
   int bind_pool(ReceivePool& pool);
-  bool is_complete() const;
+  bool is_fully_bound() const;
   std::vector<CompletionQueue*> queues();
   bool counts_into(const Counter& counter);
 
@@ -169,6 +184,7 @@ class Endpoint {
     EndpointHandle handle;
     Lane lane;
     bool open = false;
+    bool closing = false;  // nothing but being closed again
   };
   using Sides = std::vector<std::unique_ptr<Side>>;
   template <typename Visit>
@@ -181,13 +197,16 @@ class Endpoint {
     }
   }
   Side* open_side(Sides& sides, int index, std::size_t fid_class, void* context);
-  int close_side(EndpointHandle& handle);
+  template <typename Attributes>
+  int open_side(Sides& sides, int index, std::size_t fid_class, Attributes* attributes,
+                std::uint64_t EndpointHandle::*flags, fid_ep** out, void* context);
+  int close_side(Side& side);
   void withdraw(Lane& lane);
   void unbind(Lane& lane);
   bool is_idle(const Lane& lane);
   Side* side_of(const EndpointHandle& handle);
   bool any_side_open() const;
-  bool match_pool();
+  bool match_pool(bool thoroughly);
 
   // The application lets packets move. No read-modify-write: nobody else writes.
   void begin_turn() {
@@ -197,9 +216,12 @@ class Endpoint {
   void progress_by(std::size_t (Context::*turn)()) {
     begin_turn();
     if (!context_) return;
-    const std::size_t packets = (*context_.*turn)();
+    const bool news = (*context_.*turn)() != 0 || refill_due_;
     if (refill_due_) refill();
-    if (pool_ != nullptr && packets != 0) match_pool();
+    if (pool_ != nullptr) {
+      const bool thoroughly = turns() % kTurnsPerCare == 0;
+      if (news || thoroughly) match_pool(thoroughly);
+    }
     if (is_reached_) take_events();
     triggers_.run();
   }
@@ -242,6 +264,7 @@ class Endpoint {
   ssize_t post(const ReceiveCall& call, PeerId source);
   static void prepare(Operation& operation, const ReceiveCall& call);
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
+  Status receive_claimed(const Claimed& claimed, const ReceiveCall& call, Operation& operation);
   void refill();
   void refill(Lane& lane);
   bool post_shared(Lane& lane);
@@ -269,7 +292,7 @@ class Endpoint {
   void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
-  const Outlets& outlets_of_events() const;
+  const Outlets* outlets_of_events() const;
   static Counter* counter_for(const SendCall& call) { return call.lane->outlets.send_counter; }
   static Counter* counter_for(const ReceiveCall& call) {
     return call.lane->outlets.receive_counter;
@@ -286,7 +309,6 @@ class Endpoint {
   template <typename Call>
   void fail(const Call& call, Status why);
 
-  const Form form_;
   EndpointHandle handle_;
   Lane own_;            // of a scalable endpoint: nothing goes through it
   Sides transmitters_;  // by index; they stay until it is closed
@@ -295,6 +317,9 @@ class Endpoint {
   Triggers& triggers_;
   const std::uint64_t caps_;
   const bool is_reached_;  // peers may write here
+  // So often shared receives are looked after without any packet.
+  static constexpr std::uint64_t kTurnsPerCare = 1024;
+
   Place place_;
   std::unique_ptr<Context> context_;  // once enabled
   bool full_ = false;                 // something due could not begin: nothing overtakes it
@@ -302,6 +327,8 @@ class Endpoint {
   bool refill_due_ = false;           // of a multi-receive buffer, its own or of several endpoints
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
   std::atomic<bool> awaited_ = false;
+
+  std::chrono::nanoseconds close_timeout_{0};  // once enabled
 
   AddressVector* vector_ = nullptr;
   const bool shares_transmit_;  // it is to be bound to a context that others share

@@ -9,6 +9,7 @@
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/fids.h"
+#include "ofi/guarded.h"
 #include "ofi/receive_pool.h"
 #include "ofi/shared_transmit.h"
 
@@ -35,16 +36,27 @@ std::uint64_t kinds_of(const EndpointHandle& handle) {
 }  // namespace
 
 int Endpoint::bind(EndpointHandle& handle, struct fid& other, std::uint64_t flags) {
-  Locked locked(domain_.lock());
+  return guarded([&] {
+    Locked locked(domain_.lock());
+    return bind_locked(handle, other, flags);
+  });
+}
+
+int Endpoint::bind_locked(EndpointHandle& handle, struct fid& other, std::uint64_t flags) {
   Lane& lane = *handle.lane;
   if (lane.sends || lane.receives) return -FI_EOPBADSTATE;
+  const Side* const side = side_of(handle);
+  if (side != nullptr && side->closing) return -FI_EOPBADSTATE;
   const std::uint64_t kinds = kinds_of(handle);
-  const bool is_side = side_of(handle) != nullptr;
+  const bool is_whole = handle.fid.fclass == FI_CLASS_EP || handle.fid.fclass == FI_CLASS_SEP;
   switch (other.fclass) {
     case FI_CLASS_AV:
-      return is_side ? -FI_EINVAL : bind_vector(object_of<AddressVector, fid_av>(&other));
+      return is_whole ? bind_vector(object_of<AddressVector, fid_av>(&other)) : -FI_EINVAL;
     case FI_CLASS_CQ:
-      if ((flags & ~(kinds | FI_SELECTIVE_COMPLETION)) != 0 || kinds == 0) return -FI_EBADFLAGS;
+      if ((flags & ~((kinds & (FI_TRANSMIT | FI_RECV)) | FI_SELECTIVE_COMPLETION)) != 0 ||
+          (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
+        return -FI_EBADFLAGS;
+      }
       return bind_queue(lane, object_of<CompletionQueue, fid_cq>(&other), flags);
     case FI_CLASS_CNTR:
       if ((flags & ~kinds) != 0 || kinds == 0) return -FI_EBADFLAGS;
@@ -52,7 +64,7 @@ int Endpoint::bind(EndpointHandle& handle, struct fid& other, std::uint64_t flag
     case FI_CLASS_EQ:
       return 0;  // an endpoint of this kind has no events of its own
     case FI_CLASS_STX_CTX:
-      return bind_shared(object_of<SharedTransmit, fid_stx>(&other));
+      return bind_transmit(object_of<SharedTransmit, fid_stx>(&other));
     case FI_CLASS_SRX_CTX:
       return bind_pool(object_of<ReceivePool, fid_ep>(&other));
     default:
@@ -69,7 +81,6 @@ int Endpoint::bind_vector(AddressVector& vector) {
 }
 
 int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags) {
-  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
   Outlets& outlets = lane.outlets;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (((flags & FI_TRANSMIT) != 0 && outlets.send_queue != nullptr) ||
@@ -88,7 +99,12 @@ int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags
   return 0;
 }
 
+// What peers do to memory here is counted once, wherever that is bound.
 int Endpoint::bind_counter(Lane& lane, Counter& counter, std::uint64_t flags) {
+  const std::uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);
+  const bool told = told_counter_ != nullptr && (flags & FI_REMOTE_WRITE) != 0;
+  if (&lane != &own_ && (told || use_counters_.tell_any(remote))) return -FI_EINVAL;
+  if (remote != 0) lane.remote_counters.push_back(&counter);
   Outlets& outlets = lane.outlets;
   if ((flags & FI_SEND) != 0) outlets.send_counter = &counter;
   if ((flags & FI_RECV) != 0) outlets.receive_counter = &counter;
@@ -103,7 +119,7 @@ int Endpoint::bind_counter(Lane& lane, Counter& counter, std::uint64_t flags) {
   return 0;
 }
 
-int Endpoint::bind_shared(SharedTransmit& shared) {
+int Endpoint::bind_transmit(SharedTransmit& shared) {
   if (!shares_transmit_ || transmit_ != nullptr || &shared.domain() != &domain_) return -FI_EINVAL;
   transmit_ = &shared;
   shared.hold();
@@ -112,14 +128,15 @@ int Endpoint::bind_shared(SharedTransmit& shared) {
 
 int Endpoint::bind_pool(ReceivePool& pool) {
   if (!shares_receive_ || pool_ != nullptr || &pool.domain() != &domain_) return -FI_EINVAL;
-  pool_ = &pool;
   pool.add(*this);
+  pool_ = &pool;
   return 0;
 }
 
 // What it cannot do without is bound.
-bool Endpoint::is_complete() const {
-  return shares_transmit_ == (transmit_ != nullptr) && shares_receive_ == (pool_ != nullptr);
+bool Endpoint::is_fully_bound() const {
+  return shares_transmit_ == (transmit_ != nullptr) && shares_receive_ == (pool_ != nullptr) &&
+         (pool_ == nullptr || pool_->is_of_one_vector());
 }
 
 void Endpoint::feed(Counter& counter) {

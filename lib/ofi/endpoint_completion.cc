@@ -36,6 +36,7 @@ void Endpoint::complete(Operation& operation) {
 }
 
 void Endpoint::end(Operation& operation) {
+  operation.is_own_copy = false;
   if (operation.lent != nullptr) copies_.give_back(std::exchange(operation.lent, nullptr));
   operations_.give_back(operation);
 }
@@ -79,12 +80,19 @@ void Endpoint::write(const Operation& operation) const {
 // The last message a multi-receive buffer has room for gives it back to the application.
 void Endpoint::use_shared(Operation& operation) {
   SharedBuffer& buffer = *operation.shared;
-  operation.taken = buffer.at;
-  buffer.busy = false;
-  if (closing_) return;  // other endpoints may use it
-  buffer.use(operation.request.length(), operation.request.status() == Status::kOk);
-  if (buffer.used_up) operation.flags |= FI_MULTI_RECV;
+  const bool usable = operation.request.status() == Status::kOk;
+  if (buffer.is_pooled) {
+    --buffer.on_their_way;
+    if (!usable && !closing_) buffer.used_up = true;
+  } else {
+    operation.taken = buffer.at;
+    buffer.busy = false;
+    buffer.use(operation.request.length(), usable);
+  }
   refill_due_ = true;
+  if (!buffer.used_up || buffer.on_their_way != 0 || closing_) return;
+  operation.flags |= FI_MULTI_RECV;
+  buffer.told = true;
 }
 
 template <typename Call>

@@ -81,18 +81,6 @@ template ssize_t Endpoint::defer(const ReceiveCall& call);
 template ssize_t Endpoint::defer(const MemoryCall& call);
 template ssize_t Endpoint::defer(const AtomicCall& call);
 
-// What an application calls.
-template <typename Call>
-ssize_t Endpoint::call(const Call& asked) {
-  if (is_later(asked)) return defer(asked);
-  Locked locked(domain_.lock());
-  return begin(asked);
-}
-template ssize_t Endpoint::call(const SendCall& asked);
-template ssize_t Endpoint::call(const ReceiveCall& asked);
-template ssize_t Endpoint::call(const MemoryCall& asked);
-template ssize_t Endpoint::call(const AtomicCall& asked);
-
 template <typename Call>
 ssize_t Endpoint::check_work(const Call& call) const {
   if (!is_enabled(call)) return -FI_EOPBADSTATE;

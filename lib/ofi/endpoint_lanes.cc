@@ -1,12 +1,14 @@
-// Endpoint: the transmit and receive contexts of a scalable one, and receives that several
-// endpoints share.
+// Endpoint: the transmit and receive contexts of a scalable one, and its part of receives that
+// several endpoints share.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <thread>
 #include <utility>
 
+#include "base/check.h"
+#include "ofi/address_vector.h"
 #include "ofi/capabilities.h"
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
@@ -26,6 +28,8 @@ Endpoint::Side* Endpoint::open_side(Sides& sides, int index, std::size_t fid_cla
   if (side == nullptr) side = std::make_unique<Side>();
   if (side->open) return nullptr;
   side->open = true;
+  side->closing = false;
+  side->lane = Lane();
   side->lane.index = static_cast<std::uint8_t>(place);
   side->handle.fid = {
       .fclass = fid_class, .context = context, .ops = &endpoint_object_operations()};
@@ -37,14 +41,17 @@ Endpoint::Side* Endpoint::open_side(Sides& sides, int index, std::size_t fid_cla
   return side.get();
 }
 
-int Endpoint::open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, void* context) {
+// Attributes that are given say more than the endpoint's, and are told what there is.
+template <typename Attributes>
+int Endpoint::open_side(Sides& sides, int index, std::size_t fid_class, Attributes* attributes,
+                        std::uint64_t EndpointHandle::*flags, fid_ep** out, void* context) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
     if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
-    Side* side = open_side(transmitters_, index, FI_CLASS_TX_CTX, context);
+    Side* side = open_side(sides, index, fid_class, context);
     if (side == nullptr) return -FI_EINVAL;
     if (attributes != nullptr) {
-      side->handle.send_flags = attributes->op_flags;
+      side->handle.*flags = attributes->op_flags;
       describe(*attributes);
     }
     *out = &side->handle;
@@ -52,19 +59,14 @@ int Endpoint::open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, voi
   });
 }
 
+int Endpoint::open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, void* context) {
+  return open_side(transmitters_, index, FI_CLASS_TX_CTX, attributes, &EndpointHandle::send_flags,
+                   out, context);
+}
+
 int Endpoint::open_receive(int index, fi_rx_attr* attributes, fid_ep** out, void* context) {
-  return guarded([&]() -> int {
-    Locked locked(domain_.lock());
-    if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
-    Side* side = open_side(receivers_, index, FI_CLASS_RX_CTX, context);
-    if (side == nullptr) return -FI_EINVAL;
-    if (attributes != nullptr) {
-      side->handle.receive_flags = attributes->op_flags;
-      describe(*attributes);
-    }
-    *out = &side->handle;
-    return 0;
-  });
+  return open_side(receivers_, index, FI_CLASS_RX_CTX, attributes, &EndpointHandle::receive_flags,
+                   out, context);
 }
 
 // Null: it is not one of a context.
@@ -83,97 +85,143 @@ bool Endpoint::any_side_open() const {
          std::any_of(receivers_.begin(), receivers_.end(), is_open);
 }
 
-// The endpoint's packets go on. What is under way may still use the application's memory: it has as
-// long to end as a closing endpoint's has.
-int Endpoint::close_side(EndpointHandle& handle) {
+// The endpoint's packets go on, and what is under way uses the application's memory: it has as long
+// to end as a closing endpoint's has. Others have the lock meanwhile: they may be who is waited
+// for.
+int Endpoint::close_side(Side& side) {
   return guarded([&]() -> int {
-    Locked locked(domain_.lock());
-    Side& side = *side_of(handle);
     Lane& lane = side.lane;
-    if (lane.aliases != 0) return -FI_EBUSY;
-    withdraw(lane);
-    const auto end = std::chrono::steady_clock::now() + place_.config().close_timeout;
-    while (!is_idle(lane) && std::chrono::steady_clock::now() < end) progress();
-    if (!is_idle(lane)) return -FI_EBUSY;
-    unbind(lane);
-    lane.claimed.clear();
-    side.open = false;
-    return 0;
+    std::chrono::steady_clock::time_point end;
+    {
+      Locked locked(domain_.lock());
+      if (lane.aliases != 0) return -FI_EBUSY;
+      end = std::chrono::steady_clock::now() + close_timeout_;
+      side.closing = true;
+      withdraw(lane);
+    }
+    for (;;) {
+      {
+        Locked locked(domain_.lock());
+        progress();
+        if (is_idle(lane)) {
+          unbind(lane);
+          side.open = false;
+          return 0;
+        }
+      }
+      if (std::chrono::steady_clock::now() >= end) return -FI_EBUSY;
+      std::this_thread::yield();
+    }
   });
 }
 
-// Queues and counters that other contexts have, too, stay the endpoint's.
-void Endpoint::unbind(Lane& lane) {
-  const Outlets gone = std::exchange(lane.outlets, Outlets());
-  const auto left = queues();
-  for (CompletionQueue* queue : {gone.send_queue, gone.receive_queue}) {
-    if (queue != nullptr && std::find(left.begin(), left.end(), queue) == left.end()) {
-      queue->detach(*this);
-    }
-  }
-  for (Counter* counter :
-       {gone.send_counter, gone.receive_counter, gone.read_counter, gone.write_counter}) {
-    if (counter != nullptr) stop_feeding(*counter);
-  }
-}
-
-// Nothing of it begins any more, and nothing is said of what has not been matched.
+// Nothing of it begins any more, what was posted and has taken nothing is taken back, and nothing
+// is said of it: its completions would be of no use.
 void Endpoint::withdraw(Lane& lane) {
   lane.sends = lane.receives = false;
   triggers_.forget(lane);
   lane.shared.withdraw_all();
-  lane.shared.end();
+  if (lane.shared.active()) lane.shared.buffer().used_up = true;
   operations_.for_each([&](Operation& one) {
-    if (one.lane != &lane || (one.flags & FI_RECV) == 0) return;
+    if (one.lane != &lane) return;
     one.queue = nullptr;
     one.counter = nullptr;
-    context_->cancel(one.request);
+    if ((one.flags & FI_RECV) != 0) context_->cancel(one.request);
   });
+  for (const auto& [with, message] : lane.claimed) context_->discard(message.claimed);
+  lane.claimed.clear();
 }
 
+// Those whose bytes are in memory of ours may go on.
 bool Endpoint::is_idle(const Lane& lane) {
-  return operations_.find([&](const Operation& one) { return one.lane == &lane; }) == nullptr;
+  return operations_.find([&](const Operation& one) {
+    return one.lane == &lane && one.lent == nullptr && !one.is_own_copy;
+  }) == nullptr;
 }
 
-bool Endpoint::match_pool() {
-  return pool_->match();
+// Queues that other contexts have, too, stay the endpoint's. Its counters stay so until they are
+// closed: work may count there.
+void Endpoint::unbind(Lane& lane) {
+  std::vector<CompletionQueue*> left = queues();
+  const Outlets gone = std::exchange(lane.outlets, Outlets());
+  for (CompletionQueue* queue : {gone.send_queue, gone.receive_queue}) {
+    if (queue == nullptr) continue;
+    if (std::count(left.begin(), left.end(), queue) == 1) queue->detach(*this);
+  }
+  for (Counter* counter : lane.remote_counters) {
+    use_counters_.forget(*counter);
+    if (told_counter_ == counter) told_counter_ = nullptr;
+  }
+  lane.remote_counters.clear();
+}
+
+// --- Shared receives.
+
+bool Endpoint::match_pool(bool thoroughly) {
+  return pool_->match(thoroughly);
+}
+
+std::optional<Probe> Endpoint::next_unexpected(Space space) {
+  if (!own_.sends) return std::nullopt;  // it is not enabled
+  return context_->next_unexpected(space_at(0, space));
+}
+
+bool Endpoint::fits(const ReceiveCall& call, const Probe& message) const {
+  return ((call.tag ^ message.tag) & ~call.ignore) == 0 &&
+         (!is_directed(call) || peers_.peer(call.from) == message.source);
 }
 
 bool Endpoint::take(const ReceiveCall& call, SharedBuffer* buffer) {
-  if (!context_) return false;
   const PeerId source = source_of(call);
-  if (source == kAnyPeer && is_directed(call)) return false;
-  const std::uint8_t space = space_at(0, call.space);
-  if (!context_->probe(source, call.tag, call.ignore, space)) return false;
+  if (!own_.sends || (source == kAnyPeer && is_directed(call))) return false;
   Operation* operation = operations_.take();
-  if (operation == nullptr) {
-    refill_due_ = true;
+  if (operation == nullptr) return false;
+  const auto found = context_->claim(source, call.tag, call.ignore, space_at(0, call.space));
+  if (!found) {
+    operations_.give_back(*operation);
     return false;
   }
-  const auto found = context_->claim(source, call.tag, call.ignore, space);
   ReceiveCall own = call;
   own.lane = &own_;
   prepare(*operation, own);
-  iovec rest{};
+  iovec place{};
   if (buffer != nullptr) {
-    rest = {buffer->at, buffer->left};
-    own.pieces = &rest;
+    place = {buffer->at, buffer->left};
+    own.pieces = &place;
     own.count = 1;
-    buffer->busy = true;
     operation->shared = buffer;
+    operation->taken = buffer->at;
+    ++buffer->on_their_way;
+    buffer->use(static_cast<std::size_t>(std::min<std::uint64_t>(found->length, buffer->left)),
+                found->length <= buffer->left);
   }
-  std::array<std::span<std::byte>, kMostPieces> pieces;
-  for (std::size_t i = 0; i < own.count; ++i) {
-    pieces[i] = {static_cast<std::byte*>(own.pieces[i].iov_base), own.pieces[i].iov_len};
-  }
-  const Status status = context_->receive_claimed(found->claimed, Pieces(pieces.data(), own.count),
-                                                  operation->request);
   undo_wait();
-  if (settle(*operation, status) < 0) {
-    if (buffer != nullptr) buffer->busy = false;
-    fail(own, status);
-  }
+  const Status status = receive_claimed(found->claimed, own, *operation);
+  PULLMAN_CHECK(status == Status::kOk || status == Status::kPending ||
+                status == Status::kTruncated);  // it was claimed just now
+  settle(*operation, status);
   return true;
+}
+
+// Whether a message is on its way for such a receive.
+bool Endpoint::is_receiving(const void* context) {
+  return operations_.find([&](const Operation& one) {
+    return one.lane == &own_ && one.context == context && (one.flags & FI_RECV) != 0;
+  }) != nullptr;
+}
+
+bool Endpoint::knows_source(const ReceiveCall& call) const {
+  return !is_directed(call) ||
+         (vector_ != nullptr && vector_->find(peers_.without_context(call.from)) != nullptr);
+}
+
+PeerState Endpoint::state_of_source(const ReceiveCall& call) const {
+  if (!own_.sends || !is_directed(call)) return PeerState::kConnecting;
+  return context_->peer_state(peers_.peer(call.from));
+}
+
+Status Endpoint::why_gone(fi_addr_t number) const {
+  return context_ ? context_->peer_status(peers_.peer(number)) : Status::kOk;
 }
 
 }  // namespace pullman::ofi

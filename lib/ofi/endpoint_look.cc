@@ -71,13 +71,16 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
   if (operation == nullptr) return -FI_EAGAIN;
   claimed.erase(found);
   prepare(*operation, call);
+  return settle(*operation, receive_claimed(message.claimed, call, *operation));
+}
+
+Status Endpoint::receive_claimed(const Claimed& claimed, const ReceiveCall& call,
+                                 Operation& operation) {
   std::array<std::span<std::byte>, kMostPieces> pieces;
   for (std::size_t i = 0; i < call.count; ++i) {
     pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
   }
-  return settle(*operation,
-                context_->receive_claimed(message.claimed, Pieces(pieces.data(), call.count),
-                                          operation->request));
+  return context_->receive_claimed(claimed, Pieces(pieces.data(), call.count), operation.request);
 }
 
 }  // namespace pullman::ofi

@@ -43,6 +43,7 @@ Status Endpoint::put(const MemoryCall& call, PeerId peer, Operation& operation) 
   if ((call.flags & FI_INJECT) != 0) {
     if (length > kInjectBytes) return Status::kInvalidArgument;
     if (operation.make_copy() == nullptr) return Status::kBusy;
+    operation.is_own_copy = true;
     std::byte* out = operation.copy.get();
     for (std::size_t i = 0; i < call.count; ++i) {
       if (!pieces[i].empty()) std::memcpy(out, pieces[i].data(), pieces[i].size());
@@ -66,23 +67,26 @@ Status Endpoint::get(const MemoryCall& call, PeerId peer, Operation& operation) 
                        Pieces(pieces.data(), call.count), operation.request);
 }
 
-// Nothing says for which receive context a peer writes: the first that is open is told.
-const Outlets& Endpoint::outlets_of_events() const {
+// Nothing says for which receive context a peer writes: the first that has a queue is told. Null:
+// there is none yet, of a scalable endpoint.
+const Outlets* Endpoint::outlets_of_events() const {
+  if (receivers_.empty()) return &own_.outlets;
   for (const auto& side : receivers_) {
-    if (side != nullptr && side->lane.receives) return side->lane.outlets;
+    if (side != nullptr && side->lane.outlets.receive_queue != nullptr) return &side->lane.outlets;
   }
-  return own_.outlets;
+  return nullptr;
 }
 
 // What peers have done to memory here: written with immediate data, and anything at all.
 void Endpoint::take_events() {
   if (use_counters_.any()) use_counters_.count(context_->remote_use(), counted_use_);
   domain_.regions().count_use(*context_);
+  const Outlets* const outlets = outlets_of_events();
+  if (outlets == nullptr) return;
   while (const auto event = context_->take_event()) {
     if (told_counter_ != nullptr) told_counter_->count(true);
-    CompletionQueue* const queue = outlets_of_events().receive_queue;
-    if (queue == nullptr) continue;
-    Completion& completion = queue->push();
+    if (outlets->receive_queue == nullptr) continue;
+    Completion& completion = outlets->receive_queue->push();
     completion.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
     completion.length = static_cast<std::size_t>(event->length);
     completion.data = event->immediate;

@@ -93,7 +93,6 @@ Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operat
 void Endpoint::refill() {
   refill_due_ = false;
   for_each_lane([this](Lane& lane) { refill(lane); });
-  if (pool_ != nullptr) match_pool();
 }
 
 // The multi-receive buffer gets its next message, or the receives behind it their turn. Not from
@@ -107,7 +106,7 @@ void Endpoint::refill(Lane& lane) {
     } else if (shared.any_waiting()) {
       const ReceiveCall next = shared.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {
-        shared.begin(next);
+        shared.begin_first_waiting();
       } else if (post(next, source_of(next)) == -FI_EAGAIN) {
         refill_due_ = true;
         return;

@@ -68,7 +68,7 @@ ssize_t Endpoint::begin(const SendCall& call) {
   undo_wait();
   const PeerId peer = peers_.peer(call.to);
   if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
-  if (peers_.context(call.to) >= kMostLanes) return -FI_EINVAL;
+  if (peers_.context(call.to) >= kMostContexts) return -FI_EINVAL;
   if ((call.flags & FI_INJECT) != 0 && inject(call, peer)) return 0;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
@@ -127,6 +127,7 @@ Status Endpoint::start_inject(const SendCall& call, PeerId peer, Operation& oper
   const std::size_t length = length_of(call);
   if (length > kInjectBytes) return Status::kInvalidArgument;
   if (operation.make_copy() == nullptr) return Status::kBusy;
+  operation.is_own_copy = true;
   gather(call, operation.copy.get());
   const iovec copied{operation.copy.get(), length};
   SendCall again = call;

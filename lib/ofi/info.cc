@@ -11,7 +11,6 @@
 #include "ofi/address.h"
 #include "ofi/capabilities.h"
 #include "ofi/guarded.h"
-#include "ofi/lane.h"
 #include "ofi/nic_attributes.h"
 #include "ofi/place.h"
 #include "ofi/promises.h"
@@ -54,7 +53,7 @@ Info describe_provider() {
   domain.cq_data_size = kDataBytes;
   domain.mr_key_size = sizeof(std::uint64_t);
   domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 65536;
-  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMostLanes;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMostContexts;
   domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = 65536;
   domain.mr_iov_limit = 1;
   domain.mr_cnt = 65536;

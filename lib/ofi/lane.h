@@ -3,21 +3,22 @@
 // directions, a scalable one several of each. Does not begin anything itself.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "ofi/calls.h"
 #include "ofi/outlets.h"
+#include "ofi/promises.h"
 #include "ofi/shared_buffers.h"
 #include "pullman/context.h"
 #include "pullman/operations.h"
 
 namespace pullman::ofi {
 
-// Receive contexts of one endpoint: a pair of matching spaces each.
-inline constexpr std::size_t kMostLanes = kSpaces / 2;
+// A pair of matching spaces each.
+static_assert(kMostContexts == kSpaces / 2);
 
 // Where the messages of a kind for the receive context of that index are matched.
 constexpr std::uint8_t space_at(std::size_t index, Space space) {
@@ -27,10 +28,11 @@ constexpr std::uint8_t space_at(std::size_t index, Space space) {
 struct Lane {
   bool sends = false;  // it is enabled, and one that does
   bool receives = false;
-  std::uint8_t index = 0;  // among the endpoint's receive contexts
+  std::uint8_t index = 0;  // among the endpoint's contexts of its direction
   Outlets outlets;
   SharedBuffers shared;
   std::unordered_map<void*, Probe> claimed;  // by the context of the call that claimed it
+  std::vector<Counter*> remote_counters;     // bound here, of what peers do to memory
   std::size_t aliases = 0;
 };
 

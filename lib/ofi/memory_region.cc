@@ -105,7 +105,7 @@ MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::ui
 
 // Endpoints need no binding: who binds one anyway (FI_MR_ENDPOINT) loses nothing.
 int MemoryRegion::bind(struct fid& other, std::uint64_t flags) {
-  if (other.fclass == FI_CLASS_EP) return 0;
+  if (other.fclass == FI_CLASS_EP || other.fclass == FI_CLASS_SEP) return 0;
   if (other.fclass != FI_CLASS_CNTR) return -FI_EINVAL;
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
   Locked locked(domain_.lock());
@@ -122,6 +122,11 @@ void MemoryRegion::count_use(const Context& context) {
 void UseCounters::bind(Counter& counter, std::uint64_t kinds) {
   if ((kinds & FI_REMOTE_READ) != 0) reads_ = &counter;
   if ((kinds & FI_REMOTE_WRITE) != 0) writes_ = &counter;
+}
+
+bool UseCounters::tell_any(std::uint64_t kinds) const {
+  return ((kinds & FI_REMOTE_READ) != 0 && reads_ != nullptr) ||
+         ((kinds & FI_REMOTE_WRITE) != 0 && writes_ != nullptr);
 }
 
 void UseCounters::forget(const Counter& counter) {

@@ -25,6 +25,8 @@ class UseCounters {
   // FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
   void bind(Counter& counter, std::uint64_t kinds);
   void forget(const Counter& counter);
+  // Whether one of those kinds is counted.
+  bool tell_any(std::uint64_t kinds) const;
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
   bool tells(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
   // What there was now and what there was the last time.

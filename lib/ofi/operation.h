@@ -43,6 +43,7 @@ struct Operation {
   SharedBuffer* shared = nullptr;     // receive: into a multi-receive buffer
   void* taken = nullptr;              // and where in it the message is
   std::unique_ptr<std::byte[]> copy;  // what an inject sends that had to wait
+  bool is_own_copy = false;           // the bytes are in `copy`
   std::byte* lent = nullptr;          // what is sent instead of the application's bytes
   std::unique_ptr<ScatteredResult> scattered;
   bool scatters = false;      // its result goes there first

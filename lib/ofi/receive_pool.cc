@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ofi/address_vector.h"
 #include "ofi/capabilities.h"
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
@@ -53,10 +54,18 @@ int ReceivePool::close() {
   return 0;
 }
 
-// A message that was on its way is not: its buffer is free for the others' messages.
-void ReceivePool::remove(const Endpoint& endpoint) {
+void ReceivePool::remove(const Endpoint& endpoint) noexcept {
   std::erase(members_, &endpoint);
-  match();
+  guarded([&] {
+    sweep();
+    return 0;
+  });
+}
+
+bool ReceivePool::is_of_one_vector() const {
+  return std::all_of(members_.begin(), members_.end(), [&](const Endpoint* one) {
+    return one->vector() == nullptr || one->vector() == members_.front()->vector();
+  });
 }
 
 ssize_t ReceivePool::receive(const ReceiveCall& call) {
@@ -66,75 +75,155 @@ ssize_t ReceivePool::receive(const ReceiveCall& call) {
   if (many && (call.count != 1 || call.pieces[0].iov_len == 0)) return -FI_EINVAL;
   return guarded([&]() -> ssize_t {
     Locked locked(domain_.lock());
-    Line& line = lines_[static_cast<std::size_t>(call.space)];
-    if (line.waiting.size() >= kMostOperations) return -FI_EAGAIN;
-    // What has come was looked at for those before it: it is this one's, if it fits.
-    Line last;
-    last.waiting.emplace_back(call);
-    if (many) last.waiting.back().buffer.emplace(call, least_room_);
-    if (!line.blocked) {
-      match(last);
-      line.blocked = last.blocked;
+    Line& line = line_of(call.space);
+    if (line.size() >= kMostOperations) return -FI_EAGAIN;
+    if (!members_.empty() && !members_.front()->knows_source(call)) return -FI_EINVAL;
+    if (is_of_nobody(call)) {
+      for (Endpoint* member : members_) member->find_again(call.from);
     }
-    line.waiting.splice(line.waiting.end(), last.waiting);
+    line.emplace_back(call);
+    const Place last = std::prev(line.end());
+    if (many) {
+      last->buffer.emplace(call, least_room_);
+      last->buffer->is_pooled = true;
+    }
+    serve(line, last);  // what has come was looked at for those before it
     return 0;
   });
 }
 
-bool ReceivePool::match() {
+bool ReceivePool::match(bool thoroughly) {
+  sweep();
   bool any = false;
-  for (Line& line : lines_) any = match(line) || any;
+  for (const Space space : {Space::kTagged, Space::kMessages}) {
+    for (Endpoint* member : members_) any = match(space, *member) || any;
+    if (thoroughly) refuse_those_of_nobody(line_of(space));
+  }
+  if (rescan_) look_again();
   return any;
 }
 
-// In the order they were posted. The next message is the one's whose buffer another is on its way
-// into; when that is complete, here we are again.
-bool ReceivePool::match(Line& line) {
-  line.blocked = false;
+// What is new there, each to the first it fits.
+bool ReceivePool::match(Space space, Endpoint& endpoint) {
+  Line& line = line_of(space);
   bool any = false;
-  for (auto one = line.waiting.begin(); one != line.waiting.end() && !line.blocked;) {
-    const bool over = one->buffer ? fill(*one->buffer, any) : serve(one->call(), nullptr);
-    any = any || over;
-    line.blocked = one->buffer && one->buffer->busy;
-    one = over ? line.waiting.erase(one) : std::next(one);
+  while (const auto message = endpoint.next_unexpected(space)) {
+    const auto fits = [&](const Waiting& one) { return endpoint.fits(one.call(), *message); };
+    const auto first = std::find_if(line.begin(), line.end(), fits);
+    if (first == line.end()) continue;
+    any = true;
+    if (take(endpoint, line, first) == Taken::kNothing) rescan_ = true;
   }
   return any;
 }
 
-// As many as have come. True: it is used up.
-bool ReceivePool::fill(SharedBuffer& buffer, bool& any) {
-  while (!buffer.busy && !buffer.used_up && serve(buffer.call, &buffer)) any = true;
-  return buffer.used_up && !buffer.busy;
-}
-
-// By one endpoint after the other: none is always the first.
-bool ReceivePool::serve(const ReceiveCall& call, SharedBuffer* buffer) {
-  for (std::size_t tried = 0; tried < members_.size(); ++tried) {
-    if (turn_ >= members_.size()) turn_ = 0;
-    if (members_[turn_++]->take(call, buffer)) return true;
+// Too many operations were under way.
+void ReceivePool::look_again() {
+  rescan_ = false;
+  for (Line& line : lines_) {
+    for (auto one = line.begin(); one != line.end();) serve(line, one++);
   }
-  return false;
 }
 
-// A buffer that a message is on its way into takes that one, and no other.
+// With what has come already.
+void ReceivePool::serve(Line& line, Place one) {
+  for (Endpoint* member : members_) {
+    Taken taken = Taken::kOne;
+    while (taken == Taken::kOne) taken = take(*member, line, one);
+    if (taken == Taken::kLast) return;
+  }
+}
+
+ReceivePool::Taken ReceivePool::take(Endpoint& endpoint, Line& line, Place one) {
+  SharedBuffer* const buffer = one->buffer ? &*one->buffer : nullptr;
+  if (!endpoint.take(one->call(), buffer)) return Taken::kNothing;
+  if (buffer == nullptr) {
+    line.erase(one);
+  } else if (buffer->used_up) {
+    leaving_.splice(leaving_.end(), line, one);
+  } else {
+    return Taken::kOne;
+  }
+  return Taken::kLast;
+}
+
+// The last message of a buffer gives it back, unless its endpoint has gone.
+void ReceivePool::sweep() {
+  for (auto one = leaving_.begin(); one != leaving_.end();) {
+    const auto next = std::next(one);
+    if (one->buffer->on_their_way == 0) {
+      if (!one->buffer->told) refuse(one->call(), Status::kCancelled);
+      leaving_.erase(one);
+    }
+    one = next;
+  }
+}
+
+void ReceivePool::refuse_those_of_nobody(Line& line) {
+  for (auto one = line.begin(); one != line.end();) {
+    const auto next = std::next(one);
+    if (is_of_nobody(one->call()))
+      withdraw(line, one, members_.front()->why_gone(one->call().from));
+    one = next;
+  }
+}
+
+// Who is to send it has gone: from one at least, and is connected to none.
+bool ReceivePool::is_of_nobody(const ReceiveCall& call) const {
+  if (call.from == FI_ADDR_UNSPEC) return false;
+  const auto is = [&](PeerState state) {
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const Endpoint* one) { return one->state_of_source(call) == state; });
+  };
+  return is(PeerState::kGone) && !is(PeerState::kConnected);
+}
+
+Status ReceivePool::why_gone(fi_addr_t number) const {
+  Status why = Status::kUnknownPeer;
+  for (const Endpoint* one : members_) {
+    const Status said = one->why_gone(number);
+    if (said != Status::kOk) why = said;
+  }
+  return why;
+}
+
+// Messages that are on their way into a buffer arrive.
+void ReceivePool::withdraw(Line& line, Place one, Status why) {
+  if (one->buffer && one->buffer->on_their_way != 0) {
+    one->buffer->used_up = true;
+    leaving_.splice(leaving_.end(), line, one);
+    return;
+  }
+  refuse(one->call(), why);
+  line.erase(one);
+}
+
+void ReceivePool::refuse(const ReceiveCall& call, Status why) const {
+  const auto teller = std::find_if(members_.begin(), members_.end(),
+                                   [](const Endpoint* one) { return one->tells_receives(); });
+  if (teller != members_.end()) (*teller)->refuse(call, why);
+}
+
+// Too late is no error.
 int ReceivePool::cancel(void* context) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());
+    const auto is_meant = [&](const Waiting& one) { return one.call().context == context; };
     for (Line& line : lines_) {
-      const auto found =
-          std::find_if(line.waiting.begin(), line.waiting.end(),
-                       [&](const auto& one) { return one.call().context == context; });
-      if (found == line.waiting.end()) continue;
-      if (found->buffer && found->buffer->busy) {
-        found->buffer->used_up = true;
-        return 0;
-      }
-      if (!members_.empty()) members_.front()->refuse(found->call(), Status::kCancelled);
-      line.waiting.erase(found);
+      const auto found = std::find_if(line.begin(), line.end(), is_meant);
+      if (found == line.end()) continue;
+      withdraw(line, found, Status::kCancelled);
       return 0;
     }
-    return -FI_ENOENT;
+    const bool late = std::any_of(members_.begin(), members_.end(),
+                                  [&](Endpoint* one) { return one->is_receiving(context); });
+    return late ? 0 : -FI_ENOENT;
   });
+}
+
+std::size_t ReceivePool::least_room() {
+  Locked locked(domain_.lock());
+  return least_room_;
 }
 
 void ReceivePool::set_least_room(std::size_t bytes) {

@@ -1,8 +1,8 @@
 // A shared receive context (fi_srx_context()): receives that whichever of several endpoints takes a
 // message with. Each endpoint's context matches for itself, so none of these is posted there: what
-// comes is unexpected, and is claimed for the earliest of them that fits. So a short message is
-// copied once more than on an endpoint of its own, and what nobody wants is looked through again
-// with every packet that comes. Under the domain's lock.
+// comes is unexpected, and each message is offered, once, to the receives that wait; each receive
+// looks, once, at what has come before it. So a message's eager part is copied once more than on an
+// endpoint of its own. Under the domain's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -17,6 +17,7 @@
 #include "ofi/calls.h"
 #include "ofi/kept_call.h"
 #include "ofi/shared_buffers.h"
+#include "pullman/status.h"
 
 namespace pullman::ofi {
 
@@ -34,16 +35,20 @@ class ReceivePool : public fid_ep {
 
   // Endpoints whose messages it receives. Under the lock.
   void add(Endpoint& endpoint) { members_.push_back(&endpoint); }
-  void remove(const Endpoint& endpoint);
-  // Receives what has come and fits. True if there was any.
-  bool match();
+  // It has closed: nothing of its is on its way any more.
+  void remove(const Endpoint& endpoint) noexcept;
+  // An fi_addr_t means the same to all.
+  bool is_of_one_vector() const;
+  // Receives what has come; true if there was any. `thoroughly`: looks for receives that wait for
+  // nobody, too.
+  bool match(bool thoroughly);
 
   // What the application calls.
   ssize_t receive(const ReceiveCall& call);
   int cancel(void* context);
   std::uint64_t flags() const { return flags_; }
   void set_flags(std::uint64_t flags) { flags_ = flags; }
-  std::size_t least_room() const { return least_room_; }
+  std::size_t least_room();
   void set_least_room(std::size_t bytes);
   int close();
 
@@ -55,22 +60,31 @@ class ReceivePool : public fid_ep {
     Kept<ReceiveCall> kept;
     std::optional<SharedBuffer> buffer;  // of a receive of many messages
   };
-  struct Line {
-    std::list<Waiting> waiting;  // in the order they were posted
-    bool blocked = false;        // a message is on its way into a buffer, and the next may be its
-  };
+  using Line = std::list<Waiting>;
+  using Place = Line::iterator;
+
+  enum class Taken { kNothing, kOne, kLast };  // with the last one the place is gone
 
   ReceivePool(Domain& domain, std::uint64_t flags, void* context);
-  bool match(Line& line);
-  bool fill(SharedBuffer& buffer, bool& any);
-  bool serve(const ReceiveCall& call, SharedBuffer* buffer);
+  bool match(Space space, Endpoint& endpoint);
+  void serve(Line& line, Place one);
+  Taken take(Endpoint& endpoint, Line& line, Place one);
+  void look_again();
+  void sweep();
+  void refuse_those_of_nobody(Line& line);
+  bool is_of_nobody(const ReceiveCall& call) const;
+  Status why_gone(fi_addr_t number) const;
+  void withdraw(Line& line, Place one, Status why);
+  void refuse(const ReceiveCall& call, Status why) const;
+  Line& line_of(Space space) { return lines_[static_cast<std::size_t>(space)]; }
 
   Domain& domain_;
   std::uint64_t flags_;  // of calls that say none
   std::size_t least_room_ = 64;
   std::vector<Endpoint*> members_;
-  std::size_t turn_ = 0;       // whose it is to be asked first
-  std::array<Line, 2> lines_;  // by space
+  std::array<Line, 2> lines_;  // by space, in the order they were posted
+  bool rescan_ = false;        // something new was not taken, though a receive fits it
+  Line leaving_;  // buffers that are used up, while messages are on their way into them
 };
 
 }  // namespace pullman::ofi

@@ -25,10 +25,11 @@ void SharedBuffers::begin(const ReceiveCall& call) {
 }
 
 bool SharedBuffers::withdraw(void* context, ReceiveCall& out) {
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [&](const auto& one) { return one.call().context == context; });
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& one) {
+    return one.kept.call().context == context;
+  });
   if (found == waiting_.end()) return false;
-  out = found->call();
+  out = found->kept.call();
   waiting_.erase(found);
   return true;
 }

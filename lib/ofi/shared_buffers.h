@@ -16,7 +16,7 @@ struct SharedBuffer {
   SharedBuffer() = default;
   SharedBuffer(const ReceiveCall& posted, std::size_t least);
 
-  // So many bytes were received, or, without `usable`, what failed: it may not be used any further.
+  // So many bytes are a message's; without `usable`, what failed: it may not be used any further.
   void use(std::size_t bytes, bool usable);
 
   ReceiveCall call;  // without its list
@@ -25,6 +25,10 @@ struct SharedBuffer {
   std::size_t least_room = 1;  // with less it is used up
   bool busy = false;           // a message is on its way into it
   bool used_up = false;
+  // One of several endpoints: each message has its place before it is there.
+  bool is_pooled = false;
+  std::size_t on_their_way = 0;  // such messages
+  bool told = false;             // the application has it back
 };
 
 class SharedBuffers {
@@ -35,8 +39,13 @@ class SharedBuffers {
   void end() { active_ = false; }
 
   bool any_waiting() const { return !waiting_.empty(); }
-  void wait(const ReceiveCall& call) { waiting_.emplace_back(call); }
-  const ReceiveCall& first_waiting() const { return waiting_.front().call(); }
+  void wait(const ReceiveCall& call) { waiting_.push_back({Kept(call), least_room_}); }
+  const ReceiveCall& first_waiting() const { return waiting_.front().kept.call(); }
+  // It is a buffer, and now takes messages.
+  void begin_first_waiting() {
+    buffer_ = SharedBuffer(first_waiting(), waiting_.front().least_room);
+    active_ = true;
+  }
   void drop_first_waiting() { waiting_.pop_front(); }
   // Takes back the first of that context; false if there is none.
   bool withdraw(void* context, ReceiveCall& out);
@@ -48,7 +57,11 @@ class SharedBuffers {
  private:
   bool active_ = false;
   SharedBuffer buffer_;
-  std::deque<Kept<ReceiveCall>> waiting_;
+  struct Waiting {
+    Kept<ReceiveCall> kept;
+    std::size_t least_room;  // when it was posted
+  };
+  std::deque<Waiting> waiting_;
   std::size_t least_room_ = 64;  // FI_OPT_MIN_MULTI_RECV
 };
 

@@ -65,6 +65,21 @@ TEST_CASE("hints that cannot be met are refused") {
   hints = hints_for(FI_TAGGED);
   hints->ep_attr->tx_ctx_cnt = 17;
   CHECK(find(hints) == nullptr);
+  hints->ep_attr->tx_ctx_cnt = 2;
+  hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  CHECK(find(hints) == nullptr);
+  hints = hints_for(FI_RMA);
+  hints->tx_attr->rma_iov_limit = 2;
+  CHECK(find(hints) == nullptr);
+}
+
+TEST_CASE("a queue is bound to sends, to receives, or to both") {
+  Pair pair;
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
+  const Owned<fid_ep> endpoint(opened);
+  CHECK(fi_ep_bind(opened, &pair.a->completions->fid, 0) == -FI_EBADFLAGS);
+  CHECK(fi_ep_bind(opened, &pair.a->completions->fid, FI_SELECTIVE_COMPLETION) == -FI_EBADFLAGS);
 }
 
 TEST_CASE("what an application says of threads and progress comes back") {

@@ -1,4 +1,5 @@
 // Scalable endpoints: one address, several transmit and receive contexts.
+#include <netinet/in.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
@@ -243,7 +244,8 @@ TEST_CASE("contexts go one way, and the endpoint itself none") {
   for (fid_ep* one : {whole, sends}) {
     CHECK(fi_trecv(one, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, 0, 0, &with) == -FI_EOPBADSTATE);
   }
-  CHECK(fi_ep_bind(whole, &pair.a->transmit[0].queue->fid, FI_TRANSMIT) != 0);
+  CHECK(fi_ep_bind(whole, &pair.a->transmit[0].queue->fid, FI_TRANSMIT) == -FI_EBADFLAGS);
+  CHECK(fi_tx_context(sends, 1, nullptr, &receives, nullptr) == -FI_EINVAL);
   CHECK(fi_send(sends, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, &with) == -FI_EINVAL);
 }
 
@@ -318,16 +320,141 @@ TEST_CASE("an endpoint with an open context stays open; a context that was close
   CHECK(room == much);
 }
 
-TEST_CASE("a transmit context is not closed while its message is under way to nobody's receive") {
+TEST_CASE("a context whose message takes too long is closed later, and does nothing meanwhile") {
   ScalablePair pair(1);
   Lane& lane = pair.a->transmit[0];
   const auto bytes = content(5'000'000, 1);
   std::vector<char> buffer(bytes.size());
   send(pair, 0, 0, bytes);
   CHECK(fi_close(&lane.handle->fid) == -FI_EBUSY);
+  CHECK(fi_send(lane.handle.get(), bytes.data(), 8, nullptr, pair.to_b, nullptr) ==
+        -FI_EOPBADSTATE);
+  CHECK(fi_enable(lane.handle.get()) == -FI_EOPBADSTATE);
+  CHECK(fi_ep_bind(lane.handle.get(), &lane.counter->fid, FI_WRITE) == -FI_EOPBADSTATE);
+
   receive(pair, 0, buffer, nullptr);
   CHECK(pair.next(pair.b->receive[0]).entry.len == bytes.size());
   CHECK(buffer == bytes);
+  CHECK(fi_close(&lane.handle.release()->fid) == 0);
+  pair.a->transmit[0] = pair.a->open(FI_CLASS_TX_CTX, 0);
+}
+
+TEST_CASE("a context closes though what it sent from copies has not arrived") {
+  ScalablePair pair(1);
+  const auto bytes = content(8000, 1);
+  // Nobody is there.
+  sockaddr_in nobody{
+      .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(0x7f000001)}, .sin_zero = {}};
+  fi_addr_t number = FI_ADDR_NOTAVAIL;
+  REQUIRE(fi_av_insert(pair.a->vector.get(), &nobody, 1, &number, 0, nullptr) == 1);
+  MUST(fi_send(pair.a->transmit[0].handle.get(), bytes.data(), bytes.size(), nullptr, number,
+               &context[0]));
+  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &context[0]);
+  CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
+}
+
+TEST_CASE("messages that a closed context had claimed hold up nobody") {
+  ScalablePair pair(1);
+  const auto bytes = content(200'000, 1);
+  std::vector<char> buffer(bytes.size());
+  for (int round = 0; round < 400; ++round) {
+    send(pair, 0, 0, bytes);
+    fi_msg wanted{};
+    wanted.addr = FI_ADDR_UNSPEC;
+    wanted.context = &context[0];
+    Said said;
+    for (const std::clock_t end = deadline(); std::clock() < end;) {
+      MUST(fi_recvmsg(pair.b->receive[0].handle.get(), &wanted, FI_PEEK | FI_CLAIM));
+      said = pair.next(pair.b->receive[0]);
+      if (said.entry.err == 0) break;
+    }
+    REQUIRE(said.entry.len == bytes.size());
+    pair.b->receive[0] = {};
+    pair.b->receive[0] = pair.b->open(FI_CLASS_RX_CTX, 0);
+  }
+  receive(pair, 0, buffer, &context[1]);
+  send(pair, 0, 0, bytes);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[1]);
+}
+
+TEST_CASE("a queue and a counter that two contexts have serve the one that is left") {
+  ScalablePair pair(2);
+  fid_ep* handle = nullptr;
+  std::vector<Lane>& lanes = pair.a->transmit;
+  lanes[1].handle.reset();
+  MUST(fi_tx_context(pair.a->endpoint.get(), 1, nullptr, &handle, nullptr));
+  lanes[1].handle.reset(handle);
+  MUST(fi_ep_bind(handle, &lanes[0].queue->fid, FI_TRANSMIT));
+  MUST(fi_ep_bind(handle, &lanes[0].counter->fid, FI_SEND));
+  MUST(fi_enable(handle));
+  lanes[0].handle.reset();
+
+  std::vector<char> buffer(300'000);
+  receive(pair, 0, buffer, nullptr);
+  MUST(fi_send(handle, buffer.data(), buffer.size(), nullptr, pair.to_b, &context[0]));
+  CHECK(pair.next(lanes[0]).entry.op_context == &context[0]);
+  CHECK(fi_cntr_read(lanes[0].counter.get()) == 1);
+  CHECK(fi_close(&lanes[0].counter->fid) == -FI_EBUSY);
+  CHECK(fi_close(&lanes[0].queue->fid) == -FI_EBUSY);
+  lanes[1].handle.reset();
+  CHECK(fi_close(&lanes[0].counter.release()->fid) == 0);
+  CHECK(fi_close(&lanes[0].queue.release()->fid) == 0);
+}
+
+TEST_CASE("a counter of what peers write goes with its context, and there is one") {
+  ScalablePair pair(2);
+  fi_cntr_attr counting{};
+  std::array<Owned<fid_cntr>, 2> counters;
+  std::array<Owned<fid_ep>, 2> handles;
+  for (int i = 0; i < 2; ++i) {
+    fid_cntr* counter = nullptr;
+    MUST(fi_cntr_open(pair.b->domain.get(), &counting, &counter, nullptr));
+    counters[i].reset(counter);
+    pair.b->receive[i].handle.reset();
+    fid_ep* handle = nullptr;
+    MUST(fi_rx_context(pair.b->endpoint.get(), i, nullptr, &handle, nullptr));
+    handles[i].reset(handle);
+  }
+  MUST(fi_ep_bind(handles[0].get(), &counters[0]->fid, FI_REMOTE_WRITE));
+  CHECK(fi_ep_bind(handles[1].get(), &counters[1]->fid, FI_REMOTE_WRITE) == -FI_EINVAL);
+  handles[0].reset();
+  CHECK(fi_close(&counters[0].release()->fid) == 0);
+  CHECK(fi_ep_bind(handles[1].get(), &counters[1]->fid, FI_REMOTE_WRITE) == 0);
+}
+
+TEST_CASE("a context's alias has flags of its own, and keeps it open") {
+  ScalablePair pair(1);
+  fid_ep* handle = pair.a->transmit[0].handle.get();
+  fid_ep* opened = nullptr;
+  MUST(fi_ep_alias(handle, &opened, FI_TRANSMIT | FI_DELIVERY_COMPLETE));
+  const auto bytes = content(100, 1);
+  std::vector<char> buffer(100);
+  receive(pair, 0, buffer, nullptr);
+  MUST(fi_send(opened, bytes.data(), 100, nullptr, pair.to_b, &context[0]));
+  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &context[0]);
+  CHECK(buffer == bytes);
+  CHECK(fi_ep_bind(opened, &pair.a->vector->fid, 0) == -FI_EOPBADSTATE);
+  CHECK(fi_close(&handle->fid) == -FI_EBUSY);
+  CHECK(fi_close(&opened->fid) == 0);
+  CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
+}
+
+TEST_CASE("a context that opens again has the endpoint's options, not those of the one before") {
+  ScalablePair pair(1);
+  std::size_t least = 0, length = sizeof least;
+  const auto read = [&] {
+    MUST(fi_getopt(&pair.a->receive[0].handle->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                   &length));
+    return least;
+  };
+  const std::size_t usual = read();
+  const std::size_t other = usual + 1;
+  MUST(fi_setopt(&pair.a->receive[0].handle->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &other,
+                 length));
+  CHECK(read() == other);
+  pair.a->receive[0] = {};
+  pair.a->receive[0] = pair.a->open(FI_CLASS_RX_CTX, 0);
+  CHECK(read() == usual);
 }
 
 TEST_CASE("a receive is cancelled through the context it was posted to") {
@@ -395,6 +522,7 @@ TEST_CASE("memory is read, written and operated on through any transmit context"
   ScalablePair pair(3);
   std::vector<std::byte> memory(4096);
   const auto region = lend(pair.b->domain.get(), memory, 5);
+  CHECK(fi_mr_bind(region.get(), &pair.b->endpoint->fid, 0) == 0);
   const auto bytes = content(64, 1);
   std::vector<char> back(64);
   fid_ep* by = pair.a->transmit[2].handle.get();

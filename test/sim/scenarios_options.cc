@@ -67,6 +67,44 @@ TEST_CASE("a message matches receives of its own space only") {
   }
 }
 
+TEST_CASE("what no receive has matched is told once each, in the order it came, of its space") {
+  Talk talk;
+  engine::Engine& there = talk.scene.engine(1);
+  const std::uint8_t space = GENERATE(0, 1, 20);
+  const auto send = [&](Tag tag) {
+    SendOptions options;
+    options.space = space;
+    if (tag % 2 == 0) options.immediate = tag;
+    talk.does.send(0, talk.there, tag, bytes_of(tag == 14 ? 300'000 : 10, 1), options);
+    talk.scene.run_for(milliseconds(20));
+  };
+  CHECK_FALSE(there.next_unexpected(space));
+  for (Tag tag = 11; tag <= 15; ++tag) send(tag);
+  CHECK_FALSE(there.next_unexpected(2));
+  CHECK_FALSE(there.next_unexpected(kSpaces));
+
+  const auto first = there.next_unexpected(space);
+  REQUIRE(first);
+  CHECK(first->tag == 11);
+  CHECK(first->source == talk.back);
+  CHECK(first->length == 10);
+  CHECK_FALSE(first->immediate);
+  // What was told of, and what was not, goes.
+  for (const Tag gone : {11u, 12u}) {
+    REQUIRE(talk.done(talk.does.receive(1, talk.back, gone, 10, {.space = space})));
+  }
+  CHECK(there.next_unexpected(space)->tag == 13);
+  const auto large = there.next_unexpected(space);
+  CHECK(large->tag == 14);
+  CHECK(large->length == 300'000);
+  CHECK(large->immediate == 14u);
+  REQUIRE(talk.done(talk.does.receive(1, talk.back, 15, 10, {.space = space})));
+  CHECK_FALSE(there.next_unexpected(space));
+  send(17);
+  CHECK(there.next_unexpected(space)->tag == 17);
+  CHECK_FALSE(there.next_unexpected(space));
+}
+
 TEST_CASE("a space that does not exist is an invalid argument") {
   Talk talk;
   SendOptions options;
