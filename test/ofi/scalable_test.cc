@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
                                 FI_NAMED_RX_CTX | FI_RMA | FI_ATOMIC | FI_TRIGGER;
-constexpr int kContextBits = 5;
+constexpr int kContextBits = 8;
 constexpr std::size_t kMost = 16;
 int context[16];  // only their addresses count
 
@@ -288,7 +288,9 @@ TEST_CASE("a context that there is not is neither opened nor named, and none is 
     CHECK(fi_rx_context(pair.a->endpoint.get(), index, nullptr, &handle, nullptr) == -FI_EINVAL);
   }
   const char byte = 0;
-  CHECK(fi_inject(pair.a->transmit[0].handle.get(), &byte, 1, pair.to_b_at(kMost)) == -FI_EINVAL);
+  for (const std::size_t index : {kMost, std::size_t{128}, std::size_t{255}}) {
+    CHECK(fi_inject(pair.a->transmit[0].handle.get(), &byte, 1, pair.to_b_at(index)) == -FI_EINVAL);
+  }
 }
 
 TEST_CASE("an endpoint with an open context stays open; a context that was closed opens again") {

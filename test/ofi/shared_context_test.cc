@@ -225,6 +225,7 @@ TEST_CASE("many messages of all endpoints go into one shared buffer, one behind 
   family.receive(buffer, &context[0], FI_MULTI_RECV);
   family.receive(behind, &context[1]);
   std::vector<std::vector<char>> sent;
+  sent.reserve(4);
   for (int i = 0; i < 4; ++i) sent.push_back(content(size, i));
   for (std::size_t i = 0; i < 4; ++i) family.send(i % kEndpoints, sent[i]);
 
