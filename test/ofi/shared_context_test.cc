@@ -504,6 +504,17 @@ TEST_CASE("an endpoint with shared contexts needs them, receives by them, and se
   CHECK(fi_ep_bind(opened, &family.receives->fid, 0) == -FI_EINVAL);
   CHECK(fi_enable(opened) == 0);
   CHECK(fi_ep_bind(family.sender->endpoint.get(), &family.receives->fid, 0) == -FI_EOPBADSTATE);
+
+  MUST(fi_endpoint(family.domain.get(), family.info.get(), &opened, nullptr));
+  const Owned<fid_ep> half(opened);
+  MUST(fi_ep_bind(opened, &family.vector->fid, 0));
+  MUST(fi_ep_bind(opened, &family.receives->fid, 0));
+  CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
+  const Info plain = find(hints_for(kCaps));
+  MUST(fi_endpoint(family.domain.get(), plain.get(), &opened, nullptr));
+  const Owned<fid_ep> own(opened);
+  CHECK(fi_ep_bind(opened, &family.receives->fid, 0) == -FI_EINVAL);
+  CHECK(fi_ep_bind(opened, &family.transmit->fid, 0) == -FI_EINVAL);
 }
 
 TEST_CASE("what shared receives cannot do is refused") {
