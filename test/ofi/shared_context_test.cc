@@ -215,6 +215,31 @@ TEST_CASE("shared receives match by tag and source in the order they were posted
   CHECK(buffers[3] == content(100, 10));
 }
 
+TEST_CASE("a shared receive takes messages of its source only") {
+  Family family;
+  const auto name = Family::name_of(family.members[1]);
+  fi_addr_t to_member = FI_ADDR_NOTAVAIL;
+  REQUIRE(fi_av_insert(family.vector.get(), name.data(), 1, &to_member, 0, nullptr) == 1);
+  const bool posted_first = GENERATE(true, false);
+  std::vector<char> buffer(8), other(8);
+  const auto post = [&] {
+    MUST(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[0]));
+    family.receive(other, &context[1]);
+  };
+  if (posted_first) post();
+  const auto bytes = content(8, 1);
+  MUST(fi_inject(family.members[0].endpoint.get(), bytes.data(), 8, to_member));
+  if (!posted_first) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    family.turn(50);
+    post();
+  }
+  CHECK(family.next(1).entry.op_context == &context[1]);
+  CHECK(other == bytes);
+  family.send(1, content(8, 2));
+  CHECK(family.next(1).entry.op_context == &context[0]);
+}
+
 TEST_CASE("many messages of all endpoints go into one shared buffer, one behind the other") {
   const std::size_t size = GENERATE(100u, 400'000u);
   Family family;
