@@ -406,9 +406,10 @@ TEST_CASE("a queue and a counter that two contexts have serve the one that is le
   MUST(fi_enable(handle));
   lanes[0].handle.reset();
 
-  std::vector<char> buffer(300'000);
+  const auto bytes = content(300'000, 1);
+  std::vector<char> buffer(bytes.size());
   receive(pair, 0, buffer, nullptr);
-  MUST(fi_send(handle, buffer.data(), buffer.size(), nullptr, pair.to_b, &context[0]));
+  MUST(fi_send(handle, bytes.data(), bytes.size(), nullptr, pair.to_b, &context[0]));
   CHECK(pair.next(lanes[0]).entry.op_context == &context[0]);
   CHECK(fi_cntr_read(lanes[0].counter.get()) == 1);
   CHECK(fi_close(&lanes[0].counter->fid) == -FI_EBUSY);
