@@ -81,13 +81,12 @@ void Endpoint::write(const Operation& operation) const {
 void Endpoint::use_shared(Operation& operation) {
   SharedBuffer& buffer = *operation.shared;
   const bool usable = operation.request.status() == Status::kOk;
-  if (buffer.is_pooled) {
-    --buffer.on_their_way;
-    if (!usable && !closing_) buffer.used_up = true;
-  } else {
+  --buffer.on_their_way;
+  if (operation.taken == nullptr) {
     operation.taken = buffer.at;
-    buffer.busy = false;
     buffer.use(operation.request.length(), usable);
+  } else if (!usable && !closing_) {  // it had its place before it was there
+    buffer.used_up = true;
   }
   refill_due_ = true;
   if (!buffer.used_up || buffer.on_their_way != 0 || closing_) return;

@@ -27,9 +27,9 @@ Endpoint::Side* Endpoint::open_side(Sides& sides, int index, std::size_t fid_cla
   std::unique_ptr<Side>& side = sides[place];
   if (side == nullptr) side = std::make_unique<Side>();
   if (side->open) return nullptr;
+  side->lane = Lane();
   side->open = true;
   side->closing = false;
-  side->lane = Lane();
   side->lane.index = static_cast<std::uint8_t>(place);
   side->handle.fid = {
       .fclass = fid_class, .context = context, .ops = &endpoint_object_operations()};

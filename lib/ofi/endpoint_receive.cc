@@ -102,7 +102,7 @@ void Endpoint::refill(Lane& lane) {
   for (;;) {
     if (shared.active() && shared.buffer().used_up) shared.end();
     if (shared.active()) {
-      if (shared.buffer().busy || !post_shared(lane)) return;
+      if (shared.buffer().on_their_way != 0 || !post_shared(lane)) return;
     } else if (shared.any_waiting()) {
       const ReceiveCall next = shared.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {
@@ -128,7 +128,7 @@ bool Endpoint::post_shared(Lane& lane) {
   SharedBuffer& buffer = lane.shared.buffer();
   prepare(*operation, buffer.call);
   operation->shared = &buffer;
-  buffer.busy = true;
+  ++buffer.on_their_way;
   const iovec rest{buffer.at, buffer.left};
   ReceiveCall call = buffer.call;
   call.pieces = &rest;
@@ -136,10 +136,10 @@ bool Endpoint::post_shared(Lane& lane) {
   const Status status = start(call, source_of(call), *operation);
   if (settle(*operation, status) < 0) {
     buffer.used_up = true;
-    buffer.busy = false;
+    --buffer.on_their_way;
     fail(buffer.call, status);
   }
-  return !buffer.busy;
+  return buffer.on_their_way == 0;
 }
 
 ssize_t Endpoint::cancel(Lane& lane, void* context) {

@@ -83,10 +83,7 @@ ssize_t ReceivePool::receive(const ReceiveCall& call) {
     }
     line.emplace_back(call);
     const Place last = std::prev(line.end());
-    if (many) {
-      last->buffer.emplace(call, least_room_);
-      last->buffer->is_pooled = true;
-    }
+    if (many) last->buffer.emplace(call, least_room_);
     serve(line, last);  // what has come was looked at for those before it
     return 0;
   });
@@ -162,8 +159,7 @@ void ReceivePool::sweep() {
 void ReceivePool::refuse_those_of_nobody(Line& line) {
   for (auto one = line.begin(); one != line.end();) {
     const auto next = std::next(one);
-    if (is_of_nobody(one->call()))
-      withdraw(line, one, members_.front()->why_gone(one->call().from));
+    if (is_of_nobody(one->call())) withdraw(line, one, why_gone(one->call().from));
     one = next;
   }
 }

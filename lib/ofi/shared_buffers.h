@@ -23,11 +23,8 @@ struct SharedBuffer {
   std::byte* at = nullptr;
   std::size_t left = 0;
   std::size_t least_room = 1;  // with less it is used up
-  bool busy = false;           // a message is on its way into it
   bool used_up = false;
-  // One of several endpoints: each message has its place before it is there.
-  bool is_pooled = false;
-  std::size_t on_their_way = 0;  // such messages
+  std::size_t on_their_way = 0;  // messages, into it
   bool told = false;             // the application has it back
 };
 

@@ -389,6 +389,48 @@ TEST_CASE("a shared receive from somebody fails when he has gone, and finds him 
   CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, 1000, nullptr) == -FI_EINVAL);
 }
 
+TEST_CASE("why a source has gone is told by who knew it, whichever endpoint was bound first") {
+  Family family;
+  fid_ep* opened = nullptr;
+  MUST(fi_srx_context(family.domain.get(), nullptr, &opened, nullptr));
+  const Owned<fid_ep> receives(opened);
+  const auto open = [&] {
+    MUST(fi_endpoint(family.domain.get(), family.info.get(), &opened, nullptr));
+    MUST(fi_ep_bind(opened, &family.vector->fid, 0));
+    MUST(fi_ep_bind(opened, &family.transmit->fid, 0));
+    MUST(fi_ep_bind(opened, &receives->fid, 0));
+    return Owned<fid_ep>(opened);
+  };
+  const Owned<fid_ep> idle = open();
+  const Owned<fid_ep> endpoint = open();
+  fid_cq* queue = family.members[0].queue.get();
+  MUST(fi_ep_bind(endpoint.get(), &queue->fid, FI_TRANSMIT | FI_RECV));
+  MUST(fi_enable(endpoint.get()));
+  const auto bytes = content(8, 1);
+  std::vector<char> buffer(8);
+  const auto post = [&](int which) {
+    MUST(fi_recv(receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[which]));
+  };
+  post(0);
+  std::array<char, 64> name;
+  std::size_t length = name.size();
+  MUST(fi_getname(&endpoint->fid, name.data(), &length));
+  const fi_addr_t there = family.sender->insert({name.begin(), name.end()});
+  MUST(fi_inject(family.sender->endpoint.get(), bytes.data(), 8, there));
+  CHECK(family.next(0).entry.op_context == &context[0]);
+  post(1);
+  family.sender->endpoint.reset();
+
+  Said said;
+  bool told = false;
+  for (const std::clock_t end = deadline(); !told && std::clock() < end;)
+    told = family.look(0, said);
+  REQUIRE(told);
+  CHECK(said.error);
+  CHECK(said.entry.err != 0);
+  CHECK(said.entry.op_context == &context[1]);
+}
+
 TEST_CASE("an endpoint that is not enabled takes no shared receive") {
   Family family;
   family.members.pop_back();
