@@ -21,7 +21,7 @@ std::size_t size_of(const Outgoing& packet) {
 
 // Where the bursts of a call lie, one behind the other. A thread has one such place for all its
 // ports, since what it has just used is in its cache; nothing stays there between two calls.
-constexpr std::size_t kTogetherBytes = 2 * 65536;
+constexpr std::size_t kTogetherBytes = 4 * 65536;
 std::byte* room_for_bursts() {
   thread_local const auto room = std::make_unique_for_overwrite<std::byte[]>(kTogetherBytes);
   return room.get();

@@ -3,7 +3,7 @@
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
 // the kernel, or the NIC, cuts up again (UDP_SEGMENT). It is copied together first: the kernel
 // takes longer over two pieces for each packet than that takes (docs/performance.md). Bursts and
-// single packets of a batch leave by one sendmmsg(), two of the longest bursts at most, a burst
+// single packets of a batch leave by one sendmmsg(), four of the longest bursts at most, a burst
 // alone by sendmsg(); a packet alone by a plain sendto(), or send() where there is a socket
 // connected to its destination. A burst that is refused for what it is ends bursts for good.
 #pragma once
@@ -41,7 +41,7 @@ class Sender {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr std::size_t kMostPackets = 132;  // of a call: what a turn has
+  static constexpr std::size_t kMostPackets = 176;  // of a call: what a turn has
   static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
