@@ -147,7 +147,7 @@ class Engine::Impl {
   static constexpr int kRestOfSilence = 8;
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
-  // And behind a turn that sent half of what one may or more: a few of those last as long.
+  // And while one that sent half of what a turn may is no longer ago: a few of those last as long.
   static constexpr Duration kSendingRest = std::chrono::microseconds(128);
   // The same for a NIC of last resort, beside others.
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
@@ -544,6 +544,7 @@ class Engine::Impl {
   std::array<Channel*, 2 * kRow> row_{};
   std::size_t last_received_ = 0;  // in the turn before
   std::size_t sent_in_runs_ = 0;   // packets, in the last transmit()
+  Instant sends_much_until_{};     // unless as many leave again
   Instant quiet_since_{};          // when the last channel fell silent
   Instant quiet_asked_{};          // when quiet channels were asked,
   Instant quiet_due_{};            // and are to be asked again,

@@ -38,9 +38,8 @@ std::size_t Engine::Impl::receive_all(Instant now) {
 // Some are quiet, and it is time to ask them: those of a NIC that is not quiet altogether, and of
 // the others once in a longer while. Not yet if packets come, or many leave.
 std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
-  const bool sends = sent_in_runs_ >= kPacketsPerTurn / 2;
-  const Duration most = sends ? kSendingRest : kBusyRest;
-  if ((sends || last_received_ != 0) && now < quiet_asked_ + most) return lively_;
+  if (now < sends_much_until_ && now < quiet_asked_ + kSendingRest) return lively_;
+  if (last_received_ != 0 && now < quiet_asked_ + kBusyRest) return lively_;
   quiet_asked_ = now;
   quiet_due_ = now + std::clamp((now - quiet_since_) / kRestOfSilence, kRest, kBusyRest);
   constexpr std::uint32_t kCommands = (1 << kRow) - 1;

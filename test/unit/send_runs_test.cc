@@ -250,6 +250,25 @@ TEST_CASE("a port is offered bursts of full length, and a shorter one only at th
   CHECK(others <= 2);  // what may be sent at once ends, and what is granted
 }
 
+TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not every 32") {
+  Pair pair({.bursts = true}, 12'000'000);
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  const auto turns = [&](int count) {
+    const std::size_t asked = pair.a.data->asked;
+    for (int i = 0; i < count; ++i) pair.turn();
+    return pair.a.data->asked - asked;
+  };
+  turns(1000);
+  REQUIRE(pair.send.status() == Status::kOk);  // the window is open, and the data channel quiet
+
+  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  turns(4);
+  CHECK(turns(39) == 3);
+  CHECK_FALSE(pair.send.done());
+}
+
 TEST_CASE("of messages of a few packets a burst has whole ones, and all its packets one length") {
   constexpr std::size_t kMessages = 60;
   const auto packets = GENERATE(std::size_t{3}, std::size_t{5}, std::size_t{7});
