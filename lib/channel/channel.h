@@ -19,8 +19,7 @@ namespace pullman::channel {
 
 class Channel {
  public:
-  // Four of the longest bursts of kernel UDP at MTU 1500: 65507 bytes are 44 packets.
-  static constexpr std::size_t kBatch = 176;
+  static constexpr std::size_t kBatch = nic::kBatchPackets;
 
   Channel(ChannelKind kind, std::unique_ptr<nic::Port> port);
   ~Channel();

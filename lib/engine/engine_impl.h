@@ -147,8 +147,8 @@ class Engine::Impl {
   static constexpr int kRestOfSilence = 8;
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
-  // And of who sends much: the last turn with half of the packets that a turn may have was no
-  // longer ago. A few of those take as long.
+  // And of who sends much: half of what a turn may send, at once and no longer ago than this. A few
+  // such turns take as long.
   static constexpr Duration kSendingRest = std::chrono::microseconds(128);
   // The same for a NIC of last resort, beside others.
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
@@ -544,7 +544,6 @@ class Engine::Impl {
   std::vector<std::unique_ptr<channel::Module>> modules_;
   std::array<Channel*, 2 * kRow> row_{};
   std::size_t last_received_ = 0;  // in the turn before
-  std::size_t sent_in_runs_ = 0;   // packets, since the last transmit() began
   Instant sends_much_until_{};     // unless as many leave again
   Instant quiet_since_{};          // when the last channel fell silent
   Instant quiet_asked_{};          // when quiet channels were asked,

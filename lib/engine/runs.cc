@@ -115,8 +115,7 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   if (chunks == 0) return 0;
   std::size_t taken = channel.send_at_once({outgoing_.data(), chunks});
   moved_ = moved_ || taken != 0;
-  sent_in_runs_ += taken;
-  if (sent_in_runs_ >= kPacketsPerTurn / 2) sends_much_until_ = now + kSendingRest;
+  if (taken >= kPacketsPerTurn / 2) sends_much_until_ = now + kSendingRest;
   if (taken < chunks) ports_full_ |= full;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t of_run = runs[i]->count;

@@ -20,7 +20,6 @@ void Engine::Impl::mark_ready(Peer& peer) {
 // Each peer that was ready when the turn began is served once.
 void Engine::Impl::transmit(Instant now) {
   retransmits_left_ = kRetransmitsPerTurn;
-  sent_in_runs_ = 0;
   starving_ = 0;
   ports_full_ = 0;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {

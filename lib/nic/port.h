@@ -30,6 +30,10 @@ struct Outgoing {
   Destination to = kNowhere;
 };
 
+// Packets of a turn, which make a batch, at most: four of the longest bursts of kernel UDP at MTU 1500
+// (65507 bytes are 44 packets). Drivers have room for so many in one call; more take another.
+inline constexpr std::size_t kBatchPackets = 176;
+
 // One datagram received. Lent: the bytes stay valid until give_back() with the same `buffer`.
 struct Incoming {
   std::span<const std::byte> bytes;  // as they were in the datagram's payload, prefix removed

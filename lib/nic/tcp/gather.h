@@ -16,7 +16,7 @@ namespace pullman::nic::tcp {
 
 class Gather {
  public:
-  static constexpr std::size_t kMostPackets = 176;  // of a call: what a turn has
+  static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
 
   void clear() { count_ = copied_ = bytes_ = 0; }
   std::size_t bytes() const { return bytes_; }

@@ -41,7 +41,7 @@ class Sender {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr std::size_t kMostPackets = 176;  // of a call: what a turn has
+  static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
   static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
