@@ -30,8 +30,8 @@ struct Outgoing {
   Destination to = kNowhere;
 };
 
-// Packets of a turn, which make a batch, at most: four of the longest bursts of kernel UDP at MTU 1500
-// (65507 bytes are 44 packets). Drivers have room for so many in one call; more take another.
+// A batch has so many packets at most: four of the longest bursts of kernel UDP at MTU 1500 (65507
+// bytes are 44). A driver that sends in system calls has room for as many in one.
 inline constexpr std::size_t kBatchPackets = 176;
 
 // One datagram received. Lent: the bytes stay valid until give_back() with the same `buffer`.

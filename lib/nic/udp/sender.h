@@ -42,7 +42,7 @@ class Sender {
 
  private:
   static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
-  static constexpr std::size_t kMostTogether = 64;  // of a burst: UDP_MAX_SEGMENTS
+  static constexpr std::size_t kMostTogether = 64;            // of a burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost
