@@ -66,7 +66,9 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
   options.packet_bytes = command_bytes;
   options.port = port;
   nic.command = driver.open(nic.device, options);
-  nic.data = driver.open(nic.device, port_options(config));
+  nic::PortOptions data = port_options(config);
+  data.link_events = false;  // the command channel's port tells them
+  nic.data = driver.open(nic.device, data);
   return nic;
 }
 

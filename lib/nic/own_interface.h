@@ -14,8 +14,8 @@ namespace pullman::nic {
 class OwnInterface {
  public:
   // `own`: the port's address. What is no interface of the kernel's has no link that it tells of,
-  // nor has the loopback.
-  OwnInterface(const Device& device, const Address& own);
+  // nor has the loopback. Without `link_events` nobody asks.
+  OwnInterface(const Device& device, const Address& own, bool link_events);
 
   Reach reach(const Address& to) const { return reach_from(device_, own_, to); }
 

@@ -160,6 +160,7 @@ struct PortOptions {
   std::size_t send_packets = 256;     // depth of the send queue
   std::size_t receive_packets = 256;  // receive buffers posted
   std::uint16_t port = 0;             // 0: any free one
+  bool link_events = true;            // kLinkDown, kLinkUp; false where another port tells them
   // Of drivers on kernel sockets; ignored elsewhere.
   std::size_t receive_buffer_bytes = 0;  // of the socket; 0: what is useful and the system grants
   unsigned busy_poll_us = 0;             // SO_BUSY_POLL; 0: as the system has it

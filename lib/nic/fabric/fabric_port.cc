@@ -51,6 +51,7 @@ FabricPort::FabricPort(InfoPtr info, const Device& device, const PortOptions& op
   open_endpoint(device);
   learn_address(device);
   size_receive_room(options);
+  interface_.emplace(device, address_, options.link_events);
   ring_->start(endpoint_.get());
   sends_->start(endpoint_.get());
 }
@@ -166,7 +167,6 @@ void FabricPort::learn_address(const Device& device) {
                                         AddressBook::Format{info_->addr_format, bytes}, by_event_);
   if (facts_.one_per_read) socket_ = find_socket(as_socket, static_cast<socklen_t>(bytes));
   forbid_fragments(socket_);
-  interface_.emplace(device, address_);
 }
 
 // Without a kernel socket under the endpoint there is nothing to wait on for packets.

@@ -27,7 +27,7 @@ TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& optio
       receiver_(limits_.packet_bytes),
       switchboard_(prepare(std::move(listener), options), buffers_, counters_),
       peers_(switchboard_.own()),
-      interface_(device, switchboard_.own()) {
+      interface_(device, switchboard_.own(), options.link_events) {
   limits_.receive_packets = packets_in(buffers_, limits_.packet_bytes);
 }
 

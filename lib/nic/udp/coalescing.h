@@ -19,10 +19,11 @@ class Coalescing {
   bool on() const { return on_; }
 
   // A receive() brought that many packets, the last one of `bytes`. Who asks for one only sees two
-  // that came together one right after the other: long ones are taken for that.
+  // that came together one right after the other: where the first is long they are taken for that.
+  // The second may be short: the last of a burst often is.
   void note(std::size_t packets, std::size_t bytes) {
     const bool was_long = std::exchange(long_one_, packets != 0 && bytes >= kLong);
-    if (packets >= kSeveral || (was_long && long_one_)) {
+    if (packets >= kSeveral || (was_long && packets != 0)) {
       quiet_ = 0;
       if (!on_ && possible_) switch_on();
     } else if (on_ && ++quiet_ >= kQuiet) {

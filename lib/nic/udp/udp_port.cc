@@ -44,7 +44,7 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
       main_(std::move(socket), *this, 0),
       room_(prepare(main_.socket)),
       sender_(main_.socket.fd(), peers_, offloads_.segment),
-      interface_(device, address_) {
+      interface_(device, address_, options.link_events) {
   limits_.receive_packets = room_.packets;
 }
 
