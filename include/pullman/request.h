@@ -119,6 +119,8 @@ class __attribute__((visibility("default"))) Request {
   detail::Operation& operation() { return operation_; }
   void begin(detail::Operation::Kind kind, PeerId peer, Tag tag);
   void finish(Status status, std::size_t length);
+  // Both in one, of a send that was copied.
+  void finish_copied(PeerId peer, Tag tag, std::size_t length);
   void take_immediate(std::uint64_t immediate);
   void finish_receive(Status status, PeerId source, Tag tag, std::size_t length,
                       std::uint64_t message_length);

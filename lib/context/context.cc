@@ -248,6 +248,7 @@ Status Context::peer_status(PeerId peer) const {
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   Gate::Hold held(state_->gate);
   const engine::Departure departure = state_->engine.departure(peer);
+  if (state_->engine.append(departure, tag, bytes, request)) return Status::kOk;
   return state_->engine.send(state_->time_for(departure), departure, peer, tag, bytes, request);
 }
 

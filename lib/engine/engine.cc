@@ -151,6 +151,21 @@ Status Engine::Impl::send(Instant now, const Departure& departure, PeerId id, Ta
   return copied ? Status::kOk : request.status();
 }
 
+// The usual message of many: it leaves with those that wait.
+inline bool Engine::Impl::append(const Departure& departure, Tag tag,
+                                 std::span<const std::byte> bytes, Request& request) {
+  Peer* peer = departure.peer;
+  if (departure.at_once || peer == nullptr || !request.done()) return false;
+  if (closing_ || peer->phase >= Phase::kClosing || !peer->alarm.checked_in()) return false;
+  if (!peer->outbox.append(tag, bytes)) return false;
+  request.finish_copied(peer->id, tag, bytes.size());
+  ++stats_.messages_sent;
+  stats_.bytes_sent += bytes.size();
+  waits_ = true;
+  if (!peer->ready.is_linked()) mark_ready(*peer);
+  return true;
+}
+
 // The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
 // for.
 bool Engine::Impl::sends_at_once(const Peer& peer) const {
@@ -238,6 +253,8 @@ std::size_t Engine::Impl::progress(Instant now) {
   handle_late_ack(now);
   unseen_ = std::min(now - watched_until_, kMostUnseen);
   watched_until_ = now;
+  retransmits_left_ = kRetransmitsPerTurn;
+  if (waits_) send_what_waits(now);
   const std::size_t received = receive_all(now);
   look_for_news(now, received);
   handle_timers(now);
@@ -283,11 +300,17 @@ void Engine::disconnect(Instant now, PeerId peer) {
 }
 Status Engine::send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
                     Request& request) {
-  return impl_->send(now, impl_->departure(peer), peer, tag, bytes, request);
+  const Departure departure = impl_->departure(peer);
+  if (impl_->append(departure, tag, bytes, request)) return Status::kOk;
+  return impl_->send(now, departure, peer, tag, bytes, request);
 }
 Status Engine::send(Instant now, const Departure& departure, PeerId peer, Tag tag,
                     std::span<const std::byte> bytes, Request& request) {
   return impl_->send(now, departure, peer, tag, bytes, request);
+}
+bool Engine::append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
+                    Request& request) {
+  return impl_->append(departure, tag, bytes, request);
 }
 Status Engine::send_copy(Instant now, const Departure& departure, PeerId peer, Tag tag,
                          std::span<const std::byte> bytes, const SendOptions& options,

@@ -85,7 +85,11 @@ class Engine {
   void disconnect(Instant now, PeerId peer);
   Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
               Request& request);
-  // The same for who has asked how it would leave, and looked at the clock for it.
+  // True: it went into the packet that others wait in, as nearly all of many small ones do, and the
+  // request is done. False: it is for send().
+  bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
+              Request& request);
+  // As above for who has asked how it would leave, and looked at the clock for it.
   Status send(Instant now, const Departure& departure, PeerId peer, Tag tag,
               std::span<const std::byte> bytes, Request& request);
   // With SendOptions::only_copy.

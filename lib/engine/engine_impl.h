@@ -51,6 +51,8 @@ class Engine::Impl {
   void disconnect(Instant now, PeerId id);
   Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
               std::span<const std::byte> bytes, Request& request);
+  bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
+              Request& request);
   Status send_copy(Instant now, const Departure& departure, PeerId id, Tag tag,
                    std::span<const std::byte> bytes, const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
@@ -170,6 +172,12 @@ class Engine::Impl {
   Status ask(Instant now, PeerId id, const message::Parcel& question, Pieces sink,
              Request& request);
   void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes);
+  // What was sent leaves in the next turn.
+  void wait_for_turn(Instant now, Peer& peer) {
+    if (!peer.alarm.checked_in()) arm(now, peer);
+    waits_ = waits_ || peer.outbox.queued_packets() != 0;
+    if (!peer.ready.is_linked()) mark_ready(peer);
+  }
   void look_after_match(Instant now, Peer& peer, bool more_to_come);
   static void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
                        const std::byte* to);
@@ -267,6 +275,8 @@ class Engine::Impl {
   bool sends_at_once(const Peer& peer) const;
   void mark_ready(Peer& peer);
   void transmit(Instant now);
+  bool leaves_whole(const Peer& peer) const;
+  void send_what_waits(Instant now);
   bool serve(Instant now, Peer& peer);
   bool serve_home(Instant now, Peer& peer);  // with no other rail
   bool resend_lost(Instant now, Rail& rail);
@@ -576,7 +586,7 @@ class Engine::Impl {
   reliability::Hotel<Timer> alarms_;  // loss timers and alarms
   ReadyList ready_;
   AckList ack_now_;
-  bool acks_wait_ = false;  // some of them, for one turn
+  bool acks_waited_ = false;  // some of them, at the end of the last turn
   std::uint64_t messages_told_ = 0;
   PeerTable peers_;
   std::deque<PeerId> callers_;     // for accept()
@@ -596,6 +606,7 @@ class Engine::Impl {
   std::uint32_t links_down_ = 0;            // a bit for each module
   std::size_t resolving_ = 0;               // addresses the NIC has been asked about
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
+  bool waits_ = false;                      // in a packet, what was sent since the last turn
   std::size_t retransmits_left_ = 0;        // this turn
   std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
   std::size_t starving_ = 0;      // in ready_, for want of a packet only

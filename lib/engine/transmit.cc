@@ -19,7 +19,6 @@ void Engine::Impl::mark_ready(Peer& peer) {
 
 // Each peer that was ready when the turn began is served once.
 void Engine::Impl::transmit(Instant now) {
-  retransmits_left_ = kRetransmitsPerTurn;
   starving_ = 0;
   ports_full_ = 0;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
@@ -27,6 +26,26 @@ void Engine::Impl::transmit(Instant now) {
     ready_.pop_front();
     if (serve(now, peer)) mark_ready(peer);
   }
+}
+
+bool Engine::Impl::leaves_whole(const Peer& peer) const {
+  const std::size_t packets = peer.outbox.queued_packets();
+  if (packets == 0 || peer.outbox.has_chunks()) return false;
+  return peer.rails != nullptr || peer.home.link.permits() >= packets;
+}
+
+// Small messages that wait for nothing but the program's next call leave before anything is asked
+// for: to ask may cost a system call a channel. Not before it is known what ACKs allow: chunks, and
+// what may not leave whole.
+void Engine::Impl::send_what_waits(Instant now) {
+  waits_ = false;
+  ports_full_ = 0;
+  for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
+    Peer& peer = ready_.front();
+    ready_.pop_front();
+    if (!leaves_whole(peer) || serve(now, peer)) mark_ready(peer);
+  }
+  flush();
 }
 
 // A peer that has work and no packet for it is served each turn, but no turn is asked for: packets
@@ -265,13 +284,15 @@ void Engine::Impl::note_ride(Rail& rail) {
 void Engine::Impl::send_acks(Instant now) {
   const bool told = inbox_counters_.messages != messages_told_;
   messages_told_ = inbox_counters_.messages;
-  acks_wait_ = told && !acks_wait_;
+  const bool may_wait = told && !acks_waited_;
+  acks_waited_ = false;
   for (std::size_t left = ack_now_.size(); left > 0; --left) {
     Rail& rail = ack_now_.front();
     ack_now_.pop_front();
     const AckNeed need = rail.link.ack_need();
-    if (need == AckNeed::kEnough && acks_wait_) {
+    if (need == AckNeed::kEnough && may_wait) {
       ack_now_.push_back(rail);
+      acks_waited_ = true;
     } else if (need != AckNeed::kNone) {
       send_ack(now, rail);
     }

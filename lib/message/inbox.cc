@@ -103,8 +103,8 @@ Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
   return Taken::kNew;
 }
 
-// A message of a space that is not there (or for which there is no memory), or one for regions that are not, is from nobody who means
-// well; nor is an answer to nothing that was asked.
+// A message of a space that is not there (or for which there is no memory), or one for regions that
+// are not, is from nobody who means well; nor is an answer to nothing that was asked.
 bool Inbox::knows(std::uint8_t kind) const {
   if (wire::class_of(kind) != wire::Class::kMessage) {
     return one_sided_ != nullptr && shared_.regions != nullptr;

@@ -27,8 +27,9 @@ void Matcher::post(Request& receive) {
 
 Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
   if (posted_count_ == 0) return nullptr;
+  Posted* list = &exact_[bucket_of(peer, tag)];
   detail::Operation* best = nullptr;
-  for (auto& op : exact_[bucket_of(peer, tag)]) {
+  for (auto& op : *list) {
     if (op.tag == tag && op.peer == peer) {
       best = &op;
       break;
@@ -38,10 +39,15 @@ Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
     if (best != nullptr && op.order > best->order) break;
     if (Want{op.peer, op.tag, op.ignore}.fits(peer, tag)) {
       best = &op;
+      list = &wild_;
       break;
     }
   }
-  return best == nullptr ? nullptr : &taker(*best->request, bytes);
+  if (best == nullptr) return nullptr;
+  if (best->special.is_shared) [[unlikely]]
+    return &taker(*best->request, bytes);
+  remove(*best->request, *list);
+  return best->request;
 }
 
 Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
@@ -59,8 +65,11 @@ Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
 }
 
 void Matcher::remove(Request& receive) {
+  remove(receive, list_of(receive));
+}
+
+void Matcher::remove(Request& receive, Posted& list) {
   PULLMAN_DCHECK(receive.operation().queue.is_linked());
-  Posted& list = list_of(receive);
   list.erase(list.iterator_to(receive.operation()));
   --posted_count_;
 }

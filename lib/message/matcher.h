@@ -87,6 +87,7 @@ class Matcher {
   static std::size_t bucket_of(PeerId peer, Tag tag);
   InMessage* behind(InMessage& message);
   Posted& list_of(Request& receive);
+  void remove(Request& receive, Posted& list);
 
   std::array<Posted, kBuckets> exact_;    // receives that name source and full tag
   Posted wild_;                           // the others, in post order

@@ -205,11 +205,9 @@ Status Outbox::settle_copied(Operation& op) {
   return Status::kOk;
 }
 
-bool Outbox::copy_small(const Small& message) {
+inline void Outbox::write_small(Packet& packet, const Small& message, MessageId id) {
   const std::size_t total = message.total();
-  std::byte* out = room_for(wire::kMessageBytes + total);
-  if (out == nullptr) return false;
-  const MessageId id = admit(total);
+  std::byte* out = packet.end();
   wire::put_message(out,
                     {.type = wire::FrameType::kMessage,
                      .kind = message.kind,
@@ -220,9 +218,25 @@ bool Outbox::copy_small(const Small& message) {
   out += wire::kMessageBytes;
   if (wire::has_immediate(message.kind)) out += wire::put_immediate(out, message.immediate);
   if (!message.bytes.empty()) std::memcpy(out, message.bytes.data(), message.bytes.size());
-  Packet& packet = ready_.back();
   count_message(packet, id);
   packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + total);
+}
+
+bool Outbox::copy_small(const Small& message) {
+  const std::size_t total = message.total();
+  if (room_for(wire::kMessageBytes + total) == nullptr) return false;
+  write_small(ready_.back(), message, admit(total));
+  return true;
+}
+
+// What send_copy() does with it, without what has been asked for those before.
+bool Outbox::append(Tag tag, std::span<const std::byte> bytes) {
+  if (ready_.empty() || has_waiting() || bytes.size() > eager_bytes_) return false;
+  Packet& last = ready_.back();
+  const std::size_t end = last.used + wire::kMessageBytes + bytes.size();
+  if (end > std::min<std::size_t>(last.capacity, small_bytes_)) return false;
+  if (!done_.contains(next_id_) || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
+  write_small(last, {.tag = tag, .bytes = bytes}, admit(bytes.size()));
   return true;
 }
 

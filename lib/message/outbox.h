@@ -109,6 +109,10 @@ class Outbox {
   // save cost less than what is done for each that is no part of a run (docs/performance.md).
   static constexpr std::size_t kMostCopied = 2048;
 
+  // Takes a plain message if it goes into the packet that others wait in: of many small ones nearly
+  // all do. False: nothing happened.
+  bool append(Tag tag, std::span<const std::byte> bytes);
+
   // Takes a message. True if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
@@ -249,6 +253,7 @@ class Outbox {
   void give_back_queues();
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
+  static void write_small(Packet& packet, const Small& message, MessageId id);
   bool copy_small(const Small& message);
   bool copy_small(detail::Operation& op);
   struct Spread;

@@ -49,6 +49,14 @@ void Request::finish(Status status, std::size_t length) {
   if (tell != nullptr) tell(*this);
 }
 
+void Request::finish_copied(PeerId peer, Tag tag, std::size_t length) {
+  tag_ = tag;
+  source_ = peer;
+  message_length_ = 0;
+  has_immediate_ = false;
+  finish(Status::kOk, length);
+}
+
 void Request::take_immediate(std::uint64_t immediate) {
   immediate_ = immediate;
   has_immediate_ = true;

@@ -36,6 +36,7 @@ class ListPort final : public nic::Port {
   }
   std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override {
     ++asked;
+    sent_when_asked = sent.size();
     std::size_t count = 0;
     for (; count < enough && !arriving.empty(); ++count) {
       lent_.push_back(std::move(arriving.front()));
@@ -72,8 +73,9 @@ class ListPort final : public nic::Port {
   std::size_t room = kUnbounded;     // packets that it still takes
   std::vector<std::size_t> offered;  // packets, of each call
   std::vector<Datagram> sent;
-  std::size_t asked = 0;      // calls of receive()
-  std::size_t looked_at = 0;  // of poll_events()
+  std::size_t asked = 0;            // calls of receive()
+  std::size_t sent_when_asked = 0;  // what `sent` held at the last of them
+  std::size_t looked_at = 0;        // of poll_events()
   std::deque<Datagram> arriving;
   std::deque<nic::PortEvent> events;  // that it is to tell
 

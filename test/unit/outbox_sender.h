@@ -15,7 +15,9 @@ struct OutboxSender {
   static constexpr std::size_t kEager = 16'384;
   static constexpr MessageId kFirst = 9;
 
-  OutboxSender() { outbox.handle_hello(kPacket, 1 << 30, kEager); }
+  explicit OutboxSender(std::uint64_t allowance = 1 << 30, std::uint32_t eager = kEager) {
+    outbox.handle_hello(kPacket, allowance, eager);
+  }
   ~OutboxSender() {
     for (Packet* packet : left) outbox.abandon(*packet);
     outbox.fail(Status::kClosed);

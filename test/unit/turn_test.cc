@@ -122,6 +122,66 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
   CHECK(sent.done());
 }
 
+TEST_CASE("small messages that wait leave before the NIC is asked for anything, long ones do not") {
+  const std::size_t size = GENERATE(1, 20'000);
+  Pair pair;
+  std::vector<std::byte> bytes(size);
+  std::array<Request, 3> requests;
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, requests[0]);
+  REQUIRE(pair.a.sent() == 1);
+  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, requests[1]);
+  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, requests[2]);
+  REQUIRE(pair.a.sent() == 1);
+
+  pair.a.engine->progress(pair.now);
+
+  CHECK(pair.a.sent() > 1);
+  const std::size_t before = pair.a.command->sent_when_asked + pair.a.data->sent_when_asked;
+  CHECK(before == (size == 1 ? 2 : 1));
+  CHECK((size != 1 || pair.a.sent() == 2));  // both in one packet
+  pair.a.engine->abort();
+}
+
+TEST_CASE("an ACK waits for the answer although the turn before has brought a message, too") {
+  Pair pair;
+  pair.b.engine->progress(pair.now);  // brings none
+  pair.ask();
+  REQUIRE(pair.b.engine->progress(pair.now) == 1);
+  SendOptions options;
+  options.until_delivered = true;
+  Request request;
+  const std::span<const std::byte> piece(&pair.byte, 1);
+  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, options, request);
+  pair.a.engine->progress(pair.now);
+  pair.a.deliver_to(pair.b);
+
+  REQUIRE(pair.b.engine->progress(pair.now) == 1);
+  CHECK(pair.b.sent() == 0);
+  CHECK(pair.b.engine->owes());
+  pair.answer();
+  CHECK(request.done());
+  pair.b.engine->progress(pair.now);
+  CHECK(pair.b.sent() == 0);
+}
+
+TEST_CASE(
+    "what is sent behind a disconnect() is refused, though it would fit a packet that waits") {
+  const bool all = GENERATE(false, true);
+  Pair pair;
+  std::array<Request, 3> requests;
+  const auto send = [&](Request& request) {
+    return pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
+  };
+  REQUIRE(send(requests[0]) == Status::kOk);
+  REQUIRE(send(requests[1]) == Status::kOk);
+  if (all) {
+    pair.a.engine->begin_close(pair.now);
+  } else {
+    pair.a.engine->disconnect(pair.now, pair.peer);
+  }
+  CHECK(send(requests[2]) == (all ? Status::kClosed : Status::kPeerClosed));
+}
+
 TEST_CASE("a program may answer a message before an ACK is owed for it") {
   Pair pair;
   pair.ask();
