@@ -66,11 +66,6 @@ void PeerTable::remove(Peer& peer) {
   --used_;
 }
 
-Peer* PeerTable::find(PeerId id) const {
-  if (id.index >= slots_.size() || slots_[id.index].generation != id.generation) return nullptr;
-  return slots_[id.index].peer.get();
-}
-
 Peer* PeerTable::find(wire::ConnectionId to) const {
   if (to.index >= slots_.size()) return nullptr;
   Peer* peer = slots_[to.index].peer.get();

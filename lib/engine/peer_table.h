@@ -23,7 +23,10 @@ class PeerTable {
   // The peer is no longer found by anything; its handle ends.
   void remove(Peer& peer);
 
-  Peer* find(PeerId id) const;
+  Peer* find(PeerId id) const {
+    if (id.index >= slots_.size() || slots_[id.index].generation != id.generation) return nullptr;
+    return slots_[id.index].peer.get();
+  }
   Peer* find(wire::ConnectionId to) const;
   Peer* at(std::uint32_t index) const { return slots_[index].peer.get(); }
   Peer* find_epoch(std::uint64_t epoch) const;

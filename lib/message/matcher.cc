@@ -7,12 +7,6 @@
 
 namespace pullman::message {
 
-std::size_t Matcher::bucket_of(PeerId peer, Tag tag) {
-  const std::uint64_t mixed = (tag ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
-  return mixed >> 54;
-}
-static_assert(std::uint64_t{1} << (64 - 54) == 1024);
-
 Matcher::Posted& Matcher::list_of(Request& receive) {
   const auto& op = receive.operation();
   const Want want{op.peer, op.tag, op.ignore};
@@ -85,13 +79,14 @@ InMessage* Matcher::behind(InMessage& message) {
   return next == in_order_.end() ? nullptr : &*next;
 }
 
-InMessage* Matcher::find(const Want& want) {
-  if (want.exact()) {
-    for (InMessage& message : arrived_[bucket_of(want.source, want.tag)]) {
-      if (want.fits(message.peer, message.tag)) return &message;
-    }
-    return nullptr;
+InMessage* Matcher::find(const Want& want, Bucket& bucket) {
+  for (InMessage& message : bucket) {
+    if (want.fits(message.peer, message.tag)) return &message;
   }
+  return nullptr;
+}
+
+InMessage* Matcher::find_any(const Want& want) {
   for (InMessage& message : in_order_) {
     if (want.fits(message.peer, message.tag)) return &message;
   }

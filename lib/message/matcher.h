@@ -52,7 +52,11 @@ class Matcher {
   void add(InMessage& message);
 
   // The unexpected message that fits; it stays. Null if none does.
-  InMessage* find(const Want& want);
+  InMessage* find(const Want& want) {
+    if (!want.exact()) return in_order_.empty() ? nullptr : find_any(want);
+    Bucket& bucket = arrived_[bucket_of(want.source, want.tag)];
+    return bucket.empty() ? nullptr : find(want, bucket);
+  }
   // The earliest unexpected message that was not passed yet; null: there is none.
   InMessage* first_new() const { return new_; }
   // It is not new any more, nor is any before it.
@@ -84,7 +88,13 @@ class Matcher {
       boost::intrusive::constant_time_size<false>>;
   static constexpr std::size_t kBuckets = 1024;
 
-  static std::size_t bucket_of(PeerId peer, Tag tag);
+  static std::size_t bucket_of(PeerId peer, Tag tag) {
+    const std::uint64_t mixed = (tag ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
+    return mixed >> 54;
+  }
+  static_assert(kBuckets == std::uint64_t{1} << (64 - 54));
+  static InMessage* find(const Want& want, Bucket& bucket);
+  InMessage* find_any(const Want& want);
   InMessage* behind(InMessage& message);
   Posted& list_of(Request& receive);
   void remove(Request& receive, Posted& list);
