@@ -161,8 +161,7 @@ inline bool Engine::Impl::append(const Departure& departure, Tag tag,
   request.finish_copied(peer->id, tag, bytes.size());
   ++stats_.messages_sent;
   stats_.bytes_sent += bytes.size();
-  waits_ = true;
-  if (!peer->ready.is_linked()) mark_ready(*peer);
+  wait_for_turn(*peer);
   return true;
 }
 

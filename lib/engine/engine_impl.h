@@ -140,7 +140,7 @@ class Engine::Impl {
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
   // How long the NICs' news wait at most, unless four turns take longer; in turns that bring
-  // packets, twice as long. To look takes up to 0.2 us a port.
+  // packets, twice as long. To look takes a system call a NIC.
   static constexpr Duration kNewsRest = std::chrono::microseconds(100);
   static constexpr unsigned kTurnsPerNews = 4;
   // How long a quiet channel is not asked while another is busy: this part of its silence, so what
@@ -173,8 +173,7 @@ class Engine::Impl {
              Request& request);
   void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes);
   // What was sent leaves in the next turn.
-  void wait_for_turn(Instant now, Peer& peer) {
-    if (!peer.alarm.checked_in()) arm(now, peer);
+  void wait_for_turn(Peer& peer) {
     waits_ = waits_ || peer.outbox.queued_packets() != 0;
     if (!peer.ready.is_linked()) mark_ready(peer);
   }

@@ -79,8 +79,8 @@ Status Engine::Impl::refuse(PeerId id, Tag tag, Status why, Request& request) {
 
 // Something was accepted for the peer: it leaves now, or begins to, if nobody is to be waited for.
 void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) {
-  if (!at_once) return wait_for_turn(now, peer);
   if (!peer.alarm.checked_in()) arm(now, peer);
+  if (!at_once) return wait_for_turn(peer);
   ++stats_.fast_path_sends;
   if (bytes <= config_.tiny_bytes && peer.outbox.queued_packets() != 0) {
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
