@@ -36,6 +36,10 @@ class Counts:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
+# Where a test's failure, or a sanitizer's report, begins.
+FAILURE = re.compile(r"(?i:failed)\b|.*: FAILED|.*Sanitizer: |.*: runtime error: ")
+
+
 # What programs say last, and how to count it.
 def read_counts(text):
     """The counts a program printed, or None."""
@@ -114,7 +118,7 @@ class Step:
         if counts.failed:
             print(f"    {self.why or 'failed'}; log: {self.log.relative_to(ROOT)}")
             lines = text.splitlines()
-            failed = [i for i, line in enumerate(lines) if re.match(r"(?i:failed)\b|.*: FAILED", line)]
+            failed = [i for i, line in enumerate(lines) if FAILURE.match(line)]
             shown = {i for at in failed[:5] for i in range(at, min(at + 12, len(lines)))}
             for i in sorted(shown | set(range(max(0, len(lines) - 10), len(lines)))):
                 print("    | " + lines[i])
@@ -262,14 +266,16 @@ def sanitizer(folder, kinds, environment):
     return total
 
 
+# To stdout: a test may have its stderr go to nobody, but what a sanitizer found has to be seen.
 def address(_):
     return sanitizer("build-asan", "address,undefined",
-                     {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
-                      "UBSAN_OPTIONS": "print_stacktrace=1"})
+                     {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
+                                      "log_path=stdout",
+                      "UBSAN_OPTIONS": "print_stacktrace=1:log_path=stdout"})
 
 
 def thread(_):
-    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1"})
+    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1:log_path=stdout"})
 
 
 def fuzz(options):

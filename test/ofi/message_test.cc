@@ -1,5 +1,6 @@
 // Messages without tags, immediate data, flags, multi-receive buffers, and looking before
 // receiving.
+#include <deque>
 #include <random>
 
 #include "pair.h"
@@ -219,8 +220,9 @@ TEST_CASE("two shared buffers take turns, each given back when it is full and po
   std::array<std::vector<char>, 2> halves{std::vector<char>(1000), std::vector<char>(1000)};
   for (std::size_t i = 0; i < 2; ++i) pair.receive(halves[i], &context[i]);
 
+  std::deque<std::vector<char>> sent;
   for (std::size_t i = 0; i < 12; ++i) {
-    const auto bytes = content(300, static_cast<int>(i));
+    const auto& bytes = sent.emplace_back(content(300, static_cast<int>(i)));
     pair.send(bytes);
     const Said said = pair.next(*pair.b);
     const std::size_t half = i / 3 % 2, place = i % 3 * 300;

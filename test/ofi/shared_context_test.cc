@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <thread>
 
@@ -88,9 +89,11 @@ class Family {
     return name;
   }
 
-  void send(std::size_t to_member, const std::vector<char>& bytes) const {
-    MUST(fi_send(sender->endpoint.get(), bytes.data(), bytes.size(), nullptr, to[to_member],
-                 nullptr));
+  // Of a copy that stays: who has received a message does not know that its ACK has come.
+  void send(std::size_t to_member, std::vector<char> bytes) {
+    const auto& kept = sent.emplace_back(std::move(bytes));
+    MUST(
+        fi_send(sender->endpoint.get(), kept.data(), kept.size(), nullptr, to[to_member], nullptr));
   }
   void receive(std::span<char> buffer, void* with, std::uint64_t flags = 0) const {
     const iovec piece{buffer.data(), buffer.size()};
@@ -133,6 +136,7 @@ class Family {
   }
 
   // In the order they are closed: last first.
+  std::deque<std::vector<char>> sent;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<Side> sender;
