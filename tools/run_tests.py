@@ -159,35 +159,40 @@ class Build:
                                 text=True, check=False)
         return json.loads(result.stdout) if result.returncode == 0 else []
 
-    def test_targets(self):
-        """Everything defined under test/ that sanitizers are to look at."""
+    def tests(self, suite=None):
+        return [test for test in self.introspect("--tests")
+                if suite is None or any(name.endswith(f":{suite}") for name in test["suite"])]
+
+    def test_targets(self, suite=None):
+        """What those tests run or load; without a suite, everything defined under test/."""
+        needed = {target for test in self.tests(suite) for target in test["depends"]}
         files = []
         for target in self.introspect("--targets"):
             place = pathlib.Path(target["defined_in"]).relative_to(ROOT)
             wanted = (place.parts[0] == "test" and "kernel" not in place.parts and
-                      target["build_by_default"])
+                      target["build_by_default"] and (suite is None or target["id"] in needed))
             if wanted and target["type"] in ("executable", "shared library", "shared module"):
                 files += [str(pathlib.Path(f).relative_to(self.folder)) for f in target["filename"]]
         return files
 
-    def unit_steps(self, environment=None):
+    def unit_steps(self, environment=None, suite=None):
         """The programs that say test() in the meson files; the simulator has a step of its own."""
         return [
             Step(f"{self.folder.name}: {test['name']}", test["cmd"], max(120, test["timeout"]),
                  self.logs, environment={**test["env"], **(environment or {})},
                  alone=not test["is_parallel"])
-            for test in self.introspect("--tests") if not test["cmd"][0].endswith("/pullman-sim")
+            for test in self.tests(suite) if not test["cmd"][0].endswith("/pullman-sim")
         ]
 
     def simulator(self, seeds, seconds, environment=None):
         return Step(f"{self.folder.name}: simulator, seeds {seeds}",
                     [self.folder / "test/sim/pullman-sim", "--seeds", seeds], seconds, self.logs,
-                    environment=environment or {})
+                    environment=environment or {}, alone=False)
 
     def kept_seeds(self, seconds):
         return Step(f"{self.folder.name}: simulator, seeds that failed once",
                     [self.folder / "test/sim/pullman-sim", "--kept", ROOT / "test/sim/kept_seeds.txt"],
-                    seconds, self.logs)
+                    seconds, self.logs, alone=False)
 
 
 def run(steps):
@@ -217,9 +222,9 @@ def script(name, command, seconds, **more):
     return Step(name, [sys.executable, *command], seconds, ROOT / "build/logs", **more)
 
 
-def unit_steps_or_failure(build, environment=None):
+def unit_steps_or_failure(build, environment=None, suite=None):
     """No registered test at all is a failure, not a silence."""
-    steps = build.unit_steps(environment)
+    steps = build.unit_steps(environment, suite)
     return steps or [Step(f"{build.folder.name}: unit tests", ["false"], 10, build.logs)]
 
 
@@ -233,8 +238,8 @@ def release(_):
         script("mutants apply", ["tools/mutants", "--check"], 60),
         script("README's code against the installed library", ["tools/readme.py", "build"], 120),
     ]))
-    total.add(run(unit_steps_or_failure(build)))
-    total.add(run([build.simulator("1..3000", 300), build.kept_seeds(180)]))
+    total.add(run([build.simulator("1..6000", 300), build.kept_seeds(180),
+                   *unit_steps_or_failure(build)]))
     return total
 
 
@@ -255,14 +260,16 @@ def model(_):
     return run([script("model of two rails", ["tools/model.py"], 900)])
 
 
-def sanitizer(folder, kinds, environment):
+def sanitizer(folder, kinds, environment, suite=None):
     # Clang: its sanitizers are the stricter ones, and the code is built by a second compiler.
     build = Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Ddchecks=true",
                                  "--optimization=1", "-Dcpp_args=-fno-sanitize-recover=all"],
                   environment={"CXX": "ccache clang++", "CC": "ccache clang"})
-    total = build.make(build.test_targets)
-    total.add(run(unit_steps_or_failure(build, environment)))
-    total.add(run([build.simulator("1..100", 180, environment)]))
+    total = build.make(lambda: build.test_targets(suite))
+    steps = unit_steps_or_failure(build, environment, suite)
+    if suite is None:
+        steps.insert(0, build.simulator("1..100", 180, environment))
+    total.add(run(steps))
     return total
 
 
@@ -275,7 +282,8 @@ def address(_):
 
 
 def thread(_):
-    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1:log_path=stdout"})
+    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1:log_path=stdout"},
+                     suite="threads")
 
 
 def fuzz(options):

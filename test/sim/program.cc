@@ -133,8 +133,8 @@ void Program::reap() {
   pending_.resize(kept);
 }
 
-// The bytes after the buffer must be as they were; the buffer is ours again, so nobody may mind
-// what is written into it.
+// The bytes after the buffer must be as they were; what was sent from is ours again, so nobody may
+// mind what is written into it, and what was received is not there for the next one.
 void Program::finished(Operation& operation) {
   const std::size_t size =
       operation.kind == Operation::Kind::kSend ? operation.size : operation.wanted.capacity;
@@ -144,6 +144,7 @@ void Program::finished(Operation& operation) {
           fmt::format("host {}: written beyond a buffer of {} bytes", node_.host(), size));
     }
   }
+  std::size_t used = size;
   if (operation.kind == Operation::Kind::kSend) {
     const Status status = operation.request.status();
     note("send of message {} of conversation {} done: {}", operation.name.index,
@@ -151,8 +152,10 @@ void Program::finished(Operation& operation) {
     shared_.ledger.send_done(operation.name, status);
   } else {
     finished_receive(operation);
+    // Most receives are much larger than what comes, or never get anything.
+    if (operation.many == nullptr) used = std::min(size, operation.request.length());
   }
-  std::memset(operation.buffer.get(), static_cast<int>(kScribble), size);
+  std::memset(operation.buffer.get(), static_cast<int>(kScribble), used);
 }
 
 // A receive of many messages tells them one by one, each with its part of the buffer.

@@ -114,18 +114,22 @@ class Stream {
     receives_.push_back(&scene_.receive(1, couple_.back, tag, size_));
     sends_.push_back(&scene_.send(0, couple_.there, tag, size_));
   }
+  // The scene keeps the act, and a stream has a hundred thousand: not the bytes of each.
+  static void give_back(Act& act) { std::vector<std::byte>().swap(act.bytes); }
   void note_gap() { longest_gap_ = std::max(longest_gap_, scene_.now() - last_); }
 
   void pump() {
-    std::erase_if(sends_, [&](const Act* act) {
-      if (act->done()) good_ = good_ && act->status() == Status::kOk;
-      return act->done();
+    std::erase_if(sends_, [&](Act* act) {
+      if (!act->done()) return false;
+      good_ = good_ && act->status() == Status::kOk;
+      give_back(*act);
+      return true;
     });
     const std::size_t gone = std::erase_if(receives_, [&](Act* act) {
       if (!act->done()) return false;
       good_ =
           good_ && act->status() == Status::kOk && Scene::holds(*act, act->request.tag(), size_);
-      act->bytes = {};
+      give_back(*act);
       return true;
     });
     if (gone == 0) return;

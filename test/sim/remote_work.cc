@@ -226,7 +226,7 @@ void RemoteWork::finished_put(const Deed& deed, Track& track) {
   const Home* home = home_of(deed.target);
   if (home == nullptr) return;
   const auto there =
-      std::span(home->areas).subspan(deed.target.conversation * Home::kAreaBytes, Home::kAreaBytes);
+      home->areas.subspan(deed.target.conversation * Home::kAreaBytes, Home::kAreaBytes);
   if (!std::equal(there.begin(), there.end(), track.area.begin())) {
     report("a put did not land exactly", deed);
   }

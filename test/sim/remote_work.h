@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -29,7 +31,10 @@ struct Home {
   static constexpr std::uint64_t kNowhere = 4;  // there is none of that key
 
   std::vector<std::byte> words = std::vector<std::byte>(kSlots * sizeof(std::uint64_t));
-  std::vector<std::byte> areas = std::vector<std::byte>(kSlots * kAreaBytes);
+  // Zeros that cost nothing until they are touched: most slots never are.
+  std::unique_ptr<std::byte, void (*)(void*)> area_bytes{
+      static_cast<std::byte*>(std::calloc(kSlots, kAreaBytes)), std::free};
+  std::span<std::byte> areas{area_bytes.get(), kSlots* kAreaBytes};
   std::vector<std::byte> flicker = std::vector<std::byte>(kFlickerBytes);
   bool flickers_on = true;
   std::vector<std::byte> when_off;  // what the flickering region held when it was withdrawn
