@@ -28,7 +28,7 @@ void post_and_take(benchmark::State& state) {
   std::vector<Request> requests(kPosted);
   for (std::size_t i = 0; i < kPosted; ++i) {
     want(requests[i], source, i);
-    matcher.post(requests[i]);
+    matcher.find_or_post(requests[i]);
   }
   std::size_t next = 0;
   for (auto _ : state) {
@@ -36,7 +36,7 @@ void post_and_take(benchmark::State& state) {
     PULLMAN_CHECK(taken == &requests[next]);
     taken->finish(Status::kOk, 0);
     want(*taken, source, next);
-    matcher.post(*taken);
+    matcher.find_or_post(*taken);
     next = (next + 1) % kPosted;
   }
   count_items(state, static_cast<std::uint64_t>(state.iterations()));
@@ -53,11 +53,11 @@ void behind_1000_wild(benchmark::State& state) {
   Request exact;
   for (Request& request : wild) {
     want(request, kAnyPeer, 1);
-    matcher.post(request);
+    matcher.find_or_post(request);
   }
   for (auto _ : state) {
     want(exact, kPeer, 2);
-    matcher.post(exact);
+    matcher.find_or_post(exact);
     PULLMAN_CHECK(matcher.take_posted(kPeer, 2, 0) == &exact);
     exact.finish(Status::kOk, 0);
   }

@@ -204,18 +204,21 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) {
     request.finish(Status::kUnknownPeer, 0);
     return Status::kUnknownPeer;
   }
-  while (message::InMessage* message = matcher.find({source, op.tag, op.ignore})) {
+  const bool gone = named != nullptr && named->phase == Phase::kGone;
+  const auto find = [&] {
+    return gone ? matcher.find({source, op.tag, op.ignore}) : matcher.find_or_post(request);
+  };
+  while (message::InMessage* message = find()) {
     Peer& from = *peers_.find(message->peer);
     Request& taker = matcher.taker(request, message->total - wire::lead_bytes(message->kind));
     from.inbox.attach(*message, taker);
     look_after_match(now, from, !taker.done());
     if (&taker == &request || request.done()) return request.status();
   }
-  if (named != nullptr && named->phase == Phase::kGone) {
+  if (gone) {
     request.finish(named->why, 0);
     return named->why;
   }
-  matcher.post(request);
   if (named != nullptr && !named->alarm.checked_in()) arm(now, *named);
   return Status::kPending;
 }

@@ -48,19 +48,21 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   if (done_.finished(id)) return Taken::kRedundant;
   const std::uint64_t total = frame.data.size();
   if (total > shared_.eager_bytes) return Taken::kRefused;
-  if (id == next_turn_ && done_.contains(id) &&
-      allowance_.covers(charge_of(total, shared_.eager_bytes))) {
+  const std::uint64_t charge = charge_of(total, shared_.eager_bytes);
+  if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge)) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
         if (Request* receive =
                 matcher_of(frame.kind)
                     .take_posted(peer_, frame.tag, total - wire::lead_bytes(frame.kind))) {
-          return deliver_special(frame, *receive);
+          return deliver_special(frame, charge, *receive);
         }
       }
     } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag, total)) {
-      if (receive->operation().special.piece_count != 0) return deliver_special(frame, *receive);
-      return deliver_at_once(frame, *receive);
+      if (receive->operation().special.piece_count != 0) {
+        return deliver_special(frame, charge, *receive);
+      }
+      return deliver_at_once(frame, charge, *receive);
     }
   }
   InMessage* message = open(id, frame, total);
@@ -68,9 +70,8 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
 }
 
 // The common case: in order, whole and expected. One copy, nothing remembered.
-Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
+Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
   const auto& op = receive.operation();
-  const std::uint64_t charge = charge_of(frame.data.size(), shared_.eager_bytes);
   allowance_.charge(charge);
   allowance_.give_back(charge);
   if (const std::size_t length = std::min(op.size, frame.data.size()); length > 0) {
@@ -83,8 +84,7 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, Request& receive) {
 }
 
 // The same with a lead, or into several places.
-Taken Inbox::deliver_special(const wire::Frame& frame, Request& receive) {
-  const std::uint64_t charge = charge_of(frame.data.size(), shared_.eager_bytes);
+Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
   allowance_.charge(charge);
   allowance_.give_back(charge);
   const auto data = frame.data.subspan(wire::lead_bytes(frame.kind));

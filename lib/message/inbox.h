@@ -186,8 +186,8 @@ class Inbox {
   void release_held(InMessage& message);
   void destroy(InMessage& message);
   void give_back_begun();
-  Taken deliver_at_once(const wire::Frame& frame, Request& receive);
-  Taken deliver_special(const wire::Frame& frame, Request& receive);
+  Taken deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive);
+  Taken deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive);
 
   // --- inbox_access.cc
   void start_put(InMessage& message);

@@ -13,10 +13,21 @@ Matcher::Posted& Matcher::list_of(Request& receive) {
   return want.exact() ? exact_[bucket_of(op.peer, op.tag)] : wild_;
 }
 
-void Matcher::post(Request& receive) {
-  receive.operation().order = ++posts_;
-  list_of(receive).push_back(receive.operation());
-  ++posted_count_;
+InMessage* Matcher::find_or_post(Request& receive) {
+  detail::Operation& op = receive.operation();
+  const Want want{op.peer, op.tag, op.ignore};
+  if (!want.exact()) [[unlikely]] {
+    InMessage* const message = find_any(want);
+    if (message == nullptr) post(op, wild_);
+    return message;
+  }
+  const std::size_t place = bucket_of(op.peer, op.tag);
+  Bucket& bucket = arrived_[place];
+  if (!bucket.empty()) {
+    if (InMessage* const message = find(want, bucket)) return message;
+  }
+  post(op, exact_[place]);
+  return nullptr;
 }
 
 Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {

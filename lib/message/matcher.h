@@ -35,8 +35,9 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // Posts a receive that no unexpected message fits.
-  void post(Request& receive);
+  // The unexpected message that a receive fits; it stays, and so does the receive. Null: there is
+  // none, and the receive is posted.
+  InMessage* find_or_post(Request& receive);
 
   // The receive that a message of `bytes` from `peer` goes to: one that was posted and is so no
   // longer, or a part of one that takes many. Null if none fits.
@@ -97,6 +98,11 @@ class Matcher {
   InMessage* find_any(const Want& want);
   InMessage* behind(InMessage& message);
   Posted& list_of(Request& receive);
+  void post(detail::Operation& receive, Posted& list) {
+    receive.order = ++posts_;
+    list.push_back(receive);
+    ++posted_count_;
+  }
   void remove(Request& receive, Posted& list);
 
   std::array<Posted, kBuckets> exact_;    // receives that name source and full tag

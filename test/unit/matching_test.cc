@@ -129,14 +129,14 @@ TEST_CASE("of the receives that fit a message, the earliest posted is taken") {
   want(exact, kAlice, 7, 0);
 
   SECTION("the wildcard was first") {
-    matcher.post(wild);
-    matcher.post(exact);
+    matcher.find_or_post(wild);
+    matcher.find_or_post(exact);
     CHECK(matcher.take_posted(kAlice, 7, 0) == &wild);
     CHECK(matcher.take_posted(kAlice, 7, 0) == &exact);
   }
   SECTION("the exact one was first") {
-    matcher.post(exact);
-    matcher.post(wild);
+    matcher.find_or_post(exact);
+    matcher.find_or_post(wild);
     CHECK(matcher.take_posted(kAlice, 7, 0) == &exact);
     CHECK(matcher.take_posted(kBob, 9, 0) == &wild);
   }
@@ -184,16 +184,19 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
         const auto fits = std::find_if(arrived.begin(), arrived.end(), [&](const InMessage* m) {
           return what.fits(m->peer, m->tag);
         });
-        InMessage* found = matcher.find(what);
-        REQUIRE(found == (fits == arrived.end() ? nullptr : *fits));
-        if (found != nullptr) {
-          matcher.remove(*found);
-          arrived.erase(fits);
-          continue;
-        }
+        InMessage* const expected = fits == arrived.end() ? nullptr : *fits;
+        REQUIRE(matcher.find(what) == expected);
         requests.push_back(std::make_unique<Request>());
         want(*requests.back(), what.source, what.tag, what.ignore);
-        matcher.post(*requests.back());
+        REQUIRE(matcher.find_or_post(*requests.back()) == expected);
+        if (expected != nullptr) {
+          REQUIRE(matcher.posted() == posted.size());
+          matcher.remove(*expected);
+          arrived.erase(fits);
+          requests.back()->finish(Status::kCancelled, 0);
+          requests.pop_back();
+          continue;
+        }
         posted.push_back({what, requests.back().get()});
       }
     }

@@ -137,13 +137,8 @@ struct Wire {
     }
   }
   void post(Request& request, std::vector<std::byte>& buffer, Tag tag = 1, Tag ignore = 0) {
-    if (InMessage* message = matcher.find({kPeer, tag, ignore})) {
-      begin(request, buffer, tag, ignore);
-      inbox.attach(*message, request);
-      return;
-    }
     begin(request, buffer, tag, ignore);
-    matcher.post(request);
+    if (InMessage* message = matcher.find_or_post(request)) inbox.attach(*message, request);
   }
   static void begin(Request& request, std::vector<std::byte>& buffer, Tag tag, Tag ignore) {
     request.begin(detail::Operation::Kind::kReceive, kPeer, tag);

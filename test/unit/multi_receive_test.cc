@@ -20,7 +20,7 @@ struct Posted {
     Request& posted = many.posted();
     posted.begin(detail::Operation::Kind::kReceive, kAnyPeer, 7);
     posted.operation().special.is_shared = true;
-    matcher.post(posted);
+    matcher.find_or_post(posted);
   }
   Request* take(std::uint64_t bytes) { return matcher.take_posted(kAlice, 7, bytes); }
   static void finish(Request& part, std::size_t length, std::uint64_t of) {
@@ -63,7 +63,7 @@ TEST_CASE("it keeps its place before receives that were posted later until it is
   Posted posted(by_count ? 2 : 9, 30);
   Request later;
   later.begin(detail::Operation::Kind::kReceive, kAlice, 7);
-  posted.matcher.post(later);
+  posted.matcher.find_or_post(later);
 
   Request* first = posted.take(by_count ? 1 : 50);
   Request* second = posted.take(by_count ? 1 : 21);
