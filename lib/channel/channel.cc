@@ -1,6 +1,7 @@
 #include "channel/channel.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -64,10 +65,13 @@ void Channel::withdraw(Packet& packet) {
 }
 
 std::span<const nic::Incoming> Channel::receive(Instant now) {
+  received_at_ = now;
+  if (kept_ != 0) [[unlikely]]
+    return {incoming_.data() + received_ - std::exchange(kept_, 0), incoming_.data() + received_};
   const std::size_t got = port_->receive(incoming_, enough_);
   enough_ = got >= enough_ ? kBatch : std::size_t{1};
   quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
-  received_at_ = now;
+  received_ = got;
   return {incoming_.data(), got};
 }
 

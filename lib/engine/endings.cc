@@ -9,13 +9,15 @@ namespace pullman::engine {
 using channel::PacketState;
 using reliability::AckNeed;
 
-void Engine::Impl::handle_timers(Instant now) {
-  while (Packet* packet = hotel_.evict(now)) handle_eviction(now, *packet);
+void Engine::Impl::handle_timers(Instant now, bool only_acks) {
+  for (Packet* packet; !only_acks && (packet = hotel_.evict(now)) != nullptr;) {
+    handle_eviction(now, *packet);
+  }
   while (Timer* timer = ack_timers_.evict(now)) {
     Rail& rail = rail_of(*timer);
     if (rail.link.ack_need() != AckNeed::kNone && !rail.ack.is_linked()) ack_now_.push_back(rail);
   }
-  while (Timer* timer = alarms_.evict(now)) {
+  for (Timer* timer; !only_acks && (timer = alarms_.evict(now)) != nullptr;) {
     Peer& peer = *peers_.at(timer->peer);
     if (timer == &peer.alarm) {
       handle_alarm(now, peer);

@@ -251,6 +251,7 @@ void Engine::Impl::look_for_news(Instant now, std::size_t received) {
 // One turn: take what arrived, let time pass, send what is due, ack what did not find a ride.
 std::size_t Engine::Impl::progress(Instant now) {
   const unsigned fruitless = fruitless_;
+  const bool kept = kept_ != 0;
   moved_ = false;
   handle_late_ack(now);
   unseen_ = std::min(now - watched_until_, kMostUnseen);
@@ -259,7 +260,8 @@ std::size_t Engine::Impl::progress(Instant now) {
   if (waits_) send_what_waits(now);
   const std::size_t received = receive_all(now);
   look_for_news(now, received);
-  handle_timers(now);
+  // What is kept, or came while something was, may acknowledge what is overdue.
+  handle_timers(now, pause_.holds_timers(kept || kept_ != 0));
   transmit(now);
   send_acks(now);
   flush();
@@ -279,7 +281,7 @@ bool Engine::Impl::owes() const {
 
 Instant Engine::Impl::next_deadline() const {
   const bool work = has_work();
-  if (late_ack_.rail != nullptr || !ack_now_.empty()) return Instant::min();
+  if (late_ack_.rail != nullptr || kept_ != 0 || !ack_now_.empty()) return Instant::min();
   if (work && fruitless_ == 0) return Instant::min();
   const Instant asked = work ? watched_until_ + kRefusalPause * (1 << fruitless_) : Instant::max();
   return std::min(

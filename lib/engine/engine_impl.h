@@ -22,6 +22,7 @@
 #include "base/keyed_random.h"
 #include "channel/module.h"
 #include "engine/engine.h"
+#include "engine/pause.h"
 #include "engine/peer.h"
 #include "engine/peer_table.h"
 #include "engine/rails.h"
@@ -218,7 +219,7 @@ class Engine::Impl {
     return now < quiet_due_ ? lively_ : look_at_quiet_ones(now);
   }
   std::uint32_t look_at_quiet_ones(Instant now);
-  void take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
+  std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
   bool may_speak(const Peer& peer) const;
   Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
@@ -503,7 +504,7 @@ class Engine::Impl {
   void drop_silent_callers(Instant now);
 
   // --- endings.cc
-  void handle_timers(Instant now);
+  void handle_timers(Instant now, bool only_acks);
   void handle_eviction(Instant now, Packet& packet);
   void handle_alarm(Instant now, Peer& peer);
   void arm(Instant now, Peer& peer);
@@ -600,6 +601,8 @@ class Engine::Impl {
   std::uint32_t all_ = 0;
   std::uint32_t lively_ = 0;  // something came lately
   std::uint32_t posted_ = 0;  // packets may wait in it
+  std::uint32_t kept_ = 0;    // received packets wait in it
+  Pause pause_;
 
   std::uint32_t drained_ = 0;               // by our operator: a bit for each module
   std::uint32_t links_down_ = 0;            // a bit for each module

@@ -18,14 +18,14 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     share_credit();
   }
   resting_until_ = Instant::max();
+  pause_.begin_turn(now, inbox_counters_, kept_ != 0);
   std::size_t received = 0;
   // Command channels come first in the row.
   for (std::uint32_t bits = to_ask(now); bits != 0; bits &= bits - 1) {
     const auto place = static_cast<unsigned>(std::countr_zero(bits));
     Channel& channel = *row_[place];
     if (const auto batch = channel.receive(now); !batch.empty()) {
-      received += batch.size();
-      take_batch(now, place, batch);
+      received += take_batch(now, place, batch);
     } else if (channel.quiet() && (lively_ & channel.mark()) != 0) {
       lively_ &= ~channel.mark();
       quiet_since_ = now;
@@ -53,12 +53,18 @@ std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
   return all_;
 }
 
-void Engine::Impl::take_batch(Instant now, std::size_t place,
-                              std::span<const nic::Incoming> batch) {
+// Returns how many packets of it: the rest is for the next turn if the program is to post first.
+std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
+                                     std::span<const nic::Incoming> batch) {
+  Channel& channel = *row_[place];
+  const std::uint64_t unexpected = inbox_counters_.unexpected;
   lively_ |= std::uint32_t{1} << place;
   module_in_hand_ = place % kRow;
-  lone_ = batch.size() == 1;
-  for (auto rest = batch; !rest.empty(); rest = rest.subspan(1)) {
+  lone_ = batch.size() == 1 && (kept_ & channel.mark()) == 0;
+  auto rest = batch;
+  for (; !rest.empty(); rest = rest.subspan(1)) {
+    if (inbox_counters_.unexpected != unexpected && pause_.due(inbox_counters_)) [[unlikely]]
+      break;
     const Verdict verdict = handle_datagram(now, rest.front().bytes);
     if (verdict == Verdict::kAccepted) {
       ++stats_.packets_received;
@@ -70,7 +76,11 @@ void Engine::Impl::take_batch(Instant now, std::size_t place,
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
-  row_[place]->give_back(batch);
+  kept_ = rest.empty() ? kept_ & ~channel.mark() : kept_ | channel.mark();
+  channel.keep(rest.size());
+  const std::size_t taken = batch.size() - rest.size();
+  channel.give_back(batch.first(taken));
+  return taken;
 }
 
 // wire.md 1.3: the order of the checks.

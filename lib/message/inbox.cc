@@ -307,6 +307,7 @@ void Inbox::match(InMessage& message) {
 }
 
 void Inbox::attach(InMessage& message, Request& receive) {
+  ++shared_.counters.caught_up;
   matcher_of(message.kind).remove(message);
   give_to(message, receive);
   settle_if_complete(message);
@@ -327,6 +328,7 @@ InMessage* Inbox::find_claimed(MessageId id) {
 }
 
 void Inbox::attach_claimed(InMessage& message, Request& receive) {
+  ++shared_.counters.caught_up;
   begun_->claimed.erase(begun_->claimed.iterator_to(message));
   give_to(message, receive);
   settle_if_complete(message);

@@ -38,6 +38,7 @@ struct InboxCounters {
   std::uint64_t messages = 0;    // completed into a receive
   std::uint64_t bytes = 0;       // of those, as sent
   std::uint64_t unexpected = 0;  // found no posted receive at their turn
+  std::uint64_t caught_up = 0;   // of those, that a receive posted since has taken
 };
 
 // The messages of one peer that have begun and are not over. Most peers have none.

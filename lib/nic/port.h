@@ -104,7 +104,7 @@ class Port {
   virtual std::size_t receive(std::span<Incoming> batch, std::size_t enough) = 0;
   std::size_t receive(std::span<Incoming> batch) { return receive(batch, batch.size()); }
 
-  // Returns lent buffers; the driver reposts them in batches.
+  // Returns lent buffers, of a batch all or some; the driver reposts them in batches.
   virtual void give_back(std::span<const Incoming> batch) = 0;
 
   // Starts turning an address into a destination. Exactly one kResolved or kResolveFailed event

@@ -54,7 +54,9 @@ class ScriptedPort : public nic::Port {
     }
     return count;
   }
-  void give_back(std::span<const nic::Incoming>) override { lent.clear(); }
+  void give_back(std::span<const nic::Incoming> batch) override {
+    lent.erase(lent.begin(), lent.begin() + static_cast<std::ptrdiff_t>(batch.size()));
+  }
   void resolve(const nic::Address&, std::uint64_t cookie) override { resolving.push_back(cookie); }
   void forget(nic::Destination) override {}
   std::size_t poll_events(std::span<nic::PortEvent> events) override {

@@ -1,0 +1,217 @@
+// What of a batch waits for the next turn, so that the program posts before messages find no
+// receive.
+#include "engine/pause.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <deque>
+#include <vector>
+
+#include "list_end.h"
+
+namespace pullman {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr Tag kTag = 5;
+constexpr std::size_t kBytes = 300;
+constexpr std::size_t kInPacket = 4;  // messages
+constexpr std::size_t kPackets = 12;
+constexpr std::size_t kMessages = 1 + kInPacket * kPackets;  // the first leaves alone
+constexpr std::size_t kPosted = 25;                          // enough of them to pause for
+constexpr std::size_t kTaken = 7;  // packets until a message was not expected
+
+Config config() {
+  Config config;
+  config.max_peers = 4;
+  config.tiny_bytes = 64;  // one NIC's port brings all
+  return config;
+}
+
+// `a` sends to `b`, which has posted less than comes at once.
+struct Pair {
+  Pair() : a(1, 1, config()), b(2, 2, config()) {
+    peer = a.engine->connect(now, b.engine->address()).peer;
+    for (int i = 0; i < 1000; ++i) {
+      turn();
+      now += microseconds(10);
+    }
+    REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
+    back = *b.engine->accept();
+  }
+  void turn() {
+    a.engine->progress(now);
+    b.engine->progress(now);
+    a.deliver_to(b);
+    b.deliver_to(a);
+  }
+  void post(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      b.engine->receive(now, kAnyPeer, kTag, 0, buffer, received.emplace_back());
+    }
+  }
+  // `b` has the first, and where one is there may be more: all others are before it.
+  void send() {
+    send(1);
+    REQUIRE(take() == 1);
+    send(kMessages - 1);
+  }
+  void send(std::size_t messages) {
+    for (std::size_t i = 0; i < messages; ++i) {
+      Request request;
+      REQUIRE(a.engine->send(now, peer, kTag, bytes, request) == Status::kOk);
+    }
+    a.engine->progress(now);
+    a.deliver_to(b);
+  }
+  std::size_t done() const {
+    return static_cast<std::size_t>(std::count_if(
+        received.begin(), received.end(), [](const Request& request) { return request.done(); }));
+  }
+  // `a` has the ACKs.
+  void answer() {
+    for (int i = 0; i < 100; ++i) {
+      turn();
+      now += microseconds(10);
+    }
+  }
+  std::uint64_t unexpected() const { return b.engine->stats().unexpected_messages; }
+  // The packets of a turn of `b`.
+  std::size_t take() { return b.engine->progress(now); }
+  Instant now{std::chrono::seconds(1)};
+  std::vector<std::byte> bytes = std::vector<std::byte>(kBytes), buffer = bytes;
+  std::deque<Request> received;
+  ListEnd a, b;
+  PeerId peer;
+  PeerId back;
+};
+
+}  // namespace
+
+TEST_CASE("what finds no receive waits until a program that was told of many has posted") {
+  Pair pair;
+  pair.post(kPosted);
+  pair.send();
+
+  CHECK(pair.take() == kTaken);
+  CHECK(pair.done() == kPosted);
+  CHECK(pair.unexpected() == kInPacket);
+
+  pair.post(kMessages - kPosted);
+  CHECK(pair.take() == kPackets - kTaken);
+  CHECK(pair.done() == kMessages);
+  CHECK(pair.unexpected() == kInPacket);
+}
+
+// Open MPI reads until nothing is left, and its program posts then: such a read takes no packets.
+TEST_CASE("a turn that keeps packets back is to be followed by another, and owes nobody an ACK") {
+  Pair pair;
+  pair.post(kPosted);
+  pair.send();
+  pair.take();
+  CHECK(pair.b.engine->next_deadline() <= pair.now);
+
+  pair.post(kInPacket + 3 * kInPacket);
+  REQUIRE(pair.take() == 4);  // one is left; and the ACK that had waited has left
+  CHECK_FALSE(pair.b.engine->owes());
+  CHECK(pair.b.engine->next_deadline() <= pair.now);
+}
+
+TEST_CASE("a program that was told of few is not waited for") {
+  Pair pair;
+  pair.post(12);
+  pair.send();
+
+  CHECK(pair.take() == kPackets);
+  CHECK(pair.unexpected() == kMessages - 12);
+}
+
+TEST_CASE("a program that posts nothing is not waited for any more") {
+  Pair pair;
+  pair.post(kPosted);
+  pair.send();
+  REQUIRE(pair.take() == kTaken);
+
+  CHECK(pair.take() == kPackets - kTaken);
+
+  pair.answer();
+  pair.post(kMessages);  // of these those that wait take some
+  pair.send();
+  CHECK(pair.take() == kPackets);
+}
+
+TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread because of that") {
+  const bool unread = GENERATE(false, true);
+  Pair pair;
+  pair.post(kPosted);
+  Request asked;
+  pair.send(1);
+  REQUIRE(pair.take() == 1);
+  pair.send(kPosted - 1 + 2 * kInPacket);
+  pair.b.engine->send(pair.now, pair.back, kTag, pair.bytes, asked);
+  pair.b.deliver_to(pair.a);
+  pair.a.engine->progress(pair.now);
+  if (!unread) pair.send(kInPacket);  // says that it has come
+  pair.now += milliseconds(300);
+
+  REQUIRE(pair.take() == kTaken);
+  if (unread) pair.send(kInPacket);
+  pair.take();
+  pair.take();
+  CHECK(pair.b.engine->stats().timeouts == 0);
+}
+
+TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave something in turn") {
+  engine::Pause pause;
+  for (int turn = 1; turn <= 48; ++turn) CHECK(pause.holds_timers(true) == (turn % 16 != 0));
+  CHECK(pause.holds_timers(true));
+  CHECK_FALSE(pause.holds_timers(false));
+  for (int turn = 1; turn <= 15; ++turn) CHECK(pause.holds_timers(true));
+}
+
+TEST_CASE("a turn pauses for all channels that bring what finds no receive") {
+  const Instant now{std::chrono::seconds(1)};
+  engine::Pause pause;
+  message::InboxCounters told;
+  pause.begin_turn(now, told, false);
+  told.messages = 16;
+  CHECK(pause.due(told));
+  CHECK(pause.due(told));
+
+  pause.begin_turn(now, told, true);
+  told.caught_up = 1;
+  CHECK(pause.due(told));
+}
+
+TEST_CASE("after a pause in vain there is none for 1024 packets, then there is one again") {
+  const Instant now{std::chrono::seconds(1)};
+  engine::Pause pause;
+  message::InboxCounters told;
+  pause.begin_turn(now, told, false);
+  told.messages = 16;
+  REQUIRE(pause.due(told));
+  pause.begin_turn(now, told, true);
+  REQUIRE_FALSE(pause.due(told));  // none was caught up
+
+  for (int packet = 0; packet < 1024; ++packet) CHECK_FALSE(pause.due(told));
+  CHECK(pause.due(told));
+}
+
+TEST_CASE("nothing is left for more than two milliseconds, however often the program posts") {
+  Instant now{std::chrono::seconds(1)};
+  engine::Pause pause;
+  message::InboxCounters told;
+  pause.begin_turn(now, told, false);
+  const Instant began = now;
+  for (bool due = true; due;) {
+    told.messages += 16;
+    ++told.caught_up;
+    due = pause.due(told);
+    if (due) pause.begin_turn(now += microseconds(100), told, true);
+  }
+  CHECK(now == began + milliseconds(2) + microseconds(100));
+}
+
+}  // namespace pullman
