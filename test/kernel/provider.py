@@ -88,7 +88,7 @@ def count_packets(place):
 def start(place, build):
     """The tests, but those of the loopback itself if there is more than that, and those that bear no loss."""
     count_packets(place)
-    place.output = tempfile.TemporaryFile(mode="w+")
+    place.output = tempfile.TemporaryFile(mode="w+", errors="replace")
     chosen = "~[lossless]" if place.nics == ("lo",) else "~[lossless]~[loopback]"
     return place.start(0, "timeout", BOUND, build / "test/ofi/ofi-tests", chosen, stdout=place.output,
                        stderr=subprocess.STDOUT, env={
@@ -99,7 +99,9 @@ def start(place, build):
 def expect_passed(place, tests):
     code = tests.wait(BOUND + 30)
     place.output.seek(0)
-    expect(code == 0, f"exit {code}: {place.output.read()[-6000:]}")
+    said = place.output.read()
+    failure = max(said.find("\n" + 79 * "-"), 0)  # where Catch2 begins to name what failed
+    expect(code == 0, f"exit {code}: {said[failure:failure + 6000]}")
 
 
 def expect_seen(place):
