@@ -62,7 +62,6 @@ class Channel {
   std::span<const nic::Incoming> receive(Instant now);
   // The last packets of the batch wait: they are the next one. Those before them are given back.
   void keep(std::size_t packets) { kept_ = packets; }
-  std::size_t kept() const { return kept_; }
 
   // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.
   bool quiet() const { return quiet_receives_ == kQuietReceives; }

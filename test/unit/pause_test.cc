@@ -80,6 +80,7 @@ struct Pair {
   std::uint64_t unexpected() const { return b.engine->stats().unexpected_messages; }
   // The packets of a turn of `b`.
   std::size_t take() { return b.engine->progress(now); }
+
   Instant now{std::chrono::seconds(1)};
   std::vector<std::byte> bytes = std::vector<std::byte>(kBytes), buffer = bytes;
   std::deque<Request> received;
