@@ -140,6 +140,12 @@ struct Context::State {
   }
   Instant time_for(PeerId peer) { return time_for(engine.departure(peer)); }
 
+  // One that need not be the last before a sleep.
+  std::size_t turn(Instant now) {
+    sleeper.note_turn();
+    return engine.progress(now);
+  }
+
   // Between two turns of something that waits until `end`: asks again at once, later lets others
   // run first, and at last sleeps.
   void rest(std::size_t received, Instant end, Idle& idle, Gate::Hold& held) {
@@ -178,7 +184,7 @@ struct Context::State {
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
     Idle idle{.since = begin};
     for (Instant now = begin;; now = look()) {
-      const std::size_t received = engine.progress(now);
+      const std::size_t received = turn(now);
       if (done()) return true;
       if (now >= end) return false;
       rest(received, end, idle, held);
@@ -415,7 +421,7 @@ RemoteUse Context::remote_use(std::uint64_t key) const {
 
 std::size_t Context::progress() {
   Gate::Hold held(state_->gate);
-  const std::size_t received = state_->engine.progress(state_->look());
+  const std::size_t received = state_->turn(state_->look());
   held.let_others_in();  // who calls this in a loop would leave them nothing
   return received;
 }

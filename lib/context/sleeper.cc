@@ -31,9 +31,22 @@ void Sleeper::make() {
   const bool works = all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
                      std::all_of(ports_.begin(), ports_.end(),
                                  [this](nic::Port* port) { return watch(all_, port->wait_fd()); });
+  watching_ = true;
   if (works) return;
   log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
   give_up();
+}
+
+// The descriptors stay the same: they are in the set already.
+void Sleeper::watch_again() {
+  if (all_ < 0) return;
+  for (nic::Port* port : ports_) port->wait_fd();
+  watching_ = true;
+}
+
+void Sleeper::unwatch() {
+  for (nic::Port* port : ports_) port->unwatch();
+  watching_ = false;
 }
 
 Sleeper::~Sleeper() {

@@ -24,7 +24,15 @@ class Sleeper {
   // sleep. Made when first asked for: a process that only polls has none.
   int descriptor() {
     if (!asked_) make();
+    if (!watching_) watch_again();
+    turns_ = 0;
     return all_;
+  }
+
+  // A turn of who polls. After many in a row nobody sleeps any more, and the ports' packets need
+  // wake nobody until descriptor() is asked for again.
+  void note_turn() {
+    if (watching_ && ++turns_ >= kTurnsAwake) unwatch();
   }
 
   // The clock is std::chrono::steady_clock's; kNever: no time at all.
@@ -34,11 +42,18 @@ class Sleeper {
   void sleep(Instant now, Instant until);
 
  private:
+  // Going to sleep costs two system calls a port more, if it does so more seldom.
+  static constexpr unsigned kTurnsAwake = 1024;
+
   void make();
   void give_up();
+  void watch_again();
+  void unwatch();
 
   std::vector<nic::Port*> ports_;
   bool asked_ = false;      // for a descriptor
+  bool watching_ = false;   // the ports say when they have something
+  unsigned turns_ = 0;      // in a row without sleeping
   int all_ = -1;            // epoll
   int timer_ = -1;          // in it
   Instant armed_ = kNever;  // for when

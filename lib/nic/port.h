@@ -136,6 +136,9 @@ class Port {
   // calls did not bring about (poll them before sleeping); -1 if the driver has none. Being watched
   // may make every packet dearer: not to be asked for by who only polls.
   virtual int wait_fd() = 0;
+  // Nobody sleeps on it until wait_fd() is asked for again. The descriptor stays the same; it may
+  // say nothing meanwhile.
+  virtual void unwatch() {}
 };
 
 // One NIC as a driver sees it.

@@ -49,6 +49,10 @@ void WaitSet::add(int descriptor) {
   epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, descriptor, &event);
 }
 
+void WaitSet::remove(int descriptor) {
+  epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
 // A stream's port is still kept for connections that ended lately. Whoever asks for it by number
 // may have it all the same (if those connections, too, say so); any free one is to be free.
 Socket open_bound(const Address& own, int type, const std::string& device) {

@@ -28,6 +28,7 @@ class WaitSet {
  public:
   WaitSet();
   void add(int descriptor);
+  void remove(int descriptor);
   int fd() const { return epoll_.fd(); }  // -1 if the system gave none
 
  private:

@@ -73,6 +73,9 @@ class Endpoint {
     return nothing;
   }
   int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
+  // Somebody sleeps, or may sleep, on that descriptor while others let packets move: it goes on
+  // being watched whatever they do.
+  void stay_watched() { stays_watched_ = true; }
 
   // --- For the progress thread, once its NICs are open.
 
@@ -216,6 +219,7 @@ class Endpoint {
   void progress_by(std::size_t (Context::*turn)()) {
     begin_turn();
     if (!context_) return;
+    if (stays_watched_ && turns() % kTurnsPerWatch == 0) context_->prepare_wait();
     const bool news = (*context_.*turn)() != 0 || refill_due_;
     if (refill_due_) refill();
     if (pool_ != nullptr) {
@@ -319,12 +323,15 @@ class Endpoint {
   const bool is_reached_;  // peers may write here
   // So often shared receives are looked after without any packet.
   static constexpr std::uint64_t kTurnsPerCare = 1024;
+  // So often the context is told that somebody may sleep: it forgets after more turns.
+  static constexpr std::uint64_t kTurnsPerWatch = 256;
 
   Place place_;
   std::unique_ptr<Context> context_;  // once enabled
   bool full_ = false;                 // something due could not begin: nothing overtakes it
   bool closing_ = false;              // completions are of no use any more
-  bool refill_due_ = false;           // of a multi-receive buffer, its own or of several endpoints
+  bool stays_watched_ = false;
+  bool refill_due_ = false;  // of a multi-receive buffer, its own or of several endpoints
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
   std::atomic<bool> awaited_ = false;
 

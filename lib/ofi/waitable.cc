@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ofi/endpoint.h"
 #include "ofi/wait_set.h"
@@ -33,6 +34,12 @@ void Waitable::attach(Endpoint& endpoint) {
     endpoints_.push_back(&endpoint);
   }
   watch(endpoint.wait_descriptor());
+  if (expects_sleepers_) endpoint.stay_watched();
+}
+
+void Waitable::expect_sleepers() {
+  if (std::exchange(expects_sleepers_, true)) return;
+  for (Endpoint* endpoint : endpoints_) endpoint->stay_watched();
 }
 
 void Waitable::detach(Endpoint& endpoint) {
@@ -60,6 +67,7 @@ void Waitable::progress_again() {
 }
 
 bool Waitable::prepare_wait() {
+  expect_sleepers();
   bool asleep = true;
   for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
   return asleep && !has_news();

@@ -64,6 +64,8 @@ class Waitable {
   bool wait_until(int timeout_ms, Ready&& ready);
 
  private:
+  // From now on a thread may be asleep at any time. Under the lock.
+  void expect_sleepers();
   // What the endpoints' packets make readable: each once.
   void watch(int descriptor);
   void forget(int descriptor);
@@ -73,6 +75,7 @@ class Waitable {
   const fi_wait_obj kind_;
   WaitSet* const set_;
   std::shared_ptr<Waiter> waiter_;  // null: never waited for
+  bool expects_sleepers_ = false;
   std::vector<Endpoint*> endpoints_;
   std::vector<int> watched_;
 };

@@ -1,4 +1,5 @@
 // What kernel sockets do and no other device: bursts, and the errors of a real network.
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -413,6 +414,28 @@ TEMPLATE_LIST_TEST_CASE("a peer that many sends in a row are for gets a socket o
   CHECK(open_files() == before + 1);
   bench.send(packets_of(40, 1400));
   CHECK(bench.receive(40) == packets_of(40, 1400));
+}
+
+TEMPLATE_LIST_TEST_CASE("a port wakes who watches it, and asks nothing of the kernel for others",
+                        "", Kernels) {
+  TestType factory;
+  Bench bench(factory);
+  const int fd = bench.there().wait_fd();
+  const auto told = [&] {
+    pollfd watched{fd, POLLIN, 0};
+    return poll(&watched, 1, 0) == 1;
+  };
+  CHECK_FALSE(told());
+  bench.send(make_packet(100, 1));
+  CHECK(told());
+  bench.there().unwatch();
+  CHECK_FALSE(told());
+
+  CHECK(bench.there().wait_fd() == fd);
+
+  CHECK(told());  // it has lain there since
+  CHECK(bench.receive(1) == only(make_packet(100, 1)));
+  CHECK_FALSE(told());
 }
 
 TEMPLATE_LIST_TEST_CASE("whoever has a socket of its own, all others are still heard", "",

@@ -231,6 +231,32 @@ TEST_CASE("the wait descriptor is readable when time has passed and something is
   close(deaf);
 }
 
+TEST_CASE("who has polled for long is woken as before when he sleeps again") {
+  Two two(on_loopback(), 8);
+  pollfd watched{two.here.wait_fd(), POLLIN, 0};
+  settle(two);
+  const PeerId there = two.here.connect(two.there.address());
+  const PeerId here = two.there.connect(two.here.address());
+  for (int i = 0; i < 200; ++i) {  // so it gets a socket of its own
+    Request sending, receiving;
+    two.there.receive(here, kTag, 0, {}, receiving);
+    two.here.send(there, kTag, {}, sending);
+    while (!sending.done() || !receiving.done()) {
+      two.here.progress();
+      two.there.progress();
+    }
+  }
+  for (int i = 0; i < 3000; ++i) two.here.progress();
+  settle(two);
+  CHECK(poll(&watched, 1, 0) == 0);
+
+  Request sending;
+  REQUIRE(two.there.send(here, kTag, {}, sending) == Status::kOk);
+
+  CHECK(poll(&watched, 1, 0) == 1);
+  settle(two);
+}
+
 TEST_CASE("with something to send at once nobody may sleep") {
   const std::vector<std::byte> bytes(100'000);
   Request sending;

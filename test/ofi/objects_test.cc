@@ -217,6 +217,23 @@ TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 
+TEST_CASE("who sleeps on a queue is woken although another polls its endpoint for long, and ends") {
+  Pair pair({.wait = FI_WAIT_FD});
+  std::vector<char> received(8);
+  MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
+  pair.turn();
+  pollfd one{-1, POLLIN, 0};
+  MUST(fi_control(&pair.b->completions->fid, FI_GETWAIT, &one.fd));
+  fid* waited[] = {&pair.b->completions->fid};
+  while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
+  for (int i = 0; i < 3000; ++i) fi_cntr_read(pair.b->received.get());
+
+  MUST(fi_tinject(pair.a->endpoint.get(), received.data(), 8, pair.to_b, 7));
+
+  CHECK(poll(&one, 1, 0) == 1);
+  CHECK(pair.next(*pair.b).entry.len == 8);
+}
+
 TEST_CASE("objects in use cannot be closed") {
   Pair pair;
   CHECK(fi_close(&pair.b->completions->fid) == -FI_EBUSY);

@@ -50,7 +50,7 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
 
 // Sizes the socket's buffers and sets what else the caller chose.
 ReceiveRoom UdpPort::prepare(const Socket& socket) {
-  if (wait_set_) wait_set_->add(socket.fd());
+  if (watched_) wait_set_->add(socket.fd());
   grow_send_buffer(socket, options_.send_packets * charged_);
   if (options_.busy_poll_us != 0) set_busy_poll(socket, options_.busy_poll_us);
   return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
@@ -140,16 +140,24 @@ void UdpPort::give_back_several(std::span<const Incoming> batch) {
   }
 }
 
-// A watched socket wakes its watchers with every packet, which costs the sender's processor on this
-// host 0.1 us.
 int UdpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    wait_set_->add(main_.socket.fd());
-    if (direct_ != nullptr) wait_set_->add(direct_->socket.fd());
     wait_set_->add(interface_.fd());
   }
+  if (!std::exchange(watched_, true)) {
+    wait_set_->add(main_.socket.fd());
+    if (direct_ != nullptr) wait_set_->add(direct_->socket.fd());
+  }
   return wait_set_->fd();
+}
+
+// A watched socket wakes its watchers with every packet: on this host that is 0.1 to 0.9 us of each
+// of the peer's sends (docs/performance.md).
+void UdpPort::unwatch() {
+  if (!std::exchange(watched_, false)) return;
+  wait_set_->remove(main_.socket.fd());
+  if (direct_ != nullptr) wait_set_->remove(direct_->socket.fd());
 }
 
 void UdpPort::forget(Destination to) {

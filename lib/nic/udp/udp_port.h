@@ -58,6 +58,7 @@ class UdpPort final : public Port {
   std::size_t path_bytes(Destination to) const override;
   Reach reach(const Address& to) const override { return interface_.reach(to); }
   int wait_fd() override;
+  void unwatch() override;
 
   const ReceiveRoom& receive_room() const { return room_; }
   int descriptor() const { return main_.socket.fd(); }
@@ -118,6 +119,7 @@ class UdpPort final : public Port {
   Peers peers_;
   std::size_t charged_;              // by the kernel, for a full packet
   std::optional<WaitSet> wait_set_;  // once it was asked for
+  bool watched_ = false;             // the sockets are in it
   Line main_;
   ReceiveRoom room_;
   Sender sender_;
