@@ -107,7 +107,7 @@ void Session::turn(bool moved) {
 // Between two turns that bring nothing. A request may have ended in this turn, by time and not by a
 // packet, and the caller has not looked yet: so no sleep is long.
 void Session::rest() {
-  if (sleep_after_.count() != 0 && context_.wait_fd() >= 0) {
+  if (can_sleep_) {
     const Clock::time_point now = Clock::now();
     if (idle_ == 1) idle_since_ = now;
     if (now - idle_since_ < sleep_after_ || !context_.prepare_wait()) return;

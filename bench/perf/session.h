@@ -31,7 +31,10 @@ class Session {
  public:
   // Waiting sleeps once nothing has come for `sleep_after`; 0: never.
   Session(pullman::Context& context, const Options& options, std::chrono::nanoseconds sleep_after)
-      : context_(context), options_(options), sleep_after_(sleep_after) {}
+      : context_(context),
+        options_(options),
+        sleep_after_(sleep_after),
+        can_sleep_(sleep_after.count() != 0 && context.wait_fd() >= 0) {}
 
   // The server's: waits for the first job of whoever comes first.
   nlohmann::json meet_client();
@@ -68,6 +71,7 @@ class Session {
   pullman::Context& context_;
   const Options& options_;
   std::chrono::nanoseconds sleep_after_;
+  bool can_sleep_;
   pullman::PeerId peer_;
   std::string other_end_ = "client";
   std::uint32_t idle_ = 0;          // turns in a row that brought nothing

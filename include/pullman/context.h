@@ -216,9 +216,11 @@ class __attribute__((visibility("default"))) Context {
   //
   // prepare_wait() is one progress(); true if it brought nothing and nothing is to be done at once.
   // From then on wait_fd() becomes readable when progress() has something to do, because something
-  // came or because time has passed; until the next call of anything but a getter here. wait_fd()
-  // is only to be waited on, stays the same, and is closed with the context; -1, and prepare_wait()
-  // false for ever, if a NIC cannot wake anybody (those of fabric that bypass the kernel).
+  // came or because time has passed; until the next call of anything but a getter here, by any
+  // thread. wait_fd() is only to be waited on, stays the same, and is closed with the context; -1,
+  // and prepare_wait() false for ever, if a NIC cannot wake anybody (those of fabric that bypass
+  // the kernel). Who polls for long is not woken, which makes his packets cheaper; to ask for
+  // wait_fd() in every turn forgoes that.
   bool prepare_wait();
   int wait_fd() const;
 

@@ -140,9 +140,9 @@ struct Context::State {
   }
   Instant time_for(PeerId peer) { return time_for(engine.departure(peer)); }
 
-  // One that need not be the last before a sleep.
+  // One that need not be the last before a sleep. Of many threads one may be asleep meanwhile.
   std::size_t turn(Instant now) {
-    sleeper.note_turn();
+    if (!gate.many()) sleeper.note_turn();
     return engine.progress(now);
   }
 

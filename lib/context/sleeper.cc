@@ -38,10 +38,11 @@ void Sleeper::make() {
 }
 
 // The descriptors stay the same: they are in the set already.
-void Sleeper::watch_again() {
-  if (all_ < 0) return;
-  for (nic::Port* port : ports_) port->wait_fd();
-  watching_ = true;
+bool Sleeper::watch_again() {
+  watching_ = all_ >= 0 && std::all_of(ports_.begin(), ports_.end(),
+                                       [](nic::Port* port) { return port->wait_fd() >= 0; });
+  if (!watching_) unwatch();
+  return watching_;
 }
 
 void Sleeper::unwatch() {

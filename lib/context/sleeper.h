@@ -24,9 +24,8 @@ class Sleeper {
   // sleep. Made when first asked for: a process that only polls has none.
   int descriptor() {
     if (!asked_) make();
-    if (!watching_) watch_again();
     turns_ = 0;
-    return all_;
+    return watching_ || watch_again() ? all_ : -1;
   }
 
   // A turn of who polls. After many in a row nobody sleeps any more, and the ports' packets need
@@ -42,12 +41,12 @@ class Sleeper {
   void sleep(Instant now, Instant until);
 
  private:
-  // Going to sleep costs two system calls a port more, if it does so more seldom.
+  // Who sleeps more seldom than that pays two to four system calls a port for it.
   static constexpr unsigned kTurnsAwake = 1024;
 
   void make();
   void give_up();
-  void watch_again();
+  bool watch_again();
   void unwatch();
 
   std::vector<nic::Port*> ports_;

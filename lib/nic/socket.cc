@@ -43,10 +43,10 @@ Socket::~Socket() {
 
 WaitSet::WaitSet() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-void WaitSet::add(int descriptor) {
+bool WaitSet::add(int descriptor) {
   epoll_event event{};
   event.events = EPOLLIN;
-  epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, descriptor, &event);
+  return epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 void WaitSet::remove(int descriptor) {

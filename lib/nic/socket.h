@@ -27,7 +27,7 @@ class Socket {
 class WaitSet {
  public:
   WaitSet();
-  void add(int descriptor);
+  bool add(int descriptor);  // false: the system has no room for more
   void remove(int descriptor);
   int fd() const { return epoll_.fd(); }  // -1 if the system gave none
 

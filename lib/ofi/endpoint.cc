@@ -81,6 +81,7 @@ void Endpoint::open_context() {
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
   close_timeout_ = config.close_timeout;
+  watched_descriptor_ = context_->wait_fd();
   for (CompletionQueue* one : queues()) one->attach(*this);
   for (Counter* one : counters_) one->attach(*this);
   domain_.progress_thread().add(*this);
@@ -89,7 +90,7 @@ void Endpoint::open_context() {
 }
 
 bool Endpoint::has_work() const {
-  pollfd one{.fd = wait_descriptor(), .events = POLLIN, .revents = 0};
+  pollfd one{.fd = watched_descriptor_, .events = POLLIN, .revents = 0};
   return poll(&one, 1, 0) > 0;
 }
 

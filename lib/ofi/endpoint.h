@@ -219,7 +219,7 @@ class Endpoint {
   void progress_by(std::size_t (Context::*turn)()) {
     begin_turn();
     if (!context_) return;
-    if (stays_watched_ && turns() % kTurnsPerWatch == 0) context_->prepare_wait();
+    if (stays_watched_ && turns() % kTurnsPerWatch == 0) wait_descriptor();
     const bool news = (*context_.*turn)() != 0 || refill_due_;
     if (refill_due_) refill();
     if (pool_ != nullptr) {
@@ -323,7 +323,8 @@ class Endpoint {
   const bool is_reached_;  // peers may write here
   // So often shared receives are looked after without any packet.
   static constexpr std::uint64_t kTurnsPerCare = 1024;
-  // So often the context is told that somebody may sleep: it forgets after more turns.
+  // So often the context is asked for its descriptor, which is what keeps it watched: it forgets
+  // after more turns.
   static constexpr std::uint64_t kTurnsPerWatch = 256;
 
   Place place_;
@@ -331,7 +332,8 @@ class Endpoint {
   bool full_ = false;                 // something due could not begin: nothing overtakes it
   bool closing_ = false;              // completions are of no use any more
   bool stays_watched_ = false;
-  bool refill_due_ = false;  // of a multi-receive buffer, its own or of several endpoints
+  int watched_descriptor_ = -1;  // for who has not the lock; once enabled
+  bool refill_due_ = false;      // of a multi-receive buffer, its own or of several endpoints
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
   std::atomic<bool> awaited_ = false;
 

@@ -34,7 +34,10 @@ Waitable* waitable_of(fid* plain) {
 int try_wait(fid_fabric*, fid** fids, int count) {
   int result = 0;
   for (int i = 0; i < count; ++i) {
-    if (fids[i]->fclass == FI_CLASS_WAIT) continue;  // fi_wait() looks for itself
+    if (fids[i]->fclass == FI_CLASS_WAIT) {
+      if (!object_of<WaitSet, fid_wait>(fids[i]).prepare_wait()) result = -FI_EAGAIN;
+      continue;
+    }
     Waitable* one = waitable_of(fids[i]);
     if (one == nullptr || !one->can_wait()) return -FI_EINVAL;
     Locked locked(one->lock());

@@ -22,6 +22,11 @@ class WaitSet : public fid_wait {
   void add(Waitable& member);
   void remove(Waitable& member);
   const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
+  // Whether a thread may sleep on its descriptor.
+  bool prepare_wait() {
+    bool asleep = true;
+    return !look(asleep) && asleep;
+  }
 
  private:
   WaitSet();

@@ -67,7 +67,7 @@ void Waitable::progress_again() {
 }
 
 bool Waitable::prepare_wait() {
-  expect_sleepers();
+  if (can_wait()) expect_sleepers();
   bool asleep = true;
   for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
   return asleep && !has_news();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "nic/address.h"
@@ -231,6 +233,18 @@ TEST_CASE("the wait descriptor is readable when time has passed and something is
   close(deaf);
 }
 
+// How many epoll sets of this process a descriptor is in (proc(5), fdinfo).
+int watchers_of(int fd) {
+  int count = 0;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream file(one.path());
+    for (std::string key, number; file >> key;) {
+      if (key == "tfd:" && file >> number && number == std::to_string(fd)) ++count;
+    }
+  }
+  return count;
+}
+
 TEST_CASE("who has polled for long is woken as before when he sleeps again") {
   Two two(on_loopback(), 8);
   pollfd watched{two.here.wait_fd(), POLLIN, 0};
@@ -246,7 +260,10 @@ TEST_CASE("who has polled for long is woken as before when he sleeps again") {
       two.there.progress();
     }
   }
+  const int socket = socket_of(two.here);
+  CHECK(watchers_of(socket) == 1);
   for (int i = 0; i < 3000; ++i) two.here.progress();
+  CHECK(watchers_of(socket) == 0);
   settle(two);
   CHECK(poll(&watched, 1, 0) == 0);
 

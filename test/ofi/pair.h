@@ -89,6 +89,14 @@ class Side {
     fi_cq_attr queue{};
     queue.format = options.format;
     queue.wait_obj = options.wait;
+    if (options.wait == FI_WAIT_SET) {
+      fi_wait_attr by_descriptor{};
+      by_descriptor.wait_obj = FI_WAIT_FD;
+      fid_wait* opened_set = nullptr;
+      MUST(fi_wait_open(fabric, &by_descriptor, &opened_set));
+      set.reset(opened_set);
+      queue.wait_set = opened_set;
+    }
     fid_cq* opened_queue = nullptr;
     MUST(fi_cq_open(domain.get(), &queue, &opened_queue, nullptr));
     completions.reset(opened_queue);
@@ -149,6 +157,7 @@ class Side {
 
   // In the order they are closed: last first.
   Owned<fid_domain> domain;
+  Owned<fid_wait> set;  // with FI_WAIT_SET
   Owned<fid_cq> completions;
   Owned<fid_av> vector;
   Owned<fid_cntr> received;

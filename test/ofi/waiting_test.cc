@@ -1,4 +1,6 @@
 // Poll sets, wait sets, and waiting for counters.
+#include <poll.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -87,6 +89,23 @@ TEST_CASE("two sides answer each other by counters alone") {
     MUST(fi_tinject(pair.b->endpoint.get(), kWord, 8, pair.to_a, 7));
     REQUIRE(fi_cntr_wait(pair.a->received.get(), round, 20000) == 0);
   }
+}
+
+TEST_CASE("fi_trywait on a wait set says whether to sleep on it, and what comes then wakes") {
+  Pair pair({.wait = FI_WAIT_SET});
+  std::vector<char> buffer(8);
+  pollfd one{-1, POLLIN, 0};
+  MUST(fi_control(&pair.b->set->fid, FI_GETWAIT, &one.fd));
+  fid* waited[] = {&pair.b->set->fid};
+  for (int i = 0; i < 3000; ++i) fi_cq_read(pair.b->completions.get(), nullptr, 0);
+  while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
+
+  send_one(pair, buffer);
+
+  CHECK(poll(&one, 1, 0) == 1);
+  pair.turn();
+  CHECK(fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN);  // it is there
+  CHECK(pair.next(*pair.b).entry.len == sizeof kWord);
 }
 
 TEST_CASE("counters are added to and set, of successes and of errors") {

@@ -145,11 +145,15 @@ int UdpPort::wait_fd() {
     wait_set_.emplace();
     wait_set_->add(interface_.fd());
   }
-  if (!std::exchange(watched_, true)) {
-    wait_set_->add(main_.socket.fd());
-    if (direct_ != nullptr) wait_set_->add(direct_->socket.fd());
-  }
+  if (!watched_ && !watch()) return -1;
   return wait_set_->fd();
+}
+
+bool UdpPort::watch() {
+  watched_ = wait_set_->add(main_.socket.fd()) &&
+             (direct_ == nullptr || wait_set_->add(direct_->socket.fd()));
+  if (!watched_) wait_set_->remove(main_.socket.fd());
+  return watched_;
 }
 
 // A watched socket wakes its watchers with every packet: on this host that is 0.1 to 0.9 us of each

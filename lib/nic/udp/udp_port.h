@@ -104,6 +104,7 @@ class UdpPort final : public Port {
   std::size_t look_everywhere(std::span<Incoming> batch, std::size_t enough);
   std::uint64_t rest() const;
   std::size_t receive_in_order(std::span<Incoming> batch, std::size_t enough);
+  bool watch();
   std::size_t report_failure(std::span<PortEvent> events);
   bool broken() const {
     return sender_.broken() || main_.receiver.broken() ||
