@@ -1,8 +1,9 @@
 """What the kernel alone costs: floor.py BUILD_DIRECTORY [--runs N]
 
 Two namespaces, veth, MTU 1500. Half a round trip of 64 bytes: bare, and with what a protocol cannot do
-without, one thing after the other. Then a stream of full bursts, whose packets the kernel gathers from one
-piece, or from two: a head, and data of the user's; or the program copies those together first.
+without, one thing after the other. Windows of 64 messages of 8 bytes, and a word back. Then a stream of full
+bursts, whose packets the kernel gathers from one piece, or from two: a head, and data of the user's; or the
+program copies those together first.
 """
 
 import argparse
@@ -40,6 +41,7 @@ def main():
     program = options.build.resolve() / "bench/floor"
     with netns.Pair() as pair:
         print(run(pair, program, "answer", "ask")[0], end="")
+        print(run(pair, program, "collect", "fill")[0], end="")
         speeds = {how: [] for how in STREAMS}
         for _ in range(options.runs):
             for how, seen in speeds.items():

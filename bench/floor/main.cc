@@ -6,22 +6,28 @@
 
 #include "latency.h"
 #include "stream.h"
+#include "window.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Bare datagrams, and what a protocol adds to them at least");
   app.require_subcommand(1);
   bare::Latency latency;
   bare::Stream stream;
-  const auto half_round_trip = [&](const char* name, void (*run)(const bare::Latency&)) {
-    CLI::App* verb = app.add_subcommand(name, "half a round trip");
-    verb->add_option("own", latency.own, "own address")->required();
-    verb->add_option("peer", latency.peer, "the other end's")->required();
-    verb->add_option("--bytes", latency.bytes);
-    verb->add_option("--rounds", latency.rounds);
-    verb->callback([&latency, run] { run(latency); });
+  bare::Window window;
+  const auto add = [&app](const char* name, const char* what, auto& options, auto run) {
+    CLI::App* verb = app.add_subcommand(name, what);
+    verb->add_option("own", options.own, "own address")->required();
+    verb->add_option("peer", options.peer, "the other end's")->required();
+    verb->add_option("--rounds", options.rounds);
+    verb->callback([&options, run] { run(options); });
+    return verb;
   };
-  half_round_trip("answer", bare::answer);
-  half_round_trip("ask", bare::ask);
+  for (CLI::App* verb : {add("answer", "half a round trip", latency, bare::answer),
+                         add("ask", "half a round trip", latency, bare::ask)}) {
+    verb->add_option("--bytes", latency.bytes);
+  }
+  add("collect", "windows of small messages", window, bare::collect);
+  add("fill", "windows of small messages", window, bare::fill);
   CLI::App* take = app.add_subcommand("take", "a stream's receiver");
   CLI::App* pour = app.add_subcommand("pour", "a stream's sender");
   for (CLI::App* verb : {take, pour})

@@ -42,6 +42,10 @@ nlohmann::json Session::meet_client() {
 
 void Session::meet_server(const std::string& address) {
   other_end_ = "server at " + address;
+  expected_there_ = fmt::format(
+      "; nothing has ever come from there: see that a server was started on that address and port "
+      "(on a loopback address one with --nic lo), with --driver {}, too",
+      context_.driver());
   peer_ = context_.connect(address);
 }
 
@@ -74,6 +78,7 @@ nlohmann::json Session::heard(const pullman::Request& request,
   expect_ok(request);
   const char* text = reinterpret_cast<const char*>(buffer.data());
   nlohmann::json word = nlohmann::json::parse(text, text + request.length(), nullptr, false);
+  expected_there_.clear();
   if (!word.is_object()) give_up("said something that cannot be understood: is it pullman-perf?");
   return word;
 }
@@ -121,7 +126,7 @@ void Session::rest() {
 
 void Session::give_up(const std::string& why) {
   context_.close(std::chrono::nanoseconds(0));
-  throw Failure(fmt::format("the {}: {}", other_end_, why));
+  throw Failure(fmt::format("the {}: {}{}", other_end_, why, expected_there_));
 }
 
 }  // namespace perf

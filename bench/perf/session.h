@@ -74,6 +74,7 @@ class Session {
   bool can_sleep_;
   pullman::PeerId peer_;
   std::string other_end_ = "client";
+  std::string expected_there_;      // to be added to what went wrong: until it has spoken
   std::uint32_t idle_ = 0;          // turns in a row that brought nothing
   Clock::time_point idle_since_{};  // the first of them; known when sleeping is asked for
   std::uint32_t turns_ = 0;         // since the clock was looked at

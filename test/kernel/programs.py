@@ -172,6 +172,14 @@ def a_perf_server_nobody_calls_ends_with_a_sentence(place, build):
 
 
 @case
+def a_perf_client_that_no_server_answers_is_told_what_to_look_for(place, build):
+    environment = {**os.environ, "PULLMAN_PEER_TIMEOUT_MS": "500"}
+    run = subprocess.run([build / "bench/pullman-perf", "--nic", "lo", "--driver", "udp", "--port", str(PORT), "127.0.0.1"],
+                         capture_output=True, text=True, timeout=30, check=False, env=environment)
+    expect(run.returncode == 1 and "--nic lo" in run.stderr and "--driver udp" in run.stderr, f"{run.returncode} {run.stderr}")
+
+
+@case
 def a_perf_client_whose_server_dies_ends_with_a_sentence(place, build):
     for more in ([], ["--raw"]):
         common = ["--nic", "lo", "--port", PORT, "--patience", 3, *more]
