@@ -245,6 +245,30 @@ int watchers_of(int fd) {
   return count;
 }
 
+TEST_CASE("who may sleep is woken by what comes to a socket that was opened since, too") {
+  Two two(on_loopback(), 8);
+  pollfd watched{two.here.wait_fd(), POLLIN, 0};
+  const PeerId there = two.here.connect(two.there.address());
+  const PeerId here = two.there.connect(two.here.address());
+  for (int i = 0; i < 200; ++i) {  // so it gets a socket of its own
+    two.here.wait_fd();            // somebody may sleep all the while
+    Request sending;
+    two.here.send(there, kTag, {}, sending);
+    while (!sending.done()) {
+      two.here.progress();
+      two.there.progress();
+    }
+  }
+  settle(two);
+  CHECK(poll(&watched, 1, 0) == 0);
+
+  Request sending;
+  REQUIRE(two.there.send(here, kTag, {}, sending) == Status::kOk);
+
+  CHECK(poll(&watched, 1, 0) == 1);
+  settle(two);
+}
+
 TEST_CASE("who has polled for long is woken as before when he sleeps again") {
   Two two(on_loopback(), 8);
   pollfd watched{two.here.wait_fd(), POLLIN, 0};

@@ -50,7 +50,6 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
 
 // Sizes the socket's buffers and sets what else the caller chose.
 ReceiveRoom UdpPort::prepare(const Socket& socket) {
-  if (watched_) wait_set_->add(socket.fd());
   grow_send_buffer(socket, options_.send_packets * charged_);
   if (options_.busy_poll_us != 0) set_busy_poll(socket, options_.busy_poll_us);
   return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
@@ -69,7 +68,7 @@ void UdpPort::favour(Destination to) {
 bool UdpPort::open_direct() {
   if (alone_) return false;
   Socket second = open_beside(main_.socket);
-  alone_ = second.fd() < 0;
+  alone_ = second.fd() < 0 || (watched_ && !wait_set_->add(second.fd()));
   if (alone_) return false;
   prepare(second);
   direct_ = std::make_unique<Line>(std::move(second), *this, kDirectNames);
