@@ -246,27 +246,32 @@ int watchers_of(int fd) {
 }
 
 TEST_CASE("who may sleep is woken by what comes to a socket that was opened since, too") {
-  Two two(on_loopback(), 8);
-  pollfd watched{two.here.wait_fd(), POLLIN, 0};
-  const PeerId there = two.here.connect(two.there.address());
-  const PeerId here = two.there.connect(two.here.address());
+  Context here(on_loopback()), there(on_loopback());
+  pollfd watched{here.wait_fd(), POLLIN, 0};
+  const PeerId away = here.connect(there.address());
   for (int i = 0; i < 200; ++i) {  // so it gets a socket of its own
-    two.here.wait_fd();            // somebody may sleep all the while
-    Request sending;
-    two.here.send(there, kTag, {}, sending);
-    while (!sending.done()) {
-      two.here.progress();
-      two.there.progress();
+    here.wait_fd();                // somebody may sleep all the while
+    Request sending, receiving;
+    there.receive(kAnyPeer, kTag, 0, {}, receiving);
+    here.send(away, kTag, {}, sending);
+    while (!sending.done() || !receiving.done()) {
+      here.progress();
+      there.progress();
     }
   }
-  settle(two);
+  const PeerId back = there.connect(here.address());
+  settle(there);
+  settle(here);
   CHECK(poll(&watched, 1, 0) == 0);
 
   Request sending;
-  REQUIRE(two.there.send(here, kTag, {}, sending) == Status::kOk);
+  REQUIRE(there.send(back, kTag, {}, sending) == Status::kOk);
 
   CHECK(poll(&watched, 1, 0) == 1);
-  settle(two);
+  settle(here);
+  settle(there);
+  there.close(std::chrono::seconds(0));
+  here.close(std::chrono::seconds(0));
 }
 
 TEST_CASE("who has polled for long is woken as before when he sleeps again") {
