@@ -81,11 +81,12 @@ def one_sided(build, options):
 
 
 def calls(build, options):
-    """Nanoseconds of half a round trip over the C++ API and over the provider; messages a second."""
+    """Half a round trip (medians: means are what happened to the machine meanwhile) over the C++ API and over the
+    provider, one right after the other; messages a second."""
     perf, peers = build / "bench/pullman-perf", build / "bench/peers"
     who = {"C++ API": contenders.Perf("C++ API", "", perf), "provider": contenders.Perf("provider", "", peers, "--driver", "pullman"),
            "tcp;ofi_rxm": contenders.Perf("tcp;ofi_rxm", "", peers, "--driver", "tcp;ofi_rxm")}
-    tasks = {"half round trip, 8 B, us": (contenders.Task("latency", 8), "mean_us"),
+    tasks = {"half round trip, 8 B, us": (contenders.Task("latency", 8), "p50_us"),
              "8 B, window 64, /s": (contenders.Task("rate", 8, 64), "messages_per_s")}
     found = {words: {name: [] for name in who} for words in tasks}
     port = 7100
@@ -104,6 +105,10 @@ def calls(build, options):
     print()
     for words, row in medians.items():
         print(f"{words:<26} " + "  ".join(f"{name} {value or 0:.3f}" for name, value in row.items()))
+    pairs = zip(*(next(iter(found.values()))[name] for name in ("C++ API", "provider")))
+    more = sorted(provider - cpp for cpp, provider in pairs)
+    if more:
+        print(f"the provider takes {statistics.median(more):+.3f} us more ({more[0]:+.3f} to {more[-1]:+.3f}, {len(more)} pairs)")
     return medians
 
 

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "latency.h"
+#include "line.h"
 #include "stream.h"
 #include "window.h"
 
@@ -28,6 +29,10 @@ int main(int argc, char** argv) {
   }
   add("collect", "windows of small messages", window, bare::collect);
   add("fill", "windows of small messages", window, bare::fill);
+  bare::Line line;
+  CLI::App* pass = app.add_subcommand("pass", "a line of the cache between two processors");
+  pass->add_option("--rounds", line.rounds);
+  pass->callback([&line] { bare::pass(line); });
   CLI::App* take = app.add_subcommand("take", "a stream's receiver");
   CLI::App* pour = app.add_subcommand("pour", "a stream's sender");
   for (CLI::App* verb : {take, pour})

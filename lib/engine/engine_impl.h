@@ -322,6 +322,7 @@ class Engine::Impl {
   void flush_posted();
 
   // --- runs.cc
+  static std::size_t share_of_turn(const Peer& peer);
   bool looks_seldom(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);

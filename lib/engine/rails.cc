@@ -35,13 +35,14 @@ bool Engine::Impl::serve_rails(Instant now, Peer& peer) {
   peer.for_each_rail([&](Rail& rail) { tend_rail(now, rail, more); });
   const Next evacuated = resend_evacuated(now, peer);
   if (evacuated != Next::kGoOn) return more || evacuated == Next::kBlocked;
-  for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
+  const std::size_t share = share_of_turn(peer);
+  for (std::size_t sent = 0; sent < share; ++sent) {
     const bool small = peer.outbox.queued_packets() > 0 || has_control(peer);
     if (!small && !peer.outbox.has_packets()) return more;
     Rail* rail = small ? rail_for_small(peer) : rail_for_bulk(peer);
     if (rail == nullptr) return more;
     peer.outbox.set_packet_bytes(rail->packet_bytes);
-    const std::size_t most = std::min(kPacketsPerTurn, sent + kStripe);
+    const std::size_t most = std::min(share, sent + kStripe);
     if (send_next(now, *rail, most, sent) == Next::kBlocked) return true;
   }
   return more || has_work(peer);
@@ -101,9 +102,8 @@ Rail* Engine::Impl::choose_rail(Peer& peer, Choose choose) {
 }
 
 Rail* Engine::Impl::rail_for_bulk(Peer& peer) {
-  const std::uint64_t bytes = peer.outbox.bytes_to_cut();
-  const std::uint64_t left = bytes / std::max<std::size_t>(peer.outbox.packet_bytes(), 1) + 1 +
-                             peer.rails->evacuated.size();
+  const std::size_t left =
+      peer.outbox.packets_to_cut(message::Outbox::Heads::kFull) + peer.rails->evacuated.size();
   return choose_rail(peer,
                      [&](const Loads& loads) { return failover::rail_for_bulk(loads, left); });
 }

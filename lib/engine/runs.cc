@@ -50,6 +50,17 @@ std::size_t next_burst(const reliability::Link& link, std::size_t longest) {
   return std::min(longest, std::max<std::size_t>(kFirst, link.in_flight()));
 }
 
+// As next_burst(), at the end of what there is: `most` of `left` packets are to leave, bursts of
+// `in_burst`. Few packets behind a burst cost a call of their own as it is: halves of both let the
+// ends copy at the same time, and the last one is sooner done.
+std::size_t even_end(std::size_t most, std::size_t left, std::size_t in_burst) {
+  constexpr std::size_t kFew = 20;
+  if (in_burst == 0 || most < kFew || left <= most || left - most >= kFew) return most;
+  const std::size_t last = (most - 1) % in_burst + 1;
+  const std::size_t few = left - most;
+  return few < last ? most - (last - few) / 2 : most;
+}
+
 // Packets of one length make longer bursts, and some bytes are sent twice for it. Where bursts are
 // short all the same the link is what is slow: bytes count there, not calls.
 bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
@@ -81,6 +92,15 @@ bool Engine::Impl::waits_for_more(const Rail& rail) const {
          looks_seldom(rail);
 }
 
+// How many packets a turn sends to one peer: the last few of a message leave with the rest of it,
+// since what else a turn does, its looks at all sockets among it, is much for them to wait for.
+std::size_t Engine::Impl::share_of_turn(const Peer& peer) {
+  constexpr std::size_t kFew = 32;
+  const std::size_t packets = peer.outbox.packets_to_cut(Heads::kFull);
+  const bool ends = packets > kPacketsPerTurn && packets <= kPacketsPerTurn + kFew;
+  return ends ? packets : kPacketsPerTurn;
+}
+
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
 // sent now, if anything. What the port does not take is due again as single packets.
 std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
@@ -97,8 +117,10 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   most = std::min<std::size_t>({most, rail.link.permits(), next});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
   const bool equal = worth_equal_lengths(burst_bytes, longest);
-  most = std::min(whole_bursts(most, burst_bytes / rail.packet_bytes), channel.room());
+  const std::size_t in_burst = burst_bytes / rail.packet_bytes;
   Heads heads = heads_for(rail);
+  most = std::min(whole_bursts(most, in_burst), channel.room());
+  most = even_end(most, rail.peer.outbox.packets_to_cut(heads), in_burst);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;

@@ -88,8 +88,9 @@ bool Engine::Impl::serve_home(Instant now, Peer& peer) {
   if (!resend_lost(now, rail)) return true;
   if (rail.link.path().probe_due(now)) [[unlikely]]
     send_path_probe(now, rail);
-  for (std::size_t sent = 0; sent < kPacketsPerTurn; ++sent) {
-    const Next next = send_next(now, rail, kPacketsPerTurn, sent);
+  const std::size_t most = share_of_turn(peer);
+  for (std::size_t sent = 0; sent < most; ++sent) {
+    const Next next = send_next(now, rail, most, sent);
     if (next != Next::kGoOn) return next == Next::kBlocked;
   }
   return has_work(peer);

@@ -92,17 +92,19 @@ Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   return packet;
 }
 
-std::uint64_t Outbox::bytes_to_cut() const {
+std::size_t Outbox::packets_to_cut(Heads heads) const {
   constexpr std::size_t kLooked = 4;
-  std::uint64_t bytes = 0;
-  if (queues_ == nullptr) return bytes;
+  std::size_t packets = 0;
+  if (queues_ == nullptr) return packets;
   for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
     std::size_t looked = 0;
     for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
-      bytes += op->granted - op->sent;
+      const bool bulk = heads == Heads::kBulk && may_be_bulk(*op);
+      const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
+      packets += (op->granted - op->sent + full - 1) / full;
     }
   }
-  return bytes;
+  return packets;
 }
 
 bool Outbox::several_fill(std::size_t packets) const {

@@ -61,6 +61,13 @@ struct Pair {
   void deliver() {
     b.engine->receive(now, kAnyPeer, kTag, 0, buffer, receive);
     a.engine->send(now, peer, kTag, message, send);
+    finish();
+  }
+  void deliver_sent() {
+    b.engine->receive(now, kAnyPeer, kTag, 0, buffer, receive);
+    finish();
+  }
+  void finish() {
     for (int i = 0; i < 1000 && !send.done(); ++i) turn();
     CHECK(send.status() == Status::kOk);
     CHECK(receive.status() == Status::kOk);
@@ -168,6 +175,43 @@ TEST_CASE("a long message begins with short bursts where nothing is under way") 
   const std::vector<std::size_t>& offered = pair.a.data->offered;
   CHECK(offered.front() <= 24);
   CHECK(*std::max_element(offered.begin(), offered.end()) >= 40);
+}
+
+TEST_CASE("the last few packets of a message leave in the turn of the others") {
+  const auto [packets, left] = GENERATE(table<std::size_t, std::size_t>(
+      {{176, 0}, {177, 0}, {186, 0}, {208, 0}, {209, 33}, {352, 176}}));
+  Pair pair({.bursts = true, .eager = 512 * 1024}, packets * 1408);
+  for (int i = 0; i < 40; ++i) pair.deliver();
+  for (int i = 0; i < 10; ++i) pair.turn();
+  REQUIRE(pair.a.engine->link(pair.peer)->window >= packets);
+  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  CHECK(pair.a.data->sent.size() == packets - left);
+  pair.deliver_sent();
+}
+
+TEST_CASE("few packets behind a burst share it by halves") {
+  using Offered = std::vector<std::size_t>;
+  const auto [packets, offered] = GENERATE(table<std::size_t, Offered>({
+      {48, {24, 24}},
+      {60, {24, 18, 18}},
+      {92, {24, 24, 44}},
+      {94, {24, 24, 23, 23}},
+      {111, {24, 24, 32, 31}},
+      {112, {24, 24, 44, 20}},
+  }));
+  Pair pair({.bursts = true, .eager = 512 * 1024}, packets * 1408);
+  for (int i = 0; i < 40; ++i) pair.deliver();
+  for (int i = 0; i < 10; ++i) pair.turn();
+  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  pair.a.data->offered.clear();
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  CHECK(pair.a.data->offered == offered);
+  pair.deliver_sent();
 }
 
 TEST_CASE("a peer that answers at once is sent in one burst what another is sent in quarters") {
