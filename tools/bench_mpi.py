@@ -1,7 +1,7 @@
 """What an MPI user gets, as ratios: bench_mpi.py BUILD_DIRECTORY [--only PART,...] [--rounds N] [--json FILE]
 
 Two hosts (network namespaces), one rail, MTU 1500, two ranks. In every round each transport has its turn, one right
-after the other; medians of the rounds. Parts:
+after the other; medians of the rounds, by ping-pong and sendrecv of those in one state of the machine (machine.py). Parts:
 
   pingpong, sendrecv   every size from 1 B to 4 MiB: Pullman, libfabric's tcp;ofi_rxm and udp;ofi_rxd under the same
                        MTL, and Open MPI's own TCP
@@ -18,6 +18,7 @@ import sys
 
 import contenders
 import demo_mpi
+import machine
 import mpi_job
 import netns
 
@@ -50,10 +51,13 @@ def across_sizes(build, pattern, options):
     with mpi_job.Hosts(1) as hosts:
         for _ in range(options.rounds):
             for name, rounds in singles.items():
-                rounds.append(speeds(hosts, build, pattern, options.milliseconds, options.sizes, name))
+                before = machine.line_ns(build)
+                found = speeds(hosts, build, pattern, options.milliseconds, options.sizes, name)
+                rounds.append((found, (before, machine.line_ns(build))))
+    singles, which = machine.of_one_state(singles)
     table = {name: {size: median(one.get(size) for one in rounds) for size in options.sizes}
              for name, rounds in singles.items()}
-    print(f"\n{pattern}, us, and Pullman's time over the best of the others\n{'bytes':>8} "
+    print(f"\n{pattern}, us, and Pullman's time over the best of the others; {which}\n{'bytes':>8} "
           + " ".join(f"{name:>12}" for name in table) + "    ratio")
     for size in options.sizes:
         us = [table[name][size] for name in table]
@@ -100,13 +104,14 @@ def calls(build, options):
                     try:
                         found[words][name].append(one.run(hosts, task, port)[key])
                     except contenders.DidNotFinish as problem:
+                        found[words][name].append(None)
                         print(f"{name}, {words}: {problem}", file=sys.stderr, flush=True)
     medians = {words: {name: median(values) for name, values in row.items()} for words, row in found.items()}
     print()
     for words, row in medians.items():
         print(f"{words:<26} " + "  ".join(f"{name} {value or 0:.3f}" for name, value in row.items()))
     pairs = zip(*(next(iter(found.values()))[name] for name in ("C++ API", "provider")))
-    more = sorted(provider - cpp for cpp, provider in pairs)
+    more = sorted(provider - cpp for cpp, provider in pairs if None not in (cpp, provider))
     if more:
         print(f"the provider takes {statistics.median(more):+.3f} us more ({more[0]:+.3f} to {more[-1]:+.3f}, {len(more)} pairs)")
     return medians

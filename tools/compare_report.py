@@ -2,6 +2,7 @@
 
 import statistics
 
+import machine
 from contenders import Task
 
 KEYS = {"latency": "p50_us", "bandwidth": "mb_per_s", "rate": "messages_per_s"}
@@ -30,8 +31,17 @@ class Results:
         return statistics.median(good) if 2 * len(good) > len(values) else None
 
     def ratios(self, ours, theirs):
-        """Of the single rounds; each side is (task, name, key)."""
-        return sorted(a / b for a, b in zip(self.singles(*ours), self.singles(*theirs)) if a and b)
+        """Of the single rounds, sorted; each side is (task, name, key). Those in which the processors were not moved
+        between the two, if there are machine.ENOUGH; otherwise all."""
+        pairs = [(a[ours[2]] / b[theirs[2]], machine.stayed(*a.get("line_ns", ()), *b.get("line_ns", ())))
+                 for a, b in zip(self.rounds(*ours), self.rounds(*theirs))
+                 if a and b and a.get(ours[2]) and b.get(theirs[2])]
+        steady = sorted(ratio for ratio, stayed in pairs if stayed)
+        return steady if len(steady) >= machine.ENOUGH else sorted(ratio for ratio, _ in pairs)
+
+    def rounds(self, task, name, _key):
+        """All figures of each round, or None."""
+        return self.all.get((task.name, name), [])
 
     def chosen(self, wanted):
         return [task for task in self.tasks.values() if wanted(task)]

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   add("fill", "windows of small messages", window, bare::fill);
   bare::Line line;
   CLI::App* pass = app.add_subcommand("pass", "a line of the cache between two processors");
-  pass->add_option("--rounds", line.rounds);
+  pass->add_option("--rounds", line.rounds)->check(CLI::PositiveNumber);
   pass->callback([&line] { bare::pass(line); });
   CLI::App* take = app.add_subcommand("take", "a stream's receiver");
   CLI::App* pour = app.add_subcommand("pour", "a stream's sender");

@@ -102,8 +102,9 @@ Rail* Engine::Impl::choose_rail(Peer& peer, Choose choose) {
 }
 
 Rail* Engine::Impl::rail_for_bulk(Peer& peer) {
-  const std::size_t left =
-      peer.outbox.packets_to_cut(message::Outbox::Heads::kFull) + peer.rails->evacuated.size();
+  const std::uint64_t bytes = peer.outbox.bytes_to_cut();
+  const std::uint64_t left = bytes / std::max<std::size_t>(peer.outbox.packet_bytes(), 1) + 1 +
+                             peer.rails->evacuated.size();
   return choose_rail(peer,
                      [&](const Loads& loads) { return failover::rail_for_bulk(loads, left); });
 }

@@ -96,7 +96,7 @@ bool Engine::Impl::waits_for_more(const Rail& rail) const {
 // since what else a turn does, its looks at all sockets among it, is much for them to wait for.
 std::size_t Engine::Impl::share_of_turn(const Peer& peer) {
   constexpr std::size_t kFew = 32;
-  const std::size_t packets = peer.outbox.packets_to_cut(Heads::kFull);
+  const std::size_t packets = peer.outbox.packets_left(Heads::kFull);
   const bool ends = packets > kPacketsPerTurn && packets <= kPacketsPerTurn + kFew;
   return ends ? packets : kPacketsPerTurn;
 }
@@ -120,7 +120,8 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   const std::size_t in_burst = burst_bytes / rail.packet_bytes;
   Heads heads = heads_for(rail);
   most = std::min(whole_bursts(most, in_burst), channel.room());
-  most = even_end(most, rail.peer.outbox.packets_to_cut(heads), in_burst);
+  const std::size_t left = rail.peer.outbox.packets_left(heads);
+  if (!seldom && left <= rail.link.permits()) most = even_end(most, left, in_burst);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;

@@ -101,6 +101,9 @@ class Outbox {
   // Every path to the peer carries packets of so many bytes: small messages are packed into those.
   void set_small_bytes(std::size_t bytes) { small_bytes_ = static_cast<std::uint16_t>(bytes); }
 
+  // Bytes of long messages that may be cut now, of the first few of them.
+  std::uint64_t bytes_to_cut() const;
+
   // Messages that fit no packet are copied, too, up to this, into the packets of those beside them
   // (outbox_parts.cc). Longer ones are cut into chunks where they lie: the few packets that would
   // save cost less than what is done for each that is no part of a run (docs/performance.md).
@@ -167,8 +170,10 @@ class Outbox {
            (!queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty());
   }
 
-  // How many packets with those heads take what may be cut now, of the first few messages.
-  std::size_t packets_to_cut(Heads heads) const;
+  // How many packets with those heads take all that may be cut now: kManyPackets if that is more
+  // than a few messages, or if others wait to be cut.
+  std::size_t packets_left(Heads heads) const;
+  static constexpr std::size_t kManyPackets = std::size_t{1} << 30;
 
   // Several messages are being cut into chunks, and so many packets do not hold what is left.
   bool several_fill(std::size_t packets) const;

@@ -92,19 +92,34 @@ Packet* Outbox::cut_chunk(Queue& from, Heads heads) {
   return packet;
 }
 
-std::size_t Outbox::packets_to_cut(Heads heads) const {
+std::uint64_t Outbox::bytes_to_cut() const {
   constexpr std::size_t kLooked = 4;
-  std::size_t packets = 0;
-  if (queues_ == nullptr) return packets;
+  std::uint64_t bytes = 0;
+  if (queues_ == nullptr) return bytes;
   for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
     std::size_t looked = 0;
     for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
-      const bool bulk = heads == Heads::kBulk && may_be_bulk(*op);
-      const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
-      packets += (op->granted - op->sent + full - 1) / full;
+      bytes += op->granted - op->sent;
     }
   }
-  return packets;
+  return bytes;
+}
+
+std::size_t Outbox::packets_left(Heads heads) const {
+  constexpr std::size_t kFew = 4;
+  if (queues_ == nullptr) return 0;
+  if (anything_waits()) return kManyPackets;
+  std::size_t packets = 0;
+  std::size_t messages = 0;
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
+    for (const Operation& op : *queue) {
+      if (++messages > kFew) return kManyPackets;
+      const bool bulk = heads != Heads::kFull && may_be_bulk(op);
+      const std::size_t full = packet_bytes_ - (bulk ? wire::kBulkHeadBytes : kChunkHead);
+      packets += (op.granted - op.sent + full - 1) / full;
+    }
+  }
+  return std::min(packets, kManyPackets);
 }
 
 bool Outbox::several_fill(std::size_t packets) const {

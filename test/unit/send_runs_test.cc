@@ -214,6 +214,19 @@ TEST_CASE("few packets behind a burst share it by halves") {
   pair.deliver_sent();
 }
 
+TEST_CASE("where the window ends a burst, not the message, it takes all of the window") {
+  Pair pair({.bursts = true, .eager = 512 * 1024, .window = 24}, 40 * 1408);
+  for (int i = 0; i < 40; ++i) pair.deliver();
+  for (int i = 0; i < 10; ++i) pair.turn();
+  REQUIRE(pair.a.engine->link(pair.peer)->window == 24);
+  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+
+  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+
+  CHECK(pair.a.data->sent.size() == 24);
+  pair.deliver_sent();
+}
+
 TEST_CASE("a peer that answers at once is sent in one burst what another is sent in quarters") {
   const bool at_once = GENERATE(true, false);
   Pair pair({.bursts = true, .eager = 64 * 1024}, 14'000);
