@@ -31,17 +31,16 @@ class Results:
         return statistics.median(good) if 2 * len(good) > len(values) else None
 
     def ratios(self, ours, theirs):
-        """Of the single rounds, sorted; each side is (task, name, key). Those in which the processors were not moved
-        between the two, if there are machine.ENOUGH; otherwise all."""
-        pairs = [(a[ours[2]] / b[theirs[2]], machine.stayed(*a.get("line_ns", ()), *b.get("line_ns", ())))
-                 for a, b in zip(self.rounds(*ours), self.rounds(*theirs))
-                 if a and b and a.get(ours[2]) and b.get(theirs[2])]
+        """Of the single rounds, sorted; each side is (task, name, key). First those that count: during which the
+        processors were not moved, if there are machine.ENOUGH, otherwise all; then all."""
+        pairs = []
+        for a, b in zip(*(self.all.get((task.name, name), []) for task, name, _ in (ours, theirs))):
+            if a and b and a.get(ours[2]) and b.get(theirs[2]):
+                stayed = machine.stayed(*a.get("line_ns", ()), *b.get("line_ns", ()))
+                pairs.append((a[ours[2]] / b[theirs[2]], stayed))
+        everything = sorted(ratio for ratio, _ in pairs)
         steady = sorted(ratio for ratio, stayed in pairs if stayed)
-        return steady if len(steady) >= machine.ENOUGH else sorted(ratio for ratio, _ in pairs)
-
-    def rounds(self, task, name, _key):
-        """All figures of each round, or None."""
-        return self.all.get((task.name, name), [])
+        return (steady if len(steady) >= machine.ENOUGH else everything), everything
 
     def chosen(self, wanted):
         return [task for task in self.tasks.values() if wanted(task)]
@@ -119,11 +118,15 @@ class Asked:
         self.peers = [name for name, role in order if role == "peer"]
         self.lines = []
 
-    def say(self, what, value, wanted, good, spread=None):
-        if spread and spread[-1] > STEADY * spread[0]:
+    def say(self, what, value, wanted, good, spread=None, everything=None):
+        """`spread`: of the rounds that count; `everything`: of all, sorted. What is unsteady in all of them is."""
+        everything = everything or spread
+        if everything and everything[-1] > STEADY * everything[0]:
             verdict = "unsteady: the machine is busy, this says nothing"
         else:
             verdict = f"{wanted} {'met' if good else 'MISSED'}"
+        if everything and len(spread) < len(everything):
+            verdict += f" ({len(spread)} of {len(everything)} rounds count; of all {statistics.median(everything):.3f})"
         if spread and len(spread) < ROUNDS:
             verdict += f" (of {len(spread)} rounds)"
         between = f"{spread[0]:.3f} .. {spread[-1]:.3f}" if spread else ""
@@ -132,7 +135,7 @@ class Asked:
     def ratio(self, what, ours, theirs, least=None, most=None):
         """The median of the rounds' ratios: within a round both were measured one right after the other, while a
         machine's pace may change from one round to the next. Each side is (task, name, key)."""
-        singles = self.results.ratios(ours, theirs)
+        singles, everything = self.results.ratios(ours, theirs)
         if not singles or self.results.median(*ours) is None or self.results.median(*theirs) is None:
             if self.results.singles(*ours):
                 self.lines.append(f"  {what:<52} no figure: one of the two did not finish or took no part")
@@ -140,7 +143,7 @@ class Asked:
         ratio = statistics.median(singles)
         good = ratio >= least if least is not None else ratio <= most
         wanted = f">= {least:g}" if least is not None else f"<= {most:g}"
-        self.say(what, f"{ratio:.3f}", wanted, good, singles)
+        self.say(what, f"{ratio:.3f}", wanted, good, singles, everything)
 
     def best_peer(self, task, key):
         """The one with the most."""

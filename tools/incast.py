@@ -54,7 +54,8 @@ def compare(pair, build, options):
             "least_fairness": min(run["fairness"] for run in many),
             **{key: median(many, key) for key in ("fairness", "mean_rtt_us", "receive_overflows", "retransmits",
                                                   "spurious_retransmits", "timeouts")},
-            "runs": options.runs, "runs_that_count": len(ratios)}
+            "runs": options.runs, "runs_that_count": len(ratios),
+            "ratio_of_all": statistics.median(ratio for ratio, _ in pairs)}
 
 
 def main():
