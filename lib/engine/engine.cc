@@ -265,7 +265,8 @@ std::size_t Engine::Impl::progress(Instant now) {
   transmit(now);
   send_acks(now);
   flush();
-  if (!leaving_.empty()) discard_leaving();
+  if (!leaving_.empty()) [[unlikely]]
+    discard_leaving();
   const bool stuck = received == 0 && !moved_ && has_work();
   fruitless_ = stuck ? std::min(fruitless + 1, kMostRefusals) : 0;
   return received;

@@ -308,9 +308,21 @@ class Engine::Impl {
   };
   bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
-  ChannelKind kind_for(const Rail& rail, const Packet& packet, const Channel& data) const;
+  // Tiny messages take the command channel, others, and their last few bytes, the data channel:
+  // there they come behind the rest, and say by their ACK what became of that. A tiny one behind
+  // others that wait leaves with them: so it does not overtake what must match first.
+  ChannelKind kind_for(const Rail& rail, const Packet& packet, const Channel& data) const {
+    constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
+    const bool tiny =
+        packet.payload == nullptr && !wire::begins_with_chunk(packet.body()) &&
+        packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
+    return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
+  }
   Channel* channel_for(const Rail& rail, const Packet& packet);
-  Channel* with_room(const Rail& rail, ChannelKind kind);
+  static Channel* with_room(const Rail& rail, ChannelKind kind) {
+    Channel& channel = module_of(rail).channel(kind);
+    return channel.room() != 0 || channel.flush() ? &channel : nullptr;
+  }
   void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type,
             Leaves how = Leaves::kInBatch);
   void note_ride(Rail& rail);

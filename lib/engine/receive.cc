@@ -24,7 +24,7 @@ std::size_t Engine::Impl::receive_all(Instant now) {
   for (std::uint32_t bits = to_ask(now); bits != 0; bits &= bits - 1) {
     const auto place = static_cast<unsigned>(std::countr_zero(bits));
     Channel& channel = *row_[place];
-    if (const auto batch = channel.receive(now); !batch.empty()) {
+    if (const auto batch = channel.receive(now); !batch.empty()) [[likely]] {
       received += take_batch(now, place, batch);
     } else if (channel.quiet() && (lively_ & channel.mark()) != 0) {
       lively_ &= ~channel.mark();
@@ -188,14 +188,10 @@ Verdict Engine::Impl::handle_late(Instant now, Rail& rail, const wire::PacketHea
 // which one is refused is simply not noted: it will be sent again.
 Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketHeader& header) {
   Peer& peer = rail.peer;
-  switch (rail.link.judge(header)) {
-    case Arrival::kDuplicate:
-      rail.link.handle_duplicate(header);
-      return Verdict::kDuplicate;
-    case Arrival::kOutside:
-      return Verdict::kOutsideWindow;
-    case Arrival::kNew:
-      break;
+  if (const Arrival arrival = rail.link.judge(header); arrival != Arrival::kNew) [[unlikely]] {
+    if (arrival == Arrival::kOutside) return Verdict::kOutsideWindow;
+    rail.link.handle_duplicate(header);
+    return Verdict::kDuplicate;
   }
   const Effect effect = frames_.is_one_message() ? act_on_message(peer) : act_on(peer, frames_);
   if (effect.refused) return Verdict::kOverLimit;

@@ -214,10 +214,12 @@ bool Engine::Impl::send_new(Instant now, Rail& rail, Leaves how) {
   Channel* command = with_room(rail, ChannelKind::kCommand);
   Channel* data = with_room(rail, ChannelKind::kData);
   if (command == nullptr || data == nullptr) return false;
-  Packet* packet = peer.outbox.has_chunks() ? peer.outbox.next_packet(heads_for(rail))
-                                            : peer.outbox.next_packet();
+  auto heads = message::Outbox::Heads::kFull;
+  if (peer.outbox.has_chunks()) [[unlikely]]
+    heads = heads_for(rail);
+  Packet* packet = peer.outbox.next_packet(heads);
   if (packet == nullptr) return starves();
-  if (packet->payload == nullptr && peer.inbox.has_frames() && packet->rest == 0) {
+  if (peer.inbox.has_frames() && packet->payload == nullptr && packet->rest == 0) [[unlikely]] {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {
       packet->used +=
@@ -230,27 +232,9 @@ bool Engine::Impl::send_new(Instant now, Rail& rail, Leaves how) {
   return true;
 }
 
-// Tiny messages take the command channel, others, and their last few bytes, the data channel: there
-// they come behind the rest, and say by their ACK what became of that. A tiny one behind others
-// that wait leaves with them: so it does not overtake what must match first.
-ChannelKind Engine::Impl::kind_for(const Rail& rail, const Packet& packet,
-                                   const Channel& data) const {
-  constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
-  const bool tiny =
-      packet.payload == nullptr && !wire::begins_with_chunk(packet.body()) &&
-      packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
-  return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
-}
-
 // Null if that has no room now.
 Channel* Engine::Impl::channel_for(const Rail& rail, const Packet& packet) {
   return with_room(rail, kind_for(rail, packet, data(rail)));
-}
-
-Channel* Engine::Impl::with_room(const Rail& rail, ChannelKind kind) {
-  Channel& channel = module_of(rail).channel(kind);
-  if (channel.room() == 0) channel.flush();
-  return channel.room() > 0 ? &channel : nullptr;
 }
 
 void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channel,

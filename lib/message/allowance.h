@@ -96,7 +96,9 @@ class AllowanceGranted {
   // is of what he keeps for envelopes.
   bool worth_telling(std::uint64_t share) const {
     const std::uint64_t back = limit_ - told_;
-    return back >= share / 4 || (back >= share / 64 && told_ - charged_ < share / kPartKept);
+    if (back < share / 64) [[likely]]
+      return false;
+    return back >= share / 4 || told_ - charged_ < share / kPartKept;
   }
   std::uint64_t tell() { return told_ = limit_; }
 

@@ -50,10 +50,15 @@ class IdWindow {
   // a bitmap.
   void finish(MessageId id, Pool<IdBitmap>& bitmaps) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
-    if (id == floor_ && bitmap_ == nullptr) {  // in order, as nearly all are
+    if (id == floor_ && bitmap_ == nullptr) [[likely]] {  // in order, as nearly all are
       ++floor_;
-      return;
+    } else {
+      finish_beside_others(id, bitmaps);
     }
+  }
+
+ private:
+  [[gnu::noinline]] void finish_beside_others(MessageId id, Pool<IdBitmap>& bitmaps) {
     if (id == floor_) {
       floor_ = bitmap_->finished.pop_run(floor_ + 1);
     } else {
@@ -63,8 +68,6 @@ class IdWindow {
     }
     if (floor_ >= bitmap_->end) give_back();
   }
-
- private:
   void take_bitmap(Pool<IdBitmap>& bitmaps) {
     bitmap_ = bitmaps.take();
     PULLMAN_CHECK(bitmap_ != nullptr);

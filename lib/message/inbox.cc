@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/short_copy.h"
 #include "message/parcel.h"
 
 namespace pullman::message {
@@ -69,14 +70,20 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : place(*message, 0, frame.data);
 }
 
+inline void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
+  const std::size_t size = receive.operation().size;
+  ++shared_.counters.messages;
+  shared_.counters.bytes += total;
+  receive.finish_receive(total > size ? Status::kTruncated : Status::kOk, peer_, tag,
+                         static_cast<std::size_t>(std::min<std::uint64_t>(total, size)), total);
+}
+
 // The common case: in order, whole and expected. One copy, nothing remembered.
 Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
   const auto& op = receive.operation();
   allowance_.charge(charge);
   allowance_.give_back(charge);
-  if (const std::size_t length = std::min(op.size, frame.data.size()); length > 0) {
-    std::memcpy(op.buffer, frame.data.data(), length);
-  }
+  copy_short(op.buffer, frame.data.data(), std::min(op.size, frame.data.size()));
   finish(receive, frame.tag, frame.data.size());
   done_.finish(next_turn_++, shared_.bitmaps);
   take_turns();
@@ -94,8 +101,8 @@ Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Req
   auto& op = receive.operation();
   if (op.special.piece_count != 0) {
     scatter(op, 0, data);
-  } else if (const std::size_t length = std::min(op.size, data.size()); length > 0) {
-    std::memcpy(op.buffer, data.data(), length);
+  } else {
+    copy_short(op.buffer, data.data(), std::min(op.size, data.size()));
   }
   finish(receive, frame.tag, data.size());
   done_.finish(next_turn_++, shared_.bitmaps);
@@ -415,14 +422,6 @@ void Inbox::end(InMessage& message) {
   const bool tells = message.wants_result && !failed_;
   if (tells && !message.to_grant.is_linked()) begun_->grants.push_back(message);
   if (!message.to_grant.is_linked()) destroy(message);
-}
-
-void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
-  const std::size_t size = receive.operation().size;
-  ++shared_.counters.messages;
-  shared_.counters.bytes += total;
-  receive.finish_receive(total > size ? Status::kTruncated : Status::kOk, peer_, tag,
-                         static_cast<std::size_t>(std::min<std::uint64_t>(total, size)), total);
 }
 
 std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {

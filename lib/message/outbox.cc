@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/short_copy.h"
 #include "message/pieces.h"
 
 namespace pullman::message {
@@ -217,7 +218,7 @@ inline void Outbox::write_small(Packet& packet, const Small& message, MessageId 
                     total);
   out += wire::kMessageBytes;
   if (wire::has_immediate(message.kind)) out += wire::put_immediate(out, message.immediate);
-  if (!message.bytes.empty()) std::memcpy(out, message.bytes.data(), message.bytes.size());
+  copy_short(out, message.bytes.data(), message.bytes.size());
   count_message(packet, id);
   packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + total);
 }
@@ -293,7 +294,8 @@ bool Outbox::admit_waiting(Queue& waiting) {
 }
 
 Packet* Outbox::next_packet(Heads heads) {
-  if (anything_waits()) admit_waiting();
+  if (anything_waits()) [[unlikely]]
+    admit_waiting();
   const bool chunks = has_chunks();
   if (!ready_.empty() && !(chunks && chunk_turn_)) {
     chunk_turn_ = 1;

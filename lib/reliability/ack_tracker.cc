@@ -7,7 +7,7 @@
 
 namespace pullman::reliability {
 
-Arrival AckTracker::judge(const wire::PacketHeader& header) const {
+Arrival AckTracker::judge_other(const wire::PacketHeader& header) const {
   const PacketNumber number = number_of(header);
   if (number < next_) return Arrival::kDuplicate;
   const PacketNumber floor = number - header.floor_distance;
@@ -33,7 +33,7 @@ inline void AckTracker::find_need(bool new_gap, bool asked) {
   need_ = std::max(need_, need);
 }
 
-void AckTracker::note(Instant now, const wire::PacketHeader& header) {
+void AckTracker::note_other(Instant now, const wire::PacketHeader& header) {
   const PacketNumber number = number_of(header);
   advance(number - header.floor_distance);
   const bool new_gap = number > std::max(highest_, next_);
@@ -97,7 +97,8 @@ void AckTracker::ride(Instant now, wire::PacketHeader& header) {
   header.cumulative = low32(next_);
   header.late = late_;
   header.hold = has_gap() ? wire::kHoldUnknown : hold_at(now);
-  if (!has_gap()) settled();
+  if (!has_gap()) [[likely]]
+    settled();
 }
 
 std::size_t AckTracker::write_alone(Instant now, wire::PacketHeader& header, std::byte* out) {

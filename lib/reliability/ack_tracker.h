@@ -48,10 +48,18 @@ class AckTracker {
   PacketNumber number_of(const wire::PacketHeader& header) const {
     return expand(header.number, next_);
   }
-  Arrival judge(const wire::PacketHeader& header) const;
+  Arrival judge(const wire::PacketHeader& header) const {
+    if (is_next(header)) [[likely]]
+      return Arrival::kNew;
+    return judge_other(header);
+  }
 
   // A packet judged kNew was processed.
-  void note(Instant now, const wire::PacketHeader& header);
+  void note(Instant now, const wire::PacketHeader& header) {
+    if (is_next(header)) [[likely]]
+      return note_run(now, header, 1);
+    note_other(now, header);
+  }
   // As note() of each of `count` packets that came in order: next() was the first of them, `last`
   // is the last, and there is no gap. Their floors did not fall.
   void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count);
@@ -86,6 +94,12 @@ class AckTracker {
   // While there are gaps: each ACK may prove more packets lost.
   static constexpr std::uint16_t kPerAckOfGap = 4;
 
+  // In order, and nothing is missing before it: no floor says more.
+  bool is_next(const wire::PacketHeader& header) const {
+    return bitmap_ == nullptr && header.number == low32(next_);
+  }
+  Arrival judge_other(const wire::PacketHeader& header) const;
+  void note_other(Instant now, const wire::PacketHeader& header);
   void advance(PacketNumber floor);
   void find_need(bool new_gap, bool asked);
   void release_bitmap();

@@ -221,7 +221,8 @@ std::optional<ChannelKind> Link::take_probe() {
 // for its delay.)
 inline bool Link::asks_at(PacketNumber end) {
   const std::uint32_t in_flight = window_.in_flight();
-  if (in_flight + in_flight / 2 < allowed_) return false;
+  if (in_flight + in_flight / 2 < allowed_) [[likely]]
+    return false;
   if (static_cast<std::uint16_t>(end - asked_) < kAskedPer) return false;
   asked_ = static_cast<std::uint16_t>(end);
   return true;

@@ -191,7 +191,12 @@ bool well_formed(std::span<const std::byte> body) {
 
 bool FrameList::read(std::span<const std::byte> body) {
   FrameReader reader(body);
-  std::size_t count = 0;
+  std::size_t count = reader.next_message(frames_[0]) ? 1 : 0;
+  if (count == 1 && reader.at_end()) {  // where latency counts
+    count_ = 1;
+    taken_ = 0;
+    return true;
+  }
   while (count < kMost && !reader.at_end() &&
          (reader.next_message(frames_[count]) || reader.next(frames_[count]))) {
     ++count;

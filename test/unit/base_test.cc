@@ -1,4 +1,5 @@
-// lib/base: sequence arithmetic, bitmap, pool, keyed random bits.
+// lib/base: sequence arithmetic, bitmap, pool, keyed random bits, short copies.
+#include <array>
 #include <bit>
 #include <catch2/catch.hpp>
 
@@ -6,6 +7,7 @@
 #include "base/keyed_random.h"
 #include "base/pool.h"
 #include "base/sequence.h"
+#include "base/short_copy.h"
 
 namespace pullman {
 
@@ -84,6 +86,20 @@ TEST_CASE("another key gives other bits, the same key the same, however many are
     equal += drawn == other.next() ? 1 : 0;
   }
   CHECK(equal == 0);
+}
+
+TEST_CASE("a short copy copies as many bytes as it is told, and none beside them") {
+  const std::size_t bytes = static_cast<std::size_t>(GENERATE(range(0, 40)));
+  std::array<std::byte, 64> from;
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i + 1);
+  std::array<std::byte, 64> to{};
+
+  copy_short(to.data() + 8, from.data(), bytes);
+
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const bool copied = i >= 8 && i < 8 + bytes;
+    CHECK(to[i] == (copied ? from[i - 8] : std::byte{0}));
+  }
 }
 
 }  // namespace pullman

@@ -21,7 +21,7 @@ UdpPort::Line::Line(Socket opened, UdpPort& port, std::uint64_t names)
 
 std::size_t UdpPort::receive_from(Line& line, std::span<Incoming> batch, std::size_t enough) {
   const std::size_t got = line.receiver.receive(batch, enough, counters_);
-  if (got != 0) {
+  if (got != 0) [[likely]] {
     line.fruitless = 0;
     line.heard = receives_;
   } else if (!line.quiet() && ++line.fruitless == kQuiet) {
