@@ -43,8 +43,10 @@ Packet* PacketPool::take(std::size_t bytes) {
   PULLMAN_DCHECK(bytes <= large_.bytes_each);
   SizeClass& size_class = bytes <= small_.bytes_each ? small_ : large_;
   const std::size_t promised = &size_class == &small_ ? set_aside_ : 0;
-  if (size_class.in_use + promised >= capacity_) return nullptr;
-  if (size_class.free.empty()) grow(size_class);
+  if (size_class.in_use + promised >= capacity_) [[unlikely]]
+    return nullptr;
+  if (size_class.free.empty()) [[unlikely]]
+    grow(size_class);
   Packet& packet = size_class.free.front();
   size_class.free.pop_front();
   packet.used = wire::kHeaderBytes;

@@ -18,17 +18,19 @@ class Gate {
   class Hold {
    public:
     explicit Hold(Gate& gate) : gate_(gate.many_ ? &gate : nullptr) {
-      if (gate_ != nullptr) gate_->mutex_.lock();
+      if (gate_ != nullptr) [[unlikely]]
+        gate_->mutex_.lock();
     }
     ~Hold() {
-      if (gate_ != nullptr) gate_->mutex_.unlock();
+      if (gate_ != nullptr) [[unlikely]]
+        gate_->mutex_.unlock();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
     // Between two turns. Lets in one of those who waited for some, unless that takes too long.
     void let_others_in() {
-      if (gate_ != nullptr && gate_->mutex_.owed_to_others()) {
+      if (gate_ != nullptr && gate_->mutex_.owed_to_others()) [[unlikely]] {
         leave_for([this] { gate_->mutex_.stand_aside(); });
       }
     }

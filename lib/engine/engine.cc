@@ -239,7 +239,7 @@ void Engine::Impl::look_for_news(Instant now, std::size_t received) {
   ++turns_since_news_;
   const bool due =
       turns_since_news_ >= kTurnsPerNews && now >= news_due_ + (busy ? kNewsRest : Duration(0));
-  if (resolving_ > 0 || due) {
+  if (resolving_ > 0 || due) [[unlikely]] {
     turns_since_news_ = 0;
     news_due_ = now + kNewsRest;
     handle_events(now);

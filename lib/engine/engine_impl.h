@@ -550,7 +550,9 @@ class Engine::Impl {
   static Channel& data(const Rail& rail) { return rail.nic->channel(ChannelKind::kData); }
   // Of the NIC that the other end sends to.
   std::uint16_t credit(const Rail& rail) const {
-    return credits_[rail.peer.rails == nullptr ? rail.module : care_of(rail).here];
+    if (rail.peer.rails != nullptr) [[unlikely]]
+      return credits_[care_of(rail).here];
+    return credits_[rail.module];
   }
   Rail& rail_of(const Timer& timer) { return *peers_.at(timer.peer)->rail(timer.rail); }
   template <typename Visit>

@@ -67,9 +67,12 @@ void PeerTable::remove(Peer& peer) {
 }
 
 Peer* PeerTable::find(wire::ConnectionId to) const {
-  if (to.index >= slots_.size()) return nullptr;
+  if (to.index >= slots_.size()) [[unlikely]]
+    return nullptr;
   Peer* peer = slots_[to.index].peer.get();
-  return peer != nullptr && peer->mine == to ? peer : nullptr;
+  if (peer == nullptr || peer->mine != to) [[unlikely]]
+    return nullptr;
+  return peer;
 }
 
 Peer* PeerTable::find_epoch(std::uint64_t epoch) const {

@@ -66,7 +66,7 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
     if (inbox_counters_.unexpected != unexpected && pause_.due(inbox_counters_)) [[unlikely]]
       break;
     const Verdict verdict = handle_datagram(now, rest.front().bytes);
-    if (verdict == Verdict::kAccepted) {
+    if (verdict == Verdict::kAccepted) [[likely]] {
       ++stats_.packets_received;
       if (rest.size() > 1) rest = rest.subspan(take_run(now, rest));
     } else if (verdict == Verdict::kDuplicate) {
@@ -90,13 +90,16 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
     return verdict;
   }
   if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
-  if (config_.checksum && !wire::checksum_holds(datagram, header)) return Verdict::kBadChecksum;
+  if (config_.checksum && !wire::checksum_holds(datagram, header)) [[unlikely]]
+    return Verdict::kBadChecksum;
   const bool bulk = header.type == wire::PacketType::kBulk;
   const auto body = bulk ? std::span<const std::byte>{} : datagram.subspan(wire::kHeaderBytes);
   if (!(bulk ? frames_.read_bulk(datagram) : frames_.read(body))) return Verdict::kBadFrame;
-  if (header.type == wire::PacketType::kHello) return handle_hello(now, header, body);
+  if (header.type == wire::PacketType::kHello) [[unlikely]]
+    return handle_hello(now, header, body);
   Peer* peer = peers_.find(header.to);
-  if (peer == nullptr) return handle_unknown(now, header);
+  if (peer == nullptr) [[unlikely]]
+    return handle_unknown(now, header);
   Rail* rail = &peer->home;
   if (header.rail != 0) [[unlikely]] {
     rail = peer->rail(header.rail);
@@ -120,8 +123,9 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
 
 // It has proved itself, or it knows what only our WELCOME has told.
 bool Engine::Impl::may_speak(const Peer& peer) const {
-  return peer.introduced ||
-         (peer.phase == Phase::kAnswering && peer.said != nullptr && !is_superseded(peer));
+  if (peer.introduced) [[likely]]
+    return true;
+  return (peer.phase == Phase::kAnswering && peer.said != nullptr && !is_superseded(peer));
 }
 
 // An ACK alone: nothing, or one SACK frame (wire.md 2.2).
@@ -158,8 +162,9 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   }
   if (peer.said != nullptr) handle_proof(now, peer);
   const Verdict verdict = handle_frames(now, rail, header);
-  if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) {
-    if (peer.rails != nullptr) care_of(rail).heard_at = now;
+  if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) [[likely]] {
+    if (peer.rails != nullptr) [[unlikely]]
+      care_of(rail).heard_at = now;
     note_heard(now, peer);
     if (!later || rail.link.ack_need() == AckNeed::kNow) schedule_ack(now, rail);
   }
@@ -193,23 +198,33 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
     rail.link.handle_duplicate(header);
     return Verdict::kDuplicate;
   }
-  const Effect effect = frames_.is_one_message() ? act_on_message(peer) : act_on(peer, frames_);
-  if (effect.refused) return Verdict::kOverLimit;
+  Effect effect;
+  if (frames_.is_one_message()) [[likely]] {
+    effect = act_on_message(peer);
+  } else {
+    effect = act_on(peer, frames_);
+  }
+  if (effect.refused) [[unlikely]]
+    return Verdict::kOverLimit;
   rail.link.handle_arrival(now, header);
-  if (effect.redundant) rail.link.handle_redundant();
-  if (effect.urgent) rail.link.handle_ping();
+  if (effect.redundant) [[unlikely]]
+    rail.link.handle_redundant();
+  if (effect.urgent) [[unlikely]]
+    rail.link.handle_ping();
   look_after_frames(now, peer);
-  if (effect.bye) handle_bye(peer);
+  if (effect.bye) [[unlikely]]
+    handle_bye(peer);
   return Verdict::kAccepted;
 }
 
 // Frames were acted on: the peer may have to be told something, or owe us more.
 void Engine::Impl::look_after_frames(Instant now, Peer& peer) {
   if (peer.inbox.has_frames() || peer.outbox.has_packets() || peer.phase == Phase::kClosing ||
-      may_announce(peer)) {
+      may_announce(peer)) [[unlikely]] {
     mark_ready(peer);
   }
-  if (peer.inbox.expects_more() && !peer.alarm.checked_in()) arm(now, peer);
+  if (peer.inbox.expects_more() && !peer.alarm.checked_in()) [[unlikely]]
+    arm(now, peer);
 }
 
 // The common case.
@@ -291,8 +306,9 @@ bool Engine::Impl::handle_result(Peer& peer, const wire::Frame& frame) {
 // other rides on the answer if there is one.
 bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
-  return lone_ && late_ack_.rail == nullptr && frames_.is_one_message() &&
-         header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
+  if (!lone_ || late_ack_.rail != nullptr || !frames_.is_one_message()) [[unlikely]]
+    return false;
+  return header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
          !rail.link.repeats_ack(header) && rail.link.believes(header);
 }
 
@@ -358,7 +374,8 @@ void Engine::Impl::collect(Instant now, Rail& rail) {
 void Engine::Impl::note_heard(Instant now, Peer& peer) {
   peer.heard_at = now;
   const auto tick = static_cast<std::uint32_t>(tick_);
-  if (peer.heard_tick == tick) return;
+  if (peer.heard_tick == tick) [[likely]]
+    return;
   peer.heard_tick = tick;
   ++heard_this_tick_;
   share_credit();

@@ -244,7 +244,7 @@ void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channe
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
   rail.link.stamp(now, type == wire::PacketType::kHello ? wire::ConnectionId{} : rail.peer.theirs,
                   credit(rail), type, packet);
-  if (config_.checksum) {
+  if (config_.checksum) [[unlikely]] {
     wire::seal({packet.bytes, packet.used}, {packet.payload, packet.payload_bytes});
   }
   const bool command = channel.kind() == ChannelKind::kCommand;

@@ -96,9 +96,8 @@ class AllowanceGranted {
   // is of what he keeps for envelopes.
   bool worth_telling(std::uint64_t share) const {
     const std::uint64_t back = limit_ - told_;
-    if (back < share / 64) [[likely]]
-      return false;
-    return back >= share / 4 || told_ - charged_ < share / kPartKept;
+    const bool is_little_left = told_ - charged_ < share / kPartKept;
+    return back >= (is_little_left ? share / 64 : share / 4);
   }
   std::uint64_t tell() { return told_ = limit_; }
 

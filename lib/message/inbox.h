@@ -133,8 +133,9 @@ class Inbox {
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
   bool has_frames() const {
-    return (begun_ != nullptr && !begun_->grants.empty()) ||
-           allowance_.worth_telling(shared_.share);
+    if (begun_ != nullptr && !begun_->grants.empty()) [[unlikely]]
+      return true;
+    return allowance_.worth_telling(shared_.share);
   }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.
@@ -169,7 +170,8 @@ class Inbox {
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {
-    if (begun_ != nullptr && begun_->waiting_turn > 0) let_turns_be_taken();
+    if (begun_ != nullptr && begun_->waiting_turn > 0) [[unlikely]]
+      let_turns_be_taken();
   }
   void let_turns_be_taken();
   void take_turn(InMessage& message);

@@ -35,7 +35,7 @@ Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
   Posted* list = &exact_[bucket_of(peer, tag)];
   detail::Operation* best = nullptr;
   for (auto& op : *list) {
-    if (op.tag == tag && op.peer == peer) {
+    if (op.tag == tag && op.peer == peer) [[likely]] {
       best = &op;
       break;
     }

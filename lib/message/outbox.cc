@@ -41,7 +41,8 @@ bool Outbox::is_small(std::size_t size) const {
 }
 
 bool Outbox::can_admit(std::uint64_t size) const {
-  if (!introduced_ && !is_small(size)) return false;
+  if (!introduced_ && !is_small(size)) [[unlikely]]
+    return false;
   return done_.contains(next_id_) &&
          (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
 }
@@ -54,7 +55,7 @@ MessageId Outbox::admit(std::uint64_t size) {
 bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
   const std::size_t total = message.total();
   if (has_waiting() || !can_admit(total)) return false;
-  if (is_small(total)) {
+  if (is_small(total)) [[likely]] {
     if (!copy_small(message)) return false;
   } else if (!is_copied(total) || !copy_parts(message)) {
     return false;
@@ -243,7 +244,7 @@ bool Outbox::append(Tag tag, std::span<const std::byte> bytes) {
 
 // Long messages have ids, too: those of small ones that share a packet need not be consecutive.
 void Outbox::count_message(Packet& packet, MessageId id) {
-  if (packet.used == wire::kHeaderBytes) {
+  if (packet.used == wire::kHeaderBytes) [[likely]] {
     packet.first_message = id;
     packet.messages = 1;
   } else if (packet.messages != Packet::kUncounted) {

@@ -166,8 +166,9 @@ class Outbox {
 
   // Something is being cut into chunks.
   bool has_chunks() const {
-    return queues_ != nullptr &&
-           (!queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty());
+    if (queues_ == nullptr) [[likely]]
+      return false;
+    return !queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty();
   }
 
   // How many packets with those heads take all that may be cut now: kManyPackets if that is more
@@ -236,9 +237,10 @@ class Outbox {
   bool can_admit(std::uint64_t size) const;
   bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
   bool may_admit() const {
-    return queues_ != nullptr &&
-           ((!queues_->waiting.empty() && can_admit(queues_->waiting.front())) ||
-            (!queues_->solicited.empty() && can_admit(queues_->solicited.front())));
+    if (queues_ == nullptr) [[likely]]
+      return false;
+    return (!queues_->waiting.empty() && can_admit(queues_->waiting.front())) ||
+           (!queues_->solicited.empty() && can_admit(queues_->solicited.front()));
   }
   bool can_admit(const detail::Operation& op) const;
   bool may_announce(const detail::Operation& op) const;
@@ -250,7 +252,9 @@ class Outbox {
   bool affords_unheld(std::uint8_t kind, std::uint64_t total) const;
   bool can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const;
   bool anything_waits() const {
-    return queues_ != nullptr && (!queues_->waiting.empty() || !queues_->solicited.empty());
+    if (queues_ == nullptr) [[likely]]
+      return false;
+    return !queues_->waiting.empty() || !queues_->solicited.empty();
   }
   std::uint64_t charge_for(std::uint8_t kind, std::uint64_t total) const;
   void begin(detail::Operation& op);

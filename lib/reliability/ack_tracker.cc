@@ -96,9 +96,11 @@ void AckTracker::ride(Instant now, wire::PacketHeader& header) {
   header.flags |= wire::kFlagAck;
   header.cumulative = low32(next_);
   header.late = late_;
-  header.hold = has_gap() ? wire::kHoldUnknown : hold_at(now);
-  if (!has_gap()) [[likely]]
+  header.hold = wire::kHoldUnknown;
+  if (!has_gap()) [[likely]] {
+    header.hold = hold_at(now);
     settled();
+  }
 }
 
 std::size_t AckTracker::write_alone(Instant now, wire::PacketHeader& header, std::byte* out) {

@@ -96,7 +96,9 @@ class AckTracker {
 
   // In order, and nothing is missing before it: no floor says more.
   bool is_next(const wire::PacketHeader& header) const {
-    return bitmap_ == nullptr && header.number == low32(next_);
+    if (bitmap_ != nullptr) [[unlikely]]
+      return false;
+    return header.number == low32(next_);
   }
   Arrival judge_other(const wire::PacketHeader& header) const;
   void note_other(Instant now, const wire::PacketHeader& header);

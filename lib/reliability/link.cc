@@ -231,14 +231,15 @@ inline bool Link::asks_at(PacketNumber end) {
 void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
                  Packet& packet) {
   const bool again = packet.state == PacketState::kLost;  // what is behind it may wait for it alone
-  if (again) loss_.note_resent(now);
+  if (again) [[unlikely]]
+    loss_.note_resent(now);
   window_.add_at(now, floor_, packet);
   wire::PacketHeader header;
   header.type = type;
   if (packet.is_bulk) [[unlikely]]
     header.type = wire::PacketType::kBulk;
-  if (type != wire::PacketType::kHello &&
-      (asks_at(packet.number + 1) || packet.wants_ack || again)) {
+  if (type != wire::PacketType::kHello && (asks_at(packet.number + 1) || packet.wants_ack || again))
+      [[unlikely]] {
     header.flags = wire::kFlagAckSoon;
   }
   header.rail = rail_;
@@ -247,7 +248,8 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   header.number = low32(packet.number);
   header.floor_distance = static_cast<std::uint16_t>(packet.number - window_.floor());
   header.credit = credit;
-  if (header.type == wire::PacketType::kSequenced) acks_.ride(now, header);
+  if (header.type == wire::PacketType::kSequenced) [[likely]]
+    acks_.ride(now, header);
   wire::encode(header, packet.bytes);
 }
 

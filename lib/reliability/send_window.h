@@ -43,7 +43,8 @@ class SendWindow {
 
   // Whether a packet can be numbered at all: 4096 is reorder space, not permission.
   bool has_space() const {
-    if (next_ - floor_ < slots_) return true;
+    if (next_ - floor_ < slots_) [[likely]]
+      return true;
     return may_grow();
   }
   // How many packets can be numbered.

@@ -97,7 +97,8 @@ void put_frame_head(std::byte* out, FrameType type, std::size_t length) {
 }
 
 [[gnu::always_inline]] inline bool FrameReader::next_message(Frame& out) {
-  if (rest_.size() < kMessageBytes) return false;
+  if (rest_.size() < kMessageBytes) [[unlikely]]
+    return false;
   const std::byte* in = rest_.data();
   const std::uint32_t head = load32(in);
   const std::size_t length = head & 0xFFFF;
@@ -192,7 +193,7 @@ bool well_formed(std::span<const std::byte> body) {
 bool FrameList::read(std::span<const std::byte> body) {
   FrameReader reader(body);
   std::size_t count = reader.next_message(frames_[0]) ? 1 : 0;
-  if (count == 1 && reader.at_end()) {  // where latency counts
+  if (count == 1 && reader.at_end()) [[likely]] {  // where latency counts
     count_ = 1;
     taken_ = 0;
     return true;

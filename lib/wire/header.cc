@@ -119,7 +119,7 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   const std::byte* in = datagram.data();
   const std::uint32_t head = load32(in);  // version and type, flags, length
   static_assert(kTypeAt == 0 && kFlagsAt == 1 && kLengthAt == 2);
-  if (!is_usual(head) || datagram.size() < kHeaderBytes) {
+  if (!is_usual(head) || datagram.size() < kHeaderBytes) [[unlikely]] {
     if (const Verdict verdict = judge(head, datagram.size()); verdict != Verdict::kAccepted)
       return verdict;
   }

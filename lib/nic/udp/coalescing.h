@@ -23,10 +23,10 @@ class Coalescing {
   // The second may be short: the last of a burst often is.
   void note(std::size_t packets, std::size_t bytes) {
     const bool was_long = std::exchange(long_one_, packets != 0 && bytes >= kLong);
-    if (packets >= kSeveral || (was_long && packets != 0)) {
+    if (packets >= kSeveral || (was_long && packets != 0)) [[unlikely]] {
       quiet_ = 0;
       if (!on_ && possible_) switch_on();
-    } else if (on_ && ++quiet_ >= kQuiet) {
+    } else if (on_ && ++quiet_ >= kQuiet) [[unlikely]] {
       try_switch_off();
     }
   }

@@ -51,7 +51,7 @@ std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters
   bool full = broken_;
   while (taken < batch.size() && !full) {
     const auto rest = batch.subspan(taken);
-    if (rest.size() == 1) {
+    if (rest.size() == 1) [[likely]] {
       full = send_one(rest.front(), counters) == Outcome::kFull;
       taken += full ? 0 : 1;
     } else {
@@ -65,6 +65,8 @@ std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters
 
 ssize_t Sender::call(const Outgoing& packet) const {
   const bool direct = is_direct(packet);
+  if (direct && packet.payload.empty()) [[likely]]
+    return calls::send(direct_socket_, packet.head, nullptr, 0);
   const int socket = direct ? direct_socket_ : socket_;
   const sockaddr* to = direct ? nullptr : peers_.name_of(packet.to);
   const socklen_t bytes = direct ? 0 : peers_.name_bytes();

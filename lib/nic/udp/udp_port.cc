@@ -90,7 +90,7 @@ std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough)
   if (++receives_ >= look_due_) return look_everywhere(batch, enough);
   std::size_t count = 0;
   if (!direct_->quiet() || main_.quiet()) count = receive_from(*direct_, batch, enough);
-  if (count < enough && !main_.quiet()) {
+  if (count < enough && !main_.quiet()) [[unlikely]] {
     count += receive_from(main_, batch.subspan(count), enough - count);
   }
   return count;
