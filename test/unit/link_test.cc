@@ -201,6 +201,20 @@ TEST_CASE("what is sent again has a new number, and the hole it leaves is settle
   CHECK(pair.b.link.acks().next() == pair.a.link.window().next());
 }
 
+TEST_CASE(
+    "what is sent again asks for its ACK: what came behind it may wait for it alone, wire.md 6.2") {
+  Pair pair;
+  pair.a.send(pair.now);  // lost
+  const auto second = pair.a.send(pair.now);
+  pair.b.take(pair.now, second);
+  pair.a.take_ack_of(pair.later(us(100)), pair.b);
+  pair.a.link.handle_loss_due(pair.later(us(1000)));
+  REQUIRE(pair.a.link.lost().size() == 1);
+
+  CHECK_FALSE(second.has(wire::kFlagAckSoon));
+  CHECK(pair.a.resend(pair.now).has(wire::kFlagAckSoon));
+}
+
 TEST_CASE("packets of the other channel prove nothing, wire.md 7.2") {
   Pair pair;
   pair.a.send(pair.now, ChannelKind::kData);
