@@ -182,14 +182,20 @@ TEST_CASE("a lost packet is found by evidence once its patience is over, not bef
   CHECK(pair.a.link.next_loss_due() == kNever);
 }
 
-TEST_CASE("what is sent again has a new number, and the hole it leaves is settled, wire.md 3.1") {
-  Pair pair;
+// Returns the second.
+wire::PacketHeader lose_the_first_of_two(Pair& pair) {
   pair.a.send(pair.now);  // lost
   const auto second = pair.a.send(pair.now);
   pair.b.take(pair.now, second);
   pair.a.take_ack_of(pair.later(us(100)), pair.b);
   pair.a.link.handle_loss_due(pair.later(us(1000)));
   REQUIRE(pair.a.link.lost().size() == 1);
+  return second;
+}
+
+TEST_CASE("what is sent again has a new number, and the hole it leaves is settled, wire.md 3.1") {
+  Pair pair;
+  const auto second = lose_the_first_of_two(pair);
 
   Packet& packet = pair.a.link.lost().front();
   pair.a.link.lost().pop_front();
@@ -204,12 +210,7 @@ TEST_CASE("what is sent again has a new number, and the hole it leaves is settle
 TEST_CASE(
     "what is sent again asks for its ACK: what came behind it may wait for it alone, wire.md 6.2") {
   Pair pair;
-  pair.a.send(pair.now);  // lost
-  const auto second = pair.a.send(pair.now);
-  pair.b.take(pair.now, second);
-  pair.a.take_ack_of(pair.later(us(100)), pair.b);
-  pair.a.link.handle_loss_due(pair.later(us(1000)));
-  REQUIRE(pair.a.link.lost().size() == 1);
+  const auto second = lose_the_first_of_two(pair);
 
   CHECK_FALSE(second.has(wire::kFlagAckSoon));
   CHECK(pair.a.resend(pair.now).has(wire::kFlagAckSoon));
