@@ -125,7 +125,7 @@ Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> da
 bool Engine::Impl::may_speak(const Peer& peer) const {
   if (peer.introduced) [[likely]]
     return true;
-  return (peer.phase == Phase::kAnswering && peer.said != nullptr && !is_superseded(peer));
+  return peer.phase == Phase::kAnswering && peer.said != nullptr && !is_superseded(peer);
 }
 
 // An ACK alone: nothing, or one SACK frame (wire.md 2.2).
