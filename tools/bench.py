@@ -13,9 +13,9 @@ import sys
 from dataclasses import dataclass
 
 import netns
+import verdict
 
 PORT = 7100
-STEADY = 2.0  # between the least and the greatest ratio of single runs; beyond it there is no verdict
 
 
 @dataclass
@@ -28,16 +28,13 @@ class Figure:
     value: float = None  # wanted by itself
     more_is_better: bool = True
 
-    def verdict(self, ours, ratio, spread):
+    def verdict(self, ours, ratios):
         """What was asked, and whether it was met."""
         if self.value is not None:
-            return f">= {self.value:g} {'met' if ours >= self.value else 'MISSED'}"
+            return verdict.judge(ours, least=self.value)
         if self.ratio is None:
             return ""
-        if spread > STEADY:
-            return "unsteady: the machine is busy, this says nothing"
-        good = ratio >= self.ratio if self.more_is_better else ratio <= self.ratio
-        return f"{'>=' if self.more_is_better else '<='} {self.ratio} {'met' if good else 'MISSED'}"
+        return verdict.judge(ratios, **{"least" if self.more_is_better else "most": self.ratio})
 
 
 def latency(size, key, ratio):
@@ -78,21 +75,21 @@ def measure(pair, build, figure, seconds, *more):
 
 def compare(pair, build, driver, figure, runs, seconds):
     """Medians of runs that take turns, and of the ratios of two runs, one right after the other: a machine's pace may
-    change from minute to minute. And how far those spread."""
+    change from minute to minute. And where that may lie."""
     ours, bare = [], []
     for _ in range(runs):
         bare.append(measure(pair, build, figure, seconds, "--driver", driver, "--raw")[figure.key])
         ours.append(measure(pair, build, figure, seconds, "--driver", driver)[figure.key])
-    each = sorted(a / b for a, b in zip(ours, bare))
-    ratio = statistics.median(each)
+    each = [a / b for a, b in zip(ours, bare)]
+    least, most = verdict.interval(each)
     return {"driver": driver, "figure": figure.name, "unit": figure.unit, "pullman": statistics.median(ours),
-            "bare": statistics.median(bare), "ratio": ratio, "least": each[0], "most": each[-1],
-            "runs": runs, "wanted": figure.verdict(statistics.median(ours), ratio, each[-1] / each[0])}
+            "bare": statistics.median(bare), "ratio": statistics.median(each), "least": least, "most": most,
+            "runs": runs, "wanted": figure.verdict(ours, each)}
 
 
 def over_bare(build, driver, options):
     if not options.json:
-        print(f"\n{'over ' + driver:<28} {'Pullman':>12} {'bare':>12} {'ratio':>7}  {'of single runs':<16} wanted")
+        print(f"\n{'over ' + driver:<28} {'Pullman':>12} {'bare':>12} {'ratio':>7}  {'may lie':<16} wanted")
     with netns.Pair() as pair:
         for figure in FIGURES[driver]:
             row = compare(pair, build, driver, figure, options.runs, options.seconds)

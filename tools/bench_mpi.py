@@ -1,7 +1,7 @@
 """What an MPI user gets, as ratios: bench_mpi.py BUILD_DIRECTORY [--only PART,...] [--rounds N] [--json FILE]
 
 Two hosts (network namespaces), one rail, MTU 1500, two ranks. In every round each transport has its turn, one right
-after the other; medians of the rounds, by ping-pong and sendrecv of those in one state of the machine (machine.py). Parts:
+after the other; medians of the rounds. Parts:
 
   pingpong, sendrecv   every size from 1 B to 4 MiB: Pullman, libfabric's tcp;ofi_rxm and udp;ofi_rxd under the same
                        MTL, and Open MPI's own TCP
@@ -18,9 +18,9 @@ import sys
 
 import contenders
 import demo_mpi
-import machine
 import mpi_job
 import netns
+import verdict
 
 PARTS = ("pingpong", "sendrecv", "onesided", "calls", "gaps")
 OTHERS = ("tcp", "tcp;ofi_rxm", "udp;ofi_rxd")
@@ -51,20 +51,18 @@ def across_sizes(build, pattern, options):
     with mpi_job.Hosts(1) as hosts:
         for _ in range(options.rounds):
             for name, rounds in singles.items():
-                before = machine.line_ns(build)
-                found = speeds(hosts, build, pattern, options.milliseconds, options.sizes, name)
-                rounds.append((found, (before, machine.line_ns(build))))
-    singles, which = machine.of_one_state(singles)
+                rounds.append(speeds(hosts, build, pattern, options.milliseconds, options.sizes, name))
     table = {name: {size: median(one.get(size) for one in rounds) for size in options.sizes}
              for name, rounds in singles.items()}
-    print(f"\n{pattern}, us, and Pullman's time over the best of the others; {which}\n{'bytes':>8} "
-          + " ".join(f"{name:>12}" for name in table) + "    ratio")
+    print(f"\n{pattern}, us; Pullman's time over the best of the others, median of {options.rounds} rounds' ratios, and "
+          f"where it may lie (verdict.py)\n{'bytes':>8} " + " ".join(f"{name:>12}" for name in table) + "    ratio")
     for size in options.sizes:
-        us = [table[name][size] for name in table]
-        best = min((value for value in us[1:] if value is not None), default=None)
-        ratio = f"{us[0] / best:8.3f}" if us[0] and best else ""
-        print(f"{size:>8} " + " ".join(f"{'-' if value is None else f'{value:.2f}':>12}" for value in us) + " " + ratio,
-              flush=True)
+        us = {name: row[size] for name, row in table.items()}
+        best = min((name for name in OTHERS if us[name] is not None), key=us.get, default=None)
+        ratios = [ours[size] / theirs[size] for ours, theirs in zip(singles["pullman"], singles[best] if best else ())
+                  if size in ours and size in theirs]
+        print(f"{size:>8} " + " ".join(f"{'-' if value is None else f'{value:.2f}':>12}" for value in us.values())
+              + (f" {statistics.median(ratios):8.3f}  {verdict.between(ratios)}" if ratios else ""), flush=True)
     return table
 
 

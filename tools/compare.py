@@ -2,9 +2,7 @@
 
 Two namespaces, veth, MTU 1500. In every round each contender has its turn at each size, one right after the
 other, so that whatever else the machine does hits all alike; medians of the rounds. Then the same with
-packets getting lost. Before and after each measurement it is asked how far apart the two processors are
-(tools/machine.py): rounds between whose measurements a virtual machine's were moved do not count where a figure was
-asked for, if enough others are left.
+packets getting lost.
 """
 
 import argparse
@@ -16,7 +14,6 @@ import time
 
 import compare_report
 import contenders
-import machine
 import netns
 from contenders import DidNotFinish, Task
 
@@ -62,10 +59,8 @@ class Run:
         self.count += 1
         port = FIRST_PORT + self.count % PORTS
         key = (task.name, contender.name)
-        before = machine.line_ns(self.options.build)
         try:
             figures = contender.run(pair, task, port)
-            figures["line_ns"] = (before, machine.line_ns(self.options.build))
         except DidNotFinish as problem:
             figures = None
             self.why_not[key] = str(problem)

@@ -2,7 +2,7 @@
 
 import statistics
 
-import machine
+import verdict
 from contenders import Task
 
 KEYS = {"latency": "p50_us", "bandwidth": "mb_per_s", "rate": "messages_per_s"}
@@ -11,7 +11,6 @@ TITLES = {"latency": "half round trip, us (median)", "bandwidth": "stream, MB/s,
 OURS, BARE = "Pullman udp", "raw udp"
 LOSS_KEYS = {"bandwidth": ("1 MiB stream, MB/s", "mb_per_s"), "latency": ("64 B ping-pong, mean, us", "mean_us")}
 ROUNDS = 5  # are asked for; fewer are said to be
-STEADY = 2.0  # between the least and the greatest ratio of single rounds; beyond it there is no verdict
 
 
 class Results:
@@ -31,16 +30,9 @@ class Results:
         return statistics.median(good) if 2 * len(good) > len(values) else None
 
     def ratios(self, ours, theirs):
-        """Of the single rounds, sorted; each side is (task, name, key). First those that count: during which the
-        processors were not moved, if there are machine.ENOUGH, otherwise all; then all."""
-        pairs = []
-        for a, b in zip(*(self.all.get((task.name, name), []) for task, name, _ in (ours, theirs))):
-            if a and b and a.get(ours[2]) and b.get(theirs[2]):
-                stayed = machine.stayed(*a.get("line_ns", ()), *b.get("line_ns", ()))
-                pairs.append((a[ours[2]] / b[theirs[2]], stayed))
-        everything = sorted(ratio for ratio, _ in pairs)
-        steady = sorted(ratio for ratio, stayed in pairs if stayed)
-        return (steady if len(steady) >= machine.ENOUGH else everything), everything
+        """Of the single rounds; each side is (task, name, key)."""
+        pairs = zip(*(self.all.get((task.name, name), []) for task, name, _ in (ours, theirs)))
+        return [a[ours[2]] / b[theirs[2]] for a, b in pairs if a and b and a.get(ours[2]) and b.get(theirs[2])]
 
     def chosen(self, wanted):
         return [task for task in self.tasks.values() if wanted(task)]
@@ -118,32 +110,21 @@ class Asked:
         self.peers = [name for name, role in order if role == "peer"]
         self.lines = []
 
-    def say(self, what, value, wanted, good, spread=None, everything=None):
-        """`spread`: of the rounds that count; `everything`: of all, sorted. What is unsteady in all of them is."""
-        everything = everything or spread
-        if everything and everything[-1] > STEADY * everything[0]:
-            verdict = "unsteady: the machine is busy, this says nothing"
-        else:
-            verdict = f"{wanted} {'met' if good else 'MISSED'}"
-        if everything and len(spread) < len(everything):
-            verdict += f" ({len(spread)} of {len(everything)} rounds count; of all {statistics.median(everything):.3f})"
-        if spread and len(spread) < ROUNDS:
-            verdict += f" (of {len(spread)} rounds)"
-        between = f"{spread[0]:.3f} .. {spread[-1]:.3f}" if spread else ""
-        self.lines.append(f"  {what:<52} {value:>9}  {between:<18} {verdict}")
+    def say(self, what, value, words, spread=""):
+        self.lines.append(f"  {what:<52} {value:>9}  {spread:<18} {words}")
 
     def ratio(self, what, ours, theirs, least=None, most=None):
         """The median of the rounds' ratios: within a round both were measured one right after the other, while a
         machine's pace may change from one round to the next. Each side is (task, name, key)."""
-        singles, everything = self.results.ratios(ours, theirs)
-        if not singles or self.results.median(*ours) is None or self.results.median(*theirs) is None:
+        ratios = self.results.ratios(ours, theirs)
+        if not ratios or self.results.median(*ours) is None or self.results.median(*theirs) is None:
             if self.results.singles(*ours):
                 self.lines.append(f"  {what:<52} no figure: one of the two did not finish or took no part")
             return
-        ratio = statistics.median(singles)
-        good = ratio >= least if least is not None else ratio <= most
-        wanted = f">= {least:g}" if least is not None else f"<= {most:g}"
-        self.say(what, f"{ratio:.3f}", wanted, good, singles, everything)
+        words = verdict.judge(ratios, least, most)
+        if len(ratios) < ROUNDS:
+            words += f" (of {len(ratios)} rounds)"
+        self.say(what, f"{statistics.median(ratios):.3f}", words, verdict.between(ratios))
 
     def best_peer(self, task, key):
         """The one with the most."""
@@ -173,10 +154,13 @@ class Asked:
 
     def rates(self):
         for window, least in ((64, 3e6), (1024, 5e6)):
-            value = self.results.median(Task("rate", 8, window), OURS)
+            task = Task("rate", 8, window)
+            value = self.results.median(task, OURS)
             if value is not None:
-                self.say(f"8 B messages, window {window}, a second", number(value), f">= {number(least)}",
-                         value >= least)
+                seen = [one for one in self.results.singles(task, OURS, KEYS["rate"]) if one is not None]
+                self.say(f"8 B messages, window {window}, M/s", f"{value / 1e6:.2f}",
+                         verdict.judge([one / 1e6 for one in seen], least=least / 1e6),
+                         verdict.between([one / 1e6 for one in seen]))
         self.over_best("8 B messages, window 64,", Task("rate", 8), 10)
 
     def loss(self):
@@ -194,7 +178,7 @@ class Asked:
                  for figures in rounds
                  if figures and name == OURS and self.results.tasks[task].loss == 0]
         if found:
-            self.say("spurious retransmissions without loss", f"{sum(found)}", "0", sum(found) == 0)
+            self.say("spurious retransmissions without loss", f"{sum(found)}", f"0 {'MISSED' if sum(found) else 'met'}")
 
 
 def asked(results, order):
@@ -203,7 +187,7 @@ def asked(results, order):
         part()
     if not figures.lines:
         return []
-    return [f"\nasked of {OURS}: median of the rounds' ratios, their range, and what was wanted", *figures.lines]
+    return [f"\nasked of {OURS}: median of the rounds' ratios, where it may lie (tools/verdict.py), what was wanted", *figures.lines]
 
 
 def text(results, order):

@@ -235,6 +235,7 @@ def release(_):
         script("layer rule", ["tools/layers.py"], 60),
         script("layer rule notices a violation", ["tools/layers.py", "--self-test"], 60),
         script("file map", ["tools/filemap.py"], 60),
+        script("what rounds say about a figure", ["-m", "doctest", "tools/verdict.py"], 60, counted=False),
         script("mutants apply", ["tools/mutants", "--check"], 60),
         script("README's code against the installed library", ["tools/readme.py", "build"], 120),
     ]))
