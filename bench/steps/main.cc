@@ -1,0 +1,77 @@
+// Every instruction between the return of recvfrom() and the call of sendto(), where a message of 8
+// bytes is answered: tools/steps.py says what they are.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "ends.h"
+#include "watch.h"
+
+namespace {
+
+constexpr int kIdle = 8;  // turns before a message comes, as in a ping-pong
+
+struct Pipe {
+  Pipe() {
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe()");
+  }
+  int ends[2];
+};
+
+template <typename End>
+pid_t start(const End& end) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody to play with is left then
+  try {
+    end.run();
+    std::_Exit(0);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "steps: %s\n", error.what());
+    std::_Exit(1);
+  }
+}
+
+std::string line_of(int fd) {
+  std::string line;
+  for (char byte; ::read(fd, &byte, 1) == 1 && byte != '\n';) line += byte;
+  return line;
+}
+
+void watch(int rounds) {
+  Pipe address;
+  Pipe go;
+  const pid_t answering = start(steps::Answer{address.ends[1], rounds});
+  start(steps::Ask{line_of(address.ends[0]), go.ends[0], rounds});
+  steps::Watch watched(answering);
+  std::cout << std::ifstream("/proc/" + std::to_string(answering) + "/maps").rdbuf() << '\n';
+  for (int round = 0; round < rounds; ++round) {
+    watched.wait_for_idle(kIdle);
+    if (::write(go.ends[1], "", 1) != 1) throw std::runtime_error("the asking end is gone");
+    for (const std::uint64_t at : watched.way_of_an_answer()) std::cout << std::hex << at << ' ';
+    std::cout << '\n';
+  }
+  watched.let_go();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    // On loopback, whatever the machine has; both ends inherit it.
+    ::setenv("PULLMAN_NICS", "lo", 1);
+    ::setenv("PULLMAN_DRIVER", "udp", 1);
+    watch(argc > 1 ? std::atoi(argv[1]) : 5);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "steps: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,120 @@
+"""What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--jumps]
+
+Of a program that answers a message of 8 bytes, over loopback: everything between recvfrom(), which brought it, and
+sendto(). Counts, the same on any machine: instructions, lines of the cache with code, and how many instructions do not
+go on to the next one (jumps taken, calls, returns). Medians of the rounds; by function for the round in the middle.
+"""
+
+import argparse
+import bisect
+import collections
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+LONGEST = 15  # bytes of an instruction; what goes further forward is a jump, and so is some of what does not
+LINE = 64
+
+
+class Module:
+    """A file mapped into the program: its functions, and which of its instructions are where."""
+
+    def __init__(self, path, base):
+        self.path, self.base = path, base
+        said = subprocess.run(["nm", "-C", "--defined-only", path], capture_output=True, text=True, check=False).stdout
+        said += subprocess.run(["nm", "-CD", "--defined-only", path], capture_output=True, text=True, check=False).stdout
+        names = {int(at, 16): name for at, name in re.findall(r"^([0-9a-f]+) [tTwWiu] (.*)$", said, re.MULTILINE)}
+        self.starts, self.names = sorted(names), names
+        self.lengths = {}
+
+    def function(self, at):
+        index = bisect.bisect_right(self.starts, at - self.base) - 1
+        return short(self.names[self.starts[index]]) if index >= 0 else self.path
+
+
+def short(name):
+    """Without arguments and namespaces."""
+    name = re.sub(r"\(anonymous namespace\)::", "", name)
+    name = re.sub(r"\[clone [^]]*\]", "", name)
+    while "<" in name and re.search(r"<[^<>]*>", name):
+        name = re.sub(r"<[^<>]*>", "", name)
+    return re.sub(r"pullman::", "", name.split("(")[0]).strip()
+
+
+class Modules:
+    def __init__(self, maps):
+        self.spans = []
+        bases = {}
+        for line in maps.splitlines():
+            fields = line.split()
+            low, high = (int(end, 16) for end in fields[0].split("-"))
+            path = fields[5] if len(fields) > 5 else "?"
+            if path not in bases:
+                bases[path] = Module(path, low) if path.startswith("/") else None
+            self.spans.append((low, high, path, bases[path]))
+
+    def of(self, at):
+        for low, high, path, module in self.spans:
+            if low <= at < high:
+                return path, module
+        return "?", None
+
+    def function(self, at):
+        path, module = self.of(at)
+        return f"{module.function(at)}" if module else path
+
+
+def jumps(way):
+    return [i for i, (now, then) in enumerate(zip(way, way[1:])) if not now < then <= now + LONGEST]
+
+
+def source(build_modules, at):
+    path, module = build_modules.of(at)
+    if not module:
+        return path
+    said = subprocess.run(["addr2line", "-e", module.path, f"{at - module.base:x}"], capture_output=True, text=True,
+                          check=False).stdout.strip()
+    return re.sub(r"^.*/(lib|include|bench)/", r"\1/", said)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("build", type=pathlib.Path)
+    arguments.add_argument("--rounds", type=int, default=9)
+    arguments.add_argument("--jumps", action="store_true", help="where each jump is, too")
+    options = arguments.parse_args()
+    done = subprocess.run([options.build / "bench/steps", str(options.rounds)], capture_output=True, text=True, timeout=120,
+                          check=False)
+    if done.returncode != 0:
+        sys.exit(done.stderr or "steps: failed; needs ptrace()")
+    maps, ways = done.stdout.split("\n\n", 1)
+    modules = Modules(maps)
+    ways = sorted(([int(at, 16) for at in line.split()] for line in ways.splitlines()), key=len)
+    def median(count):
+        values = [count(way) for way in ways]
+        return f"{statistics.median(values):.0f} ({min(values)} to {max(values)})"
+    print("instructions    " + median(len))
+    print("lines of code   " + median(lambda way: len({at // LINE for at in way})))
+    print("jumps           " + median(lambda way: len(jumps(way))))
+    way = ways[len(ways) // 2]
+    jumped = set(jumps(way))
+    rows = collections.defaultdict(lambda: [0, set(), 0])
+    for i, at in enumerate(way):
+        row = rows[modules.function(at)]
+        row[0] += 1
+        row[1].add(at // LINE)
+        row[2] += i in jumped
+    print(f"\n{'instructions':>12} {'lines':>6} {'jumps':>6}   function")
+    for name, (count, lines, leaps) in sorted(rows.items(), key=lambda item: -item[1][0]):
+        print(f"{count:>12} {len(lines):>6} {leaps:>6}   {name}")
+    if options.jumps:
+        print()
+        for i in sorted(jumped):
+            print(f"{i:>6}  {source(modules, way[i])} -> {source(modules, way[i + 1])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
