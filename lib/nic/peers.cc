@@ -75,7 +75,7 @@ std::size_t Peers::take(std::span<PortEvent> out) {
 
 void Peers::note_refused(const sockaddr* name) {
   const auto address = from_sockaddr(name, name_bytes_);
-  if (!address) return;
+  if (!address || !may_look()) return;
   for (std::size_t to = 0; to < peers_.size() && refusals_ < kMostRefusals; ++to) {
     if (!peers_[to].in_use) continue;
     const auto known = from_sockaddr(name_of(to), name_bytes_);
@@ -87,7 +87,7 @@ void Peers::note_refused(const sockaddr* name) {
 
 void Peers::note_path_mtu(const sockaddr* name, std::size_t mtu) {
   const auto address = from_sockaddr(name, name_bytes_);
-  if (!address) return;
+  if (!address || !may_look()) return;
   const auto bytes = static_cast<std::uint16_t>(largest_datagram(mtu, *address));
   for (Peer& peer : peers_) {
     const auto known = from_sockaddr(reinterpret_cast<const sockaddr*>(&peer.name), name_bytes_);

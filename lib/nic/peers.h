@@ -25,7 +25,10 @@ class Peers {
   // The destination, of which there will be an event; kNowhere if it cannot be reached.
   Destination resolve(const Address& address, std::uint64_t cookie);
   void forget(Destination to);
-  std::size_t take_events(std::span<PortEvent> out) { return events_.empty() ? 0 : take(out); }
+  std::size_t take_events(std::span<PortEvent> out) {
+    looks_left_ = kLooks;
+    return events_.empty() ? 0 : take(out);
+  }
 
   const sockaddr* name_of(Destination to) const {
     PULLMAN_DCHECK(to < peers_.size());
@@ -33,6 +36,8 @@ class Peers {
   }
   socklen_t name_bytes() const { return name_bytes_; }
 
+  // What the network says, or somebody in its name: each looks at all destinations, and is let pass
+  // when there were kLooks since the last take_events(). What is true is said again.
   // Nobody listens there, says the host itself: an event for each destination that is meant.
   void note_refused(const sockaddr* name);
   // The path to that address carries IP packets of `mtu` bytes, says the network.
@@ -51,11 +56,11 @@ class Peers {
     bool in_use = true;
     std::uint64_t cookie = 0;  // it was resolved with
   };
-  // Events of refusals that wait to be taken. Each costs a look at all destinations, and anybody
-  // can bring them about; what is true is said again.
-  static constexpr std::size_t kMostRefusals = 4;
+  static constexpr std::size_t kMostRefusals = 4;  // whose events wait to be taken
+  static constexpr std::size_t kLooks = 8;
 
   std::size_t take(std::span<PortEvent> out);
+  bool may_look() { return looks_left_ != 0 && looks_left_-- != 0; }
   bool can_reach(const Address& address) const;
   Destination add(const Address& address, std::uint64_t cookie);
 
@@ -65,6 +70,7 @@ class Peers {
   std::vector<std::uint32_t> free_;  // places of forgotten ones
   std::deque<PortEvent> events_;     // one per resolve() at most, and a few refusals
   std::size_t refusals_ = 0;         // among them
+  std::size_t looks_left_ = kLooks;
 };
 
 }  // namespace pullman::nic

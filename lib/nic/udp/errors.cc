@@ -63,18 +63,17 @@ Trouble trouble_of(int error, bool burst) {
       return Trouble::kFull;
     case EMSGSIZE:
       return Trouble::kTooLong;
-    // No checksum offload, or a kernel that allows fewer segments; a plain packet has none of
-    // these.
+    // No checksum offload, or a kernel that allows fewer segments: a plain packet has none of
+    // these, and no ICMP message, which anybody may forge, comes as one of them (icmp_err_convert[]
+    // of the kernel's net/ipv4/icmp.c, tab_unreach[] of its net/ipv6/icmp.c).
     case EIO:
     case EINVAL:
-    case EOPNOTSUPP:
-    case ENOPROTOOPT:
       return burst ? Trouble::kNoOffload : Trouble::kUndelivered;
     case EBADF:
     case ENOTSOCK:
       return Trouble::kBroken;
-    // ECONNREFUSED, EHOSTUNREACH, ENETUNREACH: ICMP, or no route. ENETDOWN: the interface is down.
-    // EPERM: a packet filter. All may pass.
+    // ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
+    // ENETDOWN: the interface is down. EPERM: a packet filter. All may pass.
     default:
       return Trouble::kUndelivered;
   }

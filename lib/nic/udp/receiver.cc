@@ -13,8 +13,10 @@
 namespace pullman::nic::udp {
 namespace {
 
-// Calls that bring nothing to hand up, in one receive(): datagrams too long, or errors.
+// Calls that bring nothing to hand up, in one receive(): datagrams too long, or errors. Of these
+// each takes many out of the socket's queue, and anybody can put some there.
 constexpr int kFruitlessCalls = 64;
+constexpr int kErrors = 4;
 
 // The size of the packets the datagram consists of; 0 if it is one packet.
 std::uint32_t packet_bytes_in(const msghdr& message) {
@@ -85,7 +87,6 @@ std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t eno
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
     if (got == 0) {
       datagrams_ = 1;
-      emptied_ = asked != 0;
       break;
     }
     const std::size_t more = hand_out(batch.subspan(count));
@@ -121,7 +122,7 @@ std::size_t Receiver::hand_out(std::span<Incoming> batch) {
 // Up to that many datagrams into the arrivals, which are all handed out. How many came.
 std::size_t Receiver::fill(std::size_t wanted, PortCounters& counters) {
   next_ = count_ = 0;
-  for (int tries = 0; tries < kFruitlessCalls; ++tries) {
+  for (int tries = 0; tries < kErrors; ++tries) {
     const int got = call(wanted);
     if (got >= 0) {
       const auto datagrams = static_cast<std::size_t>(got);
@@ -129,7 +130,10 @@ std::size_t Receiver::fill(std::size_t wanted, PortCounters& counters) {
       for (std::size_t i = 0; i < datagrams; ++i) accept(i, counters);
       return datagrams;
     }
-    if (!survives(errno, counters)) return 0;
+    if (!survives(errno, counters)) {
+      emptied_ = true;
+      return 0;
+    }
   }
   return 0;
 }

@@ -174,7 +174,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
     msghdr& message = messages_[count_].msg_hdr;
     message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(first.to));
     message.msg_namelen = direct ? 0 : peers_.name_bytes();
-    message.msg_iov = &pieces_[pieces];
+    message.msg_iov = pieces_.data() + pieces;
     message.msg_control = nullptr;
     message.msg_controllen = 0;
     if (length > 1) {
@@ -191,7 +191,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
       pieces_[pieces++] = piece_of(first.head);
       if (!first.payload.empty()) pieces_[pieces++] = piece_of(first.payload);
     }
-    message.msg_iovlen = static_cast<std::size_t>(&pieces_[pieces] - message.msg_iov);
+    message.msg_iovlen = static_cast<std::size_t>(pieces_.data() + pieces - message.msg_iov);
     packets_[count_] = static_cast<std::uint32_t>(length);
   }
 }

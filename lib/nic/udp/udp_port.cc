@@ -59,7 +59,7 @@ void UdpPort::favour(Destination to) {
   favourite_.choose(to);
   sender_.go_directly(kNowhere, -1);
   if (direct_ != nullptr) {
-    if (move_ == Move::kNone) move_ = Move::kEmptiesDirect;
+    if (move_ == Move::kNone) begin(Move::kEmptiesDirect);
   } else if (open_direct()) {
     connect_direct();
   }
@@ -81,7 +81,18 @@ void UdpPort::connect_direct() {
   if (to == kNowhere) return;  // forgotten since
   if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) return;
   sender_.go_directly(to, direct_->socket.fd());
-  move_ = Move::kEmptiesMain;
+  begin(Move::kEmptiesMain);
+}
+
+void UdpPort::begin(Move move) {
+  move_ = move;
+  move_left_ = kLongestMove;
+}
+
+// The line has brought so many packets, and this step of the move is over.
+bool UdpPort::done_with(Line& line, std::size_t got) {
+  move_left_ -= std::min(got, move_left_);
+  return line.receiver.emptied() || move_left_ == 0;
 }
 
 std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough) {
@@ -115,13 +126,14 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
   std::size_t count = 0;
   if (move_ == Move::kEmptiesDirect) {
     count = receive_from(*direct_, batch, enough);
-    if (direct_->receiver.emptied()) connect_direct();
+    if (done_with(*direct_, count)) connect_direct();
   }
   if (count >= enough) return count;
-  count += receive_from(main_, batch.subspan(count), enough - count);
-  if (move_ != Move::kEmptiesMain || !main_.receiver.emptied()) return count;
+  const std::size_t more = receive_from(main_, batch.subspan(count), enough - count);
+  count += more;
+  if (move_ != Move::kEmptiesMain || !done_with(main_, more)) return count;
   // The favourite may have changed meanwhile, and changed back.
-  move_ = favourite_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect;
+  begin(favourite_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect);
   if (count < enough) {
     count += receive_from(*direct_, batch.subspan(count), enough - count);
   }

@@ -83,12 +83,14 @@ class UdpPort final : public Port {
   static constexpr std::uint64_t kLongestRest = 128;
   static constexpr std::uint64_t kDirectNames = std::uint64_t{1} << 32;
 
-  // On the way to another favourite.
+  // On the way to another favourite. Who sends faster than we read would keep us on it for ever:
+  // when more has come than a socket holds, it goes on, and a packet may overtake another.
   enum class Move : std::uint8_t {
     kNone,
     kEmptiesDirect,  // then direct_ is connected
     kEmptiesMain,    // which has what the favourite sent before
   };
+  static constexpr std::size_t kLongestMove = 1 << 14;  // packets of each step
 
   UdpPort(Socket socket, const Device& device, const PortOptions& options);
   ReceiveRoom prepare(const Socket& socket);
@@ -104,6 +106,8 @@ class UdpPort final : public Port {
   std::size_t look_everywhere(std::span<Incoming> batch, std::size_t enough);
   std::uint64_t rest() const;
   std::size_t receive_in_order(std::span<Incoming> batch, std::size_t enough);
+  void begin(Move move);
+  bool done_with(Line& line, std::size_t got);
   bool watch();
   std::size_t report_failure(std::span<PortEvent> events);
   bool broken() const {
@@ -127,7 +131,8 @@ class UdpPort final : public Port {
   Favourite favourite_;
   std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
   Move move_ = Move::kNone;
-  bool alone_ = false;  // the system allows no second socket
+  std::size_t move_left_ = 0;  // packets that may still come before it goes on
+  bool alone_ = false;         // the system allows no second socket
   std::uint64_t receives_ = 0;
   std::uint64_t look_due_ = 0;  // the receive that is to ask both lines
   OwnInterface interface_;
