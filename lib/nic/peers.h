@@ -38,6 +38,7 @@ class Peers {
 
   // What the network says, or somebody in its name: each looks at all destinations, and is let pass
   // when there were kLooks since the last take_events(). What is true is said again.
+
   // Nobody listens there, says the host itself: an event for each destination that is meant.
   void note_refused(const sockaddr* name);
   // The path to that address carries IP packets of `mtu` bytes, says the network.
