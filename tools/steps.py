@@ -1,8 +1,8 @@
 """What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--jumps]
 
 Of a program that answers a message of 8 bytes, over loopback: everything between recvfrom(), which brought it, and
-sendto(). Counts, the same on any machine: instructions, lines of the cache with code, and how many instructions do not
-go on to the next one (jumps taken, calls, returns). Medians of the rounds; by function for the round in the middle.
+sendto(). Counts, which a busy machine does not change: instructions, lines of the cache with code, and jumps taken,
+calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of the rounds; by function for the round in the middle.
 """
 
 import argparse
@@ -14,12 +14,12 @@ import statistics
 import subprocess
 import sys
 
-LONGEST = 15  # bytes of an instruction; what goes further forward is a jump, and so is some of what does not
+LONGEST = 15  # bytes of an instruction
 LINE = 64
 
 
 class Module:
-    """A file mapped into the program: its functions, and which of its instructions are where."""
+    """A file mapped into the program, and its functions."""
 
     def __init__(self, path, base):
         self.path, self.base = path, base
@@ -27,7 +27,6 @@ class Module:
         said += subprocess.run(["nm", "-CD", "--defined-only", path], capture_output=True, text=True, check=False).stdout
         names = {int(at, 16): name for at, name in re.findall(r"^([0-9a-f]+) [tTwWiu] (.*)$", said, re.MULTILINE)}
         self.starts, self.names = sorted(names), names
-        self.lengths = {}
 
     def function(self, at):
         index = bisect.bisect_right(self.starts, at - self.base) - 1
