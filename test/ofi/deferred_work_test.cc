@@ -219,9 +219,8 @@ TEST_CASE("a deferred receive waits behind a multi-receive buffer, and is counte
 }
 
 TEST_CASE("a counter that is closed leaves the others of its wait set what they wait for") {
-  setenv("FI_PULLMAN_PATIENCE", "60000", 1);  // the domains' own threads would help
-  Pair pair({.caps = kTriggerCaps});
-  unsetenv("FI_PULLMAN_PATIENCE");
+  const auto patient = patient_pair({.caps = kTriggerCaps});  // the domains' threads would help
+  Pair& pair = *patient;
   fi_wait_attr by_descriptor{};
   by_descriptor.wait_obj = FI_WAIT_FD;
   fid_wait* opened = nullptr;

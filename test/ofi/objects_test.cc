@@ -200,7 +200,8 @@ TEST_CASE("a thread sleeps in sread until a message comes, or its time is over")
 }
 
 TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
-  Pair pair({.wait = FI_WAIT_FD});
+  const auto patient = patient_pair({.wait = FI_WAIT_FD});
+  Pair& pair = *patient;
   const std::vector<char> sent(8);
   std::vector<char> received(8);
   MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
@@ -211,26 +212,27 @@ TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
 
   MUST(fi_tinject(pair.a->endpoint.get(), sent.data(), 8, pair.to_b, 7));
-  pollfd one{descriptor, POLLIN, 0};
 
-  CHECK(poll(&one, 1, 20000) == 1);
+  CHECK(wakes(pair, descriptor));
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 
 TEST_CASE("who sleeps on a queue is woken although another polls its endpoint for long, and ends") {
-  Pair pair({.wait = FI_WAIT_FD});
+  const auto patient = patient_pair({.wait = FI_WAIT_FD});
+  Pair& pair = *patient;
+  const std::vector<char> sent(8);
   std::vector<char> received(8);
   MUST(fi_trecv(pair.b->endpoint.get(), received.data(), 8, nullptr, pair.to_a, 7, 0, nullptr));
   pair.turn();
-  pollfd one{-1, POLLIN, 0};
-  MUST(fi_control(&pair.b->completions->fid, FI_GETWAIT, &one.fd));
+  int descriptor = -1;
+  MUST(fi_control(&pair.b->completions->fid, FI_GETWAIT, &descriptor));
   fid* waited[] = {&pair.b->completions->fid};
   while (fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN) pair.turn(1);
   for (int i = 0; i < 3000; ++i) fi_cntr_read(pair.b->received.get());
 
-  MUST(fi_tinject(pair.a->endpoint.get(), received.data(), 8, pair.to_b, 7));
+  MUST(fi_tinject(pair.a->endpoint.get(), sent.data(), 8, pair.to_b, 7));
 
-  CHECK(poll(&one, 1, 0) == 1);
+  CHECK(wakes(pair, descriptor));
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 

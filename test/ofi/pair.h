@@ -2,6 +2,7 @@
 // with.
 #pragma once
 
+#include <poll.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -227,6 +229,32 @@ class Pair {
   fi_addr_t to_a = FI_ADDR_NOTAVAIL;
   fi_addr_t to_b = FI_ADDR_NOTAVAIL;
 };
+
+// Until the counter says so, while the other side moves, too.
+inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t value) {
+  for (const std::clock_t end = deadline(); fi_cntr_read(counter.get()) < value;) {
+    pair.turn(1);
+    if (std::clock() > end) throw std::runtime_error("the counter stands still");
+  }
+}
+
+// Whether b's descriptor becomes readable while only a moves: what was lost is sent again.
+inline bool wakes(Pair& pair, int descriptor) {
+  pollfd one{descriptor, POLLIN, 0};
+  for (const std::clock_t end = deadline(); poll(&one, 1, 0) == 0;) {
+    if (std::clock() > end) return false;
+    fi_cq_read(pair.a->completions.get(), nullptr, 0);
+  }
+  return true;
+}
+
+// A pair whose own threads step in for nobody.
+inline std::unique_ptr<Pair> patient_pair(const Options& options = {}) {
+  setenv("FI_PULLMAN_PATIENCE", "60000", 1);
+  auto pair = std::make_unique<Pair>(options);
+  unsetenv("FI_PULLMAN_PATIENCE");
+  return pair;
+}
 
 inline std::vector<char> content(std::size_t size, int salt) {
   std::vector<char> bytes(size);

@@ -72,9 +72,8 @@ TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any
 // Open MPI reads until nothing is left, and then its program may compute for long. An ACK that is
 // lost is another matter: nobody would say it again here.
 TEST_CASE("whoever has read all there was owes nobody an ACK that was asked for", "[lossless]") {
-  setenv("FI_PULLMAN_PATIENCE", "100000", 1);  // nobody steps in
-  Pair pair;
-  unsetenv("FI_PULLMAN_PATIENCE");
+  const auto patient = patient_pair();
+  Pair& pair = *patient;
   const bool is_whole = GENERATE(true, false);
   const std::size_t size = is_whole ? 100 : 200'000;
   const auto sent = content(size, 4);

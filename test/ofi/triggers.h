@@ -79,14 +79,6 @@ struct AtomicAccess {
   fi_msg_atomic asked{};
 };
 
-// Until the counter says so, while the other side moves, too.
-inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t value) {
-  for (const std::clock_t end = deadline(); fi_cntr_read(counter.get()) < value;) {
-    pair.turn(1);
-    if (std::clock() > end) throw std::runtime_error("the counter stands still");
-  }
-}
-
 inline bool silent(Side& side) {
   Said said;
   return !side.look(said);
