@@ -58,14 +58,14 @@ class Channel {
   void withdraw(Packet& packet);
 
   // Receives a batch; see nic::Port. One packet is enough, so that a lone one is not waited for
-  // longer than it takes; where that came, all that may be there.
+  // longer than it takes; where that came, or several are expected, all that may be there.
   std::span<const nic::Incoming> receive(Instant now);
+  void expect_several() { enough_ = kBatch; }
   // The last packets of the batch wait: they are the next one. Those before them are given back.
   void keep(std::size_t packets) { kept_ = packets; }
 
   // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.
   bool quiet() const { return quiet_receives_ == kQuietReceives; }
-  Instant received_at() const { return received_at_; }  // when it was last asked
   void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
 
   nic::Port& port() { return *port_; }

@@ -16,8 +16,11 @@
 namespace pullman::channel {
 
 // As a packet: `number`, `payload` and `payload_bytes` are the first chunk's; `bytes` holds the
-// heads of all of them, kSmallBytes each.
+// heads of all of them, stride() bytes apart.
 struct Run : Packet {
+  // Of a bulk packet: two heads to a line of the cache.
+  static constexpr std::size_t kBulkBytes = 32;
+
   // A burst of kernel UDP is 64 packets at most (UDP_MAX_SEGMENTS).
   static constexpr std::uint32_t kMost = 64;
 
@@ -34,7 +37,8 @@ struct Run : Packet {
     return end - number >= kMost ? left : left & ((std::uint64_t{1} << (end - number)) - 1);
   }
 
-  std::byte* head_at(std::uint32_t at) const { return bytes + std::size_t{at} * kSmallBytes; }
+  std::size_t stride() const { return is_bulk ? kBulkBytes : kSmallBytes; }
+  std::byte* head_at(std::uint32_t at) const { return bytes + at * stride(); }
   std::span<std::byte> head_of(std::uint32_t at) const { return {head_at(at), used}; }
   // The longest packet of those chunks, of which there is one at least.
   std::size_t longest_of(std::uint64_t which) const {

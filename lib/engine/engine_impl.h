@@ -632,10 +632,9 @@ class Engine::Impl {
   bool moved_ = false;                         // this turn a port took something
   unsigned fruitless_ = 0;                     // turns in a row that left work, and moved nothing
   std::array<nic::PortEvent, 16> events_;
-  wire::FrameList frames_;                               // of the datagram in hand
-  std::array<nic::Outgoing, Channel::kBatch> outgoing_;  // chunks of the runs in hand
-  bool lone_ = false;                                    // the datagram in hand came alone
-  std::size_t module_in_hand_ = 0;                       // the NIC it came through
+  wire::FrameList frames_;          // of the datagram in hand
+  bool lone_ = false;               // the datagram in hand came alone
+  std::size_t module_in_hand_ = 0;  // the NIC it came through
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick
   Instant watched_until_;   // what had come by then has been taken

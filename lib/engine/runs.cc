@@ -1,4 +1,6 @@
 // Long messages leave as runs: chunks that are cut, numbered and handed to the port together.
+#include <algorithm>
+
 #include "channel/run.h"
 #include "engine/engine_impl.h"
 
@@ -13,17 +15,26 @@ namespace {
 // first is one.
 constexpr std::size_t kWithRun = 4;
 
+// What a call offers to the port. A thread has one such place for all its engines, since what it
+// has just used is in its cache; nothing stays there between two calls.
+thread_local std::array<nic::Outgoing, Channel::kBatch> offered;
+
 // What the port is to send: all chunks of the run.
 void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
   const std::byte* head = run.bytes;
+  const std::size_t stride = run.stride();
   const std::byte* payload = run.payload;
   for (std::uint32_t i = 0; i + 1 < run.count; ++i) {
     out[i] = {{head, run.used}, {payload, run.payload_bytes}, to};
-    head += Run::kSmallBytes;
+    head += stride;
     payload += run.payload_bytes;
   }
   const std::uint32_t last = run.count - 1;
   out[last] = {run.head_of(last), run.payload_of(last), to};
+}
+
+void seal(const Run& run) {
+  for (std::uint32_t i = 0; i < run.count; ++i) wire::seal(run.head_of(i), run.payload_of(i));
 }
 
 // A burst takes its way as one: a slow link is busy with it for so long that all else waits, and
@@ -69,9 +80,11 @@ bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
 }
 
 // What is beyond bursts of full length leaves with what comes next: a short burst costs as much as
-// a long one.
-std::size_t whole_bursts(std::size_t packets, std::size_t in_burst) {
-  return packets > in_burst && in_burst != 0 ? packets - packets % in_burst : packets;
+// a long one. Where half a burst does not wait (waits_for_more()) it needs no call of its own.
+std::size_t whole_bursts(std::size_t packets, std::size_t in_burst, bool with_half) {
+  if (packets <= in_burst || in_burst == 0) return packets;
+  const std::size_t rest = packets % in_burst;
+  return with_half && 2 * rest >= in_burst ? packets : packets - rest;
 }
 
 }  // namespace
@@ -119,24 +132,35 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   const bool equal = worth_equal_lengths(burst_bytes, longest);
   const std::size_t in_burst = burst_bytes / rail.packet_bytes;
   Heads heads = heads_for(rail);
-  most = std::min(whole_bursts(most, in_burst), channel.room());
+  most = std::min(whole_bursts(most, in_burst, seldom), channel.room());
   const std::size_t left = rail.peer.outbox.packets_left(heads);
   if (!seldom && left <= rail.link.permits()) most = even_end(most, left, in_burst);
   std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
+  bool asks = false;
   while (most - chunks >= message::Outbox::kLeastRun) {
     Run* run = rail.peer.outbox.next_run(
         {.most = most - chunks, .equal = equal, .beside = count != 0, .heads = heads});
     if (run == nullptr) break;
     if (heads == Heads::kRide) heads = Heads::kBulk;
     stamp_run(now, rail, *run);
-    write_outgoing(*run, rail.data_to, &outgoing_[chunks]);
+    if (!seldom) rail.link.ask_if_due(*run);
+    asks = asks || run->wants_ack;
+    write_outgoing(*run, rail.data_to, &offered[chunks]);
     chunks += run->count;
     runs[count++] = run;
   }
   if (chunks == 0) return 0;
-  std::size_t taken = channel.send_at_once({outgoing_.data(), chunks});
+  // Whoever looks seldom finds what is said of all of them together: one ACK will do, and where it
+  // is there are those of the ACK delay, too.
+  if (seldom) {
+    command(rail).expect_several();
+    for (std::size_t i = 0; i < count; ++i) runs[i]->wants_ack = asks && i + 1 == count;
+    rail.link.ask_if_due(*runs[count - 1]);
+  }
+  if (config_.checksum) std::for_each_n(runs.begin(), count, [](Run* run) { seal(*run); });
+  std::size_t taken = channel.send_at_once({offered.data(), chunks});
   moved_ = moved_ || taken != 0;
   if (taken >= kPacketsPerTurn / 2) sends_much_until_ = now + kSendingRest;
   if (taken < chunks) ports_full_ |= full;
@@ -161,11 +185,6 @@ void Engine::Impl::stamp_run(Instant now, Rail& rail, Run& run) {
   if (rail.peer.rails != nullptr) run.wants_ack = true;
   const bool owed = rail.link.ack_need() != reliability::AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credit(rail), run);
-  if (config_.checksum) {
-    for (std::uint32_t i = 0; i < run.count; ++i) {
-      wire::seal(run.head_of(i), run.payload_of(i));
-    }
-  }
   if (owed) note_ride(rail);
   stats_.packets_sent += run.count;
   if (rail.peer.rails != nullptr) note_sent(rail, run.count, run.count * run.size());

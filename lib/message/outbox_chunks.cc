@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kChunkHead = wire::kHeaderBytes + wire::kChunkBytes;
 static_assert(kChunkHead == Packet::kSmallBytes);
+static_assert(wire::kBulkHeadBytes <= channel::Run::kBulkBytes);
 
 wire::Frame head_of_next_chunk(const Operation& op) {
   return {.type = wire::FrameType::kChunk,
@@ -33,9 +34,9 @@ void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& c
   run.overlap = cut.overlap;
   if (run.is_bulk) {
     run.used = wire::kBulkHeadBytes;
-    return wire::put_bulks(run.bytes + wire::kBulkHeaderBytes, Packet::kSmallBytes, first, cut);
+    return wire::put_bulks(run.bytes + wire::kBulkHeaderBytes, run.stride(), first, cut);
   }
-  wire::put_chunks(run.bytes + wire::kHeaderBytes, Packet::kSmallBytes, first, cut);
+  wire::put_chunks(run.bytes + wire::kHeaderBytes, run.stride(), first, cut);
 }
 
 }  // namespace

@@ -264,12 +264,16 @@ void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, R
   header.floor_distance = static_cast<std::uint16_t>(run.number - window_.floor());
   header.credit = credit;
   if (!run.is_bulk) acks_.ride(now, header);
-  wire::encode_run(header, run.bytes, Run::kSmallBytes, run.count);
+  wire::encode_run(header, run.bytes, run.stride(), run.count);
   if (run.last_bytes != run.payload_bytes) {
     wire::set_length(run.head_at(run.count - 1), run.used + run.last_bytes);
   }
-  if (asks_at(run.end()) || run.wants_ack)
+}
+
+void Link::ask_if_due(Run& run) {
+  if (asks_at(run.end()) || run.wants_ack) {
     wire::set_flag(run.head_at(run.count - 1), wire::kFlagAckSoon);
+  }
 }
 
 void Link::take_back(Run& run, std::uint32_t at) {

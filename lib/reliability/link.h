@@ -149,6 +149,9 @@ class Link {
 
   // The same for all of a run, whose chunks permits() allows.
   void stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, Run& run);
+  // Its last packet asks for an ACK if that is due, or it is wanted; other packets do when they are
+  // stamped.
+  void ask_if_due(Run& run);
 
   // The port did not take the chunks from `at` on: they are to be sent again, under new numbers.
   void take_back(Run& run, std::uint32_t at);

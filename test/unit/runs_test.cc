@@ -230,6 +230,7 @@ struct End {
     Run* run = outbox.next_run({.most = most, .equal = equal, .heads = heads});
     if (run == nullptr) return nullptr;
     link.stamp_run(kNow, {1, 2}, 33, *run);
+    link.ask_if_due(*run);
     for (std::uint32_t i = 0; i < run->count; ++i) {
       post(run->head_of(i), run->payload_of(i));
     }
