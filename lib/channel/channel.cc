@@ -64,8 +64,7 @@ void Channel::withdraw(Packet& packet) {
   packet.in_channel = false;
 }
 
-std::span<const nic::Incoming> Channel::receive(Instant now) {
-  received_at_ = now;
+std::span<const nic::Incoming> Channel::receive() {
   if (kept_ != 0) [[unlikely]]
     return {incoming_.data() + received_ - std::exchange(kept_, 0), incoming_.data() + received_};
   const std::size_t got = port_->receive(incoming_, enough_);

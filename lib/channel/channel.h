@@ -59,7 +59,8 @@ class Channel {
 
   // Receives a batch; see nic::Port. One packet is enough, so that a lone one is not waited for
   // longer than it takes; where that came, or several are expected, all that may be there.
-  std::span<const nic::Incoming> receive(Instant now);
+  std::span<const nic::Incoming> receive();
+  // At the next receive().
   void expect_several() { enough_ = kBatch; }
   // The last packets of the batch wait: they are the next one. Those before them are given back.
   void keep(std::size_t packets) { kept_ = packets; }
@@ -95,7 +96,6 @@ class Channel {
   std::array<Packet*, kBatch> packets_{};       // whose bytes they are
   std::size_t enough_ = 1;                      // packets, for the next receive
   std::uint32_t quiet_receives_ = 0;            // in a row
-  Instant received_at_{};                       // when receive() was last called
   std::size_t received_ = 0;                    // packets of the last batch the port gave
   std::size_t kept_ = 0;                        // of them, the last
   std::array<nic::Incoming, kBatch> incoming_;

@@ -24,7 +24,7 @@ std::size_t Engine::Impl::receive_all(Instant now) {
   for (std::uint32_t bits = to_ask(now); bits != 0; bits &= bits - 1) {
     const auto place = static_cast<unsigned>(std::countr_zero(bits));
     Channel& channel = *row_[place];
-    if (const auto batch = channel.receive(now); !batch.empty()) [[likely]] {
+    if (const auto batch = channel.receive(); !batch.empty()) [[likely]] {
       received += take_batch(now, place, batch);
     } else if (channel.quiet() && (lively_ & channel.mark()) != 0) {
       lively_ &= ~channel.mark();

@@ -240,10 +240,10 @@ TEST_CASE(
   REQUIRE(packets.size() >= kPackets);
   const Stats before = pair.b.engine->stats();
   const auto alone = [&] { return pair.b.engine->stats().acks_sent - before.acks_sent; };
-  const auto take = [&] {
+  const auto take = [&] {  // all but the first in one turn
     pair.a.deliver_to(pair.b);
-    for (; !pair.b.data->arriving.empty(); pair.now += microseconds(1)) {
-      pair.b.engine->progress(pair.now);
+    for (std::size_t taken = 0; taken < 2; pair.now += microseconds(1)) {
+      if (pair.b.engine->progress(pair.now) != 0) ++taken;
     }
   };
 
