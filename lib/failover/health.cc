@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pullman::failover {
 
@@ -61,6 +62,9 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
     return true;
   }
   if (!waiting_ || sent_at < asked_at_) return false;  // sent before it was left
+  // A peer who looks seldom answers what was asked since he looked last with one ACK, and the link
+  // times the youngest of it: by its timeout alone each other question would be missed for good.
+  if (std::exchange(missed_, false) && doublings_ < kMostDoublings) ++doublings_;
   waiting_ = false;
   pause_ = kFirstPause;
   if (good_ < needed_) ++good_;
@@ -139,7 +143,8 @@ void Health::go_down(Instant now, RailReason reason) {
   set(now, RailState::kDown, reason);
   needed_ = reason == RailReason::kLossy ? kManyGoodAnswers : kGoodAnswers;
   good_ = 0;
-  waiting_ = witnessed_ = false;
+  waiting_ = witnessed_ = missed_ = false;
+  doublings_ = 0;
   asked_at_ = now;
   pause_ = kFirstPause;
   due_ = now + pause_;
@@ -181,14 +186,19 @@ bool Health::handle_due(Instant now, Pace pace) {
   }
   if (waiting_) miss(now);
   waiting_ = true;
-  const Duration patience = pace.rtt == Duration(0) ? pause_ : pace.timeout;
-  due_ = now + std::max(pause_, std::min(patience, kLongestPause));
+  due_ = now + patience(pace);
   return true;
+}
+
+Duration Health::patience(Pace pace) const {
+  const Duration once = pace.rtt == Duration(0) ? pause_ : std::min(pace.timeout, kLongestPause);
+  return std::max(pause_, std::min(once * (1 << doublings_), kLongestPause));
 }
 
 // The last question had no answer.
 void Health::miss(Instant now) {
   good_ = 0;
+  missed_ = true;
   pause_ = std::min(2 * pause_, kLongestPause);
   if (state_ != RailState::kProbing) return;
   state_ = RailState::kDown;

@@ -82,6 +82,7 @@ class Health {
   // Unanswered questions before a witness is believed.
   static constexpr std::uint8_t kQuestions = 3;
   static constexpr std::uint8_t kGoodAnswers = 3;
+  static constexpr std::uint8_t kMostDoublings = 10;
   // Of a rail that lost some packets but not all.
   static constexpr std::uint8_t kManyGoodAnswers = 20;
   static constexpr Duration kHalfLife = std::chrono::seconds(1);
@@ -95,6 +96,7 @@ class Health {
   void come_back(Instant now);
   bool damped(Instant now);
   void miss(Instant now);
+  Duration patience(Pace pace) const;
   static Duration interval(Pace pace);
 
   RailState state_ = RailState::kDown;
@@ -107,6 +109,8 @@ class Health {
   bool witnessed_ = false;      // suspect: the peer answers elsewhere
   bool damped_ = false;         // kept out for flapping
   bool waiting_ = false;        // down or probing: a question is unanswered
+  bool missed_ = false;         // down or probing: so was one before, since the last answer
+  std::uint8_t doublings_ = 0;  // of a question's patience, since it was left
   Instant since_{};
   Instant due_ = kNever;
   Instant asked_at_{};  // what was sent earlier is no evidence: when it became suspect, or was left

@@ -186,6 +186,28 @@ TEST_CASE("three answers in a row bring a rail back, and a miss between them beg
   CHECK(rail.health.reason() == RailReason::kAnswers);
 }
 
+// Who looks seldom answers what was asked since with one ACK, and the link times the youngest of
+// it: its timeout is shorter than what the peer's looks are apart.
+TEST_CASE("a rail whose peer looks less often than its timeout is taken back all the same") {
+  const auto apart = milliseconds(GENERATE(8, 48, 150));
+  const Health::Pace pace{.rtt = apart / 8, .timeout = apart / 2};
+  Rail rail;
+  rail.die();
+  Instant look = rail.now + milliseconds(300);  // dead until then
+  Instant youngest = rail.now;
+  for (int looks = 0; !rail.health.up();) {
+    if (rail.health.next_due() < look) {
+      rail.now = rail.health.next_due();
+      if (rail.health.handle_due(rail.now, pace)) youngest = rail.now;
+      continue;
+    }
+    REQUIRE(++looks < 20);
+    rail.now = look;
+    look += apart;
+    rail.health.handle_answer(rail.now, youngest, pace);
+  }
+}
+
 TEST_CASE("an answer to a question from before the rail was left counts for nothing") {
   Rail rail;
   const Instant before = rail.now;
