@@ -60,8 +60,7 @@ bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
   } else if (!is_copied(total) || !copy_parts(message)) {
     return false;
   }
-  request.begin(Operation::Kind::kSend, peer, message.tag);
-  request.finish(Status::kOk, message.bytes.size());
+  request.finish_copied(peer, message.tag, message.bytes.size());
   return true;
 }
 

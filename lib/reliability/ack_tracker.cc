@@ -20,7 +20,7 @@ Arrival AckTracker::judge_other(const wire::PacketHeader& header) const {
 }
 
 // wire.md 6.2: when an ACK leaves alone.
-inline void AckTracker::find_need(bool new_gap, bool asked) {
+void AckTracker::find_need(bool new_gap, bool asked) {
   const std::uint32_t enough =
       has_gap() ? std::min(packets_per_ack_, kPerAckOfGap) : packets_per_ack_;
   // Who asks wants to hear of all before it, too.
@@ -52,14 +52,6 @@ void AckTracker::note_other(Instant now, const wire::PacketHeader& header) {
   if (bitmap_ != nullptr && next_ >= highest_) release_bitmap();
   ++unacked_;
   find_need(new_gap, header.has(wire::kFlagAckSoon));
-}
-
-void AckTracker::note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
-  PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
-  next_ = highest_ = next_ + count;
-  highest_at_ = now;
-  unacked_ = static_cast<std::uint16_t>(unacked_ + count);
-  find_need(false, last.has(wire::kFlagAckSoon));
 }
 
 // wire.md 3.3: numbers below the sender's floor are settled, whether they arrived or not.

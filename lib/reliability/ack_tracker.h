@@ -61,8 +61,16 @@ class AckTracker {
     note_other(now, header);
   }
   // As note() of each of `count` packets that came in order: next() was the first of them, `last`
-  // is the last, and there is no gap. Their floors did not fall.
-  void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count);
+  // is the last, and there is no gap. Their floors did not fall. Without a gap nobody has asked
+  // beyond one.
+  void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
+    PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
+    next_ = highest_ = next_ + count;
+    highest_at_ = now;
+    unacked_ = static_cast<std::uint16_t>(unacked_ + count);
+    const bool enough = unacked_ >= packets_per_ack_ || last.has(wire::kFlagAckSoon);
+    need_ = std::max(need_, enough ? AckNeed::kEnough : AckNeed::kDelayed);
+  }
   // A packet judged kDuplicate came: ack at once, the sender may lack an ACK. Its number was
   // settled before it arrived, so what it brought was sent again too soon; or it did arrive, and
   // the network made a copy.
