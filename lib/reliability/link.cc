@@ -47,6 +47,7 @@ void Link::handle_answer(Instant now, const Packet& hello) {
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
                          AckTiming timing) {
+  answered_ = Instant::min();
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!was_sent(cumulative) || (sack != nullptr && !plausible(*sack))) return Verdict::kBadAck;
@@ -65,8 +66,12 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     arrived_count_ += count;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
-      rtt_.add(now - timing.ago - newest.sent_at - hold);
-      delay_ = rtt_.latest() - timing.unseen;
+      const Duration sample = now - timing.ago - newest.sent_at - hold;
+      // The turn's clock may have been read before the ACK came, and the peer's before the packet.
+      if (sample > Duration(0)) {
+        rtt_.add(sample, hold);
+        delay_ = sample - timing.unseen;
+      }
     }
     recompute_stay();
     congestion_.on_ack({.acked = count,

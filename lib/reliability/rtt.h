@@ -18,14 +18,15 @@ class Rtt {
       : initial_(std::chrono::duration_cast<Brief>(initial)),
         floor_(std::chrono::duration_cast<Brief>(floor)) {}
 
-  void add(Duration sample) {
-    sample = std::max(sample, Duration(1));
+  // Above 0. `hold` was taken off: the peer reckons it from when its clock was read, which may be
+  // before the packet came, so as much of it as there is may be part of the round trip.
+  void add(Duration sample, Duration hold = {}) {
     latest_ = sample;
     if (!sampled_) {
       sampled_ = true;
       return begin_anew();
     }
-    least_ = std::min(least_, sample);
+    least_ = std::min(least_, hold < sample ? sample : sample + hold);
     const Duration error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
     smoothed_ += (sample - smoothed_) / 8;

@@ -56,6 +56,17 @@ TEST_CASE(
   CHECK(rtt.timeout(us(50)) == ms(4) + 4 * ms(2) + us(50));
 }
 
+TEST_CASE("what was taken off for a longer hold may be part of the round trip: the least stays") {
+  Rtt rtt(ms(100), ms(1));
+  rtt.add(us(300));
+  rtt.add(us(1), us(350));
+  CHECK(rtt.least() == us(300));
+  rtt.add(us(10), us(250));
+  CHECK(rtt.least() == us(260));  // no round trip was longer than both
+  rtt.add(us(200), us(20));
+  CHECK(rtt.least() == us(200));
+}
+
 TEST_CASE("a round trip is expected to take the greater of the latest and the smoothed sample") {
   Rtt rtt(ms(90), ms(1));
   CHECK(rtt.expected() == ms(30));  // the timeout stands for three of them

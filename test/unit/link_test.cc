@@ -74,9 +74,10 @@ struct End {
     return Verdict::kAccepted;
   }
   // The other end's ACK alone, delivered here.
-  Verdict take_ack_of(Instant now, End& other) {
+  Verdict take_ack_of(Instant now, End& other) { return take_ack_of(now, other, now); }
+  Verdict take_ack_of(Instant now, End& other, Instant written_at) {
     std::byte bytes[Link::kAckBytes];
-    const std::size_t length = other.link.write_ack(now, {1, 1}, credit, bytes);
+    const std::size_t length = other.link.write_ack(written_at, {1, 1}, credit, bytes);
     wire::PacketHeader header;
     REQUIRE(wire::decode({bytes, length}, header) == Verdict::kAccepted);
     wire::FrameReader reader({bytes + wire::kHeaderBytes, length - wire::kHeaderBytes});
@@ -156,6 +157,31 @@ TEST_CASE("an acked packet leaves the window and the hotel, and gives a round-tr
   CHECK(pair.a.rings.in_use() == 0);
   // 25 us less the 15 us that the ACK was held, in units of 128 ns.
   CHECK(pair.a.link.rtt().smoothed() - us(10) < Duration(128));
+}
+
+// Clocks are read when a turn begins; packets come later in it.
+TEST_CASE("an ACK that seems to have taken less than it was held is no sample") {
+  Pair pair;
+  for (const Duration held : {us(0), us(15)}) {
+    const auto packet = pair.a.send(pair.now);
+    pair.b.take(pair.later(us(10)), packet);
+    REQUIRE(pair.a.take_ack_of(pair.now, pair.b, pair.now + held) == Verdict::kAccepted);
+    CHECK(pair.a.collect() == 1);
+    CHECK(pair.a.link.rtt().latest() == us(10));
+    CHECK(pair.a.link.rtt().least() == us(10));
+  }
+}
+
+TEST_CASE("an ACK that acknowledges nothing answers nothing") {
+  Pair pair;
+  const Instant sent_at = pair.now;
+  const auto packet = pair.a.send(sent_at);
+  pair.b.take(pair.later(us(10)), packet);
+  REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+  CHECK(pair.a.link.answered_sent_at() == sent_at);
+  pair.a.collect();
+  REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+  CHECK(pair.a.link.answered_sent_at() == Instant::min());
 }
 
 TEST_CASE("a lost packet is found by evidence once its patience is over, not before") {
