@@ -192,7 +192,7 @@ bool Health::handle_due(Instant now, Pace pace) {
 
 Duration Health::patience(Pace pace) const {
   const Duration once = pace.rtt == Duration(0) ? pause_ : std::min(pace.timeout, kLongestPause);
-  return std::max(pause_, std::min(once * (1 << doublings_), kLongestPause));
+  return std::max(pause_, std::min(once * (1 << doublings_), kLongestPatience));
 }
 
 // The last question had no answer.

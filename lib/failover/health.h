@@ -83,6 +83,7 @@ class Health {
   static constexpr std::uint8_t kQuestions = 3;
   static constexpr std::uint8_t kGoodAnswers = 3;
   static constexpr std::uint8_t kMostDoublings = 10;
+  static constexpr Duration kLongestPatience = std::chrono::seconds(2);
   // Of a rail that lost some packets but not all.
   static constexpr std::uint8_t kManyGoodAnswers = 20;
   static constexpr Duration kHalfLife = std::chrono::seconds(1);
