@@ -174,10 +174,18 @@ class Pair(Places):
         """Takes the link of one side down, or up again."""
         run("ip", "-n", self.names[side], "link", "set", "veth0", "down" if down else "up")
 
-    def narrow(self, side, megabits):
-        """What one side sends passes a bottleneck with a megabyte of queue."""
+    def narrow(self, side, megabits, limit=1_000_000):
+        """What one side sends passes a bottleneck with so many bytes of queue."""
         run("tc", "-n", self.names[side], "qdisc", "add", "dev", "veth0", "root", "tbf", "rate", f"{megabits}mbit",
-            "burst", "64kb", "limit", "1000000")
+            "burst", "64kb", "limit", str(limit))
+
+    def refuse_behind_the_queue(self, side, port):
+        """What one side sends to a UDP port is dropped when the device has taken it: programs are told ENOBUFS."""
+        prefix = ("ip", "netns", "exec", self.names[side], "nft")
+        run(*prefix, "add", "table", "netdev", "behind")
+        run(*prefix, "add", "chain", "netdev", "behind", "egress",
+            "{ type filter hook egress device veth0 priority 0 ; }")
+        run(*prefix, "add", "rule", "netdev", "behind", "egress", "udp", "dport", str(port), "drop")
 
     def forbid_sending(self, side, forbidden):
         """A packet filter that refuses what programs send, or none."""

@@ -237,6 +237,54 @@ def a_port_that_sends_all_the_time_survives_and_goes_on_when_the_link_is_back(pa
     there.end()
 
 
+@case("udp")
+def bursts_go_on_when_a_route_that_says_blackhole_is_gone(pair, build, driver):
+    there = Watch(pair, build, 1, driver, "--port", 7100)
+    here = Watch(pair, build, 0, driver, "--to", f"{pair.hosts[1]}:7100")
+    end = time.monotonic() + PATIENCE
+    ip(pair, 0, "route", "add", "blackhole", pair.hosts[1])
+    while here.ask("counters")["send_errors"] == 0:
+        expect(time.monotonic() < end, "nothing was refused: no test")
+        time.sleep(0.01)
+    ip(pair, 0, "route", "del", "blackhole", pair.hosts[1])
+    bursts = here.ask("counters")["bursts_sent"]
+    while here.ask("counters")["bursts_sent"] == bursts:
+        expect(time.monotonic() < end, f"no more bursts: {here.ask('counters')}")
+        time.sleep(0.01)
+    expect(here.ask("counters")["offload_refused"] == 0, "bursts were given up")
+    here.end()
+    there.end()
+
+
+@case("udp")
+def a_queue_that_never_has_room_for_a_whole_burst_gets_shorter_ones(pair, build, driver):
+    there = Watch(pair, build, 1, driver, "--port", 7100)
+    here = Watch(pair, build, 0, driver, "--to", f"{pair.hosts[1]}:7100")
+    pair.narrow(0, 1000, limit=5000)  # of 8000 bytes
+    before = there.ask("counters")["received"]
+    end = time.monotonic() + PATIENCE
+    while there.ask("counters")["received"] < before + 1000:
+        expect(time.monotonic() < end, f"nothing gets through: {here.ask('counters')}")
+        time.sleep(0.01)
+    said = netns.run("tc", "-n", pair.names[0], "-s", "-j", "qdisc", "show", "dev", "veth0")
+    expect(json.loads(said)[0]["drops"] > 0, "nothing was refused: no test")
+    here.end()
+    there.end()
+
+
+@case("udp")
+def what_the_queue_refuses_for_ever_is_lost_and_does_not_hold_back_the_rest(pair, build, driver):
+    there = Watch(pair, build, 1, driver, "--port", 7100)
+    here = Watch(pair, build, 0, driver, "--to", f"{pair.hosts[1]}:7100")
+    pair.refuse_behind_the_queue(0, 7100)
+    end = time.monotonic() + PATIENCE
+    while here.ask("counters")["send_errors"] < 10:
+        expect(time.monotonic() < end, f"offered for ever: {here.ask('counters')}")
+        time.sleep(0.01)
+    here.end()
+    there.end()
+
+
 def expect_reach(watch, ways):
     for host, reach in ways.items():
         seen = watch.reach(host)

@@ -496,6 +496,14 @@ def a_sleeper_that_calls_nobody_gives_up_in_time_and_costs_nothing(pair, build, 
 
 
 @case("udp")
+def who_sends_from_a_static_object_at_the_very_end_may(pair, build, driver):
+    program = pair.start(0, build / "test/kernel/late-exit",
+                         env={**os.environ, "PULLMAN_DRIVER": driver, "PULLMAN_NICS": pair.hosts[0],
+                              "PULLMAN_PACKET_BYTES": "1472"})
+    expect(program.wait(PATIENCE) == 0, f"exit {program.returncode}")
+
+
+@case("udp")
 def messages_arrive_where_the_nic_takes_no_checksums_off_us(pair, build, driver):
     pair.forbid_checksum_offload()
     sides = both_ways(pair, build, driver, 0, SHORT)

@@ -149,6 +149,20 @@ TEST_CASE("driver: a context says which one it came to") {
   CHECK(Context(config).driver() == nic::driver_for("auto", ""));
 }
 
+TEST_CASE("what errors of a send call mean") {
+  using nic::udp::Trouble;
+  CHECK(nic::udp::trouble_of(EAGAIN, false) == Trouble::kFull);
+  for (const int error : {ENOBUFS, ENOMEM}) {
+    CHECK(nic::udp::trouble_of(error, true) == Trouble::kRefused);
+    CHECK(nic::udp::trouble_of(error, false) == Trouble::kRefused);
+  }
+  CHECK(nic::udp::trouble_of(EMSGSIZE, false) == Trouble::kTooLong);
+  for (const int error : {ENETDOWN, EPERM, ENETUNREACH}) {
+    CHECK(nic::udp::trouble_of(error, false) == Trouble::kUndelivered);
+  }
+  CHECK(nic::udp::trouble_of(EBADF, false) == Trouble::kBroken);
+}
+
 TEST_CASE("what a burst is refused with is nothing against the packets in it") {
   using nic::udp::Trouble;
   // EIO: no checksum offload, before Linux 6.11, or IPsec.

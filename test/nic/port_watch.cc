@@ -105,6 +105,7 @@ class Watcher {
          {"sent", counters.sent},
          {"received", counters.received},
          {"send_errors", counters.send_errors},
+         {"send_refused", counters.send_refused},
          {"bursts_sent", counters.bursts_sent},
          {"offload_refused", counters.offload_refused},
          {"wakes", wakes_}});

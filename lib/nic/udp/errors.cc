@@ -57,10 +57,11 @@ bool is_refusal(const Error& error, const sockaddr* to) {
 Trouble trouble_of(int error, bool burst) {
   switch (error) {
     case EAGAIN:
-    case ENOBUFS:
-    case ENOMEM:
     case EINTR:
       return Trouble::kFull;
+    case ENOBUFS:
+    case ENOMEM:
+      return Trouble::kRefused;
     case EMSGSIZE:
       return Trouble::kTooLong;
     // No checksum offload, or a kernel that allows fewer segments: a plain packet has none of

@@ -11,7 +11,8 @@ namespace pullman::nic::udp {
 
 // Of a send call that failed.
 enum class Trouble : std::uint8_t {
-  kFull,         // no room now, in the socket or the device's queue: offer it again
+  kFull,         // no room now in the socket: offer it again
+  kRefused,      // none in the device's queue: now, for so much, or for that destination
   kTooLong,      // more than the interface, or the path, carries in one piece
   kNoOffload,    // a burst that the kernel or the NIC does not cut up
   kUndelivered,  // no way, no permission, nobody there: for this packet, or an earlier one of which

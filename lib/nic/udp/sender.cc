@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "base/log.h"
 #include "nic/udp/calls.h"
@@ -20,11 +20,23 @@ std::size_t size_of(const Outgoing& packet) {
 }
 
 // Where the bursts of a call lie, one behind the other. A thread has one such place for all its
-// ports, since what it has just used is in its cache; nothing stays there between two calls.
+// ports, since what it has just used is in its cache; nothing stays there between two calls. Ports
+// may send when the main thread has let go of what was its own: from destructors of static objects.
 constexpr std::size_t kTogetherBytes = 4 * 65536;
+thread_local std::byte* bursts_place = nullptr;
+
+struct BurstsPlace {
+  BurstsPlace() { bursts_place = new std::byte[kTogetherBytes]; }
+  ~BurstsPlace() { delete[] std::exchange(bursts_place, nullptr); }
+};
+
 std::byte* room_for_bursts() {
-  thread_local const auto room = std::make_unique_for_overwrite<std::byte[]>(kTogetherBytes);
-  return room.get();
+  if (bursts_place == nullptr) [[unlikely]] {
+    thread_local const BurstsPlace until_the_thread_ends;
+    // This late there is no end any more.
+    if (bursts_place == nullptr) bursts_place = new std::byte[kTogetherBytes];
+  }
+  return bursts_place;
 }
 
 iovec piece_of(std::span<const std::byte> bytes) {
@@ -43,7 +55,6 @@ Sender::Sender(int socket, Peers& peers, bool bursts)
     header.cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
     std::memcpy(control.bytes.data(), &header, sizeof header);
   }
-  if (bursts_) room_for_bursts();  // now rather than with the first of them
 }
 
 std::size_t Sender::send(std::span<const Outgoing> batch, PortCounters& counters) {
@@ -90,10 +101,18 @@ int Sender::call_for_several(int socket) {
 // along: the packet in hand is tried once more, and what is said then is about it.
 Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters) {
   for (int attempt = 0;; ++attempt) {
-    if (call(packet) >= 0) [[likely]]
+    if (call(packet) >= 0) [[likely]] {
+      if (refusals_.any()) [[unlikely]]
+        refusals_.note_sent(packet.to);
       return Outcome::kTaken;
+    }
     const Trouble trouble = trouble_of(errno, false);
     if (trouble == Trouble::kFull) return Outcome::kFull;
+    if (trouble == Trouble::kRefused) {
+      if (!refusals_.give_up(packet.to)) return Outcome::kFull;
+      ++counters.send_errors;
+      return Outcome::kTaken;
+    }
     broken_ = broken_ || trouble == Trouble::kBroken;
     drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
@@ -113,6 +132,7 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
     const Trouble trouble = trouble_of(errno, burst);
     full = trouble == Trouble::kFull;
     if (full) return 0;
+    if (trouble == Trouble::kRefused) return send_shorter(batch.first(packets_[0]), counters, full);
     if (trouble == Trouble::kNoOffload)
       return send_refused(batch.first(packets_[0]), counters, full);
     // The call has taken the error off the socket: nobody else would look.
@@ -127,17 +147,32 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
     taken += packets_[i];
     counters.bursts_sent += packets_[i] > 1;
   }
+  if (limit_.is_short()) [[unlikely]]
+    limit_.note_sent();
+  if (refusals_.any()) [[unlikely]]
+    refusals_.note_sent(batch.front().to);
   return taken;
 }
 
-// A burst was refused, and its packets leave alone. If they do, it was refused for being one; but
-// older kernels say the same of packets that the interface has become too narrow for.
+// The device's queue has no room for a burst, or for what goes there at all. If its first packets
+// leave alone, shorter bursts may, too: where a queue is bounded in bytes none as long ever would.
+std::size_t Sender::send_shorter(std::span<const Outgoing> burst, PortCounters& counters,
+                                 bool& full) {
+  const std::uint64_t errors = counters.send_errors;
+  const std::size_t taken = send_apart(burst, counters, full);
+  if (burst.size() > 1 && taken > counters.send_errors - errors) limit_.halve();
+  return taken;
+}
+
+// A burst was refused, and its packets leave alone. If all do, it was refused for being one. Older
+// kernels say the same of packets that the interface has become too narrow for, and all of them of
+// those to which a route says "blackhole".
 std::size_t Sender::send_refused(std::span<const Outgoing> burst, PortCounters& counters,
                                  bool& full) {
   const int error = errno;
-  const std::uint64_t too_long = counters.too_long;
+  const std::uint64_t errors = counters.send_errors;
   const std::size_t taken = send_apart(burst, counters, full);
-  if (taken > 0 && counters.too_long == too_long) {
+  if (taken > 0 && counters.send_errors == errors) {
     log().info("bursts are refused ({}): packets are sent one by one", std::strerror(error));
     bursts_ = false;
     ++counters.offload_refused;
@@ -206,7 +241,7 @@ std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
     const Outgoing& next = batch[length];
     const std::size_t more = size_of(next);
     bytes += more;
-    if (next.to != batch.front().to || more > size || more == 0 || bytes > kMostBytes)
+    if (next.to != batch.front().to || more > size || more == 0 || bytes > limit_.bytes())
       return length;
     if (more < size) return length + 1;
   }

@@ -5,7 +5,8 @@
 // takes longer over two pieces for each packet than that takes (docs/performance.md). Bursts and
 // single packets of a batch leave by one sendmmsg(), four of the longest bursts at most, a burst
 // alone by sendmsg(); a packet alone by a plain sendto(), or send() where there is a socket
-// connected to its destination. A burst that is refused for what it is ends bursts for good.
+// connected to its destination. A burst that is refused for what it is ends bursts for good; one
+// that is too long for the device's queue makes them shorter for a while.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 
 #include "nic/peers.h"
 #include "nic/port.h"
+#include "nic/udp/refusals.h"
 
 namespace pullman::nic::udp {
 
@@ -62,6 +64,7 @@ class Sender {
   int call_for_several(int socket);
   std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
   std::size_t send_apart(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
+  std::size_t send_shorter(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   std::size_t send_refused(std::span<const Outgoing> burst, PortCounters& counters, bool& full);
   void prepare(std::span<const Outgoing> batch);
   std::size_t burst_length(std::span<const Outgoing> batch) const;
@@ -71,6 +74,8 @@ class Sender {
   Peers& peers_;
   bool bursts_;
   bool broken_ = false;
+  Refusals refusals_;
+  BurstLimit limit_{kMostBytes};
   Destination direct_to_ = kNowhere;
   int direct_socket_ = -1;
   std::size_t count_ = 0;                            // messages prepared

@@ -79,7 +79,8 @@ void UdpPort::connect_direct() {
   const Destination to = favourite_.chosen();
   move_ = Move::kNone;
   if (to == kNowhere) return;  // forgotten since
-  if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes())) return;
+  if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes()))
+    return favourite_.choose(kNowhere);  // no way there just now: tried again if it stays worth it
   sender_.go_directly(to, direct_->socket.fd());
   begin(Move::kEmptiesMain);
 }
