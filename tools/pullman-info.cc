@@ -68,8 +68,13 @@ std::map<int, std::string> cpus_of_numa_nodes() {
 void ask_driver(const std::string& name, const pullman::Config& config, Inventory& out) {
   const bool wanted = name == config.driver;
   const auto driver = pullman::nic::make_driver(name, config.provider);
+  std::vector<Device> devices = pullman::nic::devices_of(*driver);
+  for (Device& device : devices) {
+    if (!config.offloads && !device.offloads.empty())
+      device.offloads += " (off: PULLMAN_OFFLOADS=0)";
+  }
   if (!wanted) {
-    for (Device& device : pullman::nic::devices_of(*driver)) {
+    for (Device& device : devices) {
       out.rows.push_back({std::move(device), false,
                           fmt::format("driver {} is used: PULLMAN_DRIVER={} would use {}",
                                       config.driver, name, name)});
@@ -77,7 +82,7 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
     return;
   }
   pullman::nic::Choice choice = pullman::nic::choose_devices(
-      pullman::nic::devices_of(*driver), config.nics, {.nics = config.most_nics, .addresses = 1});
+      std::move(devices), config.nics, {.nics = config.most_nics, .addresses = 1});
   if (!choice.problem.empty()) out.problems.push_back(choice.problem);
   out.problems.insert(out.problems.end(), choice.lacks.begin(), choice.lacks.end());
   for (Device& device : choice.chosen) out.rows.push_back({std::move(device), true, ""});

@@ -2,8 +2,10 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <boost/algorithm/string/case_conv.hpp>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 namespace pullman {
 
@@ -11,9 +13,19 @@ spdlog::logger& log() {
   static const std::unique_ptr<spdlog::logger> logger = [] {
     auto made = std::make_unique<spdlog::logger>("pullman",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    const char* level = std::getenv("PULLMAN_LOG");
-    made->set_level(level != nullptr ? spdlog::level::from_str(level) : spdlog::level::warn);
     made->set_pattern("%H:%M:%S.%f %n %l: %v");
+    made->set_level(spdlog::level::warn);
+    if (const char* given = std::getenv("PULLMAN_LOG")) {
+      const std::string word = boost::algorithm::to_lower_copy(std::string(given));
+      const auto level = spdlog::level::from_str(word);
+      // What it does not know it takes for "off".
+      if (level != spdlog::level::off || word == "off") {
+        made->set_level(level);
+      } else {
+        made->warn("PULLMAN_LOG='{}' is none of trace, debug, info, warn, error, critical, off",
+                   given);
+      }
+    }
     return made;
   }();
   return *logger;

@@ -53,6 +53,7 @@ void set_duration(Config& config, std::uint64_t value) {
 
 constexpr std::uint64_t kAnything = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kHourMs = 3'600'000;
+constexpr std::size_t kLeastPacketBytes = 816;  // a HELLO with its riders, and the longest ACK
 
 constexpr Option kOptions[] = {
     {"port", "PULLMAN_PORT", 0, 65535, get_number<&Config::port>, set_number<&Config::port>, ""},
@@ -165,6 +166,11 @@ void Config::validate() const {
         fmt::format("unexpected_bytes = {} leaves {} bytes for each of max_peers = {} peers: at "
                     "least 4096 each",
                     unexpected_bytes, unexpected_bytes / max_peers, max_peers));
+  }
+  if (packet_bytes != 0 && packet_bytes < kLeastPacketBytes) {
+    bad_option(
+        fmt::format("packet_bytes = {} is out of range: {} to 65507, or 0 for what the NIC carries",
+                    packet_bytes, kLeastPacketBytes));
   }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")

@@ -1,7 +1,6 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <memory_resource>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -68,11 +67,8 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Keyed
       share_(config.unexpected_bytes / config.max_peers),
       eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
           share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
-      inbox_resources_{matcher_,        *std::pmr::new_delete_resource(),
-                       id_bitmaps_,     begun_,
-                       inbox_counters_, share_,
-                       eager_bytes_,    &more_matchers_,
-                       &regions_},
+      inbox_resources_{matcher_, held_.resource(), id_bitmaps_,     begun_,   inbox_counters_,
+                       share_,   eager_bytes_,     &more_matchers_, &regions_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_, send_parts_, outbox_counters_},
       ack_timers_(config.ack_delay),
       peers_(config.max_peers),

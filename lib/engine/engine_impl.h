@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/keyed_random.h"
+#include "base/reused_memory.h"
 #include "channel/module.h"
 #include "engine/engine.h"
 #include "engine/pause.h"
@@ -594,6 +595,7 @@ class Engine::Impl {
   reliability::LinkResources link_resources_;
   std::uint64_t share_;        // unexpected memory of one peer
   std::uint32_t eager_bytes_;  // of one message, before it is granted
+  ReusedMemory held_;          // messages that have begun or wait to be taken
   message::InboxResources inbox_resources_;
   message::OutboxResources outbox_resources_;
 

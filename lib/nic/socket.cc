@@ -21,10 +21,12 @@ bool set(int socket, int level, int option, int value) {
 
 [[noreturn]] void fail_to_open(const Address& own, const std::string& device) {
   if (errno == EADDRINUSE) {
-    throw NicError(fmt::format(
-        "the port asked for on {} is in use; choose another, or 0 for any free one", device));
+    throw NicError(
+        fmt::format("port {} on {} is in use: choose another (Config::port = 0, or no "
+                    "PULLMAN_PORT: any free one)",
+                    port_of(own), device));
   }
-  throw NicError(fmt::format("cannot open a socket on {} ({}): {}", device, host_string(own),
+  throw NicError(fmt::format("cannot open a socket on {} ({}): {}", device, to_string(own),
                              std::strerror(errno)));
 }
 

@@ -31,9 +31,10 @@ class UdpDriver final : public Driver {
     if (options.receive_buffer_bytes == 0 && room.packets >= options.receive_packets) return;
     warned_ = true;
     log().warn(
-        "{}: the receive buffer that the kernel grants holds {} packets and {} are wanted, so "
-        "less can be under way; as root: sysctl -w net.core.rmem_max={}",
-        device.name, room.packets, options.receive_packets, room.wanted_bytes / 2);
+        "{}: the kernel grants a receive buffer of {} bytes ({} packets) and {} are wanted, so "
+        "less "
+        "can be under way; as root: sysctl -w net.core.rmem_max={}",
+        device.name, room.buffer_bytes, room.packets, room.wanted_bytes, room.wanted_bytes / 2);
   }
 
   bool warned_ = false;
