@@ -39,7 +39,7 @@ void Link::handle_answer(Instant now, const Packet& hello) {
   if (hello.state != PacketState::kInFlight || timeouts_ > 0 || rtt_.sampled()) return;
   const Duration sample = now - hello.sent_at;
   // Beyond, it says more about the peer's start than about the path.
-  if (sample >= options_.rto_initial / 3) return;
+  if (sample <= Duration(0) || sample >= options_.rto_initial / 3) return;
   rtt_.add(sample);
   delay_ = sample;
   recompute_stay();

@@ -172,6 +172,17 @@ TEST_CASE("an ACK that seems to have taken less than it was held is no sample") 
   }
 }
 
+TEST_CASE("a HELLO that seems to be answered in the instant it left is no sample") {
+  Pair pair;
+  pair.a.send(pair.now);
+  const Packet* hello = pair.a.link.find(pair.a.link.window().floor());
+  REQUIRE(hello != nullptr);
+  pair.a.link.handle_answer(pair.now, *hello);
+  CHECK_FALSE(pair.a.link.rtt().sampled());
+  pair.a.link.handle_answer(pair.later(us(10)), *hello);
+  CHECK(pair.a.link.rtt().smoothed() == us(10));
+}
+
 TEST_CASE("an ACK that acknowledges nothing answers nothing") {
   Pair pair;
   const Instant sent_at = pair.now;

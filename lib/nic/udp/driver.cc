@@ -31,9 +31,8 @@ class UdpDriver final : public Driver {
     if (options.receive_buffer_bytes == 0 && room.packets >= options.receive_packets) return;
     warned_ = true;
     log().warn(
-        "{}: the kernel grants a receive buffer of {} bytes ({} packets) and {} are wanted, so "
-        "less "
-        "can be under way; as root: sysctl -w net.core.rmem_max={}",
+        "{}: the kernel grants a receive buffer of {} bytes ({} packets), not {}, so less can be "
+        "under way; as root: sysctl -w net.core.rmem_max={}",
         device.name, room.buffer_bytes, room.packets, room.wanted_bytes, room.wanted_bytes / 2);
   }
 
