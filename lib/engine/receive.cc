@@ -329,8 +329,7 @@ Verdict Engine::Impl::handle_ack(Instant now, Rail& rail, const wire::PacketHead
   const Verdict verdict = rail.link.handle_ack(now, header, sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
   collect(now, rail);
-  if (rail.peer.rails != nullptr && rail.link.answered_sent_at() != Instant::min())
-    handle_rail_answer(now, rail, came_by(rail));
+  if (rail.peer.rails != nullptr) handle_rail_answer(now, rail, came_by(rail));
   if (rail.link.rtt().sampled()) {
     rtt_ns_ = static_cast<std::uint64_t>(rail.link.rtt().smoothed().count());
   }

@@ -47,7 +47,6 @@ void Link::handle_answer(Instant now, const Packet& hello) {
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
                          AckTiming timing) {
-  answered_ = Instant::min();
   if (sack == nullptr && repeats_ack(header)) return Verdict::kAccepted;
   const PacketNumber cumulative = expand(header.cumulative, window_.next());
   if (!was_sent(cumulative) || (sack != nullptr && !plausible(*sack))) return Verdict::kBadAck;

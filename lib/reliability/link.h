@@ -85,7 +85,7 @@ class Link {
   PathSize& path() { return path_; }
   const PathSize& path() const { return path_; }
   Duration timeout() const;
-  // When the newest of the packets that the last ACK acknowledged was sent; Instant::min(): none.
+  // When the newest of the packets that the last ACK with news acknowledged was sent.
   Instant answered_sent_at() const { return answered_; }
   std::uint64_t packets_arrived() const { return arrived_count_; }
   std::uint32_t packets_lost() const { return lost_count_; }  // round and round

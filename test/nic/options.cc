@@ -157,7 +157,8 @@ TEST_CASE("what errors of a send call mean") {
     CHECK(nic::udp::trouble_of(error, false) == Trouble::kRefused);
   }
   CHECK(nic::udp::trouble_of(EMSGSIZE, false) == Trouble::kTooLong);
-  for (const int error : {ENETDOWN, EPERM, ENETUNREACH}) {
+  CHECK(nic::udp::trouble_of(EPERM, true) == Trouble::kForbidden);
+  for (const int error : {ENETDOWN, ENETUNREACH}) {
     CHECK(nic::udp::trouble_of(error, false) == Trouble::kUndelivered);
   }
   CHECK(nic::udp::trouble_of(EBADF, false) == Trouble::kBroken);

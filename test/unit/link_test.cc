@@ -183,18 +183,6 @@ TEST_CASE("a HELLO that seems to be answered in the instant it left is no sample
   CHECK(pair.a.link.rtt().smoothed() == us(10));
 }
 
-TEST_CASE("an ACK that acknowledges nothing answers nothing") {
-  Pair pair;
-  const Instant sent_at = pair.now;
-  const auto packet = pair.a.send(sent_at);
-  pair.b.take(pair.later(us(10)), packet);
-  REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
-  CHECK(pair.a.link.answered_sent_at() == sent_at);
-  pair.a.collect();
-  REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
-  CHECK(pair.a.link.answered_sent_at() == Instant::min());
-}
-
 TEST_CASE("a lost packet is found by evidence once its patience is over, not before") {
   Pair pair;
   const auto first = pair.a.send(pair.now);

@@ -73,8 +73,10 @@ Trouble trouble_of(int error, bool burst) {
     case EBADF:
     case ENOTSOCK:
       return Trouble::kBroken;
+    case EPERM:
+      return Trouble::kForbidden;
     // ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
-    // ENETDOWN: the interface is down. EPERM: a packet filter. All may pass.
+    // ENETDOWN: the interface is down, which nic/link_watch.h tells, too. All may pass.
     default:
       return Trouble::kUndelivered;
   }

@@ -15,8 +15,9 @@ enum class Trouble : std::uint8_t {
   kRefused,      // none in the device's queue: now, for so much, or for that destination
   kTooLong,      // more than the interface, or the path, carries in one piece
   kNoOffload,    // a burst that the kernel or the NIC does not cut up
-  kUndelivered,  // no way, no permission, nobody there: for this packet, or an earlier one of which
-                 // the news came only now
+  kForbidden,    // by a packet filter of this host
+  kUndelivered,  // no way, nobody there, the interface down: for this packet, or an earlier one of
+                 // which the news came only now
   kBroken,       // the socket is beyond use
 };
 

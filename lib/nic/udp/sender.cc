@@ -116,10 +116,19 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
     broken_ = broken_ || trouble == Trouble::kBroken;
     drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
+    if (trouble == Trouble::kForbidden && !told_forbidden_) tell_forbidden(packet.to);
     ++counters.send_errors;
     counters.too_long += trouble == Trouble::kTooLong;
     return Outcome::kTaken;
   }
+}
+
+// Once: the peer seems to be silent, and only this end can know why.
+void Sender::tell_forbidden(Destination to) {
+  told_forbidden_ = true;
+  const auto address = from_sockaddr(peers_.name_of(to), peers_.name_bytes());
+  log().warn("a packet filter of this host refuses what is sent to {}: see 'nft list ruleset'",
+             address ? to_string(*address) : "a peer");
 }
 
 // One call for as much as it takes; how many packets were taken.

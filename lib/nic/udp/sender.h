@@ -60,6 +60,7 @@ class Sender {
     return is_direct(packet) ? direct_socket_ : socket_;
   }
   Outcome send_one(const Outgoing& packet, PortCounters& counters);
+  void tell_forbidden(Destination to);
   ssize_t call(const Outgoing& packet) const;
   int call_for_several(int socket);
   std::size_t send_several(std::span<const Outgoing> batch, PortCounters& counters, bool& full);
@@ -74,6 +75,7 @@ class Sender {
   Peers& peers_;
   bool bursts_;
   bool broken_ = false;
+  bool told_forbidden_ = false;
   Refusals refusals_;
   BurstLimit limit_{kMostBytes};
   Destination direct_to_ = kNowhere;
