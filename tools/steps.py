@@ -1,8 +1,9 @@
-"""What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--jumps]
+"""What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--jumps] [--data]
 
 Of a program that answers a message of 8 bytes, over loopback: everything between recvfrom(), which brought it, and
-sendto(). Counts, which a busy machine does not change: instructions, lines of the cache with code, and jumps taken,
-calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of the rounds; by function for the round in the middle.
+sendto(). Counts, which a busy machine does not change: instructions, lines of the cache with code, lines with data, and
+jumps taken, calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of
+the rounds; by function for the round in the middle.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import re
 import statistics
 import subprocess
 import sys
+
+from operands import NAMES, instructions, touched
 
 LONGEST = 15  # bytes of an instruction
 LINE = 64
@@ -65,6 +68,45 @@ class Modules:
         return f"{module.function(at)}" if module else path
 
 
+class Step:
+    """Where an instruction is, and the registers before it."""
+
+    def __init__(self, said):
+        self.at, *values = (int(value, 16) for value in said.split(","))
+        self.registers = dict(zip(NAMES, values))
+
+
+def data(modules, step):
+    """The lines of the cache that an instruction touches."""
+    _, module = modules.of(step.at)
+    text, end = instructions(module.path).get(step.at - module.base, ("", 0)) if module else ("", 0)
+    spans = touched(text, step.registers, module.base + end) if text else []
+    return {line for first, last in spans for line in (first // LINE, last // LINE)}
+
+
+def kind(modules, line, stack):
+    """Of a line: on the stack, in a file (what is static), or on the heap."""
+    if abs(line * LINE - stack) < 1 << 20:
+        return "stack"
+    return "file" if modules.of(line * LINE)[1] else "heap"
+
+
+def kinds(modules, lines, stack):
+    counts = collections.Counter(kind(modules, line, stack) for line in lines)
+    return ": " + ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
+def print_data(modules, steps):
+    """Each line with data, and what touches which of its bytes."""
+    users = collections.defaultdict(lambda: collections.defaultdict(set))
+    for step in steps:
+        for line in data(modules, step):
+            users[line][modules.function(step.at)].add(step.at)
+    for line, functions in sorted(users.items()):
+        by = ", ".join(f"{name} {len(places)}" for name, places in functions.items())
+        print(f"{line * LINE:>14x}  {kind(modules, line, steps[0].registers['rsp']):5}  {by}")
+
+
 def jumps(way):
     return [i for i, (now, then) in enumerate(zip(way, way[1:])) if not now < then <= now + LONGEST]
 
@@ -83,6 +125,7 @@ def main():
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--rounds", type=int, default=9)
     arguments.add_argument("--jumps", action="store_true", help="where each jump is, too")
+    arguments.add_argument("--data", action="store_true", help="each line with data, too")
     options = arguments.parse_args()
     done = subprocess.run([options.build / "bench/steps", str(options.rounds)], capture_output=True, text=True, timeout=120,
                           check=False)
@@ -90,14 +133,17 @@ def main():
         sys.exit(done.stderr or "steps: failed; needs ptrace()")
     maps, ways = done.stdout.split("\n\n", 1)
     modules = Modules(maps)
-    ways = sorted(([int(at, 16) for at in line.split()] for line in ways.splitlines()), key=len)
-    def median(count):
-        values = [count(way) for way in ways]
+    ways = sorted(([Step(said) for said in line.split()] for line in ways.splitlines()), key=len)
+    lines = [set().union(*(data(modules, step) for step in way)) for way in ways]
+    tracks = [[step.at for step in way] for way in ways]
+    def median(count, of=tracks):
+        values = [count(each) for each in of]
         return f"{statistics.median(values):.0f} ({min(values)} to {max(values)})"
     print("instructions    " + median(len))
     print("lines of code   " + median(lambda way: len({at // LINE for at in way})))
+    print("lines of data   " + median(len, lines) + kinds(modules, lines[len(lines) // 2], ways[0][0].registers["rsp"]))
     print("jumps           " + median(lambda way: len(jumps(way))))
-    way = ways[len(ways) // 2]
+    way = tracks[len(tracks) // 2]
     jumped = set(jumps(way))
     rows = collections.defaultdict(lambda: [0, set(), 0])
     for i, at in enumerate(way):
@@ -112,6 +158,9 @@ def main():
         print()
         for i in sorted(jumped):
             print(f"{i:>6}  {source(modules, way[i])} -> {source(modules, way[i + 1])}")
+    if options.data:
+        print()
+        print_data(modules, ways[len(ways) // 2])
     return 0
 
 

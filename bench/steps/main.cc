@@ -45,6 +45,17 @@ std::string line_of(int fd) {
   return line;
 }
 
+// In the order in which tools/steps.py names them.
+void print(const user_regs_struct& now) {
+  std::cout << std::hex << now.rip;
+  for (const auto value :
+       {now.rax, now.rbx, now.rcx, now.rdx, now.rsi, now.rdi, now.rbp, now.rsp, now.r8, now.r9,
+        now.r10, now.r11, now.r12, now.r13, now.r14, now.r15, now.fs_base}) {
+    std::cout << ',' << value;
+  }
+  std::cout << ' ';
+}
+
 void watch(int rounds) {
   Pipe address;
   Pipe go;
@@ -55,7 +66,7 @@ void watch(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     watched.wait_for_idle(kIdle);
     if (::write(go.ends[1], "", 1) != 1) throw std::runtime_error("the asking end is gone");
-    for (const std::uint64_t at : watched.way_of_an_answer()) std::cout << std::hex << at << ' ';
+    for (const user_regs_struct& now : watched.way_of_an_answer()) print(now);
     std::cout << '\n';
   }
   watched.let_go();

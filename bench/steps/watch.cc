@@ -68,13 +68,12 @@ void Watch::wait_for_idle(int idle) {
   }
 }
 
-std::vector<std::uint64_t> Watch::way_of_an_answer() {
+std::vector<user_regs_struct> Watch::way_of_an_answer() {
   for (Call call{}; call.number != SYS_recvfrom || call.result <= 0;) call = next_call();
-  std::vector<std::uint64_t> way;
+  std::vector<user_regs_struct> way;
   while (way.size() < kMost) {
     run(PTRACE_SINGLESTEP);
-    const user_regs_struct now = registers(child_);
-    way.push_back(now.rip);
+    const user_regs_struct& now = way.emplace_back(registers(child_));
     if (now.rax == SYS_sendto && calls_next(child_, now.rip)) return way;
   }
   throw std::runtime_error(fmt::format("no answer within {} instructions", kMost));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <cstdint>
 #include <vector>
@@ -15,9 +16,9 @@ class Watch {
 
   // Runs it until its recvfrom() has brought nothing `idle` times in a row.
   void wait_for_idle(int idle);
-  // From the next recvfrom() that brings something to the call of sendto(): where each instruction
-  // is.
-  std::vector<std::uint64_t> way_of_an_answer();
+  // From the next recvfrom() that brings something to the call of sendto(): the registers before
+  // each instruction.
+  std::vector<user_regs_struct> way_of_an_answer();
   void let_go() const;
 
  private:
