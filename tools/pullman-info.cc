@@ -81,8 +81,11 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
     }
     return;
   }
-  pullman::nic::Choice choice = pullman::nic::choose_devices(
-      std::move(devices), config.nics, {.nics = config.most_nics, .addresses = 1});
+  pullman::nic::Choice choice =
+      pullman::nic::choose_devices(std::move(devices), config.nics,
+                                   {.nics = config.most_nics,
+                                    .addresses = 1,
+                                    .least_packet = pullman::Config::kLeastPacketBytes});
   if (!choice.problem.empty()) out.problems.push_back(choice.problem);
   out.problems.insert(out.problems.end(), choice.lacks.begin(), choice.lacks.end());
   for (Device& device : choice.chosen) out.rows.push_back({std::move(device), true, ""});

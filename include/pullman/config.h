@@ -32,6 +32,9 @@ struct __attribute__((visibility("default"))) Config {
   // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
   std::uint16_t port = 0;
 
+  // A packet must hold a HELLO with what rides on it, and the longest ACK. A NIC
+  // that carries less is not used.
+  static constexpr std::size_t kLeastPacketBytes = 816;
   // Largest packet; 0: what the NIC carries. 816..65507.                    PULLMAN_PACKET_BYTES
   std::size_t packet_bytes = 0;
   // Receive buffer of each socket of the udp and tcp drivers; beyond

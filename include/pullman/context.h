@@ -69,7 +69,8 @@ class __attribute__((visibility("default"))) Context {
   // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
   // addresses are opaque). Returns at once, without waiting for an answer: sends may follow
   // immediately and travel with the first packets. Connecting twice gives the same handle. Throws
-  // Error: kInvalidArgument (cannot parse or find it), kTooManyPeers, kClosed.
+  // Error: kInvalidArgument (cannot parse or find it), kUnreachable (an IPv6 address, say, and no
+  // NIC in use has one), kTooManyPeers, kClosed.
   PeerId connect(std::string_view address);
 
   // The next process that connected to us without our having connected to it. Each once, in the

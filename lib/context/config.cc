@@ -1,15 +1,19 @@
 #include "pullman/config.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <string_view>
 
+#include "base/log.h"
 #include "pullman/status.h"
 
 namespace pullman {
@@ -53,7 +57,6 @@ void set_duration(Config& config, std::uint64_t value) {
 
 constexpr std::uint64_t kAnything = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kHourMs = 3'600'000;
-constexpr std::size_t kLeastPacketBytes = 816;  // a HELLO with its riders, and the longest ACK
 
 constexpr Option kOptions[] = {
     {"port", "PULLMAN_PORT", 0, 65535, get_number<&Config::port>, set_number<&Config::port>, ""},
@@ -130,6 +133,26 @@ Config::Threads read_threads(std::string_view text) {
   bad_option(fmt::format("PULLMAN_THREADS='{}' is neither 'one' nor 'many'", text));
 }
 
+bool is_known(std::string_view variable) {
+  for (const char* other :
+       {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_LOG"}) {
+    if (variable == other) return true;
+  }
+  return std::any_of(std::begin(kOptions), std::end(kOptions),
+                     [&](const Option& option) { return variable == option.variable; });
+}
+
+// One that is misspelt would be of no effect, and nobody would notice.
+void warn_of_unknown_variables() {
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry(*at);
+    const std::string_view variable = entry.substr(0, entry.find('='));
+    if (!variable.starts_with("PULLMAN_") || is_known(variable)) continue;
+    log().warn("there is no option {}: it changes nothing; pullman/config.h names all there are",
+               variable);
+  }
+}
+
 void check(const Option& option, const char* called, std::uint64_t value) {
   if (value >= option.least && value <= option.most) return;
   bad_option(fmt::format("{} = {}{} is out of range: {} to {}", called, value, option.unit,
@@ -139,6 +162,8 @@ void check(const Option& option, const char* called, std::uint64_t value) {
 }  // namespace
 
 Config Config::from_environment() {
+  static std::once_flag looked;
+  std::call_once(looked, warn_of_unknown_variables);
   Config config;
   if (const char* driver = std::getenv("PULLMAN_DRIVER")) config.driver = driver;
   if (const char* provider = std::getenv("PULLMAN_PROVIDER")) config.provider = provider;
@@ -167,10 +192,10 @@ void Config::validate() const {
                     "least 4096 each",
                     unexpected_bytes, unexpected_bytes / max_peers, max_peers));
   }
-  if (packet_bytes != 0 && packet_bytes < kLeastPacketBytes) {
+  if (packet_bytes != 0 && packet_bytes < Config::kLeastPacketBytes) {
     bad_option(
         fmt::format("packet_bytes = {} is out of range: {} to 65507, or 0 for what the NIC carries",
-                    packet_bytes, kLeastPacketBytes));
+                    packet_bytes, Config::kLeastPacketBytes));
   }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")

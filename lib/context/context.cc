@@ -36,8 +36,7 @@ KeyedRandom::Key key_for(const Config& config) {
   return key;
 }
 
-// A command packet holds a tiny message, a HELLO with its riders, and the longest ACK.
-constexpr std::size_t kLeastCommandBytes = 816;
+// Of a tiny message, which a command packet holds.
 constexpr std::size_t kTinyOverhead = 48;
 
 // Idle turns, some 40 us of them, before wait() lets others run between turns.
@@ -58,15 +57,10 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
   if (config.packet_bytes != 0) {
     nic.device.packet_bytes = std::min(nic.device.packet_bytes, config.packet_bytes);
   }
-  const std::size_t command_bytes = std::min(
-      std::max(kLeastCommandBytes, config.tiny_bytes + kTinyOverhead), nic.device.packet_bytes);
-  if (command_bytes < kLeastCommandBytes) {
-    throw nic::NicError(
-        fmt::format("NIC {} carries packets of {} bytes only: at least {} are needed",
-                    nic.device.name, nic.device.packet_bytes, kLeastCommandBytes));
-  }
   nic::PortOptions options = port_options(config);
-  options.packet_bytes = command_bytes;
+  options.packet_bytes =
+      std::min(std::max(Config::kLeastPacketBytes, config.tiny_bytes + kTinyOverhead),
+               nic.device.packet_bytes);
   options.port = port;
   nic.command = driver.open(nic.device, options);
   nic::PortOptions data = port_options(config);
@@ -96,12 +90,15 @@ void open_last_resort(const Config& config, std::vector<engine::NicPorts>& nics)
   }
 }
 
+nic::Most most_of(const Config& config) {
+  return {.nics = config.most_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes};
+}
+
 std::vector<engine::NicPorts> open_nics(const Config& config) {
   const auto driver =
       nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
   std::vector<engine::NicPorts> nics;
-  for (const nic::Device& device :
-       nic::devices_to_use(*driver, config.nics, {.nics = config.most_nics, .addresses = 1})) {
+  for (const nic::Device& device : nic::devices_to_use(*driver, config.nics, most_of(config))) {
     nics.push_back(
         open_nic(*driver, device, config, nics.empty() ? config.port : std::uint16_t{0}));
   }
@@ -235,6 +232,12 @@ PeerId Context::connect(std::string_view address) {
                 fmt::format("'{}' has no port: write HOST:PORT, as address() says it", address));
   }
   const auto connected = state_->engine.connect(state_->look(), *parsed);
+  if (connected.status == Status::kUnreachable) {
+    throw Error(Status::kUnreachable,
+                fmt::format("no way to {}: none of our NICs in use has an address of that family; "
+                            "pullman-info shows them, Config::nics and PULLMAN_NICS name others",
+                            address));
+  }
   if (connected.status != Status::kOk) {
     throw Error(connected.status, to_sentence(connected.status));
   }

@@ -7,6 +7,13 @@
 
 namespace pullman::engine {
 
+// One of our NICs has an address of its kind: no other can get there.
+bool Engine::Impl::has_family_of(const nic::Address& address) const {
+  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) {
+    return module->channel(ChannelKind::kCommand).port().address().kind == address.kind;
+  });
+}
+
 // The NIC to call an address from: the first that reaches it best, of those that work.
 std::uint8_t Engine::Impl::module_for(const nic::Address& address) const {
   const auto worth = [&](std::size_t m) {

@@ -103,6 +103,7 @@ Connected Engine::Impl::connect(Instant now, const nic::Address& address) {
     return {Status::kOk, known->id};
   }
   if (const Peer* peer = known_elsewhere(address)) return {Status::kOk, peer->id};
+  if (!has_family_of(address)) return {Status::kUnreachable, {}};
   const Peer* peer = make_peer(now, address, module_for(address));
   if (peer == nullptr && !half_open_.empty()) {
     drop_oldest_caller();

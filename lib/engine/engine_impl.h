@@ -474,6 +474,7 @@ class Engine::Impl {
   wire::NicInfo describe(const channel::Module& module) const;
 
   // --- calling.cc
+  bool has_family_of(const nic::Address& address) const;
   std::uint8_t module_for(const nic::Address& address) const;
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
   std::optional<std::uint8_t> other_module(const Peer& peer) const;

@@ -88,8 +88,9 @@ std::string known_devices(const std::vector<Device>& devices) {
 
 class Chooser {
  public:
-  Chooser(const std::vector<Device>& devices, const std::vector<std::string>& wanted)
-      : devices_(devices) {
+  Chooser(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
+          const Most& most)
+      : devices_(devices), most_(most) {
     for (const Device& device : devices) candidates_.emplace_back(device);
     for (const std::string& text : wanted) {
       if (text.starts_with('!')) {
@@ -101,13 +102,13 @@ class Chooser {
     if (wanted_.empty()) wanted_.emplace_back();
   }
 
-  Choice choose(const Most& most) {
+  Choice choose() {
     for (const Item& item : excluded_) exclude(item);
     for (std::size_t i = 0; i < wanted_.size(); ++i) claim(i);
-    do_without_what_is_down();
+    do_without_what_is_of_no_use();
     for (Candidate& candidate : candidates_) judge_alone(candidate);
     leave_out_the_lesser();
-    if (choice_.problem.empty()) take(most);
+    if (choice_.problem.empty()) take();
     return finish();
   }
 
@@ -119,19 +120,23 @@ class Chooser {
   void exclude(const Item& item);
   void claim(std::size_t number);
   void fail_without(const Item& item);
-  void do_without_what_is_down();
+  bool too_short(const Device& device) const { return device.packet_bytes < most_.least_packet; }
+  bool of_use(const Device& device) const { return device.up && !too_short(device); }
+  std::string what_to_do(const Item& item, const Device& device) const;
+  void do_without_what_is_of_no_use();
   void judge_alone(Candidate& candidate) const;
   void leave_out_the_lesser();
   std::vector<Nic> nics();
-  void take(const Most& most);
-  void take(const Nic& nic, std::size_t addresses);
+  void take();
+  void take(const Nic& nic);
   Choice finish();
 
   const std::vector<Device>& devices_;
+  const Most most_;
   std::vector<Candidate> candidates_;
   std::vector<Item> wanted_;
   std::vector<Item> excluded_;
-  bool any_up_ = false;  // of what is wanted
+  bool any_of_use_ = false;  // of what is wanted
   Choice choice_;
 };
 
@@ -152,27 +157,41 @@ void Chooser::exclude(const Item& item) {
 void Chooser::claim(std::size_t number) {
   const Item& item = wanted_[number];
   fail_if_malformed(item);
-  const Device* down = nullptr;
-  bool up = false;
+  const Device* useless = nullptr;
+  bool useful = false;
   for (Candidate& candidate : candidates_) {
     if (!candidate.why_not.empty() || !item.matches(*candidate.device)) continue;
     if (!candidate.item) candidate.item = number;
     candidate.by_address = candidate.by_address || item.means_address(*candidate.device);
-    up = up || candidate.device->up;
-    if (!candidate.device->up) down = candidate.device;
+    if (of_use(*candidate.device)) {
+      useful = true;
+    } else {
+      useless = candidate.device;
+    }
   }
-  if (up) {
-    any_up_ = true;
-  } else if (down != nullptr && !item.text().empty()) {
-    choice_.lacks.push_back(fmt::format("NIC '{}' is down, or has no link: ip link set {} up",
-                                        item.text(), down->name));
+  if (useful) {
+    any_of_use_ = true;
+  } else if (useless != nullptr && !item.text().empty()) {
+    choice_.lacks.push_back(what_to_do(item, *useless));
   } else {
     fail_without(item);
   }
 }
 
-void Chooser::do_without_what_is_down() {
-  if (any_up_ || choice_.lacks.empty()) return;
+std::string Chooser::what_to_do(const Item& item, const Device& device) const {
+  if (!device.up) {
+    return fmt::format("NIC '{}' is down, or has no link: ip link set {} up", item.text(),
+                       device.name);
+  }
+  return fmt::format(
+      "NIC '{}' carries packets of {} bytes only, and {} are needed: raise its MTU by "
+      "{}",
+      item.text(), device.packet_bytes, most_.least_packet,
+      most_.least_packet - device.packet_bytes);
+}
+
+void Chooser::do_without_what_is_of_no_use() {
+  if (any_of_use_ || choice_.lacks.empty()) return;
   fail(choice_.lacks.front());
   choice_.lacks.clear();
 }
@@ -180,9 +199,10 @@ void Chooser::do_without_what_is_down() {
 void Chooser::fail_without(const Item& item) {
   if (item.text().empty()) {
     fail(excluded_.empty()
-             ? "there is no NIC this driver can use: none has an address and a link"
-             : "there is no NIC this driver can use: none that is not excluded has an address and "
-               "a link");
+             ? "there is no NIC this driver can use: none has an address, a link and an MTU that "
+               "is large enough"
+             : "there is no NIC this driver can use: none that is not excluded has an address, a "
+               "link and an MTU that is large enough");
   } else {
     fail(fmt::format("there is no NIC '{}' for this driver; there are: {}", item.text(),
                      known_devices(devices_)));
@@ -194,6 +214,9 @@ void Chooser::judge_alone(Candidate& candidate) const {
   if (!candidate.why_not.empty()) return;
   if (!candidate.device->up) {
     candidate.why_not = "it is down, or has no link";
+  } else if (too_short(*candidate.device)) {
+    candidate.why_not = fmt::format("it carries packets of {} bytes only, and {} are needed",
+                                    candidate.device->packet_bytes, most_.least_packet);
   } else if (!candidate.item) {
     candidate.why_not = "not among the NICs asked for";
   }
@@ -243,11 +266,11 @@ std::string enough(const std::vector<std::string>& names) {
   return fmt::format("{} NICs are enough: {} come first", names.size(), fmt::join(names, ", "));
 }
 
-void Chooser::take(const Most& most) {
+void Chooser::take() {
   std::vector<std::string> names;
   for (const Nic& nic : nics()) {
-    if (names.size() < most.nics) {
-      take(nic, most.addresses);
+    if (names.size() < most_.nics) {
+      take(nic);
       names.push_back(nic.front()->device->name);
       continue;
     }
@@ -256,14 +279,14 @@ void Chooser::take(const Most& most) {
 }
 
 // Another address of a rank that is taken brings nothing, unless it is the one that is meant.
-void Chooser::take(const Nic& nic, std::size_t addresses) {
+void Chooser::take(const Nic& nic) {
   std::size_t taken = 0;
   std::vector<int> ranks;
   for (Candidate* candidate : nic) {
     const int own = rank(*candidate);
     const bool lesser = own == 3 && !ranks.empty() && !wanted_[*candidate->item].means_link_local();
     const bool known = own != 0 && std::find(ranks.begin(), ranks.end(), own) != ranks.end();
-    if (taken == addresses || lesser || known) {
+    if (taken == most_.addresses || lesser || known) {
       candidate->why_not = fmt::format("{} is used through {}", candidate->device->name,
                                        host_string(nic.front()->device->address));
       continue;
@@ -289,7 +312,7 @@ Choice Chooser::finish() {
 
 Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
                       const Most& most) {
-  return Chooser(devices, wanted).choose(most);
+  return Chooser(devices, wanted, most).choose();
 }
 
 }  // namespace pullman::nic

@@ -12,7 +12,8 @@ namespace pullman::nic {
 // How much may be chosen. A NIC is all devices of one name: one for each of its addresses.
 struct Most {
   std::size_t nics = 4;
-  std::size_t addresses = 2;  // of one NIC, unless more are asked for
+  std::size_t addresses = 2;     // of one NIC, unless more are asked for
+  std::size_t least_packet = 0;  // bytes that each must carry in a packet to be of use
 };
 
 struct NotChosen {
@@ -24,7 +25,7 @@ struct Choice {
   std::vector<Device> chosen;         // best first; the addresses of a NIC side by side
   std::vector<NotChosen> not_chosen;  // all the others, each with why
   std::string problem;                // why nothing is chosen; empty if something is
-  std::vector<std::string> lacks;     // what was asked for and is down, while something is up
+  std::vector<std::string> lacks;     // what was asked for and cannot be used, while something can
 };
 
 // What Config::nics means. Each of `wanted` is the name of an interface, an address, or a prefix
@@ -33,9 +34,10 @@ struct Choice {
 //
 // What several devices answer to comes in the order of distance, speed and name. NICs that bypass
 // the kernel leave the others out; loopback is used only if there is nothing else, or if it is
-// asked for by name or address. What is asked for and is down is left out if something else that is
-// asked for is up: a job begins with the NICs that are left. A NIC is used by its first IPv4 and
-// its first IPv6 address; by a link-local one if it has no other, or if that is asked for.
+// asked for by name or address. What is asked for and is down, or carries too short packets, is
+// left out if something else that is asked for can be used: a job begins with the NICs that are
+// left. A NIC is used by its first IPv4 and its first IPv6 address; by a link-local one if it has
+// no other, or if that is asked for.
 Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
                       const Most& most);
 

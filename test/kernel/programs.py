@@ -180,6 +180,20 @@ def a_perf_client_that_no_server_answers_is_told_what_to_look_for(place, build):
 
 
 @case
+def a_perf_client_that_has_no_way_to_the_server_says_so_at_once(place, build):
+    run = subprocess.run([build / "bench/pullman-perf", "--nic", "127.0.0.1", "--driver", "udp", "::1"],
+                         capture_output=True, text=True, timeout=30, check=False)
+    expect(run.returncode == 1 and "no way to [::1]:7100" in run.stderr, f"{run.returncode} {run.stderr}")
+
+
+@case
+def a_variable_that_is_misspelt_is_named(place, build):
+    run = subprocess.run([build / "tools/pullman-info"], capture_output=True, text=True, timeout=30, check=False,
+                         env={**os.environ, "PULLMAN_NIC": "lo", "PULLMAN_NICS": "lo", "PULLMAN_LOG": "warn"})
+    expect("no option PULLMAN_NIC:" in run.stderr and run.stderr.count("no option") == 1, run.stderr)
+
+
+@case
 def a_perf_client_whose_server_dies_ends_with_a_sentence(place, build):
     for more in ([], ["--raw"]):
         common = ["--nic", "lo", "--port", PORT, "--patience", 3, *more]

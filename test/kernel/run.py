@@ -550,6 +550,28 @@ def pullman_info_says_that_offloads_are_switched_off(pair, build, _):
     expect("gso off" in offloads_shown(pair, build), "without offloads")
 
 
+def sent_by_the_device(pair, side):
+    """Packets and bytes; a burst is one packet there."""
+    folder = "/sys/class/net/veth0/statistics"
+    said = subprocess.run(pair.command(side, "cat", f"{folder}/tx_packets", f"{folder}/tx_bytes"), check=True,
+                          capture_output=True, text=True, timeout=60)
+    return [int(word) for word in said.stdout.split()]
+
+
+@case("udp")
+def bare_datagrams_leave_in_bursts_unless_offloads_are_off(pair, build, driver):
+    for offloads in ("1", "0"):
+        environment = {**os.environ, "PULLMAN_OFFLOADS": offloads}
+        common = [build / "bench/pullman-perf", "--raw", "--driver", driver, "--patience", 20]
+        server = pair.start_server(0, *common, env=environment)
+        before = sent_by_the_device(pair, 1)
+        client = pair.start(1, *common, "--test", "bandwidth", "--size", "1M", "--iterations", 8, pair.hosts[0],
+                            env=environment, stdout=subprocess.DEVNULL)
+        expect(client.wait(60) == 0 and server.wait(60) == 0, netns.text_of(server))
+        packets, sent = (after - first for after, first in zip(sent_by_the_device(pair, 1), before))
+        expect((sent > 4000 * packets) == (offloads == "1"), f"offloads {offloads}: {sent} bytes in {packets} packets")
+
+
 def kill(soak):
     # `ip netns exec` becomes the program it runs, so this is the program itself.
     soak.program.send_signal(signal.SIGKILL)

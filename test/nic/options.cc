@@ -220,6 +220,24 @@ TEST_CASE("the wait descriptor is readable when a message has come, until it is 
   }
 }
 
+TEST_CASE("an address of a family that no NIC has is refused at once") {
+  Context context(on_loopback());
+  const auto why = [&](const char* address) -> std::pair<Status, std::string> {
+    try {
+      context.connect(address);
+    } catch (const Error& error) {
+      return {error.status(), error.what()};
+    }
+    return {};
+  };
+
+  const auto [status, sentence] = why("[::1]:7100");
+  CHECK(status == Status::kUnreachable);
+  CHECK_THAT(sentence, Catch::Contains("no way to [::1]:7100"));
+  CHECK(why("127.0.0.1:7100").first == Status::kOk);
+  context.close(std::chrono::seconds(0));
+}
+
 TEST_CASE("the wait descriptor is readable when time has passed and something is due") {
   Context context(on_loopback());
   settle(context);

@@ -30,6 +30,11 @@ Device down(Device device) {
   return device;
 }
 
+Device carrying(Device device, std::size_t packet_bytes) {
+  device.packet_bytes = packet_bytes;
+  return device;
+}
+
 Device far(Device device, std::uint8_t distance) {
   device.distance = distance;
   return device;
@@ -84,6 +89,23 @@ TEST_CASE("every device that is not used has its reason") {
             {"eth0 fe80::1", "eth0 is used through 10.20.0.1"},
             {"eth1 192.168.0.1", "eth1 is used through 10.30.0.1"},
             {"eth2 10.40.0.1", "it is down, or has no link"}});
+}
+
+TEST_CASE("a NIC that carries too short packets is not used, and the others are") {
+  const std::vector<Device> devices{carrying(device("tun0", "10.10.0.1"), 815),
+                                    carrying(device("eth0", "10.20.0.1"), 816)};
+  const Most most{.least_packet = 816};
+
+  CHECK(chosen(devices, {}, most) == Names{"eth0 10.20.0.1"});
+  CHECK(reasons(devices, {}, most).at("tun0 10.10.0.1") ==
+        "it carries packets of 815 bytes only, and 816 are needed");
+
+  const Choice both = choose_devices(devices, {"tun0", "eth0"}, most);
+  CHECK(chosen(both) == Names{"eth0 10.20.0.1"});
+  CHECK(both.lacks ==
+        Names{"NIC 'tun0' carries packets of 815 bytes only, and 816 are needed: raise "
+              "its MTU by 1"});
+  CHECK(choose_devices(devices, {"tun0"}, most).problem == both.lacks.front());
 }
 
 TEST_CASE("loopback is used if there is nothing else, or if it is asked for") {
@@ -176,9 +198,12 @@ TEST_CASE("what is asked for and cannot be had is a problem with a sentence") {
         "'10.0.0.0/33' is no prefix: write ADDRESS/BITS, as in 10.0.0.0/8");
   CHECK(problem(one, {"!10.0.0/8"}) ==
         "'10.0.0/8' is no prefix: write ADDRESS/BITS, as in 10.0.0.0/8");
-  CHECK(problem({}, {}) == "there is no NIC this driver can use: none has an address and a link");
+  CHECK(problem({}, {}) ==
+        "there is no NIC this driver can use: none has an address, a link and an MTU "
+        "that is large enough");
   CHECK(problem(one, {"!eth0"}) ==
-        "there is no NIC this driver can use: none that is not excluded has an address and a link");
+        "there is no NIC this driver can use: none that is not excluded has an address, a "
+        "link and an MTU that is large enough");
   CHECK(choose_devices(kUsual, {"eth7"}, {}).chosen.empty());
   CHECK(choose_devices(kUsual, {"eth7"}, {}).not_chosen.size() == kUsual.size());
 }
