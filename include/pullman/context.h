@@ -230,6 +230,9 @@ class __attribute__((visibility("default"))) Context {
   // is pending fails with kTimedOut. Later operations on the handle fail with kUnknownPeer or
   // kPeerClosed. Nothing happens if the peer is not known.
   void disconnect(PeerId peer);
+  // Forgets it at once, and does not tell it: what is pending fails with kClosed. For one that
+  // never answered, say.
+  void abandon(PeerId peer);
 
   // The rails to a peer, the one they met on first; empty if it is not known. With one NIC at
   // either end there is one rail, which is up while the peer is connected. Cold.
@@ -263,7 +266,8 @@ class __attribute__((visibility("default"))) Context {
   Status restore_rail(std::string_view nic);
 
   // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long.
-  // What is still pending then fails with kClosed. kOk if everything was delivered, else kTimedOut;
+  // What is still pending then fails with kClosed, and peers that still hear us learn that we have
+  // gone (kPeerClosed). kOk if everything was delivered, else kTimedOut;
   // called again it says the same. Closing a NIC may add to `timeout`, at most 5 s each.
   Status close(std::chrono::nanoseconds timeout);
   Status close();

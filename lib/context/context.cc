@@ -501,6 +501,10 @@ void Context::disconnect(PeerId peer) {
   Gate::Hold held(state_->gate);
   state_->engine.disconnect(state_->look(), peer);
 }
+void Context::abandon(PeerId peer) {
+  Gate::Hold held(state_->gate);
+  state_->engine.abandon(peer);
+}
 
 std::string Context::explain_rails(PeerId peer) const {
   Gate::Hold held(state_->gate);
@@ -553,8 +557,13 @@ Status Context::close(std::chrono::nanoseconds timeout) {
     if (state_->engine.drained()) break;
     state_->rest(received, end, idle, held);
   }
-  state_->closed = state_->engine.drained() ? Status::kOk : Status::kTimedOut;
-  state_->engine.abort();
+  if (state_->engine.drained()) {
+    state_->closed = Status::kOk;
+    state_->engine.abort();
+  } else {
+    state_->closed = Status::kTimedOut;
+    state_->engine.give_up(state_->look());
+  }
   return *state_->closed;
 }
 

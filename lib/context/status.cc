@@ -16,9 +16,10 @@ const char* to_sentence(Status status) {
     case Status::kUnknownPeer:
       return "no such peer: connect() to it first, and use the handle it gave";
     case Status::kUnreachable:
-      return "the peer was silent for too long (peer_timeout): see that it runs and calls "
-             "progress(), "
-             "and that the network carries UDP both ways";
+      return "the peer was silent for too long (peer_timeout): see that it runs and makes calls "
+             "that "
+             "move packets, that both ends use the same driver and checksum, and that the network "
+             "carries UDP both ways";
     case Status::kPeerClosed:
       return "the peer closed the connection before this was finished";
     case Status::kPeerDied:

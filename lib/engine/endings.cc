@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/engine_impl.h"
 
 namespace pullman::engine {
@@ -33,6 +34,23 @@ void Engine::Impl::handle_timers(Instant now, bool only_acks) {
   }
 }
 
+// Once in a while, while nothing ends: who waits for a peer that may never answer ought to know.
+void Engine::Impl::tell_of_silence(Instant now, const Peer& peer, bool calling) {
+  const Duration silence = now - peer.heard_at;
+  if (silence < kLongSilence || now < silence_told_ + kSilenceTold) return;
+  if (!calling && !died(peer)) return;  // it may be computing
+  silence_told_ = now;
+  const auto seconds = [](Duration time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  };
+  log().warn("{} has been silent for {} s, and will be given up after {}: {}",
+             nic::to_string(peer.command_address), seconds(silence), seconds(config_.peer_timeout),
+             calling
+                 ? "nothing has ever come from there; does a program listen on that address and "
+                   "port, with the same driver and checksum?"
+                 : "its host has said that nobody listens there");
+}
+
 // A HELLO that got no answer is sent again; anything else overdue is asked about.
 void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
@@ -42,6 +60,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   rail.link.handle_eviction(now, packet);
   if (peer.rails != nullptr && rail.link.timeouts() != timeouts) handle_rail_silence(now, rail);
   arm(now, peer);  // whatever it was: it must not be asked about for ever
+  tell_of_silence(now, peer, calling);
   if (!calling) {
     if (peer.flows()) mark_ready(peer);
     return;
@@ -245,6 +264,29 @@ void Engine::Impl::abort() {
     });
   });
   ack_now_.clear();
+}
+
+// Closes, although not all is delivered: those who hear us are told so once, if there is room.
+void Engine::Impl::give_up(Instant now) {
+  begin_close(now);
+  peers_.for_each([&](Peer& peer) {
+    if (!peer.flows() || peer.phase == Phase::kFarewell) return;
+    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+    if (!rail.link.has_space()) return;
+    peer.bye_due = true;
+    send_control_frames(now, rail);
+  });
+  flush();
+  abort();
+}
+
+// At once, and it is not told.
+void Engine::Impl::abandon(PeerId id) {
+  Peer* peer = peers_.find(id);
+  if (peer == nullptr) return;
+  if (peer->phase == Phase::kGone) return discard(*peer);
+  peer->release_when_gone = true;
+  end_peer(*peer, Status::kClosed);
 }
 
 // Everything pending with this peer finishes with `why`, once; every packet goes home.

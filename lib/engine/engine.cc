@@ -406,6 +406,12 @@ Instant Engine::next_deadline() const {
 Departure Engine::departure(PeerId peer) const {
   return impl_->departure(peer);
 }
+void Engine::abandon(PeerId peer) {
+  impl_->abandon(peer);
+}
+void Engine::give_up(Instant now) {
+  impl_->give_up(now);
+}
 void Engine::begin_close(Instant now) {
   impl_->begin_close(now);
 }

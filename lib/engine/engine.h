@@ -83,6 +83,7 @@ class Engine {
   Connected connect(Instant now, const nic::Address& address);
   std::optional<PeerId> accept();
   void disconnect(Instant now, PeerId peer);
+  void abandon(PeerId peer);
   Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
               Request& request);
   // True: it went into the packet that others wait in, as nearly all of many small ones do, and the
@@ -150,10 +151,11 @@ class Engine {
   Status restore_rail(Instant now, std::string_view nic);
 
   // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is
-  // left with kClosed. After begin_close() no operation is accepted; peers that connect are
-  // ignored.
+  // left with kClosed; give_up(), where it is not drained, tells the peers before. After
+  // begin_close() no operation is accepted; peers that connect are ignored.
   void begin_close(Instant now);
   bool drained() const;
+  void give_up(Instant now);
   void abort();
 
   PeerState peer_state(PeerId peer) const;

@@ -51,6 +51,7 @@ class Engine::Impl {
   Connected connect(Instant now, const nic::Address& address);
   std::optional<PeerId> accept();
   void disconnect(Instant now, PeerId id);
+  void abandon(PeerId id);
   Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
               std::span<const std::byte> bytes, Request& request);
   bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
@@ -101,6 +102,7 @@ class Engine::Impl {
   }
   Status set_drained(Instant now, std::string_view nic, bool drained);
   void begin_close(Instant now);
+  void give_up(Instant now);
   bool drained() const;
   void abort();
   PeerState peer_state(PeerId id) const;
@@ -161,6 +163,9 @@ class Engine::Impl {
   // Ports that take nothing are asked again after so long, doubling.
   static constexpr Duration kRefusalPause = std::chrono::microseconds(4);
   static constexpr unsigned kMostRefusals = 7;
+  // A silence that is worth a word, if it is not that of a program that computes; and how often.
+  static constexpr Duration kLongSilence = std::chrono::seconds(10);
+  static constexpr Duration kSilenceTold = std::chrono::seconds(60);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
@@ -521,6 +526,7 @@ class Engine::Impl {
   // --- endings.cc
   void handle_timers(Instant now, bool only_acks);
   void handle_eviction(Instant now, Packet& packet);
+  void tell_of_silence(Instant now, const Peer& peer, bool calling);
   void handle_alarm(Instant now, Peer& peer);
   void arm(Instant now, Peer& peer);
   bool died(const Peer& peer) const;
@@ -645,6 +651,7 @@ class Engine::Impl {
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()
+  Instant silence_told_ = Instant() - kSilenceTold;      // see tell_of_silence()
   std::optional<Denial> denial_;
   Instant next_denial_ = Instant::min();
   Stats stats_;

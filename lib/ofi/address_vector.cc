@@ -113,7 +113,10 @@ int AddressVector::bind(struct fid& other) {
 }
 
 int AddressVector::close() {
-  if (!endpoints_.empty()) return -FI_EBUSY;
+  {
+    Locked locked(domain_.lock());
+    if (!endpoints_.empty()) return -FI_EBUSY;
+  }
   delete this;
   return 0;
 }

@@ -38,6 +38,8 @@ class AddressVector : public fid_av {
   unsigned context_bits() const { return context_bits_; }
 
   // What the application calls.
+  Domain& domain() const { return domain_; }
+
   int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
              void* context);
   int insert_service(const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,

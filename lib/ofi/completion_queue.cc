@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "ofi/domain.h"
 #include "ofi/errors.h"
@@ -84,7 +86,10 @@ CompletionQueue::~CompletionQueue() {
 }
 
 int CompletionQueue::close() {
-  if (attached()) return -FI_EBUSY;
+  {
+    Locked locked(lock());  // an endpoint that lets go of it may not be done with it yet
+    if (attached() || held()) return -FI_EBUSY;
+  }
   delete this;
   return 0;
 }
@@ -126,7 +131,7 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
 
 ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) {
   if (entries_.empty()) {
-    rest();
+    if (!signalled_) rest();
     return -FI_EAGAIN;
   }
   if (entries_.front().error != 0) return -FI_EAVAIL;
@@ -165,20 +170,25 @@ ssize_t CompletionQueue::read_waiting(void* out, std::size_t count, fi_addr_t* s
                                       int timeout_ms) {
   if (!can_wait()) return -FI_EINVAL;
   ssize_t taken = -FI_EAGAIN;
+  std::optional<std::uint64_t> signals_before;
   wait_until(timeout_ms, [&] {
-    taken = take(out, count, sources);
-    if (taken == -FI_EAGAIN && signalled_) {
-      signalled_ = false;
-      return true;
+    if (!signals_before) {
+      signals_before = signals_;
+      ++waiting_;
     }
-    return taken != -FI_EAGAIN;
+    taken = take(out, count, sources);
+    if (taken != -FI_EAGAIN) return true;
+    return signals_ != *signals_before || std::exchange(signalled_, false);
   });
+  Locked locked(lock());
+  --waiting_;
   return taken;
 }
 
 int CompletionQueue::signal() {
   Locked locked(lock());
-  signalled_ = true;
+  ++signals_;
+  signalled_ = waiting_ == 0;
   wake();
   return 0;
 }

@@ -35,6 +35,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   ssize_t read_waiting(void* out, std::size_t count, fi_addr_t* sources, int timeout_ms);
   int signal();
   int close();
+  Domain& domain() const { return domain_; }
 
  private:
   CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);
@@ -45,8 +46,10 @@ class CompletionQueue : public fid_cq, public Waitable {
   const fi_cq_format format_;
   Ring<Completion> entries_;
   Courtesy courtesy_{read_courtesy()};
-  bool signalled_ = false;  // by fi_cq_signal: who waits returns
-  bool emptied_ = false;    // by the last read, which had room for more
+  std::uint64_t signals_ = 0;  // by fi_cq_signal: all who wait return
+  unsigned waiting_ = 0;       // threads
+  bool signalled_ = false;     // while nobody waited: who comes first returns
+  bool emptied_ = false;       // by the last read, which had room for more
 };
 
 }  // namespace pullman::ofi

@@ -62,7 +62,7 @@ Counter::~Counter() {
 int Counter::close() {
   {
     Locked locked(lock());
-    if (is_busy()) return -FI_EBUSY;
+    if (held() || is_busy()) return -FI_EBUSY;
     domain_.regions().remove_counter(*this);
     domain_.triggers().forget(*this);
   }

@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "ofi/address_vector.h"
 #include "ofi/completion_queue.h"
@@ -13,6 +15,7 @@
 #include "ofi/errors.h"
 #include "ofi/guarded.h"
 #include "ofi/progress_thread.h"
+#include "ofi/provider.h"
 #include "ofi/receive_pool.h"
 #include "ofi/shared_transmit.h"
 
@@ -141,7 +144,17 @@ void Endpoint::forget(fi_addr_t number) {
   peers_.erase(number);
   if (!context_ || peer == kAnyPeer || peers_.number(peer) != FI_ADDR_NOTAVAIL) return;
   const PeerState state = context_->peer_state(peer);
-  if (state == PeerState::kConnecting || state == PeerState::kGone) context_->disconnect(peer);
+  if (state == PeerState::kConnecting || state == PeerState::kGone) context_->abandon(peer);
+}
+
+void Endpoint::close_context() {
+  if (context_ && context_->close() == Status::kTimedOut) {
+    FI_WARN(
+        &provider(), FI_LOG_EP_CTRL,
+        "an endpoint is closed before it is known that all has arrived: FI_PULLMAN_CLOSE_TIMEOUT "
+        "is over\n");
+  }
+  context_.reset();
 }
 
 int Endpoint::close(EndpointHandle& handle) {
@@ -157,7 +170,7 @@ int Endpoint::close(EndpointHandle& handle) {
     return 0;
   }
   {
-    Locked locked(domain_.lock());
+    std::unique_lock locked(domain_.lock());
     if (own_.aliases != 0 || any_side_open()) return -FI_EBUSY;
     closing_ = true;
     if (transmit_ != nullptr) transmit_->release();
@@ -167,8 +180,10 @@ int Endpoint::close(EndpointHandle& handle) {
     triggers_.forget(*this);
     if (vector_ != nullptr) vector_->detach(*this);
     domain_.regions().close_to(*this);
-    if (context_) context_->close();
-    context_.reset();
+    // From here on nobody else knows it, but for endpoints that share its receives; what it waits
+    // for may need the domain's other endpoints.
+    if (pool_ == nullptr) locked.unlock();
+    close_context();
     if (pool_ != nullptr) pool_->remove(*this);
   }
   delete this;

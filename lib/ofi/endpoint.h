@@ -168,6 +168,7 @@ class Endpoint {
 
   // The NICs, the context and the peers; throws Error.
   void open_context();
+  void close_context();
   static int open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, void* context);
 
   // --- endpoint_binding.cc
@@ -265,12 +266,17 @@ class Endpoint {
   ssize_t begin(const ReceiveCall& call);
   bool is_directed(const ReceiveCall& call) const;
   PeerId source_of(const ReceiveCall& call) const;
+  // It names one that there is not, or not any more.
+  bool lacks_its_source(const ReceiveCall& call, PeerId source) const {
+    return source == kAnyPeer && is_directed(call);
+  }
   ssize_t post(const ReceiveCall& call, PeerId source);
   static void prepare(Operation& operation, const ReceiveCall& call);
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
   Status receive_claimed(const Claimed& claimed, const ReceiveCall& call, Operation& operation);
   void refill();
   void refill(Lane& lane);
+  bool post_waiting(const ReceiveCall& call);
   bool post_shared(Lane& lane);
 
   // --- endpoint_look.cc

@@ -29,6 +29,11 @@ bool is_list(std::span<const fi_ioc> pieces) {
   return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
 }
 
+bool are_somewhere(std::span<const fi_ioc> pieces) {
+  return std::none_of(pieces.begin(), pieces.end(),
+                      [](const fi_ioc& piece) { return piece.addr == nullptr; });
+}
+
 // All elements in one place: where they are, or gathered in `room`, which is large enough.
 std::span<const std::byte> gather(std::span<const fi_ioc> pieces, std::size_t size, Room& room) {
   if (pieces.size() == 1) {
@@ -71,7 +76,10 @@ bool Endpoint::is_complete(const AtomicCall& call, const Atomic& kind) {
   if (!is_list(call.operands) || !is_list(call.compares) || !is_list(call.results)) return false;
   const std::size_t count =
       kind.op == AtomicOp::kRead ? elements_in(call.results) : elements_in(call.operands);
-  return count != 0 && count <= most_elements(call.kind, kind.type) &&
+  const bool somewhere = (kind.op == AtomicOp::kRead || are_somewhere(call.operands)) &&
+                         (call.kind != AtomicKind::kCompare || are_somewhere(call.compares)) &&
+                         (call.kind == AtomicKind::kWrite || are_somewhere(call.results));
+  return somewhere && count != 0 && count <= most_elements(call.kind, kind.type) &&
          (call.kind != AtomicKind::kCompare || elements_in(call.compares) == count) &&
          (call.kind == AtomicKind::kWrite || elements_in(call.results) == count);
 }

@@ -73,6 +73,7 @@ int Endpoint::bind_locked(EndpointHandle& handle, struct fid& other, std::uint64
 }
 
 int Endpoint::bind_vector(AddressVector& vector) {
+  if (&vector.domain() != &domain_) return -FI_EDOMAIN;
   if (vector_ != nullptr) return -FI_EINVAL;
   vector_ = &vector;
   peers_.name_contexts(vector.context_bits());
@@ -81,6 +82,7 @@ int Endpoint::bind_vector(AddressVector& vector) {
 }
 
 int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags) {
+  if (&queue.domain() != &domain_) return -FI_EDOMAIN;
   Outlets& outlets = lane.outlets;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (((flags & FI_TRANSMIT) != 0 && outlets.send_queue != nullptr) ||
@@ -101,6 +103,7 @@ int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags
 
 // What peers do to memory here is counted once, wherever that is bound.
 int Endpoint::bind_counter(Lane& lane, Counter& counter, std::uint64_t flags) {
+  if (&counter.domain() != &domain_) return -FI_EDOMAIN;
   const std::uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);
   const bool told = told_counter_ != nullptr && (flags & FI_REMOTE_WRITE) != 0;
   if (&lane != &own_ && (told || use_counters_.tell_any(remote))) return -FI_EINVAL;

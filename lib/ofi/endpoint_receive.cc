@@ -26,7 +26,7 @@ ssize_t Endpoint::begin(const ReceiveCall& call) {
   undo_wait();
   if (call.count > kMostPieces) return -FI_EINVAL;
   const PeerId source = source_of(call);
-  if (source == kAnyPeer && is_directed(call)) return -FI_EINVAL;
+  if (lacks_its_source(call, source)) return -FI_EINVAL;
   if ((call.flags & kLooking) != 0) return look(call, source);
   if (call.space == Space::kMessages) {
     const bool many = (call.flags & FI_MULTI_RECV) != 0;
@@ -107,7 +107,7 @@ void Endpoint::refill(Lane& lane) {
       const ReceiveCall next = shared.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {
         shared.begin_first_waiting();
-      } else if (post(next, source_of(next)) == -FI_EAGAIN) {
+      } else if (!post_waiting(next)) {
         refill_due_ = true;
         return;
       }
@@ -118,8 +118,28 @@ void Endpoint::refill(Lane& lane) {
   }
 }
 
-// True if the buffer took a message at once: there may be more.
+// Its turn has come, and what could be refused when it was posted is told as an error now. False:
+// there is no room for it now.
+bool Endpoint::post_waiting(const ReceiveCall& call) {
+  const PeerId source = source_of(call);
+  if (lacks_its_source(call, source)) {
+    fail(call, Status::kUnknownPeer);
+    return true;
+  }
+  const ssize_t result = post(call, source);
+  if (result == -FI_EAGAIN) return false;
+  if (result < 0) fail(call, status_of(static_cast<int>(-result)));
+  return true;
+}
+
+// True if the buffer took a message at once, or no message ever will: there may be more to do.
 bool Endpoint::post_shared(Lane& lane) {
+  if (SharedBuffer& buffer = lane.shared.buffer();
+      lacks_its_source(buffer.call, source_of(buffer.call))) {
+    buffer.used_up = true;
+    fail(buffer.call, Status::kUnknownPeer);
+    return true;
+  }
   Operation* operation = operations_.take();
   if (operation == nullptr) {
     refill_due_ = true;
@@ -151,6 +171,8 @@ ssize_t Endpoint::cancel(Lane& lane, void* context) {
            !one.request.done();
   });
   if (operation != nullptr) {
+    // A message that is on its way there is the buffer's last.
+    if (operation->shared != nullptr) operation->shared->used_up = true;
     context_->cancel(operation->request);  // its completion says so; too late is no error
     return 0;
   }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/log.h"
 #include "ofi/provider.h"
 
 namespace pullman::ofi {
@@ -65,6 +66,7 @@ const char* write_sentence_of(int provider_number, char* out, std::size_t room) 
 
 void tell(const Error& error) {
   FI_WARN(&provider(), FI_LOG_CORE, "%s\n", error.what());
+  log().error("{}", error.what());
 }
 
 }  // namespace pullman::ofi

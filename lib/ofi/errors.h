@@ -18,7 +18,8 @@ Status status_of(int error_number);
 // null, as far as there is room.
 const char* write_sentence_of(int provider_number, char* out, std::size_t room);
 
-// Into libfabric's log (FI_LOG_LEVEL=warn).
+// Into libfabric's log (FI_LOG_LEVEL=warn), which few look at, and the library's (PULLMAN_LOG),
+// which goes to standard error.
 void tell(const Error& error);
 
 }  // namespace pullman::ofi

@@ -110,9 +110,15 @@ int MemoryRegion::bind(struct fid& other, std::uint64_t flags) {
   if ((flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
   Locked locked(domain_.lock());
   auto& counter = object_of<Counter, fid_cntr>(&other);
+  if (&counter.domain() != &domain_) return -FI_EDOMAIN;
+  if (!counters_.any()) domain_.regions().begin_counting(*this);
   counters_.bind(counter, flags != 0 ? flags : FI_REMOTE_WRITE);
   domain_.regions().add_counter(counter);
   return 0;
+}
+
+void MemoryRegion::begin_counting(const Context& context) {
+  counted_[&context] = context.remote_use(key);
 }
 
 void MemoryRegion::count_use(const Context& context) {
@@ -184,6 +190,10 @@ void Regions::remove_counter(const Counter& counter) {
 void Regions::add_counter(Counter& counter) {
   counters_.push_back(&counter);
   for (Endpoint* endpoint : endpoints_) endpoint->feed(counter);
+}
+
+void Regions::begin_counting(MemoryRegion& region) const {
+  for (Endpoint* endpoint : endpoints_) region.begin_counting(endpoint->context());
 }
 
 void Regions::count_each_use(const Context& context) {

@@ -42,7 +42,9 @@ class MemoryRegion : public fid_mr {
   MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t chosen_key);
 
   int bind(struct fid& other, std::uint64_t flags);
-  // What peers of that context have done since the last time.
+  // What peers of that context have done by now does not count.
+  void begin_counting(const Context& context);
+  // What they have done since the last time.
   void count_use(const Context& context);
   bool tells(const Counter& counter) const { return counters_.tells(counter); }
   // They go: another may have their address later.
@@ -79,6 +81,7 @@ class Regions {
   // A counter that a region tells what peers do: all endpoints' packets bring it news, until no
   // region is left that does.
   void add_counter(Counter& counter);
+  void begin_counting(MemoryRegion& region) const;
   void remove_counter(const Counter& counter);
   bool tells(const Counter& counter) const;
   // What peers of that context did, to the counters of all regions.

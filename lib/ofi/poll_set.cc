@@ -41,6 +41,10 @@ PollSet::PollSet(Domain& domain) : fid_poll{}, domain_(domain) {
 }
 
 PollSet::~PollSet() {
+  {
+    Locked locked(domain_.lock());
+    for (const Member& member : members_) member.waitable->release();
+  }
   domain_.release();
 }
 
@@ -68,16 +72,21 @@ int PollSet::add(struct fid& member) {
     if (member.fclass == FI_CLASS_CQ) waitable = &object_of<CompletionQueue, fid_cq>(&member);
     if (member.fclass == FI_CLASS_CNTR) waitable = &object_of<Counter, fid_cntr>(&member);
     if (waitable == nullptr) return -FI_EINVAL;
+    if (&waitable->lock() != &domain_.lock()) return -FI_EDOMAIN;
     Locked locked(domain_.lock());
     members_.push_back({&member, waitable});
+    waitable->hold();
     return 0;
   });
 }
 
 int PollSet::remove(struct fid& member) {
   Locked locked(domain_.lock());
-  const auto removed =
-      std::erase_if(members_, [&](const Member& one) { return one.handle == &member; });
+  const auto removed = std::erase_if(members_, [&](const Member& one) {
+    if (one.handle != &member) return false;
+    one.waitable->release();
+    return true;
+  });
   return removed != 0 ? 0 : -FI_EINVAL;
 }
 

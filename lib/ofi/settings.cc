@@ -1,11 +1,21 @@
 #include "ofi/settings.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <boost/algorithm/string/case_conv.hpp>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 
+#include "base/log.h"
 #include "ofi/provider.h"
+#include "pullman/status.h"
 
 namespace pullman::ofi {
 namespace {
@@ -25,10 +35,81 @@ constexpr std::size_t kEagerBytes = 257 * 1024;
 
 // A look costs some 3 us: below one in a thousand.
 constexpr std::chrono::milliseconds kPatience(4);
-constexpr std::size_t kMostPatience = 60'000;
+
+// A setting that is a number.
+struct Number {
+  const char* name;
+  std::size_t least;
+  std::size_t most;
+  const char* unless;  // what it is by default
+  const char* help;
+};
+constexpr Number kNumbers[] = {
+    {"most_nics", 1, 4, "4, or PULLMAN_MOST_NICS",
+     "How many NICs to use; messages use all of them and survive the loss of any but the last"},
+    {"max_peers", 1, 1'000'000,
+     "1024, or what the address vector is opened for if that is more; PULLMAN_MAX_PEERS",
+     "Peers connected at once: at least the ranks of an MPI job"},
+    {"peer_timeout", 1, 3600,
+     "3600, since one that computes is silent; or PULLMAN_PEER_TIMEOUT_MS, milliseconds",
+     "Seconds of silence after which a peer with operations pending is unreachable"},
+    {"close_timeout", 0, 3600, "10, or PULLMAN_CLOSE_TIMEOUT_MS, milliseconds",
+     "Seconds that closing an endpoint may take to deliver what was sent"},
+    {"eager_bytes", 1024, 1 << 20, "263168, or PULLMAN_EAGER_BYTES",
+     "Bytes of a message that are sent before it is matched"},
+    {"patience", 1, 60'000, "4; with automatic progress it is always 1",
+     "Milliseconds without a call after which a thread of the provider moves packets in the "
+     "application's place"},
+};
+constexpr const Number& kMostNics = kNumbers[0];
+constexpr const Number& kMaxPeers = kNumbers[1];
+constexpr const Number& kPeerTimeoutIs = kNumbers[2];
+constexpr const Number& kCloseTimeout = kNumbers[3];
+constexpr const Number& kEager = kNumbers[4];
+constexpr const Number& kPatienceIs = kNumbers[5];
 
 bool set_in_environment(const char* name) {
   return std::getenv(name) != nullptr;
+}
+
+std::string variable(std::string_view setting) {
+  return "FI_PULLMAN_" + boost::algorithm::to_upper_copy(std::string(setting));
+}
+
+// libfabric's own reading takes "2x" for 2 and "abc" for 0.
+std::optional<std::size_t> read(const Number& number) {
+  std::size_t value = 0;
+  const int missing = fi_param_get_size_t(&provider(), number.name, &value);
+  const std::string name = variable(number.name);
+  if (const char* text = std::getenv(name.c_str())) {
+    const char* end = text + std::strlen(text);
+    const auto [at, error] = std::from_chars(text, end, value);
+    if (error != std::errc{} || at != end || value < number.least || value > number.most) {
+      throw Error(Status::kBadOption, fmt::format("{}='{}' is not a whole number from {} to {}",
+                                                  name, text, number.least, number.most));
+    }
+    return value;
+  }
+  if (missing != 0) return std::nullopt;
+  return std::clamp(value, number.least, number.most);
+}
+
+// One that is misspelt would be of no effect, and nobody would notice.
+void warn_of_unknown_variables() {
+  const auto is_known = [](std::string_view name) {
+    for (const char* other : {"driver", "nics", "give_way"}) {
+      if (name == variable(other)) return true;
+    }
+    return std::any_of(std::begin(kNumbers), std::end(kNumbers),
+                       [&](const Number& number) { return name == variable(number.name); });
+  };
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry(*at);
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("FI_PULLMAN_") || is_known(name)) continue;
+    log().warn("there is no setting {}: it changes nothing; 'fi_info -e' lists all there are",
+               name);
+  }
 }
 
 void split(const char* text, std::vector<std::string>& out) {
@@ -40,41 +121,27 @@ void split(const char* text, std::vector<std::string>& out) {
 }  // namespace
 
 void define_settings(const fi_provider& provider) {
-  const auto define = [&](const char* name, fi_param_type type, const char* help) {
-    fi_param_define(&provider, name, type, "%s", help);
+  const auto define = [&](const char* name, fi_param_type type, const std::string& help) {
+    fi_param_define(&provider, name, type, "%s", help.c_str());
   };
   define("driver", FI_PARAM_STRING,
          "Driver that opens the NICs: udp, tcp or fabric (default: auto; PULLMAN_DRIVER)");
   define("nics", FI_PARAM_STRING,
          "NICs to use, the first ones first, by name, address or prefix, separated by commas; with "
          "! in front: not to use (default: all; PULLMAN_NICS)");
-  define("most_nics", FI_PARAM_SIZE_T,
-         "How many NICs to use, 1 to 4; messages use all of them and survive the loss of any but "
-         "the last (default: 4; PULLMAN_MOST_NICS)");
-  define("max_peers", FI_PARAM_SIZE_T,
-         "Peers connected at once: at least the ranks of an MPI job (default: 1024, or what the "
-         "address vector is opened for if that is more; PULLMAN_MAX_PEERS)");
-  define("peer_timeout", FI_PARAM_SIZE_T,
-         "Seconds of silence after which a peer with operations pending is unreachable (default: "
-         "3600: one that computes is silent; PULLMAN_PEER_TIMEOUT_MS)");
-  define("close_timeout", FI_PARAM_SIZE_T,
-         "Seconds that closing an endpoint may take to deliver what was sent (default: 10; "
-         "PULLMAN_CLOSE_TIMEOUT_MS)");
-  define("eager_bytes", FI_PARAM_SIZE_T,
-         "Bytes of a message that are sent before it is matched (default: 263168; "
-         "PULLMAN_EAGER_BYTES)");
+  for (const Number& number : kNumbers) {
+    define(number.name, FI_PARAM_SIZE_T,
+           fmt::format("{} ({} to {}; default: {})", number.help, number.least, number.most,
+                       number.unless));
+  }
   define("give_way", FI_PARAM_BOOL,
          "Whether polling in vain gives way to other processes: for jobs of more processes than "
          "processors (default: no)");
-  define("patience", FI_PARAM_SIZE_T,
-         "Milliseconds without a call after which a thread of the provider moves packets in the "
-         "application's place; with automatic progress it is 1 (default: 4)");
+  warn_of_unknown_variables();
 }
 
 std::chrono::milliseconds read_patience() {
-  std::size_t number = 0;
-  if (fi_param_get_size_t(&provider(), "patience", &number) != 0) return kPatience;
-  return std::chrono::milliseconds(std::clamp<std::size_t>(number, 1, kMostPatience));
+  return std::chrono::milliseconds(read(kPatienceIs).value_or(kPatience.count()));
 }
 
 bool read_courtesy() {
@@ -93,16 +160,11 @@ Config read_settings() {
   char* text = nullptr;
   if (fi_param_get_str(self, "driver", &text) == 0 && text != nullptr) config.driver = text;
   if (fi_param_get_str(self, "nics", &text) == 0 && text != nullptr) split(text, config.nics);
-  std::size_t number = 0;
-  if (fi_param_get_size_t(self, "most_nics", &number) == 0) config.most_nics = number;
-  if (fi_param_get_size_t(self, "max_peers", &number) == 0) config.max_peers = number;
-  if (fi_param_get_size_t(self, "eager_bytes", &number) == 0) config.eager_bytes = number;
-  if (fi_param_get_size_t(self, "peer_timeout", &number) == 0) {
-    config.peer_timeout = std::chrono::seconds(number);
-  }
-  if (fi_param_get_size_t(self, "close_timeout", &number) == 0) {
-    config.close_timeout = std::chrono::seconds(number);
-  }
+  if (const auto number = read(kMostNics)) config.most_nics = *number;
+  if (const auto number = read(kMaxPeers)) config.max_peers = *number;
+  if (const auto number = read(kEager)) config.eager_bytes = *number;
+  if (const auto number = read(kPeerTimeoutIs)) config.peer_timeout = std::chrono::seconds(*number);
+  if (const auto number = read(kCloseTimeout)) config.close_timeout = std::chrono::seconds(*number);
   if (!set_in_environment("PULLMAN_UNEXPECTED_BYTES")) {
     config.unexpected_bytes = config.max_peers * kSharePerPeer;
   }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ofi/lock.h"
@@ -51,6 +52,11 @@ class Waitable {
     if (waiter_ != nullptr) waiter_->silence();
   }
 
+  // It is in a poll set, and cannot be closed. Under the lock.
+  void hold() { ++holds_; }
+  void release() { --holds_; }
+  bool held() const { return holds_ != 0; }
+
   bool can_wait() const { return waiter_ != nullptr; }
   // FI_GETWAIT and FI_GETWAITOBJ.
   int control(int command, void* argument) const;
@@ -76,6 +82,7 @@ class Waitable {
   WaitSet* const set_;
   std::shared_ptr<Waiter> waiter_;  // null: never waited for
   bool expects_sleepers_ = false;
+  unsigned holds_ = 0;
   std::vector<Endpoint*> endpoints_;
   std::vector<int> watched_;
 };
@@ -84,15 +91,16 @@ template <typename Ready>
 bool Waitable::wait_until(int timeout_ms, Ready&& ready) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
-    bool asleep = false;
+    std::optional<Waiter::Sleep> sleep;
     {
       Locked locked(lock_);
       if (ready()) return true;
-      asleep = prepare_wait();
+      const bool may_sleep = prepare_wait();
       if (ready()) return true;
+      if (may_sleep && waiter_ != nullptr) sleep.emplace(*waiter_);
     }
     if (timeout_ms >= 0 && std::chrono::steady_clock::now() >= end) return false;
-    if (asleep && waiter_ != nullptr) waiter_->wait(nap_ms(end, timeout_ms));
+    if (sleep) waiter_->wait(nap_ms(end, timeout_ms));
   }
 }
 

@@ -42,14 +42,31 @@ void Waiter::forget(int descriptor) {
   epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
+Waiter::Sleep::Sleep(Waiter& waiter) : waiter_(waiter) {
+  const std::lock_guard locked(waiter_.mutex_);
+  ++waiter_.sleepers_;
+  rung_ = waiter_.rung_;
+}
+
+Waiter::Sleep::~Sleep() {
+  const std::lock_guard locked(waiter_.mutex_);
+  --waiter_.sleepers_;
+  if (rung_ != waiter_.rung_) --waiter_.unaware_;
+}
+
 void Waiter::ring() {
+  if (sleepers_.load() != 0) {
+    const std::lock_guard locked(mutex_);
+    ++rung_;
+    unaware_.store(sleepers_.load());
+  }
   if (ringing_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(bell_, &one, sizeof one);
 }
 
 void Waiter::silence() {
-  if (!ringing_.load(std::memory_order_relaxed)) return;
+  if (!ringing_.load(std::memory_order_relaxed) || unaware_.load() != 0) return;
   std::uint64_t count = 0;
   // Nothing yet: somebody is about to ring. Were that forgotten the bell would ring on, unheard.
   if (read(bell_, &count, sizeof count) < 0) return;

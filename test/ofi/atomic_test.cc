@@ -176,6 +176,10 @@ TEST_CASE("atomics that cannot be are refused at once") {
                   nullptr) == -FI_EINVAL);
   CHECK(fi_atomic(endpoint, numbers.data(), 1, nullptr, 99, 0, kKey, FI_UINT64, FI_SUM, nullptr) ==
         -FI_EINVAL);
+  CHECK(fi_fetch_atomic(endpoint, numbers.data(), 1, nullptr, nullptr, nullptr, pair.to_b, 0, kKey,
+                        FI_UINT64, FI_SUM, nullptr) == -FI_EINVAL);
+  CHECK(fi_atomic(endpoint, nullptr, 1, nullptr, pair.to_b, 0, kKey, FI_UINT64, FI_SUM, nullptr) ==
+        -FI_EINVAL);
 }
 
 }  // namespace pullman::test

@@ -235,6 +235,79 @@ TEST_CASE("two shared buffers take turns, each given back when it is full and po
   }
 }
 
+namespace {
+
+void post_shared(MessagePair& pair, std::vector<char>& buffer, void* with) {
+  const iovec piece{buffer.data(), buffer.size()};
+  fi_msg wanted{};
+  wanted.msg_iov = &piece;
+  wanted.iov_count = 1;
+  wanted.addr = FI_ADDR_UNSPEC;
+  wanted.context = with;
+  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
+}
+
+}  // namespace
+
+TEST_CASE("a shared buffer that is cancelled while a message comes into it is given back with it") {
+  MessagePair pair;
+  std::vector<char> shared(9'000'000), next(300);
+  post_shared(pair, shared, &context[0]);
+  const auto bytes = content(8'000'000, 1), small = content(300, 2);
+  pair.send(bytes);
+  while (shared[0] != bytes[0] || shared[100'000] != bytes[100'000]) pair.turn(1);
+
+  CHECK(fi_cancel(&pair.b->endpoint->fid, &context[0]) == 0);
+  const Said said = pair.next(*pair.b);
+  CHECK(said.entry.op_context == &context[0]);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(said.entry.len == bytes.size());
+
+  pair.receive(next, &context[1]);
+  pair.send(small);
+  CHECK(pair.next(*pair.b).entry.op_context == &context[1]);
+  CHECK(next == small);
+}
+
+TEST_CASE("a receive behind a shared buffer fails if its source is gone when its turn comes") {
+  MessagePair pair;
+  std::size_t least = 101;
+  MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                 sizeof least));
+  Side third(pair.fabric.get(), pair.info.get(), {.caps = kCaps});
+  fi_addr_t to_third = pair.b->insert(third.name());
+  const fi_addr_t from_third = third.insert(pair.b->name());
+  std::vector<char> shared(400), own(300);
+  post_shared(pair, shared, &context[0]);
+  MUST(fi_recv(pair.b->endpoint.get(), own.data(), 300, nullptr, to_third, &context[1]));
+  // It is connected, so that its going is noticed; the message takes the buffer's first part.
+  MUST(fi_inject(third.endpoint.get(), "x", 1, from_third));
+  Said said;
+  while (!pair.b->look(said)) fi_cq_read(third.completions.get(), nullptr, 0);
+  CHECK(said.entry.op_context == &context[0]);
+
+  SECTION("it has closed") {
+    third.endpoint.reset();
+    while (pair.b->look(said)) {
+    }
+    pair.turn(1000);
+  }
+  SECTION("its address was removed") {
+    MUST(fi_av_remove(pair.b->vector.get(), &to_third, 1, 0));
+  }
+  pair.send(content(300, 1));
+
+  said = pair.next(*pair.b);
+  CHECK(said.entry.op_context == &context[0]);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  said = pair.next(*pair.b);
+  CHECK(said.entry.op_context == &context[1]);
+  CHECK(said.error);
+  pair.send(content(300, 2));
+  pair.turn(1000);
+  CHECK_FALSE(pair.b->look(said));  // nobody else's message went there
+}
+
 TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot") {
   MessagePair pair;
   std::vector<char> buffer(500);

@@ -82,6 +82,52 @@ TEST_CASE("a queue is bound to sends, to receives, or to both") {
   CHECK(fi_ep_bind(opened, &pair.a->completions->fid, FI_SELECTIVE_COMPLETION) == -FI_EBADFLAGS);
 }
 
+TEST_CASE("a setting that is no number of its range is refused when NICs are opened") {
+  Pair pair;
+  for (const char* text : {"abc", "2x", "", "-1", "0", "5", "99999999999999999999"}) {
+    setenv("FI_PULLMAN_MOST_NICS", text, 1);
+    fid_ep* opened = nullptr;
+    MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
+    const Owned<fid_ep> endpoint(opened);
+    MUST(fi_ep_bind(opened, &pair.a->vector->fid, 0));
+    CHECK(fi_enable(opened) == -FI_EINVAL);
+    unsetenv("FI_PULLMAN_MOST_NICS");
+    CHECK(fi_enable(opened) == 0);
+  }
+}
+
+TEST_CASE("what belongs to another domain cannot be bound") {
+  Pair pair;
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
+  const Owned<fid_ep> endpoint(opened);
+  CHECK(fi_ep_bind(opened, &pair.b->completions->fid, FI_TRANSMIT) == -FI_EDOMAIN);
+  CHECK(fi_ep_bind(opened, &pair.b->received->fid, FI_RECV) == -FI_EDOMAIN);
+  CHECK(fi_ep_bind(opened, &pair.b->vector->fid, 0) == -FI_EDOMAIN);
+
+  std::array<std::byte, 8> bytes{};
+  const auto region = lend(pair.a->domain.get(), bytes, 7);
+  CHECK(fi_mr_bind(region.get(), &pair.b->received->fid, FI_REMOTE_WRITE) == -FI_EDOMAIN);
+  fi_poll_attr attributes{};
+  fid_poll* set = nullptr;
+  MUST(fi_poll_open(pair.a->domain.get(), &attributes, &set));
+  const Owned<fid_poll> owned(set);
+  CHECK(fi_poll_add(set, &pair.b->completions->fid, 0) == -FI_EDOMAIN);
+}
+
+TEST_CASE("an endpoint is closed by one thread and its queue by another") {
+  for (int round = 0; round < 100; ++round) {
+    Pair pair({.threading = FI_THREAD_SAFE});
+    fid_ep* const endpoint = pair.a->endpoint.release();
+    fid_cq* const queue = pair.a->completions.release();
+    std::thread closer([&] {
+      while (fi_close(&queue->fid) == -FI_EBUSY) std::this_thread::yield();
+    });
+    CHECK(fi_close(&endpoint->fid) == 0);
+    closer.join();
+  }
+}
+
 TEST_CASE("what an application says of threads and progress comes back") {
   for (const fi_threading threading : {FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION}) {
     Info hints = hints_for(FI_TAGGED);

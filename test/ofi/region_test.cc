@@ -73,6 +73,17 @@ TEST_CASE("a region outlives an endpoint and a counter, and tells the counter th
   CHECK(fi_cntr_read(unbound.get()) == 0);
 }
 
+TEST_CASE("a counter that a region is given later counts from then on") {
+  LendingPair pair;
+  const auto region = pair.lend_all(kKey);
+  for (int i = 0; i < 3; ++i) pair.write(kKey);
+  const auto writes = open_counter(pair.b->domain.get());
+  MUST(fi_mr_bind(region.get(), &writes->fid, FI_REMOTE_WRITE));
+  CHECK(fi_cntr_read(writes.get()) == 0);
+  pair.write(kKey);
+  CHECK(fi_cntr_read(writes.get()) == 1);
+}
+
 TEST_CASE("a counter is free when the last region that tells it is closed, whatever lives on") {
   LendingPair pair;
   auto counter = open_counter(pair.b->domain.get());

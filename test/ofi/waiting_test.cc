@@ -1,5 +1,7 @@
 // Poll sets, wait sets, and waiting for counters.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <thread>
 
 #include "pair.h"
@@ -130,6 +132,97 @@ TEST_CASE("who sleeps for a completion is woken by a signal, with nothing") {
 
   CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20000) == -FI_EAGAIN);
   waker.join();
+}
+
+namespace {
+
+// Two threads that wait for the same; each says when it is back, and whether with what it should
+// be.
+class TwoWaiters {
+ public:
+  template <typename Wait>
+  explicit TwoWaiters(Wait wait) {
+    for (std::thread& one : threads_) {
+      one = std::thread([this, wait] {
+        if (!wait()) right_ = false;
+        ++back_;
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // most likely asleep then
+  }
+  ~TwoWaiters() {
+    for (std::thread& one : threads_) one.join();
+  }
+  // Long before their time is over.
+  bool are_back_rightly() const {
+    for (int i = 0; i < 20'000 && back_ != 2; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return back_ == 2 && right_;
+  }
+
+ private:
+  std::atomic<bool> right_ = true;
+  std::atomic<int> back_ = 0;
+  std::array<std::thread, 2> threads_;
+};
+
+constexpr int kLongMs = 60'000;
+
+}  // namespace
+
+TEST_CASE("all who sleep for a counter are woken when it is reached, whoever looks first") {
+  Pair pair({.threading = FI_THREAD_SAFE});
+  fid_cntr* const counter = pair.b->received.get();
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    const TwoWaiters two([&] { return fi_cntr_wait(counter, round, kLongMs) == 0; });
+    MUST(fi_cntr_add(counter, 1));
+    CHECK(fi_cntr_read(counter) == round);
+    REQUIRE(two.are_back_rightly());
+  }
+}
+
+TEST_CASE("a signal wakes all who sleep for a completion, though another reads the queue") {
+  Pair pair({.wait = FI_WAIT_UNSPEC, .threading = FI_THREAD_SAFE});
+  fid_cq* const queue = pair.b->completions.get();
+  for (int round = 0; round < 20; ++round) {
+    const TwoWaiters two([&] {
+      fi_cq_tagged_entry entry{};
+      return fi_cq_sread(queue, &entry, 1, nullptr, kLongMs) == -FI_EAGAIN;
+    });
+    MUST(fi_cq_signal(queue));
+    fi_cq_tagged_entry entry{};
+    CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
+    REQUIRE(two.are_back_rightly());
+  }
+  // While nobody sleeps it is for who comes next.
+  MUST(fi_cq_signal(queue));
+  fi_cq_tagged_entry entry{};
+  CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
+  CHECK(fi_cq_sread(queue, &entry, 1, nullptr, -1) == -FI_EAGAIN);
+}
+
+TEST_CASE("what is in a poll set cannot be closed before it is taken out") {
+  Pair pair;
+  fi_cq_attr attributes{};
+  fid_cq* queue = nullptr;
+  MUST(fi_cq_open(pair.a->domain.get(), &attributes, &queue, nullptr));
+  fi_cntr_attr counting{};
+  fid_cntr* counter = nullptr;
+  MUST(fi_cntr_open(pair.a->domain.get(), &counting, &counter, nullptr));
+  const auto set = open_poll_set(pair.a->domain.get());
+  {
+    const auto other = open_poll_set(pair.a->domain.get());
+    MUST(fi_poll_add(set.get(), &queue->fid, 0));
+    MUST(fi_poll_add(other.get(), &queue->fid, 0));
+    MUST(fi_poll_add(other.get(), &counter->fid, 0));
+    CHECK(fi_close(&counter->fid) == -FI_EBUSY);
+  }
+
+  CHECK(fi_close(&counter->fid) == 0);
+  CHECK(fi_close(&queue->fid) == -FI_EBUSY);
+  MUST(fi_poll_del(set.get(), &queue->fid, 0));
+  CHECK(fi_close(&queue->fid) == 0);
 }
 
 }  // namespace pullman::test

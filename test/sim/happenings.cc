@@ -67,6 +67,7 @@ bool Simulation::step(Instant limit) {
   for (std::size_t i = 0; i < closing_.size();) {
     Node& node = stage_.node(closing_[i].host);
     if (node.engine().drained() || closing_[i].deadline <= stage_.now()) {
+      if (!node.engine().drained()) node.engine().give_up(node.local_now());
       end_process(closing_[i].host, false);
       reboot(closing_[i].host);
       closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
+#include "base/log.h"
 #include "sim/runner.h"
 #include "sim/simulation.h"
 
@@ -58,6 +60,8 @@ int run_kept(const std::string& path, bool one_rail) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Peers are silent here all the time.
+  if (std::getenv("PULLMAN_LOG") == nullptr) pullman::log().set_level(spdlog::level::err);
   CLI::App app("Runs Pullman's engine in a simulated world: everything follows from the seed.");
   std::uint64_t seed = 1;
   bool traced = false;

@@ -1,7 +1,13 @@
 // Scenarios: how peers part, restart and fall silent. They are the specification: read them so.
 #define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include <spdlog/sinks/ostream_sink.h>
 
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <sstream>
+
+#include "base/log.h"
 #include "sim/scene.h"
 
 namespace pullman::sim {
@@ -243,6 +249,57 @@ TEST_CASE("close ends in time when the peer is silent") {
 
   CHECK(send.done());
   CHECK(send.status() != Status::kOk);
+}
+
+TEST_CASE("who calls in vain is told so now and then, long before the peer is given up") {
+  std::ostringstream said;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(said);
+  log().sinks().push_back(sink);
+  {
+    Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = seconds(200); });
+    scene.node(1).stall_until(scene.now() + seconds(1000));
+    scene.connect(0, 1);
+    scene.run_for(seconds(9));
+    CHECK(said.str().empty());
+    scene.run_for(seconds(120));
+  }
+  log().sinks().pop_back();
+  const std::string text = said.str();
+  CHECK_THAT(text, Catch::Contains("10.0.0.2:7100 has been silent for"));
+  CHECK(std::count(text.begin(), text.end(), '\n') <= 3);
+}
+
+TEST_CASE("who gives up what the peer does not take tells it so") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  scene.send(0, there, 1, 10'000'000);  // nobody receives it
+  scene.begin_close(0);
+  scene.run_until([&] { return scene.engine(0).drained(); }, milliseconds(200));
+  REQUIRE_FALSE(scene.engine(0).drained());
+  Act& receive = scene.receive(1, back, 2, 100);
+
+  scene.engine(0).give_up(scene.node(0).local_now());
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(receive.status() == Status::kPeerClosed);
+  CHECK(scene.engine(1).peer_state(back) == PeerState::kGone);
+}
+
+TEST_CASE("who abandons a peer that never answered has nothing pending with it") {
+  Scene scene;
+  scene.node(1).stall_until(scene.now() + seconds(1000));
+  const PeerId there = scene.connect(0, 1);
+  Act& send = scene.send(0, there, 1, 100'000);
+  Act& receive = scene.receive(0, there, 2, 100);
+  scene.run_for(milliseconds(5));
+
+  scene.engine(0).abandon(there);
+
+  CHECK(send.status() == Status::kClosed);
+  CHECK(receive.status() == Status::kClosed);
+  scene.run_for(milliseconds(5));
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kGone);
+  scene.node(1).stall_until(scene.now());
 }
 
 TEST_CASE("a peer beyond max_peers is refused") {
