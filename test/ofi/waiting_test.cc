@@ -1,7 +1,12 @@
 // Poll sets, wait sets, and waiting for counters.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "pair.h"
@@ -136,19 +141,29 @@ TEST_CASE("who sleeps for a completion is woken by a signal, with nothing") {
 
 namespace {
 
-// Two threads that wait for the same; each says when it is back, and whether with what it should
-// be.
+// Whether a thread of this process is within poll() (proc(5)).
+bool polls(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
+  long number = -1;
+  return file >> number && number == SYS_poll;
+}
+
+// Two threads that wait for the same, and are asleep when this has been made; each says when it is
+// back, and whether with what it should be.
 class TwoWaiters {
  public:
   template <typename Wait>
   explicit TwoWaiters(Wait wait) {
-    for (std::thread& one : threads_) {
-      one = std::thread([this, wait] {
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      threads_[i] = std::thread([this, i, wait] {
+        names_[i] = gettid();
         if (!wait()) right_ = false;
         ++back_;
       });
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // most likely asleep then
+    for (const auto& name : names_) {
+      while (!polls(name)) std::this_thread::yield();
+    }
   }
   ~TwoWaiters() {
     for (std::thread& one : threads_) one.join();
@@ -164,6 +179,7 @@ class TwoWaiters {
  private:
   std::atomic<bool> right_ = true;
   std::atomic<int> back_ = 0;
+  std::array<std::atomic<pid_t>, 2> names_{};
   std::array<std::thread, 2> threads_;
 };
 
