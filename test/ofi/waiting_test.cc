@@ -162,7 +162,9 @@ class TwoWaiters {
       });
     }
     for (const auto& name : names_) {
-      while (!polls(name)) std::this_thread::yield();
+      for (const std::clock_t end = deadline(); !polls(name) && std::clock() < end;) {
+        std::this_thread::yield();
+      }
     }
   }
   ~TwoWaiters() {
@@ -189,7 +191,11 @@ constexpr int kLongMs = 60'000;
 
 TEST_CASE("all who sleep for a counter are woken when it is reached, whoever looks first") {
   Pair pair({.threading = FI_THREAD_SAFE});
-  fid_cntr* const counter = pair.b->received.get();
+  fi_cntr_attr counting{};
+  counting.wait_obj = FI_WAIT_UNSPEC;
+  fid_cntr* counter = nullptr;
+  MUST(fi_cntr_open(pair.b->domain.get(), &counting, &counter, nullptr));
+  const Owned<fid_cntr> owned(counter);
   for (std::uint64_t round = 1; round <= 20; ++round) {
     const TwoWaiters two([&] { return fi_cntr_wait(counter, round, kLongMs) == 0; });
     MUST(fi_cntr_add(counter, 1));
