@@ -249,22 +249,34 @@ void post_shared(MessagePair& pair, std::vector<char>& buffer, void* with) {
 
 }  // namespace
 
+// How far the message has come when it is cancelled is left to chance: nobody may look there.
 TEST_CASE("a shared buffer that is cancelled while a message comes into it is given back with it") {
-  setenv("FI_PULLMAN_PATIENCE", "60000", 1);  // nobody writes while we look
+  const int turns = GENERATE(2, 8, 32);
   MessagePair pair;
-  unsetenv("FI_PULLMAN_PATIENCE");
-  std::vector<char> shared(9'000'000), next(300);
+  std::vector<char> shared(41'000'000), next(300);
   post_shared(pair, shared, &context[0]);
-  const auto bytes = content(8'000'000, 1), small = content(300, 2);
+  const auto bytes = content(40'000'000, 1), small = content(300, 2);
   pair.send(bytes);
-  while (shared[0] != bytes[0] || shared[100'000] != bytes[100'000]) pair.turn(1);
+  pair.turn(turns);
 
   CHECK(fi_cancel(&pair.b->endpoint->fid, &context[0]) == 0);
-  const Said said = pair.next(*pair.b);
+  Said said = pair.next(*pair.b);
+  if (said.entry.err == 0 && (said.entry.flags & FI_MULTI_RECV) == 0) {
+    CHECK(said.entry.len == bytes.size());  // it had come before
+    said = pair.next(*pair.b);
+  }
   CHECK(said.entry.op_context == &context[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
-  CHECK(said.entry.len == bytes.size());
+  if (said.entry.err == 0) {
+    CHECK(said.entry.len == bytes.size());
+    CHECK(std::equal(bytes.begin(), bytes.end(), shared.begin()));
+  } else {
+    CHECK(said.entry.err == FI_ECANCELED);
+  }
 
+  // What comes next does not go there: it is the next receive's, but for a message that came late.
+  const bool late = said.entry.err != 0 && shared[0] != bytes[0];
+  if (late) return;
   pair.receive(next, &context[1]);
   pair.send(small);
   CHECK(pair.next(*pair.b).entry.op_context == &context[1]);
