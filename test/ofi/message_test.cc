@@ -21,6 +21,16 @@ struct MessagePair : Pair {
   void receive(std::span<char> buffer, void* with) const {
     MUST(fi_recv(b->endpoint.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, with));
   }
+  // As a buffer for many messages.
+  void share(std::span<char> buffer, void* with) const {
+    const iovec piece{buffer.data(), buffer.size()};
+    fi_msg wanted{};
+    wanted.msg_iov = &piece;
+    wanted.iov_count = 1;
+    wanted.addr = FI_ADDR_UNSPEC;
+    wanted.context = with;
+    MUST(fi_recvmsg(b->endpoint.get(), &wanted, FI_MULTI_RECV));
+  }
 };
 
 }  // namespace
@@ -184,13 +194,7 @@ TEST_CASE("many messages share a buffer, one behind the other, until too little 
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                  sizeof least));
   std::vector<char> shared(1000), next(300);
-  const iovec piece{shared.data(), 1000};
-  fi_msg wanted{};
-  wanted.msg_iov = &piece;
-  wanted.iov_count = 1;
-  wanted.addr = FI_ADDR_UNSPEC;
-  wanted.context = &context[0];
-  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
+  pair.share(shared, &context[0]);
   pair.receive(next, &context[1]);  // its turn comes when the buffer is used up
 
   const auto bytes = content(300, 1);
@@ -235,26 +239,12 @@ TEST_CASE("two shared buffers take turns, each given back when it is full and po
   }
 }
 
-namespace {
-
-void post_shared(MessagePair& pair, std::vector<char>& buffer, void* with) {
-  const iovec piece{buffer.data(), buffer.size()};
-  fi_msg wanted{};
-  wanted.msg_iov = &piece;
-  wanted.iov_count = 1;
-  wanted.addr = FI_ADDR_UNSPEC;
-  wanted.context = with;
-  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
-}
-
-}  // namespace
-
 // How far the message has come when it is cancelled is left to chance: nobody may look there.
 TEST_CASE("a shared buffer that is cancelled while a message comes into it is given back with it") {
   const int turns = GENERATE(2, 8, 32);
   MessagePair pair;
   std::vector<char> shared(41'000'000), next(300);
-  post_shared(pair, shared, &context[0]);
+  pair.share(shared, &context[0]);
   const auto bytes = content(40'000'000, 1), small = content(300, 2);
   pair.send(bytes);
   pair.turn(turns);
@@ -292,7 +282,7 @@ TEST_CASE("a receive behind a shared buffer fails if its source is gone when its
   fi_addr_t to_third = pair.b->insert(third.name());
   const fi_addr_t from_third = third.insert(pair.b->name());
   std::vector<char> shared(400), own(300);
-  post_shared(pair, shared, &context[0]);
+  pair.share(shared, &context[0]);
   MUST(fi_recv(pair.b->endpoint.get(), own.data(), 300, nullptr, to_third, &context[1]));
   // It is connected, so that its going is noticed; the message takes the buffer's first part.
   MUST(fi_inject(third.endpoint.get(), "x", 1, from_third));
@@ -325,13 +315,7 @@ TEST_CASE("a receive behind a shared buffer fails if its source is gone when its
 TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot") {
   MessagePair pair;
   std::vector<char> buffer(500);
-  const iovec piece{buffer.data(), 500};
-  fi_msg wanted{};
-  wanted.msg_iov = &piece;
-  wanted.iov_count = 1;
-  wanted.addr = FI_ADDR_UNSPEC;
-  wanted.context = &context[0];
-  MUST(fi_recvmsg(pair.b->endpoint.get(), &wanted, FI_MULTI_RECV));
+  pair.share(buffer, &context[0]);
   pair.receive(buffer, &context[1]);
 
   for (int i = 1; i >= 0; --i) {
