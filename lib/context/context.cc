@@ -223,14 +223,14 @@ std::string Context::driver() const {
 }
 
 PeerId Context::connect(std::string_view address) {
-  Gate::Hold held(state_->gate);
   std::string why;
-  const auto parsed = nic::parse(address, 0, why);
+  const auto parsed = nic::parse(address, 0, why);  // may ask for a name: others go on meanwhile
   if (!parsed) throw Error(Status::kInvalidArgument, why);
   if (nic::port_of(*parsed) == 0 && parsed->kind != 255) {
     throw Error(Status::kInvalidArgument,
                 fmt::format("'{}' has no port: write HOST:PORT, as address() says it", address));
   }
+  Gate::Hold held(state_->gate);
   const auto connected = state_->engine.connect(state_->look(), *parsed);
   if (connected.status == Status::kUnreachable) {
     throw Error(Status::kUnreachable,
@@ -556,6 +556,7 @@ Status Context::close(std::chrono::nanoseconds timeout) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
     state_->rest(received, end, idle, held);
+    if (state_->closed) return *state_->closed;  // by another thread, with less time
   }
   if (state_->engine.drained()) {
     state_->closed = Status::kOk;

@@ -25,6 +25,9 @@ struct Asking {
   wire::RailsBySize there{};
   wire::RailsBySize back{};
   wire::RailBits wrong = 0;  // another engine has answered
+  // The round is only whether it is still the same process, when none is running otherwise.
+  bool doubts = false;
+  Instant doubt_due = Instant::min();  // not before that
   std::array<RailFinding, wire::kMaxRails> found{};
   Timer timer;
 };

@@ -62,6 +62,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   arm(now, peer);  // whatever it was: it must not be asked about for ever
   tell_of_silence(now, peer, calling);
   if (!calling) {
+    doubt(now, peer);
     if (peer.flows()) mark_ready(peer);
     return;
   }
@@ -115,6 +116,19 @@ bool Engine::Impl::owes(const Peer& peer) const {
 // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
 Duration Engine::Impl::alarm_stay() const {
   return config_.peer_timeout / 8;
+}
+
+// There is no place for another, and some may have died while nothing was pending with them: who
+// does not answer ends as if there had been.
+void Engine::Impl::ask_idle_peers(Instant now) {
+  if (now < idle_peers_due_) return;
+  idle_peers_due_ = now + alarm_stay();
+  peers_.for_each([&](Peer& peer) {
+    if (peer.alarm.checked_in() || !peer.flows()) return;
+    arm(now, peer);
+    peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
+    mark_ready(peer);
+  });
 }
 
 // Operations became pending with a peer that had none: from now on silence counts.
@@ -223,7 +237,8 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
   mark_ready(peer);
 }
 
-// The peer will send nothing more. Everything it sent has arrived: it says BYE last.
+// The peer will send nothing more. It says BYE last: everything it sent has arrived, unless it has
+// given up.
 void Engine::Impl::handle_bye(Peer& peer) {
   // Both sides said it: neither waits for the other's last ACK.
   end_peer(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
@@ -266,7 +281,8 @@ void Engine::Impl::abort() {
   ack_now_.clear();
 }
 
-// Closes, although not all is delivered: those who hear us are told so once, if there is room.
+// Closes, although not all is delivered: those who hear us are told so once, if there is room, and
+// by the data channel, behind what they have not read yet.
 void Engine::Impl::give_up(Instant now) {
   begin_close(now);
   peers_.for_each([&](Peer& peer) {
@@ -274,7 +290,7 @@ void Engine::Impl::give_up(Instant now) {
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
     if (!rail.link.has_space()) return;
     peer.bye_due = true;
-    send_control_frames(now, rail);
+    send_control_frames(now, rail, ChannelKind::kData);
   });
   flush();
   abort();
@@ -377,6 +393,7 @@ void Engine::Impl::discard(Peer& peer) {
     if (rail.command_to != nic::kNowhere) command(rail).port().forget(rail.command_to);
     if (rail.data_to != nic::kNowhere) data(rail).port().forget(rail.data_to);
   });
+  std::erase_if(regions_.events(), [&](const RemoteEvent& one) { return one.source == peer.id; });
   peers_.remove(peer);
 }
 

@@ -166,6 +166,11 @@ class Engine::Impl {
   // A silence that is worth a word, if it is not that of a program that computes; and how often.
   static constexpr Duration kLongSilence = std::chrono::seconds(10);
   static constexpr Duration kSilenceTold = std::chrono::seconds(60);
+  // After so long a silence a peer is asked whether it is still the same process, or after this
+  // part of its timeout; then when it has been silent twice as long, but so often.
+  static constexpr Duration kDoubt = std::chrono::seconds(2);
+  static constexpr int kDoubtPart = 4;
+  static constexpr Duration kLongestDoubt = std::chrono::minutes(1);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
@@ -288,7 +293,7 @@ class Engine::Impl {
   bool resend_lost(Instant now, Rail& rail);
   bool send_probe(Instant now, Rail& rail);
   bool probe_with_oldest(Instant now, Rail& rail);
-  bool send_control_frames(Instant now, Rail& rail);
+  bool send_control_frames(Instant now, Rail& rail, ChannelKind kind = ChannelKind::kCommand);
   // Whether a packet waits for others to leave with.
   enum class Leaves : std::uint8_t { kInBatch, kAlone };
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
@@ -415,9 +420,14 @@ class Engine::Impl {
   static Checking& checking_of(Peer& peer);
   void arm_asking(Instant now, Asking& asking, Instant due);
   void rearm(Instant now, Timer& timer, Duration stay);
+  void doubt(Instant now, Peer& peer);
+  bool is_silent(Instant now, const Peer& peer) const;
+  static bool was_met_on(const Rail& rail);
+  wire::CheckRound next_round(Peer& peer);
   void handle_check_due(Instant now, Peer& peer, const Timer& timer);
   void ask(Peer& peer);
   static std::size_t check_bytes(const Rail& rail, wire::CheckSize size);
+  void ask_on(const Rail& rail, wire::CheckSize size);
   void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet);
   void end_asking(Peer& peer);
   void end_checking(Peer& peer);
@@ -431,7 +441,7 @@ class Engine::Impl {
   Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
   void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
   void send_denial(const nic::PortEvent& event);
-  Verdict take_denial(const wire::PacketHeader& header, const wire::Checked& checked);
+  Verdict take_denial(Instant now, const wire::PacketHeader& header, const wire::Checked& checked);
   // That we are not the one who was asked, to be said when the address is resolved.
   struct Denial {
     std::size_t module = 0;
@@ -522,6 +532,7 @@ class Engine::Impl {
   void drop_oldest_caller();
   void announce(const Peer& peer);
   void drop_silent_callers(Instant now);
+  void ask_idle_peers(Instant now);
 
   // --- endings.cc
   void handle_timers(Instant now, bool only_acks);
@@ -652,6 +663,7 @@ class Engine::Impl {
   std::uint32_t heard_last_tick_ = 0;
   std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()
   Instant silence_told_ = Instant() - kSilenceTold;      // see tell_of_silence()
+  Instant idle_peers_due_ = Instant::min();              // see ask_idle_peers()
   std::optional<Denial> denial_;
   Instant next_denial_ = Instant::min();
   Stats stats_;

@@ -47,6 +47,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
     if (oldest != nullptr) discard(*oldest);
   }
   if (peers_.full()) drop_silent_callers(now);
+  if (peers_.full()) ask_idle_peers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
   const PeerSetup setup{.link = link_options_,

@@ -74,11 +74,10 @@ void Engine::Impl::check_new_rail(Instant now, Peer& peer) {
 
 void Engine::Impl::start_asking(Instant now, Peer& peer, Duration limit, Duration delay) {
   Asking& asking = checking_of(peer).asking;
+  asking.round = next_round(peer);
   asking.running = true;
+  asking.doubts = false;
   asking.tries = 0;
-  ++asking.round.count;
-  // Whoever shows it has seen our question; the slot is how we find the peer.
-  asking.round.token = random_.next() << 32 | peer.id.index;
   asking.limit = limit;
   asking.pause = limit / kFirstPause;
   // The hotel rounds up by a quarter at most.
@@ -86,6 +85,12 @@ void Engine::Impl::start_asking(Instant now, Peer& peer, Duration limit, Duratio
   asking.there = asking.back = {};
   asking.wrong = 0;
   arm_asking(now, asking, now + delay);
+}
+
+wire::CheckRound Engine::Impl::next_round(Peer& peer) {
+  const auto count = static_cast<std::uint16_t>(checking_of(peer).asking.round.count + 1);
+  // Whoever shows it has seen our question; the slot is how we find the peer.
+  return {.count = count, .token = random_.next() << 32 | peer.id.index};
 }
 
 Checking& Engine::Impl::checking_of(Peer& peer) {
@@ -127,15 +132,41 @@ void Engine::Impl::ask(Peer& peer) {
     if (!rail.resolved()) return;
     for (const CheckSize size : kSizes) {
       const std::size_t s = index_of(size);
-      if ((asking.there[s] & asking.back[s] & bit_of(rail)) != 0) continue;
-      const wire::Check check{.round = asking.round,
-                              .size = size,
-                              .epoch = peer.epoch,
-                              .reply_to = command(rail).port().address()};
-      auto packet = packet_of(check_bytes(rail, size), peer.theirs, rail.number);
-      wire::put_check(frame_of(packet), check);
-      send_check(rail, size, packet);
+      if ((asking.there[s] & asking.back[s] & bit_of(rail)) == 0) ask_on(rail, size);
     }
+  });
+}
+
+void Engine::Impl::ask_on(const Rail& rail, CheckSize size) {
+  const wire::Check check{.round = rail.peer.checking->asking.round,
+                          .size = size,
+                          .epoch = rail.peer.epoch,
+                          .reply_to = command(rail).port().address()};
+  auto packet = packet_of(check_bytes(rail, size), rail.peer.theirs, rail.number);
+  wire::put_check(frame_of(packet), check);
+  send_check(rail, size, packet);
+}
+
+// This process was at the other end of that rail: what we sent there has arrived, or it called.
+bool Engine::Impl::was_met_on(const Rail& rail) {
+  return rail.link.packets_arrived() != 0 || (rail.number == 0 && rail.peer.called_us);
+}
+
+bool Engine::Impl::is_silent(Instant now, const Peer& peer) const {
+  return now - peer.heard_at >= std::min(kDoubt, config_.peer_timeout / kDoubtPart);
+}
+
+// Who was killed and started anew on its port drops what we send, and need not call us: it is asked
+// for the process that we know (wire.md 5.7). Seldom: who computes does not read what comes.
+void Engine::Impl::doubt(Instant now, Peer& peer) {
+  if (!is_silent(now, peer) || !peer.flows() || !was_met_on(peer.home)) return;
+  Asking& asking = checking_of(peer).asking;
+  if (asking.running || now < asking.doubt_due) return;
+  asking.doubt_due = now + std::min(now - peer.heard_at, kLongestDoubt);
+  asking.round = next_round(peer);
+  asking.doubts = true;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (rail.resolved()) ask_on(rail, CheckSize::kSmallest);
   });
 }
 
@@ -229,7 +260,8 @@ Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHe
   if (frame == nullptr) return Verdict::kBadFrame;
   const wire::Frame only = *frame;
   if (frames_.next() != nullptr) return Verdict::kBadFrame;
-  if (!rail.peer.introduced || !rail.peer.flows()) return Verdict::kWrongState;
+  if (!rail.peer.introduced || rail.peer.phase == Phase::kGone) return Verdict::kWrongState;
+  if (!rail.peer.flows()) return Verdict::kAccepted;  // no answer can leave yet: it asks again
   const bool own_way = came_by(rail);
   if (only.type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(only.data);

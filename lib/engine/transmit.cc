@@ -189,9 +189,9 @@ std::size_t Engine::Impl::control_bytes(const Peer& peer) {
 }
 
 // Grants, allowance and BYE in a packet of their own.
-bool Engine::Impl::send_control_frames(Instant now, Rail& rail) {
+bool Engine::Impl::send_control_frames(Instant now, Rail& rail, ChannelKind kind) {
   Peer& peer = rail.peer;
-  Channel* channel = with_room(rail, ChannelKind::kCommand);
+  Channel* channel = with_room(rail, kind);
   if (channel == nullptr) return false;
   Packet* packet = peer.outbox.control_packet(control_bytes(peer));
   if (packet == nullptr) return starves();

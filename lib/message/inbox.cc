@@ -201,6 +201,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
 Taken Inbox::place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (offset > message.wanted || data.size() > message.wanted - offset) return Taken::kRefused;
   if (!data.empty()) {
+    if (!has_place(message)) return Taken::kRefused;
     const auto added = message.arrived.add({offset, offset + data.size()}, message.most_ranges());
     if (added == RangeSet::Added::kRefused) return Taken::kRefused;
     if (added == RangeSet::Added::kRedundant) return Taken::kRedundant;
@@ -266,11 +267,18 @@ void Inbox::write(InMessage& message, std::uint64_t offset, std::span<const std:
                 std::min<std::size_t>(data.size(), message.room - offset));
     return;
   }
-  if (message.bytes == nullptr) {
-    message.room = message.wanted;
-    message.bytes = static_cast<std::byte*>(shared_.memory.allocate(message.room, 1));
-  }
   std::memcpy(message.bytes + offset, data.data(), data.size());
+}
+
+// What nobody has posted a receive for is held. Without memory for it, it counts as lost: noted as
+// arrived it would not come again.
+bool Inbox::has_place(InMessage& message) try {
+  if (message.state == InState::kFilling || message.bytes != nullptr) return true;
+  message.bytes = static_cast<std::byte*>(shared_.memory.allocate(message.wanted, 1));
+  message.room = message.wanted;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).

@@ -180,6 +180,7 @@ class Inbox {
   void fill(InMessage& message, std::byte* bytes, std::size_t room);
   void want(InMessage& message, std::uint64_t bytes);
   void write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  bool has_place(InMessage& message);
   void settle_if_complete(InMessage& message);
   void finish(Request& receive, Tag tag, std::uint64_t total);
   void end(InMessage& message);

@@ -131,7 +131,7 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
 
 ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) {
   if (entries_.empty()) {
-    if (!signalled_) rest();
+    rest();
     return -FI_EAGAIN;
   }
   if (entries_.front().error != 0) return -FI_EAVAIL;
@@ -186,6 +186,7 @@ ssize_t CompletionQueue::read_waiting(void* out, std::size_t count, fi_addr_t* s
 }
 
 int CompletionQueue::signal() {
+  if (!can_wait()) return -FI_ENOSYS;
   Locked locked(lock());
   ++signals_;
   signalled_ = waiting_ == 0;

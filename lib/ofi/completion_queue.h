@@ -27,7 +27,8 @@ class CompletionQueue : public fid_cq, public Waitable {
     return entries_.push() = {};
   }
 
-  bool has_news() const override { return !entries_.empty() || signalled_; }
+  // A signal is none: it is for who waits in fi_cq_sread().
+  bool has_news() const override { return !entries_.empty(); }
 
   // As fi_cq_readfrom; `sources` may be null.
   ssize_t read(void* out, std::size_t count, fi_addr_t* sources);

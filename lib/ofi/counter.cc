@@ -124,6 +124,7 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
   const bool reached = wait_until(timeout_ms, [&] {
     rest();
     read_value_ = value_;
+    read_errors_ = errors_;  // or it would be news for ever, and nobody would sleep
     failed = errors_ != errors_before;
     return value_ >= threshold || failed;
   });

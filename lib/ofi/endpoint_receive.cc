@@ -100,9 +100,10 @@ void Endpoint::refill() {
 void Endpoint::refill(Lane& lane) {
   SharedBuffers& shared = lane.shared;
   for (;;) {
-    if (shared.active() && shared.buffer().used_up) shared.end();
+    const bool busy = shared.active() && shared.buffer().on_their_way != 0;
+    if (shared.active() && shared.buffer().used_up && !busy) shared.end();
     if (shared.active()) {
-      if (shared.buffer().on_their_way != 0 || !post_shared(lane)) return;
+      if (busy || !post_shared(lane)) return;
     } else if (shared.any_waiting()) {
       const ReceiveCall next = shared.first_waiting();
       if ((next.flags & FI_MULTI_RECV) != 0) {

@@ -170,6 +170,7 @@ ssize_t Endpoint::settle(Operation& operation, Status status) {
 
 // A peer that has gone may be back: the next call finds the new one. This one has failed.
 void Endpoint::meet_again(fi_addr_t number, PeerId gone) {
+  if (!context_) return;  // not enabled: it may share its receives with one that is
   if (context_->peer_state(gone) != PeerState::kGone &&
       context_->peer_state(gone) != PeerState::kUnknown) {
     return;

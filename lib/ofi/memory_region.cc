@@ -179,7 +179,10 @@ void Regions::open_to(Endpoint& endpoint) {
 
 void Regions::close_to(Endpoint& endpoint) {
   if (std::erase(endpoints_, &endpoint) == 0) return;
-  for (const auto& [key, region] : by_key_) region->forget(endpoint.context());
+  for (const auto& [key, region] : by_key_) {
+    region->forget(endpoint.context());
+    endpoint.context().unregister_region(key);
+  }
 }
 
 void Regions::remove_counter(const Counter& counter) {

@@ -74,7 +74,8 @@ class Regions {
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
 
-  // An endpoint's peers reach all regions, of now and later.
+  // An endpoint's peers reach all regions, of now and later; none any more when it begins to close,
+  // since whoever closes a region meanwhile may do with the memory what he likes.
   void open_to(Endpoint& endpoint);
   void close_to(Endpoint& endpoint);
 

@@ -56,6 +56,7 @@ class ReceivePool : public fid_ep {
   struct Waiting {
     explicit Waiting(const ReceiveCall& call) : kept(call) {}
     const ReceiveCall& call() const { return kept.call(); }
+    bool is_used_up() const { return buffer && buffer->used_up; }
 
     Kept<ReceiveCall> kept;
     std::optional<SharedBuffer> buffer;  // of a receive of many messages

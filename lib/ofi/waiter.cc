@@ -55,8 +55,9 @@ Waiter::Sleep::~Sleep() {
 }
 
 void Waiter::ring() {
+  std::unique_lock<std::mutex> locked;
   if (sleepers_.load() != 0) {
-    const std::lock_guard locked(mutex_);
+    locked = std::unique_lock(mutex_);
     ++rung_;
     unaware_.store(sleepers_.load());
   }
@@ -66,7 +67,9 @@ void Waiter::ring() {
 }
 
 void Waiter::silence() {
-  if (!ringing_.load(std::memory_order_relaxed) || unaware_.load() != 0) return;
+  if (!ringing_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard locked(mutex_);  // who rings for one that sleeps is not forgotten
+  if (unaware_.load() != 0) return;
   std::uint64_t count = 0;
   // Nothing yet: somebody is about to ring. Were that forgotten the bell would ring on, unheard.
   if (read(bell_, &count, sizeof count) < 0) return;

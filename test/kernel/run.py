@@ -416,6 +416,20 @@ def a_peer_that_restarts_is_a_new_peer(pair, build, driver):
     expect(ended[0]["status"] in ("peer restarted", "peer died", "unreachable"), f"first: {json.dumps(ended[0])}")
 
 
+# Long before the bound: the new process says that it is another one when it is asked.
+@case("udp", "tcp", "fabric")
+def a_peer_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver):
+    first, second = two(pair, build, driver, "--poll-every-ms", 20, "--send", 300_000, "--receive", 300_000,
+                        "--largest", 10_000, PULLMAN_PEER_TIMEOUT_MS=600_000)
+    first.wait_for("met")
+    second.wait_for("met")
+    kill(first)
+    anew = Soak(pair, build, 0, driver).wait_for("listening")
+    code, line = second.finish(60)
+    kill(anew)
+    expect(code == 3 and line["status"] == "peer restarted", f"exit {code}: {json.dumps(line)}")
+
+
 @case("udp")
 def noise_from_a_stranger_does_no_harm(pair, build, driver):
     options = ("--send", 3000, "--receive", 3000)

@@ -80,6 +80,18 @@ TEMPLATE_LIST_TEST_CASE("packets of one size leave and arrive as one burst", "",
   CHECK(bench.there().counters().received == 42);
 }
 
+// What is copied together for a call is bounded, in bytes: long packets reach that.
+TEMPLATE_LIST_TEST_CASE("long packets that are more than one call takes leave in several", "",
+                        Bursting) {
+  TestType factory;
+  Bench bench(factory, {.packet_bytes = 9000}, {.packet_bytes = 9000});
+  for (unsigned round = 0; round < 5; ++round) {
+    const auto packets = packets_of(60, 9000, 100 * round);
+    bench.send(packets);
+    CHECK(bench.receive(60) == packets);
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("packets come alone again when they have come alone for long", "",
                         Bursting) {
   TestType factory;

@@ -96,6 +96,17 @@ TEST_CASE("a setting that is no number of its range is refused when NICs are ope
   }
 }
 
+TEST_CASE("as many peers as a setting takes can be had") {
+  Pair pair;
+  setenv("FI_PULLMAN_MAX_PEERS", "1000000", 1);
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
+  const Owned<fid_ep> endpoint(opened);
+  MUST(fi_ep_bind(opened, &pair.a->vector->fid, 0));
+  CHECK(fi_enable(opened) == 0);
+  unsetenv("FI_PULLMAN_MAX_PEERS");
+}
+
 TEST_CASE("what belongs to another domain cannot be bound") {
   Pair pair;
   fid_ep* opened = nullptr;

@@ -262,4 +262,9 @@ inline std::vector<char> content(std::size_t size, int salt) {
   return bytes;
 }
 
+// A byte that another thread may be writing: whether a message is on its way.
+inline __attribute__((noinline, no_sanitize("thread"))) char glimpse(const volatile char& byte) {
+  return byte;
+}
+
 }  // namespace pullman::test

@@ -1,6 +1,10 @@
 // Regions, and the counters they tell what peers did: who goes before whom.
 #include <rdma/fi_rma.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "pair.h"
 
 namespace pullman::test {
@@ -71,6 +75,32 @@ TEST_CASE("a region outlives an endpoint and a counter, and tells the counter th
     CHECK(fi_cntr_read(reads.get()) == told);
   }
   CHECK(fi_cntr_read(unbound.get()) == 0);
+}
+
+// Its endpoint waits for what nobody receives, and a's writes would still get there.
+TEST_CASE(
+    "memory is not written any more when its region has been closed, though an endpoint is "
+    "still closing") {
+  LendingPair pair;
+  auto region = pair.lend_all(kKey);
+  pair.write(kKey);
+  const auto kept = content(10'000'000, 1);
+  MUST(fi_tsend(pair.b->endpoint.get(), kept.data(), kept.size(), nullptr, pair.to_a, 1, nullptr));
+  pair.turn();
+  std::thread closer([&] { pair.b->endpoint.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+
+  region.reset();
+  std::fill(pair.there.begin(), pair.there.end(), '!');
+  MUST(fi_write(pair.a->endpoint.get(), pair.bytes.data(), pair.bytes.size(), nullptr, pair.to_b, 0,
+                kKey, nullptr));
+  Said said;
+  for (const std::clock_t end = deadline(); !pair.a->look(said) && std::clock() < end;) {
+  }
+
+  CHECK(said.error);
+  CHECK(std::all_of(pair.there.begin(), pair.there.end(), [](char byte) { return byte == '!'; }));
+  closer.join();
 }
 
 TEST_CASE("a counter that a region is given later counts from then on") {

@@ -544,6 +544,41 @@ TEST_CASE("each receive context has a multi-receive buffer of its own, and looks
   CHECK(peek(0).entry.err == FI_ENOMSG);
 }
 
+TEST_CASE("a buffer cancelled while a message comes into it gives way when that has come") {
+  ScalablePair pair(2);
+  std::vector<char> first(1000), long_one(30'000'000), behind(1000);
+  const auto post = [&](std::size_t at, std::vector<char>& buffer, void* with) {
+    const iovec piece{buffer.data(), buffer.size()};
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = with;
+    MUST(fi_recvmsg(pair.b->receive[at].handle.get(), &message, FI_MULTI_RECV));
+  };
+  post(0, first, &context[0]);
+  post(1, long_one, &context[1]);
+  post(1, behind, &context[2]);
+  const auto bytes = content(20'000'000, 1), other = content(100, 2), last = content(500, 3);
+  send(pair, 0, 1, bytes);
+  const std::clock_t end = deadline();
+  while (glimpse(long_one[100]) != bytes[100] && std::clock() < end) pair.turn();
+  MUST(fi_cancel(&pair.b->receive[1].handle->fid, &context[1]));
+  send(pair, 1, 0, other);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[0]);
+
+  Said said = pair.next(pair.b->receive[1]);
+  CHECK(said.entry.op_context == &context[1]);
+  CHECK(said.entry.buf == long_one.data());
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(std::equal(bytes.begin(), bytes.end(), long_one.begin()));
+  send(pair, 0, 1, last);
+  said = pair.next(pair.b->receive[1]);
+  CHECK(said.entry.op_context == &context[2]);
+  CHECK(said.entry.buf == behind.data());
+  CHECK(std::equal(last.begin(), last.end(), behind.begin()));
+}
+
 TEST_CASE("memory is read, written and operated on through any transmit context") {
   ScalablePair pair(3);
   std::vector<std::byte> memory(4096);

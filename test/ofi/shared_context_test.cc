@@ -23,11 +23,6 @@ Info shared_info() {
   return find(hints);
 }
 
-// A byte that another thread may be writing: whether a message is on its way.
-__attribute__((noinline, no_sanitize("thread"))) char glimpse(const volatile char& byte) {
-  return byte;
-}
-
 // One of the endpoints, with a queue of its own.
 struct Member {
   Owned<fid_cq> queue;
@@ -361,6 +356,86 @@ TEST_CASE("a buffer that was cancelled is given back though the endpoint of its 
   CHECK(said.entry.err == FI_ECANCELED);
   CHECK(said.entry.op_context == &context[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+}
+
+namespace {
+
+// After it has been given back nothing is written there, nor is it given back again.
+void check_is_left_alone(const Family& family, std::vector<char>& buffer,
+                         const std::vector<char>& sent, const Side& from, fi_addr_t to) {
+  std::fill(buffer.begin(), buffer.end(), '!');
+  MUST(fi_send(from.endpoint.get(), sent.data(), sent.size(), nullptr, to, nullptr));
+  Said said;
+  for (int turns = 0; turns < 300; ++turns) {
+    fi_cq_read(from.completions.get(), nullptr, 0);
+    REQUIRE_FALSE(family.look(1, said));
+  }
+  CHECK(std::all_of(buffer.begin(), buffer.end(), [](char byte) { return byte == '!'; }));
+}
+
+}  // namespace
+
+TEST_CASE("a buffer whose message's endpoint is told to cancel is given back once, with it") {
+  Family family;
+  const auto bytes = content(20'000'000, 1), more = content(100, 2);
+  std::vector<char> buffer(30'000'000);
+  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.send(0, bytes);
+  const std::clock_t end = deadline();
+  while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
+  MUST(fi_cancel(&family.members[0].endpoint->fid, &context[0]));
+
+  const Said said = family.next(0);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(std::equal(bytes.begin(), bytes.end(), buffer.begin()));
+  check_is_left_alone(family, buffer, more, *family.sender, family.to[1]);
+}
+
+TEST_CASE("a buffer whose message ends with its sender is given back once") {
+  const char* const set = getenv("FI_PULLMAN_CLOSE_TIMEOUT");
+  const std::string before = set != nullptr ? set : "10";
+  setenv("FI_PULLMAN_CLOSE_TIMEOUT", "0", 1);  // the sender leaves in the middle
+  Family family;
+  const Info plain = find(hints_for(kCaps));
+  Side other(family.fabric.get(), plain.get(), Options{.caps = kCaps});
+  setenv("FI_PULLMAN_CLOSE_TIMEOUT", before.c_str(), 1);
+  const fi_addr_t to = other.insert(Family::name_of(family.members[1]));
+  const auto bytes = content(100'000'000, 1), more = content(100, 2);
+  std::vector<char> buffer(bytes.size() + 1000);
+  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.send(0, bytes);
+  const std::clock_t end = deadline();
+  while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
+  family.sender->endpoint.reset();
+
+  Said said;
+  while (!family.look(0, said) && std::clock() < end) {
+  }
+  REQUIRE(said.error);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  check_is_left_alone(family, buffer, more, other, to);
+}
+
+TEST_CASE("a shared receive finds its source again though an endpoint is not enabled") {
+  Family family;
+  std::vector<char> buffer(8);
+  for (std::size_t member = 0; member < kEndpoints; ++member) {
+    family.receive(buffer, &context[0]);
+    family.send(member, content(8, 1));
+    family.next(member);
+  }
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(family.domain.get(), family.info.get(), &opened, nullptr));
+  const Owned<fid_ep> late(opened);
+  MUST(fi_ep_bind(opened, &family.vector->fid, 0));
+  MUST(fi_ep_bind(opened, &family.receives->fid, 0));
+  family.sender->endpoint.reset();
+  for (int turns = 0; turns < 300; ++turns) {
+    for (const Member& member : family.members) fi_cq_read(member.queue.get(), nullptr, 0);
+  }
+
+  CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[1]) ==
+        0);
 }
 
 TEST_CASE("a shared receive from somebody fails when he has gone, and finds him when he is back") {

@@ -170,6 +170,9 @@ class TwoWaiters {
   ~TwoWaiters() {
     for (std::thread& one : threads_) one.join();
   }
+  bool are_asleep() const {
+    return std::all_of(names_.begin(), names_.end(), [](pid_t name) { return polls(name); });
+  }
   // Long before their time is over.
   bool are_back_rightly() const {
     for (int i = 0; i < 20'000 && back_ != 2; ++i) {
@@ -222,6 +225,46 @@ TEST_CASE("a signal wakes all who sleep for a completion, though another reads t
   fi_cq_tagged_entry entry{};
   CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
   CHECK(fi_cq_sread(queue, &entry, 1, nullptr, -1) == -FI_EAGAIN);
+}
+
+TEST_CASE("a signal keeps nobody from going to sleep on a descriptor once the queue was read") {
+  const auto set = GENERATE(FI_WAIT_FD, FI_WAIT_SET);
+  Pair pair({.wait = set});
+  fid_cq* const queue = pair.b->completions.get();
+  MUST(fi_cq_signal(queue));
+  fi_cq_tagged_entry entry{};
+  CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
+  if (set == FI_WAIT_SET) CHECK(fi_wait(pair.b->set.get(), 0) == -FI_ETIMEDOUT);
+
+  fid* one = &queue->fid;
+  int descriptor = -1;
+  MUST(fi_control(one, FI_GETWAIT, &descriptor));
+  bool sleeps = false;
+  for (const std::clock_t end = deadline(); !sleeps && std::clock() < end;) {
+    pollfd readable{descriptor, POLLIN, 0};
+    sleeps = fi_trywait(pair.fabric.get(), &one, 1) == 0 && poll(&readable, 1, 0) == 0;
+    fi_cq_read(queue, &entry, 1);
+  }
+  CHECK(sleeps);
+}
+
+TEST_CASE("a queue that nobody can sleep on takes no signal") {
+  Pair pair;
+  CHECK(fi_cq_signal(pair.b->completions.get()) == -FI_ENOSYS);
+}
+
+TEST_CASE("who waits for a counter sleeps though it has errors that nobody has read") {
+  Pair pair({.threading = FI_THREAD_SAFE});
+  fi_cntr_attr counting{};
+  counting.wait_obj = FI_WAIT_UNSPEC;
+  fid_cntr* counter = nullptr;
+  MUST(fi_cntr_open(pair.b->domain.get(), &counting, &counter, nullptr));
+  const Owned<fid_cntr> owned(counter);
+  MUST(fi_cntr_adderr(counter, 1));
+  const TwoWaiters two([&] { return fi_cntr_wait(counter, 1, kLongMs) == 0; });
+  CHECK(two.are_asleep());
+  MUST(fi_cntr_add(counter, 1));
+  CHECK(two.are_back_rightly());
 }
 
 TEST_CASE("what is in a poll set cannot be closed before it is taken out") {

@@ -301,6 +301,24 @@ TEST_CASE("a put with immediate data leaves one event, when all of it is in plac
   CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
 }
 
+TEST_CASE("events that nobody takes go with the slot of who caused them") {
+  Remote remote;
+  PutOptions options;
+  options.immediate = 1;
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(remote.done(remote.does.put(0, remote.there, {kKey, 0}, bytes_of(8, 1), options)));
+    remote.scene.run_for(milliseconds(20));
+    remote.scene.disconnect(0, remote.there);
+    remote.scene.disconnect(1, remote.back);
+    remote.scene.run_for(seconds(1));
+    const auto couple = remote.scene.couple(0, 1);
+    remote.there = couple.there;
+    remote.back = couple.back;
+  }
+
+  CHECK_FALSE(remote.scene.engine(1).take_event());
+}
+
 TEST_CASE("a refused put leaves no event") {
   Remote remote(4096);
   PutOptions options;

@@ -206,6 +206,40 @@ TEST_CASE("a peer that was started anew is the wrong host, until it is known to 
   CHECK(scene.findings(0, couple.there) == Findings{RailFinding::kWrongHost});
 }
 
+// As if another network used the same addresses: it does not speak for the peer, who may be back.
+TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that is silent") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+  scene.misroute(1);
+  const auto couple = scene.couple(0, 1);
+  Act& receive = scene.receive(1, couple.back, 1, 100);
+  scene.run_for(seconds(2));
+
+  scene.node(1).stall_until(scene.now() + seconds(20));
+  scene.count_checks();
+  Act& send = scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(10));
+  CHECK(scene.checks() > 4);
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+
+  CHECK(scene.run_until_done(send));
+  CHECK(send.status() == Status::kOk);
+  CHECK(scene.run_until_done(receive));
+}
+
+TEST_CASE("another process at any address that the peer was heard at ends it, if it is silent") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+  const auto couple = scene.settled(2);
+  const bool silent = GENERATE(false, true);
+  scene.misroute(1);
+
+  if (silent) scene.node(1).stall_until(scene.now() + seconds(30));
+  scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(10));
+
+  CHECK(scene.engine(0).peer_status(couple.there) ==
+        (silent ? Status::kPeerRestarted : Status::kOk));
+}
+
 TEST_CASE("a check ends in time although the peer dies, is silent, or leaves meanwhile") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using wire::PacketType;
 
 TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with kPeerRestarted") {
   Scene scene;
@@ -37,6 +38,41 @@ TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with 
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 4, 100));
   CHECK_FALSE(receive.request.source() == there);
+}
+
+// wire.md 5.7: whoever has something pending with it finds out, however long he would wait.
+TEST_CASE("a peer that was started anew and calls nobody is found out within seconds") {
+  Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = std::chrono::hours(1); });
+  const auto [there, back] = scene.couple(0, 1);
+  scene.run_for(seconds(1));
+  Act& old_receive = scene.receive(0, there, 1, 10);
+
+  scene.restart(1);
+  scene.send(0, there, 2, GENERATE(1, 200000));
+  REQUIRE(scene.run_until_done(old_receive, seconds(6)));
+
+  CHECK(old_receive.status() == Status::kPeerRestarted);
+  const PeerId anew = scene.connect(0, 1);
+  CHECK(scene.run_until([&] { return scene.engine(0).peer_state(anew) == PeerState::kConnected; }));
+}
+
+// One question where it has been silent twice as long, then one a minute: what nobody reads fills
+// its socket.
+TEST_CASE("a peer that computes for long is asked seldom whether it is still the same, and stays") {
+  Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = std::chrono::hours(1); });
+  const auto [there, back] = scene.couple(0, 1);
+  std::size_t questions = 0;
+  scene.network().set_observer(
+      [&](const Passing& passing) { questions += Opened(passing.bytes).is(PacketType::kCheck); });
+
+  scene.node(1).stall_until(scene.now() + std::chrono::minutes(10));
+  Act& send = scene.send(0, there, 2, 100);
+  scene.run_for(std::chrono::minutes(9));
+  CHECK(questions >= 5);
+  CHECK(questions <= 15);
+
+  CHECK(scene.run_until_done(send, std::chrono::minutes(2)));
+  CHECK(send.status() == Status::kOk);
 }
 
 TEST_CASE("a silent peer fails every pending operation after peer_timeout") {
@@ -285,6 +321,27 @@ TEST_CASE("who gives up what the peer does not take tells it so") {
   CHECK(scene.engine(1).peer_state(back) == PeerState::kGone);
 }
 
+// Each of several packets, which lie there when the good-bye comes.
+TEST_CASE("what has come to one who looks late is received though its sender has given up since") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  std::vector<Act*> receives;
+  for (Tag tag = 0; tag < 10; ++tag) receives.push_back(&scene.receive(1, back, tag, 2000));
+  scene.run_for(milliseconds(1));
+  scene.node(1).stall_until(scene.now() + seconds(3));
+  for (Tag tag = 0; tag < 10; ++tag) scene.send(0, there, tag, 1200);
+  scene.run_for(milliseconds(1));
+
+  scene.begin_close(0);
+  scene.run_for(milliseconds(100));
+  scene.engine(0).give_up(scene.node(0).local_now());
+
+  for (Tag tag = 0; tag < 10; ++tag) {
+    REQUIRE(scene.run_until_done(*receives[tag]));
+    CHECK(Scene::holds(*receives[tag], tag, 1200));
+  }
+}
+
 TEST_CASE("who abandons a peer that never answered has nothing pending with it") {
   Scene scene;
   scene.node(1).stall_until(scene.now() + seconds(1000));
@@ -312,6 +369,35 @@ TEST_CASE("a peer beyond max_peers is refused") {
   REQUIRE(scene.run_until_done(send));
   CHECK((send.status() == Status::kRefused || send.status() == Status::kUnreachable));
   CHECK(scene.stats(1).peers_connected == 1);
+}
+
+// Nothing is pending with them, so nobody would find out.
+TEST_CASE("where there is no place for a caller those who have died make room, and nobody else") {
+  const bool dies = GENERATE(false, true);
+  Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 2; });
+  std::vector<PeerId> there;
+  for (const std::size_t client : {1, 2}) {
+    there.push_back(scene.couple(client, 0).there);
+    Act& receive = scene.receive_any(0);
+    scene.send(client, there.back(), client, 100);
+    REQUIRE(scene.run_until_done(receive));
+  }
+  scene.run_for(seconds(1));
+  if (dies) scene.node(1).end(true);
+
+  Act& receive = scene.receive_any(0);
+  for (const int call : {1, 2}) {
+    const PeerId again = scene.connect(3, 0);
+    CAPTURE(call);
+    Act& send = scene.send(3, again, 9, 200'000);
+    scene.run_until([&] { return send.done() || receive.done(); }, seconds(40));
+    scene.disconnect(3, again);
+    scene.run_for(seconds(1));
+  }
+  CHECK(receive.done() == dies);
+  CHECK(scene.engine(2).peer_status(there[1]) == Status::kOk);
+  scene.send(2, there[1], 7, 100);
+  CHECK(scene.run_until_done(dies ? scene.receive_any(0) : receive));
 }
 
 // Peers come and go, each in another way, far more of them than there are slots.

@@ -276,6 +276,29 @@ TEST_CASE("what cannot be copied for many at once is refused at once, and a pend
   CHECK(message.use_count() == 1);
 }
 
+TEST_CASE("of two who close at once both are told what became of it") {
+  Pair pair;
+  std::vector<std::byte> bytes(1'000'000);
+  Request never;  // nobody receives it
+  pair.one.send(pair.there, 1, bytes, never);
+  std::atomic<bool> closing = false;
+  Status told = Status::kPending;
+  std::thread patient([&] {
+    closing = true;
+    told = pair.one.close(std::chrono::seconds(100));
+  });
+  while (!closing) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+
+  const Status hasty = pair.one.close(std::chrono::nanoseconds(0));
+  patient.join();
+
+  CHECK(hasty == Status::kTimedOut);
+  CHECK(told == Status::kTimedOut);
+  CHECK(pair.one.close() == Status::kTimedOut);
+  CHECK(never.status() == Status::kClosed);
+}
+
 TEST_CASE("who waits lets others in") {
   Pair pair;
   Request never;

@@ -71,6 +71,28 @@ TEST_CASE("a message delivered twice is received once") {
   second.finish(Status::kCancelled, 0);
 }
 
+TEST_CASE(
+    "bytes for which there is no memory have not arrived, and are taken when they come again") {
+  Wire wire;
+  const auto bytes = content(GENERATE(500, 5000), 7);
+  std::vector<std::byte> buffer(bytes.size());
+  Request sent;
+  Request received;
+  wire.outbox.send(kPeer, 1, bytes, sent);
+  wire.pull();
+
+  wire.memory.most = 400;
+  for (const Packet* packet : wire.in_flight) CHECK(wire.deliver(*packet) == Taken::kRefused);
+  wire.memory.most = bytes.size();
+  wire.run();
+  wire.post(received, buffer);
+  wire.run();
+
+  REQUIRE(received.status() == Status::kOk);
+  CHECK(buffer == bytes);
+  CHECK(wire.memory.blocks == 0);
+}
+
 TEST_CASE("an empty message that waits for its turn is known when it comes again") {
   Wire wire;
   Request sends[2];

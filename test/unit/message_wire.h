@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <new>
 #include <vector>
 
 #include "message/inbox.h"
@@ -27,9 +28,11 @@ inline std::vector<std::byte> content(std::size_t size, unsigned salt) {
 struct Counted : std::pmr::memory_resource {
   std::size_t in_use = 0;
   std::size_t blocks = 0;
+  std::size_t most = ~std::size_t{0};  // there is no more at a time
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (bytes > most) throw std::bad_alloc();
     in_use += bytes;
     ++blocks;
     return std::pmr::new_delete_resource()->allocate(bytes, alignment);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "nic/udp/calls.h"
 #include "nic/udp/errors.h"
@@ -226,6 +227,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
       const std::size_t bytes = put_together(packets.subspan(at, length), place);
       pieces_[pieces++] = {place, bytes};
       together += bytes;
+      PULLMAN_CHECK(together <= kTogetherBytes);
       Control& control = controls_[count_];
       const auto segment = static_cast<std::uint16_t>(size);
       std::memcpy(control.bytes.data() + CMSG_LEN(0), &segment, sizeof segment);
