@@ -81,7 +81,8 @@ struct __attribute__((visibility("default"))) Config {
   // 1 ms..10 s; 100 us..1 s.                                                PULLMAN_RTO_MIN_US
   std::chrono::nanoseconds rto_initial = std::chrono::milliseconds(100);
   std::chrono::nanoseconds rto_min = std::chrono::microseconds(100);
-  // Silence after which a peer with operations pending is unreachable.
+  // Silence after which a peer with operations pending is unreachable; one without, when there is
+  // no place for another (max_peers).
   // 10 ms..1 h.                                                             PULLMAN_PEER_TIMEOUT_MS
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(10);
   // Bound on close(): draining what was accepted. 0..1 h. PULLMAN_CLOSE_TIMEOUT_MS
