@@ -248,7 +248,7 @@ def kernel(_):
     return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
                 script("links and routes", ["test/kernel/links.py", "build"], 360),
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
-                script("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 420),
+                script("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 720),
                 script("rails on real kernels", ["test/kernel/rails.py", "build"], 600),
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 

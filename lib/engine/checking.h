@@ -27,7 +27,9 @@ struct Asking {
   wire::RailBits wrong = 0;  // another engine has answered
   // The round is only whether it is still the same process, when none is running otherwise.
   bool doubts = false;
-  Instant doubt_due = Instant::min();  // not before that
+  bool denied = false;                  // by another process, since `doubted_at`
+  Instant doubted_at = Instant::min();  // the first question since the peer was heard
+  Instant doubt_due = Instant::min();   // not before that
   std::array<RailFinding, wire::kMaxRails> found{};
   Timer timer;
 };

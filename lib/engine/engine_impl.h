@@ -441,7 +441,7 @@ class Engine::Impl {
   Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
   void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
   void send_denial(const nic::PortEvent& event);
-  Verdict take_denial(Instant now, const wire::PacketHeader& header, const wire::Checked& checked);
+  Verdict take_denial(const wire::PacketHeader& header, const wire::Checked& checked);
   // That we are not the one who was asked, to be said when the address is resolved.
   struct Denial {
     std::size_t module = 0;

@@ -93,7 +93,7 @@ Verdict Engine::Impl::handle_unknown(Instant now, const wire::PacketHeader& head
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->stranger && header.to == wire::ConnectionId{}) {
-      return take_denial(now, header, *checked);
+      return take_denial(header, *checked);
     }
   }
   return Verdict::kUnknownConnection;
@@ -126,9 +126,9 @@ void Engine::Impl::send_denial(const nic::PortEvent& event) {
 }
 
 // Another process is where the peer was, if it was there: a rail on which nothing has arrived may
-// have led elsewhere from the beginning.
-Verdict Engine::Impl::take_denial(Instant now, const wire::PacketHeader& header,
-                                  const wire::Checked& checked) {
+// have led elsewhere from the beginning. Twice, with nothing from the peer since the first
+// question: one that lives would have answered by the other rails.
+Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::Checked& checked) {
   const std::size_t slot = slot_in(checked.round.token);
   Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
   if (peer == nullptr || peer->checking == nullptr) return Verdict::kUnknownConnection;
@@ -139,9 +139,13 @@ Verdict Engine::Impl::take_denial(Instant now, const wire::PacketHeader& header,
   if (!asked) return Verdict::kUnknownConnection;
   if (asking.running) {
     asking.wrong |= bit_of(*rail);
-  } else if (peer->flows() && is_silent(now, *peer) && was_met_on(*rail)) {
-    end_peer(*peer, Status::kPeerRestarted);
+    return Verdict::kAccepted;
   }
+  asking.doubts = false;  // one denial counts of a round
+  if (!peer->flows() || !was_met_on(*rail) || peer->heard_at > asking.doubted_at) {
+    return Verdict::kAccepted;
+  }
+  if (std::exchange(asking.denied, true)) end_peer(*peer, Status::kPeerRestarted);
   return Verdict::kAccepted;
 }
 

@@ -163,6 +163,8 @@ void Engine::Impl::doubt(Instant now, Peer& peer) {
   Asking& asking = checking_of(peer).asking;
   if (asking.running || now < asking.doubt_due) return;
   asking.doubt_due = now + std::min(now - peer.heard_at, kLongestDoubt);
+  if (peer.heard_at > asking.doubted_at) asking.denied = false;
+  if (!asking.denied) asking.doubted_at = now;
   asking.round = next_round(peer);
   asking.doubts = true;
   peer.for_each_rail([&](const Rail& rail) {
@@ -282,7 +284,11 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked) {
   Peer& peer = rail.peer;
   if (peer.checking == nullptr) return;
   Asking& asking = peer.checking->asking;
-  if (!asking.running || checked.round != asking.round) return;
+  if (checked.round != asking.round) return;
+  if (!asking.running) {
+    asking.doubts = asking.denied = false;  // it is the same process
+    return;
+  }
   asking.back[index_of(checked.size)] |= bit_of(rail);
   for (std::size_t s = 0; s < wire::kCheckSizes; ++s) asking.there[s] |= checked.arrived[s];
   RailBits rails = 0;

@@ -234,10 +234,26 @@ TEST_CASE("another process at any address that the peer was heard at ends it, if
 
   if (silent) scene.node(1).stall_until(scene.now() + seconds(30));
   scene.send(0, couple.there, 1, 100);
-  scene.run_for(seconds(10));
+  scene.run_for(silent ? seconds(20) : seconds(200));
 
   CHECK(scene.engine(0).peer_status(couple.there) ==
         (silent ? Status::kPeerRestarted : Status::kOk));
+}
+
+TEST_CASE("a denial that comes when the peer has been heard again counts for nothing") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+  const auto couple = scene.settled(2);
+  scene.misroute(1);
+  scene.network().wire(2, 0).delay = seconds(2);
+
+  scene.node(1).stall_until(scene.now() + milliseconds(3500));
+  scene.count_checks();
+  Act& send = scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(10));
+
+  CHECK(scene.checks() > 0);
+  CHECK(send.status() == Status::kOk);
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
 }
 
 TEST_CASE("a check ends in time although the peer dies, is silent, or leaves meanwhile") {
