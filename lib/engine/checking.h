@@ -27,7 +27,8 @@ struct Asking {
   wire::RailBits wrong = 0;  // another engine has answered
   // The round is only whether it is still the same process, when none is running otherwise.
   bool doubts = false;
-  bool denied = false;                  // by another process, since `doubted_at`
+  std::uint8_t doubted = 0;             // the rail that was asked
+  wire::RailBits denied = 0;            // on those another process answers, since `doubted_at`
   Instant doubted_at = Instant::min();  // the first question since the peer was heard
   Instant doubt_due = Instant::min();   // not before that
   std::array<RailFinding, wire::kMaxRails> found{};

@@ -125,9 +125,9 @@ void Engine::Impl::send_denial(const nic::PortEvent& event) {
   channel.port().forget(event.to);
 }
 
-// Another process is where the peer was, if it was there: a rail on which nothing has arrived may
-// have led elsewhere from the beginning. Twice, with nothing from the peer since the first
-// question: one that lives would have answered by the other rails.
+// Another process is where the peer was: by all the rails that we have met it on, one after the
+// other, with nothing from it since the first question. A rail on which nothing has arrived may
+// have led elsewhere from the beginning.
 Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::Checked& checked) {
   const std::size_t slot = slot_in(checked.round.token);
   Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
@@ -142,10 +142,15 @@ Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::
     return Verdict::kAccepted;
   }
   asking.doubts = false;  // one denial counts of a round
-  if (!peer->flows() || !was_met_on(*rail) || peer->heard_at > asking.doubted_at) {
+  if (!peer->flows() || peer->heard_at > asking.doubted_at || rail->number != asking.doubted) {
     return Verdict::kAccepted;
   }
-  if (std::exchange(asking.denied, true)) end_peer(*peer, Status::kPeerRestarted);
+  asking.denied |= bit_of(*rail);
+  RailBits others = 0;
+  peer->for_each_rail([&](const Rail& one) {
+    if (one.resolved() && was_met_on(one)) others |= bit_of(one) & ~asking.denied;
+  });
+  if (others == 0) end_peer(*peer, Status::kPeerRestarted);
   return Verdict::kAccepted;
 }
 

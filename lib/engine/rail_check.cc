@@ -163,13 +163,19 @@ void Engine::Impl::doubt(Instant now, Peer& peer) {
   Asking& asking = checking_of(peer).asking;
   if (asking.running || now < asking.doubt_due) return;
   asking.doubt_due = now + std::min(now - peer.heard_at, kLongestDoubt);
-  if (peer.heard_at > asking.doubted_at) asking.denied = false;
-  if (!asking.denied) asking.doubted_at = now;
+  if (peer.heard_at > asking.doubted_at) asking.denied = 0;
+  if (asking.denied == 0) asking.doubted_at = now;
   asking.round = next_round(peer);
   asking.doubts = true;
+  const Rail* next = nullptr;  // behind the one before, round and round
   peer.for_each_rail([&](const Rail& rail) {
-    if (rail.resolved()) ask_on(rail, CheckSize::kSmallest);
+    if (!rail.resolved() || !was_met_on(rail) || (asking.denied & bit_of(rail)) != 0) return;
+    const bool behind = next != nullptr && next->number <= asking.doubted;
+    if (next == nullptr || (behind && rail.number > asking.doubted)) next = &rail;
   });
+  if (next == nullptr) return;
+  asking.doubted = next->number;
+  ask_on(*next, CheckSize::kSmallest);
 }
 
 // Of a question.
@@ -286,7 +292,8 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked) {
   Asking& asking = peer.checking->asking;
   if (checked.round != asking.round) return;
   if (!asking.running) {
-    asking.doubts = asking.denied = false;  // it is the same process
+    asking.doubts = false;  // it is the same process
+    asking.denied = 0;
     return;
   }
   asking.back[index_of(checked.size)] |= bit_of(rail);

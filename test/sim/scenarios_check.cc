@@ -218,7 +218,7 @@ TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that
   scene.count_checks();
   Act& send = scene.send(0, couple.there, 1, 100);
   scene.run_for(seconds(10));
-  CHECK(scene.checks() > 4);
+  CHECK(scene.checks() > 0);
   CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
 
   CHECK(scene.run_until_done(send));
@@ -226,33 +226,51 @@ TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that
   CHECK(scene.run_until_done(receive));
 }
 
-TEST_CASE("another process at any address that the peer was heard at ends it, if it is silent") {
-  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+TEST_CASE(
+    "another process at one of its addresses does not end a peer, though it computes for long") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.settled(2);
-  const bool silent = GENERATE(false, true);
   scene.misroute(1);
+  scene.count_checks();
+  const bool computes = GENERATE(false, true);
+  if (computes) scene.node(1).stall_until(scene.now() + seconds(100));
 
-  if (silent) scene.node(1).stall_until(scene.now() + seconds(30));
-  scene.send(0, couple.there, 1, 100);
-  scene.run_for(silent ? seconds(20) : seconds(200));
+  Act& send = scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(300));
 
-  CHECK(scene.engine(0).peer_status(couple.there) ==
-        (silent ? Status::kPeerRestarted : Status::kOk));
+  if (computes) CHECK(scene.checks() > 0);
+  CHECK(send.status() == Status::kOk);
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+}
+
+TEST_CASE("a peer of two rails that was started anew is found out when both have said so") {
+  CheckScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.settled(2);
+  scene.restart(1);
+
+  Act& send = scene.send(0, couple.there, 1, 200'000);
+  REQUIRE(scene.run_until_done(send, seconds(60)));
+
+  CHECK(send.status() == Status::kPeerRestarted);
 }
 
 TEST_CASE("a denial that comes when the peer has been heard again counts for nothing") {
-  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
-  const auto couple = scene.settled(2);
-  scene.misroute(1);
-  scene.network().wire(2, 0).delay = seconds(2);
-
-  scene.node(1).stall_until(scene.now() + milliseconds(3500));
-  scene.count_checks();
+  CheckScene scene({1, 1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
+  const auto couple = scene.couple(0, 1);
+  scene.run_for(seconds(1));
+  bool elsewhere = true;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (!elsewhere || passing.from.host != 0 || passing.to.host != 1) return false;
+    scene.network().inject(passing.from, {2, passing.to.channel, 0}, passing.bytes, seconds(4));
+    return true;
+  });
   Act& send = scene.send(0, couple.there, 1, 100);
-  scene.run_for(seconds(10));
+  scene.run_for(seconds(4));  // a question is under way there
 
-  CHECK(scene.checks() > 0);
-  CHECK(send.status() == Status::kOk);
+  elsewhere = false;
+  scene.send(1, couple.back, 2, 10);  // it is heard at once
+  REQUIRE(scene.run_until_done(send));
+  scene.run_for(seconds(10));
   CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
 }
 
