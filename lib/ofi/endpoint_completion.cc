@@ -8,6 +8,7 @@
 #include "ofi/counter.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
+#include "ofi/receive_pool.h"
 
 namespace pullman::ofi {
 
@@ -89,6 +90,7 @@ void Endpoint::use_shared(Operation& operation) {
     buffer.used_up = true;
   }
   refill_due_ = true;
+  if (buffer.used_up && pool_ != nullptr) pool_->note_used_up();
   if (!buffer.used_up || buffer.on_their_way != 0 || closing_) return;
   operation.flags |= FI_MULTI_RECV;
   buffer.told = true;

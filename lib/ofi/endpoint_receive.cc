@@ -9,6 +9,7 @@
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
+#include "ofi/receive_pool.h"
 
 namespace pullman::ofi {
 namespace {
@@ -173,7 +174,10 @@ ssize_t Endpoint::cancel(Lane& lane, void* context) {
   });
   if (operation != nullptr) {
     // A message that is on its way there is the buffer's last.
-    if (operation->shared != nullptr) operation->shared->used_up = true;
+    if (operation->shared != nullptr) {
+      operation->shared->used_up = true;
+      if (pool_ != nullptr) pool_->note_used_up();
+    }
     context_->cancel(operation->request);  // its completion says so; too late is no error
     return 0;
   }

@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ofi/address_vector.h"
 #include "ofi/capabilities.h"
@@ -105,9 +106,7 @@ bool ReceivePool::match(Space space, Endpoint& endpoint) {
   Line& line = line_of(space);
   bool any = false;
   while (const auto message = endpoint.next_unexpected(space)) {
-    const auto fits = [&](const Waiting& one) {
-      return !one.is_used_up() && endpoint.fits(one.call(), *message);
-    };
+    const auto fits = [&](const Waiting& one) { return endpoint.fits(one.call(), *message); };
     const auto first = std::find_if(line.begin(), line.end(), fits);
     if (first == line.end()) continue;
     any = true;
@@ -135,7 +134,6 @@ void ReceivePool::serve(Line& line, Place one) {
 
 ReceivePool::Taken ReceivePool::take(Endpoint& endpoint, Line& line, Place one) {
   SharedBuffer* const buffer = one->buffer ? &*one->buffer : nullptr;
-  if (one->is_used_up()) return Taken::kLast;  // the next sweep
   if (!endpoint.take(one->call(), buffer)) return Taken::kNothing;
   if (buffer == nullptr) {
     line.erase(one);
@@ -150,13 +148,7 @@ ReceivePool::Taken ReceivePool::take(Endpoint& endpoint, Line& line, Place one) 
 // The last message of a buffer gives it back, unless its endpoint has gone. Which one is the last
 // may have been found out elsewhere: it failed, or the endpoint that it came to was told to cancel.
 void ReceivePool::sweep() {
-  for (Line& line : lines_) {
-    for (auto one = line.begin(); one != line.end();) {
-      const auto next = std::next(one);
-      if (one->is_used_up()) leaving_.splice(leaving_.end(), line, one);
-      one = next;
-    }
-  }
+  if (std::exchange(used_up_elsewhere_, false)) take_out_used_up();
   for (auto one = leaving_.begin(); one != leaving_.end();) {
     const auto next = std::next(one);
     if (one->buffer->on_their_way == 0) {
@@ -164,6 +156,16 @@ void ReceivePool::sweep() {
       leaving_.erase(one);
     }
     one = next;
+  }
+}
+
+void ReceivePool::take_out_used_up() {
+  for (Line& line : lines_) {
+    for (auto one = line.begin(); one != line.end();) {
+      const auto next = std::next(one);
+      if (one->is_used_up()) leaving_.splice(leaving_.end(), line, one);
+      one = next;
+    }
   }
 }
 

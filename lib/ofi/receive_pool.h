@@ -39,6 +39,8 @@ class ReceivePool : public fid_ep {
   void remove(const Endpoint& endpoint) noexcept;
   // An fi_addr_t means the same to all.
   bool is_of_one_vector() const;
+  // A member has used up a buffer of these.
+  void note_used_up() { used_up_elsewhere_ = true; }
   // Receives what has come; true if there was any. `thoroughly`: looks for receives that wait for
   // nobody, too.
   bool match(bool thoroughly);
@@ -72,6 +74,7 @@ class ReceivePool : public fid_ep {
   Taken take(Endpoint& endpoint, Line& line, Place one);
   void look_again();
   void sweep();
+  void take_out_used_up();
   void refuse_those_of_nobody(Line& line);
   bool is_of_nobody(const ReceiveCall& call) const;
   Status why_gone(fi_addr_t number) const;
@@ -85,6 +88,8 @@ class ReceivePool : public fid_ep {
   std::vector<Endpoint*> members_;
   std::array<Line, 2> lines_;  // by space, in the order they were posted
   bool rescan_ = false;        // something new was not taken, though a receive fits it
+  // A buffer in the lines is used up. They may be long, and are looked through only then.
+  bool used_up_elsewhere_ = false;
   Line leaving_;  // buffers that are used up, while messages are on their way into them
 };
 
