@@ -12,12 +12,15 @@
 
 namespace pullman::engine {
 
+// Of a token, for the slot of the peer that is asked; the others nobody can guess.
+inline constexpr int kSlotBits = 20;
+
 // Our questions.
 struct Asking {
   bool running = false;
   bool ended = false;  // one has, so there is a result; it stays until the next one ends
   std::uint8_t tries = 0;
-  wire::CheckRound round;
+  wire::CheckRound round;  // without a token: none has been
   Duration limit{};
   Duration pause{};  // before the next try
   Instant end{};
@@ -27,8 +30,10 @@ struct Asking {
   wire::RailBits wrong = 0;  // another engine has answered
   // The round is only whether it is still the same process, when none is running otherwise.
   bool doubts = false;
-  std::uint8_t doubted = 0;             // the rail that was asked
-  wire::RailBits denied = 0;            // on those another process answers, since `doubted_at`
+  std::uint8_t doubted = 0;  // the rail that was asked
+  // Since `doubted_at`: on those another process answers, and nobody, says their host.
+  wire::RailBits denied = 0;
+  wire::RailBits refused = 0;
   Instant doubted_at = Instant::min();  // the first question since the peer was heard
   Instant doubt_due = Instant::min();   // not before that
   std::array<RailFinding, wire::kMaxRails> found{};

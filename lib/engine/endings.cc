@@ -119,7 +119,8 @@ Duration Engine::Impl::alarm_stay() const {
 }
 
 // There is no place for another, and some may have died while nothing was pending with them: who
-// does not answer ends as if there had been.
+// does not answer ends as if there had been. Not while callers who have proved nothing have places:
+// those go first.
 void Engine::Impl::ask_idle_peers(Instant now) {
   if (now < idle_peers_due_) return;
   idle_peers_due_ = now + alarm_stay();

@@ -442,6 +442,8 @@ class Engine::Impl {
   void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
   void send_denial(const nic::PortEvent& event);
   Verdict take_denial(const wire::PacketHeader& header, const wire::Checked& checked);
+  void take_refusal(Peer& peer, const Rail& rail);
+  void end_if_restarted(Peer& peer);
   // That we are not the one who was asked, to be said when the address is resolved.
   struct Denial {
     std::size_t module = 0;
@@ -461,6 +463,7 @@ class Engine::Impl {
   void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
   void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);
+  void handle_refusal(Instant now, ChannelKind kind, std::uint64_t cookie);
   Peer* peer_meant(ChannelKind kind, std::uint64_t cookie) const;
   void resolve_answer(Peer& peer);
   void handle_resolution(Instant now, std::size_t module, ChannelKind kind,

@@ -47,7 +47,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
     if (oldest != nullptr) discard(*oldest);
   }
   if (peers_.full()) drop_silent_callers(now);
-  if (peers_.full()) ask_idle_peers(now);
+  if (peers_.full() && half_open_.empty()) ask_idle_peers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
   const PeerSetup setup{.link = link_options_,
@@ -113,8 +113,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
       if (event.cookie == kDenialCookie) return send_denial(event);
       return handle_resolution(now, module, kind, event);
     case Kind::kRefused:
-      if (Peer* peer = peer_meant(kind, event.cookie)) peer->refused_at = now;
-      return;
+      return handle_refusal(now, kind, event.cookie);
     case Kind::kLinkDown:
     case Kind::kLinkUp:
       // Both channels of a NIC say it: once is enough.
@@ -123,6 +122,15 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
     case Kind::kFailed:
       return handle_link_event(now, module, event.kind);
   }
+}
+
+void Engine::Impl::handle_refusal(Instant now, ChannelKind kind, std::uint64_t cookie) {
+  Peer* peer = peer_meant(kind, cookie);
+  if (peer == nullptr) return;
+  peer->refused_at = now;
+  const std::size_t place = rail_in(cookie);
+  const Rail* rail = place < wire::kMaxRails ? peer->rail(place) : nullptr;
+  if (rail != nullptr && kind == ChannelKind::kCommand) take_refusal(*peer, *rail);
 }
 
 // The peer for which an address was resolved with that cookie; null if it is no more.

@@ -23,7 +23,7 @@ constexpr Duration kAnswersKept = std::chrono::seconds(2);
 constexpr Duration kStrangerGap = std::chrono::milliseconds(10);
 
 std::size_t slot_in(std::uint64_t token) {
-  return token & 0xFFFFFFFF;
+  return token & ((std::uint64_t{1} << kSlotBits) - 1);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void Engine::Impl::answer_check(Instant now, Peer& peer) {
   Answering& answering = peer.checking->answering;
   if (!std::exchange(answering.due, false)) {
     const Asking& asking = peer.checking->asking;
-    if (!asking.running && !asking.ended) peer.checking.reset();
+    if (asking.round.token == 0) peer.checking.reset();
     return;
   }
   answering.answered_at = now;
@@ -126,8 +126,8 @@ void Engine::Impl::send_denial(const nic::PortEvent& event) {
 }
 
 // Another process is where the peer was: by all the rails that we have met it on, one after the
-// other, with nothing from it since the first question. A rail on which nothing has arrived may
-// have led elsewhere from the beginning.
+// other, or nobody is there, with nothing from it since the first question. A rail on which nothing
+// has arrived may have led elsewhere from the beginning.
 Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::Checked& checked) {
   const std::size_t slot = slot_in(checked.round.token);
   Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
@@ -146,12 +146,28 @@ Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::
     return Verdict::kAccepted;
   }
   asking.denied |= bit_of(*rail);
-  RailBits others = 0;
-  peer->for_each_rail([&](const Rail& one) {
-    if (one.resolved() && was_met_on(one)) others |= bit_of(one) & ~asking.denied;
-  });
-  if (others == 0) end_peer(*peer, Status::kPeerRestarted);
+  end_if_restarted(*peer);
   return Verdict::kAccepted;
+}
+
+// Nobody listens there: who was started anew has its first NIC's port only.
+void Engine::Impl::take_refusal(Peer& peer, const Rail& rail) {
+  if (peer.checking == nullptr) return;
+  Asking& asking = peer.checking->asking;
+  if (!peer.flows() || peer.heard_at > asking.doubted_at) return;
+  asking.refused |= bit_of(rail);
+  end_if_restarted(peer);
+}
+
+void Engine::Impl::end_if_restarted(Peer& peer) {
+  const Asking& asking = peer.checking->asking;
+  if (asking.denied == 0) return;  // a host's word alone ends nothing
+  RailBits others = 0;
+  peer.for_each_rail([&](const Rail& one) {
+    if (one.resolved() && was_met_on(one)) others |= bit_of(one);
+  });
+  others &= ~(asking.denied | asking.refused);
+  if (others == 0) end_peer(peer, Status::kPeerRestarted);
 }
 
 }  // namespace pullman::engine

@@ -88,9 +88,11 @@ void Engine::Impl::start_asking(Instant now, Peer& peer, Duration limit, Duratio
 }
 
 wire::CheckRound Engine::Impl::next_round(Peer& peer) {
-  const auto count = static_cast<std::uint16_t>(checking_of(peer).asking.round.count + 1);
+  const wire::CheckRound& before = checking_of(peer).asking.round;
+  const std::uint64_t random = random_.next();
+  const auto count = before.token == 0 ? random >> 48 : before.count + 1u;
   // Whoever shows it has seen our question; the slot is how we find the peer.
-  return {.count = count, .token = random_.next() << 32 | peer.id.index};
+  return {.count = static_cast<std::uint16_t>(count), .token = random << kSlotBits | peer.id.index};
 }
 
 Checking& Engine::Impl::checking_of(Peer& peer) {
@@ -163,8 +165,8 @@ void Engine::Impl::doubt(Instant now, Peer& peer) {
   Asking& asking = checking_of(peer).asking;
   if (asking.running || now < asking.doubt_due) return;
   asking.doubt_due = now + std::min(now - peer.heard_at, kLongestDoubt);
-  if (peer.heard_at > asking.doubted_at) asking.denied = 0;
-  if (asking.denied == 0) asking.doubted_at = now;
+  if (peer.heard_at > asking.doubted_at) asking.denied = asking.refused = 0;
+  if ((asking.denied | asking.refused) == 0) asking.doubted_at = now;
   asking.round = next_round(peer);
   asking.doubts = true;
   const Rail* next = nullptr;  // behind the one before, round and round
@@ -293,7 +295,7 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked) {
   if (checked.round != asking.round) return;
   if (!asking.running) {
     asking.doubts = false;  // it is the same process
-    asking.denied = 0;
+    asking.denied = asking.refused = 0;
     return;
   }
   asking.back[index_of(checked.size)] |= bit_of(rail);

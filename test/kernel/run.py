@@ -15,6 +15,8 @@ import time
 import cases
 from cases import Failed, expect, insist, netns
 
+import railnet
+
 HERE = pathlib.Path(__file__).resolve().parent
 PORT = 7100
 PATIENCE = 150  # seconds; a case that takes longer hangs
@@ -416,18 +418,28 @@ def a_peer_that_restarts_is_a_new_peer(pair, build, driver):
     expect(ended[0]["status"] in ("peer restarted", "peer died", "unreachable"), f"first: {json.dumps(ended[0])}")
 
 
-# Long before the bound: the new process says that it is another one when it is asked.
-@case("udp", "tcp", "fabric")
-def a_peer_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver):
+def one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver, **environment):
     first, second = two(pair, build, driver, "--poll-every-ms", 20, "--send", 300_000, "--receive", 300_000,
-                        "--largest", 10_000, PULLMAN_PEER_TIMEOUT_MS=600_000)
+                        "--largest", 10_000, PULLMAN_PEER_TIMEOUT_MS=600_000, **environment)
     first.wait_for("met")
     second.wait_for("met")
     kill(first)
-    anew = Soak(pair, build, 0, driver).wait_for("listening")
+    anew = Soak(pair, build, 0, driver, **environment).wait_for("listening")
     code, line = second.finish(60)
     kill(anew)
     expect(code == 3 and line["status"] == "peer restarted", f"exit {code}: {json.dumps(line)}")
+
+
+# Long before the bound: the new process says that it is another one when it is asked.
+@case("udp", "tcp", "fabric")
+def a_peer_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver):
+    one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver)
+
+
+# Its other NIC has another port then: nobody is at the one that is known.
+@case("udp", kind=railnet.Rails)
+def a_peer_of_two_nics_that_restarts_on_its_port_is_found_out(pair, build, driver):
+    one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver, PULLMAN_NICS="veth0,veth1")
 
 
 @case("udp")

@@ -254,6 +254,64 @@ TEST_CASE("a peer of two rails that was started anew is found out when both have
   CHECK(send.status() == Status::kPeerRestarted);
 }
 
+// Its second NIC has another port now: nobody is at the one we know, says the host.
+TEST_CASE(
+    "a peer of two rails that was started anew is found out where only one port is the same") {
+  CheckScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.settled(2);
+  const bool restarts = GENERATE(true, false);  // or it computes, and somebody says so in its name
+  CAPTURE(restarts);
+  if (restarts) scene.restart(1);
+  if (!restarts) scene.node(1).stall_until(scene.now() + seconds(60));
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host != 0 || passing.to.host != 1) return false;
+    if (restarts && passing.to.nic == 0) return false;
+    scene.network().refuse(passing.to, passing.from, microseconds(10));
+    return restarts;
+  });
+
+  Act& send = scene.send(0, couple.there, 1, 200'000);
+  CHECK(scene.run_until_done(send, seconds(50)) == restarts);
+
+  CHECK(scene.engine(0).peer_status(couple.there) ==
+        (restarts ? Status::kPeerRestarted : Status::kOk));
+}
+
+TEST_CASE("nobody at one address, another process at the other: not of one that was heard since") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.settled(2);
+  scene.misroute(1);
+  scene.count_checks();
+  scene.node(1).stall_until(scene.now() + seconds(30));
+  scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(20));
+  REQUIRE(scene.checks() > 0);
+  scene.network().set_drop_rule([&](const Passing& passing) {  // what it answers to the questions
+    return passing.from.host == 1 && Opened(passing.bytes).is(wire::PacketType::kCheck);
+  });
+  scene.run_for(seconds(11));
+
+  scene.network().refuse({1, Channel::kCommand, 0}, {0, Channel::kCommand, 0}, microseconds(1));
+  scene.run_for(seconds(1));
+  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+}
+
+TEST_CASE("who was asked whether it is the same is checked as before when it is back") {
+  CheckScene scene({1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.couple(0, 1);
+  scene.run_for(seconds(1));
+  CHECK(scene.findings(1, couple.back) == Findings{kFine});
+  scene.count_checks();
+  scene.node(1).stall_until(scene.now() + seconds(20));
+  scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(25));
+  REQUIRE(scene.checks() > 2);
+
+  CHECK(scene.findings(1, couple.back) == Findings{kFine});
+  scene.run_for(seconds(3));  // its questions are forgotten
+  CHECK(scene.findings(0, couple.there) == Findings{kFine});
+}
+
 TEST_CASE("a denial that comes when the peer has been heard again counts for nothing") {
   CheckScene scene({1, 1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
   const auto couple = scene.couple(0, 1);
@@ -583,7 +641,7 @@ TEST_CASE("who has not seen the question cannot say that the host is the wrong o
   const auto before = forger.check().round;
   for (std::uint64_t guess = 0; guess < 200; ++guess) {
     const auto count = static_cast<std::uint16_t>(before.count + guess % 4);
-    forger.say(header, {.round = {count, guess << 32 | slot}, .stranger = true}, 0);
+    forger.say(header, {.round = {count, guess << 20 | slot}, .stranger = true}, 0);
     forger.say(header, {.round = {count, before.token}, .stranger = true}, 0);
     forger.say(header, {.round = {count, guess}, .stranger = true}, 0);
     scene.run_for(microseconds(10));

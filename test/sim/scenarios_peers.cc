@@ -401,6 +401,23 @@ TEST_CASE("where there is no place for a caller those who have died make room, a
 }
 
 // Peers come and go, each in another way, far more of them than there are slots.
+// The callers never get a WELCOME, so never prove who they are.
+TEST_CASE("callers that prove nothing do not end a peer that is idle, though they fill the table") {
+  Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 2; });
+  const PeerId back = scene.couple(1, 0).back;
+  scene.run_for(seconds(1));
+  scene.node(1).stall_until(scene.now() + seconds(60));
+  scene.network().set_drop_rule(
+      [](const Passing& passing) { return passing.from.host == 0 && passing.to.host > 1; });
+
+  for (int again = 0; again < 3; ++again) {
+    for (const std::size_t stranger : {2, 3}) scene.connect(stranger, 0);
+    scene.run_for(seconds(15));
+  }
+
+  CHECK(scene.engine(0).peer_status(back) == Status::kOk);
+}
+
 TEST_CASE("the slots of peers that are gone are found again") {
   const std::size_t mix = GENERATE(0u, 1u, 2u, 3u);
   Scene scene(5, [](NodePlan& plan) { plan.config.max_peers = 4; });
