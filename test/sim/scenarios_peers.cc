@@ -49,7 +49,7 @@ TEST_CASE("a peer that was started anew and calls nobody is found out within sec
 
   scene.restart(1);
   scene.send(0, there, 2, GENERATE(1, 200000));
-  REQUIRE(scene.run_until_done(old_receive, seconds(10)));
+  REQUIRE(scene.run_until_done(old_receive, seconds(6)));
 
   CHECK(old_receive.status() == Status::kPeerRestarted);
   const PeerId anew = scene.connect(0, 1);
