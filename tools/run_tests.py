@@ -222,6 +222,11 @@ def script(name, command, seconds, **more):
     return Step(name, [sys.executable, *command], seconds, ROOT / "build/logs", **more)
 
 
+def halves(name, command, seconds):
+    """Its cases have networks of their own and need little more than a processor: side by side."""
+    return [script(f"{name}, {part}", [*command, "--part", part], seconds, alone=False) for part in ("1/2", "2/2")]
+
+
 def unit_steps_or_failure(build, environment=None, suite=None):
     """No registered test at all is a failure, not a silence."""
     steps = build.unit_steps(environment, suite)
@@ -248,7 +253,7 @@ def kernel(_):
     return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
                 script("links and routes", ["test/kernel/links.py", "build"], 360),
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
-                script("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 720),
+                *halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 480),
                 script("rails on real kernels", ["test/kernel/rails.py", "build"], 600),
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 

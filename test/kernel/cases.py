@@ -5,6 +5,7 @@ A case is a function of (place, build) whose name is a sentence; it may say what
 `N passed, N failed, N skipped`.
 """
 
+import argparse
 import pathlib
 import sys
 import time
@@ -67,11 +68,17 @@ def run_case(function, make_place, build):
 
 
 def main(cases, make_place, why_not=""):
-    """Runs `PROGRAM BUILD_DIRECTORY [WORDS...]`: all cases, or those whose sentence has one of the words."""
+    """Runs `PROGRAM BUILD_DIRECTORY [--part K/N] [WORDS...]`: all cases, or those whose sentence has one of the words;
+    of these the Kth of N parts."""
     netns.exit_on_signals()
-    build = pathlib.Path(sys.argv[1]).resolve()
-    wanted = sys.argv[2:]
-    cases = [f for f in cases if not wanted or any(words in sentence(f) for words in wanted)]
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("build", type=lambda name: pathlib.Path(name).resolve())
+    arguments.add_argument("words", nargs="*")
+    arguments.add_argument("--part", default="1/1")
+    options = arguments.parse_args()
+    part, parts = map(int, options.part.split("/"))
+    build, wanted = options.build, options.words
+    cases = [f for f in cases if not wanted or any(words in sentence(f) for words in wanted)][part - 1::parts]
     if why_not:
         for function in cases:
             print(f"skipped ({why_not}): {sentence(function)}")
