@@ -269,6 +269,7 @@ class Engine::Impl {
     std::size_t module = 0;  // the NIC it came through
   };
   bool may_wait(const Rail& rail, const wire::PacketHeader& header) const;
+  bool repeats_late_ack(const Rail& rail, const wire::PacketHeader& header) const;
   void handle_late_ack(Instant now) {
     if (late_ack_.rail != nullptr) take_late_ack(now);
   }
@@ -657,6 +658,7 @@ class Engine::Impl {
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;          // of the datagram in hand
   bool lone_ = false;               // the datagram in hand came alone
+  bool burst_ = false;              // it came with others, and nothing had been kept
   std::size_t module_in_hand_ = 0;  // the NIC it came through
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick

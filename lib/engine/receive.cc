@@ -60,7 +60,10 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   const std::uint64_t unexpected = inbox_counters_.unexpected;
   lively_ |= std::uint32_t{1} << place;
   module_in_hand_ = place % kRow;
-  lone_ = batch.size() == 1 && (kept_ & channel.mark()) == 0;
+  const bool all_is_new = (kept_ & channel.mark()) == 0;
+  lone_ = batch.size() == 1 && all_is_new;
+  burst_ = batch.size() > 1 && all_is_new;
+  const std::uint64_t received = inbox_counters_.messages;
   auto rest = batch;
   for (; !rest.empty(); rest = rest.subspan(1)) {
     if (inbox_counters_.unexpected != unexpected && pause_.due(inbox_counters_)) [[unlikely]]
@@ -76,6 +79,7 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
+  if (burst_ && inbox_counters_.messages == received) handle_late_ack(now);
   kept_ = rest.empty() ? kept_ & ~channel.mark() : kept_ | channel.mark();
   channel.keep(rest.size());
   const std::size_t taken = batch.size() - rest.size();
@@ -155,7 +159,7 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   const bool later = may_wait(rail, header);
   if (later) {
     late_ack_ = {&rail, header, now, unseen_, module_in_hand_};
-  } else if (header.has(wire::kFlagAck)) {
+  } else if (header.has(wire::kFlagAck) && !repeats_late_ack(rail, header)) {
     const Verdict verdict = handle_ack(now, rail, header, nullptr, {.ago = {}, .unseen = unseen_});
     if (verdict != Verdict::kAccepted) return verdict;
     if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
@@ -303,13 +307,24 @@ bool Engine::Impl::handle_result(Peer& peer, const wire::Frame& frame) {
 
 // Whether the ACK of a packet, and its own, may wait until the program has had its turn with the
 // message it came with: a good part of what receiving costs, nobody waits for the one, and the
-// other rides on the answer if there is one.
+// other rides on the answer if there is one. Of a message of several packets that is so where
+// nothing waits to be sent; take_batch() sees whether one of them was the message's last.
 bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
-  if (!lone_ || late_ack_.rail != nullptr || !frames_.is_one_message()) [[unlikely]]
+  if (late_ack_.rail != nullptr) [[unlikely]]
     return false;
+  if (!lone_ || !frames_.is_one_message()) [[unlikely]] {
+    if (!burst_ || !rail.link.acks_all(header) || peer.ready.is_linked()) return false;
+  }
   return header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
          !rail.link.repeats_ack(header) && rail.link.believes(header);
+}
+
+// It says what the one that waits says.
+bool Engine::Impl::repeats_late_ack(const Rail& rail, const wire::PacketHeader& header) const {
+  const wire::PacketHeader& late = late_ack_.header;
+  return late_ack_.rail == &rail && header.cumulative == late.cumulative &&
+         header.credit == late.credit && header.late == late.late;
 }
 
 void Engine::Impl::take_late_ack(Instant now) {

@@ -122,6 +122,69 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
   CHECK(sent.done());
 }
 
+namespace {
+
+// Something came: what is before `b` now comes together, its channel of long messages included.
+void make_lively(Pair& pair) {
+  pair.b.data->arriving.push_back(Datagram(1));
+  while (!pair.b.data->arriving.empty()) {
+    pair.now += microseconds(10);
+    pair.b.engine->progress(pair.now);
+  }
+}
+
+// `b` has a message under way that is done when it is acknowledged; `a` has it, and its ACK is
+// lost: the next packet says the same.
+void send_until_delivered(Pair& pair, Request& request) {
+  SendOptions options;
+  options.until_delivered = true;
+  const std::span<const std::byte> piece(&pair.byte, 1);
+  pair.b.engine->send(pair.now, pair.back, kTag, {&piece, 1}, options, request);
+  pair.b.engine->progress(pair.now);
+  REQUIRE(pair.b.sent() == 1);
+  pair.b.deliver_to(pair.a);
+  pair.a.engine->progress(pair.now);
+  pair.a.command->sent.clear();
+  REQUIRE(pair.a.sent() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the ACK that comes with a message waits for the program's turn, however long it is") {
+  const std::size_t size = GENERATE(1000, 3000, 20'000);
+  std::vector<std::byte> bytes(size);
+  Request asking, answer;
+  Pair pair;
+  send_until_delivered(pair, answer);
+  make_lively(pair);
+  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, asking);
+  pair.a.deliver_to(pair.b);
+
+  pair.b.engine->progress(pair.now);
+
+  REQUIRE(pair.received[1].done());
+  CHECK_FALSE(answer.done());
+  pair.b.engine->progress(pair.now);
+  CHECK(answer.done());
+}
+
+TEST_CASE("the ACK that comes with a part of a message waits for nobody") {
+  std::vector<std::byte> bytes(20'000);
+  Request asking, answer;
+  Pair pair;
+  send_until_delivered(pair, answer);
+  make_lively(pair);
+  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, asking);
+  pair.a.deliver_to(pair.b);
+  REQUIRE(pair.b.data->arriving.size() > 2);
+  pair.b.data->arriving.pop_back();
+
+  pair.b.engine->progress(pair.now);
+
+  REQUIRE_FALSE(pair.received[1].done());
+  CHECK(answer.done());
+}
+
 TEST_CASE("small messages that wait leave before the NIC is asked for anything, long ones do not") {
   const std::size_t size = GENERATE(1, 20'000);
   Pair pair;
