@@ -124,13 +124,16 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
 
 namespace {
 
-// Something came: what is before `b` now comes together, its channel of long messages included.
-void make_lively(Pair& pair) {
+// The message is before `b`, and comes together: something came just before, so no channel is
+// quiet.
+void ask(Pair& pair, std::span<const std::byte> bytes, Request& request) {
   pair.b.data->arriving.push_back(Datagram(1));
   while (!pair.b.data->arriving.empty()) {
     pair.now += microseconds(10);
     pair.b.engine->progress(pair.now);
   }
+  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, request);
+  pair.a.deliver_to(pair.b);
 }
 
 // `b` has a message under way that is done when it is acknowledged; `a` has it, and its ACK is
@@ -156,9 +159,7 @@ TEST_CASE("the ACK that comes with a message waits for the program's turn, howev
   Request asking, answer;
   Pair pair;
   send_until_delivered(pair, answer);
-  make_lively(pair);
-  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, asking);
-  pair.a.deliver_to(pair.b);
+  ask(pair, bytes, asking);
 
   pair.b.engine->progress(pair.now);
 
@@ -173,9 +174,7 @@ TEST_CASE("the ACK that comes with a part of a message waits for nobody") {
   Request asking, answer;
   Pair pair;
   send_until_delivered(pair, answer);
-  make_lively(pair);
-  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, asking);
-  pair.a.deliver_to(pair.b);
+  ask(pair, bytes, asking);
   REQUIRE(pair.b.data->arriving.size() > 2);
   pair.b.data->arriving.pop_back();
 
