@@ -656,9 +656,10 @@ class Engine::Impl {
   bool moved_ = false;                         // this turn a port took something
   unsigned fruitless_ = 0;                     // turns in a row that left work, and moved nothing
   std::array<nic::PortEvent, 16> events_;
-  wire::FrameList frames_;          // of the datagram in hand
-  bool lone_ = false;               // the datagram in hand came alone
-  bool burst_ = false;              // it came with others, and nothing had been kept
+  wire::FrameList frames_;  // of the datagram in hand
+  // How the datagram in hand came: alone, with others, or with some that had been kept.
+  enum class Came : std::uint8_t { kAlone, kTogether, kBehindKept };
+  Came came_ = Came::kBehindKept;
   std::size_t module_in_hand_ = 0;  // the NIC it came through
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick

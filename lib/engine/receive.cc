@@ -60,9 +60,9 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   const std::uint64_t unexpected = inbox_counters_.unexpected;
   lively_ |= std::uint32_t{1} << place;
   module_in_hand_ = place % kRow;
-  const bool all_is_new = (kept_ & channel.mark()) == 0;
-  lone_ = batch.size() == 1 && all_is_new;
-  burst_ = batch.size() > 1 && all_is_new;
+  came_ = batch.size() == 1 ? Came::kAlone : Came::kTogether;
+  if ((kept_ & channel.mark()) != 0) [[unlikely]]
+    came_ = Came::kBehindKept;
   const std::uint64_t received = inbox_counters_.messages;
   auto rest = batch;
   for (; !rest.empty(); rest = rest.subspan(1)) {
@@ -79,7 +79,7 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
-  if (burst_ && inbox_counters_.messages == received) handle_late_ack(now);
+  if (came_ == Came::kTogether && inbox_counters_.messages == received) handle_late_ack(now);
   kept_ = rest.empty() ? kept_ & ~channel.mark() : kept_ | channel.mark();
   channel.keep(rest.size());
   const std::size_t taken = batch.size() - rest.size();
@@ -313,8 +313,9 @@ bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) 
   const Peer& peer = rail.peer;
   if (late_ack_.rail != nullptr) [[unlikely]]
     return false;
-  if (!lone_ || !frames_.is_one_message()) [[unlikely]] {
-    if (!burst_ || !rail.link.acks_all(header) || peer.ready.is_linked()) return false;
+  if (came_ != Came::kAlone || !frames_.is_one_message()) [[unlikely]] {
+    const bool together = came_ == Came::kTogether;
+    if (!together || !rail.link.acks_all(header) || peer.ready.is_linked()) return false;
   }
   return header.has(wire::kFlagAck) && peer.phase == Phase::kConnected && peer.said == nullptr &&
          !rail.link.repeats_ack(header) && rail.link.believes(header);
