@@ -282,16 +282,19 @@ void Engine::Impl::abort() {
   ack_now_.clear();
 }
 
-// Closes, although not all is delivered: those who hear us are told so once, if there is room, and
-// by the data channel, behind what they have not read yet.
+// Closes, although not all is delivered: those who hear us are told so if there is room, and by the
+// data channels, behind what they have not read yet. Nobody stays who could tell them again, so
+// each rail does, and twice.
 void Engine::Impl::give_up(Instant now) {
   begin_close(now);
   peers_.for_each([&](Peer& peer) {
-    if (!peer.flows() || peer.phase == Phase::kFarewell) return;
-    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
-    if (!rail.link.has_space()) return;
-    peer.bye_due = true;
-    send_control_frames(now, rail, ChannelKind::kData);
+    if (!peer.flows()) return;
+    peer.for_each_rail([&](Rail& rail) {
+      for (int i = 0; i < kGoodByes && usable(rail) && rail.link.has_space(); ++i) {
+        peer.bye_due = true;
+        send_control_frames(now, rail, ChannelKind::kData);
+      }
+    });
   });
   flush();
   abort();

@@ -143,6 +143,8 @@ class Engine::Impl {
   static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
+  // By each rail, of who gives up: a packet may be lost.
+  static constexpr int kGoodByes = 2;
   // How long the NICs' news wait at most, unless four turns take longer; in turns that bring
   // packets, twice as long. To look takes a system call a NIC.
   static constexpr Duration kNewsRest = std::chrono::microseconds(100);

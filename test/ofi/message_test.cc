@@ -1,6 +1,5 @@
 // Messages without tags, immediate data, flags, multi-receive buffers, and looking before
 // receiving.
-#include <deque>
 #include <random>
 
 #include "pair.h"
@@ -15,8 +14,9 @@ struct MessagePair : Pair {
   explicit MessagePair(std::uint64_t bind_flags = 0)
       : Pair({.caps = kCaps, .bind_flags = bind_flags}) {}
 
-  void send(const std::vector<char>& bytes) {
-    MUST(fi_send(a->endpoint.get(), bytes.data(), bytes.size(), nullptr, to_b, nullptr));
+  void send(std::vector<char> bytes) {
+    const auto& stays = keep(std::move(bytes));
+    MUST(fi_send(a->endpoint.get(), stays.data(), stays.size(), nullptr, to_b, nullptr));
   }
   void receive(std::span<char> buffer, void* with) const {
     MUST(fi_recv(b->endpoint.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, with));
@@ -224,9 +224,8 @@ TEST_CASE("two shared buffers take turns, each given back when it is full and po
   std::array<std::vector<char>, 2> halves{std::vector<char>(1000), std::vector<char>(1000)};
   for (std::size_t i = 0; i < 2; ++i) pair.receive(halves[i], &context[i]);
 
-  std::deque<std::vector<char>> sent;
   for (std::size_t i = 0; i < 12; ++i) {
-    const auto& bytes = sent.emplace_back(content(300, static_cast<int>(i)));
+    const auto bytes = content(300, static_cast<int>(i));
     pair.send(bytes);
     const Said said = pair.next(*pair.b);
     const std::size_t half = i / 3 % 2, place = i % 3 * 300;

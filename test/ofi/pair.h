@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -222,6 +223,14 @@ class Pair {
     }
   }
 
+  // Bytes to be sent that outlast the endpoints: who has received a message does not know that its
+  // ACK has come.
+  const std::vector<char>& keep(std::vector<char> bytes) {
+    return kept.emplace_back(std::move(bytes));
+  }
+
+  // In the order they are closed: last first.
+  std::deque<std::vector<char>> kept;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<Side> a;

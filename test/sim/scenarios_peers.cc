@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "sim/scene.h"
+#include "sim/rail_scene.h"
 
 namespace pullman::sim {
 namespace {
@@ -319,6 +319,29 @@ TEST_CASE("who gives up what the peer does not take tells it so") {
   REQUIRE(scene.run_until_done(receive));
   CHECK(receive.status() == Status::kPeerClosed);
   CHECK(scene.engine(1).peer_state(back) == PeerState::kGone);
+}
+
+TEST_CASE("who gives up is heard though a packet is lost, or a rail swallows all of them") {
+  const bool rail_dies = GENERATE(false, true);
+  RailScene scene({2, 2});
+  const auto [there, back] = scene.couple_by_rails(2);
+  Act& receive = scene.receive(1, back, 2, 100);
+  scene.send(0, there, 1, 10'000'000);  // nobody receives it
+  scene.run_for(milliseconds(50));
+  const std::uint8_t nic = GENERATE(std::uint8_t{0}, std::uint8_t{1});
+  if (rail_dies) {
+    scene.cut_both_ways(nic);
+  } else {
+    scene.cut_both_ways(1 - nic);
+    scene.network().set_drop_rule([nic, n = 0](const Passing& passing) mutable {
+      return passing.from.host == 0 && passing.from.nic == nic && n++ == 0;
+    });
+  }
+
+  scene.engine(0).give_up(scene.node(0).local_now());
+
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(receive.status() == Status::kPeerClosed);
 }
 
 // Each of several packets, which lie there when the good-bye comes.
