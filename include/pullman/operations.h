@@ -37,7 +37,7 @@ struct ReceiveOptions {
 
 // Writes bytes [offset, offset + out.size()) of a message into `out`. Called during calls of the
 // context, in any order, more than once for the same bytes perhaps; it calls nothing of the
-// context.
+// context, and throws nothing.
 struct Packer {
   void (*pack)(void* user, std::uint64_t offset, std::span<std::byte> out) = nullptr;
   void* user = nullptr;

@@ -112,7 +112,7 @@ class __attribute__((visibility("default"))) Request {
 
   // Called whenever this becomes done, in whichever call of the context that happens, the one that
   // began it included; so nobody has to look for those that are. It may put the request on a list;
-  // it calls nothing of the context, and does not destroy the request.
+  // it calls nothing of the context, throws nothing, and does not destroy the request.
   void (*on_done)(Request& request) = nullptr;
 
   // For the library.

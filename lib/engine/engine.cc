@@ -188,7 +188,7 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
 }
 
 // A receive that has begun takes a message that waits for it, or is posted.
-Status Engine::Impl::match_or_post(Instant now, Request& request) {
+Status Engine::Impl::match_or_post(Instant now, Request& request) noexcept {
   const auto& op = request.operation();
   const PeerId source = op.peer;
   message::Matcher& matcher = matcher_of(request);
@@ -291,7 +291,7 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRand
     : impl_(std::make_unique<Impl>(config, std::move(nics), key, now)) {}
 Engine::~Engine() = default;
 
-Connected Engine::connect(Instant now, const nic::Address& address) {
+Connected Engine::connect(Instant now, const nic::Address& address) noexcept {
   return impl_->connect(now, address);
 }
 std::optional<PeerId> Engine::accept() {
@@ -394,7 +394,7 @@ void Engine::watched(Instant now) {
 void Engine::about_to_sleep() {
   impl_->about_to_sleep();
 }
-std::size_t Engine::progress(Instant now) {
+std::size_t Engine::progress(Instant now) noexcept {
   return impl_->progress(now);
 }
 bool Engine::owes() const {

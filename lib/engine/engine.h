@@ -70,6 +70,8 @@ struct Departure {
   bool at_once = false;  // from inside send(), if it is tiny
 };
 
+// Of calls, what is theirs alone is allocated before anything happens, and may throw. What is
+// noexcept needs memory for the engine's books only: without it the process ends.
 class Engine {
  public:
   // `config` is validated. At least one NIC.
@@ -80,7 +82,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // As in Context, with the time given.
-  Connected connect(Instant now, const nic::Address& address);
+  Connected connect(Instant now, const nic::Address& address) noexcept;
   std::optional<PeerId> accept();
   void disconnect(Instant now, PeerId peer);
   void abandon(PeerId peer);
@@ -132,7 +134,7 @@ class Engine {
   void about_to_sleep();
 
   // One turn of the loop. Returns packets received.
-  std::size_t progress(Instant now);
+  std::size_t progress(Instant now) noexcept;
 
   // Whoever sends to this peer needs a fresh `now` if that leaves at once.
   Departure departure(PeerId peer) const;

@@ -177,7 +177,7 @@ class Engine::Impl {
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
   // --- engine.cc
-  Status match_or_post(Instant now, Request& request);
+  Status match_or_post(Instant now, Request& request) noexcept;
 
   // --- operations.cc
   Status why_not(const Peer* peer) const;
@@ -185,13 +185,13 @@ class Engine::Impl {
   Status start(Instant now, PeerId id, const message::Parcel& parcel, Request& request);
   Status ask(Instant now, PeerId id, const message::Parcel& question, Pieces sink,
              Request& request);
-  void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes);
+  void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept;
   // What was sent leaves in the next turn.
   void wait_for_turn(Peer& peer) {
     waits_ = waits_ || peer.outbox.queued_packets() != 0;
     if (!peer.ready.is_linked()) mark_ready(peer);
   }
-  void look_after_match(Instant now, Peer& peer, bool more_to_come);
+  void look_after_match(Instant now, Peer& peer, bool more_to_come) noexcept;
   static void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
                        const std::byte* to);
   // Null: nothing of that space has come.

@@ -78,7 +78,7 @@ Status Engine::Impl::refuse(PeerId id, Tag tag, Status why, Request& request) {
 }
 
 // Something was accepted for the peer: it leaves now, or begins to, if nobody is to be waited for.
-void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) {
+void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept {
   if (!peer.alarm.checked_in()) arm(now, peer);
   if (!at_once) return wait_for_turn(peer);
   ++stats_.fast_path_sends;
@@ -102,6 +102,7 @@ Status Engine::Impl::start(Instant now, PeerId id, const Parcel& parcel, Request
   if (refused == Status::kOk && !sane) refused = Status::kInvalidArgument;
   if (refused != Status::kOk) return refuse(id, parcel.tag, refused, request);
   const bool at_once = sends_at_once(*peer);
+  message::make_room(request.operation(), parcel.pieces.size());
   const Status status = peer->outbox.send(id, parcel, request);
   if (status == Status::kBusy) return status;
   ++stats_.messages_sent;
@@ -175,9 +176,7 @@ Status Engine::Impl::ask(Instant now, PeerId id, const Parcel& question, Pieces 
   const Status refused = why_not(peer);
   if (refused != Status::kOk) return refuse(id, question.tag, refused, request);
   const bool at_once = sends_at_once(*peer);
-  request.begin(detail::Operation::Kind::kAsk, id, question.tag);
-  message::describe_sink(request.operation(), sink);
-  peer->one_sided.ask(id, question, request);
+  peer->one_sided.ask(id, question, sink, request);
   ++stats_.messages_sent;
   depart(now, *peer, at_once, question.total());
   return request.status();
@@ -228,6 +227,7 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pi
   if (!request.done()) return Status::kBusy;
   const bool is_space = options.space < kSpaces;
   if (is_space && !make_matcher(options.space)) throw std::bad_alloc();
+  message::make_room(request.operation(), pieces.size());
   request.begin(detail::Operation::Kind::kReceive, source, tag);
   if (pieces.size() > kMostPieces || !is_space) {
     request.finish(Status::kInvalidArgument, 0);
@@ -299,6 +299,7 @@ std::optional<Probe> Engine::Impl::claim(PeerId source, Tag tag, Tag ignore, std
 Status Engine::Impl::receive_claimed(Instant now, const Claimed& claimed, Pieces pieces,
                                      Request& request) {
   if (!request.done()) return Status::kBusy;
+  message::make_room(request.operation(), pieces.size());
   request.begin(detail::Operation::Kind::kReceive, claimed.source, 0);
   Peer* peer = peers_.find(claimed.source);
   auto* message = peer == nullptr ? nullptr : peer->inbox.find_claimed(claimed.message);
@@ -323,7 +324,7 @@ Status Engine::Impl::discard_claimed(Instant now, const Claimed& claimed) {
 }
 
 // A message that had come was matched: its sender may have to be told.
-void Engine::Impl::look_after_match(Instant now, Peer& peer, bool more_to_come) {
+void Engine::Impl::look_after_match(Instant now, Peer& peer, bool more_to_come) noexcept {
   if (peer.phase == Phase::kGone) return;
   if (peer.inbox.has_frames()) mark_ready(peer);
   if (more_to_come && !peer.alarm.checked_in()) arm(now, peer);

@@ -5,26 +5,38 @@
 
 namespace pullman::message {
 
-void OneSided::ask(PeerId peer, const Parcel& question, Request& request) {
+void OneSided::ask(PeerId peer, const Parcel& question, Pieces sink, Request& request) {
   detail::Operation& op = request.operation();
-  op.message = Asked::kNotSent;
-  both().asked.add(op);
+  Asked& asked = both().asked;
+  make_room(op, sink.size());
   Parcel parcel = question;
   parcel.asker = &op;
   parcel.only_copy = true;
   Request at_once;
-  if (outbox_.send(peer, parcel, at_once) == Status::kOk) return;
-  auto courier = std::make_unique<Courier>();
-  for (const auto& piece : question.pieces) {
-    courier->bytes.insert(courier->bytes.end(), piece.begin(), piece.end());
-  }
-  courier->request.user = courier.get();
-  courier->request.on_done = [](Request& done) { delete static_cast<Courier*>(done.user); };
+  make_room(at_once.operation(), question.pieces.size());
+  op.message = Asked::kNotSent;
+  std::unique_ptr<Courier> courier;
+  if (outbox_.send(peer, parcel, at_once) != Status::kOk) courier = courier_for(question);
+  request.begin(detail::Operation::Kind::kAsk, peer, question.tag);
+  describe_sink(op, sink);
+  asked.add(op);
+  if (courier == nullptr) return;
   const std::span<const std::byte> whole[] = {courier->bytes};
   parcel.only_copy = false;
   parcel.pieces = whole;
   Request& sent = courier.release()->request;  // deletes itself when it is done
   outbox_.send(peer, parcel, sent);
+}
+
+std::unique_ptr<OneSided::Courier> OneSided::courier_for(const Parcel& question) {
+  auto courier = std::make_unique<Courier>();
+  courier->bytes.reserve(question.size);
+  for (const auto& piece : question.pieces) {
+    courier->bytes.insert(courier->bytes.end(), piece.begin(), piece.end());
+  }
+  courier->request.user = courier.get();
+  courier->request.on_done = [](Request& done) { delete static_cast<Courier*>(done.user); };
+  return courier;
 }
 
 bool OneSided::handle_result(MessageId id, Status status) {

@@ -28,8 +28,9 @@ class OneSided {
   OneSided(const OneSided&) = delete;
   OneSided& operator=(const OneSided&) = delete;
 
-  // Sends a question; its answer goes to `request`, which has begun and whose sink is described.
-  void ask(PeerId peer, const Parcel& question, Request& request);
+  // Sends a question; its answer goes to `sink`, and what became of it to `request`, which begins.
+  // Throws std::bad_alloc: nothing has happened.
+  void ask(PeerId peer, const Parcel& question, Pieces sink, Request& request);
 
   // What the question of that id waits for; null if that is nothing (any more).
   Request* waiting_for(MessageId id) { return both_ == nullptr ? nullptr : both_->asked.find(id); }
@@ -95,6 +96,7 @@ class OneSided {
     Answers answers;
   };
 
+  static std::unique_ptr<Courier> courier_for(const Parcel& question);
   bool answer_at_once(const Question& question, ConstPieces bytes);
   Both& both() {
     if (both_ == nullptr) both_ = std::make_unique<Both>();

@@ -52,7 +52,7 @@ MessageId Outbox::admit(std::uint64_t size) {
   return next_id_++;
 }
 
-bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
+bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) noexcept {
   const std::size_t total = message.total();
   if (has_waiting() || !can_admit(total)) return false;
   if (is_small(total)) [[likely]] {
@@ -64,7 +64,8 @@ bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) {
   return true;
 }
 
-bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
+bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
+                  Request& request) noexcept {
   if (send_copy(peer, {.tag = tag, .bytes = bytes}, request)) return true;
   Operation& op = request.operation();
   request.begin(Operation::Kind::kSend, peer, tag);
@@ -116,7 +117,7 @@ std::byte* Outbox::room_for(std::size_t bytes) {
 }
 
 // Anything but a plain message: its request is done, or is told later.
-Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) {
+Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) noexcept {
   const std::uint64_t total = parcel.total();
   const bool small = is_small(total);
   const bool may = (parcel.is_solicited || !has_waiting()) &&
@@ -231,7 +232,7 @@ bool Outbox::copy_small(const Small& message) {
 }
 
 // What send_copy() does with it, without what has been asked for those before.
-bool Outbox::append(Tag tag, std::span<const std::byte> bytes) {
+bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
   if (ready_.empty() || has_waiting() || bytes.size() > eager_bytes_) return false;
   Packet& last = ready_.back();
   const std::size_t end = last.used + wire::kMessageBytes + bytes.size();

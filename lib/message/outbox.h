@@ -111,10 +111,10 @@ class Outbox {
 
   // Takes a plain message if it goes into the packet that others wait in: of many small ones nearly
   // all do. False: nothing happened.
-  bool append(Tag tag, std::span<const std::byte> bytes);
+  bool append(Tag tag, std::span<const std::byte> bytes) noexcept;
 
   // Takes a message. True if it was copied and the request is done.
-  bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
+  bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) noexcept;
 
   // What is done once it is in a packet.
   struct Small {
@@ -127,11 +127,12 @@ class Outbox {
     }
   };
   // True: it was copied and the request is done. Else it could not be now, and nothing happened.
-  bool send_copy(PeerId peer, const Small& message, Request& request);
+  bool send_copy(PeerId peer, const Small& message, Request& request) noexcept;
 
   // The same of anything but a plain message. kOk: copied, and the request is done. kPending. With
-  // only_copy, kBusy: it could not be copied now, and nothing happened.
-  Status send(PeerId peer, const Parcel& parcel, Request& request);
+  // only_copy, kBusy: it could not be copied now, and nothing happened. The request has room for
+  // the pieces (make_room()).
+  Status send(PeerId peer, const Parcel& parcel, Request& request) noexcept;
 
   // A RESULT came for a message of that id. kNone: there is no such message (any more).
   enum class Found : std::uint8_t { kYes, kNone, kRefused };

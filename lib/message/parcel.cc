@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/check.h"
+
 namespace pullman::message {
 
 using detail::Operation;
@@ -38,7 +40,7 @@ void note_pieces(Operation& op, std::span<const std::span<Bytes>> pieces) {
   op.special.piece_count = 0;
   op.buffer = pieces.empty() ? nullptr : const_cast<std::byte*>(pieces.front().data());
   if (pieces.size() < 2) return;
-  if (op.pieces == nullptr) op.pieces = std::make_unique<std::array<Piece, kMostPieces>>();
+  PULLMAN_CHECK(op.pieces != nullptr);
   for (const auto& piece : pieces) {
     if (piece.empty()) continue;
     (*op.pieces)[op.special.piece_count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
@@ -46,6 +48,11 @@ void note_pieces(Operation& op, std::span<const std::span<Bytes>> pieces) {
 }
 
 }  // namespace
+
+void make_room(Operation& op, std::size_t pieces) {
+  if (pieces < 2 || op.pieces != nullptr) return;
+  op.pieces = std::make_unique<std::array<Piece, kMostPieces>>();
+}
 
 void describe(Operation& op, const Parcel& parcel) {
   note_pieces(op, parcel.pieces);

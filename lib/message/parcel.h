@@ -40,7 +40,11 @@ inline std::uint64_t size_of_all(ConstPieces pieces) {
   return size;
 }
 
-// Notes it in an operation that begins. Pieces are copied, the bytes are not.
+// Memory to note so many pieces in, if there is none. Before anything of the operation begins: what
+// follows takes none.
+void make_room(detail::Operation& op, std::size_t pieces);
+
+// Notes it in an operation that begins and has room. Pieces are copied, the bytes are not.
 void describe(detail::Operation& op, const Parcel& parcel);
 
 // Bytes [at, at + out.size()) of the operation's message.
@@ -49,7 +53,7 @@ void copy_out(const detail::Operation& op, std::uint64_t at, std::span<std::byte
 // The longest range of the operation's message from `at` on that lies in one place of the caller's.
 std::span<const std::byte> one_place(const detail::Operation& op, std::uint64_t at);
 
-// Notes where a receive's bytes go.
+// Notes where a receive's bytes go. It has room.
 void describe_sink(detail::Operation& op, Pieces pieces);
 // Writes to bytes [at, at + data.size()) of the caller's, as far as there is room.
 void scatter(const detail::Operation& op, std::uint64_t at, std::span<const std::byte> data);
