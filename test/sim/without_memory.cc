@@ -27,22 +27,30 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: the compilers would see only one half of a pair.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t));
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* bytes) noexcept {
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+[[gnu::noinline]] void operator delete(void* bytes) noexcept {
   std::free(bytes);
 }
-void operator delete(void* bytes, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* bytes, std::size_t) noexcept {
   std::free(bytes);
 }
-void operator delete(void* bytes, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* bytes, std::align_val_t) noexcept {
   std::free(bytes);
 }
-void operator delete(void* bytes, std::size_t, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* bytes, std::size_t, std::align_val_t) noexcept {
   std::free(bytes);
 }
 
