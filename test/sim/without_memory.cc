@@ -198,6 +198,7 @@ TEST_CASE("what there is no memory for has not happened, and may be asked for ag
     if (!answered) {
       places.there = places.scene.connect(0, 2);
       places.host = 2;
+      places.scene.send(0, places.there, 99, 10'000);  // what comes behind it waits, too
     }
     Status returned = Status::kOk;
 
