@@ -12,10 +12,11 @@
 // else returns a Status, at once or in the request. Every operation finishes: with its result, or
 // with a status that says why not.
 //
-// Memory: what a call needs for itself (notes of several pieces or peers, a space, a region, the
-// copy of a question) it gets first. If there is none it throws std::bad_alloc, and nothing has
-// happened. What the library needs for its own books, bounded by Config, it has, or the process
-// ends by std::terminate(): half a turn cannot be taken back.
+// Memory: what a call needs for itself (a peer, notes of several pieces or peers, a space, a
+// region, the copy of a question) it gets first. If there is none it throws std::bad_alloc, and
+// nothing has happened. What the library needs for its own books, bounded by Config, and to go on
+// answering from a region that is taken back, it has, or the process ends by std::terminate(): half
+// a turn cannot be taken back.
 #pragma once
 
 #include <chrono>

@@ -283,20 +283,20 @@ void Engine::Impl::abort() {
 }
 
 // Closes, although not all is delivered: those who hear us are told so if there is room, and by the
-// data channels, behind what they have not read yet. Nobody stays who could tell them again, so
-// each rail does, and twice.
+// data channel of the rail that small messages take, behind what they have not read yet. Nobody
+// stays who could tell them again, so they are told twice: a packet may be lost.
 void Engine::Impl::give_up(Instant now) {
   begin_close(now);
-  peers_.for_each([&](Peer& peer) {
-    if (!peer.flows()) return;
-    peer.for_each_rail([&](Rail& rail) {
-      for (int i = 0; i < kGoodByes && usable(rail) && rail.link.has_space(); ++i) {
-        peer.bye_due = true;
-        send_control_frames(now, rail, ChannelKind::kData);
-      }
+  for (int i = 0; i < kGoodByes; ++i) {
+    peers_.for_each([&](Peer& peer) {
+      if (!peer.flows()) return;
+      Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+      if (!rail.link.has_space()) return;
+      peer.bye_due = true;
+      send_control_frames(now, rail, ChannelKind::kData);
     });
-  });
-  flush();
+    flush();
+  }
   abort();
 }
 

@@ -291,13 +291,13 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRand
     : impl_(std::make_unique<Impl>(config, std::move(nics), key, now)) {}
 Engine::~Engine() = default;
 
-Connected Engine::connect(Instant now, const nic::Address& address) noexcept {
+Connected Engine::connect(Instant now, const nic::Address& address) {
   return impl_->connect(now, address);
 }
 std::optional<PeerId> Engine::accept() {
   return impl_->accept();
 }
-void Engine::disconnect(Instant now, PeerId peer) {
+void Engine::disconnect(Instant now, PeerId peer) noexcept {
   impl_->disconnect(now, peer);
 }
 Status Engine::send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
@@ -355,7 +355,7 @@ Status Engine::receive_claimed(Instant now, const Claimed& claimed, Pieces piece
                                Request& request) {
   return impl_->receive_claimed(now, claimed, pieces, request);
 }
-Status Engine::discard(Instant now, const Claimed& claimed) {
+Status Engine::discard(Instant now, const Claimed& claimed) noexcept {
   return impl_->discard_claimed(now, claimed);
 }
 bool Engine::add_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
@@ -364,7 +364,7 @@ bool Engine::add_region(std::uint64_t key, std::span<std::byte> bytes, Access ac
 std::uint64_t Engine::add_region(std::span<std::byte> bytes, Access access) {
   return impl_->add_region(bytes, access);
 }
-bool Engine::remove_region(std::uint64_t key) {
+bool Engine::remove_region(std::uint64_t key) noexcept {
   return impl_->remove_region(key);
 }
 Status Engine::put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
@@ -406,19 +406,19 @@ Instant Engine::next_deadline() const {
 Departure Engine::departure(PeerId peer) const {
   return impl_->departure(peer);
 }
-void Engine::abandon(PeerId peer) {
+void Engine::abandon(PeerId peer) noexcept {
   impl_->abandon(peer);
 }
-void Engine::give_up(Instant now) {
+void Engine::give_up(Instant now) noexcept {
   impl_->give_up(now);
 }
-void Engine::begin_close(Instant now) {
+void Engine::begin_close(Instant now) noexcept {
   impl_->begin_close(now);
 }
 bool Engine::drained() const {
   return impl_->drained();
 }
-void Engine::abort() {
+void Engine::abort() noexcept {
   impl_->abort();
 }
 PeerState Engine::peer_state(PeerId peer) const {
@@ -433,7 +433,7 @@ std::optional<LinkView> Engine::link(PeerId peer) const {
 std::string Engine::explain_rails(PeerId peer) const {
   return impl_->explain_rails(peer);
 }
-Status Engine::begin_check(Instant now, PeerId peer, Duration limit) {
+Status Engine::begin_check(Instant now, PeerId peer, Duration limit) noexcept {
   return impl_->begin_check(now, peer, limit);
 }
 std::optional<std::vector<RailCheck>> Engine::check_result(PeerId peer) const {

@@ -82,10 +82,10 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // As in Context, with the time given.
-  Connected connect(Instant now, const nic::Address& address) noexcept;
+  Connected connect(Instant now, const nic::Address& address);
   std::optional<PeerId> accept();
-  void disconnect(Instant now, PeerId peer);
-  void abandon(PeerId peer);
+  void disconnect(Instant now, PeerId peer) noexcept;
+  void abandon(PeerId peer) noexcept;
   Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
               Request& request);
   // True: it went into the packet that others wait in, as nearly all of many small ones do, and the
@@ -113,10 +113,10 @@ class Engine {
   std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
-  Status discard(Instant now, const Claimed& claimed);
+  Status discard(Instant now, const Claimed& claimed) noexcept;
   bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access);
   std::uint64_t add_region(std::span<std::byte> bytes, Access access);
-  bool remove_region(std::uint64_t key);
+  bool remove_region(std::uint64_t key) noexcept;
   Status put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
              const PutOptions& options, Request& request);
   Status get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
@@ -155,10 +155,10 @@ class Engine {
   // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is
   // left with kClosed; give_up(), where it is not drained, tells the peers before. After
   // begin_close() no operation is accepted; peers that connect are ignored.
-  void begin_close(Instant now);
+  void begin_close(Instant now) noexcept;
   bool drained() const;
-  void give_up(Instant now);
-  void abort();
+  void give_up(Instant now) noexcept;
+  void abort() noexcept;
 
   PeerState peer_state(PeerId peer) const;
   Status peer_status(PeerId peer) const;
@@ -166,7 +166,7 @@ class Engine {
   // All of a peer's, the one they met on first. Empty if it is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;
   std::string explain_rails(PeerId peer) const;
-  Status begin_check(Instant now, PeerId peer, Duration limit);
+  Status begin_check(Instant now, PeerId peer, Duration limit) noexcept;
   std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;
   const nic::Address& address() const;  // of the first NIC's command channel
 

@@ -143,7 +143,7 @@ class Engine::Impl {
   static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
-  // By each rail, of who gives up: a packet may be lost.
+  // Of who gives up.
   static constexpr int kGoodByes = 2;
   // How long the NICs' news wait at most, unless four turns take longer; in turns that bring
   // packets, twice as long. To look takes a system call a NIC.
@@ -463,6 +463,7 @@ class Engine::Impl {
 
   // --- handshake.cc
   Peer* make_peer(Instant now, const nic::Address& command, std::uint8_t module);
+  Peer& begin_peer(Instant now, std::unique_ptr<Peer> made, const nic::Address& command) noexcept;
   void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
   void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);

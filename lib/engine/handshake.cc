@@ -61,8 +61,13 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
                         .first_message = random_start(random_),
                         .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
                                               kHelloBodyBytes - wire::kFrameHeadBytes};
-  Peer& peer = peers_.put(std::make_unique<Peer>(setup));
-  peer.mine = {id.index, new_proof()};
+  return &begin_peer(now, std::make_unique<Peer>(setup), command_address);
+}
+
+Peer& Engine::Impl::begin_peer(Instant now, std::unique_ptr<Peer> made,
+                               const nic::Address& command_address) noexcept {
+  Peer& peer = peers_.put(std::move(made));
+  peer.mine = {peer.id.index, new_proof()};
   peer.command_address = command_address;
   peer.home.remote = command_address;
   peer.born = ++peers_born_;
@@ -70,7 +75,7 @@ Peer* Engine::Impl::make_peer(Instant now, const nic::Address& command_address,
   peers_.index_address(peer);
   start_resolving(peer.home, ChannelKind::kCommand, command_address);
   arm(now, peer);
-  return &peer;
+  return peer;
 }
 
 void Engine::Impl::start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address) {

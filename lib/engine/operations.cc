@@ -216,7 +216,7 @@ Status Engine::Impl::atomic(Instant now, PeerId id, const RemotePlace& place, co
                            ? std::span<const std::byte>(kNothing).first(atomic.result.size())
                            : atomic.operand;
   const std::span<const std::byte> sent[] = {operand, atomic.compare};
-  question.pieces = sent;
+  question.pieces = ConstPieces(sent).first(atomic.compare.empty() ? 1 : 2);
   question.size = message::size_of_all(question.pieces);
   const std::span<std::byte> sink[] = {atomic.result};
   return ask(now, id, question, sink, request);

@@ -195,15 +195,15 @@ bool Engine::Impl::send_control_frames(Instant now, Rail& rail, ChannelKind kind
   if (channel == nullptr) return false;
   Packet* packet = peer.outbox.control_packet(control_bytes(peer));
   if (packet == nullptr) return starves();
+  if (peer.bye_due) {
+    packet->used += static_cast<std::uint32_t>(wire::put_bye(packet->end()));
+    peer.bye_due = false;
+  }
   if (peer.rails != nullptr) {
     packet->used += static_cast<std::uint32_t>(write_reports(peer, packet->end(), packet->room()));
   }
   packet->used +=
       static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
-  if (peer.bye_due && packet->room() >= wire::kByeBytes) {
-    packet->used += static_cast<std::uint32_t>(wire::put_bye(packet->end()));
-    peer.bye_due = false;
-  }
   post(now, rail, *packet, *channel, wire::PacketType::kSequenced);
   return true;
 }

@@ -342,7 +342,7 @@ InMessage* Inbox::find_claimed(MessageId id) {
   return nullptr;
 }
 
-void Inbox::attach_claimed(InMessage& message, Request& receive) {
+void Inbox::attach_claimed(InMessage& message, Request& receive) noexcept {
   ++shared_.counters.caught_up;
   begun_->claimed.erase(begun_->claimed.iterator_to(message));
   give_to(message, receive);

@@ -126,7 +126,7 @@ class Inbox {
   void claim(InMessage& message);
   // Null: there is none of that id.
   InMessage* find_claimed(MessageId id);
-  void attach_claimed(InMessage& message, Request& receive);
+  void attach_claimed(InMessage& message, Request& receive) noexcept;
   void discard(InMessage& message);
 
   // The program has taken an event that a put of this peer left.

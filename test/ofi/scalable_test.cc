@@ -139,6 +139,8 @@ class ScalablePair {
     }
   }
 
+  // In the order they are closed: last first.
+  std::deque<std::vector<char>> kept;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<ScalableSide> a;
@@ -157,9 +159,11 @@ class ScalablePair {
   }
 };
 
-void send(const ScalablePair& pair, std::size_t from, std::size_t to,
-          const std::vector<char>& bytes, void* with = nullptr) {
-  MUST(fi_send(pair.a->transmit[from].handle.get(), bytes.data(), bytes.size(), nullptr,
+// Of a copy that stays: who has received a message does not know that its ACK has come.
+void send(ScalablePair& pair, std::size_t from, std::size_t to, std::vector<char> bytes,
+          void* with = nullptr) {
+  const auto& stays = pair.kept.emplace_back(std::move(bytes));
+  MUST(fi_send(pair.a->transmit[from].handle.get(), stays.data(), stays.size(), nullptr,
                pair.to_b_at(to), with));
 }
 
