@@ -57,7 +57,6 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 namespace pullman::sim {
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kKey = 0xABCD;
