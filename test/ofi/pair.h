@@ -175,7 +175,19 @@ inline std::clock_t deadline() {
   return std::clock() + 60 * CLOCKS_PER_SEC;
 }
 
-class Pair {
+// Bytes to be sent that outlast the endpoints of whoever derives from it: who has received a
+// message does not know that its ACK has come.
+class Keeper {
+ public:
+  const std::vector<char>& keep(std::vector<char> bytes) {
+    return kept_.emplace_back(std::move(bytes));
+  }
+
+ private:
+  std::deque<std::vector<char>> kept_;
+};
+
+class Pair : public Keeper {
  public:
   explicit Pair(const Options& options = {}) {
     Info hints = hints_for(options.caps);
@@ -223,14 +235,6 @@ class Pair {
     }
   }
 
-  // Bytes to be sent that outlast the endpoints: who has received a message does not know that its
-  // ACK has come.
-  const std::vector<char>& keep(std::vector<char> bytes) {
-    return kept.emplace_back(std::move(bytes));
-  }
-
-  // In the order they are closed: last first.
-  std::deque<std::vector<char>> kept;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<Side> a;

@@ -4,8 +4,6 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 
-#include <deque>
-
 #include "pair.h"
 
 namespace pullman::test {
@@ -92,7 +90,7 @@ class ScalableSide {
   std::vector<Lane> receive;
 };
 
-class ScalablePair {
+class ScalablePair : public Keeper {
  public:
   explicit ScalablePair(std::size_t lanes) : info(scalable_info(lanes)) {
     REQUIRE(info != nullptr);
@@ -139,8 +137,6 @@ class ScalablePair {
     }
   }
 
-  // In the order they are closed: last first.
-  std::deque<std::vector<char>> kept;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<ScalableSide> a;
@@ -159,10 +155,9 @@ class ScalablePair {
   }
 };
 
-// Of a copy that stays: who has received a message does not know that its ACK has come.
 void send(ScalablePair& pair, std::size_t from, std::size_t to, std::vector<char> bytes,
           void* with = nullptr) {
-  const auto& stays = pair.kept.emplace_back(std::move(bytes));
+  const auto& stays = pair.keep(std::move(bytes));
   MUST(fi_send(pair.a->transmit[from].handle.get(), stays.data(), stays.size(), nullptr,
                pair.to_b_at(to), with));
 }
@@ -515,10 +510,9 @@ TEST_CASE("each receive context has a multi-receive buffer of its own, and looks
     message.context = &context[at];
     MUST(fi_recvmsg(handle, &message, FI_MULTI_RECV));
   }
-  std::deque<std::vector<char>> sent;
   for (const int salt : {1, 2, 3}) {
     for (const std::size_t to : {std::size_t{1}, std::size_t{0}}) {
-      send(pair, 0, to, sent.emplace_back(content(100, salt + 10 * static_cast<int>(to))));
+      send(pair, 0, to, content(100, salt + 10 * static_cast<int>(to)));
     }
   }
   for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <thread>
 
@@ -30,7 +29,7 @@ struct Member {
 };
 
 // Three endpoints with shared contexts, and one that sends to each.
-class Family {
+class Family : public Keeper {
  public:
   Family() : info(shared_info()) {
     REQUIRE(info != nullptr);
@@ -84,11 +83,10 @@ class Family {
     return name;
   }
 
-  // Of a copy that stays: who has received a message does not know that its ACK has come.
   void send(std::size_t to_member, std::vector<char> bytes) {
-    const auto& kept = sent.emplace_back(std::move(bytes));
-    MUST(
-        fi_send(sender->endpoint.get(), kept.data(), kept.size(), nullptr, to[to_member], nullptr));
+    const auto& stays = keep(std::move(bytes));
+    MUST(fi_send(sender->endpoint.get(), stays.data(), stays.size(), nullptr, to[to_member],
+                 nullptr));
   }
   void receive(std::span<char> buffer, void* with, std::uint64_t flags = 0) const {
     const iovec piece{buffer.data(), buffer.size()};
@@ -131,7 +129,6 @@ class Family {
   }
 
   // In the order they are closed: last first.
-  std::deque<std::vector<char>> sent;
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<Side> sender;
