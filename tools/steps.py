@@ -1,7 +1,7 @@
-"""What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--jumps] [--data]
+"""What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--size BYTES] [--jumps] [--data]
 
-Of a program that answers a message of 8 bytes, over loopback: everything between recvfrom(), which brought it, and
-sendto(). Counts, which a busy machine does not change: instructions, lines of the cache with code, lines with data, and
+Of a program that answers a message, over loopback in packets of 1472 bytes: everything between the system call that
+brought it and the one that sends the answer. Counts, which a busy machine does not change: instructions, lines of the cache with code, lines with data, and
 jumps taken, calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of
 the rounds; by function for the round in the middle.
 """
@@ -124,10 +124,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("build", type=pathlib.Path)
     arguments.add_argument("--rounds", type=int, default=9)
+    arguments.add_argument("--size", type=int, default=8, help="bytes of a message")
     arguments.add_argument("--jumps", action="store_true", help="where each jump is, too")
     arguments.add_argument("--data", action="store_true", help="each line with data, too")
     options = arguments.parse_args()
-    done = subprocess.run([options.build / "bench/steps", str(options.rounds)], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([options.build / "bench/steps", str(options.rounds), str(options.size)], capture_output=True, text=True, timeout=120,
                           check=False)
     if done.returncode != 0:
         sys.exit(done.stderr or "steps: failed; needs ptrace()")

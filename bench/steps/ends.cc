@@ -1,5 +1,6 @@
 #include "ends.h"
 
+#include <poll.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,23 +22,32 @@ std::int64_t slow_from;  // 0: the clock goes as it does
 constexpr pullman::Tag kPing = 1;
 constexpr pullman::Tag kPong = 2;
 
-// Messages of 8 bytes.
 class End {
  public:
+  explicit End(std::size_t bytes) : bytes_(bytes), received_(bytes) {}
+
   void receive(pullman::PeerId from, pullman::Tag tag) {
-    context.receive(from, tag, 0, bytes_, receiving);
+    context.receive(from, tag, 0, received_, receiving);
   }
   void send(pullman::PeerId to, pullman::Tag tag) { context.send(to, tag, bytes_, sending_); }
   void wait(pullman::Request& request) {
     if (context.wait(request) != pullman::Status::kOk) std::raise(SIGABRT);
   }
   void wait_sent() { wait(sending_); }
+  // Goes on acknowledging until there is one; false at the end of it.
+  bool waits_for_byte(int from) {
+    pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
+    while (::poll(&readable, 1, 0) == 0) context.progress();
+    char byte;
+    return ::read(from, &byte, 1) == 1;
+  }
 
   pullman::Context context;
   pullman::Request receiving;
 
  private:
-  std::vector<std::byte> bytes_ = std::vector<std::byte>(8);
+  std::vector<std::byte> bytes_;
+  std::vector<std::byte> received_;
   pullman::Request sending_;
 };
 
@@ -64,29 +74,29 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) {
 namespace steps {
 
 void Answer::run() const {
-  End end;
+  End end(bytes);
   const std::string address = end.context.address() + '\n';
   if (::write(address_out, address.data(), address.size()) < 0) return;
+  end.receive(pullman::kAnyPeer, kPing);
   for (int round = 0; round < kUnwatched + rounds; ++round) {
     if (round == kUnwatched) {
       slow_the_clock();
       ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
       std::raise(SIGSTOP);
     }
-    end.receive(pullman::kAnyPeer, kPing);
     end.wait(end.receiving);
     end.send(end.receiving.source(), kPong);
+    end.receive(pullman::kAnyPeer, kPing);
     end.wait_sent();
   }
 }
 
 void Ask::run() const {
-  End end;
+  End end(bytes);
   const pullman::PeerId peer = end.context.connect(address);
   for (int round = 0; round < kUnwatched + rounds; ++round) {
     if (round == kUnwatched) slow_the_clock();
-    char byte;
-    if (round >= kUnwatched && ::read(go, &byte, 1) != 1) return;
+    if (round >= kUnwatched && !end.waits_for_byte(go)) return;
     end.receive(peer, kPong);
     end.send(peer, kPing);
     end.wait_sent();

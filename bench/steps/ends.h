@@ -2,6 +2,7 @@
 // them step by step.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace steps {
@@ -13,6 +14,7 @@ inline constexpr int kUnwatched = 2000;  // rounds until both ends know each oth
 struct Answer {
   int address_out;  // a pipe: writes there where it is
   int rounds;       // watched ones
+  std::size_t bytes;
 
   void run() const;
 };
@@ -22,6 +24,7 @@ struct Ask {
   std::string address;
   int go;
   int rounds;
+  std::size_t bytes;
 
   void run() const;
 };

@@ -1,5 +1,5 @@
-// Every instruction between the return of recvfrom() and the call of sendto(), where a message of 8
-// bytes is answered: tools/steps.py says what they are.
+// Every instruction between the system call that brought a message and the one that sends its
+// answer: tools/steps.py says what they are. Arguments: rounds, and bytes of a message.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -16,7 +16,8 @@
 
 namespace {
 
-constexpr int kIdle = 8;  // turns before a message comes, as in a ping-pong
+constexpr const char* kPacketBytes = "1472";  // as on a network of MTU 1500
+constexpr int kIdle = 8;                      // turns before a message comes, as in a ping-pong
 
 struct Pipe {
   Pipe() {
@@ -56,11 +57,11 @@ void print(const user_regs_struct& now) {
   std::cout << ' ';
 }
 
-void watch(int rounds) {
+void watch(int rounds, std::size_t bytes) {
   Pipe address;
   Pipe go;
-  const pid_t answering = start(steps::Answer{address.ends[1], rounds});
-  start(steps::Ask{line_of(address.ends[0]), go.ends[0], rounds});
+  const pid_t answering = start(steps::Answer{address.ends[1], rounds, bytes});
+  start(steps::Ask{line_of(address.ends[0]), go.ends[0], rounds, bytes});
   steps::Watch watched(answering);
   std::cout << std::ifstream("/proc/" + std::to_string(answering) + "/maps").rdbuf() << '\n';
   for (int round = 0; round < rounds; ++round) {
@@ -79,7 +80,8 @@ int main(int argc, char** argv) {
     // On loopback, whatever the machine has; both ends inherit it.
     ::setenv("PULLMAN_NICS", "lo", 1);
     ::setenv("PULLMAN_DRIVER", "udp", 1);
-    watch(argc > 1 ? std::atoi(argv[1]) : 5);
+    ::setenv("PULLMAN_PACKET_BYTES", kPacketBytes, 1);
+    watch(argc > 1 ? std::atoi(argv[1]) : 5, argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 8);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "steps: %s\n", error.what());

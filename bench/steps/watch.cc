@@ -33,6 +33,14 @@ void wait_for_stop(pid_t child) {
   if (!WIFSTOPPED(status)) throw std::runtime_error("what was watched has ended");
 }
 
+bool receives(std::uint64_t call) {
+  return call == SYS_recvfrom || call == SYS_recvmsg || call == SYS_recvmmsg;
+}
+
+bool sends(std::uint64_t call) {
+  return call == SYS_sendto || call == SYS_sendmsg || call == SYS_sendmmsg;
+}
+
 bool calls_next(pid_t child, std::uint64_t at) {
   errno = 0;
   const long code = ::ptrace(PTRACE_PEEKTEXT, child, at, nullptr);
@@ -64,17 +72,17 @@ Watch::Call Watch::next_call() {
 void Watch::wait_for_idle(int idle) {
   for (int seen = 0; seen < idle;) {
     const Call call = next_call();
-    if (call.number == SYS_recvfrom) seen = call.result < 0 ? seen + 1 : 0;
+    if (receives(call.number)) seen = call.result < 0 ? seen + 1 : 0;
   }
 }
 
 std::vector<user_regs_struct> Watch::way_of_an_answer() {
-  for (Call call{}; call.number != SYS_recvfrom || call.result <= 0;) call = next_call();
+  for (Call call{}; !receives(call.number) || call.result <= 0;) call = next_call();
   std::vector<user_regs_struct> way;
   while (way.size() < kMost) {
     run(PTRACE_SINGLESTEP);
     const user_regs_struct& now = way.emplace_back(registers(child_));
-    if (now.rax == SYS_sendto && calls_next(child_, now.rip)) return way;
+    if (sends(now.rax) && calls_next(child_, now.rip)) return way;
   }
   throw std::runtime_error(fmt::format("no answer within {} instructions", kMost));
 }

@@ -14,10 +14,10 @@ class Watch {
   // Of a child that will be traced, and stop itself (SIGSTOP): waits for that.
   explicit Watch(pid_t child);
 
-  // Runs it until its recvfrom() has brought nothing `idle` times in a row.
+  // Runs it until receiving has brought nothing `idle` times in a row.
   void wait_for_idle(int idle);
-  // From the next recvfrom() that brings something to the call of sendto(): the registers before
-  // each instruction.
+  // From the next recvfrom() or recvmsg() that brings something to the call of sendto() or
+  // sendmsg(): the registers before each instruction.
   std::vector<user_regs_struct> way_of_an_answer();
   void let_go() const;
 

@@ -233,7 +233,8 @@ class Engine::Impl {
   }
   std::uint32_t look_at_quiet_ones(Instant now);
   std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
-  Verdict handle_datagram(Instant now, std::span<const std::byte> datagram);
+  Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
+                          wire::PacketHeader& header);
   bool may_speak(const Peer& peer) const;
   Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
@@ -282,7 +283,8 @@ class Engine::Impl {
   void share_credit();
 
   // --- receive_run.cc
-  std::size_t take_run(Instant now, std::span<const nic::Incoming> batch);
+  std::size_t take_run(Instant now, const wire::PacketHeader& first,
+                       std::span<const nic::Incoming> batch);
   bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
 
   // --- transmit.cc

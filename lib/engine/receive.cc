@@ -68,10 +68,11 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   for (; !rest.empty(); rest = rest.subspan(1)) {
     if (inbox_counters_.unexpected != unexpected && pause_.due(inbox_counters_)) [[unlikely]]
       break;
-    const Verdict verdict = handle_datagram(now, rest.front().bytes);
+    wire::PacketHeader header;
+    const Verdict verdict = handle_datagram(now, rest.front().bytes, header);
     if (verdict == Verdict::kAccepted) [[likely]] {
       ++stats_.packets_received;
-      if (rest.size() > 1) rest = rest.subspan(take_run(now, rest));
+      if (rest.size() > 1) rest = rest.subspan(take_run(now, header, rest));
     } else if (verdict == Verdict::kDuplicate) {
       ++stats_.duplicate_packets;
     } else {
@@ -87,9 +88,9 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   return taken;
 }
 
-// wire.md 1.3: the order of the checks.
-Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> datagram) {
-  wire::PacketHeader header;
+// wire.md 1.3: the order of the checks. The header is the caller's place for it.
+Verdict Engine::Impl::handle_datagram(Instant now, std::span<const std::byte> datagram,
+                                      wire::PacketHeader& header) {
   if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
     return verdict;
   }

@@ -6,16 +6,17 @@
 
 namespace pullman::engine {
 
-// Takes the packets behind the first of a batch, just accepted, that come to the same as if each
-// were handled for itself: nothing about them is new but bytes and numbers that are the very next
-// ones. How many; the rest goes the usual way.
-std::size_t Engine::Impl::take_run(Instant now, std::span<const nic::Incoming> batch) {
+// Takes the packets behind the first of a batch, just accepted and still in hand, that come to the
+// same as if each were handled for itself: nothing about them is new but bytes and numbers that are
+// the very next ones. How many; the rest goes the usual way.
+std::size_t Engine::Impl::take_run(Instant now, const wire::PacketHeader& first,
+                                   std::span<const nic::Incoming> batch) {
   wire::ChunkRun run;
-  if (!run.begin(batch.front().bytes)) return 0;
+  if (!run.begin(batch.front().bytes, first, frames_)) return 0;
   Peer* peer = peers_.find(run.last().to);
   Rail* rail = peer == nullptr ? nullptr : peer->rail(run.last().rail);
   if (rail == nullptr || !in_order_behind(*rail, run.last())) return 0;
-  auto bytes = peer->inbox.in_order_behind(run.first_chunk());
+  auto bytes = peer->inbox.in_order_behind(frames_.front());
   std::uint32_t count = 0;
   for (const nic::Incoming& incoming : batch.subspan(1)) {
     const auto data = run.next(incoming.bytes, bytes.most());

@@ -34,9 +34,10 @@ constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
 
 }  // namespace
 
-// The next packet's number, behind last_.
+// The next packet's number.
 inline void ChunkRun::expect_number() {
-  expected_[kNumberWord] = (expected_[kNumberWord] & ~kNumber) | (last_.number + 1u);
+  std::uint64_t& word = expected_[kNumberWord];
+  word = (word & ~kNumber) | ((word + 1) & kNumber);
 }
 
 // And its offset, behind so many bytes of data.
@@ -45,32 +46,20 @@ inline void ChunkRun::expect_behind(std::size_t bytes) {
   expected_[kOffsetWord] += bytes;
 }
 
-bool ChunkRun::read(std::span<const std::byte> datagram) {
+void ChunkRun::begin_full(const std::byte* in, std::size_t data_bytes) {
   static_assert(kWords == kCompared.size());
-  if (decode(datagram, last_) != Verdict::kAccepted) return false;
-  if (last_.type != PacketType::kSequenced) return false;
-  if ((last_.flags & ~kFlagAckSoon) != kFlagAck) return false;
-  FrameReader frames(datagram.subspan(kHeaderBytes));
-  if (!frames.next(chunk_) || chunk_.data.size() != datagram.size() - kHeadBytes) return false;
-  for (std::size_t w = 0; w < kWords; ++w) {
-    expected_[w] = load64(datagram.data() + 8 * w) & kCompared[w];
-  }
+  for (std::size_t w = 0; w < kWords; ++w) expected_[w] = load64(in + 8 * w) & kCompared[w];
   expected_[0] &= ~kLength;
   expected_[4] &= ~kLength;
-  expect_behind(chunk_.data.size());
-  return true;
+  expect_behind(data_bytes);
 }
 
-bool ChunkRun::read_bulk(std::span<const std::byte> datagram) {
-  if (decode(datagram, last_) != Verdict::kAccepted) return false;
-  if (!wire::read_bulk(datagram, chunk_)) return false;
-  const std::byte* in = datagram.data();
+void ChunkRun::begin_bulk(const std::byte* in, std::size_t data_bytes) {
   expected_[0] = load64(in) & kCompared[0] & ~kLength;
   expected_[kNumberWord] = load64(in + 8 * kNumberWord);
   expect_number();
   expected_[kFloorWord] = load64(in + 8 * kFloorWord) & kIdOfBulk;
-  bulk_offset_ = load64(in + kOffsetOfBulkAt) + chunk_.data.size();
-  return true;
+  bulk_offset_ = load64(in + kOffsetOfBulkAt) + data_bytes;
 }
 
 // It is the run's last packet now.

@@ -18,19 +18,28 @@ namespace pullman::wire {
 
 class ChunkRun {
  public:
-  // Begins behind a datagram that was accepted. False if no run begins there: it is neither a bulk
-  // packet nor a sequenced one with an ack, no checksum and one CHUNK alone.
-  bool begin(std::span<const std::byte> datagram) {
-    if (datagram.size() <= kBulkHeadBytes) return false;
-    if (datagram[0] == kBulkType) return read_bulk(datagram);
-    return datagram.size() > kHeadBytes && datagram[kHeaderBytes] == kChunkType && read(datagram);
+  // Begins behind a datagram that was accepted, of that header and with those frames. False if no
+  // run begins there: it is neither a bulk packet nor a sequenced one with an ack, no checksum and
+  // one CHUNK alone.
+  bool begin(std::span<const std::byte> datagram, const PacketHeader& header,
+             const FrameList& frames) {
+    if (!frames.is_alone() || frames.front().type != FrameType::kChunk) return false;
+    const std::size_t bytes = frames.front().data.size();
+    if (header.type == PacketType::kBulk) {
+      begin_bulk(datagram.data(), bytes);
+    } else if (header.type == PacketType::kSequenced &&
+               (header.flags & ~kFlagAckSoon) == kFlagAck) {
+      begin_full(datagram.data(), bytes);
+    } else {
+      return false;
+    }
+    last_ = header;
+    return true;
   }
 
   // The packet the run ends with so far. Of its header, what all of the run have in common, its
   // number and its floor distance are right; and it wants its ACK soon if any of them does.
   const PacketHeader& last() const { return last_; }
-  // The CHUNK it began with.
-  const Frame& first_chunk() const { return chunk_; }
 
   // The data of a datagram if the run goes on with it, as good a packet as the one before, and it
   // brings `most` bytes at most; else nothing, and the run is what it was. What may differ from the
@@ -42,12 +51,9 @@ class ChunkRun {
  private:
   static constexpr std::size_t kHeadBytes = kHeaderBytes + kChunkBytes;
   static constexpr std::size_t kWords = kHeadBytes / 8;
-  static constexpr std::byte kChunkType{static_cast<std::uint8_t>(FrameType::kChunk)};
 
-  static constexpr std::byte kBulkType{kVersion << 4 | static_cast<int>(PacketType::kBulk)};
-
-  bool read(std::span<const std::byte> datagram);
-  bool read_bulk(std::span<const std::byte> datagram);
+  void begin_full(const std::byte* in, std::size_t data_bytes);
+  void begin_bulk(const std::byte* in, std::size_t data_bytes);
   std::span<const std::byte> next_full(std::span<const std::byte> datagram, std::uint64_t most);
   std::span<const std::byte> next_bulk(std::span<const std::byte> datagram, std::uint64_t most);
   void expect_number();
@@ -56,7 +62,6 @@ class ChunkRun {
   void take(const std::byte* header, std::uint16_t floor_distance);
 
   PacketHeader last_;
-  Frame chunk_;
   // Of the next packet; 0: lengths, and what may be anything. Of a bulk packet the first three, and
   // what is read where its offset is.
   std::array<std::uint64_t, kWords> expected_;

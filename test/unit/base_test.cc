@@ -1,4 +1,4 @@
-// lib/base: sequence arithmetic, bitmap, pool, keyed random bits, short copies.
+// lib/base: sequence arithmetic, bitmap, pool, keyed random bits, short copies, reused memory.
 #include <array>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -6,6 +6,7 @@
 #include "base/bitmap.h"
 #include "base/keyed_random.h"
 #include "base/pool.h"
+#include "base/reused_memory.h"
 #include "base/sequence.h"
 #include "base/short_copy.h"
 
@@ -100,6 +101,28 @@ TEST_CASE("a short copy copies as many bytes as it is told, and none beside them
     const bool copied = i >= 8 && i < 8 + bytes;
     CHECK(to[i] == (copied ? from[i - 8] : std::byte{0}));
   }
+}
+
+TEST_CASE("memory that was given back is not for who asks for more, or for another alignment") {
+  ReusedMemory reused;
+  std::pmr::memory_resource& memory = reused.resource();
+  void* const first = memory.allocate(64, 8);
+  void* const second = memory.allocate(64, 8);
+  CHECK(first != second);
+  memory.deallocate(first, 64, 8);
+  memory.deallocate(second, 64, 8);
+
+  void* const larger = memory.allocate(128, 8);
+  CHECK(larger != first);
+  CHECK(larger != second);
+  std::array<void*, 8> aligned{};
+  for (void*& piece : aligned) {
+    memory.deallocate(memory.allocate(64, 8), 64, 8);
+    piece = memory.allocate(64, 64);
+    CHECK(reinterpret_cast<std::uintptr_t>(piece) % 64 == 0);
+  }
+  for (void* piece : aligned) memory.deallocate(piece, 64, 64);
+  memory.deallocate(larger, 128, 8);
 }
 
 }  // namespace pullman
