@@ -1,7 +1,8 @@
 """What an answer takes, instruction by instruction: steps.py BUILD_DIRECTORY [--size BYTES] [--jumps] [--data]
 
 Of a program that answers a message, over loopback in packets of 1472 bytes: everything between the system call that
-brought it and the one that sends the answer. Counts, which a busy machine does not change: instructions, lines of the cache with code, lines with data, and
+brought it and the one that sends the answer. Counts, which a busy machine does not change: instructions, lines of the
+cache with code, lines with data, and
 jumps taken, calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of
 the rounds; by function for the round in the middle.
 """

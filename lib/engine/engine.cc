@@ -223,7 +223,9 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) noexcept {
 bool Engine::Impl::cancel(Request& request) {
   auto& op = request.operation();
   if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
-  matcher_of(request).remove(request);
+  message::Matcher* const matcher = find_matcher(op.special.wire_kind);
+  if (matcher == nullptr) return false;  // another context's
+  matcher->remove(request);
   request.finish(Status::kCancelled, 0);
   return true;
 }

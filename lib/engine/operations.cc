@@ -145,7 +145,8 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, ConstPieces pieces,
 Status Engine::Impl::send(Instant now, PeerId id, Tag tag, const Packer& packer,
                           std::uint64_t length, const SendOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
-  if (!is_consistent(options)) return refuse(id, tag, Status::kInvalidArgument, request);
+  const bool packs = packer.pack != nullptr || length == 0;
+  if (!packs || !is_consistent(options)) return refuse(id, tag, Status::kInvalidArgument, request);
   Parcel parcel = parcel_for(tag, options);
   parcel.packer = &packer;
   parcel.size = length;

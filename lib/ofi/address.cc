@@ -17,6 +17,16 @@ constexpr std::string_view kUri4 = "fi_sockaddr_in://";
 constexpr std::string_view kUri6 = "fi_sockaddr_in6://";
 constexpr std::size_t kLongestText = 128;
 
+// A number is a port. Names of services are getaddrinfo()'s to know, which takes the lower 16 bits
+// of a number.
+bool may_be_service(const char* service) {
+  if (service == nullptr) return true;
+  const std::string_view text = service;
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error != std::errc::result_out_of_range || end != text.data() + text.size();
+}
+
 }  // namespace
 
 Address Address::any(int family) {
@@ -51,6 +61,7 @@ std::optional<Address> Address::from_text(std::string_view text) {
 }
 
 std::optional<Address> Address::resolve(const Question& question) {
+  if (!may_be_service(question.service)) return std::nullopt;
   addrinfo hints{};
   hints.ai_family = question.family;
   hints.ai_socktype = SOCK_DGRAM;

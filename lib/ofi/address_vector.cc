@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <string>
 
@@ -57,11 +58,24 @@ fi_ops_av& vector_operations() {
 // More than there are contexts, as some ask for; the rest is enough for addresses.
 constexpr int kMostContextBits = 16;
 
-// "node7" and 2 are "node9"; a name without a number stays.
+constexpr std::size_t kHighestPort = 65535;
+
+// "node7" and 2 are "node9"; a name without a number stays. Nobody's name if the number is beyond
+// all bounds.
 std::string advance_name(const std::string& name, std::size_t by) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   if (by == 0 || digits >= name.size()) return name;
-  return name.substr(0, digits) + std::to_string(std::stoull(name.substr(digits)) + by);
+  std::uint64_t number = 0;
+  const auto read = std::from_chars(name.data() + digits, name.data() + name.size(), number);
+  if (read.ec != std::errc()) return {};
+  return name.substr(0, digits) + std::to_string(number + by);
+}
+
+// The address on a later port; nothing if there is none so high.
+std::optional<Address> on_port(std::optional<Address> address, std::size_t port) {
+  if (!address || port > kHighestPort) return std::nullopt;
+  address->set_port(static_cast<std::uint16_t>(port));
+  return address;
 }
 
 }  // namespace
@@ -231,10 +245,9 @@ int AddressVector::insert_symmetric(const char* node, std::size_t nodes, const c
       const std::string name = numeric ? node : advance_name(node, i);
       auto address = Address::resolve({.node = name.c_str(), .service = service, .family = family});
       if (address && numeric) address->advance(static_cast<std::uint32_t>(i));
-      const std::uint16_t first = address ? address->port() : std::uint16_t{0};
+      const std::size_t first = address ? address->port() : 0;
       for (std::size_t j = 0; j < services; ++j, ++place) {
-        if (address) address->set_port(static_cast<std::uint16_t>(first + j));
-        insert_one(address, place, outcome);
+        insert_one(on_port(address, first + j), place, outcome);
       }
     }
     return finish(outcome);

@@ -78,6 +78,7 @@ int Endpoint::bind_vector(AddressVector& vector) {
   vector_ = &vector;
   peers_.name_contexts(vector.context_bits());
   vector_->attach(*this);
+  if (context_) vector_->introduce(*this);  // somebody has asked for its name
   return 0;
 }
 

@@ -93,6 +93,7 @@ void Endpoint::use_shared(Operation& operation) {
   if (buffer.used_up && pool_ != nullptr) pool_->note_used_up();
   if (!buffer.used_up || buffer.on_their_way != 0 || closing_) return;
   operation.flags |= FI_MULTI_RECV;
+  operation.announced = true;  // whatever was asked: nothing else says so (fi_msg(3))
   buffer.told = true;
 }
 
@@ -106,6 +107,7 @@ void Endpoint::fail(const Call& call, Status why) {
   Completion& completion = queue->push();
   completion.context = call.context;
   completion.flags = completion_flags(call) | (kReceives ? call.flags & FI_MULTI_RECV : 0);
+  if constexpr (kReceives) completion.tag = call.tag;
   completion.error = error_number(why);
   completion.why = why;
 }

@@ -128,8 +128,10 @@ void Endpoint::withdraw(Lane& lane) {
     one.counter = nullptr;
     if ((one.flags & FI_RECV) != 0) context_->cancel(one.request);
   });
-  for (const auto& [with, message] : lane.claimed) context_->discard(message.claimed);
-  lane.claimed.clear();
+  for (Lane::Claimed& claimed : lane.claimed) {
+    for (const auto& [with, message] : claimed) context_->discard(message.claimed);
+    claimed.clear();
+  }
 }
 
 // Those whose bytes are in memory of ours may go on.

@@ -11,6 +11,10 @@
 namespace pullman::ofi {
 namespace {
 
+Lane::Claimed& claimed_by(const ReceiveCall& call) {
+  return call.lane->claimed[static_cast<std::size_t>(call.space)];
+}
+
 void tell_immediate(Completion& answer, const Probe& message) {
   if (!message.immediate) return;
   answer.flags |= FI_REMOTE_CQ_DATA;
@@ -35,7 +39,7 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
   if (found && (call.flags & FI_DISCARD) != 0) {
     context_->discard(found->claimed);
   } else if (found && takes) {
-    call.lane->claimed[call.context] = *found;
+    claimed_by(call)[call.context] = *found;
   }
   Completion& answer = call.lane->outlets.receive_queue->push();
   answer.context = call.context;
@@ -53,7 +57,7 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
 }
 
 ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
-  auto& claimed = call.lane->claimed;
+  auto& claimed = claimed_by(call);
   const auto found = claimed.find(call.context);
   if (found == claimed.end()) return -FI_EINVAL;
   const Probe message = found->second;

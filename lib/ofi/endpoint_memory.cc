@@ -11,12 +11,25 @@
 #include "ofi/errors.h"
 
 namespace pullman::ofi {
+namespace {
+
+// Sums of what cannot be meant could be anything.
+bool is_too_long(const MemoryCall& call) {
+  std::uint64_t left = kLongestMessage;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    if (call.pieces[i].iov_len > left) return true;
+    left -= call.pieces[i].iov_len;
+  }
+  return false;
+}
+
+}  // namespace
 
 ssize_t Endpoint::begin(const MemoryCall& call) {
   if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
-  if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
+  if (peer == kAnyPeer || call.count > kMostPieces || is_too_long(call)) return -FI_EINVAL;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;

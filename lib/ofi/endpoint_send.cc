@@ -1,6 +1,7 @@
 // Endpoint: sends of every kind.
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -20,13 +21,18 @@ namespace {
 constexpr std::uint64_t kSpecial =
     FI_INJECT | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | kPriority;
 
+constexpr std::size_t kTooLong = kLongestMessage + 1;
+
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
 }
 
+// What is longer than any message may be counts as one byte more: sums could be anything.
 std::size_t length_of(const SendCall& call) {
   std::size_t length = 0;
-  for (std::size_t i = 0; i < call.count; ++i) length += call.pieces[i].iov_len;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    length = std::min(length + std::min(call.pieces[i].iov_len, kTooLong), kTooLong);
+  }
   return length;
 }
 
@@ -88,6 +94,7 @@ ssize_t Endpoint::begin(const SendCall& call) {
 
 Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
+  if (length > kLongestMessage) return Status::kInvalidArgument;
   if (may_copy(call, length)) {
     operation.lent = copies_.take();
     if (operation.lent != nullptr) return start_copied(call, length, peer, operation);

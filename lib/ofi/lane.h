@@ -3,6 +3,7 @@
 // directions, a scalable one several of each. Does not begin anything itself.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -31,8 +32,9 @@ struct Lane {
   std::uint8_t index = 0;  // among the endpoint's contexts of its direction
   Outlets outlets;
   SharedBuffers shared;
-  std::unordered_map<void*, Probe> claimed;  // by the context of the call that claimed it
-  std::vector<Counter*> remote_counters;     // bound here, of what peers do to memory
+  using Claimed = std::unordered_map<void*, Probe>;  // by the context of the call that claimed it
+  std::array<Claimed, 2> claimed;                    // by Space
+  std::vector<Counter*> remote_counters;             // bound here, of what peers do to memory
   std::size_t aliases = 0;
 };
 

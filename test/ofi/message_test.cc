@@ -327,6 +327,21 @@ TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot
   CHECK(fi_cancel(&pair.b->endpoint->fid, &context[2]) == -FI_ENOENT);
 }
 
+TEST_CASE("a shared buffer that is used up is told, though completions are selective") {
+  MessagePair pair(FI_SELECTIVE_COMPLETION);
+  std::size_t least = 101;
+  MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                 sizeof least));
+  std::vector<char> buffer(500);
+  pair.share(buffer, &context[0]);
+  for (int i = 0; i < 3; ++i) pair.send(content(150, i));
+
+  const Said said = pair.next(*pair.b);
+  CHECK(said.entry.op_context == &context[0]);
+  CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
+  CHECK(said.entry.buf == buffer.data() + 300);
+}
+
 TEST_CASE("a claimed message is found by nobody else, and received by who claimed it") {
   const auto first = content(3000, 1), second = content(200, 2), third = content(10, 3);
   MessagePair pair;
@@ -351,6 +366,12 @@ TEST_CASE("a claimed message is found by nobody else, and received by who claime
   wanted.iov_count = 1;
   CHECK(fi_trecvmsg(endpoint, &wanted, FI_CLAIM) == -FI_EINVAL);  // it claimed nothing
   wanted.context = &context[0];
+  fi_msg untagged{};
+  untagged.msg_iov = &piece;
+  untagged.iov_count = 1;
+  untagged.addr = pair.to_a;
+  untagged.context = &context[0];
+  CHECK(fi_recvmsg(endpoint, &untagged, FI_CLAIM) == -FI_EINVAL);  // a tagged one was claimed
   MUST(fi_trecvmsg(endpoint, &wanted, FI_CLAIM));
   const Said said = pair.next(*pair.b);
   CHECK(said.entry.len == 3000);

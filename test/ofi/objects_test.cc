@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <rdma/fi_rma.h>
 
 #include <thread>
 
@@ -235,6 +236,59 @@ TEST_CASE("several services of several nodes are inserted by one call") {
   MUST(fi_av_lookup(pair.a->vector.get(), numbers[5], &last, &length));
   CHECK(ntohl(last.sin_addr.s_addr) == 0x7F000002);
   CHECK(ntohs(last.sin_port) == 7002);
+}
+
+TEST_CASE("a port that there is not is no address, and none below it") {
+  Pair pair;
+  fid_av* const vector = pair.a->vector.get();
+  fi_addr_t number = 0;
+  CHECK(fi_av_insertsvc(vector, "127.0.0.1", "70000", &number, 0, nullptr) == 0);
+  CHECK(number == FI_ADDR_NOTAVAIL);
+  CHECK(fi_av_insertsvc(vector, "127.0.0.1", "99999999999999999999", &number, 0, nullptr) == 0);
+  CHECK(fi_av_insertsvc(vector, "127.0.0.1", "65535", &number, 0, nullptr) == 1);
+
+  std::array<fi_addr_t, 4> numbers{};
+  CHECK(fi_av_insertsym(vector, "127.0.0.1", 1, "65534", 4, numbers.data(), 0, nullptr) == 2);
+  CHECK(numbers[1] != FI_ADDR_NOTAVAIL);
+  CHECK(numbers[2] == FI_ADDR_NOTAVAIL);
+  CHECK(numbers[3] == FI_ADDR_NOTAVAIL);
+  CHECK(fi_av_insertsym(vector, "n99999999999999999999999", 2, "7000", 1, numbers.data(), 0,
+                        nullptr) == 0);
+}
+
+TEST_CASE("an endpoint whose name was asked for first knows the addresses of its vector") {
+  const auto pair = patient_pair({});
+  const auto name = pair->b->name();
+  Side& a = *pair->a;
+  fid_ep* opened = nullptr;
+  MUST(fi_endpoint(a.domain.get(), pair->info.get(), &opened, nullptr));
+  const Owned<fid_ep> early(opened);
+  std::array<char, 64> own{};
+  std::size_t length = own.size();
+  MUST(fi_getname(&early->fid, own.data(), &length));
+  MUST(fi_ep_bind(early.get(), &a.vector->fid, 0));
+  MUST(fi_ep_bind(early.get(), &a.completions->fid, FI_TRANSMIT | FI_RECV));
+  MUST(fi_enable(early.get()));
+
+  MUST(fi_tsend(early.get(), nullptr, 0, nullptr, pair->to_b, 1, nullptr));
+  MUST(fi_trecv(pair->b->endpoint.get(), nullptr, 0, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr));
+  CHECK_FALSE(pair->next(*pair->b).error);
+}
+
+TEST_CASE("what is longer than the longest message is refused, and its sum is no short one") {
+  Pair pair({.caps = FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE});
+  fid_ep* const endpoint = pair.a->endpoint.get();
+  std::array<char, 8> bytes{};
+  const std::size_t longest = pair.info->ep_attr->max_msg_size;
+  CHECK(fi_tsend(endpoint, bytes.data(), longest + 1, nullptr, pair.to_b, 1, nullptr) ==
+        -FI_EINVAL);
+  CHECK(fi_write(endpoint, bytes.data(), longest + 1, nullptr, pair.to_b, 0, 7, nullptr) ==
+        -FI_EINVAL);
+  CHECK(fi_read(endpoint, bytes.data(), longest + 1, nullptr, pair.to_b, 0, 7, nullptr) ==
+        -FI_EINVAL);
+  const std::array<iovec, 2> pieces{{{bytes.data(), SIZE_MAX}, {bytes.data(), 9}}};
+  CHECK(fi_tsendv(endpoint, pieces.data(), nullptr, 2, pair.to_b, 1, nullptr) == -FI_EINVAL);
+  CHECK(fi_writev(endpoint, pieces.data(), nullptr, 2, pair.to_b, 0, 7, nullptr) == -FI_EINVAL);
 }
 
 TEST_CASE("a thread sleeps in sread until a message comes, or its time is over") {

@@ -374,6 +374,29 @@ TEST_CASE("a packed source equals the flattened one, and is packed packet by pac
   CHECK(strided.longest <= 1472);
 }
 
+TEST_CASE("a length without a function that packs so much is refused") {
+  Talk talk;
+  Request sent;
+  engine::Engine& engine = talk.scene.engine(0);
+  CHECK(engine.send(talk.scene.now(), talk.there, 3, Packer{}, 10, {}, sent) ==
+        Status::kInvalidArgument);
+  CHECK(sent.status() == Status::kInvalidArgument);
+  CHECK(engine.send(talk.scene.now(), talk.there, 3, Packer{}, 0, {}, sent) !=
+        Status::kInvalidArgument);
+  REQUIRE(talk.scene.run_until([&] { return sent.done(); }));
+}
+
+TEST_CASE("a receive in a space that another engine has not is not its to cancel") {
+  Talk talk;
+  Request receive;
+  std::array<std::byte, 8> bytes;
+  const std::span<std::byte> pieces[] = {bytes};
+  CHECK(talk.scene.engine(1).receive(talk.scene.now(), talk.back, 3, 0, Pieces(pieces),
+                                     ReceiveOptions{.space = 5}, receive) == Status::kPending);
+  CHECK_FALSE(talk.scene.engine(0).cancel(receive));
+  CHECK(talk.scene.engine(1).cancel(receive));
+}
+
 TEST_CASE("a claimed message matches nothing else and is received by its claim") {
   Talk talk;
   const std::size_t size = GENERATE(10u, 5000u, 300'000u);
