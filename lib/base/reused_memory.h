@@ -16,7 +16,7 @@ namespace pullman {
 
 #if !defined(PULLMAN_EACH_BY_ITSELF) && !defined(__SANITIZE_ADDRESS__)
 // The piece that was given back last stays at hand: where messages come one by one, it is what the
-// next one asks for, and the pool takes 280 instructions for the two calls.
+// next one asks for, and the pool takes some 280 instructions for the two calls (tools/steps.py).
 class LastPiece final : public std::pmr::memory_resource {
  public:
   explicit LastPiece(std::pmr::memory_resource& pool) : pool_(pool) {}
