@@ -117,11 +117,11 @@ TEST_CASE("memory that was given back is not for who asks for more, or for anoth
   CHECK(larger != second);
   std::array<void*, 8> aligned{};
   for (void*& piece : aligned) {
-    memory.deallocate(memory.allocate(64, 8), 64, 8);
-    piece = memory.allocate(64, 64);
+    memory.deallocate(memory.allocate(24, 8), 24, 8);
+    piece = memory.allocate(24, 64);
     CHECK(reinterpret_cast<std::uintptr_t>(piece) % 64 == 0);
   }
-  for (void* piece : aligned) memory.deallocate(piece, 64, 64);
+  for (void* piece : aligned) memory.deallocate(piece, 24, 64);
   memory.deallocate(larger, 128, 8);
 }
 
