@@ -2,9 +2,8 @@
 
 Of a program that answers a message, over loopback in packets of 1472 bytes: everything between the system call that
 brought it and the one that sends the answer. Counts, which a busy machine does not change: instructions, lines of the
-cache with code, lines with data, and
-jumps taken, calls and returns (but for jumps of at most 15 bytes forward, which look like long instructions). Medians of
-the rounds; by function for the round in the middle.
+cache with code, lines with data, and jumps taken, calls and returns (but for jumps of at most 15 bytes forward, which
+look like long instructions). Medians of the rounds; by function for the round in the middle.
 """
 
 import argparse
