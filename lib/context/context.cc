@@ -15,6 +15,7 @@
 #include "context/sleeper.h"
 #include "engine/engine.h"
 #include "nic/drivers.h"
+#include "nic/own_host.h"
 
 namespace pullman {
 namespace {
@@ -130,7 +131,8 @@ struct Context::State {
         driver(nics.front().device.driver),
         sleeper(ports_of(nics)),
         looked_at(read_clock()),
-        engine(chosen, std::move(nics), key_for(chosen), looked_at) {}
+        engine(chosen, std::move(nics), {.key = key_for(chosen), .host = nic::own_host()},
+               looked_at) {}
 
   Instant look() { return looked_at = read_clock(); }
   // A fresh one if something may leave at once: round trips are measured by it.

@@ -48,11 +48,12 @@ std::size_t rails_per_peer(const std::vector<std::unique_ptr<channel::Module>>& 
 
 }  // namespace
 
-Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
+Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Identity& identity,
                    Instant now)
     : config_(config),
-      random_(key),
+      random_(identity.key),
       epoch_(random_.next()),
+      host_(identity.host),
       modules_(modules_of(std::move(nics))),
       nics_told_(nics_to_tell()),
       packets_(config.send_packets, largest_packet(modules_) + message::kPieceRoom),
@@ -288,9 +289,9 @@ Instant Engine::Impl::next_deadline() const {
       {asked, resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
 }
 
-Engine::Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
+Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity,
                Instant now)
-    : impl_(std::make_unique<Impl>(config, std::move(nics), key, now)) {}
+    : impl_(std::make_unique<Impl>(config, std::move(nics), identity, now)) {}
 Engine::~Engine() = default;
 
 Connected Engine::connect(Instant now, const nic::Address& address) {

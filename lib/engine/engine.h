@@ -36,6 +36,12 @@ struct NicPorts {
   std::unique_ptr<nic::Port> data;
 };
 
+// What the engine draws from, and is told, to be told apart from others.
+struct Identity {
+  KeyedRandom::Key key{};
+  std::uint64_t host = 0;  // the same for all processes of a host; 0: not known (wire.md 5.11)
+};
+
 // What must balance whatever happens: the simulator's oracles ask after every step.
 struct Audit {
   std::size_t packets_in_flight = 0;  // counted in the windows
@@ -75,8 +81,7 @@ struct Departure {
 class Engine {
  public:
   // `config` is validated. At least one NIC.
-  Engine(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key,
-         Instant now);
+  Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity, Instant now);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -45,7 +45,7 @@ using wire::Verdict;
 
 class Engine::Impl {
  public:
-  Impl(const Config& config, std::vector<NicPorts> nics, const KeyedRandom::Key& key, Instant now);
+  Impl(const Config& config, std::vector<NicPorts> nics, const Identity& identity, Instant now);
   ~Impl();
 
   Connected connect(Instant now, const nic::Address& address);
@@ -135,7 +135,7 @@ class Engine::Impl {
   static constexpr std::uint64_t kTimeoutsBeforeOther = 2;
   static constexpr Duration kTimeBeforeOther = std::chrono::milliseconds(250);
   // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
-  static constexpr std::size_t kHelloBodyBytes = 320;
+  static constexpr std::size_t kHelloBodyBytes = 328;
   // The least packet sizes a peer may announce.
   static constexpr std::size_t kLeastCommandBytes = 576;
   static constexpr std::size_t kLeastDataBytes = 576;
@@ -594,6 +594,7 @@ class Engine::Impl {
   Config config_;
   KeyedRandom random_;
   std::uint64_t epoch_;  // this incarnation
+  std::uint64_t host_;   // of this process (wire.md 5.11)
   std::vector<std::unique_ptr<channel::Module>> modules_;
   std::array<Channel*, 2 * kRow> row_{};
   std::size_t last_received_ = 0;  // in the turn before

@@ -196,6 +196,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.nic = elsewhere ? peer.said->module : peer.home.module;
   hello.credit = credits_[hello.nic];
   hello.call = as_answer ? peer.said->hello.call : peer.call;
+  hello.host = host_;
   hello.called = elsewhere ? peer.said->address() : nic::Address(peer.home.remote);
   std::uint8_t device = 0;
   for (std::size_t i = 0; i < nics_told_; ++i) {

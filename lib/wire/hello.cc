@@ -73,6 +73,7 @@ void encode(const Hello& hello, std::byte* out) {
   store8(out + 47, hello.nic_count);
   store16(out + 48, hello.call);
   store16(out + 50, 0);
+  store64(out + 52, hello.host);
   std::byte* at = put_address(out + kHelloFixedBytes, hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
     const NicInfo& nic = hello.nics[i];
@@ -102,6 +103,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte> body) {
   hello.nic_count = load8(in + 47);
   hello.call = load16(in + 48);
   if (load16(in + 50) != 0) return std::nullopt;
+  hello.host = load64(in + 52);
   if (hello.nic_count == 0 || hello.nic_count > kMaxNics || hello.nic >= hello.nic_count ||
       hello.credit == 0) {
     return std::nullopt;

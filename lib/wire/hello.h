@@ -16,7 +16,7 @@ namespace pullman::wire {
 
 inline constexpr std::size_t kMaxAddressBytes = 56;
 inline constexpr std::size_t kMaxNics = 8;
-inline constexpr std::size_t kHelloFixedBytes = 52;
+inline constexpr std::size_t kHelloFixedBytes = 60;
 inline constexpr std::size_t kNicFixedBytes = 12;
 // The longest there is, before padding.
 inline constexpr std::size_t kMaxHelloBytes =
@@ -61,6 +61,7 @@ struct Hello {
   std::uint8_t nic = 0;           // which of `nics` the first rail uses
   std::uint8_t nic_count = 0;
   std::uint16_t call = 0;  // counts the pairs of NICs tried; a WELCOME repeats the HELLO's
+  std::uint64_t host = 0;  // names the sender's host: equal of two processes there; 0 unknown
   WireAddress called;      // where this goes: a HELLO that strays elsewhere is refused
   std::array<NicInfo, kMaxNics> nics{};
 };

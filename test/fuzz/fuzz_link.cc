@@ -105,8 +105,8 @@ struct Host {
                       .command = std::move(command_port),
                       .data = std::move(data_port)});
     }
-    engine = std::make_unique<engine::Engine>(config, std::move(nics),
-                                              KeyedRandom::key_from_seed(number), now);
+    engine = std::make_unique<engine::Engine>(
+        config, std::move(nics), engine::Identity{KeyedRandom::key_from_seed(number), number}, now);
   }
   ~Host() { engine->abort(); }
 

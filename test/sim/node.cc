@@ -37,7 +37,8 @@ void Node::boot() {
     nics.push_back(open(static_cast<std::uint8_t>(nics.size()), nic));
   }
   engine_ = std::make_unique<engine::Engine>(
-      plan_.config, std::move(nics), KeyedRandom::key_from_seed(random_.next()), local_now());
+      plan_.config, std::move(nics),
+      engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity()}, local_now());
   idle_turns_ = 0;
   took_nothing_ = false;
   touched();

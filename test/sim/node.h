@@ -25,7 +25,8 @@ struct NodePlan {
   PortPlan command;  // of the first NIC
   PortPlan data;
   std::uint32_t mbps = 0;
-  std::vector<NicPlan> more;  // NICs
+  std::vector<NicPlan> more;   // NICs
+  std::uint64_t identity = 0;  // that it names its host by; 0: its own
 
   std::size_t nics() const { return 1 + more.size(); }
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next, at least
@@ -48,6 +49,7 @@ class Node {
   bool stalled() const { return stalled_until_ > network_.now(); }
   engine::Engine& engine() { return *engine_; }
   nic::Address address() const;  // of the first NIC
+  std::uint64_t identity() const { return plan_.identity != 0 ? plan_.identity : 1u + host_; }
 
   void boot();
   // The process ends. With `quietly` its last packets never leave, as after kill -9. All its

@@ -42,6 +42,7 @@ wire::Hello Stranger::hello_as(std::size_t whom, std::size_t to) {
   hello.allowance = 1 << 20;
   hello.eager_bytes = 1024;
   hello.credit = 64;
+  hello.host = scene_.node(whom).identity();
   hello.nic_count = 1;
   hello.called = scene_.node(to).address();
   hello.nics[0] = {.command_packet_bytes = 1472,

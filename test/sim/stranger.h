@@ -24,7 +24,7 @@ class Stranger {
     wire::PacketType type = wire::PacketType::kHello;
     wire::ConnectionId to = {};              // HELLO goes to nobody in particular
     std::uint32_t repetition = 0;            // its number is the first one plus this
-    std::size_t body_bytes = 320;            // padded to, if it is not longer
+    std::size_t body_bytes = 328;            // padded to, if it is not longer
     std::span<const std::byte> riders = {};  // frames that follow
   };
 

@@ -17,8 +17,8 @@ struct ListEnd {
     std::vector<engine::NicPorts> nics(1);
     nics[0].command.reset(command);
     nics[0].data.reset(data);
-    engine = std::make_unique<engine::Engine>(config, std::move(nics),
-                                              KeyedRandom::key_from_seed(seed), Instant{});
+    engine = std::make_unique<engine::Engine>(
+        config, std::move(nics), engine::Identity{KeyedRandom::key_from_seed(seed)}, Instant{});
   }
   ~ListEnd() { engine->abort(); }
 

@@ -19,7 +19,7 @@ struct Scene {
     nics[0].command.reset(command);
     nics[0].data.reset(data);
     engine = std::make_unique<engine::Engine>(config, std::move(nics),
-                                              KeyedRandom::key_from_seed(1), now);
+                                              engine::Identity{KeyedRandom::key_from_seed(1)}, now);
   }
   ~Scene() { engine->abort(); }
 

@@ -41,6 +41,7 @@ Hello some_hello() {
   hello.allowance = 4096;
   hello.eager_bytes = 1024;
   hello.credit = 92;
+  hello.host = 0xA1A2A3A4A5A6A7A8;
   hello.nic_count = 2;
   hello.called = {.kind = 4, .length = 6, .bytes = {std::byte{10}}};
   hello.nics[0] = {.command_packet_bytes = 816,
@@ -419,6 +420,8 @@ TEST_CASE("a HELLO reads as it was written, and zero padding may follow, wire.md
   CHECK(read->first_number == some_hello().first_number);
   CHECK(read->first_message == some_hello().first_message);
   CHECK(read->credit == 92);
+  CHECK(read->host == some_hello().host);
+  CHECK(bytes[52] == std::byte{0xA1});
   CHECK(read->called == some_hello().called);
   REQUIRE(read->nic_count == 2);
   CHECK(read->nics[0].mbps == 25000);
@@ -433,7 +436,7 @@ TEST_CASE("a HELLO cut anywhere, or with counts out of range, is refused") {
     CHECK_FALSE(decode_hello({bytes.data(), size}).has_value());
   }
   for (auto [at, value] :
-       {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {52, 9}}) {
+       {std::pair<std::size_t, int>{47, 0}, {47, 5}, {46, 2}, {51, 1}, {60, 9}}) {
     auto changed = bytes;
     changed[at] = static_cast<std::byte>(value);
     CHECK_FALSE(decode_hello(changed).has_value());
