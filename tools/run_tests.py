@@ -252,6 +252,7 @@ def release(_):
 def kernel(_):
     return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
                 script("links and routes", ["test/kernel/links.py", "build"], 360),
+                script("NICs and ports", ["test/kernel/nics.py", "build"], 360),
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
                 *halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 480),
                 script("rails on real kernels", ["test/kernel/rails.py", "build"], 600),

@@ -29,8 +29,10 @@ struct __attribute__((visibility("default"))) Config {
   // reaches, for as long as none does. Both ends must have it. Not the default:
   // it listens for connections, and counts as a second NIC.   PULLMAN_LAST_RESORT (0, 1)
   bool last_resort = false;
-  // Port of the first NIC's command channel; 0: any free one.               PULLMAN_PORT
-  std::uint16_t port = 0;
+  // Ports of every NIC: of its command channel, where peers connect, and of its
+  // data channel. 0: any free one. Each process on a host needs its own.
+  std::uint16_t port = 0;       // PULLMAN_PORT
+  std::uint16_t data_port = 0;  // PULLMAN_DATA_PORT
 
   // A packet must hold a HELLO with what rides on it, and the longest ACK. A NIC
   // that carries less is not used.

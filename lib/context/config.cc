@@ -60,6 +60,8 @@ constexpr std::uint64_t kHourMs = 3'600'000;
 
 constexpr Option kOptions[] = {
     {"port", "PULLMAN_PORT", 0, 65535, get_number<&Config::port>, set_number<&Config::port>, ""},
+    {"data_port", "PULLMAN_DATA_PORT", 0, 65535, get_number<&Config::data_port>,
+     set_number<&Config::data_port>, ""},
     {"packet_bytes", "PULLMAN_PACKET_BYTES", 0, 65507, get_number<&Config::packet_bytes>,
      set_number<&Config::packet_bytes>, " bytes"},
     {"receive_buffer_bytes", "PULLMAN_RECEIVE_BUFFER_BYTES", 0, 1 << 30,
@@ -191,6 +193,10 @@ void Config::validate() const {
         fmt::format("unexpected_bytes = {} leaves {} bytes for each of max_peers = {} peers: at "
                     "least 4096 each",
                     unexpected_bytes, unexpected_bytes / max_peers, max_peers));
+  }
+  if (port != 0 && port == data_port) {
+    bad_option(
+        fmt::format("port and data_port are both {}: a NIC's two channels need a port each", port));
   }
   if (packet_bytes != 0 && packet_bytes < Config::kLeastPacketBytes) {
     bad_option(

@@ -22,8 +22,8 @@ bool set(int socket, int level, int option, int value) {
 [[noreturn]] void fail_to_open(const Address& own, const std::string& device) {
   if (errno == EADDRINUSE) {
     throw NicError(
-        fmt::format("port {} on {} is in use: choose another (Config::port = 0, or no "
-                    "PULLMAN_PORT: any free one)",
+        fmt::format("port {} on {} is in use: choose another, or 0 for any free one (Config::port, "
+                    "PULLMAN_PORT; of data Config::data_port, PULLMAN_DATA_PORT)",
                     port_of(own), device));
   }
   throw NicError(fmt::format("cannot open a socket on {} ({}): {}", device, to_string(own),

@@ -436,7 +436,7 @@ def a_peer_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, 
     one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver)
 
 
-# Its other NIC has another port then: nobody is at the one that is known.
+# Both of its NICs have that port: each says so.
 @case("udp", kind=railnet.Rails)
 def a_peer_of_two_nics_that_restarts_on_its_port_is_found_out(pair, build, driver):
     one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, driver, PULLMAN_NICS="veth0,veth1")
