@@ -239,8 +239,11 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
 }
 
 // The peer will send nothing more. It says BYE last: everything it sent has arrived, unless it has
-// given up.
+// given up. What it has of ours it says itself, for its last ACKs may be lost, or under way on
+// other rails.
 void Engine::Impl::handle_bye(Peer& peer) {
+  take_back_packets(peer);
+  peer.outbox.handle_bye(bye_);
   // Both sides said it: neither waits for the other's last ACK.
   end_peer(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
 }
@@ -315,8 +318,7 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   peer.why = why;
   if (late_ack_.rail != nullptr && &late_ack_.rail->peer == &peer) late_ack_.rail = nullptr;
   starving_ = 0;  // its packets go back
-  peer.for_each_rail([this](Rail& rail) { take_back_packets(rail); });
-  if (peer.rails != nullptr) take_back(peer, peer.rails->evacuated);
+  take_back_packets(peer);
   end_checking(peer);
   forget_said(peer);
   if (peer.hello != nullptr) packets_.give_back(*peer.hello);
@@ -342,6 +344,11 @@ void Engine::Impl::end_peer(Peer& peer, Status why) {
   if (gone_.size() > 2 * config_.max_peers) {
     std::erase_if(gone_, [this](PeerId id) { return peers_.find(id) == nullptr; });
   }
+}
+
+void Engine::Impl::take_back_packets(Peer& peer) {
+  peer.for_each_rail([this](Rail& rail) { take_back_packets(rail); });
+  if (peer.rails != nullptr) take_back(peer, peer.rails->evacuated);
 }
 
 void Engine::Impl::take_back_packets(Rail& rail) {

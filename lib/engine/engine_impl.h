@@ -236,6 +236,7 @@ class Engine::Impl {
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
                           wire::PacketHeader& header);
   bool may_speak(const Peer& peer) const;
+  bool brings_news(const Peer& peer, std::span<const std::byte> body) const;
   Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                          std::span<const std::byte> body);
   Verdict handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
@@ -559,6 +560,7 @@ class Engine::Impl {
   void begin_leaving(Instant now, Peer& peer);
   void handle_bye(Peer& peer);
   void end_peer(Peer& peer, Status why);
+  void take_back_packets(Peer& peer);
   void take_back_packets(Rail& rail);
   void take_back(Peer& peer, channel::PacketQueue& queue);
   void stop_timers(Rail& rail);
@@ -663,6 +665,7 @@ class Engine::Impl {
   unsigned fruitless_ = 0;                     // turns in a row that left work, and moved nothing
   std::array<nic::PortEvent, 16> events_;
   wire::FrameList frames_;  // of the datagram in hand
+  wire::Frame bye_;         // the one among them, if there is any
   // How the datagram in hand came: alone, with others, or with some that had been kept.
   enum class Came : std::uint8_t { kAlone, kTogether, kBehindKept };
   Came came_ = Came::kBehindKept;

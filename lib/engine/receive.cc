@@ -156,7 +156,10 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
                                        std::span<const std::byte> body) {
   Peer& peer = rail.peer;
   if (!may_speak(peer)) return Verdict::kWrongState;
-  if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
+  if (peer.phase >= Phase::kFarewell) [[unlikely]] {
+    if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
+    if (brings_news(peer, body)) return Verdict::kWrongState;
+  }
   const bool later = may_wait(rail, header);
   if (later) {
     late_ack_ = {&rail, header, now, unseen_, module_in_hand_};
@@ -174,6 +177,20 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
     if (!later || rail.link.ack_need() == AckNeed::kNow) schedule_ack(now, rail);
   }
   return verdict;
+}
+
+// Something of a message that had not arrived when our BYE was written: it says so, and shall be
+// true.
+bool Engine::Impl::brings_news(const Peer& peer, std::span<const std::byte> body) const {
+  if (body.empty()) return peer.inbox.is_news(frames_.front());  // a bulk packet
+  wire::FrameReader reader(body);
+  for (wire::Frame frame; reader.next(frame);) {
+    const bool of_message = frame.type == wire::FrameType::kMessage ||
+                            frame.type == wire::FrameType::kChunk ||
+                            frame.type == wire::FrameType::kEnvelope;
+    if (of_message && peer.inbox.is_news(frame)) return true;
+  }
+  return false;
 }
 
 // A packet of a peer that is gone. After an orderly end it may lack our last ACK, or be its own BYE
@@ -269,6 +286,8 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         effect.urgent = true;
         break;
       case wire::FrameType::kBye:
+        if (!peer.outbox.may_say(frame)) taken = Taken::kRefused;
+        bye_ = frame;
         effect.urgent = effect.bye = true;
         break;
       case wire::FrameType::kHello:

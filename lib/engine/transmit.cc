@@ -182,8 +182,9 @@ bool Engine::Impl::probe_with_oldest(Instant now, Rail& rail) {
   return true;
 }
 
-// Reports of rails need a large packet.
+// Reports of rails need a large packet, and so may a good-bye.
 std::size_t Engine::Impl::control_bytes(const Peer& peer) {
+  if (peer.bye_due) return message::Inbox::kMostByeBytes;
   return peer.rails != nullptr && peer.rails->reports_due ? wire::kMostWaysBytes
                                                           : wire::kGrantBytes;
 }
@@ -196,7 +197,7 @@ bool Engine::Impl::send_control_frames(Instant now, Rail& rail, ChannelKind kind
   Packet* packet = peer.outbox.control_packet(control_bytes(peer));
   if (packet == nullptr) return starves();
   if (peer.bye_due) {
-    packet->used += static_cast<std::uint32_t>(wire::put_bye(packet->end()));
+    packet->used += static_cast<std::uint32_t>(peer.inbox.write_bye(packet->end()));
     peer.bye_due = false;
   }
   if (peer.rails != nullptr) {

@@ -5,6 +5,10 @@
 // else.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
 #include "base/bitmap.h"
 #include "base/check.h"
 #include "base/pool.h"
@@ -35,6 +39,19 @@ class IdWindow {
   bool contains(MessageId id) const { return id >= floor_ && id - floor_ < kIdWindow; }
   bool finished(MessageId id) const {
     return id < floor_ || (bitmap_ != nullptr && id < bitmap_->end && bitmap_->finished.test(id));
+  }
+
+  // Of those beyond the floor, 64 to a word, the first bit for floor + 1; as many words as it
+  // takes.
+  std::size_t beyond(std::span<std::uint64_t, kIdWindow / 64> words) const {
+    if (bitmap_ == nullptr) return 0;
+    const std::size_t count = (bitmap_->end - floor_ - 1 + 63) / 64;
+    std::fill_n(words.begin(), count, 0);
+    for (MessageId id = floor_ + 1; id < bitmap_->end; ++id) {
+      const MessageId at = id - floor_ - 1;
+      if (finished(id)) words[at / 64] |= std::uint64_t{1} << at % 64;
+    }
+    return count;
   }
 
   // finish() for so many consecutive ids.

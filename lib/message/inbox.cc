@@ -450,6 +450,16 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   return used;
 }
 
+std::size_t Inbox::write_bye(std::byte* out) const {
+  std::array<std::uint64_t, wire::kMostByeWords> words;
+  const std::size_t count = done_.beyond(words);
+  return wire::put_bye(out, done_.floor(), std::span(words).first(count));
+}
+
+bool Inbox::is_news(const wire::Frame& frame) const {
+  return !done_.finished(expand(frame.id, next_turn_));
+}
+
 void Inbox::fail(Status status) {
   failed_ = true;
   while (begun_ != nullptr && !begun_->grants.empty()) {

@@ -141,6 +141,12 @@ class Inbox {
   // longer due: the caller's packet sees to it that it arrives.
   std::size_t write_frames(std::byte* out, std::size_t room);
 
+  // BYE, which says what has arrived: in so many bytes at most.
+  static constexpr std::size_t kMostByeBytes = wire::kByeBytes + 8 * wire::kMostByeWords;
+  std::size_t write_bye(std::byte* out) const;
+  // A frame of a message that has not arrived whole.
+  bool is_news(const wire::Frame& frame) const;
+
   // The peer is gone: receives being filled finish with `status`; complete messages stay to be
   // received, others are dropped.
   void fail(Status status);

@@ -447,6 +447,22 @@ void Outbox::finish_if_acked(Operation& op) {
   give_back_queues();
 }
 
+void Outbox::handle_bye(const wire::Frame& bye) {
+  if (queues_ == nullptr) return;
+  const Delivered delivered(bye, next_id_);
+  for (auto at = queues_->unfinished.begin(); at != queues_->unfinished.end();) {
+    Operation& op = *at;
+    ++at;
+    if (stage(op) == SendStage::kWaiting || !delivered.contains(op.message)) continue;
+    if (op.special.wants_result && !op.special.has_result) continue;
+    if (op.queue.is_linked())
+      (stage(op) == SendStage::kArriving ? queues_->arriving : *queue_of(op))
+          .erase(Queue::s_iterator_to(op));
+    finish(op, op.special.wants_result ? op.result : Status::kOk);
+  }
+  give_back_queues();
+}
+
 void Outbox::abandon(Packet& packet) {
   if (packet.message != nullptr) packet.message->operation().packets -= packet.chunks;
   shared_.packets.give_back(packet);

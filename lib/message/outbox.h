@@ -20,6 +20,7 @@
 #include "channel/packet.h"
 #include "channel/run.h"
 #include "message/allowance.h"
+#include "message/delivered.h"
 #include "message/id_window.h"
 #include "message/parcel.h"
 #include "message/parts.h"
@@ -207,6 +208,11 @@ class Outbox {
 
   // A packet from here has arrived, but for its rest, which it now holds (message/pieces.h).
   void handle_piece_acked(Packet& packet);
+
+  // The peer leaves, and says what it has. False: something of that was never sent.
+  bool may_say(const wire::Frame& bye) const { return Delivered(bye, next_id_).end() <= next_id_; }
+  // What it has is delivered, whichever ACKs are missing. No packet is under way any more.
+  void handle_bye(const wire::Frame& bye);
 
   // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go
   // back to the pool. `abandoned()` must have been told of those that were.

@@ -77,6 +77,13 @@ bool envelope_is_sane(const Frame& envelope) {
          envelope.data.size() == lead_bytes(envelope.kind);
 }
 
+// wire.md 4.9: whole words, the last of which says something.
+bool bye_is_sane(const Frame& bye) {
+  const std::size_t words = bye.data.size() / 8;
+  return bye.data.size() % 8 == 0 && words <= kMostByeWords &&
+         (words == 0 || sack_word(bye.data, words - 1) != 0);
+}
+
 // Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
 // which is read and written as 8 with the lower half of the id.
 constexpr std::size_t kBulkOffsetAt = 2;
@@ -151,8 +158,10 @@ bool FrameReader::next(Frame& out) {
     case FrameType::kPadding:
       return true;
     case FrameType::kPing:
-    case FrameType::kBye:
       return length == 0 || fail();
+    case FrameType::kBye:
+      out.id = load32(in + 4);
+      return bye_is_sane(out) || fail();
     case FrameType::kWays:
     case FrameType::kCheck:
     case FrameType::kChecked:
@@ -305,9 +314,12 @@ std::size_t put_ping(std::byte* out) {
   return kPingBytes;
 }
 
-std::size_t put_bye(std::byte* out) {
-  put_frame_head(out, FrameType::kBye, 0);
-  return kByeBytes;
+std::size_t put_bye(std::byte* out, std::uint64_t first_missing,
+                    std::span<const std::uint64_t> beyond) {
+  put_frame_head(out, FrameType::kBye, beyond.size() * 8);
+  store32(out + 4, static_cast<std::uint32_t>(first_missing));
+  for (std::size_t i = 0; i < beyond.size(); ++i) store64(out + kByeBytes + i * 8, beyond[i]);
+  return kByeBytes + beyond.size() * 8;
 }
 
 std::size_t put_hello(std::byte* out, std::size_t length) {

@@ -41,7 +41,8 @@ inline constexpr std::size_t kGrantBytes = 16;
 inline constexpr std::size_t kAllowanceBytes = 12;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
-inline constexpr std::size_t kByeBytes = 4;
+inline constexpr std::size_t kByeBytes = 8;  // and a word for each 64 ids beyond the first
+inline constexpr std::size_t kMostByeWords = 64;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
@@ -61,7 +62,8 @@ inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 47;
 struct Frame {
   FrameType type = FrameType::kPing;
   std::uint8_t kind = 0;  // message, chunk, envelope: see kind.h
-  // message: low 32 bits of the message id. sack: of its first number. rail: which statement it is
+  // message: low 32 bits of the message id. sack: of its first number. bye: of the first message
+  // that is missing. rail: which statement it is
   std::uint32_t id = 0;
   std::uint64_t tag = 0;     // message, chunk, envelope
   std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
@@ -70,7 +72,7 @@ struct Frame {
   // result: what it says (kind.h)
   std::uint64_t limit = 0;
   std::span<const std::byte>
-      data;  // message, chunk: payload. sack: bitmap. hello, ways, check: its body
+      data;  // message, chunk: payload. sack, bye: bitmap. hello, ways, check: its body
 };
 
 // Reads the frames of one packet's body in turn.
@@ -168,7 +170,9 @@ std::size_t put_allowance(std::byte* out, std::uint64_t limit);
 std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes);
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
-std::size_t put_bye(std::byte* out);
+// The first message that is missing, and which of those behind it are not (wire.md 4.9).
+std::size_t put_bye(std::byte* out, std::uint64_t first_missing,
+                    std::span<const std::uint64_t> beyond);
 std::size_t put_hello(std::byte* out, std::size_t length);
 std::size_t put_padding(std::byte* out, std::size_t length);
 
@@ -181,6 +185,7 @@ Frame bulk_head(const std::byte* at);
 // in. Bit i (least significant first) of word w says that packet `first + 64 w + i` has arrived.
 std::size_t put_sack(std::byte* out, std::uint64_t first, std::size_t words);
 void set_sack_word(std::byte* sack, std::size_t word, std::uint64_t bits);
+// Of a SACK or a BYE.
 std::uint64_t sack_word(std::span<const std::byte> bitmap, std::size_t word);
 
 }  // namespace pullman::wire

@@ -61,6 +61,12 @@ void Ledger::send_done(const MessageName& name, Status status) {
     check_matched(conversation, name);
   }
   if (status == Status::kOk || status == Status::kPending || status == Status::kClosed) return;
+  // Of a synchronous one nobody knows who has heard only that it arrived.
+  const bool tells =
+      status == Status::kPeerClosed && !conversation.messages[name.index].options.synchronous;
+  if (good_byes_arrive_ && tells && was_received(conversation, name)) {
+    report(fmt::format("a send failed with {}, and it was received", pullman::name(status)), name);
+  }
   const std::uint8_t host = host_of_process(conversation.process);
   if (!excuses_.allows(host, conversation.host, status,
                        have_met(conversation.process, conversation.peer))) {
@@ -72,10 +78,16 @@ void Ledger::send_done(const MessageName& name, Status status) {
 
 // A synchronous send is done: somebody has received it.
 void Ledger::check_matched(const Conversation& conversation, const MessageName& name) const {
-  for (const Reception& reception : conversation.receptions) {
-    if (name.index < reception.deliveries.size() && reception.deliveries[name.index].done) return;
-  }
+  if (was_received(conversation, name)) return;
   if (!excused(conversation)) report("a synchronous send is done, and nobody received it", name);
+}
+
+bool Ledger::was_received(const Conversation& conversation, const MessageName& name) {
+  return std::any_of(conversation.receptions.begin(), conversation.receptions.end(),
+                     [&](const Reception& reception) {
+                       return name.index < reception.deliveries.size() &&
+                              reception.deliveries[name.index].done;
+                     });
 }
 
 void Ledger::received(std::uint32_t process, const Wanted& wanted, const Receipt& receipt,

@@ -64,6 +64,8 @@ class Ledger {
   MessageName next(std::uint32_t conversation) const;
   void sent(const MessageName& name, Tag tag, std::size_t length, const SendOptions& options);
   void send_done(const MessageName& name, Status status);
+  // From now on a good-bye arrives: what was received before it was said may not fail.
+  void expect_good_byes(bool yes) { good_byes_arrive_ = yes; }
 
   // A receive of `process` is done, its bytes in `received`.
   void received(std::uint32_t process, const Wanted& wanted, const Receipt& receipt,
@@ -118,11 +120,13 @@ class Ledger {
                     std::size_t length);
   void check_order(const Conversation& conversation, const Reception& reception, std::size_t index);
   void check_matched(const Conversation& conversation, const MessageName& name) const;
+  static bool was_received(const Conversation& conversation, const MessageName& name);
   bool excused(const Conversation& conversation) const;
   void report(const std::string& what, const MessageName& name) const;
 
   Findings& findings_;
   Excuses& excuses_;
+  bool good_byes_arrive_ = false;
   std::vector<Conversation> conversations_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_handle_;  // of senders
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_source_;  // of receivers

@@ -276,6 +276,10 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
   Random of_refusals(seed * 0xD1342543DE82EF95u + 7);
   plan.refuses = percent(of_refusals, 70);
   draw_wider_use(seed, plan);
+  Random of_leaving(seed * 0xD1342543DE82EF95u + 9);
+  if (percent(of_leaving, 50)) {
+    plan.leaves_first = static_cast<std::uint8_t>(of_leaving.below(plan.hosts()));
+  }
   draw_happenings(random, troubles, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kPlanStart + work;
@@ -329,6 +333,7 @@ std::string describe(const Plan& plan) {
                         us(narrowing.start.time_since_epoch()), narrowing.bytes,
                         narrowing.tells ? ", and says so" : "");
   }
+  if (plan.leaves_first) text += fmt::format("host {} leaves first\n", *plan.leaves_first);
   return text + describe_rails(plan);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ struct Plan {
   std::vector<Happening> happenings;             // in order of time
   Noise noise;
   bool refuses = true;  // hosts say so when nobody has a port
+  // At the end this host closes as soon as it has received what all others have just sent it.
+  std::optional<std::uint8_t> leaves_first;
   Instant faults_end;
   std::uint64_t network_seed = 0;
 

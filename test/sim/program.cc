@@ -80,6 +80,11 @@ void Program::finish() {
   node_.wake_at(node_.network_now());
 }
 
+void Program::receive_again() {
+  stopped_ = false;
+  finish();
+}
+
 // Some that take whatever comes are always posted; what has come already is taken at once.
 void Program::keep_receiving() {
   const std::size_t spaces = plan_.options_percent == 0 ? 1 : kDrawnSpaces.size();

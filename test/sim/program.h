@@ -51,6 +51,11 @@ class Program {
   // Takes back all receives that nothing has matched.
   void cancel_receives();
 
+  // It stopped, and receives whatever comes again.
+  void receive_again();
+  // A message to each it is connected to that may be on `host`.
+  void say_last(std::uint8_t host);
+
   // The process is about to close: no new operation.
   void stop() { stopped_ = true; }
   // The process has ended: every request has to be done. The next one starts afresh.
@@ -98,6 +103,7 @@ class Program {
 
   void connect();
   void send();
+  void send_to(const Known& known);
   void receive();
   void cancel();
   void probe();

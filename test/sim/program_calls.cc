@@ -68,10 +68,22 @@ void Program::connect() {
 
 void Program::send() {
   if (pending_.size() >= plan_.max_pending) return;
-  const Known* known = any_known();
-  if (known == nullptr) return;
-  const PeerId peer = known->id;
-  const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), peer);
+  if (const Known* known = any_known()) send_to(*known);
+}
+
+void Program::say_last(std::uint8_t host) {
+  const auto all = known_;
+  for (const Known& known : all) {
+    const auto its = known.host ? known.host : shared_.ledger.host_of(node_.process(), known.id);
+    const bool connected = node_.engine().peer_state(known.id) == PeerState::kConnected;
+    if (its == host && connected) send_to(known);
+  }
+  node_.touched();
+}
+
+void Program::send_to(const Known& known) {
+  const PeerId peer = known.id;
+  const auto host = known.host ? known.host : shared_.ledger.host_of(node_.process(), peer);
   const std::size_t size = percent(random_, 10) ? 0 : log_between(random_, 1, plan_.max_message);
   Operation& operation = take(size);
   operation.kind = Operation::Kind::kSend;

@@ -36,6 +36,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
   network.set_refuses(plan.refuses);
   if (trace_.on()) network.set_observer([this](const Passing& passing) { trace_.packet(passing); });
   excuse(plan);
+  ledger_.expect_good_byes(!may_lose_good_byes());
   Random random(plan.seed + 77);
   for (std::size_t host = 0; host < plan.hosts(); ++host) {
     Node& node = stage_.add(plan.nodes[host], random.next());
@@ -60,6 +61,7 @@ Outcome Simulation::run() {
   if (!failed()) settle();
   if (!failed()) check_stats();
   if (!failed()) check_blame();
+  if (!failed() && plan_.leaves_first) say_last_words();
   if (!failed()) close();
   const NetworkCounters& counters = stage_.network().counters();
   return {.failure = stage_.findings().first(),
@@ -86,6 +88,7 @@ void Simulation::work() {
 void Simulation::finish() {
   trace_.note(stage_.now(), "the faults are over; everything must finish");
   stage_.network().end_faults();
+  ledger_.expect_good_byes(true);
   for (const auto& program : programs_) program->finish();
   const Instant bound = stage_.now() + kFinishBound;
   for (std::uint64_t i = 0; !failed(); ++i) {
@@ -215,11 +218,61 @@ void Simulation::check_stats() {
   }
 }
 
+// A good-bye is repeated for half a second: what keeps all of that from arriving.
+bool Simulation::may_lose_good_byes() const {
+  bool may = !plan_.partitions.empty() || !plan_.nic_troubles.empty() || !plan_.ailments.empty() ||
+             !plan_.happenings.empty();
+  for (const auto& wires : plan_.wires) {
+    for (const WireFaults& wire : wires)
+      may = may || wire.loss + wire.corrupt + wire.truncate > 20'000;
+  }
+  return may;
+}
+
+// What one host has received when it closes is delivered, however the last ACKs and its good-bye
+// overtake each other.
+void Simulation::say_last_words() {
+  if (plan_.noise.knows_proof) return;
+  const std::uint8_t leaver = *plan_.leaves_first;
+  Node& node = stage_.node(leaver);
+  programs_[leaver]->receive_again();
+  excuses_.add_all(leaver, Excuses::kGoodbye);
+  excuses_.add_all(leaver, Excuses::kRestart);
+  const std::size_t before = ledger_.deliveries();
+  std::size_t sent = ledger_.messages();
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    if (host != leaver) programs_[host]->say_last(leaver);
+  }
+  sent = ledger_.messages() - sent;
+  const auto run_until = [&](Duration time, auto condition) {
+    const Instant bound = stage_.now() + time;
+    while (!failed() && !condition()) {
+      if (step(bound) && stage_.now() < bound) continue;
+      if (!failed() && !condition() && time == kSettleBound) did_not_finish("the last words");
+      return;
+    }
+  };
+  // Some may have lost each other, and not know yet.
+  run_until(std::chrono::seconds(2), [&] { return ledger_.deliveries() - before >= sent; });
+  if (failed()) return;
+  programs_[leaver]->stop();
+  node.engine().begin_close(node.local_now());
+  node.touched();
+  run_until(kSettleBound, [&] { return node.engine().drained(); });
+  if (failed()) return;
+  end_process(leaver, false);
+  run_until(kSettleBound, [&] {
+    return std::all_of(programs_.begin(), programs_.end(),
+                       [](const auto& program) { return program->pending_sends() == 0; });
+  });
+}
+
 // What was accepted has been delivered, so nothing holds up a good-bye. With an attacker on the
 // path it need not have been, and a message that its closing receiver never matches is given up
 // when the close timeout is over, as Context::close() promises.
 void Simulation::close() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    if (!stage_.node(host).alive()) continue;
     programs_[host]->stop();
     stage_.node(host).engine().begin_close(stage_.node(host).local_now());
     stage_.node(host).touched();
@@ -238,7 +291,7 @@ void Simulation::close() {
 
 bool Simulation::all_drained() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    if (!stage_.node(host).engine().drained()) return false;
+    if (stage_.node(host).alive() && !stage_.node(host).engine().drained()) return false;
   }
   return true;
 }

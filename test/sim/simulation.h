@@ -43,6 +43,7 @@ class Simulation {
   void work();
   void finish();
   void settle();
+  void say_last_words();
   void close();
   void check_stats();
 
@@ -66,6 +67,7 @@ class Simulation {
   bool all_quiet();
   bool all_idle();
   bool all_drained();
+  bool may_lose_good_byes() const;
   std::vector<std::uint32_t> living() const;
   void did_not_finish(const char* what);
 

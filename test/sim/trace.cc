@@ -95,7 +95,7 @@ std::string describe(const wire::Frame& frame) {
     case FrameType::kPing:
       return "ping";
     case FrameType::kBye:
-      return "BYE";
+      return fmt::format("BYE, all below {}, {} words more", frame.id, frame.data.size() / 8);
     case FrameType::kPadding:
       return fmt::format("padding, {} B", frame.data.size());
     case FrameType::kWays:

@@ -300,7 +300,8 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
                       kImmediateBytes);
   out += kImmediateBytes;
   out += put_ping(out);
-  out += put_bye(out);
+  const std::array<std::uint64_t, 2> beyond{0xF0, 1};
+  out += put_bye(out, 13, beyond);
   out += put_padding(out, 77);
   std::byte* sack = out;
   out += put_sack(out, 64, 1) + 8;
@@ -326,13 +327,31 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kPing);
   REQUIRE(reader.next(frame));
-  CHECK(frame.type == FrameType::kBye);
+  CHECK((frame.type == FrameType::kBye && frame.id == 13 && frame.data.size() == 16));
+  CHECK((sack_word(frame.data, 0) == 0xF0 && sack_word(frame.data, 1) == 1));
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kPadding && frame.data.size() == 77));
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kSack && frame.id == 64 && sack_word(frame.data, 0) == 0xF0));
   CHECK_FALSE(reader.next(frame));
   CHECK(reader.ok());
+}
+
+TEST_CASE("a BYE has whole words, the last of which says something, wire.md 4.9") {
+  const auto is_sane = [](std::size_t length, std::uint64_t last) {
+    std::vector<std::byte> body(kByeBytes + length);
+    put_frame_head(body.data(), FrameType::kBye, length);
+    if (length >= 8) body.back() = static_cast<std::byte>(last);
+    return well_formed(body);
+  };
+
+  CHECK(is_sane(0, 0));
+  CHECK(is_sane(8, 1));
+  CHECK(is_sane(8 * kMostByeWords, 1));
+  CHECK_FALSE(is_sane(8, 0));
+  CHECK_FALSE(is_sane(7, 1));
+  CHECK_FALSE(is_sane(9, 1));
+  CHECK_FALSE(is_sane(8 * (kMostByeWords + 1), 1));
 }
 
 TEST_CASE("a body cut anywhere inside a frame is not well-formed") {

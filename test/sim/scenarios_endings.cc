@@ -1,0 +1,114 @@
+// Scenarios: how peers part, and what each knows then.
+#include <catch2/catch.hpp>
+
+#include "sim/doings.h"
+#include "sim/rail_scene.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST_CASE("a message that was received is delivered, though the good-bye overtakes its last ACKs") {
+  const std::size_t size = GENERATE(37'000, 100'000, 1'000'000);
+  const std::uint8_t late = GENERATE(0, 1);
+  RailScene scene({2, 2});
+  const auto [there, back] = scene.couple_by_rails(2);
+  scene.network().wire(Plug{1, late}, Plug{0, late}).delay = milliseconds(3);
+  Act& receive = scene.receive(1, back, 1, size);
+  Act& send = scene.send(0, there, 1, size);
+
+  REQUIRE(scene.run_until_done(receive));
+  scene.begin_close(1);
+  REQUIRE(scene.run_until_done(send));
+
+  CHECK(Scene::holds(receive, 1, size));
+  CHECK(send.status() == Status::kOk);
+  REQUIRE(scene.run_until([&] { return scene.engine(0).peer_status(there) != Status::kOk; }));
+  CHECK(scene.engine(0).peer_status(there) == Status::kPeerClosed);
+}
+
+TEST_CASE("a good-bye says which of the messages behind a gap have arrived") {
+  RailScene scene({1, 1});
+  const auto [there, back] = scene.couple(0, 1);
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host == 1) return !Opened(passing.bytes).has(wire::FrameType::kBye);
+    const Opened opened(passing.bytes);
+    if (!opened.has(wire::FrameType::kChunk)) return false;
+    const wire::Frame& chunk = opened.frames.front();
+    return chunk.tag == 2 && chunk.offset < 3000 && chunk.offset + chunk.data.size() > 3000;
+  });
+  Act& first = scene.send(0, there, 1, 6000);
+  Act& lost = scene.send(0, there, 2, 6000);
+  Act& third = scene.send(0, there, 3, 6000);
+  scene.run_for(milliseconds(1));
+
+  scene.begin_close(1);
+  REQUIRE(scene.run_until([&] { return first.done() && lost.done() && third.done(); }));
+
+  CHECK(first.status() == Status::kOk);
+  CHECK(lost.status() == Status::kPeerClosed);
+  CHECK(third.status() == Status::kOk);
+}
+
+TEST_CASE("what becomes of a synchronous message its receiver's good-bye does not say") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Doings doings(scene);
+  SendOptions options;
+  options.synchronous = true;
+  Act& send = doings.send(0, there, 1, bytes_of(100, 1), options);
+  scene.run_for(milliseconds(1));
+
+  scene.begin_close(1);
+  REQUIRE(scene.run_until_done(send));
+
+  CHECK(send.status() == Status::kPeerClosed);
+}
+
+// It has told what it has: what it takes later the other end would not be told of.
+TEST_CASE("who has said good-bye takes no message that comes later") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& receive = scene.receive_any(1);
+  scene.network().set_drop_rule([](const Passing& passing) { return passing.from.host == 1; });
+  scene.disconnect(1, back);
+  scene.run_for(milliseconds(1));
+  SendOptions until_delivered;
+  until_delivered.until_delivered = true;
+  Doings doings(scene);
+  Act& send = doings.send(0, there, 1, bytes_of(100, 1), until_delivered);
+  scene.run_for(milliseconds(10));
+
+  scene.network().set_drop_rule({});
+  REQUIRE(scene.run_until_done(send));
+
+  CHECK(send.status() == Status::kPeerClosed);
+  CHECK_FALSE(receive.done());
+}
+
+TEST_CASE("a good-bye that names messages nobody has sent ends nothing") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  std::optional<std::vector<std::byte>> forged;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host != 1 || !Opened(passing.bytes).has(wire::FrameType::kBye)) return false;
+    forged.emplace(passing.bytes.begin(), passing.bytes.end());
+    return true;
+  });
+  scene.begin_close(1);
+  REQUIRE(scene.run_until([&] { return forged.has_value(); }));
+  const std::size_t id = wire::kHeaderBytes + 4;
+  (*forged)[id + 3] = static_cast<std::byte>(std::to_integer<unsigned>((*forged)[id + 3]) + 1);
+
+  scene.network().inject({1, Channel::kCommand, 0}, {0, Channel::kCommand, 0}, *forged,
+                         microseconds(10));
+  scene.run_for(milliseconds(1));
+
+  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+}
+
+}  // namespace
+}  // namespace pullman::sim
