@@ -15,8 +15,9 @@ std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t 
   nics[0].device.name = "memory";
   nics[0].command = network.open(host, Channel::kCommand);
   nics[0].data = network.open(host, Channel::kData);
-  return std::make_unique<engine::Engine>(config, std::move(nics),
-                                          KeyedRandom::key_from_seed(host + 1), now);
+  return std::make_unique<engine::Engine>(
+      config, std::move(nics), engine::Identity{KeyedRandom::key_from_seed(host + 1), host + 1},
+      now);
 }
 
 namespace {

@@ -38,7 +38,8 @@ Host::Host(Road& road, std::size_t number, const Scenario& scenario, std::uint64
   command_ = nics[0].command.get();
   data_ = nics[0].data.get();
   engine_ = std::make_unique<engine::Engine>(
-      config_of(scenario), std::move(nics), KeyedRandom::key_from_seed(random_.next()), road.now());
+      config_of(scenario), std::move(nics),
+      engine::Identity{KeyedRandom::key_from_seed(random_.next()), number + 1}, road.now());
   plan_stall(road.now());
 }
 

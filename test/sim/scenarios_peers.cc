@@ -1,5 +1,4 @@
 // Scenarios: how peers part, restart and fall silent. They are the specification: read them so.
-#define CATCH_CONFIG_MAIN
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
