@@ -256,6 +256,7 @@ def kernel(_):
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
                 *halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 480),
                 script("rails on real kernels", ["test/kernel/rails.py", "build"], 600),
+                script("two NICs on one subnet", ["test/kernel/subnet.py", "build"], 600),
                 script("real kernels", ["test/kernel/run.py", "build"], 900)])
 
 

@@ -4,12 +4,21 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "nic/link_watch.h"
 #include "nic/port.h"
 #include "nic/routes.h"
 
 namespace pullman::nic {
+
+// Another interface has an address in the subnet of the device's address `own`: without a word of
+// ours the kernel may send there by that.
+bool shares_subnet(const Device& device, const Address& own);
+
+// A device may be called something else than its interface: by libfabric's providers. Its own name
+// if there is no such interface.
+std::string interface_name(const Device& device, const Address& own);
 
 class OwnInterface {
  public:
@@ -18,6 +27,8 @@ class OwnInterface {
   OwnInterface(const Device& device, const Address& own, bool link_events);
 
   Reach reach(const Address& to) const { return reach_from(device_, own_, to); }
+
+  bool only_by_others(const Address& to) const { return nic::only_by_others(device_, own_, to); }
 
   // Link events: a system call.
   std::size_t poll(std::span<PortEvent> out) { return link_ ? link_->poll(out) : 0; }

@@ -36,6 +36,10 @@ class Peers {
   }
   socklen_t name_bytes() const { return name_bytes_; }
 
+  // It is sent to by a socket that is not bound to a device: see only_by_others().
+  void set_by_others(Destination to) { peers_[to].by_others = true; }
+  bool by_others(Destination to) const { return peers_[to].by_others; }
+
   // What the network says, or somebody in its name: each looks at all destinations, and is let pass
   // when there were kLooks since the last take_events(). What is true is said again.
 
@@ -55,6 +59,7 @@ class Peers {
     Name name{};
     std::uint16_t path_bytes = 0;
     bool in_use = true;
+    bool by_others = false;
     std::uint64_t cookie = 0;  // it was resolved with
   };
   static constexpr std::size_t kMostRefusals = 4;  // whose events wait to be taken

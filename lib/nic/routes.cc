@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "nic/netlink.h"
 #include "nic/prefix.h"
@@ -18,11 +19,11 @@ bool is_ip(const Address& address) {
   return !ip_bytes(address).empty();
 }
 
-// A request for the route to an address from one of our own. The interface is not named: asked with
-// one, the kernel takes everything that it has no route to for its neighbour.
+// A request for the route to an address from one of our own. Asked with an interface (not 0), the
+// kernel takes everything that it has no route to for its neighbour.
 class Question {
  public:
-  Question(const Address& own, const Address& to) {
+  Question(const Address& own, const Address& to, unsigned interface) {
     const bool ipv6 = to.kind == 6;
     rtmsg head{};
     head.rtm_family = ipv6 ? AF_INET6 : AF_INET;
@@ -35,6 +36,7 @@ class Question {
     append(&head, sizeof head);
     append_attribute(RTA_DST, ip_bytes(to));
     append_attribute(RTA_SRC, ip_bytes(own));
+    if (interface != 0) append_attribute(RTA_OIF, std::as_bytes(std::span(&interface, 1)));
     message.nlmsg_len = static_cast<std::uint32_t>(used_);
     std::memcpy(bytes_.data(), &message, sizeof message);
   }
@@ -57,9 +59,22 @@ class Question {
   std::size_t used_ = 0;
 };
 
-Reach from_error(const nlmsghdr& message) {
+// What the kernel says of the way to an address.
+struct Route {
+  enum class Kind : std::uint8_t {
+    kUnknown,
+    kNone,   // no way, or it is forbidden
+    kLocal,  // it is ours
+    kDirect,
+    kGateway,
+  };
+  Kind kind = Kind::kUnknown;
+  unsigned interface = 0;  // by which it leaves; 0 unknown
+};
+
+Route from_error(const nlmsghdr& message) {
   int error = 0;
-  if (message.nlmsg_len < NLMSG_LENGTH(sizeof error)) return Reach::kRouted;
+  if (message.nlmsg_len < NLMSG_LENGTH(sizeof error)) return {};
   std::memcpy(&error, NLMSG_DATA(&message), sizeof error);
   switch (-error) {
     // No route, or one of the kinds unreachable, prohibit (EACCES) and blackhole (EINVAL).
@@ -69,41 +84,65 @@ Reach from_error(const nlmsghdr& message) {
     case EINVAL:
     case ENETDOWN:
     case ENODEV:
-      return Reach::kNone;
+      return {.kind = Route::Kind::kNone};
     default:
-      return Reach::kRouted;
+      return {};
   }
 }
 
-// What would leave by another interface is not reached from this one. `interface` 0: not known.
-Reach from_route(const nlmsghdr& message, unsigned interface) {
+Route from_route(const nlmsghdr& message) {
   rtmsg head{};
-  if (message.nlmsg_len < NLMSG_LENGTH(sizeof head)) return Reach::kRouted;
+  if (message.nlmsg_len < NLMSG_LENGTH(sizeof head)) return {};
   std::memcpy(&head, NLMSG_DATA(&message), sizeof head);
-  if (head.rtm_type == RTN_LOCAL) return Reach::kDirect;
-  if (head.rtm_type != RTN_UNICAST) return Reach::kNone;
-  unsigned leaves_by = interface;
+  if (head.rtm_type == RTN_LOCAL) return {.kind = Route::Kind::kLocal};
+  if (head.rtm_type != RTN_UNICAST) return {.kind = Route::Kind::kNone};
+  Route out;
   const auto said = attribute(message, sizeof head, RTA_OIF);
-  if (said.size() == sizeof leaves_by) std::memcpy(&leaves_by, said.data(), sizeof leaves_by);
-  if (interface != 0 && leaves_by != interface) return Reach::kNone;
+  if (said.size() == sizeof out.interface) {
+    std::memcpy(&out.interface, said.data(), sizeof out.interface);
+  }
   const bool gateway = !attribute(message, sizeof head, RTA_GATEWAY).empty() ||
                        !attribute(message, sizeof head, RTA_VIA).empty();
-  return gateway ? Reach::kRouted : Reach::kDirect;
+  out.kind = gateway ? Route::Kind::kGateway : Route::Kind::kDirect;
+  return out;
 }
 
-Reach ask_kernel(const Address& own, const Address& to, unsigned interface) {
+// `interface`: see Question.
+Route ask_kernel(const Address& own, const Address& to, unsigned interface) {
   constexpr int kMostReplies = 4;
   const Netlink kernel;
-  if (kernel.fd() < 0 || !kernel.send(Question(own, to).bytes())) return Reach::kRouted;
-  std::optional<Reach> answer;
+  if (kernel.fd() < 0 || !kernel.send(Question(own, to, interface).bytes())) return {};
+  std::optional<Route> answer;
   for (int i = 0; i < kMostReplies && !answer && kernel.wait(); ++i) {
     kernel.receive([&](const nlmsghdr& message) {
       if (message.nlmsg_seq != Question::kNumber) return;
       if (message.nlmsg_type == NLMSG_ERROR) answer = from_error(message);
-      if (message.nlmsg_type == RTM_NEWROUTE) answer = from_route(message, interface);
+      if (message.nlmsg_type == RTM_NEWROUTE) answer = from_route(message);
     });
   }
-  return answer.value_or(Reach::kRouted);
+  return answer.value_or(Route{});
+}
+
+Reach reach_of(const Route& route) {
+  switch (route.kind) {
+    case Route::Kind::kNone:
+      return Reach::kNone;
+    case Route::Kind::kLocal:
+    case Route::Kind::kDirect:
+      return Reach::kDirect;
+    case Route::Kind::kUnknown:
+    case Route::Kind::kGateway:
+      return Reach::kRouted;
+  }
+  return Reach::kRouted;
+}
+
+bool leads_elsewhere(const Route& route, unsigned interface) {
+  return interface != 0 && route.interface != 0 && route.interface != interface;
+}
+
+bool is_in_subnet(const Device& device, const Address& own, const Address& to) {
+  return device.prefix_bits != 0 && contains({own, device.prefix_bits}, to);
 }
 
 }  // namespace
@@ -118,8 +157,30 @@ Reach reach_from(const Device& device, const Address& own, const Address& to) {
   if (ipv6_link || (to.kind == 6 && is_link_local(to))) {
     return ipv6_link && is_link_local(to) ? Reach::kDirect : Reach::kNone;
   }
-  if (device.prefix_bits != 0 && contains({own, device.prefix_bits}, to)) return Reach::kDirect;
-  return ask_kernel(own, to, if_nametoindex(device.name.c_str()));
+  if (is_in_subnet(device, own, to)) return Reach::kDirect;
+  const unsigned interface = if_nametoindex(device.name.c_str());
+  const Route best = ask_kernel(own, to, 0);
+  if (!leads_elsewhere(best, interface)) return reach_of(best);
+  const bool gateway = ask_kernel(own, to, interface).kind == Route::Kind::kGateway;
+  return gateway ? Reach::kRouted : Reach::kNone;
+}
+
+bool only_by_others(const Device& device, const Address& own, const Address& to) {
+  const unsigned interface = if_nametoindex(device.name.c_str());
+  if (interface == 0 || own.kind != to.kind || !is_ip(own) || is_link_local(to)) return false;
+  const Route best = ask_kernel(own, to, 0);
+  switch (best.kind) {
+    case Route::Kind::kLocal:
+      return ask_kernel(own, to, interface).kind != Route::Kind::kLocal;
+    case Route::Kind::kDirect:
+    case Route::Kind::kGateway:
+      return leads_elsewhere(best, interface) && !is_in_subnet(device, own, to) &&
+             ask_kernel(own, to, interface).kind != Route::Kind::kGateway;
+    case Route::Kind::kUnknown:
+    case Route::Kind::kNone:
+      return false;
+  }
+  return false;
 }
 
 }  // namespace pullman::nic

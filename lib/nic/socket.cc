@@ -1,6 +1,7 @@
 #include "nic/socket.h"
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ void WaitSet::remove(int descriptor) {
 
 // A stream's port is still kept for connections that ended lately. Whoever asks for it by number
 // may have it all the same (if those connections, too, say so); any free one is to be free.
-Socket open_bound(const Address& own, int type, const std::string& device) {
+Socket open_bound(const Address& own, int type, const std::string& device, Tie tie) {
   sockaddr_storage name;
   const socklen_t length = to_sockaddr(own, name);
   if (length == 0) {
@@ -66,12 +67,33 @@ Socket open_bound(const Address& own, int type, const std::string& device) {
   Socket out(socket(name.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (out.fd() < 0) fail_to_open(own, device);
   if (name.ss_family == AF_INET6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (tie == Tie::kDevice) bind_to_device(out, device);
   if (type == SOCK_STREAM && port_of(own) != 0) set(out.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(out.fd(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
     fail_to_open(own, device);
   }
   if (type == SOCK_STREAM) set(out.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   return out;
+}
+
+bool bind_to_device(const Socket& socket, const std::string& device) {
+  return setsockopt(socket.fd(), SOL_SOCKET, SO_BINDTODEVICE, device.data(),
+                    static_cast<socklen_t>(device.size())) == 0;
+}
+
+int device_of(const Socket& socket) {
+  int index = 0;
+  socklen_t length = sizeof index;
+  getsockopt(socket.fd(), SOL_SOCKET, SO_BINDTOIFINDEX, &index, &length);
+  return index;
+}
+
+void send_by_device(int socket, const std::string& device) {
+  if (socket < 0) return;
+  const int index = static_cast<int>(htonl(if_nametoindex(device.c_str())));
+  // The one that is not of the socket's family is refused.
+  set(socket, IPPROTO_IP, IP_UNICAST_IF, index);
+  set(socket, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
 }
 
 Address address_of(const Socket& socket) {

@@ -2,6 +2,7 @@
 // Nothing of UDP or TCP.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "nic/address.h"
@@ -35,9 +36,27 @@ class WaitSet {
   Socket epoll_;
 };
 
+// How a socket belongs to its NIC.
+enum class Tie : std::uint8_t {
+  kAddress,  // by its address: the kernel's routes say by which NIC a packet leaves
+  kDevice,  // bound to the device: what leaves, leaves by it, and what comes by another is not ours
+};
+
 // Non-blocking, bound to `own` (port 0: any free one), of that type (SOCK_DGRAM, SOCK_STREAM).
-// Throws NicError; `device` is for its sentence.
-Socket open_bound(const Address& own, int type, const std::string& device);
+// Where the kernel refuses to bind to the device the socket is tied by its address; `device` is
+// the interface's name, and for the sentence of a NicError, which this throws.
+Socket open_bound(const Address& own, int type, const std::string& device, Tie tie);
+
+// A socket that has no device yet; it may have an address. False if the kernel refuses: there is no
+// such interface, or it is older than Linux 5.7 and wants a privilege.
+bool bind_to_device(const Socket& socket, const std::string& device);
+
+// The interface that the socket is bound to; 0 if to none.
+int device_of(const Socket& socket);
+
+// What leaves without a device that it is bound to does so by this one, by IPv4 or IPv6; what
+// comes, comes by any. Needs no privilege. `socket` may be -1.
+void send_by_device(int socket, const std::string& device);
 
 // Where the kernel says the socket is bound.
 Address address_of(const Socket& socket);

@@ -36,7 +36,7 @@ def start(place, build, *options, between=lambda: None, **environment):
     """The server and the client of pullman-perf, and what happens between the starts of the two."""
     program = build / "bench/pullman-perf"
     common = ["--port", PORT, "--patience", 60]
-    variables = {**os.environ, **environment}
+    variables = {**os.environ, **place.environment, **environment}
     server = place.start_server(0, program, *common, env=variables)
     between()
     client = place.start(1, program, *common, "--format", "json", *options, place.hosts[0], env=variables,

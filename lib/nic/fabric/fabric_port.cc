@@ -167,6 +167,17 @@ void FabricPort::learn_address(const Device& device) {
                                         AddressBook::Format{info_->addr_format, bytes}, by_event_);
   if (facts_.one_per_read) socket_ = find_socket(as_socket, static_cast<socklen_t>(bytes));
   forbid_fragments(socket_);
+  if (shares_subnet(device, address_)) tie_to_device(device);
+}
+
+// What leaves; what comes by another NIC, as ARP may have it, is taken all the same: nobody else is
+// there to take it.
+void FabricPort::tie_to_device(const Device& device) {
+  if (socket_ >= 0) return send_by_device(socket_, interface_name(device, address_));
+  log().debug(
+      "{}: its provider has no socket that could be bound to it, though another NIC has the "
+      "same subnet",
+      device.name);
 }
 
 // Without a kernel socket under the endpoint there is nothing to wait on for packets.

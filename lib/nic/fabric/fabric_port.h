@@ -50,6 +50,7 @@ class FabricPort final : public Port {
   void open_queues(const Device& device, const PortOptions& options);
   void open_endpoint(const Device& device);
   void learn_address(const Device& device);
+  void tie_to_device(const Device& device);
   void size_receive_room(const PortOptions& options);
 
   void read_event_queue();

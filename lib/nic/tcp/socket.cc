@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "nic/port.h"
 
@@ -90,13 +91,28 @@ void set_buffers(const Socket& socket, const Buffers& buffers) {
   if (buffers.send_bytes != 0) ask_for(socket, kSend, buffers.send_bytes);
 }
 
-Socket open_listener(const Address& own, const std::string& device) {
-  Socket out = open_bound(own, SOCK_STREAM, device);
+Socket open_listener(const Address& own, const std::string& device, Tie tie) {
+  Socket out = open_bound(own, SOCK_STREAM, device, tie);
   if (listen(out.fd(), kBacklog) != 0) {
     throw NicError(fmt::format("cannot listen for TCP connections on {} ({}): {}", device,
                                host_string(own), std::strerror(errno)));
   }
   return out;
+}
+
+// Whether the port may be shared is asked while the second is bound, and again when it listens.
+Socket listen_beside(const Socket& first) {
+  sockaddr_storage name;
+  const socklen_t length = to_sockaddr(address_of(first), name);
+  Socket out(socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.fd() < 0) return Socket();
+  if (name.ss_family == AF_INET6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set(out.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  for (const int fd : {first.fd(), out.fd()}) set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  const bool listens = bind(out.fd(), reinterpret_cast<const sockaddr*>(&name), length) == 0 &&
+                       listen(out.fd(), kBacklog) == 0;
+  for (const int fd : {first.fd(), out.fd()}) set(fd, SOL_SOCKET, SO_REUSEPORT, 0);
+  return listens ? std::move(out) : Socket();
 }
 
 Socket accept_from(const Socket& listener) {
@@ -107,13 +123,14 @@ Socket accept_from(const Socket& listener) {
 
 // Which port it leaves from is the kernel's affair, and settled when it connects: so all ports of
 // the host serve for each destination, not for all together.
-Socket begin_to_connect(const Address& own, const Buffers& buffers, const sockaddr* to,
-                        socklen_t bytes) {
+Socket begin_to_connect(const Address& own, const std::string& device, const Buffers& buffers,
+                        const sockaddr* to, socklen_t bytes) {
   Socket out(socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (out.fd() < 0) return Socket();
   prepare(out);
   set_buffers(out, buffers);
   set(out.fd(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  if (!device.empty()) bind_to_device(out, device);
   sockaddr_storage from;
   const socklen_t length = to_sockaddr(with_port(own, 0), from);
   if (bind(out.fd(), reinterpret_cast<const sockaddr*>(&from), length) != 0) return Socket();

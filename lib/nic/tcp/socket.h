@@ -23,7 +23,11 @@ struct Buffers {
 Buffers choose_buffers(const Socket& like, std::size_t exact_receive_bytes);
 
 // Listens on `own` (port 0: any free one). Throws NicError; `device` is for its sentence.
-Socket open_listener(const Address& own, const std::string& device);
+Socket open_listener(const Address& own, const std::string& device, Tie tie);
+
+// Another one at the address and port of `first`, which is bound to its device: for what comes by
+// another. fd() is -1 if the system does not allow it.
+Socket listen_beside(const Socket& first);
 
 // Of a listener: for the connections that come in, too.
 void set_buffers(const Socket& socket, const Buffers& buffers);
@@ -31,9 +35,10 @@ void set_buffers(const Socket& socket, const Buffers& buffers);
 // A connection that has come in, or none (fd() is -1 and errno says why).
 Socket accept_from(const Socket& listener);
 
-// Begins to connect, from the host address `own`. fd() is -1 if that failed at once.
-Socket begin_to_connect(const Address& own, const Buffers& buffers, const sockaddr* to,
-                        socklen_t bytes);
+// Begins to connect, from the host address `own`, and by that device unless it is empty. fd() is -1
+// if that failed at once.
+Socket begin_to_connect(const Address& own, const std::string& device, const Buffers& buffers,
+                        const sockaddr* to, socklen_t bytes);
 
 // Whether the kernel connected the socket to itself: whoever connects to a port of his own host on
 // which nobody listens may be given that very port.

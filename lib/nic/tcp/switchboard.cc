@@ -20,6 +20,7 @@ constexpr long kRestNs = 10'000'000;
 constexpr unsigned kPlaceBits = 16;
 constexpr std::uint64_t kListener = ~std::uint64_t{0};
 constexpr std::uint64_t kTimer = kListener - 1;
+constexpr std::uint64_t kByOthers = kListener - 2;
 
 std::size_t place_of(std::uint64_t name) {
   return name & ((1u << kPlaceBits) - 1);
@@ -43,8 +44,11 @@ bool serves(const Connection* connection) {
 
 }  // namespace
 
-Switchboard::Switchboard(Socket listener, const Buffers& buffers, PortCounters& counters)
+Switchboard::Switchboard(Socket listener, const std::string& device, const Buffers& buffers,
+                         PortCounters& counters)
     : listener_(std::move(listener)),
+      device_(device_of(listener_) != 0 ? device : ""),
+      by_others_(bound() ? listen_beside(listener_) : Socket()),
       own_(address_of(listener_)),
       buffers_(buffers),
       counters_(counters),
@@ -56,6 +60,9 @@ Switchboard::Switchboard(Socket listener, const Buffers& buffers, PortCounters& 
   }
   watch_for_input(epoll_, listener_, kListener);
   watch_for_input(epoll_, timer_, kTimer);
+  if (by_others_.fd() < 0) return;
+  set_buffers(by_others_, buffers_);
+  watch_for_input(epoll_, by_others_, kByOthers);
 }
 
 Way& Switchboard::add_destination(const Address& address) {
@@ -86,7 +93,7 @@ Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_
   if (serves(way.connection)) [[likely]]
     return way.connection;
   if (way.resting || !make_room()) return nullptr;
-  Socket socket = begin_to_connect(own_, buffers_, name, bytes);
+  Socket socket = begin_to_connect(own_, way.by_others ? "" : device_, buffers_, name, bytes);
   if (socket.fd() < 0) {
     rest(way);
     return nullptr;
@@ -200,7 +207,9 @@ void Switchboard::look(Gather& gather) {
   for (std::size_t i = 0; i < event_count_; ++i) {
     const epoll_event& event = events_[i];
     if (event.data.u64 == kListener) {
-      accept_all();
+      accept_all(listener_);
+    } else if (event.data.u64 == kByOthers) {
+      accept_all(by_others_);
     } else if (event.data.u64 == kTimer) {
       end_rests();
     } else if (Connection* connection = find(event.data.u64);
@@ -222,13 +231,13 @@ Connection* Switchboard::next_readable() {
 
 // The system says that there is no descriptor before it says that there is no connection: so after
 // one was made free for a connection no more are asked for, until the next look.
-void Switchboard::accept_all() {
+void Switchboard::accept_all(const Socket& listener) {
   for (std::size_t left = kAcceptsAtOnce; left > 0; --left) {
-    Socket socket = accept_from(listener_);
+    Socket socket = accept_from(listener);
     if (socket.fd() < 0) {
       if (errno == ECONNABORTED) continue;
       if (errno != EMFILE && errno != ENFILE) return;
-      if (!close_one()) return refuse_one();
+      if (!close_one()) return refuse_one(listener);
       left = 2;
       continue;
     }
@@ -240,9 +249,9 @@ void Switchboard::accept_all() {
 }
 
 // Without a descriptor for it the connection would wait, and whoever waits for us never sleep.
-void Switchboard::refuse_one() {
+void Switchboard::refuse_one(const Socket& listener) {
   spare_ = Socket();
-  accept_from(listener_);
+  accept_from(listener);
   spare_ = Socket(eventfd(0, EFD_CLOEXEC));
 }
 

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,7 @@ struct Way {
   Connection* connection = nullptr;
   std::uint32_t connections = 0;   // that lead there; one of them is sent by
   std::uint32_t destinations = 0;  // of ours that are this address
+  bool by_others = false;          // only other NICs lead there
   bool resting = false;            // connecting failed just now
 };
 
@@ -53,9 +55,12 @@ class Switchboard {
   static constexpr std::size_t kMost = 4096;
   static constexpr std::size_t kMostSilent = 256;
 
-  Switchboard(Socket listener, const Buffers& buffers, PortCounters& counters);
+  // Connections are bound to `device` if the listener is; another listens for what comes by others.
+  Switchboard(Socket listener, const std::string& device, const Buffers& buffers,
+              PortCounters& counters);
 
   const Address& own() const { return own_; }
+  bool bound() const { return !device_.empty(); }
   int wait_fd() const { return epoll_.fd(); }
   std::size_t connections() const { return count_; }
 
@@ -98,13 +103,15 @@ class Switchboard {
   bool close_one();
   bool make_room();
   void watch(Connection& connection, int operation);
-  void accept_all();
-  void refuse_one();
+  void accept_all(const Socket& listener);
+  void refuse_one(const Socket& listener);
   void rest(Way& way);
   void end_rests();
   void drop_if_unused(Way& way);
 
   Socket listener_;
+  std::string device_;  // that connections are bound to; empty: to none
+  Socket by_others_;    // listens without a device; none where listener_ has none
   Address own_;
   Buffers buffers_;
   PortCounters& counters_;

@@ -18,14 +18,15 @@ std::size_t packets_in(const Buffers& buffers, std::size_t packet_bytes) {
 }  // namespace
 
 TcpPort::TcpPort(const Device& device, const PortOptions& options)
-    : TcpPort(open_listener(with_port(device.address, options.port), device.name), device,
-              options) {}
+    : TcpPort(open_listener(with_port(device.address, options.port), device.name,
+                            shares_subnet(device, device.address) ? Tie::kDevice : Tie::kAddress),
+              device, options) {}
 
 TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& options)
     : buffers_(choose_buffers(listener, options.receive_buffer_bytes)),
       limits_{.packet_bytes = packet_bytes_of(device, options)},
       receiver_(limits_.packet_bytes),
-      switchboard_(prepare(std::move(listener), options), buffers_, counters_),
+      switchboard_(prepare(std::move(listener), options), device.name, buffers_, counters_),
       peers_(switchboard_.own()),
       interface_(device, switchboard_.own(), options.link_events) {
   limits_.receive_packets = packets_in(buffers_, limits_.packet_bytes);
@@ -138,7 +139,9 @@ void TcpPort::resolve(const Address& address, std::uint64_t cookie) {
   if (to == kNowhere) return;
   if (to >= ways_.size()) ways_.resize(to + 1, nullptr);
   const auto reached = from_sockaddr(peers_.name_of(to), peers_.name_bytes());
+  const bool by_others = switchboard_.bound() && interface_.only_by_others(*reached);
   ways_[to] = &switchboard_.add_destination(*reached);
+  ways_[to]->by_others = by_others;
 }
 
 void TcpPort::forget(Destination to) {

@@ -75,6 +75,8 @@ Trouble trouble_of(int error, bool burst) {
       return Trouble::kBroken;
     case EPERM:
       return Trouble::kForbidden;
+    case ENODEV:
+      return Trouble::kNoDevice;
     // ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
     // ENETDOWN: the interface is down, which nic/link_watch.h tells, too. All may pass.
     default:

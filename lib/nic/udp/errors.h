@@ -18,6 +18,7 @@ enum class Trouble : std::uint8_t {
   kForbidden,    // by a packet filter of this host
   kUndelivered,  // no way, nobody there, the interface down: for this packet, or an earlier one of
                  // which the news came only now
+  kNoDevice,     // that the socket is bound to: lost
   kBroken,       // the socket is beyond use
 };
 

@@ -79,7 +79,7 @@ ssize_t Sender::call(const Outgoing& packet) const {
   const bool direct = is_direct(packet);
   if (direct && packet.payload.empty()) [[likely]]
     return calls::send(direct_socket_, packet.head, nullptr, 0);
-  const int socket = direct ? direct_socket_ : socket_;
+  const int socket = socket_for(packet);
   const sockaddr* to = direct ? nullptr : peers_.name_of(packet.to);
   const socklen_t bytes = direct ? 0 : peers_.name_bytes();
   if (packet.payload.empty()) return calls::send(socket, packet.head, to, bytes);
@@ -115,6 +115,7 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
       return Outcome::kTaken;
     }
     broken_ = broken_ || trouble == Trouble::kBroken;
+    misses_device_ = misses_device_ || trouble == Trouble::kNoDevice;
     drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
     if (trouble == Trouble::kForbidden && !told_forbidden_) tell_forbidden(packet.to);
@@ -207,6 +208,7 @@ std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& co
 void Sender::prepare(std::span<const Outgoing> batch) {
   const auto packets = batch.first(std::min(batch.size(), kMostPackets));
   const bool direct = is_direct(packets.front());
+  const int socket = socket_for(packets.front());
   std::size_t pieces = 0;
   std::size_t together = 0;
   count_ = 0;
@@ -214,7 +216,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
     const Outgoing& first = packets[at];
     const std::size_t length = burst_length(packets.subspan(at));
     const std::size_t size = size_of(first);
-    if (is_direct(first) != direct || (length > 1 && together + length * size > kTogetherBytes))
+    if (socket_for(first) != socket || (length > 1 && together + length * size > kTogetherBytes))
       break;
     msghdr& message = messages_[count_].msg_hdr;
     message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(first.to));

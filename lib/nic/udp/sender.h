@@ -5,8 +5,9 @@
 // takes longer over two pieces for each packet than that takes (docs/performance.md). Bursts and
 // single packets of a batch leave by one sendmmsg(), four of the longest bursts at most, a burst
 // alone by sendmsg(); a packet alone by a plain sendto(), or send() where there is a socket
-// connected to its destination. A burst that is refused for what it is ends bursts for good; one
-// that is too long for the device's queue makes them shorter for a while.
+// connected to its destination. What is by others (Peers) leaves by a socket of its own. A burst
+// that is refused for what it is ends bursts for good; one that is too long for the device's queue
+// makes them shorter for a while.
 #pragma once
 
 #include <sys/socket.h>
@@ -37,10 +38,15 @@ class Sender {
     direct_to_ = to;
     direct_socket_ = socket;
   }
+  // Packets to destinations that are by_others().
+  void go_by_others(int socket) { others_socket_ = socket; }
   Destination direct_to() const { return direct_to_; }
 
   std::size_t burst_bytes() const { return bursts_ ? kMostBytes : 0; }
   bool broken() const { return broken_; }
+  // Since found_device(), the kernel has known no device of the number that a socket is bound to.
+  bool misses_device() const { return misses_device_; }
+  void found_device() { misses_device_ = false; }
 
  private:
   static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
@@ -57,7 +63,8 @@ class Sender {
 
   bool is_direct(const Outgoing& packet) const { return packet.to == direct_to_; }
   int socket_for(const Outgoing& packet) const {
-    return is_direct(packet) ? direct_socket_ : socket_;
+    if (is_direct(packet)) return direct_socket_;
+    return peers_.by_others(packet.to) ? others_socket_ : socket_;
   }
   Outcome send_one(const Outgoing& packet, PortCounters& counters);
   void tell_forbidden(Destination to);
@@ -76,10 +83,12 @@ class Sender {
   bool bursts_;
   bool broken_ = false;
   bool told_forbidden_ = false;
+  bool misses_device_ = false;
   Refusals refusals_;
   BurstLimit limit_{kMostBytes};
   Destination direct_to_ = kNowhere;
   int direct_socket_ = -1;
+  int others_socket_ = -1;
   std::size_t count_ = 0;                            // messages prepared
   std::array<std::uint32_t, kMostPackets> packets_;  // of each message
   std::array<mmsghdr, kMostPackets> messages_{};

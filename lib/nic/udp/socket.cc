@@ -26,14 +26,14 @@ void set_path_options(int socket, bool ipv6) {
 
 }  // namespace
 
-Socket open_socket(const Address& own, const std::string& device) {
-  Socket out = open_bound(own, SOCK_DGRAM, device);
+Socket open_socket(const Address& own, const std::string& device, Tie tie) {
+  Socket out = open_bound(own, SOCK_DGRAM, device, tie);
   set_path_options(out.fd(), own.kind == 6);
   return out;
 }
 
 // Whether a second socket may share the port is asked of both only while the second is bound.
-Socket open_beside(const Socket& first) {
+Socket open_beside(const Socket& first, const std::string& device, Tie tie) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
   auto* const at = reinterpret_cast<sockaddr*>(&name);
@@ -42,6 +42,7 @@ Socket open_beside(const Socket& first) {
   if (out.fd() < 0) return Socket();
   const bool ipv6 = name.ss_family == AF_INET6;
   if (ipv6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (tie == Tie::kDevice && !bind_to_device(out, device)) return Socket();
   set(first.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   set(out.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   const bool bound = bind(out.fd(), at, length) == 0;

@@ -15,12 +15,12 @@ namespace pullman::nic::udp {
 
 // Non-blocking, bound to `own` (port 0: any free one), datagrams never cut up on the way, errors of
 // the network reported. Throws NicError; `device` is for its sentence.
-Socket open_socket(const Address& own, const std::string& device);
+Socket open_socket(const Address& own, const std::string& device, Tie tie);
 
-// Another one at the address and port of `first`, to be connected: then the kernel gives it what
-// comes from that peer. Its fd() is -1 if the system does not allow it. The port stays ours: nobody
-// else can bind to it.
-Socket open_beside(const Socket& first);
+// Another one at the address and port of `first`. Its fd() is -1 if the system does not allow it.
+// The port stays ours: nobody else can bind to it. Of two the kernel gives a packet to the one that
+// is connected to its sender, else to the one that is bound to the device it came by.
+Socket open_beside(const Socket& first, const std::string& device, Tie tie);
 
 // From now on the socket sends to that peer and receives from nobody else. False if the kernel
 // refuses.

@@ -1,5 +1,9 @@
 #include "nic/udp/udp_port.h"
 
+#include <fcntl.h>
+#include <net/if.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +14,11 @@ namespace {
 
 Offloads offloads_for(const Socket& socket, const PortOptions& options) {
   return options.offloads ? offloads_of(socket) : Offloads{};
+}
+
+// What is for an address of the loopback comes from anywhere on the host.
+Tie tie_of(const Device& device) {
+  return device.loopback ? Tie::kAddress : Tie::kDevice;
 }
 
 }  // namespace
@@ -25,16 +34,19 @@ std::size_t UdpPort::receive_from(Line& line, std::span<Incoming> batch, std::si
     line.fruitless = 0;
     line.heard = receives_;
   } else if (!line.quiet() && ++line.fruitless == kQuiet) {
-    look_due_ = std::min(look_due_, receives_ + kRest);  // see rest()
+    line.due = receives_ + kRest;  // see rest()
+    look_due_ = std::min(look_due_, line.due);
   }
   return got;
 }
 
 UdpPort::UdpPort(const Device& device, const PortOptions& options)
-    : UdpPort(open_socket(with_port(device.address, options.port), device.name), device, options) {}
+    : UdpPort(open_socket(with_port(device.address, options.port), device.name, tie_of(device)),
+              device, options) {}
 
 UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options)
     : options_(options),
+      device_(device.name),
       offloads_(offloads_for(socket, options)),
       limits_{.packet_bytes = packet_bytes_of(device, options),
               .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0},
@@ -46,6 +58,21 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
       sender_(main_.socket.fd(), peers_, offloads_.segment),
       interface_(device, address_, options.link_events) {
   limits_.receive_packets = room_.packets;
+  line_[lines_++] = &main_;
+  open_by_others(device);
+}
+
+void UdpPort::open_by_others(const Device& device) {
+  if (device_of(main_.socket) == 0) {
+    if (shares_subnet(device, address_)) send_by_device(main_.socket.fd(), device_);
+    return;
+  }
+  Socket second = open_beside(main_.socket, device_, Tie::kAddress);
+  if (second.fd() < 0) return;
+  prepare(second);
+  sender_.go_by_others(second.fd());
+  by_others_ = std::make_unique<Line>(std::move(second), *this, kByOthersNames);
+  line_[lines_++] = by_others_.get();
 }
 
 // Sizes the socket's buffers and sets what else the caller chose.
@@ -55,9 +82,33 @@ ReceiveRoom UdpPort::prepare(const Socket& socket) {
   return make_receive_room(socket, charged_, options_.receive_buffer_bytes);
 }
 
+void UdpPort::resolve(const Address& address, std::uint64_t cookie) {
+  const Destination to = peers_.resolve(address, cookie);
+  if (to == kNowhere || by_others_ == nullptr) return;
+  if (interface_.only_by_others(address)) peers_.set_by_others(to);
+}
+
+// A device that was taken away and has come back is another to the kernel, and what is bound stays
+// bound to the one that is gone. The new sockets have the descriptors of the old ones.
+void UdpPort::follow_device() {
+  if (by_others_ == nullptr || if_nametoindex(device_.c_str()) == 0) return;
+  for (Line* line : {&main_, direct_.get()}) {
+    if (line == nullptr) continue;
+    const Socket fresh = open_beside(by_others_->socket, device_, Tie::kDevice);
+    if (fresh.fd() < 0) return;
+    prepare(fresh);
+    dup3(fresh.fd(), line->socket.fd(), O_CLOEXEC);
+    if (watched_) wait_set_->add(line->socket.fd());
+  }
+  sender_.go_directly(kNowhere, -1);
+  favourite_.choose(kNowhere);
+  sender_.found_device();
+}
+
 void UdpPort::favour(Destination to) {
   favourite_.choose(to);
   sender_.go_directly(kNowhere, -1);
+  if (peers_.by_others(to)) return;
   if (direct_ != nullptr) {
     if (move_ == Move::kNone) begin(Move::kEmptiesDirect);
   } else if (open_direct()) {
@@ -67,11 +118,15 @@ void UdpPort::favour(Destination to) {
 
 bool UdpPort::open_direct() {
   if (alone_) return false;
-  Socket second = open_beside(main_.socket);
+  const Tie tie = device_of(main_.socket) == 0 ? Tie::kAddress : Tie::kDevice;
+  Socket second = open_beside(main_.socket, device_, tie);
   alone_ = second.fd() < 0 || (watched_ && !wait_set_->add(second.fd()));
   if (alone_) return false;
   prepare(second);
   direct_ = std::make_unique<Line>(std::move(second), *this, kDirectNames);
+  std::copy_backward(line_.begin(), line_.begin() + lines_, line_.begin() + lines_ + 1);
+  line_.front() = direct_.get();
+  ++lines_;
   return true;
 }
 
@@ -96,31 +151,45 @@ bool UdpPort::done_with(Line& line, std::size_t got) {
   return line.receiver.emptied() || move_left_ == 0;
 }
 
-std::size_t UdpPort::receive_both(std::span<Incoming> batch, std::size_t enough) {
+std::size_t UdpPort::receive_by_turns(std::span<Incoming> batch, std::size_t enough) {
   if (move_ != Move::kNone) [[unlikely]]
     return receive_in_order(batch, enough);
   if (++receives_ >= look_due_) return look_everywhere(batch, enough);
   std::size_t count = 0;
-  if (!direct_->quiet() || main_.quiet()) count = receive_from(*direct_, batch, enough);
-  if (count < enough && !main_.quiet()) [[unlikely]] {
-    count += receive_from(main_, batch.subspan(count), enough - count);
+  for (std::size_t i = 0; i < lines_ && count < enough; ++i) {
+    Line& line = *line_[i];
+    if (line.quiet() && (i != 0 || !all_quiet())) continue;
+    count += receive_from(line, batch.subspan(count), enough - count);
   }
   return count;
 }
 
-// What the favourite sends may be enough each time, and leave nothing for the others.
+bool UdpPort::all_quiet() const {
+  return std::all_of(line_.begin(), line_.begin() + lines_,
+                     [](const Line* line) { return line->quiet(); });
+}
+
+// What the favourite sends may be enough each time, and leave nothing for the others: they come
+// first.
 std::size_t UdpPort::look_everywhere(std::span<Incoming> batch, std::size_t enough) {
-  look_due_ = receives_ + rest();
-  std::size_t count = receive_from(main_, batch, enough);
-  if (count < enough) count += receive_from(*direct_, batch.subspan(count), enough - count);
+  std::size_t count = 0;
+  look_due_ = receives_ + kLongestRest;
+  for (std::size_t i = lines_; i-- > 0;) {
+    Line& line = *line_[i];
+    const bool due = receives_ >= line.due;
+    if (count < enough && (due || i == 0 || !line.quiet())) {
+      count += receive_from(line, batch.subspan(count), enough - count);
+    }
+    if (due) line.due = receives_ + rest(line);
+    look_due_ = std::min(look_due_, line.due);
+  }
   return count;
 }
 
-// Where both are quiet the port itself may be asked seldom.
-std::uint64_t UdpPort::rest() const {
-  if (main_.quiet() == direct_->quiet()) return kRest;
-  const std::uint64_t silence = receives_ - std::min(main_.heard, direct_->heard);
-  return std::clamp(silence / kRestOfSilence, kRest, kLongestRest);
+// Where all are quiet the port itself may be asked seldom.
+std::uint64_t UdpPort::rest(const Line& line) const {
+  if (!line.quiet() || all_quiet()) return kRest;
+  return std::clamp((receives_ - line.heard) / kRestOfSilence, kRest, kLongestRest);
 }
 
 std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t enough) {
@@ -162,18 +231,21 @@ int UdpPort::wait_fd() {
 }
 
 bool UdpPort::watch() {
-  watched_ = wait_set_->add(main_.socket.fd()) &&
-             (direct_ == nullptr || wait_set_->add(direct_->socket.fd()));
-  if (!watched_) wait_set_->remove(main_.socket.fd());
+  watched_ = std::all_of(line_.begin(), line_.begin() + lines_,
+                         [&](const Line* line) { return wait_set_->add(line->socket.fd()); });
+  if (!watched_) unwatch_all();
   return watched_;
+}
+
+void UdpPort::unwatch_all() {
+  for (std::size_t i = 0; i < lines_; ++i) wait_set_->remove(line_[i]->socket.fd());
 }
 
 // A watched socket wakes its watchers with every packet: on this host that is 0.1 to 0.9 us of each
 // of the peer's sends (docs/performance.md).
 void UdpPort::unwatch() {
   if (!std::exchange(watched_, false)) return;
-  wait_set_->remove(main_.socket.fd());
-  if (direct_ != nullptr) wait_set_->remove(direct_->socket.fd());
+  unwatch_all();
 }
 
 void UdpPort::forget(Destination to) {
@@ -191,8 +263,10 @@ std::size_t UdpPort::report_failure(std::span<PortEvent> events) {
 }
 
 const PortCounters& UdpPort::counters() const {
-  counters_.receive_overflows = datagrams_dropped(main_.socket);
-  if (direct_ != nullptr) counters_.receive_overflows += datagrams_dropped(direct_->socket);
+  counters_.receive_overflows = 0;
+  for (std::size_t i = 0; i < lines_; ++i) {
+    counters_.receive_overflows += datagrams_dropped(line_[i]->socket);
+  }
   return counters_;
 }
 

@@ -6,11 +6,19 @@
 // its order, as a socket is connected when it is empty, and what had come before by the other is
 // read first. (Out of order it passes for lost, where a round trip takes less than the reading.)
 //
+// The socket is bound to its device, or a host's NICs on one subnet would all send by the first of
+// them. Another socket has the address alone: it receives what reaches our address by another NIC,
+// as ARP and routes may have it, so that the host does not answer that nobody listens; and it sends
+// where only other NICs lead. Where the kernel refuses to bind to the device, and on the loopback,
+// there is only that.
+//
 // Threads: as Port.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "nic/own_interface.h"
 #include "nic/peers.h"
@@ -35,20 +43,20 @@ class UdpPort final : public Port {
     return taken;
   }
   std::size_t receive(std::span<Incoming> batch, std::size_t enough) override {
-    return direct_ == nullptr ? main_.receiver.receive(batch, enough, counters_)
-                              : receive_both(batch, enough);
+    return lines_ == 1 ? main_.receiver.receive(batch, enough, counters_)
+                       : receive_by_turns(batch, enough);
   }
   void give_back(std::span<const Incoming> batch) override {
     if (batch.size() == 1) return give_back(batch.front().buffer, 1);
     give_back_several(batch);
   }
-  void resolve(const Address& address, std::uint64_t cookie) override {
-    peers_.resolve(address, cookie);
-  }
+  void resolve(const Address& address, std::uint64_t cookie) override;
   void forget(Destination to) override;
   std::size_t poll_events(std::span<PortEvent> events) override {
     if (!failed_ && broken()) [[unlikely]]
       return report_failure(events);
+    if (sender_.misses_device()) [[unlikely]]
+      follow_device();
     const std::size_t count = peers_.take_events(events);
     return count + interface_.poll(events.subspan(count));
   }
@@ -73,15 +81,17 @@ class UdpPort final : public Port {
     Receiver receiver;
     std::uint32_t fruitless = 0;  // receives in a row without a packet, up to kQuiet
     std::uint64_t heard = 0;      // the port's receive that brought its last packet
+    std::uint64_t due = 0;        // the port's receive that is to ask it
   };
   static constexpr std::uint32_t kQuiet = 64;
-  // To ask a line costs a system call. A quiet one of two is asked once in so many receives; beside
-  // one that is not, once in this part of its silence, so that what comes has not waited for long
+  // To ask a line costs a system call. A quiet one is asked once in so many receives; beside one
+  // that is not, once in this part of its silence, so that what comes has not waited for long
   // beside that.
   static constexpr std::uint64_t kRest = 8;
   static constexpr std::uint64_t kRestOfSilence = 8;
   static constexpr std::uint64_t kLongestRest = 128;
   static constexpr std::uint64_t kDirectNames = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t kByOthersNames = std::uint64_t{2} << 32;
 
   // On the way to another favourite. Who sends faster than we read would keep us on it for ever:
   // when more has come than a socket holds, it goes on, and a packet may overtake another.
@@ -94,29 +104,39 @@ class UdpPort final : public Port {
 
   UdpPort(Socket socket, const Device& device, const PortOptions& options);
   ReceiveRoom prepare(const Socket& socket);
+  void open_by_others(const Device& device);
+  void follow_device();
   void favour(Destination to);
   bool open_direct();
   void connect_direct();
   void give_back(std::uint64_t buffer, std::uint32_t packets) {
-    (buffer < kDirectNames ? main_ : *direct_).receiver.give_back(buffer, packets);
+    line_of(buffer).receiver.give_back(buffer, packets);
+  }
+  Line& line_of(std::uint64_t buffer) {
+    if (buffer < kDirectNames) return main_;
+    return buffer < kByOthersNames ? *direct_ : *by_others_;
   }
   void give_back_several(std::span<const Incoming> batch);
   std::size_t receive_from(Line& line, std::span<Incoming> batch, std::size_t enough);
-  std::size_t receive_both(std::span<Incoming> batch, std::size_t enough);
+  std::size_t receive_by_turns(std::span<Incoming> batch, std::size_t enough);
   std::size_t look_everywhere(std::span<Incoming> batch, std::size_t enough);
-  std::uint64_t rest() const;
+  std::uint64_t rest(const Line& line) const;
+  bool all_quiet() const;
   std::size_t receive_in_order(std::span<Incoming> batch, std::size_t enough);
   void begin(Move move);
   bool done_with(Line& line, std::size_t got);
   bool watch();
+  void unwatch_all();
   std::size_t report_failure(std::span<PortEvent> events);
   bool broken() const {
     return sender_.broken() || main_.receiver.broken() ||
-           (direct_ != nullptr && direct_->receiver.broken());
+           (direct_ != nullptr && direct_->receiver.broken()) ||
+           (by_others_ != nullptr && by_others_->receiver.broken());
   }
 
   PortOptions options_;
-  Offloads offloads_;  // of the socket
+  std::string device_;  // that the socket is bound to
+  Offloads offloads_;   // of the socket
   PortLimits limits_;
   mutable PortCounters counters_;  // the sockets' own are read when asked for
   bool failed_ = false;            // kFailed was reported
@@ -129,12 +149,16 @@ class UdpPort final : public Port {
   ReceiveRoom room_;
   Sender sender_;
   Favourite favourite_;
-  std::unique_ptr<Line> direct_;  // connected to the favourite, once there was one
+  std::unique_ptr<Line> direct_;     // connected to the favourite, once there was one
+  std::unique_ptr<Line> by_others_;  // bound to no device; null where main_ is not, either
+  // In the order in which they are asked: direct_ first, by_others_ last.
+  std::array<Line*, 3> line_{};
+  std::size_t lines_ = 0;
   Move move_ = Move::kNone;
   std::size_t move_left_ = 0;  // packets that may still come before it goes on
   bool alone_ = false;         // the system allows no second socket
   std::uint64_t receives_ = 0;
-  std::uint64_t look_due_ = 0;  // the receive that is to ask both lines
+  std::uint64_t look_due_ = 0;  // the receive that is to ask one that is not asked each time
   OwnInterface interface_;
 };
 
