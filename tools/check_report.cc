@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "nic/shared_subnet.h"
 #include "pullman/pullman.h"
 
 namespace {
@@ -119,6 +120,7 @@ Json map_of(const Context& context, const std::vector<Target>& targets) {
            {"driver", context.driver()},
            {"fine", std::all_of(targets.begin(), targets.end(),
                                 [](const Target& target) { return target.fine(); })},
+           {"advice", pullman::nic::subnet_advices(pullman::nic::list_interfaces())},
            {"unreached", Json::array()},
            {"peers", Json::array()}};
   for (const Target& target : targets) {
@@ -171,6 +173,7 @@ int report_check(const CheckQuestion& question) {
     fmt::print("{}", text_of(map));
   } else {
     print(targets);
+    for (const auto& advice : map["advice"]) fmt::print("{}\n", advice.get<std::string>());
   }
   if (!question.map.empty()) write_map(question.map, map);
   context.close(question.patience);

@@ -34,11 +34,16 @@ bool decided(const RailView& rail) {
          rail.reason == RailReason::kResolve || rail.reason == RailReason::kLinkDown;
 }
 
+bool is_of_its_own(const RailView& rail) {
+  return rail.check != pullman::RailFinding::kOtherNicThere &&
+         rail.check != pullman::RailFinding::kOtherNicHere;
+}
+
 // What the state means for who looks after the network.
 const char* verdict(const RailView& rail) {
   switch (rail.state) {
     case RailState::kUp:
-      return "fine, both ways";
+      return is_of_its_own(rail) ? "fine, both ways" : to_sentence(rail.check);
     case RailState::kSuspect:
       return "no answer just now";
     case RailState::kProbing:
@@ -75,6 +80,7 @@ Json to_json(const RailView& rail) {
           {"stream", rail.stream},
           {"state", name(rail.state)},
           {"reason", name(rail.reason)},
+          {"check", name(rail.check)},
           {"verdict", verdict(rail)},
           {"rtt_us", static_cast<double>(rail.rtt.count()) / 1e3},
           {"packet_bytes", rail.packet_bytes}};
@@ -123,7 +129,7 @@ int report_peer(const PeerQuestion& question) {
   }
   context.close(question.patience);
   const bool all_up = std::all_of(rails.begin(), rails.end(), [](const RailView& rail) {
-    return rail.state == RailState::kUp;
+    return rail.state == RailState::kUp && is_of_its_own(rail);
   });
   return all_up ? 0 : 1;
 }

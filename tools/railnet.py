@@ -83,9 +83,7 @@ class Switch(Rails):
             run("ip", "-n", name, "link", "set", "lo", "up")
         run("ip", "-n", switch, "link", "add", "bridge", "up", "type", "bridge", "forward_delay", "0")
         for side, name in enumerate(hosts):
-            for key, value in self.sysctls.items():
-                for device in ("all", "default"):
-                    run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.conf.{device}.{key}={value}")
+            self._set(name, ("all", "default"), self.sysctls)
             for number in range(len(self.devices)):
                 self._plug_in(side, number)
         for name in hosts:
@@ -107,6 +105,26 @@ class Switch(Rails):
         """It is taken away, and another of its name and address is put in."""
         run("ip", "-n", self.names[side], "link", "del", self.devices[number])
         self._plug_in(side, number)
+
+    @staticmethod
+    def _set(name, devices, sysctls):
+        for key, value in sysctls.items():
+            for device in devices:
+                run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv4.conf.{device}.{key}={value}")
+
+    def set_sysctls(self, **sysctls):
+        """From now on, as an operator would: the greater of this and the device's own counts."""
+        for name in self.names[:2]:
+            self._set(name, ("all",), sysctls)
+
+    def forget_neighbours(self):
+        for name in self.names[:2]:
+            for device in self.devices:
+                run("ip", "-n", name, "neigh", "flush", "dev", device, "nud", "all")
+
+    def mac(self, side, number):
+        return run("ip", "netns", "exec", self.names[side], "cat",
+                   f"/sys/class/net/{self.devices[number]}/address").strip()
 
     def host(self, side, number=0):
         return f"10.77.0.{side + 1 + 2 * number}"

@@ -40,6 +40,10 @@ enum class RailFinding : std::uint8_t {
   kLargeLost,    // small packets pass; the largest do not, one way at least: the path's MTU, or a
                  // filter on the data channel's port
   kWrongHost,    // another Pullman process has answered at the address that the peer told
+  // Packets of both sizes pass, but the rail is none of its own: they arrive by another NIC of the
+  // host than the one they are sent to, and fail with that. Where the driver can tell (udp).
+  kOtherNicThere,  // at the peer
+  kOtherNicHere,
 };
 
 [[gnu::visibility("default")]] const char* name(RailState state);

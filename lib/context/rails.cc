@@ -61,6 +61,10 @@ const char* name(RailFinding finding) {
       return "large lost";
     case RailFinding::kWrongHost:
       return "wrong host";
+    case RailFinding::kOtherNicThere:
+      return "other NIC there";
+    case RailFinding::kOtherNicHere:
+      return "other NIC here";
   }
   return "?";
 }
@@ -84,6 +88,16 @@ const char* to_sentence(RailFinding finding) {
              "or a filter stops the data channel's port";
     case RailFinding::kWrongHost:
       return "another process answers there: an address is used twice, or routed to another host";
+    case RailFinding::kOtherNicThere:
+      return "packets arrive at the peer by another of its NICs and fail with that one; on the "
+             "peer, as root: "
+             "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.rp_filter=2, then here: "
+             "ip neigh flush all";
+    case RailFinding::kOtherNicHere:
+      return "packets arrive here by another of our NICs and fail with that one; here, as root: "
+             "sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.rp_filter=2, then on the "
+             "peer: "
+             "ip neigh flush all";
   }
   return "?";
 }

@@ -27,6 +27,9 @@ struct Asking {
   // A bit for each rail: what got there, says the peer, and what it sent that came back.
   wire::RailsBySize there{};
   wire::RailsBySize back{};
+  // By another NIC than the rail's: what got there, says the peer, and what came back.
+  wire::RailBits elsewhere_there = 0;
+  wire::RailBits elsewhere_here = 0;
   wire::RailBits wrong = 0;  // another engine has answered
   // The round is only whether it is still the same process, when none is running otherwise.
   bool doubts = false;
@@ -45,6 +48,7 @@ struct Answering {
   bool any = false;  // a question has come
   wire::CheckRound round;
   wire::RailsBySize arrived{};
+  wire::RailBits elsewhere = 0;   // of that, what came by another NIC of ours
   wire::RailBits large_owed = 0;  // each long question has one long answer
   std::uint8_t left = 0;          // answers to this round
   bool due = false;

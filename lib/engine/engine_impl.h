@@ -440,8 +440,10 @@ class Engine::Impl {
   static RailFinding found(const Rail& rail);
   std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
   Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
-  void take_question(Instant now, const Rail& rail, const wire::Check& check);
-  void take_answer(const Rail& rail, const wire::Checked& checked);
+  void take_question(Instant now, const Rail& rail, const wire::Check& check, bool elsewhere);
+  void take_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere);
+  bool came_by_another_nic(std::span<const std::byte> part) const;
+  void tell_other_nic(const Rail& rail, RailFinding found);
   void answer_check(Instant now, Peer& peer);
   void answer_on(const Rail& rail, wire::CheckSize size);
   Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
@@ -670,6 +672,9 @@ class Engine::Impl {
   enum class Came : std::uint8_t { kAlone, kTogether, kBehindKept };
   Came came_ = Came::kBehindKept;
   std::size_t module_in_hand_ = 0;  // the NIC it came through
+  Channel* channel_in_hand_ = nullptr;
+  std::span<const nic::Incoming> batch_in_hand_;  // of which it is one
+  bool told_other_nic_ = false;
   LateAck late_ack_;
   std::uint64_t tick_ = 0;  // now / kTick
   Instant watched_until_;   // what had come by then has been taken

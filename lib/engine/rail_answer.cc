@@ -28,17 +28,20 @@ std::size_t slot_in(std::uint64_t token) {
 
 }  // namespace
 
-void Engine::Impl::take_question(Instant now, const Rail& rail, const wire::Check& check) {
+void Engine::Impl::take_question(Instant now, const Rail& rail, const wire::Check& check,
+                                 bool elsewhere) {
   Answering& answering = checking_of(rail.peer).answering;
   if (!answering.any || static_cast<std::int16_t>(check.round.count - answering.round.count) > 0) {
     answering.any = true;
     answering.round = check.round;
     answering.arrived = {};
+    answering.elsewhere = 0;
     answering.large_owed = 0;
     answering.left = kAnswersPerRound;
   }
   if (check.round != answering.round) return;  // an earlier one
   answering.arrived[index_of(check.size)] |= bit_of(rail);
+  if (elsewhere) answering.elsewhere |= bit_of(rail);
   if (check.size == CheckSize::kLargest) answering.large_owed |= bit_of(rail);
   if (answering.due || answering.left == 0) return;
   answering.due = true;
@@ -76,8 +79,10 @@ void Engine::Impl::answer_on(const Rail& rail, CheckSize size) {
   const std::size_t bytes = size == CheckSize::kLargest ? rail.link.path().most()
                                                         : wire::kHeaderBytes + wire::kCheckedBytes;
   auto packet = packet_of(bytes, rail.peer.theirs, rail.number);
-  wire::put_checked(frame_of(packet),
-                    {.round = answering.round, .size = size, .arrived = answering.arrived});
+  wire::put_checked(frame_of(packet), {.round = answering.round,
+                                       .size = size,
+                                       .arrived = answering.arrived,
+                                       .elsewhere = answering.elsewhere});
   send_check(rail, size, packet);
 }
 

@@ -3,6 +3,7 @@
 // and prove nothing to the links. Here: what we ask, and what we make of the answers. Cold.
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -40,8 +41,9 @@ RailFinding finding_of(const Asking& asking, RailBits rail) {
   if (!there && !back) return RailFinding::kUnreachable;
   if (!back) return RailFinding::kOneWayThere;
   if (!there) return RailFinding::kOneWayBack;
-  const bool large = has(asking.there[1]) && has(asking.back[1]);
-  return large ? RailFinding::kFine : RailFinding::kLargeLost;
+  if (!has(asking.there[1]) || !has(asking.back[1])) return RailFinding::kLargeLost;
+  if (has(asking.elsewhere_there)) return RailFinding::kOtherNicThere;
+  return has(asking.elsewhere_here) ? RailFinding::kOtherNicHere : RailFinding::kFine;
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ void Engine::Impl::start_asking(Instant now, Peer& peer, Duration limit, Duratio
   // The hotel rounds up by a quarter at most.
   asking.end = now + limit / 5 * 4;
   asking.there = asking.back = {};
-  asking.wrong = 0;
+  asking.elsewhere_there = asking.elsewhere_here = asking.wrong = 0;
   arm_asking(now, asking, now + delay);
 }
 
@@ -206,7 +208,26 @@ void Engine::Impl::end_asking(Peer& peer) {
     asking.found[rail.number] = found;
     if (found == RailFinding::kFine) return;
     log().info("rail {} by {}: {}", rail.number, module_of(rail).device().name, to_sentence(found));
+    tell_other_nic(rail, found);
   });
+}
+
+// Once: it is the host's setting, and its other rails are the same.
+void Engine::Impl::tell_other_nic(const Rail& rail, RailFinding found) {
+  const bool other = found == RailFinding::kOtherNicThere || found == RailFinding::kOtherNicHere;
+  if (!other || std::exchange(told_other_nic_, true)) return;
+  log().warn("rail {} by {} to {} is not independent of the others: {}", rail.number,
+             module_of(rail).device().name, nic::to_string(rail.remote), to_sentence(found));
+}
+
+// By the driver's word.
+bool Engine::Impl::came_by_another_nic(std::span<const std::byte> part) const {
+  for (const nic::Incoming& incoming : batch_in_hand_) {
+    const std::byte* const end = incoming.bytes.data() + incoming.bytes.size();
+    if (part.data() < incoming.bytes.data() || part.data() > end) continue;
+    return channel_in_hand_->port().by_another_nic(incoming);
+  }
+  return false;
 }
 
 // The peer has ended, too.
@@ -276,7 +297,7 @@ Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHe
   if (only.type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(only.data);
     if (!check || header.length < least_length(rail, check->size)) return Verdict::kBadFrame;
-    if (own_way) take_question(now, rail, *check);
+    if (own_way) take_question(now, rail, *check, came_by_another_nic(only.data));
     return Verdict::kAccepted;
   }
   if (only.type != wire::FrameType::kChecked) return Verdict::kBadFrame;
@@ -284,11 +305,11 @@ Verdict Engine::Impl::handle_check(Instant now, Rail& rail, const wire::PacketHe
   if (!checked || checked->stranger || header.length < least_length(rail, checked->size)) {
     return Verdict::kBadFrame;
   }
-  if (own_way) take_answer(rail, *checked);
+  if (own_way) take_answer(rail, *checked, came_by_another_nic(only.data));
   return Verdict::kAccepted;
 }
 
-void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked) {
+void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere) {
   Peer& peer = rail.peer;
   if (peer.checking == nullptr) return;
   Asking& asking = peer.checking->asking;
@@ -299,6 +320,8 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked) {
     return;
   }
   asking.back[index_of(checked.size)] |= bit_of(rail);
+  if (elsewhere) asking.elsewhere_here |= bit_of(rail);
+  asking.elsewhere_there |= checked.elsewhere;
   for (std::size_t s = 0; s < wire::kCheckSizes; ++s) asking.there[s] |= checked.arrived[s];
   RailBits rails = 0;
   peer.for_each_rail([&](const Rail& one) { rails |= bit_of(one); });

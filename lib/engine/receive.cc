@@ -60,6 +60,8 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   const std::uint64_t unexpected = inbox_counters_.unexpected;
   lively_ |= std::uint32_t{1} << place;
   module_in_hand_ = place % kRow;
+  channel_in_hand_ = &channel;
+  batch_in_hand_ = batch;
   came_ = batch.size() == 1 ? Came::kAlone : Came::kTogether;
   if ((kept_ & channel.mark()) != 0) [[unlikely]]
     came_ = Came::kBehindKept;
@@ -83,6 +85,7 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
   if (came_ == Came::kTogether && inbox_counters_.messages == received) handle_late_ack(now);
   kept_ = rest.empty() ? kept_ & ~channel.mark() : kept_ | channel.mark();
   channel.keep(rest.size());
+  batch_in_hand_ = {};
   const std::size_t taken = batch.size() - rest.size();
   channel.give_back(batch.first(taken));
   return taken;

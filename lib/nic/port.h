@@ -104,6 +104,10 @@ class Port {
   virtual std::size_t receive(std::span<Incoming> batch, std::size_t enough) = 0;
   std::size_t receive(std::span<Incoming> batch) { return receive(batch, batch.size()); }
 
+  // Whether that packet, which is not given back yet, is known to have arrived at our address by
+  // another NIC of this host.
+  virtual bool by_another_nic(const Incoming&) const { return false; }
+
   // Returns lent buffers, of a batch all or some; the driver reposts them in batches.
   virtual void give_back(std::span<const Incoming> batch) = 0;
 

@@ -55,6 +55,7 @@ void put_checked(std::span<std::byte> out, const Checked& checked) {
             checked.stranger ? kStranger : static_cast<std::uint8_t>(checked.size));
   store8(at + 12, checked.arrived[0]);
   store8(at + 13, checked.arrived[1]);
+  store8(at + 14, checked.elsewhere);
 }
 
 std::optional<Check> decode_check(std::span<const std::byte> body) {
@@ -76,7 +77,10 @@ std::optional<Checked> decode_checked(std::span<const std::byte> body) {
   const std::uint8_t what = load8(body.data() + 2);
   if (what > kStranger || load8(body.data() + 3) != 0) return std::nullopt;
   Checked checked{.round = load_round(body.data()),
-                  .arrived = {load8(body.data() + 12), load8(body.data() + 13)}};
+                  .arrived = {load8(body.data() + 12), load8(body.data() + 13)},
+                  .elsewhere = load8(body.data() + 14)};
+  const auto all = static_cast<RailBits>(checked.arrived[0] | checked.arrived[1]);
+  if ((checked.elsewhere & ~all) != 0) return std::nullopt;
   checked.stranger = what == kStranger;
   checked.size = checked.stranger ? CheckSize::kSmallest : static_cast<CheckSize>(what);
   return checked;

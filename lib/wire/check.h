@@ -44,12 +44,13 @@ struct Check {
 struct Checked {
   CheckRound round;
   CheckSize size = CheckSize::kSmallest;
-  bool stranger = false;  // the sender is not who was asked; `arrived` means nothing
-  RailsBySize arrived{};  // what has come of this round, of each size
+  bool stranger = false;   // the sender is not who was asked; `arrived` means nothing
+  RailsBySize arrived{};   // what has come of this round, of each size
+  RailBits elsewhere = 0;  // of that, what came by another NIC than the one it was sent to
 };
 
 inline constexpr std::size_t kCheckFixedBytes = 20;
-inline constexpr std::size_t kCheckedBytes = kCheckHeadBytes + 14;
+inline constexpr std::size_t kCheckedBytes = kCheckHeadBytes + 15;
 
 // Of the shortest CHECK frame that says this address.
 std::size_t least_check_bytes(const WireAddress& reply_to);

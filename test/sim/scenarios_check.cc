@@ -188,6 +188,23 @@ TEST_CASE("a path that was found to be narrow is still checked with what the NIC
   CHECK(scene.rail(0, couple.there, 0).packet_bytes > 1200);
 }
 
+TEST_CASE(
+    "a rail whose packets arrive by another NIC of a host is none of its own, seen from both "
+    "ends") {
+  const std::size_t astray = GENERATE(0u, 1u);
+  std::size_t host = 0;
+  CheckScene scene({2, 2}, {}, [&](NodePlan& plan) {
+    plan.more[0].command.by_another_nic = plan.more[0].data.by_another_nic = host++ == astray;
+  });
+  const auto couple = scene.settled(2);
+
+  const RailFinding here = RailFinding::kOtherNicHere;
+  const RailFinding there = RailFinding::kOtherNicThere;
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, astray == 0 ? here : there});
+  CHECK(scene.findings(1, couple.back) == Findings{kFine, astray == 1 ? here : there});
+  CHECK(scene.rail(0, couple.there, 1).state == RailState::kUp);
+}
+
 TEST_CASE("an address that another host answers at is the wrong host") {
   CheckScene scene({2, 2, 2});
   const auto couple = scene.settled(2);

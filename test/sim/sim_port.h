@@ -28,6 +28,7 @@ class SimPort final : public nic::Port {
 
   std::size_t send(std::span<const nic::Outgoing> batch) override;
   std::size_t receive(std::span<nic::Incoming> batch, std::size_t enough) override;
+  bool by_another_nic(const nic::Incoming&) const override { return plan_.by_another_nic; }
   void give_back(std::span<const nic::Incoming> batch) override;
   void resolve(const nic::Address& address, std::uint64_t cookie) override;
   void forget(nic::Destination to) override;

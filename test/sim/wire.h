@@ -128,7 +128,8 @@ struct PortPlan {
   std::uint8_t address_kind = 4;  // 4, 6, 255: see wire.md 5.3
   std::size_t packet_bytes = 1472;
   std::size_t receive_packets = 512;
-  bool bursts = false;  // see nic::PortLimits::burst_bytes
+  bool bursts = false;          // see nic::PortLimits::burst_bytes
+  bool by_another_nic = false;  // does all that arrives
   std::size_t send_queue = 256;
   std::uint64_t send_ns_per_kib = 0;  // how fast the send queue drains
   std::uint64_t send_error = 0;       // chance in millionths that the device rejects a packet

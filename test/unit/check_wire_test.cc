@@ -89,13 +89,16 @@ TEST_CASE("a CHECK that contradicts itself is refused") {
 TEST_CASE("a CHECKED survives the wire: who says it, and what has arrived") {
   const std::size_t padding = GENERATE(0u, 5u, 1400u);
   std::vector<std::byte> bytes(kCheckedBytes + padding, std::byte{0xEE});
-  put_checked(bytes, {.round = kRound, .size = CheckSize::kLargest, .arrived = {0x81, 0x02}});
+  put_checked(
+      bytes,
+      {.round = kRound, .size = CheckSize::kLargest, .arrived = {0x81, 0x02}, .elsewhere = 0x82});
   auto read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
   REQUIRE(read.has_value());
   CHECK(read->round == kRound);
   CHECK(read->size == CheckSize::kLargest);
   CHECK_FALSE(read->stranger);
   CHECK(read->arrived == RailsBySize{0x81, 0x02});
+  CHECK(read->elsewhere == 0x82);
 
   put_checked(bytes, {.round = kRound, .stranger = true});
   read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
@@ -115,6 +118,8 @@ TEST_CASE("a CHECKED that contradicts itself is refused") {
 
   CHECK_FALSE(with(2, 3).has_value());
   CHECK_FALSE(with(3, 1).has_value());
+  CHECK(with(14, 1).has_value());
+  CHECK_FALSE(with(14, 2).has_value());  // nothing has arrived there
   CHECK_FALSE(with(body.size() - 1, 1).has_value());
   CHECK(decode_checked(std::span(body).first(body.size() - 1)).has_value());
   CHECK_FALSE(decode_checked(std::span(body).first(body.size() - 2)).has_value());

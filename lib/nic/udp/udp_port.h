@@ -46,6 +46,9 @@ class UdpPort final : public Port {
     return lines_ == 1 ? main_.receiver.receive(batch, enough, counters_)
                        : receive_by_turns(batch, enough);
   }
+  bool by_another_nic(const Incoming& packet) const override {
+    return packet.buffer >= kByOthersNames;
+  }
   void give_back(std::span<const Incoming> batch) override {
     if (batch.size() == 1) return give_back(batch.front().buffer, 1);
     give_back_several(batch);
