@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/set_hook.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@ class Request;
 namespace detail {
 
 using QueueHook = boost::intrusive::list_member_hook<>;
+using IdHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
 
 // Of most operations there is nothing special to note.
 struct Special {
@@ -56,6 +58,7 @@ struct Operation {
   Request* request = nullptr;   // whose notes these are
   QueueHook queue;              // send: in one of the outbox's queues. receive: in the matcher
   QueueHook all;                // send: every unfinished one of its peer
+  IdHook by_id;                 // send: of those, each that has a message id
   std::byte* buffer = nullptr;  // receive: where to. send: where from, never written to
   std::size_t size = 0;         // of the buffer in bytes; send: of the message
   std::uint64_t order = 0;      // receive: counts posts, so the earliest match wins

@@ -48,6 +48,9 @@ const char* to_sentence(Status status) {
       return "the peer has no region of that key, it ends before, or it does not grant that "
              "access: "
              "see register_region() there";
+    case Status::kNoMemory:
+      return "messages that nobody receives use all the memory for them, and the peer can send no "
+             "more: receive some, or raise unexpected_bytes (PULLMAN_UNEXPECTED_BYTES)";
   }
   return "?";
 }
@@ -90,6 +93,8 @@ const char* name(Status status) {
       return "no device";
     case Status::kRefusedAccess:
       return "refused access";
+    case Status::kNoMemory:
+      return "no memory";
   }
   return "?";
 }

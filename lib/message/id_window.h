@@ -1,8 +1,9 @@
-// Which messages of one direction between two peers are finished: a floor below which all are, and
+// Which messages of one direction between two peers have begun to arrive, so that the window of ids
+// need not wait for them (wire.md 4.3): their ids are finished. A floor below which all are, and
 // 4096 ids beyond it, in a bitmap taken from a pool only while they finish out of order.
 //
 // The sender asks it how far it may run ahead, the receiver what it has had before. Knows nothing
-// else.
+// else: messages that have begun and are not over may be any number.
 #pragma once
 
 #include <algorithm>

@@ -40,17 +40,18 @@ Inbox::~Inbox() {
 }
 
 void Inbox::start(MessageId first) {
-  done_.start(first);
+  ids_.start(first);
   next_turn_ = first;
 }
 
 Taken Inbox::handle_message(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
-  if (done_.finished(id)) return Taken::kRedundant;
+  if (ids_.finished(id)) [[unlikely]]
+    return take_again(id, frame);
   const std::uint64_t total = frame.data.size();
   if (total > shared_.eager_bytes) return Taken::kRefused;
   const std::uint64_t charge = charge_of(total, shared_.eager_bytes);
-  if (id == next_turn_ && done_.contains(id) && allowance_.covers(charge)) {
+  if (id == next_turn_ && ids_.contains(id) && allowance_.covers(charge)) {
     if (frame.kind != 0) {
       if (may_be_delivered_at_once(frame.kind) && knows(frame.kind)) {
         if (Request* receive =
@@ -70,6 +71,14 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : place(*message, 0, frame.data);
 }
 
+// A message that has begun. What is not remembered of it is over, or whole.
+Taken Inbox::take_again(MessageId id, const wire::Frame& frame) {
+  if (find(id) == nullptr) return Taken::kRedundant;
+  InMessage* message = open(id, frame, frame.data.size());
+  if (message == nullptr) return Taken::kRefused;
+  return frame.data.empty() ? Taken::kRedundant : place(*message, 0, frame.data);
+}
+
 inline void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
   const std::size_t size = receive.operation().size;
   ++shared_.counters.messages;
@@ -85,7 +94,7 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Req
   allowance_.give_back(charge);
   copy_short(op.buffer, frame.data.data(), std::min(op.size, frame.data.size()));
   finish(receive, frame.tag, frame.data.size());
-  done_.finish(next_turn_++, shared_.bitmaps);
+  ids_.finish(next_turn_++, shared_.bitmaps);
   take_turns();
   return Taken::kNew;
 }
@@ -105,7 +114,7 @@ Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Req
     copy_short(op.buffer, data.data(), std::min(op.size, data.size()));
   }
   finish(receive, frame.tag, data.size());
-  done_.finish(next_turn_++, shared_.bitmaps);
+  ids_.finish(next_turn_++, shared_.bitmaps);
   take_turns();
   return Taken::kNew;
 }
@@ -122,7 +131,7 @@ bool Inbox::knows(std::uint8_t kind) const {
 
 Taken Inbox::handle_chunk(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
-  if (done_.finished(id)) return Taken::kRedundant;
+  if (find(id) == nullptr && ids_.finished(id)) return Taken::kRedundant;
   const bool told_before = frame.total == 0;
   InMessage* message = told_before ? find_granted(id) : open(id, frame, frame.total);
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
@@ -131,8 +140,8 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
 // wire.md 4.12
 Taken Inbox::handle_envelope(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
-  if (done_.finished(id)) return Taken::kRedundant;
   const bool is_news = find(id) == nullptr;
+  if (is_news && ids_.finished(id)) return Taken::kRedundant;
   InMessage* message = open(id, frame, frame.total);
   if (message == nullptr || !message->announced) return Taken::kRefused;
   if (!frame.data.empty()) return place(*message, 0, frame.data);
@@ -145,11 +154,10 @@ Taken Inbox::handle_envelope(const wire::Frame& frame) {
 InMessage* Inbox::find(MessageId id) {
   if (begun_ == nullptr) return nullptr;
   InMessage*& current = begun_->current;
-  if (current == nullptr || current->id != id) {
-    const auto found = begun_->incomplete.find(id);
-    current = found == begun_->incomplete.end() ? nullptr : &*found;
-  }
-  return current;
+  if (current != nullptr && current->id == id) return current;
+  const auto found = begun_->incomplete.find(id);
+  if (found == begun_->incomplete.end()) return nullptr;
+  return current = &*found;
 }
 
 // The message of a chunk that does not say which: one that was granted (wire.md 2.12).
@@ -170,7 +178,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   const bool announced = frame.type == wire::FrameType::kEnvelope;
   const std::uint64_t charge = announced ? charge_of_envelope(frame.kind)
                                          : charge_of(frame.kind, total, shared_.eager_bytes);
-  if (!done_.contains(id) || id < next_turn_ || !allowance_.covers(charge)) return nullptr;
+  if (!ids_.contains(id) || ids_.finished(id) || !allowance_.covers(charge)) return nullptr;
   if (frame.kind != 0 && !may_begin(frame, total)) return nullptr;
   if (begun_ == nullptr) begun_ = shared_.begun.take();
   PULLMAN_CHECK(begun_ != nullptr);  // the pool has one for every peer
@@ -186,6 +194,7 @@ InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t tot
   message->total = total;
   const bool is_atomic = wire::class_of(frame.kind) == wire::Class::kAtomic;
   message->wanted = is_atomic ? total : std::min(total, unasked_bytes(*message));
+  ids_.finish(id, shared_.bitmaps);
   begun_->incomplete.insert(*message);
   ++begun_->kept;
   ++begun_->waiting_turn;
@@ -396,13 +405,12 @@ void Inbox::want(InMessage& message, std::uint64_t bytes) {
   begun_->grants.push_back(message);
 }
 
-// All bytes are here: the id is done. With a receive, so is the message. A long message that is not
+// All bytes are here. With a receive the message is done. A long message that is not
 // matched yet is never complete: the rest of it has not even been sent.
 void Inbox::settle_if_complete(InMessage& message) {
   if (!message.complete()) return;
   const bool matched = message.state == InState::kFilling;
   if (!matched && message.total > unasked_bytes(message)) return;
-  if (!done_.finished(message.id)) done_.finish(message.id, shared_.bitmaps);
   if (message.state == InState::kWaitingTurn) return;
   if (message.by_id.is_linked()) {
     begun_->incomplete.erase(begun_->incomplete.iterator_to(message));

@@ -173,6 +173,7 @@ class Inbox {
   std::uint64_t unasked_bytes(const InMessage& message) const {
     return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
   }
+  Taken take_again(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
   void take_turns() {
@@ -212,7 +213,7 @@ class Inbox {
   PeerId peer_;
   AllowanceGranted allowance_;
   bool failed_ = false;      // the peer is gone: it is told nothing any more
-  IdWindow done_;            // ids all of whose bytes have arrived
+  IdWindow ids_;             // of messages that have begun to arrive
   MessageId next_turn_ = 0;  // the next message to be matched
   Begun* begun_ = nullptr;   // only while there are any
   OneSided* one_sided_;

@@ -19,7 +19,7 @@ Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageI
       small_bytes_(packet_bytes_),
       peer_index_(peer_index) {
   PULLMAN_CHECK(peer_index_ == peer_index);
-  done_.start(first);
+  ids_.start(first);
 }
 
 Outbox::~Outbox() {
@@ -43,7 +43,7 @@ bool Outbox::is_small(std::size_t size) const {
 bool Outbox::can_admit(std::uint64_t size) const {
   if (!introduced_ && !is_small(size)) [[unlikely]]
     return false;
-  return done_.contains(next_id_) &&
+  return ids_.contains(next_id_) &&
          (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
 }
 
@@ -92,6 +92,7 @@ void Outbox::begin(Operation& op) {
 }
 
 void Outbox::end(Operation& op) {
+  if (op.by_id.is_linked()) queues_->by_id.erase(queues_->by_id.iterator_to(op));
   queues_->unfinished.erase(queues_->unfinished.iterator_to(op));
 }
 
@@ -152,7 +153,7 @@ std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
 
 bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const {
   if (!introduced_ && !is_small(total)) return false;
-  return done_.contains(next_id_) && (affordable || affords(charge));
+  return ids_.contains(next_id_) && (affordable || affords(charge));
 }
 
 bool Outbox::can_admit(const Operation& op) const {
@@ -193,6 +194,7 @@ bool Outbox::copy_small(Operation& op) {
 
 // It is in a packet. Who does not ask for more is done.
 Status Outbox::settle_copied(Operation& op) {
+  if (op.special.wants_result || op.special.wants_arrival) note_id(op);
   if (op.special.wants_result) {
     op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingResult);
     return Status::kPending;
@@ -237,7 +239,7 @@ bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
   Packet& last = ready_.back();
   const std::size_t end = last.used + wire::kMessageBytes + bytes.size();
   if (end > std::min<std::size_t>(last.capacity, small_bytes_)) return false;
-  if (!done_.contains(next_id_) || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
+  if (!ids_.contains(next_id_) || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
   write_small(last, {.tag = tag, .bytes = bytes}, admit(bytes.size()));
   return true;
 }
@@ -255,6 +257,7 @@ void Outbox::count_message(Packet& packet, MessageId id) {
 
 void Outbox::start_long(Operation& op) {
   admit(op);
+  note_id(op);
   const bool whole = wire::class_of(op.special.wire_kind) == wire::Class::kAtomic;
   op.granted = whole ? op.size : std::min<std::uint64_t>(op.size, eager_bytes_);
   op.stage = static_cast<std::uint32_t>(SendStage::kEager);
@@ -314,23 +317,24 @@ Packet* Outbox::next_packet(Heads heads) {
   return cut_chunk(next_to_cut(), heads);
 }
 
-// Grants come about in the order of ids: the search is short.
-Operation* Outbox::find_ungranted(MessageId id) {
-  for (Queue* queue : {&queues_->awaiting_grant, &queues_->yielding, &queues_->eager}) {
-    for (Operation& op : *queue) {
-      if (op.message == id) return &op;
-    }
-  }
-  return nullptr;
+// The send of that id, if it is not finished.
+Operation* Outbox::find(MessageId id) {
+  if (queues_ == nullptr) return nullptr;
+  const auto found = queues_->by_id.find(id);
+  return found == queues_->by_id.end() ? nullptr : &*found;
+}
+
+bool Outbox::is_ungranted(const Operation& op) {
+  return stage(op) == SendStage::kAwaitingGrant || stage(op) == SendStage::kYielding ||
+         stage(op) == SendStage::kEager;
 }
 
 // wire.md 4.5
 bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   const MessageId id = expand(id_low, next_id_);
   if (id >= next_id_) return false;
-  if (done_.finished(id)) return true;
-  Operation* op = queues_ == nullptr ? nullptr : find_ungranted(id);
-  if (op == nullptr) return true;  // it had its grant before
+  Operation* op = find(id);
+  if (op == nullptr || !is_ungranted(*op)) return true;  // it had its grant before
   const bool is_short = op->size <= eager_bytes_;
   if (limit > op->size || limit < op->granted || (is_short && !op->special.is_announced)) {
     return false;
@@ -362,13 +366,7 @@ std::optional<MessageId> Outbox::id_of(std::uint32_t id_low) const {
 
 // wire.md 10.2. What is not sent yet is not wanted.
 Outbox::Found Outbox::handle_result(MessageId id, Status status) {
-  if (queues_ == nullptr) return Found::kNone;
-  Operation* found = nullptr;
-  for (Operation& op : queues_->unfinished) {
-    if (stage(op) == SendStage::kWaiting || op.message != id) continue;
-    found = &op;
-    break;
-  }
+  Operation* found = find(id);
   if (found == nullptr || found->special.has_result) return Found::kNone;
   Operation& op = *found;
   if (!op.special.wants_result) return Found::kRefused;
@@ -401,7 +399,7 @@ void Outbox::finish_arrived() {
   for (auto at = queues_->arriving.begin(); at != queues_->arriving.end();) {
     Operation& op = *at;
     ++at;
-    if (!done_.finished(op.message)) continue;
+    if (!ids_.finished(op.message)) continue;
     queues_->arriving.erase(queues_->arriving.iterator_to(op));
     finish(op, Status::kOk);
   }
@@ -421,7 +419,7 @@ void Outbox::handle_piece_acked(Packet& packet) {
 // Those of which nothing was under way but what the packet carried.
 void Outbox::finish_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]]
-    return done_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
+    return ids_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
   if (packet.payload != nullptr) {  // a frame that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
     if (head.offset + packet.payload_bytes == packet.piece_end) note_arrived(head.id);
@@ -430,14 +428,22 @@ void Outbox::finish_messages(const Packet& packet) {
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   while (reader.next(frame)) {
-    if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk)
+    if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk ||
+        frame.type == wire::FrameType::kEnvelope)
       note_arrived(frame.id);
   }
 }
 
+// The receiver has made its note of that message (wire.md 4.3).
+void Outbox::note_begun(MessageId id) {
+  if (!ids_.finished(id)) ids_.finish(id, shared_.bitmaps);
+}
+
 void Outbox::finish_if_acked(Operation& op) {
-  if (op.packets > 0 || stage(op) != SendStage::kSent) return;
-  done_.finish(op.message, shared_.bitmaps);
+  if (op.packets > 0) return;
+  if (stage(op) == SendStage::kAwaitingGrant) return note_begun(op.message);
+  if (stage(op) != SendStage::kSent) return;
+  note_begun(op.message);
   if (op.special.wants_result) {
     if (!op.special.has_result) return set_stage(op, SendStage::kAwaitingResult, nullptr, nullptr);
     finish(op, op.result);
@@ -486,6 +492,7 @@ void Outbox::fail(Status status) {
     queues_->parts->clear();
     give_back_parts();
   }
+  queues_->by_id.clear();
   while (!queues_->unfinished.empty()) {
     Operation& op = queues_->unfinished.front();
     queues_->unfinished.pop_front();

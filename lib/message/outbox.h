@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,6 +58,14 @@ struct SendQueues {
       detail::Operation,
       boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
       boost::intrusive::constant_time_size<true>>;
+  struct IdOf {
+    using type = MessageId;
+    MessageId operator()(const detail::Operation& op) const { return op.message; }
+  };
+  using ById = boost::intrusive::set<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::IdHook, &detail::Operation::by_id>,
+      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
 
   Queue waiting;           // kWaiting, in the order of send()
   Queue solicited;         // kWaiting, what the receiver asked for: waits for no other
@@ -66,6 +75,7 @@ struct SendQueues {
   Queue bulk;              // kBulk
   Queue arriving;          // kArriving
   All unfinished;          // all of these, kSent and kAwaitingResult
+  ById by_id;              // of them, those that have an id
   Parts* parts = nullptr;  // while messages of several packets have not arrived
 };
 
@@ -222,7 +232,7 @@ class Outbox {
 
   std::size_t unfinished() const { return queues_ == nullptr ? 0 : queues_->unfinished.size(); }
   // Everything accepted is acked.
-  bool idle() const { return queues_ == nullptr && ready_.empty() && done_.floor() == next_id_; }
+  bool idle() const { return queues_ == nullptr && ready_.empty() && ids_.floor() == next_id_; }
   std::size_t queued_packets() const { return ready_.size(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
 
@@ -266,6 +276,9 @@ class Outbox {
   std::uint64_t charge_for(std::uint8_t kind, std::uint64_t total) const;
   void begin(detail::Operation& op);
   void end(detail::Operation& op);
+  void note_id(detail::Operation& op) { queues_->by_id.push_back(op); }
+  detail::Operation* find(MessageId id);
+  void note_begun(MessageId id);
   void give_back_queues();
   MessageId admit(std::uint64_t size);
   std::byte* room_for(std::size_t bytes);
@@ -315,7 +328,7 @@ class Outbox {
   channel::Run* cut_run(Queue& from, const RunWish& wish);
   void settle_stage(detail::Operation& op, Queue* from);
   Queue* queue_of(const detail::Operation& op);
-  detail::Operation* find_ungranted(MessageId id);
+  static bool is_ungranted(const detail::Operation& op);
   void set_stage(detail::Operation& op, SendStage stage, Queue* from, Queue* to);
   static SendStage stage(const detail::Operation& op) { return static_cast<SendStage>(op.stage); }
   void finish_if_acked(detail::Operation& op);
@@ -326,7 +339,7 @@ class Outbox {
 
   const OutboxResources& shared_;
   SendQueues* queues_ = nullptr;  // while a send is unfinished
-  IdWindow done_;                 // ids that are acked whole
+  IdWindow ids_;                  // of messages that have begun to arrive, as far as it is known
   MessageId next_id_;
   AllowanceSpent allowance_;
   std::uint16_t packet_bytes_;  // as a packet says its length (wire.md 2.1)

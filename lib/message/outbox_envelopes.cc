@@ -10,13 +10,6 @@ namespace pullman::message {
 
 using detail::Operation;
 
-namespace {
-
-// Left for answers, which the other end may wait for before it receives what was announced.
-constexpr std::size_t kIdsKept = kIdWindow / 4;
-
-}  // namespace
-
 // What is not announced may use what is kept for envelopes.
 bool Outbox::affords_unheld(std::uint8_t kind, std::uint64_t total) const {
   return introduced_ != 0 && !wire::may_be_announced(kind, total) &&
@@ -26,7 +19,7 @@ bool Outbox::affords_unheld(std::uint8_t kind, std::uint64_t total) const {
 bool Outbox::may_announce(const Operation& op) const {
   const std::uint8_t kind = op.special.wire_kind;
   return introduced_ != 0 && wire::may_be_announced(kind, op.size) && !can_admit(op) &&
-         done_.contains(next_id_ + kIdsKept) && allowance_.affords(charge_of_envelope(kind));
+         ids_.contains(next_id_) && allowance_.affords(charge_of_envelope(kind));
 }
 
 bool Outbox::announce() {
@@ -49,6 +42,7 @@ bool Outbox::put_envelope(Operation& op) {
   const std::uint8_t kind = op.special.wire_kind;
   allowance_.spend(charge_of_envelope(kind));
   give_id(op);
+  note_id(op);
   op.special.is_announced = true;
   op.sent = op.granted = lead;
   wire::put_envelope(out,

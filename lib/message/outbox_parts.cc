@@ -137,10 +137,11 @@ bool Outbox::copy_parts(Operation& op) {
 
 // A packet with that message, or with a part of it, has arrived.
 void Outbox::note_arrived(std::uint32_t id_low) {
-  const MessageId id = expand(id_low, done_.floor());
+  const MessageId id = expand(id_low, ids_.floor());
+  if (ids_.finished(id)) return;  // of an envelope: its bytes were heard of before it
   Parts* parts = queues_ == nullptr ? nullptr : queues_->parts;
   if (parts != nullptr && !parts->arrived(id)) return;
-  done_.finish(id, shared_.bitmaps);
+  ids_.finish(id, shared_.bitmaps);
   if (parts != nullptr && parts->empty()) give_back_parts();
 }
 

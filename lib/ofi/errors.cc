@@ -44,12 +44,14 @@ int error_number(Status status) {
       return FI_ENODEV;
     case Status::kRefusedAccess:
       return FI_EACCES;
+    case Status::kNoMemory:
+      return FI_ENOMEM;
   }
   return FI_EOTHER;
 }
 
 Status status_of(int number) {
-  for (int i = 0; i <= static_cast<int>(Status::kRefusedAccess); ++i) {
+  for (int i = 0; i <= static_cast<int>(Status::kNoMemory); ++i) {
     if (error_number(static_cast<Status>(i)) == number) return static_cast<Status>(i);
   }
   return Status::kInvalidArgument;

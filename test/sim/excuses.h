@@ -89,6 +89,7 @@ class Excuses {
       case Status::kBadOption:
       case Status::kNoDevice:
       case Status::kRefusedAccess:
+      case Status::kNoMemory:
         return 0;
     }
     return 0;

@@ -299,6 +299,43 @@ TEST_CASE("bytes of an announced message that were not asked for are refused") {
   CHECK(received.status() == Status::kTruncated);
 }
 
+TEST_CASE("any number of messages are announced, and granted in reverse order, wire.md 4.3") {
+  constexpr std::size_t kMany = 18'000;
+  const auto bytes = content(kEager + 1, 7);
+  std::deque<Request> sends(kMany);
+  Wire wire(40 << 20);
+  for (std::size_t i = 0; i < kMany; ++i) wire.outbox.send(kPeer, i, bytes, sends[i]);
+  wire.run();
+  REQUIRE(wire.sent.announced > 2 * kIdWindow);
+  REQUIRE(wire.matcher.find({kPeer, kMany - 1, 0}) != nullptr);
+
+  std::vector<std::byte> buffer(bytes.size());
+  for (std::size_t i = kMany; i-- > 0;) {
+    Request received;
+    wire.post(received, buffer, i);
+    wire.run();
+    REQUIRE(received.status() == Status::kOk);
+    REQUIRE(buffer == bytes);
+    REQUIRE(sends[i].status() == Status::kOk);
+  }
+  CHECK(wire.outbox.idle());
+  CHECK(wire.inbox.empty());
+}
+
+TEST_CASE("long messages that nobody receives keep no ids from others, wire.md 4.3") {
+  constexpr std::size_t kMany = 2 * kIdWindow;
+  const auto bytes = content(kEager + 1, 7);
+  std::deque<Request> sends(kMany);
+  Wire wire(kMany * 4 * kEager);
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
+
+  wire.run();
+
+  for (Request& send : sends) {
+    REQUIRE(send.operation().stage == static_cast<std::uint32_t>(SendStage::kAwaitingGrant));
+  }
+}
+
 TEST_CASE("a message that has begun is not announced") {
   Wire wire;
   REQUIRE(wire.take_chunk(0, 5000, 0, 1000) == Taken::kNew);

@@ -47,9 +47,9 @@ struct Counted : std::pmr::memory_resource {
 
 // An outbox and an inbox, wired by their packets' frames: no links, nothing lost unless said.
 struct Wire {
-  Wire() {
+  explicit Wire(std::uint64_t share = kShare) : share_(share) {
     inbox.start(kFirst);
-    outbox.handle_hello(kPacketBytes, kShare, kEager);
+    outbox.handle_hello(kPacketBytes, share, kEager);
   }
   ~Wire() {
     for (Packet* packet : in_flight) outbox.abandon(*packet);
@@ -150,6 +150,7 @@ struct Wire {
     request.operation().size = buffer.size();
   }
 
+  std::uint64_t share_;
   static constexpr MessageId kFirst = (MessageId{2} << 32) - 2;
   channel::PacketPool packets{4096, kPacketBytes};
   Pool<IdBitmap> bitmaps{2};
@@ -161,7 +162,7 @@ struct Wire {
   OutboxCounters sent;
   OutboxResources outbox_shares{packets, bitmaps, queues, parts, sent};
   Pool<Begun> begun{1};
-  InboxResources inbox_shares{matcher, memory, bitmaps, begun, counters, kShare, kEager};
+  InboxResources inbox_shares{matcher, memory, bitmaps, begun, counters, share_, kEager};
   Outbox outbox{outbox_shares, 0, kFirst, 556};
   Inbox inbox{inbox_shares, kPeer};
   std::vector<Packet*> in_flight;
