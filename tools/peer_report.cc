@@ -31,7 +31,8 @@ bool progress_until(pullman::Context& context, std::chrono::milliseconds patienc
 
 bool decided(const RailView& rail) {
   return rail.state == RailState::kUp || rail.state == RailState::kDrained ||
-         rail.reason == RailReason::kResolve || rail.reason == RailReason::kLinkDown;
+         rail.reason == RailReason::kResolve || rail.reason == RailReason::kLinkDown ||
+         rail.reason == RailReason::kAddressGone;
 }
 
 bool is_of_its_own(const RailView& rail) {
@@ -63,6 +64,7 @@ const char* verdict(const RailView& rail) {
       return "one way at most: we have no answer from it";
     case RailReason::kAnswers:
     case RailReason::kLinkDown:
+    case RailReason::kAddressGone:
     case RailReason::kLossy:
     case RailReason::kFlapping:
     case RailReason::kFailed:
@@ -103,6 +105,11 @@ void print(const std::vector<RailView>& rails, const std::string& why) {
 int report_peer(const PeerQuestion& question) {
   pullman::Context context;
   const pullman::PeerId peer = context.connect(question.address);
+  if (context.is_self(peer)) {
+    throw pullman::Error(
+        pullman::Status::kInvalidArgument,
+        fmt::format("{} is this process itself: name the other's address", question.address));
+  }
   const bool met = progress_until(context, question.patience, [&] {
     return context.peer_state(peer) != pullman::PeerState::kConnecting;
   });

@@ -127,6 +127,7 @@ Json to_json(const Row& row, const Inventory& inventory) {
            {"up", device.up},
            {"loopback", device.loopback},
            {"used", row.used},
+           {"standing", device.nature.empty() ? Json() : Json(device.nature)},
            {"why_not", row.used ? Json() : Json(row.why_not)}};
   const auto cpus = inventory.cpus.find(device.numa_node);
   if (cpus != inventory.cpus.end()) out["cpus"] = cpus->second;
@@ -148,6 +149,11 @@ std::string speed(std::uint32_t mbps) {
   return mbps % 1000 == 0 ? fmt::format("{} Gb/s", mbps / 1000) : fmt::format("{} Mb/s", mbps);
 }
 
+std::string used(const Row& row) {
+  if (!row.used) return "no: " + row.why_not;
+  return row.device.nature.empty() ? "yes" : "yes: " + row.device.nature;
+}
+
 std::vector<std::string> cells(const Row& row) {
   const Device& device = row.device;
   return {device.name,
@@ -158,7 +164,7 @@ std::vector<std::string> cells(const Row& row) {
           speed(device.mbps),
           device.offloads.empty() ? "-" : device.offloads,
           device.numa_node >= 0 ? fmt::format("{}", device.numa_node) : "-",
-          row.used ? "yes" : "no: " + row.why_not};
+          used(row)};
 }
 
 void print_table(const Inventory& inventory) {

@@ -251,6 +251,7 @@ def release(_):
 
 def kernel(_):
     return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
+                script("hosts as they are", ["test/kernel/hosts.py", "build"], 240),
                 script("links and routes", ["test/kernel/links.py", "build"], 360),
                 script("NICs and ports", ["test/kernel/nics.py", "build"], 360),
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),

@@ -47,6 +47,9 @@ void Session::meet_server(const std::string& address) {
       "(on a loopback address one with --nic lo), with --driver {}, too",
       context_.driver());
   peer_ = context_.connect(address);
+  if (context_.is_self(peer_)) {
+    throw std::runtime_error(address + " is this process itself: name the server's address");
+  }
 }
 
 void Session::say(Word word, const nlohmann::json& what) {

@@ -16,11 +16,11 @@ struct __attribute__((visibility("default"))) Config {
   std::string driver = "auto";
   // libfabric provider for the fabric driver; empty: usnic, then the best.  PULLMAN_PROVIDER
   std::string provider;
-  // NICs to use, the first ones first, by interface name, address or prefix
-  // ("10.0.0.0/8"); with "!" in front: not to use. If none is asked for: all
-  // usable ones, the nearest and fastest first; loopback if there is nothing
-  // else. One that is down is left out, with a warning, if another that is
-  // asked for is up. Comma-separated in the variable.                       PULLMAN_NICS
+  // NICs to use, the first ones first: names, addresses (10.0.0.1, fe80::1%eth0)
+  // or prefixes (10.0.0.0/8); with "!" in front: not to use. Default: all usable
+  // ones, nearest and fastest first; bridges and tunnels, then loopback, only if
+  // there is nothing else. One that is down is left out, with a warning, if
+  // another is up. Comma-separated in the variable.                         PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
   // the loss of any but the last. 1..4.                                      PULLMAN_MOST_NICS

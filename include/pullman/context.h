@@ -87,6 +87,9 @@ class __attribute__((visibility("default"))) Context {
   PeerState peer_state(PeerId peer) const;
   // Why a peer is kGone; kOk while it is not.
   Status peer_status(PeerId peer) const;
+  // The name that was called leads to this very process: what is sent to it comes back. Known at
+  // once of the addresses of its own NICs, of others when the call is answered.
+  bool is_self(PeerId peer) const;
 
   // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied: the
   // request is done and `bytes` yours again, but the message is on its way, and is lost if the peer

@@ -18,16 +18,17 @@ enum class RailState : std::uint8_t {
 
 // Why it is in that state.
 enum class RailReason : std::uint8_t {
-  kNew,       // not asked yet
-  kAnswers,   // it answers
-  kSilent,    // it did not answer, while another rail did
-  kLinkDown,  // the NIC has lost its link
-  kTold,      // the other end has left it
-  kLossy,     // it loses too much of what is sent
-  kFlapping,  // it went down too often lately
-  kFailed,    // the NIC is beyond use
-  kOperator,  // Context::drain_rail, here or at the other end
-  kResolve,   // the other end's address cannot be reached from this NIC
+  kNew,          // not asked yet
+  kAnswers,      // it answers
+  kSilent,       // it did not answer, while another rail did
+  kLinkDown,     // the NIC has lost its link
+  kAddressGone,  // the NIC has lost the address it is used by
+  kTold,         // the other end has left it
+  kLossy,        // it loses too much of what is sent
+  kFlapping,     // it went down too often lately
+  kFailed,       // the NIC is beyond use
+  kOperator,     // Context::drain_rail, here or at the other end
+  kResolve,      // the other end's address cannot be reached from this NIC
 };
 
 // What a check of a rail found (Context::check_rails): which packets get there, and back.

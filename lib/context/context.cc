@@ -176,6 +176,9 @@ PeerId Context::connect(std::string_view address) {
   if (connected.status != Status::kOk) {
     throw Error(connected.status, to_sentence(connected.status));
   }
+  if (state_->engine.is_self(connected.peer)) {
+    log().info("{} is this process itself", address);
+  }
   return connected.peer;
 }
 
@@ -186,6 +189,10 @@ std::optional<PeerId> Context::accept() {
 PeerState Context::peer_state(PeerId peer) const {
   Gate::Hold held(state_->gate);
   return state_->engine.peer_state(peer);
+}
+bool Context::is_self(PeerId peer) const {
+  Gate::Hold held(state_->gate);
+  return state_->engine.is_self(peer);
 }
 Status Context::peer_status(PeerId peer) const {
   Gate::Hold held(state_->gate);

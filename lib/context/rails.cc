@@ -29,6 +29,8 @@ const char* name(RailReason reason) {
       return "silent while another rail answered";
     case RailReason::kLinkDown:
       return "the NIC has no link";
+    case RailReason::kAddressGone:
+      return "the address is gone";
     case RailReason::kTold:
       return "the other end has left it";
     case RailReason::kLossy:

@@ -41,6 +41,29 @@ std::optional<std::uint8_t> Engine::Impl::module_called(const wire::Hello& hello
   return std::nullopt;
 }
 
+// An address that the sender of a HELLO names as its own, but that is not its: this host has it,
+// too, and whatever is sent there from here stays here (wire.md 5.11). Asks the kernel.
+bool Engine::Impl::leads_here(const wire::Hello& hello, const nic::Address& address) const {
+  if (hello.host == 0 || host_ == 0 || hello.host == host_) return false;
+  for (std::size_t i = 0; i < nics_told_; ++i) {
+    const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
+    const nic::Reach reach = port.reach(address);
+    if (reach != nic::Reach::kNone) return reach == nic::Reach::kOwn;
+  }
+  return false;
+}
+
+// Its NICs keep their numbers, and those that lead here have no address.
+void Engine::Impl::forget_own_addresses(wire::Hello& hello) const {
+  for (std::size_t i = 0; i < hello.nic_count; ++i) {
+    wire::NicInfo& nic = hello.nics[i];
+    const bool same = nic::same_host(nic.command, nic.data);
+    if (leads_here(hello, nic.command) || (!same && leads_here(hello, nic.data))) {
+      nic.command = nic.data = {};
+    }
+  }
+}
+
 // The next NIC to call it from, in turn: one that works, if there is any.
 std::optional<std::uint8_t> Engine::Impl::other_module(const Peer& peer) const {
   std::optional<std::uint8_t> found;

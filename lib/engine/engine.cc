@@ -427,6 +427,9 @@ void Engine::abort() noexcept {
 PeerState Engine::peer_state(PeerId peer) const {
   return impl_->peer_state(peer);
 }
+bool Engine::is_self(PeerId peer) const {
+  return impl_->is_self(peer);
+}
 Status Engine::peer_status(PeerId peer) const {
   return impl_->peer_status(peer);
 }

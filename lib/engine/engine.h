@@ -167,6 +167,7 @@ class Engine {
 
   PeerState peer_state(PeerId peer) const;
   Status peer_status(PeerId peer) const;
+  bool is_self(PeerId peer) const;
   std::optional<LinkView> link(PeerId peer) const;
   // All of a peer's, the one they met on first. Empty if it is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;

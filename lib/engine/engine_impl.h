@@ -107,6 +107,7 @@ class Engine::Impl {
   void abort();
   PeerState peer_state(PeerId id) const;
   Status peer_status(PeerId id) const;
+  bool is_self(PeerId id) const;
   std::optional<LinkView> link(PeerId id) const;
   std::vector<RailView> rails(Instant now, PeerId id) const;
   std::string explain_rails(PeerId id) const;
@@ -503,6 +504,8 @@ class Engine::Impl {
   // --- calling.cc
   bool has_family_of(const nic::Address& address) const;
   std::uint8_t module_for(const nic::Address& address) const;
+  bool leads_here(const wire::Hello& hello, const nic::Address& address) const;
+  void forget_own_addresses(wire::Hello& hello) const;
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
   std::optional<std::uint8_t> other_module(const Peer& peer) const;
   bool in_trouble(std::size_t module) const {

@@ -120,6 +120,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
     case Kind::kRefused:
       return handle_refusal(now, kind, event.cookie);
     case Kind::kLinkDown:
+    case Kind::kAddressGone:
     case Kind::kLinkUp:
       // Both channels of a NIC say it: once is enough.
       if (kind == ChannelKind::kCommand) handle_link_event(now, module, event.kind);
@@ -340,6 +341,8 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
   if (closing_ || !module_called(*hello)) return Verdict::kWrongState;
+  // It could not be answered where it called from.
+  if (leads_here(*hello, hello->nics[hello->nic].command)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
@@ -367,6 +370,7 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
 
 // What the peer said of itself counts from now on.
 void Engine::Impl::introduce(Peer& peer) {
+  forget_own_addresses(peer.said->hello);
   const wire::Hello& hello = peer.said->hello;
   const wire::NicInfo& nic = hello.nics[hello.nic];
   peer.introduced = true;
@@ -387,7 +391,7 @@ void Engine::Impl::introduce(Peer& peer) {
     peer.named = std::make_unique<std::vector<nic::Address>>();
     peer.named->reserve(hello.nic_count);
     for (std::size_t i = 0; i < hello.nic_count; ++i) {
-      peer.named->push_back(hello.nics[i].command);
+      if (hello.nics[i].command.kind != 0) peer.named->push_back(hello.nics[i].command);
     }
   }
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
@@ -432,6 +436,9 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (peer.phase == Phase::kGone || peer.phase == Phase::kResolving) return Verdict::kWrongState;
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
+  if (!peer.introduced && leads_here(*hello, hello->nics[hello->nic].command)) {
+    return Verdict::kWrongState;
+  }
   if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
     return Verdict::kWrongState;
   }

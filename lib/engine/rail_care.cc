@@ -12,6 +12,12 @@ constexpr std::uint64_t kJudged = 128;
 // A rail that loses more than this, and three times what another one does, is left.
 constexpr double kTooMuch = 0.15;
 
+RailReason reason_of(nic::PortEvent::Kind kind) {
+  if (kind == nic::PortEvent::Kind::kLinkDown) return RailReason::kLinkDown;
+  return kind == nic::PortEvent::Kind::kAddressGone ? RailReason::kAddressGone
+                                                    : RailReason::kFailed;
+}
+
 }  // namespace
 
 failover::Health::Pace Engine::Impl::pace_of(const Rail& rail) const {
@@ -235,16 +241,17 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
   if (down && (links_down_ & bit) != 0) return;
   links_down_ = down ? links_down_ | bit : links_down_ & ~bit;
   log().info("NIC {}: {}", modules_[module]->device().name,
-             kind == Kind::kLinkDown ? "link down"
-             : kind == Kind::kLinkUp ? "link up"
-                                     : "failed");
+             kind == Kind::kLinkDown      ? "link down"
+             : kind == Kind::kAddressGone ? "its address is gone"
+             : kind == Kind::kLinkUp      ? "link up"
+                                          : "failed");
   if (down) leave_calls_by(module);
   peers_.for_each([&](Peer& peer) {
     if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
     peer.for_each_rail([&](Rail& rail) {
       if ((nics_of(rail) >> module & 1) == 0) return;
       if (!down) return allow_rail(now, rail);
-      leave_rail(now, rail, kind == Kind::kLinkDown ? RailReason::kLinkDown : RailReason::kFailed);
+      leave_rail(now, rail, reason_of(kind));
     });
   });
 }

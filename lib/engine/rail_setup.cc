@@ -78,7 +78,9 @@ wire::Ways Engine::Impl::ways_to(const Peer& peer) const {
     const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
     for (std::size_t j = 0; j < theirs.size(); ++j) {
       const bool alike = theirs[j].stream == modules_[i]->device().stream;
-      ways.reach[i][j] = alike ? static_cast<std::uint8_t>(port.reach(theirs[j].command)) : 0;
+      // Of two processes of one host; what leads here and is another host's was forgotten before.
+      const nic::Reach reach = std::min(port.reach(theirs[j].command), nic::Reach::kDirect);
+      ways.reach[i][j] = alike ? static_cast<std::uint8_t>(reach) : 0;
     }
   }
   return ways;

@@ -101,7 +101,8 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
 }
 
 bool Health::leave(Instant now, RailReason reason) {
-  if (reason == RailReason::kLinkDown) link_down_ = true;
+  const bool of_link = reason == RailReason::kLinkDown || reason == RailReason::kAddressGone;
+  if (of_link) link_down_ = true;
   if (reason == RailReason::kOperator) drained_ = true;
   if (state_ == RailState::kDrained) return false;
   if (drained_) {
@@ -112,7 +113,7 @@ bool Health::leave(Instant now, RailReason reason) {
   }
   const bool left_before = !usable();
   if (left_before) {
-    if (reason == RailReason::kLinkDown) set(now, RailState::kDown, reason);
+    if (of_link) set(now, RailState::kDown, reason);
     good_ = 0;
     return false;
   }

@@ -130,7 +130,9 @@ std::string speed_of(std::uint64_t mbps) {
   return fmt::format("{} Mb/s", mbps);
 }
 
+// An end does not believe that the other has an address that is its own, too.
 std::string name_of(const NicEntry& entry) {
+  if (entry.address.kind == 0) return "a NIC whose address this host has, too,";
   return fmt::format("{}{}", nic::host_string(entry.address), entry.stream ? " (stream)" : "");
 }
 

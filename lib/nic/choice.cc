@@ -22,7 +22,10 @@ class Item {
   // Everything there is.
   Item() : broad_(true) {}
   explicit Item(const std::string& text)
-      : text_(text), prefix_(parse_prefix(text)), broad_(text.find('/') != std::string::npos) {}
+      : text_(text),
+        scope_(scope_of(text)),
+        prefix_(parse_prefix(std::string_view(text).substr(0, text.find('%')))),
+        broad_(text.find('/') != std::string::npos) {}
 
   const std::string& text() const { return text_; }
   bool malformed() const { return !text_.empty() && broad_ && !prefix_; }
@@ -37,11 +40,21 @@ class Item {
   bool means_link_local() const { return prefix_ && is_link_local(prefix_->network); }
 
  private:
+  static std::string scope_of(const std::string& text) {
+    const std::size_t sign = text.find('%');
+    return sign == std::string::npos ? "" : text.substr(sign + 1);
+  }
+
+  // A scope is an interface's number or its name.
   bool has_address(const Device& device) const {
-    return (prefix_ && contains(*prefix_, device.address)) || host_string(device.address) == text_;
+    if (!prefix_) return host_string(device.address) == text_;
+    const bool scoped =
+        scope_.empty() || scope_ == device.name || scope_ == scope_of(host_string(device.address));
+    return scoped && contains(*prefix_, device.address);
   }
 
   std::string text_;              // empty: everything
+  std::string scope_;             // of an IPv6 address, behind "%"; empty: none
   std::optional<Prefix> prefix_;  // an address is one of all its bits
   bool broad_;
 };
@@ -72,6 +85,7 @@ bool comes_before(const Nic& a, const Nic& b) {
   const Device& one = *a.front()->device;
   const Device& other = *b.front()->device;
   if (*a.front()->item != *b.front()->item) return *a.front()->item < *b.front()->item;
+  if (one.standing != other.standing) return one.standing < other.standing;
   if (one.distance != other.distance) return one.distance < other.distance;
   if (one.mbps != other.mbps) return one.mbps > other.mbps;
   return one.name < other.name;
@@ -107,6 +121,7 @@ class Chooser {
     for (std::size_t i = 0; i < wanted_.size(); ++i) claim(i);
     do_without_what_is_of_no_use();
     for (Candidate& candidate : candidates_) judge_alone(candidate);
+    leave_out_lone_link_locals();
     leave_out_the_lesser();
     if (choice_.problem.empty()) take();
     return finish();
@@ -125,6 +140,8 @@ class Chooser {
   std::string what_to_do(const Item& item, const Device& device) const;
   void do_without_what_is_of_no_use();
   void judge_alone(Candidate& candidate) const;
+  bool is_beside_better(const Candidate& candidate) const;
+  void leave_out_lone_link_locals();
   void leave_out_the_lesser();
   std::vector<Nic> nics();
   void take();
@@ -222,6 +239,35 @@ void Chooser::judge_alone(Candidate& candidate) const {
   }
 }
 
+// Nobody else can be told such an address, and any interface has one. Beside another address of
+// its NIC it may be.
+void Chooser::leave_out_lone_link_locals() {
+  const auto lone = [&](const Candidate& candidate) {
+    return std::none_of(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
+      return other.open() && other.device->name == candidate.device->name &&
+             !is_link_local(other.device->address);
+    });
+  };
+  for (Candidate& candidate : candidates_) {
+    const bool unasked = candidate.open() && wanted_[*candidate.item].text().empty();
+    if (unasked && is_link_local(candidate.device->address) && lone(candidate)) {
+      candidate.why_not = "a link-local address, and no other: used if it is named";
+    }
+  }
+  const bool any = std::any_of(candidates_.begin(), candidates_.end(),
+                               [](const Candidate& candidate) { return candidate.open(); });
+  if (!any) fail("there is no NIC with an address that is not link-local: name one to use it");
+}
+
+// Within the host, and one that is not answers to the same item.
+bool Chooser::is_beside_better(const Candidate& candidate) const {
+  if (candidate.device->standing != Standing::kInside) return false;
+  return std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
+    return other.open() && other.item == candidate.item && !other.device->loopback &&
+           other.device->standing != Standing::kInside;
+  });
+}
+
 // What answers to a broad item only is left out where there is better.
 void Chooser::leave_out_the_lesser() {
   const Device* outside = nullptr;  // not loopback
@@ -233,7 +279,10 @@ void Chooser::leave_out_the_lesser() {
   }
   for (Candidate& candidate : candidates_) {
     if (!candidate.open() || !wanted_[*candidate.item].broad()) continue;
-    if (candidate.device->loopback && outside != nullptr) {
+    if (is_beside_better(candidate)) {
+      candidate.why_not = fmt::format("{}: used if there is nothing else, or if it is named",
+                                      candidate.device->nature);
+    } else if (candidate.device->loopback && outside != nullptr) {
       candidate.why_not = "loopback is used only if there is nothing else";
     } else if (bypassing != nullptr && through_kernel(*candidate.device)) {
       candidate.why_not = fmt::format("{} bypasses the kernel", bypassing->name);

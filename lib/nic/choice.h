@@ -32,12 +32,13 @@ struct Choice {
 // ("10.0.0.0/8"); one that begins with "!" excludes. What is asked for first comes first; if
 // nothing is, all that is not excluded is asked for.
 //
-// What several devices answer to comes in the order of distance, speed and name. NICs that bypass
-// the kernel leave the others out; loopback is used only if there is nothing else, or if it is
-// asked for by name or address. What is asked for and is down, or carries too short packets, is
-// left out if something else that is asked for can be used: a job begins with the NICs that are
-// left. A NIC is used by its first IPv4 and its first IPv6 address; by a link-local one if it has
-// no other, or if that is asked for.
+// What several devices answer to comes in the order of standing, distance, speed and name. NICs
+// that bypass the kernel leave the others out; what is within the host (a bridge, its ports, a
+// tunnel), and loopback, are used only if there is nothing else, or if asked for by name or
+// address. What is asked for and is down, or carries too short packets, is left out if something
+// else that is asked for can be used: a job begins with the NICs that are left. A NIC is used by
+// its first IPv4 and its first IPv6 address; by a link-local one if it has no other and its name is
+// asked for, or if that address is.
 Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
                       const Most& most);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "nic/interfaces.h"
+#include "nic/standing.h"
 
 namespace pullman::nic {
 namespace {
@@ -25,10 +26,14 @@ Device describe(const std::string& driver, const Interface& interface, const Add
 
 std::vector<Device> list_devices(const std::string& driver) {
   std::vector<Device> out;
+  const std::vector<LinkFacts> links = read_link_facts();
   for (const Interface& interface : list_interfaces()) {
+    const Judged judged = judge(links, interface.name);
     for (const Address& address : interface.addresses) {
       if (largest_datagram(interface.mtu, address) != 0) {
         out.push_back(describe(driver, interface, address));
+        out.back().standing = judged.standing;
+        out.back().nature = judged.why;
       }
     }
   }

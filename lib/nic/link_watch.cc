@@ -57,7 +57,10 @@ std::size_t LinkWatch::poll(std::span<PortEvent> out) {
   if (drain() && read_again_) read_state();
   std::size_t count = 0;
   if (count < out.size() && told_up_ && was_down_) {
-    out[count++] = {.kind = PortEvent::Kind::kLinkDown};
+    // A link that goes down may lose its addresses before it is told as down.
+    if (link_ && !address_) read_state();
+    const bool gone = link_ && !address_;
+    out[count++] = {.kind = gone ? PortEvent::Kind::kAddressGone : PortEvent::Kind::kLinkDown};
     told_up_ = false;
   }
   if (count < out.size() && !told_up_ && up()) {

@@ -20,8 +20,9 @@ class LinkWatch {
   // If the link is not up now, that is the first event.
   LinkWatch(const std::string& interface, const Address& own);
 
-  // kLinkDown and kLinkUp in turn, as far as there is room. A link that was down since the last
-  // poll and is up again is told as both. A system call, of 0.15 us when there is nothing.
+  // kLinkDown or kAddressGone, and kLinkUp, in turn, as far as there is room. A link that was down
+  // since the last poll and is up again is told as both. A system call, of 0.15 us when there is
+  // nothing.
   std::size_t poll(std::span<PortEvent> out);
 
   // Becomes readable when poll() has something; -1 if the system gave none: then there are no

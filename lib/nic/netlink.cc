@@ -65,11 +65,15 @@ std::span<const std::byte> attribute(const nlmsghdr& message, std::size_t head_b
                                      unsigned kind) {
   const std::size_t before = NLMSG_SPACE(head_bytes);
   if (message.nlmsg_len < before) return {};
-  std::size_t left = message.nlmsg_len - before;
   const auto* const bytes = reinterpret_cast<const std::byte*>(&message);
-  for (auto* at = reinterpret_cast<const rtattr*>(bytes + before); RTA_OK(at, left);
+  return nested_attribute({bytes + before, message.nlmsg_len - before}, kind);
+}
+
+std::span<const std::byte> nested_attribute(std::span<const std::byte> outer, unsigned kind) {
+  std::size_t left = outer.size();
+  for (auto* at = reinterpret_cast<const rtattr*>(outer.data()); RTA_OK(at, left);
        at = RTA_NEXT(at, left)) {
-    if (at->rta_type != kind) continue;
+    if ((at->rta_type & NLA_TYPE_MASK) != kind) continue;
     return {static_cast<const std::byte*>(RTA_DATA(at)), RTA_PAYLOAD(at)};
   }
   return {};

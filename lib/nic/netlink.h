@@ -46,6 +46,9 @@ class Netlink {
 std::span<const std::byte> attribute(const nlmsghdr& message, std::size_t head_bytes,
                                      unsigned kind);
 
+// The same among the attributes that another one is made of.
+std::span<const std::byte> nested_attribute(std::span<const std::byte> outer, unsigned kind);
+
 // The bytes of an IP address, as attributes have them.
 std::span<const std::byte> ip_bytes(const Address& address);
 

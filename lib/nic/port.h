@@ -54,6 +54,7 @@ enum class Reach : std::uint8_t {
   kNone,    // not at all: there is no route, or it is forbidden
   kRouted,  // perhaps: through a gateway, or nobody knows
   kDirect,  // without a gateway: on the same link
+  kOwn,     // it is an address of this host: what is sent there does not leave it
 };
 
 struct PortEvent {
@@ -61,7 +62,8 @@ struct PortEvent {
     kResolved,       // `to` is the destination for the address resolved with `cookie`
     kResolveFailed,  // the address resolved with `cookie` cannot be reached from here
     kLinkDown,       // the device lost its link
-    kLinkUp,         // the device has its link back
+    kAddressGone,    // the device has lost the port's address
+    kLinkUp,         // the device has its link, and the port its address, back
     kFailed,         // the port is beyond use
     // Nobody listens at the address resolved with `cookie`, said the host that has it, or somebody
     // in its name: a hint. Not more than one per packet sent, and not for each of them.
@@ -145,6 +147,13 @@ class Port {
   virtual void unwatch() {}
 };
 
+// What an interface is to its host. Better ones first.
+enum class Standing : std::uint8_t {
+  kOutside,  // has hardware, stands on what has, or leads to a default route
+  kPlain,    // nothing is known for it or against it: an end of a veth pair, as containers have
+  kInside,   // a bridge without hardware, a port of one, a tunnel: for what is within the host
+};
+
 // One NIC as a driver sees it.
 struct Device {
   std::string driver;            // of the driver that lists it
@@ -158,6 +167,8 @@ struct Device {
   std::uint8_t distance = 0;     // from where this process runs; 0 near or unknown (hwloc, NUMA)
   bool up = true;
   bool loopback = false;
+  Standing standing = Standing::kPlain;
+  std::string nature;    // why, for people: "has hardware", "a port of docker0"; may be empty
   bool stream = false;   // datagrams in a byte stream (TCP): only where nothing else gets through
   std::string offloads;  // what the kernel does for bursts, for people; empty: not its affair
 };
@@ -167,7 +178,7 @@ struct PortOptions {
   std::size_t send_packets = 256;     // depth of the send queue
   std::size_t receive_packets = 256;  // receive buffers posted
   std::uint16_t port = 0;             // 0: any free one
-  bool link_events = true;            // kLinkDown, kLinkUp; false where another port tells them
+  bool link_events = true;            // of link and address; false where another port tells them
   // Of drivers on kernel sockets; ignored elsewhere.
   std::size_t receive_buffer_bytes = 0;  // of the socket; 0: what is useful and the system grants
   unsigned busy_poll_us = 0;             // SO_BUSY_POLL; 0: as the system has it

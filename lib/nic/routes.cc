@@ -151,15 +151,17 @@ Reach reach_from(const Device& device, const Address& own, const Address& to) {
   if (own.kind != to.kind) return Reach::kNone;
   if (!is_ip(own)) return Reach::kRouted;
   if (device.loopback || is_loopback(to)) {
-    return device.loopback && is_loopback(to) ? Reach::kDirect : Reach::kNone;
+    return device.loopback && is_loopback(to) ? Reach::kOwn : Reach::kNone;
   }
+  if (nic::same_host(own, to)) return Reach::kOwn;
   const bool ipv6_link = own.kind == 6 && is_link_local(own);
   if (ipv6_link || (to.kind == 6 && is_link_local(to))) {
     return ipv6_link && is_link_local(to) ? Reach::kDirect : Reach::kNone;
   }
-  if (is_in_subnet(device, own, to)) return Reach::kDirect;
   const unsigned interface = if_nametoindex(device.name.c_str());
   const Route best = ask_kernel(own, to, 0);
+  if (best.kind == Route::Kind::kLocal) return Reach::kOwn;
+  if (is_in_subnet(device, own, to)) return Reach::kDirect;
   if (!leads_elsewhere(best, interface)) return reach_of(best);
   const bool gateway = ask_kernel(own, to, interface).kind == Route::Kind::kGateway;
   return gateway ? Reach::kRouted : Reach::kNone;

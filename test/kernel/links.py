@@ -120,7 +120,7 @@ def an_address_that_is_taken_away_and_comes_back_is_told(pair, build, driver):
     ip(pair, 0, "addr", "add", "10.77.0.9/24", "dev", "veth0")  # nobody's business
     ip(pair, 0, "addr", "del", "10.77.0.9/24", "dev", "veth0")
     ip(pair, 0, "addr", "del", "10.77.0.1/24", "dev", "veth0")
-    watch.next("link down")
+    watch.next("address gone")
     ip(pair, 0, "addr", "add", "10.77.0.1/24", "dev", "veth0")
     watch.next("link up")
     watch.end()
@@ -217,8 +217,9 @@ def a_port_that_sends_all_the_time_survives_and_goes_on_when_the_link_is_back(pa
     here = Watch(pair, build, 0, driver, "--to", f"{pair.hosts[1]}:7100")
     for name, interrupt in interrupts(pair).items():
         # The kernel may take a second to see what became of the other end.
-        noticed = (here,) if "address" in name else (here, there)
-        for down, event in ((True, "link down"), (False, "link up")):
+        of_address = "address" in name
+        noticed = (here,) if of_address else (here, there)
+        for down, event in ((True, "address gone" if of_address else "link down"), (False, "link up")):
             interrupt(down)
             for watch in noticed:
                 watch.next(event)
@@ -294,7 +295,7 @@ def expect_reach(watch, ways):
 @case("udp", "tcp", "fabric")
 def the_same_subnet_is_direct_and_without_a_route_there_is_no_way(pair, build, driver):
     watch = Watch(pair, build, 0, driver)
-    expect_reach(watch, {"10.77.0.2": "direct", "10.77.0.1": "direct", "10.78.0.1": "none",
+    expect_reach(watch, {"10.77.0.2": "direct", "10.77.0.1": "own", "10.78.0.1": "none",
                          "127.0.0.1": "none", "fd77::2": "none"})
     ip(pair, 0, "route", "add", "10.78.0.0/24", "dev", "veth0")
     ip(pair, 0, "route", "add", "10.79.0.0/24", "via", "10.77.0.2")

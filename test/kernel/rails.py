@@ -113,6 +113,18 @@ def short_messages_pass_over_two_healthy_rails(place, build):
 
 
 @case()
+def a_rail_whose_address_is_taken_away_is_left_and_used_again_and_says_why(place, build):
+    server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 5)
+    for words in (("del", 1.5), ("add", 1)):
+        time.sleep(words[1])
+        netns.run("ip", "-n", place.names[1], "addr", words[0], place.host(1, 1) + "/24", "dev", "veth1")
+    result = end(server, client)
+    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    expect(("down", "the address is gone") in changes_of(result, "veth1"), json.dumps(result))
+    expect_returned(result, "veth0", "veth1")
+
+
+@case()
 def a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
     for nic in ("veth0", "veth1"):
         result = stream(place, build, [f"{nic}@1-2"], 5)

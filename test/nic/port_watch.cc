@@ -45,6 +45,8 @@ std::string to_word(Reach reach) {
       return "routed";
     case Reach::kDirect:
       return "direct";
+    case Reach::kOwn:
+      return "own";
   }
   return "?";
 }
@@ -122,6 +124,7 @@ class Watcher {
     using Kind = PortEvent::Kind;
     if (event.kind == Kind::kResolved) to_ = event.to;
     if (event.kind == Kind::kLinkDown) say({{"event", "link down"}});
+    if (event.kind == Kind::kAddressGone) say({{"event", "address gone"}});
     if (event.kind == Kind::kLinkUp) say({{"event", "link up"}});
     if (event.kind == Kind::kFailed) say({{"event", "failed"}});
   }

@@ -146,6 +146,69 @@ TEST_CASE("connect has priority over unproved callers when there is no place for
   CHECK(scene.stats(0).peers_connected == 3);
 }
 
+// A caller at host 1 that names an address of host 0's as its own, too, as all hosts have one that
+// have a bridge of Docker's.
+wire::Hello with_an_address_of_zero(Stranger& stranger) {
+  wire::Hello hello = stranger.hello(0);
+  hello.nics[hello.nic_count++] = stranger.hello_as(0, 0).nics[0];
+  return hello;
+}
+
+TEST_CASE("an address that we have, too, is not a peer's unless that is of this host") {
+  const bool same_host = GENERATE(false, true);
+  Scene scene(2, [](NodePlan& plan) { plan.config.believe_addresses = true; });
+  Stranger stranger(scene, 1);
+  wire::Hello hello = with_an_address_of_zero(stranger);
+  if (same_host) hello.host = scene.node(0).identity();
+  stranger.say(0, hello);
+  scene.run_for(milliseconds(1));
+  REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
+  stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
+  scene.run_for(milliseconds(1));
+  const auto caller = scene.accept(0);
+  REQUIRE(caller.has_value());
+
+  const PeerId here = scene.connect(0, 0);
+
+  CHECK((here == *caller) == same_host);
+  CHECK(scene.engine(0).is_self(here) == !same_host);
+}
+
+TEST_CASE("a caller that names an address of ours is not taken for who is called there") {
+  Scene scene(2);
+  Stranger stranger(scene, 1);
+  const wire::Hello hello = with_an_address_of_zero(stranger);
+  stranger.say(0, hello);
+  scene.run_for(milliseconds(1));
+  REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
+
+  const PeerId here = scene.connect(0, 0);
+  stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
+  scene.run_for(milliseconds(1));
+
+  const auto caller = scene.accept(0);
+  REQUIRE(caller.has_value());
+  CHECK_FALSE(here == *caller);
+  CHECK(scene.engine(0).is_self(here));
+}
+
+TEST_CASE("a caller of another host is not answered at an address of ours") {
+  const bool same_host = GENERATE(false, true);
+  Scene scene(2);
+  Stranger stranger(scene, 1);
+  std::size_t to_itself = 0;
+  scene.network().set_observer(
+      [&](const Passing& passing) { to_itself += passing.from.host == 0 && passing.to.host == 0; });
+  wire::Hello hello = with_an_address_of_zero(stranger);
+  hello.nic = 1;
+  if (same_host) hello.host = scene.node(0).identity();
+
+  stranger.say(0, hello);
+  scene.run_for(milliseconds(1));
+
+  CHECK(to_itself == (same_host ? 1 : 0));
+}
+
 // How a stranger says that he is the host 1: as its address, as another of its addresses, as a NIC
 // he does not use; with the epoch of nobody, with that of the true one.
 wire::Hello impostor(Stranger& stranger, int how, std::uint64_t true_epoch) {

@@ -131,7 +131,9 @@ std::size_t SimPort::path_bytes(nic::Destination to) const {
 
 nic::Reach SimPort::reach(const nic::Address& address) const {
   const std::optional<Endpoint> to = endpoint_of(address, network_.hosts());
-  return to ? network_.reach(at_, *to) : nic::Reach::kNone;
+  const nic::Reach reach = to ? network_.reach(at_, *to) : nic::Reach::kNone;
+  const bool own = reach != nic::Reach::kNone && to->host == at_.host;
+  return own ? nic::Reach::kOwn : reach;
 }
 
 std::size_t SimPort::receive(std::span<nic::Incoming> batch, std::size_t enough) {

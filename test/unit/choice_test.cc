@@ -136,11 +136,67 @@ TEST_CASE("each address that is asked for is used, several of one NIC side by si
         Names{"eth1 192.168.0.1", "eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
 }
 
-TEST_CASE("a link-local address is used if the NIC has no other, or if it is asked for") {
-  CHECK(chosen({device("eth0", "fe80::1")}, {}) == Names{"eth0 fe80::1"});
+TEST_CASE("a link-local address is used only if it, or its NIC that has no other, is asked for") {
+  CHECK(chosen({device("eth0", "fe80::1")}, {"eth0"}) == Names{"eth0 fe80::1"});
   CHECK(chosen(kUsual, {"fe80::1"}) == Names{"eth0 fe80::1"});
   CHECK(chosen(kUsual, {"fe80::/10"}) == Names{"eth0 fe80::1"});
   CHECK(chosen(kUsual, {"::/0"}) == Names{"eth0 fd00::1"});
+}
+
+TEST_CASE("a NIC with link-local addresses only is not used unless it is named") {
+  const std::vector<Device> devices{device("lo", "127.0.0.1"), device("veth1", "fe80::1"),
+                                    device("usb0", "169.254.3.4"), device("eth0", "10.0.0.1")};
+
+  CHECK(chosen(devices, {}) == Names{"eth0 10.0.0.1"});
+  CHECK(reasons(devices, {}).at("veth1 fe80::1") ==
+        "a link-local address, and no other: used if it is named");
+  CHECK(chosen(devices, {"usb0"}) == Names{"usb0 169.254.3.4"});
+  CHECK(chosen(devices, {"!eth0"}) == Names{"lo 127.0.0.1"});
+  CHECK(problem({device("eth0", "fe80::1")}, {}) ==
+        "there is no NIC with an address that is not link-local: name one to use it");
+}
+
+TEST_CASE("a link-local address is named with the number of its interface or with its name") {
+  Device here = device("e0", "fe80::1");
+  Device there = device("e1", "fe80::1");
+  here.address.bytes[21] = std::byte{2};  // the scope
+  there.address.bytes[21] = std::byte{3};
+
+  for (const char* const text : {"fe80::1%2", "fe80::1%e0", "FE80:0::1%e0"}) {
+    CHECK(chosen({here, there}, {text}) == Names{"e0 fe80::1%2"});
+  }
+  CHECK(chosen({here, there}, {"fe80::1%e1"}) == Names{"e1 fe80::1%3"});
+  CHECK(chosen({here, there}, {"fe80::1%e0", "!fe80::1%e0"}).empty());
+  CHECK(problem({here, there}, {"fe80::1%e2"}).starts_with("there is no NIC 'fe80::1%e2'"));
+}
+
+Device standing(Device device, Standing standing, const std::string& nature) {
+  device.standing = standing;
+  device.nature = nature;
+  return device;
+}
+
+TEST_CASE("bridges, their ports and tunnels are not used beside a NIC, unless they are named") {
+  const std::vector<Device> devices{
+      standing(device("docker0", "172.17.0.1", 10000), Standing::kInside, "a bridge"),
+      device("e1", "10.78.1.1"),
+      standing(device("e0", "10.78.0.1", 100), Standing::kOutside, "leads to the default route"),
+      standing(device("tun0", "10.8.0.1"), Standing::kInside, "a tun")};
+
+  CHECK(chosen(devices, {}) == Names{"e0 10.78.0.1", "e1 10.78.1.1"});
+  CHECK(reasons(devices, {}).at("docker0 172.17.0.1") ==
+        "a bridge: used if there is nothing else, or if it is named");
+  CHECK(chosen(devices, {"10.0.0.0/8"}) == Names{"e0 10.78.0.1", "e1 10.78.1.1"});
+  CHECK(chosen(devices, {"docker0", "e1"}) == Names{"docker0 172.17.0.1", "e1 10.78.1.1"});
+  CHECK(chosen(devices, {"172.16.0.0/12", "e1"}) == Names{"docker0 172.17.0.1", "e1 10.78.1.1"});
+}
+
+TEST_CASE("what is within the host is used if there is nothing else but loopback") {
+  const std::vector<Device> devices{
+      device("lo", "127.0.0.1"),
+      standing(device("docker0", "172.17.0.1"), Standing::kInside, "a bridge")};
+
+  CHECK(chosen(devices, {}) == Names{"docker0 172.17.0.1"});
 }
 
 TEST_CASE("what begins with an exclamation mark is excluded") {

@@ -14,6 +14,7 @@
 #include "nic/fabric/handles.h"
 #include "nic/fabric/signals.h"
 #include "nic/interfaces.h"
+#include "nic/standing.h"
 
 namespace pullman::nic::fabric {
 namespace {
@@ -73,7 +74,8 @@ std::size_t fit_mtu(std::size_t bytes, std::size_t mtu, const Address& address) 
   return fits != 0 ? std::min(bytes, fits) : bytes;
 }
 
-Device describe(const fi_info& info, const std::vector<Interface>& interfaces) {
+Device describe(const fi_info& info, const std::vector<Interface>& interfaces,
+                const std::vector<LinkFacts>& links) {
   Device device;
   device.driver = "fabric";
   device.name = info.domain_attr->name != nullptr ? info.domain_attr->name : "";
@@ -92,6 +94,9 @@ Device describe(const fi_info& info, const std::vector<Interface>& interfaces) {
     if (device.numa_node < 0) device.numa_node = own->numa_node;
     device.up = device.up && own->up;
     device.loopback = own->loopback;
+    Judged judged = judge(links, own->name);
+    device.standing = judged.standing;
+    device.nature = std::move(judged.why);
   }
   return device;
 }
@@ -114,10 +119,11 @@ class FabricDriver final : public Driver {
   std::vector<Device> devices() override {
     const InfoPtr found = ask();
     const auto interfaces = list_interfaces();
+    const auto links = read_link_facts();
     std::vector<Device> out;
     for (const fi_info* info = found.get(); info != nullptr; info = info->next) {
       if (!worth_listing(info->fabric_attr->prov_name, provider_)) continue;
-      if (facts_of(*info).payload_bytes > 0) out.push_back(describe(*info, interfaces));
+      if (facts_of(*info).payload_bytes > 0) out.push_back(describe(*info, interfaces, links));
     }
     return out;
   }
