@@ -1,6 +1,7 @@
 #include "message/inbox.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
@@ -460,12 +461,46 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
 
 std::size_t Inbox::write_bye(std::byte* out) const {
   std::array<std::uint64_t, wire::kMostByeWords> words;
-  const std::size_t count = done_.beyond(words);
-  return wire::put_bye(out, done_.floor(), std::span(words).first(count));
+  if (!expects_more()) {
+    const std::size_t count = ids_.beyond(words);
+    return wire::put_bye(out, ids_.floor(), std::span(words).first(count));
+  }
+  const MessageId missing = first_missing();
+  words.fill(0);
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < 64 * words.size(); ++at) {
+    if (!has_all_of(missing + 1 + at)) continue;
+    words[at / 64] |= std::uint64_t{1} << at % 64;
+    count = at / 64 + 1;
+  }
+  return wire::put_bye(out, missing, std::span(words).first(count));
 }
 
 bool Inbox::is_news(const wire::Frame& frame) const {
-  return !done_.finished(expand(frame.id, next_turn_));
+  return !has_all_of(expand(frame.id, next_turn_));
+}
+
+// All that is sent of it has arrived.
+bool Inbox::has_all(const InMessage& message) const {
+  const bool asked_for_all =
+      message.state == InState::kFilling || message.total <= unasked_bytes(message);
+  return message.complete() && asked_for_all;
+}
+
+bool Inbox::has_all_of(MessageId id) const {
+  if (!ids_.finished(id)) return false;
+  if (begun_ == nullptr) return true;
+  const auto begun = begun_->incomplete.find(id);
+  return begun == begun_->incomplete.end() || has_all(*begun);
+}
+
+MessageId Inbox::first_missing() const {
+  if (begun_ != nullptr) {
+    for (const InMessage& message : begun_->incomplete) {
+      if (!has_all(message)) return std::min(message.id, ids_.floor());
+    }
+  }
+  return ids_.floor();
 }
 
 void Inbox::fail(Status status) {

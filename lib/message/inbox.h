@@ -173,6 +173,9 @@ class Inbox {
   std::uint64_t unasked_bytes(const InMessage& message) const {
     return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
   }
+  bool has_all(const InMessage& message) const;
+  bool has_all_of(MessageId id) const;
+  MessageId first_missing() const;
   Taken take_again(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
