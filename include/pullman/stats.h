@@ -35,6 +35,14 @@ struct Stats {
   std::uint64_t nic_send_errors = 0;                  // packets the device rejected
   std::uint64_t nic_receive_errors = 0;               // errored or truncated completions
   std::uint64_t nic_receive_overflows = 0;            // datagrams that our own sockets dropped
+  // Errors that devices and the kernel told of, by what they are about: nobody answered in time;
+  // handed back undone, its queue or connection was ended here; the device or its link; the far
+  // host or the network refuses; this host refuses. Not packets: one may stand for many.
+  std::uint64_t nic_errors_timeout = 0;
+  std::uint64_t nic_errors_flushed = 0;
+  std::uint64_t nic_errors_device = 0;
+  std::uint64_t nic_errors_remote = 0;
+  std::uint64_t nic_errors_local = 0;
   // Of drivers on kernel sockets; 0 elsewhere.
   std::uint64_t nic_packets_returned = 0;  // of which the network says: undeliverable (ICMP)
   std::uint64_t nic_packets_too_long = 0;  // for the interface, or the path

@@ -134,6 +134,12 @@ Stats Engine::Impl::stats() const {
     stats.nic_bursts_received += counters.bursts_received;
     stats.nic_bursts_refused += counters.offload_refused;
     stats.nic_receive_errors += counters.receive_errors + counters.receive_truncated;
+    const auto times = [&](nic::ErrorClass kind) { return counters.errors.of(kind).times; };
+    stats.nic_errors_timeout += times(nic::ErrorClass::kTimeout);
+    stats.nic_errors_flushed += times(nic::ErrorClass::kFlushed);
+    stats.nic_errors_device += times(nic::ErrorClass::kDevice);
+    stats.nic_errors_remote += times(nic::ErrorClass::kRemote);
+    stats.nic_errors_local += times(nic::ErrorClass::kLocal);
   });
   stats.rtt_ns = rtt_ns_;
   return stats;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nic/address.h"
+#include "nic/error_class.h"
 
 namespace pullman::nic {
 
@@ -82,6 +83,8 @@ struct PortCounters {
   std::uint64_t send_errors = 0;        // packets the device or kernel rejected; lost
   std::uint64_t receive_errors = 0;     // errored completions
   std::uint64_t receive_truncated = 0;  // datagrams longer than a packet; dropped
+  // Each time the device or the kernel says that something failed; packets are counted above.
+  ErrorCounts errors;
   // Of drivers on kernel sockets; 0 elsewhere.
   std::uint64_t receive_overflows = 0;  // datagrams that our own socket dropped: no room
   std::uint64_t returned = 0;           // packets of which the network says: undeliverable (ICMP)

@@ -1,4 +1,6 @@
 // What hardware does that no kernel socket shows, against the stand-in provider.
+#include <rdma/fi_errno.h>
+
 #include <catch2/catch.hpp>
 
 #include "nic/contract.h"
@@ -140,6 +142,50 @@ TEMPLATE_LIST_TEST_CASE("an errored completion gives its buffer back", "", Stand
 
   CHECK(bench.there().counters().receive_errors == 70);
   CHECK(factory.tallies().receives_dropped == 0);
+}
+
+TEMPLATE_LIST_TEST_CASE("errored completions are counted by what they are about", "", Standins) {
+  TestType factory;
+  Bench bench(factory);
+  const auto [error, kind] = GENERATE(
+      std::pair(FI_ETIMEDOUT, ErrorClass::kTimeout), std::pair(FI_EIO, ErrorClass::kDevice),
+      std::pair(FI_ECRC, ErrorClass::kDevice), std::pair(FI_ECONNREFUSED, ErrorClass::kRemote),
+      std::pair(FI_EINVAL, ErrorClass::kLocal));
+  factory.orders().error = error;
+
+  factory.orders().fail_sends = 3;
+  bench.send(packets_of(4));
+  REQUIRE(bench.receive(1) == only(make_packet(100, 3)));
+  factory.orders().fail_receives = 2;
+  bench.send(packets_of(3));
+  REQUIRE(bench.receive(1) == only(make_packet(100, 2)));
+  bench.events(0);
+
+  bench.here().send({});
+  CHECK(bench.there().counters().errors.of(kind).times == 2);
+  CHECK(bench.there().counters().errors.of(kind).last == error);
+  CHECK(bench.there().counters().errors.seen() == ErrorCounts::bit(kind));
+}
+
+TEMPLATE_LIST_TEST_CASE("an endpoint that hands back what was posted is beyond use", "", Standins) {
+  TestType factory;
+  Bench bench(factory, {.send_packets = 8}, {.receive_packets = 8});
+  factory.orders().error = FI_ECANCELED;
+  const bool sends = GENERATE(true, false);
+
+  (sends ? factory.orders().fail_sends : factory.orders().fail_receives) = 8;
+  bench.send(packets_of(8));
+  Port& flushed = sends ? bench.here() : bench.there();
+  CHECK(bench.nothing_arrives());
+  if (sends) bench.offer(packets_of(1));
+
+  std::array<PortEvent, 4> events;
+  const std::size_t count = flushed.poll_events(events);
+  REQUIRE(count == 1);
+  CHECK(events[0].kind == Kind::kFailed);
+  CHECK(flushed.counters().errors.of(ErrorClass::kFlushed).times > 0);
+  CHECK(flushed.poll_events(events) == 0);
+  if (sends) CHECK(bench.offer(packets_of(1)) == 0);
 }
 
 TEMPLATE_LIST_TEST_CASE("a truncated completion gives its buffer back", "", Standins) {

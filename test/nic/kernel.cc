@@ -273,6 +273,11 @@ TEMPLATE_LIST_TEST_CASE("packets to a port nobody has come back, and are counted
   const Outgoing out{.head = packet, .payload = {}, .to = bench.resolve(deserted(factory))};
 
   CHECK(counts(factory, bench.here(), out, [](const PortCounters& c) { return c.returned > 2; }));
+
+  const ErrorCounts& errors = bench.here().counters().errors;
+  CHECK(errors.of(ErrorClass::kRemote).times == bench.here().counters().returned);
+  CHECK(errors.of(ErrorClass::kRemote).last == ECONNREFUSED);
+  CHECK(errors.seen() == ErrorCounts::bit(ErrorClass::kRemote));
 }
 
 TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, of each destination that means it", "",
@@ -529,6 +534,7 @@ TEST_CASE("a socket beyond use is told once") {
   const auto events = bench.events(1);
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == Kind::kFailed);
+  CHECK(bench.here().counters().errors.seen() == ErrorCounts::bit(ErrorClass::kLocal));
   CHECK(bench.offer(packets_of(2, 100)) == 0);
 }
 

@@ -377,6 +377,8 @@ TEST_CASE("where nobody listens packets are lost and counted, until somebody doe
     here.turn();
   }
   CHECK(here.port->counters().send_errors > 250);
+  CHECK(here.port->counters().errors.seen() == ErrorCounts::bit(ErrorClass::kRemote));
+  CHECK(here.port->counters().errors.of(ErrorClass::kRemote).last == ECONNREFUSED);
   CHECK(connections_of(*here.port) <= 1);
 
   Listening there(factory, {.port = port_of(address)});

@@ -14,6 +14,7 @@ struct Orders {
   unsigned fail_receives = 0;      // so many arrivals become errored completions
   unsigned truncate_receives = 0;  // so many arrivals become FI_ETRUNC completions
   unsigned fail_sends = 0;         // so many sends become errored completions
+  int error = 0;                   // of errored completions; 0: FI_EIO
   unsigned refuse_sends = 0;       // so many posts are refused with -FI_EAGAIN
   bool hold_sends = false;         // what is posted does not leave, nor complete
 

@@ -20,6 +20,11 @@ namespace {
 constexpr std::size_t kLargestDatagram = 65536;
 constexpr int kScribble = 0xA5;  // what the hardware leaves in a prefix
 
+int ordered_error() {
+  const int error = world().controls.orders.error;
+  return error != 0 ? error : FI_EIO;
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Domain& owner, const fi_info& info, void* user_context)
@@ -154,7 +159,7 @@ void Endpoint::transmit_posted() {
 
 void Endpoint::transmit(const Work& work) {
   if (World::take(world().controls.orders.fail_sends)) {
-    send_completions->push(work.context, FI_SEND | FI_MSG, 0, FI_EIO);
+    send_completions->push(work.context, FI_SEND | FI_MSG, 0, ordered_error());
     return;
   }
   std::memset(work.bytes, kScribble, variant.send_prefix);
@@ -193,7 +198,7 @@ void Endpoint::deliver(const std::byte* datagram, std::size_t length) {
   receives.pop_front();
   constexpr std::uint64_t kFlags = FI_RECV | FI_MSG;
   if (World::take(controls.orders.fail_receives)) {
-    receive_completions->push(work.context, kFlags, 0, FI_EIO);
+    receive_completions->push(work.context, kFlags, 0, ordered_error());
     return;
   }
   const std::size_t room = work.length - variant.receive_prefix;

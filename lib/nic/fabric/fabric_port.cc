@@ -38,7 +38,7 @@ Handle<fid_cq> open_completions(fid_domain* domain, std::size_t& depth, const st
 }  // namespace
 
 FabricPort::FabricPort(InfoPtr info, const Device& device, const PortOptions& options)
-    : info_(std::move(info)), facts_(facts_of(*info_)) {
+    : info_(std::move(info)), facts_(facts_of(*info_)), report_(device) {
   const std::size_t most = std::min(device.packet_bytes, facts_.payload_bytes);
   limits_.packet_bytes = options.packet_bytes != 0 ? options.packet_bytes : most;
   if (limits_.packet_bytes > most) {
@@ -201,6 +201,7 @@ void FabricPort::size_receive_room(const PortOptions& options) {
 
 std::size_t FabricPort::poll_events(std::span<PortEvent> out) {
   if (event_queue_ != nullptr) read_event_queue();
+  report_.look(counters_.errors);
   if (!failed_ && (ring_->broken() || sends_->broken())) {
     failed_ = true;
     events_.push_back({.kind = PortEvent::Kind::kFailed});
@@ -241,7 +242,7 @@ void FabricPort::read_error_event() {
   if (error.fid == &vector_->fid) {
     book_->handle_error(error.context);  // its normal event follows, and ends it
   } else if (!failed_) {
-    log().warn("the device reports an error: {}", fi_strerror(error.err));
+    counters_.errors.note(ErrorClass::kDevice, error.err);
     failed_ = true;
     events_.push_back({.kind = PortEvent::Kind::kFailed});
   }

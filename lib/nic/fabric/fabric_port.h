@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "nic/error_report.h"
 #include "nic/fabric/address_book.h"
 #include "nic/fabric/facts.h"
 #include "nic/fabric/handles.h"
@@ -62,6 +63,7 @@ class FabricPort final : public Port {
   Facts facts_;
   PortLimits limits_;
   PortCounters counters_;
+  ErrorReport report_;
   Address address_;
   int socket_ = -1;                        // the kernel's, under the udp provider; else -1
   bool by_event_ = false;                  // addresses are inserted by event

@@ -36,6 +36,8 @@ Facts facts_of(const fi_info& info) {
   facts.sends_at_once = udp && info.tx_attr->inject_size >= facts.payload_bytes;
   facts.resolves_at_once = udp;
   facts.one_per_read = udp;
+  // Also as the core of a stack of providers: "verbs;ofi_rxd".
+  facts.verbs_status = std::strncmp(info.fabric_attr->prov_name, "verbs", 5) == 0;
   return facts;
 }
 

@@ -28,6 +28,9 @@ struct Facts {
   // Address insertion is a table entry, done during the call: no event queue is needed.
   bool resolves_at_once = false;
 
+  // Errored completions carry an ibv_wc_status.
+  bool verbs_status = false;
+
   // A read of the completion queue yields one packet at most, at the price of a system call.
   bool one_per_read = false;
 };

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "nic/fabric/errors.h"
 
 namespace pullman::nic::fabric {
 namespace {
@@ -20,6 +21,7 @@ ReceiveRing::ReceiveRing(const Facts& facts, std::size_t packet_bytes, const Sla
     : prefix_(facts.receive_prefix),
       packet_bytes_(packet_bytes),
       one_per_read_(facts.one_per_read),
+      verbs_status_(facts.verbs_status),
       completions_(completions),
       slab_(slots),
       lent_(slots.slots, false) {
@@ -84,7 +86,7 @@ void ReceiveRing::give_back(std::span<const Incoming> batch) {
 // All but the last carry FI_MORE: one doorbell for the lot on devices that have one.
 void ReceiveRing::post_idle() {
   void* descriptor = slab_.descriptor();
-  while (!idle_.empty()) {
+  while (!idle_.empty() && !broken_) {
     const std::uint32_t index = idle_.back();
     const iovec piece{slab_.slot(index), slab_.slot_bytes()};
     const fi_msg message{&piece, &descriptor, 1, FI_ADDR_UNSPEC, slab_.context(index), 0};
@@ -98,11 +100,13 @@ bool ReceiveRing::read_error(PortCounters& counters) {
   fi_cq_err_entry error{};
   const ssize_t got = fi_cq_readerr(completions_, &error, 0);
   if (got == -FI_EAGAIN || got == 0) return false;
-  if (got < 0 || error.op_context == nullptr) {
-    broken_ = true;
-    return false;
-  }
-  ++(error.err == FI_ETRUNC ? counters.receive_truncated : counters.receive_errors);
+  const bool unreadable = got < 0 || error.op_context == nullptr;
+  const ErrorClass kind = got < 0 ? ErrorClass::kDevice : class_of(error, verbs_status_);
+  broken_ = unreadable || is_fatal(kind);
+  const bool too_long = got > 0 && error.err == FI_ETRUNC;
+  if (!too_long) counters.errors.note(kind, got < 0 ? static_cast<int>(-got) : error.err);
+  if (unreadable) return false;
+  ++(too_long ? counters.receive_truncated : counters.receive_errors);
   const std::size_t index = slab_.index_of(error.op_context);
   PULLMAN_CHECK(index < slab_.slots());
   idle_.push_back(static_cast<std::uint32_t>(index));

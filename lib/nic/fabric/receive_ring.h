@@ -47,12 +47,13 @@ class ReceiveRing {
   std::size_t prefix_;        // bytes the provider puts in front
   std::size_t packet_bytes_;  // largest packet
   bool one_per_read_;
+  bool verbs_status_;
   fid_cq* completions_;
   fid_ep* endpoint_ = nullptr;
   Slab slab_;
   std::vector<std::uint32_t> idle_;  // buffers neither posted nor lent
   std::vector<bool> lent_;           // by slot: in the caller's hands
-  bool broken_ = false;              // the completion queue failed: nothing comes in any more
+  bool broken_ = false;  // the queue failed, or hands back what is posted: nothing comes any more
 };
 
 }  // namespace pullman::nic::fabric

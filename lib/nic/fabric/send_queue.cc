@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "nic/fabric/errors.h"
 
 namespace pullman::nic::fabric {
 namespace {
@@ -24,7 +25,7 @@ std::size_t gather(const Outgoing& packet, std::byte* out) {
 }  // namespace
 
 SendQueue::SendQueue(const Facts& facts, std::optional<Slab::Options> slots, fid_cq* completions)
-    : prefix_(facts.send_prefix), completions_(completions) {
+    : prefix_(facts.send_prefix), verbs_status_(facts.verbs_status), completions_(completions) {
   if (!slots) {
     gathered_.resize(facts.payload_bytes);
     return;
@@ -38,7 +39,7 @@ SendQueue::SendQueue(const Facts& facts, std::optional<Slab::Options> slots, fid
 std::size_t SendQueue::send_at_once(std::span<const Outgoing> batch, PortCounters& counters) {
   std::size_t taken = 0;
   for (const Outgoing& packet : batch) {
-    const Outcome outcome = inject(packet);
+    const Outcome outcome = inject(packet, counters);
     if (outcome == Outcome::kRefused) break;
     counters.send_errors += outcome == Outcome::kLost;
     ++taken;
@@ -51,7 +52,7 @@ std::size_t SendQueue::send_at_once(std::span<const Outgoing> batch, PortCounter
 // Gathering by copy and one fi_inject() beats fi_sendmsg() with two pieces: the copy of a full
 // packet from warm memory costs less than the kernel's reading of a message header, and no
 // completion is left behind.
-SendQueue::Outcome SendQueue::inject(const Outgoing& packet) {
+SendQueue::Outcome SendQueue::inject(const Outgoing& packet, PortCounters& counters) {
   const std::byte* bytes = packet.head.data();
   std::size_t length = packet.head.size();
   if (!packet.payload.empty()) {
@@ -61,7 +62,7 @@ SendQueue::Outcome SendQueue::inject(const Outgoing& packet) {
   PULLMAN_DCHECK(length <= gathered_.size());
   const ssize_t result = fi_inject(endpoint_, bytes, length, packet.to);
   if (result == 0) return Outcome::kTaken;
-  return result == -FI_EAGAIN ? Outcome::kRefused : Outcome::kLost;
+  return result == -FI_EAGAIN ? Outcome::kRefused : lost(result, counters);
 }
 
 std::size_t SendQueue::send_slots(std::span<const Outgoing> batch, PortCounters& counters) {
@@ -70,7 +71,7 @@ std::size_t SendQueue::send_slots(std::span<const Outgoing> batch, PortCounters&
   std::size_t taken = 0;
   for (const Outgoing& packet : batch) {
     if (free_.empty() || broken_) break;
-    const Outcome outcome = post(packet);
+    const Outcome outcome = post(packet, counters);
     if (outcome == Outcome::kRefused) break;
     counters.send_errors += outcome == Outcome::kLost;
     ++taken;
@@ -80,7 +81,7 @@ std::size_t SendQueue::send_slots(std::span<const Outgoing> batch, PortCounters&
   return taken;
 }
 
-SendQueue::Outcome SendQueue::post(const Outgoing& packet) {
+SendQueue::Outcome SendQueue::post(const Outgoing& packet, PortCounters& counters) {
   const std::uint32_t index = free_.back();
   std::byte* slot = slab_->slot(index);
   const std::size_t length = prefix_ + gather(packet, slot + prefix_);
@@ -88,7 +89,8 @@ SendQueue::Outcome SendQueue::post(const Outgoing& packet) {
   const ssize_t result =
       fi_send(endpoint_, slot, length, slab_->descriptor(), packet.to, slab_->context(index));
   if (result == -FI_EAGAIN) return Outcome::kRefused;
-  if (result != 0) return Outcome::kLost;  // the slot was not taken: it stays the next free one
+  // The slot was not taken: it stays the next free one.
+  if (result != 0) return lost(result, counters);
   free_.pop_back();
   ++posted_;
   return Outcome::kTaken;
@@ -117,15 +119,21 @@ void SendQueue::reclaim(PortCounters& counters) {
   }
 }
 
+SendQueue::Outcome SendQueue::lost(ssize_t result, PortCounters& counters) {
+  const int error = static_cast<int>(-result);
+  counters.errors.note(class_of(error), error);
+  return Outcome::kLost;
+}
+
 // A send that failed is lost, and its slot is free. False when there is nothing more to read.
 bool SendQueue::read_error(PortCounters& counters) {
   fi_cq_err_entry error{};
   const ssize_t got = fi_cq_readerr(completions_, &error, 0);
   if (got == -FI_EAGAIN || got == 0) return false;
-  if (got < 0 || error.op_context == nullptr) {
-    broken_ = true;
-    return false;
-  }
+  const ErrorClass kind = got < 0 ? ErrorClass::kDevice : class_of(error, verbs_status_);
+  counters.errors.note(kind, got < 0 ? static_cast<int>(-got) : error.err);
+  broken_ = got < 0 || error.op_context == nullptr || is_fatal(kind);
+  if (got < 0 || error.op_context == nullptr) return false;
   ++counters.send_errors;
   release(error.op_context);
   return true;

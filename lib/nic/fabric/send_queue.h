@@ -49,12 +49,14 @@ class SendQueue {
 
   std::size_t send_at_once(std::span<const Outgoing> batch, PortCounters& counters);
   std::size_t send_slots(std::span<const Outgoing> batch, PortCounters& counters);
-  Outcome inject(const Outgoing& packet);
-  Outcome post(const Outgoing& packet);
+  Outcome inject(const Outgoing& packet, PortCounters& counters);
+  Outcome post(const Outgoing& packet, PortCounters& counters);
   void release(const void* context);
+  static Outcome lost(ssize_t result, PortCounters& counters);
   bool read_error(PortCounters& counters);
 
   std::size_t prefix_;  // bytes the provider wants in front
+  bool verbs_status_;
   fid_cq* completions_;
   fid_ep* endpoint_ = nullptr;
   std::optional<Slab> slab_;         // none when sends are done at once
@@ -62,7 +64,7 @@ class SendQueue {
   std::vector<std::byte> gathered_;  // at once: a packet in two pieces, made one
   std::uint64_t posted_ = 0;
   std::uint64_t finished_ = 0;
-  bool broken_ = false;  // the completion queue failed: nothing comes back any more
+  bool broken_ = false;  // the queue failed, or hands back what is posted: nothing leaves any more
 };
 
 }  // namespace pullman::nic::fabric

@@ -48,11 +48,12 @@ bool Connection::write(Gather& gather) {
   const ssize_t sent = gather.send(fd());
   if (sent < 0) {
     // ENOTCONN, or EAGAIN while the connection is being made.
-    const bool wait = errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR;
+    const int error = errno;
+    const bool wait = error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
     if (wait) {
       blocked_ = true;
     } else {
-      state_ = State::kBroken;
+      handle_end(error);
     }
     return false;
   }

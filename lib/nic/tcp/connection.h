@@ -47,12 +47,18 @@ class Connection {
 
   // The socket can be written to, or has failed.
   void handle_writable(Gather& gather);
-  void handle_end() { state_ = State::kBroken; }
+  // `error`: what the kernel says of it; 0 if the far end has ended it.
+  void handle_end(int error = 0) {
+    state_ = State::kBroken;
+    error_ = error;
+  }
   void end();
 
   // The kernel is to say when more can be sent.
   bool awaits_writable() const { return blocked_; }
   bool is_stuck() const { return stuck_; }
+  // Why it is broken; 0: not by an error.
+  int error() const { return error_; }
   // Packets that are held, or were since nothing was: lost if it ends now.
   std::size_t held_packets() const { return held_packets_; }
 
@@ -88,6 +94,7 @@ class Connection {
 
   Socket socket_;
   State state_;
+  int error_ = 0;
   const bool ours_;
   std::uint64_t name_;
   bool blocked_ = false;

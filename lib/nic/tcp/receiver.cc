@@ -35,7 +35,11 @@ bool Receiver::read(Connection& connection) {
       connection.greeted ? whole_datagrams(aim->room, missing, connection.usual_bytes) : aim->room;
   const ssize_t got = recv(connection.fd(), aim->at, asked, 0);
   if (got <= 0) {
-    if (got == 0 || (errno != EAGAIN && errno != EINTR)) connection.handle_end();
+    if (got == 0) {
+      connection.handle_end();
+    } else if (errno != EAGAIN && errno != EINTR) {
+      connection.handle_end(errno);
+    }
     leave(connection, aim->buffer, aim->there);
     return false;
   }

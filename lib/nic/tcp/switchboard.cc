@@ -95,6 +95,7 @@ Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_
   if (way.resting || !make_room()) return nullptr;
   Socket socket = begin_to_connect(own_, way.by_others ? "" : device_, buffers_, name, bytes);
   if (socket.fd() < 0) {
+    note_error(errno);
     rest(way);
     return nullptr;
   }
@@ -151,6 +152,7 @@ bool Switchboard::make_room() {
 // A connection that opened and was good for something is not rested after.
 void Switchboard::close(Connection& connection) {
   counters_.send_errors += connection.held_packets();
+  note_error(connection.error());
   Way* const way = connection.way;
   const bool failed = connection.is_ours() && !connection.greeted;
   const std::size_t place = place_of(connection.name());
@@ -168,6 +170,10 @@ void Switchboard::close(Connection& connection) {
     if (way->connection == nullptr && failed) rest(*way);
   }
   drop_if_unused(*way);
+}
+
+void Switchboard::note_error(int error) {
+  if (error != 0) counters_.errors.note(class_of(error), error);
 }
 
 void Switchboard::rest(Way& way) {

@@ -105,6 +105,7 @@ class Switchboard {
   void watch(Connection& connection, int operation);
   void accept_all(const Socket& listener);
   void refuse_one(const Socket& listener);
+  void note_error(int error);
   void rest(Way& way);
   void end_rests();
   void drop_if_unused(Way& way);

@@ -25,6 +25,7 @@ TcpPort::TcpPort(const Device& device, const PortOptions& options)
 TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& options)
     : buffers_(choose_buffers(listener, options.receive_buffer_bytes)),
       limits_{.packet_bytes = packet_bytes_of(device, options)},
+      report_(device),
       receiver_(limits_.packet_bytes),
       switchboard_(prepare(std::move(listener), options), device.name, buffers_, counters_),
       peers_(switchboard_.own()),

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "nic/error_report.h"
 #include "nic/own_interface.h"
 #include "nic/peers.h"
 #include "nic/port.h"
@@ -31,6 +32,7 @@ class TcpPort final : public Port {
   void resolve(const Address& address, std::uint64_t cookie) override;
   void forget(Destination to) override;
   std::size_t poll_events(std::span<PortEvent> events) override {
+    report_.look(counters_.errors);
     const std::size_t count = peers_.take_events(events);
     return count + interface_.poll(events.subspan(count));
   }
@@ -60,6 +62,7 @@ class TcpPort final : public Port {
   Buffers buffers_;
   PortLimits limits_;
   PortCounters counters_;
+  ErrorReport report_;
   Receiver receiver_;
   Switchboard switchboard_;
   Peers peers_;

@@ -84,6 +84,15 @@ Trouble trouble_of(int error, bool burst) {
   }
 }
 
+void note_lost(Trouble trouble, int error, PortCounters& counters) {
+  ++counters.send_errors;
+  if (trouble == Trouble::kTooLong) {
+    ++counters.too_long;
+  } else {
+    counters.errors.note(class_of(error), error);
+  }
+}
+
 bool is_fatal(int error) {
   return error == EBADF || error == ENOTSOCK;
 }
@@ -107,6 +116,8 @@ void drain_errors(int socket, Peers& peers, PortCounters& counters) {
       peers.note_path_mtu(name, error->what.ee_info);
     } else {
       counters.returned += from_network;
+      const int said = static_cast<int>(error->what.ee_errno);
+      counters.errors.note(from_network ? ErrorClass::kRemote : class_of(said), said);
       if (is_refusal(*error, name)) peers.note_refused(name);
     }
   }

@@ -24,6 +24,9 @@ enum class Trouble : std::uint8_t {
 
 Trouble trouble_of(int error, bool burst);
 
+// Notes a packet that was lost so.
+void note_lost(Trouble trouble, int error, PortCounters& counters);
+
 // Whether a receive call that failed says that the socket is beyond use.
 bool is_fatal(int error);
 

@@ -186,6 +186,7 @@ bool Receiver::survives(int error, PortCounters& counters) {
     return false;
   if (is_fatal(error)) {
     broken_ = true;
+    counters.errors.note(class_of(error), error);
     return false;
   }
   drain_errors(socket_, peers_, counters);

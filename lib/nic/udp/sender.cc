@@ -107,11 +107,12 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
         refusals_.note_sent(packet.to);
       return Outcome::kTaken;
     }
-    const Trouble trouble = trouble_of(errno, false);
+    const int error = errno;
+    const Trouble trouble = trouble_of(error, false);
     if (trouble == Trouble::kFull) return Outcome::kFull;
     if (trouble == Trouble::kRefused) {
       if (!refusals_.give_up(packet.to)) return Outcome::kFull;
-      ++counters.send_errors;
+      note_lost(trouble, error, counters);
       return Outcome::kTaken;
     }
     broken_ = broken_ || trouble == Trouble::kBroken;
@@ -119,8 +120,7 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
     drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
     if (trouble == Trouble::kForbidden && !told_forbidden_) tell_forbidden(packet.to);
-    ++counters.send_errors;
-    counters.too_long += trouble == Trouble::kTooLong;
+    note_lost(trouble, error, counters);
     return Outcome::kTaken;
   }
 }

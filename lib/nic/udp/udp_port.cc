@@ -50,6 +50,7 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
       offloads_(offloads_for(socket, options)),
       limits_{.packet_bytes = packet_bytes_of(device, options),
               .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0},
+      report_(device),
       address_(address_of(socket)),
       peers_(address_),
       charged_(charged_bytes(address_, limits_.packet_bytes)),

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 
+#include "nic/error_report.h"
 #include "nic/own_interface.h"
 #include "nic/peers.h"
 #include "nic/port.h"
@@ -56,6 +57,7 @@ class UdpPort final : public Port {
   void resolve(const Address& address, std::uint64_t cookie) override;
   void forget(Destination to) override;
   std::size_t poll_events(std::span<PortEvent> events) override {
+    report_.look(counters_.errors);
     if (!failed_ && broken()) [[unlikely]]
       return report_failure(events);
     if (sender_.misses_device()) [[unlikely]]
@@ -142,7 +144,8 @@ class UdpPort final : public Port {
   Offloads offloads_;   // of the socket
   PortLimits limits_;
   mutable PortCounters counters_;  // the sockets' own are read when asked for
-  bool failed_ = false;            // kFailed was reported
+  ErrorReport report_;
+  bool failed_ = false;  // kFailed was reported
   Address address_;
   Peers peers_;
   std::size_t charged_;              // by the kernel, for a full packet
