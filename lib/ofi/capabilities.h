@@ -15,9 +15,9 @@ inline constexpr std::uint64_t kMemory = FI_RMA | FI_ATOMIC;
 inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kSendCaps =
     kMessaging | FI_SEND | kMemory | FI_READ | FI_WRITE | FI_TRIGGER | FI_NAMED_RX_CTX;
-inline constexpr std::uint64_t kReceiveCaps =
-    kMessaging | FI_RECV | kMemory | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT |
-    FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_TRIGGER | FI_NAMED_RX_CTX;
+inline constexpr std::uint64_t kReceiveCaps = kMessaging | FI_RECV | kMemory | FI_REMOTE_READ |
+                                              FI_REMOTE_WRITE | FI_RMA_EVENT | FI_MULTI_RECV |
+                                              FI_DIRECTED_RECV | FI_SOURCE | FI_TRIGGER;
 inline constexpr std::uint64_t kAllCaps = kSendCaps | kReceiveCaps | kAlways;
 // Messages of one endpoint to another match, and atomics take effect, in the order they were sent.
 inline constexpr std::uint64_t kMessageOrder = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR |

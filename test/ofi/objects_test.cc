@@ -26,6 +26,40 @@ TEST_CASE("the provider offers reliable datagrams only, and says what it can do"
   }
 }
 
+TEST_CASE("naming a receive context is a capability of who sends, whatever was asked for") {
+  const auto is_named_by_senders_only = [](const fi_info& info, bool offered) {
+    CHECK(((info.tx_attr->caps & FI_NAMED_RX_CTX) != 0) == offered);
+    CHECK((info.rx_attr->caps & FI_NAMED_RX_CTX) == 0);
+  };
+  fi_info* found = nullptr;
+  MUST(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &found));
+  const Info unasked(found);
+  int ours = 0;
+  for (const fi_info* info = unasked.get(); info != nullptr; info = info->next) {
+    if (std::string(info->fabric_attr->prov_name) != "pullman") continue;
+    is_named_by_senders_only(*info, true);
+    ++ours;
+  }
+  CHECK(ours > 0);
+
+  struct Ask {
+    std::uint64_t caps;
+    bool offered;
+  };
+  for (const Ask ask :
+       {Ask{0, true}, Ask{FI_TAGGED | FI_NAMED_RX_CTX, true}, Ask{FI_TAGGED, false}}) {
+    Info hints = hints_for(ask.caps);
+    hints->rx_attr->caps = ask.caps;
+    const Info info = find(hints);
+    REQUIRE(info != nullptr);
+    is_named_by_senders_only(*info, ask.offered);
+    // What a side can do is part of what the endpoint can.
+    CHECK((info->tx_attr->caps & ~info->caps) == 0);
+    CHECK((info->rx_attr->caps & ~info->caps) == 0);
+    CHECK((ask.caps & ~info->caps) == 0);
+  }
+}
+
 TEST_CASE("the NIC of the first rail is told, and copied with what it is told in", "[loopback]") {
   const Info info = find(hints_for(FI_TAGGED));
   REQUIRE(info != nullptr);
