@@ -44,14 +44,14 @@ def missing():
     return f"needs {', '.join(absent)}" if absent else ""
 
 
-def compile_program(build, name):
+def compile_program(build, name, *options):
     """test/mpi/NAME.c as BUILD/test/mpi/NAME."""
     source, program = PROGRAMS / f"{name}.c", build / "test/mpi" / name
     program.parent.mkdir(parents=True, exist_ok=True)
     newest = max(file.stat().st_mtime for file in (source, PROGRAMS / "ranks.h"))
     if not program.exists() or program.stat().st_mtime < newest:
-        done = subprocess.run(["mpicc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-lm"],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(["mpicc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source, "-lm",
+                               *options], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise JobFailed(done.stderr)
     return program

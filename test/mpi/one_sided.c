@@ -1,5 +1,7 @@
 /* One-sided communication: put, get, accumulate, fetch-and-op, compare-and-swap, under fences, between posts and
  * waits, and under locks. */
+#include <string.h>
+
 #include "ranks.h"
 
 enum { kCells = 4096, kAdds = 200 };
@@ -132,6 +134,58 @@ static void exclusive_locks_and_fractions(void) {
   MPI_Win_free(&fractions);
 }
 
+/* Of three types and lengths, to everybody, with no other call between than flushes. */
+static void everybody_adds_everywhere_under_one_lock_of_all(void) {
+  enum { kLong = 5000, kTurns = 30 };
+  static double fractions[kLong];
+  static long whole[kLong];
+  double* cells;
+  MPI_Win real;
+  MPI_Win_allocate(kLong * sizeof(double), sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &cells,
+                   &real);
+  for (int i = 0; i < kLong; ++i) {
+    cells[i] = 0;
+    fractions[i] = 0.5 * i;
+    whole[i] = i;
+  }
+  for (int i = 0; i < kCells; ++i) memory[i] = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  MPI_Win_lock_all(0, real);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int i = 0; i < ranks; ++i) {
+      const int to = (rank + i) % ranks, number = turn % 3 == 0   ? 1
+                                                  : turn % 3 == 1 ? 40
+                                                                  : kCells - 2;
+      const int one = 1;
+      MPI_Accumulate(whole, number, MPI_LONG, to, 2, number, MPI_LONG, MPI_SUM, window);
+      MPI_Accumulate(&one, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_SUM, window);
+      MPI_Accumulate(fractions, kLong, MPI_DOUBLE, to, 0, kLong, MPI_DOUBLE, MPI_SUM, real);
+    }
+    if (turn % 5 == 4) {
+      MPI_Win_flush_all(window);
+      MPI_Win_flush_local_all(real);
+    }
+  }
+  MPI_Win_unlock_all(real);
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window);
+  int ones;
+  memcpy(&ones, memory, sizeof ones);
+  EXPECT(ones == kTurns * ranks);
+  for (int i = 0; i < kCells - 2; ++i) {
+    EXPECT(memory[2 + i] == (long)i * ranks * (kTurns / 3) * (i == 0 ? 3 : i < 40 ? 2 : 1));
+  }
+  note(memory, kCells * sizeof *memory);
+  MPI_Win_unlock(rank, window);
+  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, real);
+  for (int i = 0; i < kLong; ++i) EXPECT(cells[i] == 0.5 * i * kTurns * ranks);
+  note(cells, kLong * sizeof *cells);
+  MPI_Win_unlock(rank, real);
+  MPI_Win_free(&real);
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   make();
@@ -141,6 +195,7 @@ int main(int argc, char** argv) {
   compare_and_swap_makes_a_lock();
   posts_and_waits();
   exclusive_locks_and_fractions();
+  everybody_adds_everywhere_under_one_lock_of_all();
   MPI_Win_free(&window);
   end("one-sided");
   return 0;
