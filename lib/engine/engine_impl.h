@@ -138,10 +138,8 @@ class Engine::Impl {
   // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
   static constexpr std::size_t kHelloBodyBytes = 328;
   // The least packet sizes a peer may announce.
-  static constexpr std::size_t kLeastCommandBytes = Config::kLeastPacketBytes;
-  static constexpr std::size_t kLeastDataBytes = Config::kLeastPacketBytes;
-  static_assert(kLeastCommandBytes >= reliability::Link::kAckBytes);
-  static_assert(kLeastDataBytes >= reliability::PathSize::kLeast);
+  static constexpr std::size_t kLeastCommandBytes = 576;
+  static constexpr std::size_t kLeastDataBytes = 576;
   // Unanswered questions that are remembered on a rail that was left: an answer may be late.
   static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
@@ -294,7 +292,6 @@ class Engine::Impl {
   // --- transmit.cc
   bool sends_at_once(const Peer& peer) const;
   void mark_ready(Peer& peer);
-  void put_refused_first();
   void transmit(Instant now);
   bool leaves_whole(const Peer& peer) const;
   void send_what_waits(Instant now);
@@ -327,15 +324,6 @@ class Engine::Impl {
     kNothing,  // there is nothing to send, or it must wait for an ack
     kBlocked,  // no room or no packet: the next turn goes on
   };
-  // What serve() would do, had the ports room and the pool packets.
-  enum class Sends : std::uint8_t {
-    kNothing,    // no work, credit or window
-    kPerhaps,    // it may be better to wait for an ACK that is on its way
-    kSomething,  // and it must be in ready_
-  };
-  Sends can_send(Peer& peer) const;
-  static Sends home_can_send(const Peer& peer);
-  static bool can_tend(const Rail& rail);
   bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
   // Tiny messages take the command channel, others, and their last few bytes, the data channel:
@@ -367,7 +355,6 @@ class Engine::Impl {
   static std::size_t share_of_turn(const Peer& peer);
   bool looks_seldom(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
-  static bool fills_no_burst(const Rail& rail);
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
   message::Outbox::Heads heads_for(const Rail& rail) const;
   void stamp_run(Instant now, Rail& rail, channel::Run& run);
@@ -391,12 +378,9 @@ class Engine::Impl {
   void tend_rail(Instant now, Rail& rail, bool& more);
   Next resend_evacuated(Instant now, Peer& peer);
   template <typename Choose>
-  static Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose);
-  static Rail* rail_for_bulk(Peer& peer, std::uint32_t full_ports);
-  static Rail* quickest_rail(Peer& peer, std::uint32_t full_ports);
+  Rail* choose_rail(Peer& peer, Choose choose);
+  Rail* rail_for_bulk(Peer& peer);
   Rail* rail_for_small(Peer& peer);
-  bool waits_for_port(Peer& peer, bool small) const;
-  static Sends rails_can_send(Peer& peer);
   void settle_sizes(Peer& peer);
   void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes);
 

@@ -122,7 +122,6 @@ struct Peer {
   bool introduced = false;              // it has proved itself: what it said of itself counts
   bool called_us = false;               // it connected to us, and we had not called it
   bool bye_due = false;                 // a BYE is to be sent
-  bool refused = false;                 // when last served: nothing left, for others' sake
   bool release_when_gone = false;       // the user disconnected: the handle ends with the peer
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
   std::uint64_t epoch = 0;              // its incarnation, once introduced

@@ -36,10 +36,8 @@ TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& optio
 int TcpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    if (!wait_set_->add(switchboard_.wait_fd()) || !wait_set_->add_if_any(interface_.fd())) {
-      wait_set_.reset();
-      return -1;
-    }
+    wait_set_->add(switchboard_.wait_fd());
+    wait_set_->add(interface_.fd());
   }
   return wait_set_->fd();
 }

@@ -51,7 +51,7 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
       limits_{.packet_bytes = packet_bytes_of(device, options),
               .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0},
       report_(device),
-      address_(bound_address(socket, device.name)),
+      address_(address_of(socket)),
       peers_(address_),
       charged_(charged_bytes(address_, limits_.packet_bytes)),
       main_(std::move(socket), *this, 0),
@@ -225,10 +225,7 @@ void UdpPort::give_back_several(std::span<const Incoming> batch) {
 int UdpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    if (!wait_set_->add_if_any(interface_.fd())) {
-      wait_set_.reset();
-      return -1;
-    }
+    wait_set_->add(interface_.fd());
   }
   if (!watched_ && !watch()) return -1;
   return wait_set_->fd();
