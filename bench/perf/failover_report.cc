@@ -136,6 +136,8 @@ ordered_json failover_json(const FailoverResult& result, const RailWatch& watch,
   out["cuts"] = ordered_json::array();
   for (const CutResult& cut : result.cuts) out["cuts"].push_back(cut_json(cut, result.start));
   out["changes"] = changes_json(watch, result.start);
+  out["rail_events"] = ordered_json::array();
+  for (const auto& event : watch.events()) out["rail_events"].push_back(to_json(event));
   out["began_ns"] = std::chrono::nanoseconds(result.start.time_since_epoch()).count();
   return out;
 }

@@ -20,7 +20,7 @@ bool left(pullman::RailState state) {
 
 }  // namespace
 
-RailWatch::RailWatch(const pullman::Context& context, pullman::PeerId peer,
+RailWatch::RailWatch(pullman::Context& context, pullman::PeerId peer,
                      std::chrono::milliseconds every)
     : context_(context), peer_(peer), every_(every) {}
 
@@ -58,6 +58,9 @@ void RailWatch::stop(Clock::time_point now) {
 void RailWatch::sample(Clock::time_point now) {
   for (const pullman::RailView& view : context_.rails(peer_)) {
     if (view.number < kMostRails) note(now, view);
+  }
+  while (const auto event = context_.take_rail_event(peer_)) {
+    if (events_.size() < kMostChanges) events_.push_back(*event);
   }
 }
 
@@ -135,6 +138,12 @@ nlohmann::ordered_json to_json(const pullman::RailView& rail) {
           {"packets_lost", rail.packets_lost},
           {"evacuated", rail.evacuated},
           {"times_left", rail.times_left}};
+}
+
+nlohmann::ordered_json to_json(const pullman::RailEvent& event) {
+  return {{"rail", event.number},         {"nic", event.nic},
+          {"carries", event.carries},     {"state", name(event.state)},
+          {"reason", name(event.reason)}, {"changes", event.changes}};
 }
 
 std::string rail_table(const std::vector<pullman::RailView>& rails) {

@@ -26,7 +26,7 @@ struct RailChange {
 class RailWatch {
  public:
   // `every` is not 0: prints the rails so often, as JSON lines.
-  RailWatch(const pullman::Context& context, pullman::PeerId peer, std::chrono::milliseconds every);
+  RailWatch(pullman::Context& context, pullman::PeerId peer, std::chrono::milliseconds every);
 
   // What went over them and how they were counts from now on.
   void start(Clock::time_point now);
@@ -37,6 +37,8 @@ class RailWatch {
   // As stop() found them, without what was sent before start().
   const std::vector<pullman::RailView>& rails() const { return rails_; }
   const std::vector<RailChange>& changes() const { return changes_; }
+  // What the context told of itself; nobody else has asked it since start().
+  const std::vector<pullman::RailEvent>& events() const { return events_; }
   // Bytes that were sent over a rail in each kBucket since start().
   const std::vector<std::uint64_t>& sent_over(unsigned rail) const { return sent_.at(rail); }
   // When something was first sent over a rail after `since`.
@@ -64,7 +66,7 @@ class RailWatch {
   void note_sent(Clock::time_point now, unsigned rail, std::uint64_t bytes);
   void print(Clock::time_point now);
 
-  const pullman::Context& context_;
+  pullman::Context& context_;
   pullman::PeerId peer_;
   std::chrono::milliseconds every_;
   Clock::time_point start_{};
@@ -75,10 +77,12 @@ class RailWatch {
   std::array<std::vector<Pause>, kMostRails> pauses_;
   std::array<Clock::time_point, kMostRails> last_sent_{};
   std::vector<RailChange> changes_;
+  std::vector<pullman::RailEvent> events_;
   std::vector<pullman::RailView> rails_;
 };
 
 nlohmann::ordered_json to_json(const pullman::RailView& rail);
+nlohmann::ordered_json to_json(const pullman::RailEvent& event);
 
 // For people: a line for each.
 std::string rail_table(const std::vector<pullman::RailView>& rails);

@@ -247,6 +247,14 @@ class __attribute__((visibility("default"))) Context {
   // either end there is one rail, which is up while the peer is connected. Cold.
   std::vector<RailView> rails(PeerId peer) const;
 
+  // The next rail that has begun to carry messages, or no longer does, of that peer or of any;
+  // none: nothing has changed. To be asked after progress(): it happens there. An event is the
+  // state of now, and says how often that has changed since it was told; a rail has one at a time,
+  // so none is lost, and a program that never asks pays nothing for it. A peer's rails come when it
+  // connects. None is told of a peer that has ended (peer_status() says why), nor where there is
+  // one NIC at either end: its rail comes and goes with the peer.
+  std::optional<RailEvent> take_rail_event(PeerId peer = kAnyPeer);
+
   // Which NIC works with which of the peer's, and why, for people: a line for each pair, and one
   // for each NIC that has no partner. Empty where there is nothing to choose: one NIC at either
   // end, or no answer yet. Cold.

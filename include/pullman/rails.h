@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "pullman/types.h"
+
 namespace pullman {
 
 enum class RailState : std::uint8_t {
@@ -75,6 +77,17 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint64_t times_left = 0;          // how often it went down
   // By the last check. Where there are several rails each is checked once when it is new.
   RailFinding check = RailFinding::kNotChecked;
+};
+
+// A rail of a peer carries messages from now on, or no longer does (Context::take_rail_event).
+struct __attribute__((visibility("default"))) RailEvent {
+  PeerId peer;
+  unsigned number = 0;                 // as in RailView
+  std::string nic;                     // ours: its name
+  bool carries = false;                // messages, now
+  RailState state = RailState::kDown;  // now, and why
+  RailReason reason = RailReason::kNew;
+  std::uint32_t changes = 0;  // since it was told last: 2 went and came again
 };
 
 // One rail of one peer, as a check found it.

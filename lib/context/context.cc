@@ -456,6 +456,10 @@ std::vector<RailView> Context::rails(PeerId peer) const {
   Gate::Hold held(state_->gate);
   return state_->engine.rails(read_clock(), peer);
 }
+std::optional<RailEvent> Context::take_rail_event(PeerId peer) {
+  Gate::Hold held(state_->gate);
+  return state_->engine.take_rail_event(peer);
+}
 Status Context::begin_check(PeerId peer, std::chrono::nanoseconds limit) {
   Gate::Hold held(state_->gate);
   return state_->engine.begin_check(state_->look(), peer, limit);

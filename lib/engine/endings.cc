@@ -380,8 +380,9 @@ void Engine::Impl::stop_timers(Rail& rail) {
   rail.ping_due = false;
   if (rail.loss_timer.checked_in()) alarms_.check_out(rail.loss_timer);
   if (rail.peer.rails == nullptr) return;
-  Timer& timer = care_of(rail).timer;
-  if (timer.checked_in()) alarms_.check_out(timer);
+  Care& care = care_of(rail);
+  if (care.timer.checked_in()) alarms_.check_out(care.timer);
+  failover::RailNews::forget(care.news);
 }
 
 void Engine::Impl::withdraw(const Rail& rail, Packet& packet) {

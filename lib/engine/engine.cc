@@ -448,6 +448,9 @@ std::optional<std::vector<RailCheck>> Engine::check_result(PeerId peer) const {
 std::vector<RailView> Engine::rails(Instant now, PeerId peer) const {
   return impl_->rails(now, peer);
 }
+std::optional<RailEvent> Engine::take_rail_event(PeerId peer) {
+  return impl_->take_rail_event(peer);
+}
 Status Engine::drain_rail(Instant now, std::string_view nic) {
   return impl_->set_drained(now, nic, true);
 }

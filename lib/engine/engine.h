@@ -171,6 +171,7 @@ class Engine {
   std::optional<LinkView> link(PeerId peer) const;
   // All of a peer's, the one they met on first. Empty if it is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;
+  std::optional<RailEvent> take_rail_event(PeerId peer);
   std::string explain_rails(PeerId peer) const;
   Status begin_check(Instant now, PeerId peer, Duration limit) noexcept;
   std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;

@@ -86,6 +86,7 @@ class Engine::Impl {
   Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
                 Request& request);
   std::optional<RemoteEvent> take_event();
+  std::optional<RailEvent> take_rail_event(PeerId id);
   const message::Regions& regions() const { return regions_; }
   void watched(Instant now) { watched_until_ = now; }
   void about_to_sleep() {
@@ -640,6 +641,7 @@ class Engine::Impl {
   AckList ack_now_;
   bool acks_waited_ = false;  // some of them, at the end of the last turn
   std::uint64_t messages_told_ = 0;
+  failover::RailNews rail_news_;  // outlives the notes of it
   PeerTable peers_;
   std::deque<PeerId> callers_;     // for accept()
   std::vector<Caller> half_open_;  // not proved yet, oldest first

@@ -151,6 +151,7 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
     care.loss = 0;
     report(rail);
   }
+  rail_news_.handle_change(care.news, usable(rail));
   settle_sizes(peer);
   arm_care(now, rail);
   if (!care.health.up()) ask_left_rails(now, peer);
@@ -254,6 +255,31 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
       leave_rail(now, rail, reason_of(kind));
     });
   });
+}
+
+// The oldest news, of that peer or of all.
+std::optional<RailEvent> Engine::Impl::take_rail_event(PeerId id) {
+  using failover::RailNews;
+  RailNews::Note* oldest = nullptr;
+  if (id == kAnyPeer) {
+    oldest = rail_news_.oldest();
+  } else if (Peer* peer = peers_.find(id); peer != nullptr && peer->rails != nullptr) {
+    peer->for_each_rail([&](const Rail& rail) {
+      RailNews::Note& note = care_of(rail).news;
+      if (!RailNews::has_news(note)) return;
+      if (oldest == nullptr || note.since < oldest->since) oldest = &note;
+    });
+  }
+  if (oldest == nullptr) return std::nullopt;
+  const Rail& rail = *peers_.find(oldest->peer)->rail(oldest->number);
+  const failover::Health& health = care_of(rail).health;
+  return RailEvent{.peer = oldest->peer,
+                   .number = oldest->number,
+                   .nic = module_of(rail).device().name,
+                   .carries = oldest->carries,
+                   .state = health.state(),
+                   .reason = health.reason(),
+                   .changes = RailNews::take(*oldest)};
 }
 
 // The NIC's modules, a bit for each.

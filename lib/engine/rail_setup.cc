@@ -55,6 +55,8 @@ void Engine::Impl::start_rails(Peer& peer, const wire::Hello& hello) {
   care->stream = module_of(peer.home).device().stream;
   care->here = peer.home.module;
   care->health.begin_up(peer.heard_at);
+  care->news.peer = peer.id;
+  rail_news_.handle_change(care->news, true);
   peer.rails->care[0] = std::move(care);
 }
 
@@ -183,6 +185,8 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   care->stream = nic.stream;
   care->there = there;
   care->here = module;
+  care->news.peer = peer.id;
+  care->news.number = index;
   rails.care[number] = std::move(care);
   Rail& rail = *rails.more[number];
   rail.remote = nic.command;

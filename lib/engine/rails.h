@@ -9,6 +9,7 @@
 #include "channel/packet.h"
 #include "engine/rail.h"
 #include "failover/health.h"
+#include "failover/rail_news.h"
 #include "wire/hello.h"
 #include "wire/rails.h"
 
@@ -17,6 +18,7 @@ namespace pullman::engine {
 // Of one rail, beyond its link.
 struct Care {
   failover::Health health;
+  failover::RailNews::Note news;
   Timer timer;                   // health.next_due()
   Instant heard_at{};            // a packet came that speaks in this rail's numbers
   bool stream = false;           // the last resort

@@ -132,6 +132,17 @@ def a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
         expect_returned(result, "veth0", "veth1")
 
 
+@case()
+def a_program_is_told_of_each_rail_that_comes_and_goes(place, build):
+    result = stream(place, build, ["veth1@1-2"], 5)
+    told = [event for event in result["rail_events"] if event["nic"] == "veth1"]
+    # That it came when they met the warm-up has heard. What is told adds up, however often it was asked for.
+    changes = sum(event["changes"] for event in told)
+    expect(changes >= 2 and told[-1]["carries"], json.dumps(result["rail_events"]))
+    expect(changes == 2 * rail_by(result, "veth1")["times_left"], json.dumps(result))
+    expect(any(event["reason"] == "the NIC has no link" for event in told) or len(told) == 1, json.dumps(told))
+
+
 def silenced(place, build, kind):
     result = stream(place, build, [f"veth1:{kind}@1-2", f"veth0:{kind}@4-5"], 8)
     for nic in ("veth0", "veth1"):
