@@ -125,8 +125,9 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   app.add_option("--duration", options.duration_s, "seconds per size (1)")
       ->check(seconds(0.001, 86400))
       ->excludes(iterations);
-  app.add_option("--window", options.window, "messages outstanding (64)")
-      ->check(CLI::Range(std::size_t{1}, kMaxWindow));
+  auto* window = app.add_option("--window", options.window,
+                                "messages outstanding (64; both ways at once no more than 16 MiB)")
+                     ->check(CLI::Range(std::size_t{1}, kMaxWindow));
   app.add_option("--driver", options.driver,
                  "udp, tcp, fabric or auto (PULLMAN_DRIVER, else auto)");
   app.add_option("--nic", options.nics, "interfaces or addresses to use, comma-separated")
@@ -147,6 +148,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       ->check(seconds(0.1, 86400));
   try {
     app.parse(argc, argv);
+    options.window_given = window->count() != 0;
     options.sleep_after = std::chrono::microseconds(sleep_us);
     options.test = test_named(test);
     if (size.empty()) size = options.test == Test::kFailover ? "1M" : "64";

@@ -36,8 +36,9 @@ struct Options {
   std::vector<std::size_t> sizes = {64};
   std::uint64_t iterations = 0;  // messages per size; 0: as many as fit into the duration
   double duration_s = 1;
-  std::size_t window = 64;  // messages outstanding
-  std::string driver;       // empty: as the environment says
+  std::size_t window = 64;    // messages outstanding
+  bool window_given = false;  // else it is less where that many would take too long to arrive
+  std::string driver;         // empty: as the environment says
   std::vector<std::string> nics;
   std::uint16_t port = 0;  // 0: PULLMAN_PORT, else kDefaultPort
   bool check = false;

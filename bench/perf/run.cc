@@ -136,6 +136,16 @@ void check_failover(const Options& options) {
   Cutter::check(parse_cuts(options.cuts));
 }
 
+// What is outstanding when the time is over has to arrive all the same, at either end: a run is to
+// end with its duration.
+std::size_t window_for(const Options& options, std::size_t size) {
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  if (options.window_given || options.test != Test::kBidirectional || size == 0) {
+    return options.window;
+  }
+  return std::clamp<std::size_t>(kMostBytes / size, 2, options.window);
+}
+
 }  // namespace
 
 int run_client(const Options& options) {
@@ -151,7 +161,7 @@ int run_client(const Options& options) {
   for (const std::size_t size : options.sizes) {
     Job job{options.test,
             size,
-            options.window,
+            window_for(options, size),
             options.check,
             ++run,
             options.iterations,

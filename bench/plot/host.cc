@@ -7,13 +7,8 @@
 namespace pullman::lab {
 namespace {
 
-// A turn of the loop, and a packet in or out of it: kernel UDP with segmentation offload.
+// A turn of the loop, beside its packets.
 constexpr Duration kTurn = std::chrono::nanoseconds(500);
-constexpr Duration kPacket = std::chrono::nanoseconds(200);
-
-std::uint64_t packets(const nic::Port& port) {
-  return port.counters().sent + port.counters().received;
-}
 
 // Few peers, so that each may have much under way: the lab is about the road, not about allowances.
 Config config_of(const Scenario& scenario) {
@@ -35,8 +30,6 @@ Host::Host(Road& road, std::size_t number, const Scenario& scenario, std::uint64
   nics[0].device.driver = nics[0].device.name = "lab";
   nics[0].command = road.open(number, Channel::kCommand);
   nics[0].data = road.open(number, Channel::kData);
-  command_ = nics[0].command.get();
-  data_ = nics[0].data.get();
   engine_ = std::make_unique<engine::Engine>(
       config_of(scenario), std::move(nics),
       engine::Identity{KeyedRandom::key_from_seed(random_.next()), number + 1}, road.now());
@@ -47,43 +40,63 @@ Host::~Host() {
   engine_->abort();
 }
 
-void Host::send_to(const Host& to, Instant start) {
-  to_ = &to;
-  start_ = start;
+void Host::send_to(const Host& to, std::size_t flow, Instant start) {
+  flows_.push_back({.to = &to, .tag = flow, .start = start});
+}
+
+engine::LinkView Host::link(std::size_t flow) const {
+  const auto at = std::find_if(flows_.begin(), flows_.end(),
+                               [&](const Flow& other) { return other.tag == flow; });
+  return engine_->link(at->peer).value_or(engine::LinkView{});
+}
+
+Instant Host::next_start() const {
+  Instant next = kNever;
+  for (const Flow& flow : flows_) {
+    if (flow.sends.empty()) next = std::min(next, flow.start);
+  }
+  return next;
+}
+
+void Host::begin_flows(Instant now) {
+  for (Flow& flow : flows_) {
+    if (!flow.sends.empty() || flow.start > now) continue;
+    const auto place = static_cast<std::uint32_t>(2 * flow.to->number_);
+    flow.peer = engine_->connect(now, address_of(place)).peer;
+    for (std::size_t i = 0; i < scenario_.messages; ++i) {
+      flow.sends.push_back(std::make_unique<Request>());
+    }
+  }
 }
 
 void Host::take(std::size_t senders, std::vector<std::uint64_t>& taken) {
   taken_ = &taken;
   for (std::size_t i = 0; i < senders * scenario_.messages; ++i) {
-    requests_.push_back(std::make_unique<Request>());
-    engine_->receive(road_.now(), kAnyPeer, 0, ~Tag{0}, buffer_, *requests_.back());
+    receives_.push_back(std::make_unique<Request>());
+    engine_->receive(road_.now(), kAnyPeer, 0, ~Tag{0}, buffer_, *receives_.back());
   }
 }
 
 Instant Host::wake() const {
-  if (to_ != nullptr) return start_;
-  if (looks_seldom()) return ready_at_;
+  const Instant start = next_start();
+  const bool begun = std::any_of(flows_.begin(), flows_.end(),
+                                 [](const Flow& flow) { return !flow.sends.empty(); });
+  if (looks_seldom()) return begun ? ready_at_ : start;
   const Instant due = road_.has_work(number_) ? road_.now() : engine_->next_deadline();
-  return due == kNever ? kNever : std::max({due, ready_at_, road_.now()});
+  const Instant first = std::min(due, start);
+  return first == kNever ? kNever : std::max({first, ready_at_, road_.now()});
 }
 
 void Host::turn(Instant now) {
-  const std::uint64_t before = packets(*command_) + packets(*data_);
-  if (to_ != nullptr) {
-    peer_ = engine_->connect(now, address_of(static_cast<std::uint32_t>(2 * to_->number_))).peer;
-    for (std::size_t i = 0; i < scenario_.messages; ++i) {
-      requests_.push_back(std::make_unique<Request>());
-    }
-    to_ = nullptr;
-  }
+  road_.begin_turn(number_);
+  begin_flows(now);
   // Whoever is idle is woken by what arrives.
   if (ready_at_ < now) engine_->watched(now);
   engine_->progress(now);
   while (engine_->accept()) {
   }
   run_program(now);
-  const std::uint64_t moved = packets(*command_) + packets(*data_) - before;
-  ready_at_ = now + kTurn + static_cast<Duration::rep>(moved) * kPacket;
+  ready_at_ = now + kTurn + road_.spent(number_);
   if (looks_seldom()) ready_at_ = std::max(ready_at_, now + scenario_.look_every);
   if (ready_at_ < stall_at_) return;
   ready_at_ += scenario_.stall_for;
@@ -91,12 +104,13 @@ void Host::turn(Instant now) {
 }
 
 void Host::run_program(Instant now) {
-  for (auto& request : requests_) {
-    if (!request->done()) continue;
-    if (taken_ == nullptr) {
-      engine_->send(now, peer_, number_, buffer_, *request);
-      continue;
+  for (Flow& flow : flows_) {
+    for (auto& request : flow.sends) {
+      if (request->done()) engine_->send(now, flow.peer, flow.tag, buffer_, *request);
     }
+  }
+  for (auto& request : receives_) {
+    if (!request->done()) continue;
     (*taken_)[request->tag()] += request->length();
     engine_->receive(now, kAnyPeer, 0, ~Tag{0}, buffer_, *request);
   }

@@ -6,10 +6,6 @@
 namespace pullman::lab {
 namespace {
 
-std::size_t hosts(const Scenario& scenario) {
-  return scenario.senders + (scenario.one_receiver ? 1 : scenario.senders);
-}
-
 // Jain: 1 if all got the same, 1/n if one got all.
 double fairness(const std::vector<std::uint64_t>& shares) {
   double sum = 0, squares = 0;
@@ -23,18 +19,21 @@ double fairness(const std::vector<std::uint64_t>& shares) {
 }  // namespace
 
 Lab::Lab(const Scenario& scenario, std::uint64_t seed)
-    : road_(scenario.road, hosts(scenario), scenario.senders, seed), taken_(scenario.senders) {
+    : flows_(scenario.flows()),
+      road_(scenario.road, scenario.hosts(), scenario.senders, seed),
+      taken_(flows_.size()) {
   road_.advance(kStart, [](std::size_t) {});
-  for (std::size_t i = 0; i < hosts(scenario); ++i) {
+  for (std::size_t i = 0; i < scenario.hosts(); ++i) {
     hosts_.push_back(std::make_unique<Host>(road_, i, scenario, seed));
   }
-  const std::size_t senders = scenario.senders;
-  for (std::size_t i = senders; i < hosts_.size(); ++i) {
-    hosts_[i]->take(scenario.one_receiver ? senders : 1, taken_);
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const auto to_it = std::count_if(flows_.begin(), flows_.end(),
+                                     [&](const Scenario::Flow& flow) { return flow.to == i; });
+    if (to_it != 0) hosts_[i]->take(static_cast<std::size_t>(to_it), taken_);
   }
-  for (std::size_t i = 0; i < senders; ++i) {
-    const auto begin = kStart + static_cast<Duration::rep>(i) * scenario.start_every;
-    hosts_[i]->send_to(*hosts_[scenario.one_receiver ? senders : senders + i], begin);
+  for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
+    const auto begin = kStart + static_cast<Duration::rep>(flow) * scenario.start_every;
+    hosts_[flows_[flow].from]->send_to(*hosts_[flows_[flow].to], flow, begin);
   }
   for (std::size_t i = 0; i < hosts_.size(); ++i) wakes_.push_back(hosts_[i]->wake());
 }
@@ -73,8 +72,8 @@ Outcome run(const Scenario& scenario, std::uint64_t seed) {
     outcome.deepest_queue = std::max(outcome.deepest_queue, queued);
   }
   for (std::size_t i = 0; i < shares.size(); ++i) shares[i] = lab.taken()[i] - shares[i];
-  for (std::size_t flow = 0; flow < scenario.senders; ++flow) {
-    const Stats stats = lab.sender(flow).stats();
+  for (std::size_t host = 0; host < scenario.hosts(); ++host) {
+    const Stats stats = lab.host(host).stats();
     outcome.retransmits += stats.retransmits;
     outcome.spurious += stats.spurious_retransmits;
     outcome.timeouts += stats.timeouts;
@@ -82,6 +81,8 @@ Outcome run(const Scenario& scenario, std::uint64_t seed) {
   const std::uint64_t bytes = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
   outcome.goodput_mbps = megabits(bytes, scenario.duration / 2);
   outcome.fairness = fairness(shares);
+  const auto [least, greatest] = std::minmax_element(shares.begin(), shares.end());
+  outcome.least_share = static_cast<double>(*least) / static_cast<double>(*greatest);
   outcome.queue_drops = lab.road().queue_drops();
   outcome.socket_drops = lab.road().socket_drops();
   return outcome;

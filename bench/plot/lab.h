@@ -22,11 +22,13 @@ class Lab {
 
   void run_until(Instant end);
 
-  const Host& sender(std::size_t flow) const { return *hosts_[flow]; }
+  const Host& host(std::size_t number) const { return *hosts_[number]; }
+  const std::vector<Scenario::Flow>& flows() const { return flows_; }
   const std::vector<std::uint64_t>& taken() const { return taken_; }
   const Road& road() const { return road_; }
 
  private:
+  std::vector<Scenario::Flow> flows_;
   Road road_;
   std::vector<std::uint64_t> taken_;  // bytes, by flow
   std::vector<std::unique_ptr<Host>> hosts_;
@@ -36,7 +38,8 @@ class Lab {
 // Goodput, fairness and mean queue of the second half; the rest of the whole run.
 struct Outcome {
   double goodput_mbps = 0;
-  double fairness = 0;  // Jain: 1 if all got the same, 1/n if one got all
+  double fairness = 0;     // Jain: 1 if all got the same, 1/n if one got all
+  double least_share = 0;  // what the least flow got over what the greatest did
   double queue_bytes = 0;
   std::size_t deepest_queue = 0;
   std::uint64_t retransmits = 0;

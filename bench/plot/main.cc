@@ -26,11 +26,12 @@ void write_samples(const Scenario& scenario, std::uint64_t seed) {
   for (std::size_t i = 1; i <= scenario.samples; ++i) {
     const Duration at = static_cast<Duration::rep>(i) * step;
     lab.run_until(kStart + at);
-    for (std::size_t flow = 0; flow < scenario.senders; ++flow) {
-      const auto link = lab.sender(flow).link();
+    for (std::size_t flow = 0; flow < lab.flows().size(); ++flow) {
+      const Host& sender = lab.host(lab.flows()[flow].from);
+      const auto link = sender.link(flow);
       fmt::print("{:.1f},{},{:.0f},{},{},{:.0f},{}\n", microseconds(at) / 1e3, flow,
                  megabits(lab.taken()[flow] - before[flow], step), link.window, lab.road().queued(),
-                 microseconds(link.rtt), lab.sender(flow).stats().retransmits);
+                 microseconds(link.rtt), sender.stats().retransmits);
     }
     before = lab.taken();
   }

@@ -14,7 +14,12 @@ constexpr std::size_t kWireOverhead = 8 + 20 + 18 + 20;
 }  // namespace
 
 Road::Road(const RoadPlan& plan, std::size_t hosts, std::size_t senders, std::uint64_t seed)
-    : plan_(plan), senders_(senders), random_(seed), access_(hosts), ports_(2 * hosts) {}
+    : plan_(plan),
+      senders_(senders),
+      random_(seed),
+      access_(hosts),
+      spent_(hosts),
+      ports_(2 * hosts) {}
 Road::~Road() = default;
 
 std::unique_ptr<nic::Port> Road::open(std::size_t host, Channel channel) {
@@ -54,7 +59,9 @@ bool Road::send(std::uint32_t from, const nic::Outgoing& packet) {
   }
   datagram.to = static_cast<std::uint32_t>(packet.to);
   datagram.forth = from / 2 < senders_;
-  line.busy_until = std::max(line.busy_until, now_) + transfer(datagram.length, rate);
+  spend(from / 2, 1);
+  const Instant offered = now_ + spent(from / 2);
+  line.busy_until = std::max(line.busy_until, offered) + transfer(datagram.length, rate);
   push(line.busy_until, std::move(datagram));
   return true;
 }

@@ -31,6 +31,10 @@ struct RoadPlan {
   Duration reorder_by{};                                  // and are up to this much later
   std::size_t send_packets = 256;                         // a port's queue before its access line
   std::size_t socket_packets = 512;                       // a port's receive buffer
+  // What a host's processor takes for a packet in or out: as over kernel UDP with segmentation
+  // offload. So much later leaves each packet of a turn.
+  Duration packet_cost = std::chrono::nanoseconds(200);
+  std::size_t packets_per_turn = nic::kBatchPackets;  // see nic::PortLimits
 };
 
 struct Datagram {
@@ -63,6 +67,13 @@ class Road {
   std::uint64_t socket_drops() const { return socket_drops_; }
   std::uint64_t carried() const { return carried_; }  // past the bottleneck, on the senders' way
 
+  // What a host does until it ends its turn takes time, beginning now.
+  void begin_turn(std::size_t host) { spent_[host] = {}; }
+  void spend(std::size_t host, std::size_t packets) {
+    spent_[host] += static_cast<Duration::rep>(packets) * plan_.packet_cost;
+  }
+  Duration spent(std::size_t host) const { return spent_[host]; }
+
   // For ports. False: the access line's queue is full.
   bool send(std::uint32_t from, const nic::Outgoing& packet);
 
@@ -88,6 +99,7 @@ class Road {
   Random random_;
   Instant now_{};
   std::vector<Line> access_;        // per host
+  std::vector<Duration> spent_;     // per host: in this turn
   std::array<Line, 2> bottleneck_;  // forth and back
   std::vector<RoadPort*> ports_;    // by place
   std::vector<Event> heap_;

@@ -26,7 +26,8 @@ nic::Address address_of(std::uint32_t place) {
 RoadPort::RoadPort(Road& road, std::uint32_t place, const RoadPlan& plan)
     : road_(road), place_(place), address_(address_of(place)) {
   limits_ = {.packet_bytes = place % 2 == 0 ? kCommandBytes : kDataBytes,
-             .receive_packets = plan.socket_packets};
+             .receive_packets = plan.socket_packets,
+             .packets_per_turn = plan.packets_per_turn};
 }
 
 bool RoadPort::arrive(Datagram datagram) {
@@ -51,6 +52,7 @@ std::size_t RoadPort::receive(std::span<nic::Incoming> batch, std::size_t enough
     batch[count] = {.bytes = {lent_.back().bytes.get(), lent_.back().length}, .buffer = 0};
   }
   counters_.received += count;
+  road_.spend(place_ / 2, count);
   return count;
 }
 

@@ -41,6 +41,14 @@ RoadPlan crooked() {
   return road;
 }
 
+// Each packet costs a call that takes as long as between two network namespaces.
+RoadPlan dear(std::size_t packets_per_turn) {
+  RoadPlan road = fast();
+  road.packet_cost = microseconds(6);
+  road.packets_per_turn = packets_per_turn;
+  return road;
+}
+
 RoadPlan shallow_switch() {
   RoadPlan road = fast();
   road.queue_bytes = 150'000;
@@ -48,6 +56,46 @@ RoadPlan shallow_switch() {
 }
 
 }  // namespace
+
+std::size_t Scenario::hosts() const {
+  switch (pattern) {
+    case Pattern::kEachToOne:
+    case Pattern::kPairs:
+      return 2 * senders;
+    case Pattern::kAllToOne:
+      return senders + 1;
+    case Pattern::kRing:
+    case Pattern::kAllToAll:
+      return senders;
+  }
+  return 0;
+}
+
+std::vector<Scenario::Flow> Scenario::flows() const {
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < hosts(); ++i) {
+    switch (pattern) {
+      case Pattern::kEachToOne:
+        if (i < senders) flows.push_back({i, i + senders});
+        break;
+      case Pattern::kAllToOne:
+        if (i < senders) flows.push_back({i, senders});
+        break;
+      case Pattern::kPairs:
+        flows.push_back({i, (i + senders) % hosts()});
+        break;
+      case Pattern::kRing:
+        flows.push_back({i, (i + 1) % hosts()});
+        break;
+      case Pattern::kAllToAll:
+        for (std::size_t to = 0; to < hosts(); ++to) {
+          if (to != i) flows.push_back({i, to});
+        }
+        break;
+    }
+  }
+  return flows;
+}
 
 std::vector<Scenario> scenarios() {
   return {
@@ -74,7 +122,7 @@ std::vector<Scenario> scenarios() {
        .what = "64 senders to one receiver, 10 Gb/s",
        .road = fast(),
        .senders = 64,
-       .one_receiver = true,
+       .pattern = Scenario::Pattern::kAllToOne,
        .message_bytes = 16384,
        .messages = 16,
        .duration = milliseconds(400)},
@@ -82,14 +130,14 @@ std::vector<Scenario> scenarios() {
        .what = "64 senders to one receiver, 1 Gb/s",
        .road = gigabit(1'000'000),
        .senders = 64,
-       .one_receiver = true,
+       .pattern = Scenario::Pattern::kAllToOne,
        .messages = 8,
        .duration = milliseconds(1600)},
       {.name = "incast-late",
        .what = "64 senders to one receiver, 1 Gb/s; each looks every 800 us",
        .road = gigabit(1'000'000),
        .senders = 64,
-       .one_receiver = true,
+       .pattern = Scenario::Pattern::kAllToOne,
        .messages = 8,
        .start_every = microseconds(7),
        .duration = milliseconds(1600),
@@ -98,7 +146,7 @@ std::vector<Scenario> scenarios() {
        .what = "64 senders to one receiver, 10 Gb/s, 100 packets of queue",
        .road = shallow_switch(),
        .senders = 64,
-       .one_receiver = true,
+       .pattern = Scenario::Pattern::kAllToOne,
        .message_bytes = 16384,
        .messages = 16,
        .duration = milliseconds(400)},
@@ -106,7 +154,7 @@ std::vector<Scenario> scenarios() {
        .what = "256 senders to one receiver, 10 Gb/s, 100 packets of queue",
        .road = shallow_switch(),
        .senders = 256,
-       .one_receiver = true,
+       .pattern = Scenario::Pattern::kAllToOne,
        .message_bytes = 16384,
        .messages = 4,
        .duration = milliseconds(400),
@@ -136,6 +184,34 @@ std::vector<Scenario> scenarios() {
        .road = fast(),
        .stall_every = milliseconds(10),
        .stall_for = milliseconds(1)},
+      {.name = "both-ways",
+       .what = "both ways at once, 10 Gb/s; a packet takes 0.2 us of a processor",
+       .road = fast(),
+       .pattern = Scenario::Pattern::kPairs,
+       .start_every = milliseconds(1)},
+      {.name = "both-ways-dear",
+       .what = "both ways at once; a packet takes 6 us of a processor, 16 make a turn",
+       .road = dear(16),
+       .pattern = Scenario::Pattern::kPairs,
+       .duration = milliseconds(2000)},
+      {.name = "both-ways-long",
+       .what = "both ways at once; a packet takes 6 us of a processor, 64 make a turn",
+       .road = dear(64),
+       .pattern = Scenario::Pattern::kPairs,
+       .duration = milliseconds(2000)},
+      {.name = "ring",
+       .what = "four hosts in a ring; a packet takes 6 us of a processor, 16 make a turn",
+       .road = dear(16),
+       .senders = 4,
+       .pattern = Scenario::Pattern::kRing,
+       .duration = milliseconds(2000)},
+      {.name = "all-to-all",
+       .what =
+           "four hosts, each to every other; a packet takes 6 us of a processor, 16 make a turn",
+       .road = dear(16),
+       .senders = 4,
+       .pattern = Scenario::Pattern::kAllToAll,
+       .duration = milliseconds(2000)},
   };
 }
 

@@ -8,7 +8,7 @@
 namespace pullman::channel {
 
 Channel::Channel(ChannelKind kind, std::unique_ptr<nic::Port> port)
-    : kind_(kind), port_(std::move(port)) {}
+    : kind_(kind), port_(std::move(port)), most_(port_->limits().packets_per_turn) {}
 
 Channel::~Channel() {
   drop_first(count_);
@@ -68,7 +68,7 @@ std::span<const nic::Incoming> Channel::receive() {
   if (kept_ != 0) [[unlikely]]
     return {incoming_.data() + received_ - std::exchange(kept_, 0), incoming_.data() + received_};
   const std::size_t got = port_->receive(incoming_, enough_);
-  enough_ = got >= enough_ ? kBatch : std::size_t{1};
+  enough_ = got >= enough_ ? most_ : std::size_t{1};
   quiet_receives_ = got != 0 ? 0 : std::min(quiet_receives_ + 1, kQuietReceives);
   received_ = got;
   return {incoming_.data(), got};

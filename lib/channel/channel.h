@@ -61,7 +61,7 @@ class Channel {
   // longer than it takes; where that came, or several are expected, all that may be there.
   std::span<const nic::Incoming> receive();
   // At the next receive().
-  void expect_several() { enough_ = kBatch; }
+  void expect_several() { enough_ = most_; }
   // The last packets of the batch wait: they are the next one. Those before them are given back.
   void keep(std::size_t packets) { kept_ = packets; }
 
@@ -91,6 +91,7 @@ class Channel {
   ChannelKind kind_;
   std::uint32_t mark_ = 0;
   std::unique_ptr<nic::Port> port_;
+  std::size_t most_;                            // packets received in one call
   std::size_t count_ = 0;                       // packets in the batch
   std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered
   std::array<Packet*, kBatch> packets_{};       // whose bytes they are

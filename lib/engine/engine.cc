@@ -83,6 +83,8 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Ident
       // The first NIC is no last resort.
       const bool beside = i > 0 && modules_[i]->device().stream && !modules_[0]->device().stream;
       if (beside) streams_ |= row_[place_of(i, kind)]->mark();
+      const std::size_t most = row_[place_of(i, kind)]->port().limits().packets_per_turn;
+      if (!beside) packets_per_turn_ = std::min(packets_per_turn_, most);
     }
   }
   lively_ = all_;
@@ -255,6 +257,7 @@ std::size_t Engine::Impl::progress(Instant now) {
   moved_ = false;
   handle_late_ack(now);
   unseen_ = std::min(now - watched_until_, kMostUnseen);
+  poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(unseen_.count()));
   watched_until_ = now;
   retransmits_left_ = kRetransmitsPerTurn;
   if (waits_) send_what_waits(now);

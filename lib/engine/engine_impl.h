@@ -124,8 +124,6 @@ class Engine::Impl {
  private:
   // Retransmissions in one turn, then new work and ACKs (DESIGN section 5).
   static constexpr std::size_t kRetransmitsPerTurn = 16;
-  // Packets to one peer before the next one has its turn.
-  static constexpr std::size_t kPacketsPerTurn = Channel::kBatch;
   // Callers that have not proved themselves are a quarter of the peers at most, but this many at
   // least (wire.md 5.5).
   static constexpr std::size_t kLeastHalfOpen = 64;
@@ -353,7 +351,7 @@ class Engine::Impl {
   void flush_posted();
 
   // --- runs.cc
-  static std::size_t share_of_turn(const Peer& peer);
+  static std::size_t share_of_turn(const Rail& rail);
   bool looks_seldom(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
@@ -663,7 +661,8 @@ class Engine::Impl {
   std::size_t resolving_ = 0;               // addresses the NIC has been asked about
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   bool waits_ = false;                      // in a packet, what was sent since the last turn
-  std::size_t retransmits_left_ = 0;        // this turn
+  std::size_t packets_per_turn_ = Channel::kBatch;  // see nic::PortLimits
+  std::size_t retransmits_left_ = 0;                // this turn
   std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
   std::size_t starving_ = 0;      // in ready_, for want of a packet only
   Instant news_due_;              // when the NICs' events are looked at next
@@ -681,9 +680,10 @@ class Engine::Impl {
   std::span<const nic::Incoming> batch_in_hand_;  // of which it is one
   bool told_other_nic_ = false;
   LateAck late_ack_;
-  std::uint64_t tick_ = 0;  // now / kTick
-  Instant watched_until_;   // what had come by then has been taken
-  Duration unseen_{};       // how long nobody had looked before this turn
+  std::uint64_t tick_ = 0;    // now / kTick
+  Instant watched_until_;     // what had come by then has been taken
+  Duration unseen_{};         // how long nobody had looked before this turn
+  wire::PollGap poll_gap_{};  // that, as it is told to the peers
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()

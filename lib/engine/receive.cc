@@ -231,7 +231,7 @@ Verdict Engine::Impl::handle_frames(Instant now, Rail& rail, const wire::PacketH
   }
   if (effect.refused) [[unlikely]]
     return Verdict::kOverLimit;
-  rail.link.handle_arrival(now, header);
+  rail.link.handle_arrival(now, header, poll_gap_);
   if (effect.redundant) [[unlikely]]
     rail.link.handle_redundant();
   if (effect.urgent) [[unlikely]]
@@ -435,7 +435,7 @@ void Engine::Impl::share_credit() {
   const std::uint32_t active = std::max({heard_this_tick_, heard_last_tick_, 1u});
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const std::size_t share = modules_[i]->receive_packets() / active;
-    credits_[i] = static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kWindow));
+    credits_[i] = static_cast<std::uint16_t>(std::clamp<std::size_t>(share, 1, wire::kMaxCredit));
   }
 }
 

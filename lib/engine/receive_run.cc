@@ -26,7 +26,7 @@ std::size_t Engine::Impl::take_run(Instant now, const wire::PacketHeader& first,
   }
   if (count == 0) return 0;
   peer->inbox.handle_in_order(bytes);
-  rail->link.handle_run(now, run.last(), count);
+  rail->link.handle_run(now, run.last(), count, poll_gap_);
   if (peer->inbox.has_frames() || peer->outbox.has_packets()) mark_ready(*peer);
   schedule_ack(now, *rail);
   stats_.packets_received += count;

@@ -107,11 +107,12 @@ bool Engine::Impl::waits_for_more(const Rail& rail) const {
 
 // How many packets a turn sends to one peer: the last few of a message leave with the rest of it,
 // since what else a turn does, its looks at all sockets among it, is much for them to wait for.
-std::size_t Engine::Impl::share_of_turn(const Peer& peer) {
-  constexpr std::size_t kFew = 32;
-  const std::size_t packets = peer.outbox.packets_left(Heads::kFull);
-  const bool ends = packets > kPacketsPerTurn && packets <= kPacketsPerTurn + kFew;
-  return ends ? packets : kPacketsPerTurn;
+std::size_t Engine::Impl::share_of_turn(const Rail& rail) {
+  const std::size_t share = data(rail).port().limits().packets_per_turn;
+  const std::size_t packets = rail.peer.outbox.packets_left(Heads::kFull);
+  const std::size_t few = std::min<std::size_t>(32, share / 2);
+  const bool ends = packets > share && packets <= share + few;
+  return ends ? packets : share;
 }
 
 // Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
@@ -162,7 +163,7 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
   if (config_.checksum) std::for_each_n(runs.begin(), count, [](Run* run) { seal(*run); });
   std::size_t taken = channel.send_at_once({offered.data(), chunks});
   moved_ = moved_ || taken != 0;
-  if (taken >= kPacketsPerTurn / 2) sends_much_until_ = now + kSendingRest;
+  if (taken >= Channel::kBatch / 2) sends_much_until_ = now + kSendingRest;
   if (taken < chunks) ports_full_ |= full;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t of_run = runs[i]->count;

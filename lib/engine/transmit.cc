@@ -17,11 +17,14 @@ void Engine::Impl::mark_ready(Peer& peer) {
   fruitless_ = 0;
 }
 
-// Each peer that was ready when the turn began is served once.
+// Each peer that was ready when the turn began is served once, until the turn has lasted long
+// enough: the next one begins with the rest.
 void Engine::Impl::transmit(Instant now) {
   starving_ = 0;
   ports_full_ = 0;
+  const std::uint64_t enough = stats_.packets_sent + packets_per_turn_;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
+    if (stats_.packets_sent >= enough) break;
     Peer& peer = ready_.front();
     ready_.pop_front();
     if (serve(now, peer)) mark_ready(peer);
@@ -88,7 +91,7 @@ bool Engine::Impl::serve_home(Instant now, Peer& peer) {
   if (!resend_lost(now, rail)) return true;
   if (rail.link.path().probe_due(now)) [[unlikely]]
     send_path_probe(now, rail);
-  const std::size_t most = share_of_turn(peer);
+  const std::size_t most = share_of_turn(rail);
   for (std::size_t sent = 0; sent < most; ++sent) {
     const Next next = send_next(now, rail, most, sent);
     if (next != Next::kGoOn) return next == Next::kBlocked;

@@ -47,6 +47,10 @@ struct PortLimits {
   // Packets of one length, one after the other, leave together for much less: bytes of a longest
   // burst; 0: they do not.
   std::size_t burst_bytes = 0;
+  // So many packets, sent or received, take some 100 us at most, each with a system call or a copy
+  // of its own: a turn of the loop that takes longer delays every ACK, and looks like a queue in
+  // the network to the other end.
+  std::size_t packets_per_turn = kBatchPackets;
 };
 
 // How a packet gets to an address from here. Worse ones first: of what two ends say, the lesser

@@ -24,8 +24,8 @@ void AckTracker::find_need(bool new_gap, bool asked) {
   const std::uint32_t enough =
       has_gap() ? std::min(packets_per_ack_, kPerAckOfGap) : packets_per_ack_;
   // Who asks wants to hear of all before it, too.
-  const bool closes = asked_beyond_gap_ && !has_gap();
-  asked_beyond_gap_ = (asked_beyond_gap_ || asked) && has_gap();
+  const bool closes = asked_beyond_gap_ != 0 && !has_gap();
+  asked_beyond_gap_ = (asked_beyond_gap_ != 0 || asked) && has_gap() ? 1 : 0;
   asked = asked || closes;
   AckNeed need = AckNeed::kDelayed;
   if (unacked_ >= enough || asked) need = has_gap() ? AckNeed::kNow : AckNeed::kEnough;
@@ -33,7 +33,7 @@ void AckTracker::find_need(bool new_gap, bool asked) {
   need_ = std::max(need_, need);
 }
 
-void AckTracker::note_other(Instant now, const wire::PacketHeader& header) {
+void AckTracker::note_other(Instant now, const wire::PacketHeader& header, wire::PollGap gap) {
   const PacketNumber number = number_of(header);
   advance(number - header.floor_distance);
   const bool new_gap = number > std::max(highest_, next_);
@@ -48,6 +48,7 @@ void AckTracker::note_other(Instant now, const wire::PacketHeader& header) {
   if (number >= highest_) {
     highest_ = number + 1;
     highest_at_ = now;
+    set_gap(gap);
   }
   if (bitmap_ != nullptr && next_ >= highest_) release_bitmap();
   ++unacked_;
@@ -88,6 +89,7 @@ void AckTracker::ride(Instant now, wire::PacketHeader& header) {
   header.flags |= wire::kFlagAck;
   header.cumulative = low32(next_);
   header.late = late_;
+  header.poll_gap = static_cast<wire::PollGap>(poll_gap_);
   header.hold = wire::kHoldUnknown;
   if (!has_gap()) [[likely]] {
     header.hold = hold_at(now);

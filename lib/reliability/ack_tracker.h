@@ -54,19 +54,21 @@ class AckTracker {
     return judge_other(header);
   }
 
-  // A packet judged kNew was processed.
-  void note(Instant now, const wire::PacketHeader& header) {
+  // A packet judged kNew was processed. Nobody had polled for `gap` before it was found.
+  void note(Instant now, const wire::PacketHeader& header, wire::PollGap gap = {}) {
     if (is_next(header)) [[likely]]
-      return note_run(now, header, 1);
-    note_other(now, header);
+      return note_run(now, header, 1, gap);
+    note_other(now, header, gap);
   }
   // As note() of each of `count` packets that came in order: next() was the first of them, `last`
   // is the last, and there is no gap. Their floors did not fall. Without a gap nobody has asked
   // beyond one.
-  void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
+  void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count,
+                wire::PollGap gap = {}) {
     PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
     next_ = highest_ = next_ + count;
     highest_at_ = now;
+    set_gap(gap);
     unacked_ = static_cast<std::uint16_t>(unacked_ + count);
     const bool enough = unacked_ >= packets_per_ack_ || last.has(wire::kFlagAckSoon);
     need_ = std::max(need_, enough ? AckNeed::kEnough : AckNeed::kDelayed);
@@ -109,7 +111,8 @@ class AckTracker {
     return header.number == low32(next_);
   }
   Arrival judge_other(const wire::PacketHeader& header) const;
-  void note_other(Instant now, const wire::PacketHeader& header);
+  void note_other(Instant now, const wire::PacketHeader& header, wire::PollGap gap);
+  void set_gap(wire::PollGap gap) { poll_gap_ = static_cast<std::uint8_t>(gap) & 0x0F; }
   void advance(PacketNumber floor);
   void find_need(bool new_gap, bool asked);
   void release_bitmap();
@@ -126,7 +129,9 @@ class AckTracker {
   PacketNumber missed_until_ = 0;    // one past the highest number settled that had not arrived
   ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
   AckNeed need_ = AckNeed::kNone;
-  bool asked_beyond_gap_ = false;  // a packet above a gap asked for its ACK, and the gap is open
+  // A packet above a gap asked for its ACK, and the gap is open.
+  std::uint8_t asked_beyond_gap_ : 1 = 0;
+  std::uint8_t poll_gap_ : 4 = 0;  // a wire::PollGap: before highest_ - 1 was found
   std::uint16_t late_ = 0;         // see PacketHeader::late
   std::uint16_t unacked_ = 0;      // new packets since the last ACK left; who sends too many waits
   std::uint16_t packets_per_ack_;

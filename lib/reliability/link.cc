@@ -69,7 +69,8 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
       // The turn's clock may have been read before the ACK came, and the peer's before the packet.
       if (sample > Duration(0)) {
         rtt_.add(sample, hold);
-        delay_ = sample - timing.unseen;
+        delay_ = sample - timing.unseen -
+                 Duration(static_cast<std::int64_t>(wire::nanoseconds(header.poll_gap)));
       }
     }
     recompute_stay();

@@ -122,9 +122,13 @@ class Link {
   }
 
   Arrival judge(const wire::PacketHeader& header) const { return acks_.judge(header); }
-  void handle_arrival(Instant now, const wire::PacketHeader& header) { acks_.note(now, header); }
-  void handle_run(Instant now, const wire::PacketHeader& last, std::uint32_t count) {
-    acks_.note_run(now, last, count);
+  // `gap`: so long nobody had polled before.
+  void handle_arrival(Instant now, const wire::PacketHeader& header, wire::PollGap gap = {}) {
+    acks_.note(now, header, gap);
+  }
+  void handle_run(Instant now, const wire::PacketHeader& last, std::uint32_t count,
+                  wire::PollGap gap = {}) {
+    acks_.note_run(now, last, count, gap);
   }
   void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
   void handle_redundant() { acks_.note_late(); }

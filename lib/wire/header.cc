@@ -24,6 +24,8 @@ constexpr std::size_t kCumulativeAt = 20;
 constexpr std::size_t kHoldAt = 24;
 constexpr std::size_t kLateAt = 26;
 constexpr std::size_t kChecksumAt = 28;
+constexpr unsigned kGapShift = 12;  // above the credit
+static_assert(kMaxCredit >> kGapShift == 0);
 static_assert(kChecksumAt + sizeof(std::uint32_t) == kHeaderBytes);
 static_assert(kFloorAt + sizeof(std::uint16_t) == kBulkHeaderBytes);
 
@@ -93,7 +95,9 @@ void encode(const PacketHeader& header, std::byte* out) {
   store32(out + kNumberAt, header.number);
   store16(out + kFloorAt, header.floor_distance);
   if (header.type == PacketType::kBulk) return;
-  store16(out + kCreditAt, header.credit);
+  store16(out + kCreditAt,
+          static_cast<std::uint16_t>(header.credit | static_cast<unsigned>(header.poll_gap)
+                                                         << kGapShift));
   store32(out + kCumulativeAt, header.cumulative);
   store16(out + kHoldAt, header.hold);
   store16(out + kLateAt, header.late);
@@ -133,7 +137,9 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   out.floor_distance = load16(in + kFloorAt);
   if (out.floor_distance >= kWindow) return Verdict::kOutsideWindow;
   if (out.type == PacketType::kBulk) return Verdict::kAccepted;
-  out.credit = load16(in + kCreditAt);
+  const std::uint16_t credit = load16(in + kCreditAt);
+  out.credit = credit & kMaxCredit;
+  out.poll_gap = static_cast<PollGap>(credit >> kGapShift);
   out.cumulative = load32(in + kCumulativeAt);
   out.hold = load16(in + kHoldAt);
   out.late = load16(in + kLateAt);

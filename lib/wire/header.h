@@ -3,6 +3,8 @@
 // Knows bytes and what makes a header well-formed. Does not know connections, windows or time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +18,7 @@ inline constexpr std::size_t kBulkHeaderBytes = 18;  // a bulk packet's is cut t
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kWindow =
     4096;  // packet numbers between floor and highest (wire.md 3.2)
+inline constexpr std::uint16_t kMaxCredit = 4095;  // wire.md 2.6
 
 // wire.md 2.2
 enum class PacketType : std::uint8_t {
@@ -50,15 +53,27 @@ inline constexpr std::size_t kMaxRails = 8;
 inline constexpr std::uint16_t kHoldUnknown = 0xFFFF;
 inline constexpr std::uint64_t kHoldUnitNs = 128;
 
+// How long the acker had not polled when it found the highest-numbered packet that it acknowledges:
+// that packet may have waited for so long, and no network did it (wire.md 2.13). 0: less than
+// 4.096 us; each further value is twice as long, rounded down.
+enum class PollGap : std::uint8_t { kNone = 0, kLongest = 15 };
+constexpr PollGap poll_gap_of(std::uint64_t ns) {
+  return static_cast<PollGap>(std::min(static_cast<int>(std::bit_width(ns >> 12)), 15));
+}
+constexpr std::uint64_t nanoseconds(PollGap gap) {
+  return gap == PollGap::kNone ? 0 : std::uint64_t{1} << (11 + static_cast<unsigned>(gap));
+}
+
 struct PacketHeader {
   PacketType type = PacketType::kSequenced;
   std::uint8_t flags = 0;
-  std::uint8_t rail = 0;              // < kMaxRails
-  std::uint16_t length = 0;           // of the whole packet in bytes, header included
-  ConnectionId to;                    // the receiver's connection
-  std::uint32_t number = 0;           // low 32 bits of the packet number
-  std::uint16_t floor_distance = 0;   // number - lowest number still in flight: < kWindow
-  std::uint16_t credit = 0;           // packets the acker can hold beyond `cumulative`
+  std::uint8_t rail = 0;             // < kMaxRails
+  std::uint16_t length = 0;          // of the whole packet in bytes, header included
+  ConnectionId to;                   // the receiver's connection
+  std::uint32_t number = 0;          // low 32 bits of the packet number
+  std::uint16_t floor_distance = 0;  // number - lowest number still in flight: < kWindow
+  std::uint16_t credit = 0;  // packets the acker can hold beyond `cumulative`: <= kMaxCredit
+  PollGap poll_gap = PollGap::kNone;  // before packet `cumulative - 1` was found
   std::uint32_t cumulative = 0;       // all packets below are received or settled
   std::uint16_t hold = kHoldUnknown;  // since packet `cumulative - 1` arrived
   std::uint16_t late = 0;      // packets that came although settled or had before, modulo 2^16

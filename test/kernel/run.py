@@ -15,6 +15,7 @@ import time
 import cases
 from cases import Failed, expect, insist, netns
 
+import both_ways as both_ways_at_once
 import railnet
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -131,6 +132,14 @@ def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_agai
         # What libfabric's sockets hold while a process does not run is not ours to promise.
         demand = expect if driver == "fabric" else insist
         demand(counters["retransmits"] == 0, f"retransmissions without loss: {counters}")
+
+
+@case("udp", "tcp", "fabric")
+def both_ways_at_once_neither_way_starves(pair, build, driver):
+    for size in ("64K", "1M"):
+        each, _ = both_ways_at_once.run(pair, build, driver, size, 3)
+        there, back = map(sum, zip(*each))
+        expect(min(there, back) >= 0.7 * max(there, back), f"{size}: {each}")
 
 
 @case("udp", "fabric")

@@ -120,6 +120,26 @@ TEST_CASE(
   CHECK(outcome.retransmits == outcome.spurious);
 }
 
+// The delay that a turn of the loop makes is neither end's congestion: else the end with the
+// shorter turns falls to a window of a few packets, and stays there.
+TEST_CASE("both ways at once, each way gets its share, however long the turns are") {
+  for (const char* name : {"both-ways", "both-ways-dear", "both-ways-long"}) {
+    INFO(name);
+    const Outcome outcome = outcome_of(name, 400);
+    CHECK(outcome.least_share >= 0.7);
+    CHECK(outcome.retransmits == 0);
+  }
+}
+
+TEST_CASE("in a ring, and all to all, each flow gets its share") {
+  for (const char* name : {"ring", "all-to-all"}) {
+    INFO(name);
+    const Outcome outcome = outcome_of(name, 2000);  // of which the second second counts
+    CHECK(outcome.fairness >= 0.95);
+    resends_nothing_in_vain(outcome);
+  }
+}
+
 TEST_CASE("hosts that stand still for a millisecond are no congestion and no loss") {
   const Outcome outcome = outcome_of("busy", 100);
   CHECK(outcome.goodput_mbps >= 0.8 * kTenGigabit);

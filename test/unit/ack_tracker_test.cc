@@ -348,6 +348,28 @@ TEST_CASE("a run of packets is noted as each of them would be") {
   }
 }
 
+TEST_CASE("an ACK tells how long nobody had polled before its newest packet, wire.md 2.13") {
+  Receiver receiver;
+  const auto gap_told = [&] {
+    wire::PacketHeader ack;
+    receiver.tracker.ride(receiver.now, ack);
+    return static_cast<int>(ack.poll_gap);
+  };
+  const auto arrive = [&](PacketNumber number, int gap) {
+    receiver.tracker.note(receiver.now, Receiver::header(number, 0),
+                          static_cast<wire::PollGap>(gap));
+  };
+  arrive(kFirst, 5);
+  CHECK(gap_told() == 5);
+
+  arrive(kFirst + 2, 7);
+  arrive(kFirst + 1, 2);  // older: the round trip is measured by the newest
+  CHECK(gap_told() == 7);
+
+  arrive(kFirst + 3, 0);
+  CHECK(gap_told() == 0);
+}
+
 TEST_CASE("any order of arrival is reported as a set would report it") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);

@@ -575,4 +575,27 @@ TEST_CASE("every order and loss of a window is recovered without a packet too ma
   }
 }
 
+// Its turns take two milliseconds, the network no time.
+TEST_CASE("what waits for a peer that does not poll is no congestion, wire.md 2.13") {
+  const bool told = GENERATE(true, false);
+  constexpr Duration kAway = std::chrono::microseconds(2100);
+  const auto gap = wire::poll_gap_of(static_cast<std::uint64_t>(kAway.count()));
+  Pair pair;
+  for (int round = 0; round < 30; ++round) {
+    std::vector<wire::PacketHeader> sent;
+    while (pair.a.link.may_send()) sent.push_back(pair.a.send(pair.now));
+    pair.later(round == 0 ? std::chrono::microseconds(50) : kAway);  // the path is seen short once
+    for (const auto& header : sent) {
+      REQUIRE(pair.b.link.judge(header) == Arrival::kNew);
+      pair.b.link.handle_arrival(pair.now, header, told ? gap : wire::PollGap::kNone);
+    }
+    pair.a.credit = 1000;
+    REQUIRE(pair.a.take_ack_of(pair.now, pair.b) == Verdict::kAccepted);
+    pair.a.collect();
+  }
+  INFO(pair.a.link.congestion_window());
+  CHECK((pair.a.link.congestion_window() == 64) == told);  // the whole window
+  CHECK(pair.a.link.rtt().smoothed() > kAway * 9 / 10);    // timeouts go by all of it
+}
+
 }  // namespace pullman::reliability

@@ -230,7 +230,7 @@ TEST_CASE("where the window ends a burst, not the message, it takes all of the w
 
 TEST_CASE("a peer that answers at once is sent in one burst what another is sent in quarters") {
   const bool at_once = GENERATE(true, false);
-  Pair pair({.bursts = true, .eager = 64 * 1024}, 14'000);
+  Pair pair({.bursts = true, .eager = 64 * 1024, .window = 16}, 14'000);
   if (!at_once) pair.step = std::chrono::microseconds(100);
   for (int i = 0; i < 40; ++i) pair.deliver();
   REQUIRE(pair.a.engine->link(pair.peer)->window / 4 == 4);

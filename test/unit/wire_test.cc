@@ -252,6 +252,26 @@ TEST_CASE("heads of a run are those of its packets one by one") {
   }
 }
 
+TEST_CASE("credit and poll gap share two bytes, wire.md 2.13") {
+  auto header = some_header();
+  header.credit = kMaxCredit;
+  header.poll_gap = static_cast<PollGap>(9);
+  PacketHeader read;
+  REQUIRE(decode(encoded(header), read) == Verdict::kAccepted);
+  CHECK(read.credit == kMaxCredit);
+  CHECK(read.poll_gap == header.poll_gap);
+}
+
+TEST_CASE("a poll gap is told rounded down to a power of two, and at most 67 ms") {
+  const auto told = [](std::uint64_t ns) { return nanoseconds(poll_gap_of(ns)); };
+  CHECK(told(0) == 0);
+  CHECK(told(4095) == 0);
+  CHECK(told(4096) == 4096);
+  CHECK(told(8191) == 4096);
+  CHECK(told(600'000) == 524'288);
+  CHECK(told(std::uint64_t{1} << 40) == std::uint64_t{1} << 26);
+}
+
 TEST_CASE("a sealed packet notices any changed byte, wire.md 2.9") {
   auto header = some_header();
   header.length = 40;

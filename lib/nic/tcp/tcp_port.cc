@@ -9,6 +9,9 @@
 namespace pullman::nic::tcp {
 namespace {
 
+// Of 32 KiB, each copied twice.
+constexpr std::size_t kPacketsPerTurn = 8;
+
 // What is sent is held unread by the socket, and what that has no room for by the sending port.
 std::size_t packets_in(const Buffers& buffers, std::size_t packet_bytes) {
   const std::size_t bytes = buffers.holds_bytes + Connection::kMostHeld;
@@ -24,7 +27,8 @@ TcpPort::TcpPort(const Device& device, const PortOptions& options)
 
 TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& options)
     : buffers_(choose_buffers(listener, options.receive_buffer_bytes)),
-      limits_{.packet_bytes = packet_bytes_of(device, options)},
+      limits_{.packet_bytes = packet_bytes_of(device, options),
+              .packets_per_turn = kPacketsPerTurn},
       report_(device),
       receiver_(limits_.packet_bytes),
       switchboard_(prepare(std::move(listener), options), device.name, buffers_, counters_),
