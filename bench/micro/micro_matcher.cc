@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "message/in_message.h"
 #include "message/matcher.h"
 #include "micro/run.h"
 
@@ -82,7 +83,7 @@ void find_unexpected(benchmark::State& state) {
   }
   std::size_t next = 0;
   for (auto _ : state) {
-    InMessage* found = matcher.find({kNamed ? kPeer : kAnyPeer, next, 0});
+    Unexpected* found = matcher.find({kNamed ? kPeer : kAnyPeer, next, 0});
     PULLMAN_CHECK(found == messages[next].get());
     matcher.remove(*found);
     matcher.add(*found);

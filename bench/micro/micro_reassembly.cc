@@ -66,9 +66,12 @@ struct Receiver {
   Matcher matcher;
   std::pmr::unsynchronized_pool_resource memory;
   Pool<IdBitmap> bitmaps{2};
+  Slab<ShortMessage> shorts;
+  Reserve reserve{0};
   InboxCounters counters;
   Pool<Begun> begun{1};
-  InboxResources shares{matcher, memory, bitmaps, begun, counters, kAllowance, kEager};
+  InboxResources shares{
+      matcher, memory, bitmaps, shorts, begun, counters, {kAllowance, kAllowance, reserve}, kEager};
   Inbox inbox{shares, kPeer};
   Request request;
   std::array<std::byte, 64> frames;

@@ -57,12 +57,12 @@ struct __attribute__((visibility("default"))) Config {
   std::size_t eager_bytes = 64 * 1024;
   // Peers connected at once. 1..1000000.                                    PULLMAN_MAX_PEERS
   std::size_t max_peers = 1024;
-  // Memory for messages nobody has posted a receive for, over all peers; each
-  // may use its equal share of it (at least 4096 bytes each). A message takes
-  // 256 bytes, its first eager_bytes, and a 32nd of that; of a message that is
-  // being received only the 256 count. Beside it a receive in progress whose
-  // bytes come with gaps takes up to a 32nd of its length, 32 KiB at most; and
-  // the allocator rounds up.                               PULLMAN_UNEXPECTED_BYTES
+  // Memory for messages nobody has posted a receive for, over all peers: half of each one's equal
+  // share is its own (at least 4096 bytes), the rest is lent, to one at most as much as is left. A
+  // message of up to 24 bytes takes 128; others 256, their eager bytes, a 32nd; announced ones or
+  // those being received 256. At the bound senders wait; receives that nothing comes for end with
+  // kNoMemory. Beside it a receive whose bytes come with gaps takes up to a 32nd of its length, 32
+  // KiB at most; and the allocator rounds up.              PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = std::size_t{1} << 30;
   // Packets being sent and not yet acked, over all peers: as many small
   // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS

@@ -48,6 +48,15 @@ std::size_t rails_per_peer(const std::vector<std::unique_ptr<channel::Module>>& 
 
 }  // namespace
 
+namespace {
+
+// Half of what all peers may use is theirs alone, the rest is lent; but no less than a HELLO tells.
+std::uint64_t own_share(std::uint64_t window) {
+  return std::max<std::uint64_t>(window / 2, message::kLeastAllowance);
+}
+
+}  // namespace
+
 Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Identity& identity,
                    Instant now)
     : config_(config),
@@ -65,11 +74,20 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Ident
       begun_(config.max_peers),
       link_options_(link_options_of(config)),
       link_resources_{{hotel_, rings_, packets_}, arrival_bitmaps_},
-      share_(config.unexpected_bytes / config.max_peers),
+      window_(config.unexpected_bytes / config.max_peers),
+      reserve_(config.unexpected_bytes - own_share(window_) * config.max_peers),
       eager_bytes_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-          share_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
-      inbox_resources_{matcher_, held_.resource(), id_bitmaps_,     begun_,   inbox_counters_,
-                       share_,   eager_bytes_,     &more_matchers_, &regions_},
+          window_ / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes))),
+      inbox_resources_{matcher_,
+                       held_.resource(),
+                       id_bitmaps_,
+                       shorts_,
+                       begun_,
+                       inbox_counters_,
+                       {own_share(window_), window_, reserve_},
+                       eager_bytes_,
+                       &more_matchers_,
+                       &regions_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_, send_parts_, outbox_counters_},
       ack_timers_(config.ack_delay),
       peers_(config.max_peers),
@@ -208,7 +226,7 @@ Status Engine::Impl::match_or_post(Instant now, Request& request) noexcept {
   const auto find = [&] {
     return gone ? matcher.find({source, op.tag, op.ignore}) : matcher.find_or_post(request);
   };
-  while (message::InMessage* message = find()) {
+  while (message::Unexpected* message = find()) {
     Peer& from = *peers_.find(message->peer);
     Request& taker = matcher.taker(request, message->total - wire::lead_bytes(message->kind));
     from.inbox.attach(*message, taker);
@@ -265,6 +283,8 @@ std::size_t Engine::Impl::progress(Instant now) {
   look_for_news(now, received);
   // What is kept, or came while something was, may acknowledge what is overdue.
   handle_timers(now, pause_.holds_timers(kept || kept_ != 0));
+  if (reserve_.any_blocked()) [[unlikely]]
+    look_after_blocked(now);
   transmit(now);
   send_acks(now);
   flush();
@@ -288,8 +308,9 @@ Instant Engine::Impl::next_deadline() const {
   if (late_ack_.rail != nullptr || kept_ != 0 || !ack_now_.empty()) return Instant::min();
   if (work && fruitless_ == 0) return Instant::min();
   const Instant asked = work ? watched_until_ + kRefusalPause * (1 << fruitless_) : Instant::max();
-  return std::min(
-      {asked, resting_until_, hotel_.next_due(), ack_timers_.next_due(), alarms_.next_due()});
+  const Instant blocked = reserve_.any_blocked() ? standstill_.due() : Instant::max();
+  return std::min({asked, resting_until_, blocked, hotel_.next_due(), ack_timers_.next_due(),
+                   alarms_.next_due()});
 }
 
 Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity,

@@ -27,6 +27,7 @@
 #include "engine/peer.h"
 #include "engine/peer_table.h"
 #include "engine/rails.h"
+#include "engine/standstill.h"
 #include "message/matcher.h"
 #include "message/more_matchers.h"
 #include "message/parcel.h"
@@ -70,7 +71,7 @@ class Engine::Impl {
                  const ReceiveOptions& options, MultiReceive& receive);
   bool cancel(Request& request);
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
-  static std::optional<Probe> tell_of(const message::InMessage& message);
+  static std::optional<Probe> tell_of(const message::Unexpected& message);
   std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
@@ -309,6 +310,12 @@ class Engine::Impl {
     return peer.outbox.may_announce() && all_was_heard(peer);
   }
   bool all_was_heard(const Peer& peer) const;
+
+  // --- blocked.cc: peers without allowance
+  bool handle_blocked(Instant now, Peer& peer, std::uint64_t limit);
+  std::uint64_t moved_so_far() const;
+  void look_after_blocked(Instant now);
+  void end_receives_of_blocked();
   bool has_work(const Peer& peer) const;
   bool has_work(const Rail& rail) const;
   // Frames wait that belong to no message.
@@ -627,9 +634,12 @@ class Engine::Impl {
   message::OutboxCounters outbox_counters_;
   reliability::LinkOptions link_options_;
   reliability::LinkResources link_resources_;
-  std::uint64_t share_;        // unexpected memory of one peer
+  std::uint64_t window_;       // unexpected memory of one peer that it uses before it is told more
+  message::Reserve reserve_;   // beyond the peers' own shares
   std::uint32_t eager_bytes_;  // of one message, before it is granted
   ReusedMemory held_;          // messages that have begun or wait to be taken
+  Slab<message::ShortMessage> shorts_;  // the same of short ones
+  Standstill standstill_;               // while peers are blocked
   message::InboxResources inbox_resources_;
   message::OutboxResources outbox_resources_;
 

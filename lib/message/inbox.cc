@@ -27,12 +27,12 @@ wire::Result result_of(const InMessage& message) {
 }  // namespace
 
 Inbox::Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided)
-    : shared_(shared), peer_(peer), allowance_(shared.share), one_sided_(one_sided) {}
+    : shared_(shared), peer_(peer), allowance_(shared.terms), one_sided_(one_sided) {}
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
   const auto forget = [this](Matcher& matcher) {
-    while (InMessage* message = matcher.find(Want{peer_, 0, ~Tag{0}})) destroy(*message);
+    matcher.for_each_of(peer_, [this](Unexpected& message) { destroy(message); });
   };
   forget(shared_.matcher);
   if (shared_.more != nullptr) shared_.more->for_each(forget);
@@ -68,6 +68,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
       return deliver_at_once(frame, charge, *receive);
     }
   }
+  if (wire::is_short(frame.kind, total)) return take_short(id, frame);
   InMessage* message = open(id, frame, total);
   return message == nullptr ? Taken::kRefused : place(*message, 0, frame.data);
 }
@@ -91,8 +92,7 @@ inline void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
 // The common case: in order, whole and expected. One copy, nothing remembered.
 Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
   const auto& op = receive.operation();
-  allowance_.charge(charge);
-  allowance_.give_back(charge);
+  allowance_.pass(charge);
   copy_short(op.buffer, frame.data.data(), std::min(op.size, frame.data.size()));
   finish(receive, frame.tag, frame.data.size());
   ids_.finish(next_turn_++, shared_.bitmaps);
@@ -102,22 +102,85 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Req
 
 // The same with a lead, or into several places.
 Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
-  allowance_.charge(charge);
-  allowance_.give_back(charge);
-  const auto data = frame.data.subspan(wire::lead_bytes(frame.kind));
-  if (wire::has_immediate(frame.kind)) {
-    receive.take_immediate(wire::read_immediate(frame.data.data()));
-  }
+  allowance_.pass(charge);
+  deliver(frame.kind, frame.tag, frame.data, receive);
+  ids_.finish(next_turn_++, shared_.bitmaps);
+  take_turns();
+  return Taken::kNew;
+}
+
+// All bytes of a message, lead included.
+void Inbox::deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes,
+                    Request& receive) {
+  const auto data = bytes.subspan(wire::lead_bytes(kind));
+  if (wire::has_immediate(kind)) receive.take_immediate(wire::read_immediate(bytes.data()));
   auto& op = receive.operation();
   if (op.special.piece_count != 0) {
     scatter(op, 0, data);
   } else {
     copy_short(op.buffer, data.data(), std::min(op.size, data.size()));
   }
-  finish(receive, frame.tag, data.size());
-  ids_.finish(next_turn_++, shared_.bitmaps);
+  finish(receive, tag, data.size());
+}
+
+// A message that comes whole, with nothing to be put together; no receive fits it, or it is not its
+// turn.
+Taken Inbox::take_short(MessageId id, const wire::Frame& frame) {
+  if (!ids_.contains(id) || !allowance_.covers(kShortCharge) || !knows(frame.kind)) {
+    return Taken::kRefused;
+  }
+  ShortMessage* message = shared_.shorts.make();
+  if (message == nullptr) return Taken::kRefused;  // as if it had been lost
+  if (begun_ == nullptr) begun_ = shared_.begun.take();
+  PULLMAN_CHECK(begun_ != nullptr);  // the pool has one for every peer
+  ++begun_->kept;
+  ids_.finish(id, shared_.bitmaps);
+  allowance_.charge(kShortCharge);
+  message->charge = static_cast<std::uint32_t>(kShortCharge);
+  message->kind = frame.kind;
+  message->id = id;
+  message->peer = peer_;
+  message->tag = frame.tag;
+  message->total = frame.data.size();
+  copy_short(message->bytes.data(), frame.data.data(), frame.data.size());
+  if (id != next_turn_) {
+    message->begin_early();
+    begun_->early.insert(*message);
+    ++begun_->waiting_turn;
+    return Taken::kNew;
+  }
+  ++next_turn_;
+  match(*message);
   take_turns();
   return Taken::kNew;
+}
+
+void Inbox::match(ShortMessage& message) {
+  Matcher& matcher = matcher_of(message.kind);
+  const std::uint64_t bytes = message.total - wire::lead_bytes(message.kind);
+  if (Request* receive = matcher.take_posted(peer_, message.tag, bytes)) {
+    return give(message, *receive);
+  }
+  message.state = InState::kUnexpected;
+  ++shared_.counters.unexpected;
+  matcher.add(message);
+}
+
+void Inbox::give(ShortMessage& message, Request& receive) {
+  deliver(message.kind, message.tag, std::span(message.bytes).first(message.total), receive);
+  end(message);
+}
+
+// All is done, but for a RESULT that may be due.
+void Inbox::end(ShortMessage& message) {
+  message.state = InState::kOver;
+  if (!wire::is_synchronous(message.kind) || failed_) return destroy(message);
+  begun_->results.push_back(message);
+}
+
+ShortMessage* Inbox::find_early(MessageId id) const {
+  const auto found = begun_->early.find(id);
+  return found == begun_->early.end() ? nullptr : &as_short(*found);
 }
 
 // A message of a space that is not there (or for which there is no memory), or one for regions that
@@ -134,6 +197,10 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);
   if (find(id) == nullptr && ids_.finished(id)) return Taken::kRedundant;
   const bool told_before = frame.total == 0;
+  if (!told_before && wire::is_short(frame.kind, frame.total)) [[unlikely]] {
+    const bool is_all = frame.data.size() == frame.total;
+    return is_all ? handle_message(frame) : Taken::kRefused;  // wire.md 4.4
+  }
   InMessage* message = told_before ? find_granted(id) : open(id, frame, frame.total);
   return message == nullptr ? Taken::kRefused : place(*message, frame.offset, frame.data);
 }
@@ -294,6 +361,14 @@ bool Inbox::has_place(InMessage& message) try {
 // Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).
 void Inbox::let_turns_be_taken() {
   while (begun_ != nullptr && begun_->waiting_turn > 0) {
+    if (ShortMessage* early = find_early(next_turn_)) {
+      begun_->early.erase(begun_->early.iterator_to(*early));
+      early->end_early();
+      --begun_->waiting_turn;
+      ++next_turn_;
+      match(*early);
+      continue;
+    }
     const auto next = begun_->incomplete.find(next_turn_);
     if (next == begun_->incomplete.end() || !may_take_turn(*next)) return;
     ++next_turn_;
@@ -331,36 +406,40 @@ void Inbox::match(InMessage& message) {
   matcher.add(message);
 }
 
-void Inbox::attach(InMessage& message, Request& receive) {
+void Inbox::attach(Unexpected& message, Request& receive) {
   ++shared_.counters.caught_up;
   matcher_of(message.kind).remove(message);
-  give_to(message, receive);
-  settle_if_complete(message);
+  if (is_short(message)) return give(as_short(message), receive);
+  give_to(as_whole(message), receive);
+  settle_if_complete(as_whole(message));
 }
 
-void Inbox::claim(InMessage& message) {
+void Inbox::claim(Unexpected& message) {
   matcher_of(message.kind).remove(message);
   message.state = InState::kClaimed;
   begun_->claimed.push_back(message);
 }
 
-InMessage* Inbox::find_claimed(MessageId id) {
+Unexpected* Inbox::find_claimed(MessageId id) {
   if (begun_ == nullptr) return nullptr;
-  for (InMessage& message : begun_->claimed) {
+  for (Unexpected& message : begun_->claimed) {
     if (message.id == id) return &message;
   }
   return nullptr;
 }
 
-void Inbox::attach_claimed(InMessage& message, Request& receive) noexcept {
+void Inbox::attach_claimed(Unexpected& message, Request& receive) noexcept {
   ++shared_.counters.caught_up;
   begun_->claimed.erase(begun_->claimed.iterator_to(message));
-  give_to(message, receive);
-  settle_if_complete(message);
+  if (is_short(message)) return give(as_short(message), receive);
+  give_to(as_whole(message), receive);
+  settle_if_complete(as_whole(message));
 }
 
-void Inbox::discard(InMessage& message) {
-  begun_->claimed.erase(begun_->claimed.iterator_to(message));
+void Inbox::discard(Unexpected& claimed) {
+  begun_->claimed.erase(begun_->claimed.iterator_to(claimed));
+  if (is_short(claimed)) return end(as_short(claimed));
+  InMessage& message = as_whole(claimed);
   message.receive = nullptr;
   fill(message, nullptr, 0);
   want(message, 0);
@@ -444,7 +523,7 @@ void Inbox::end(InMessage& message) {
 std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   std::size_t used = 0;
   while (begun_ != nullptr && !begun_->grants.empty() && room - used >= wire::kGrantBytes) {
-    InMessage& message = begun_->grants.front();
+    InMessage& message = as_whole(begun_->grants.front());
     begun_->grants.pop_front();
     if (message.state == InState::kOver && message.wants_result) {
       used += wire::put_result(out + used, message.id, result_of(message));
@@ -453,8 +532,14 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
     }
     if (message.state == InState::kOver) destroy(message);
   }
-  if (allowance_.worth_telling(shared_.share) && room - used >= wire::kAllowanceBytes) {
-    used += wire::put_allowance(out + used, allowance_.tell());
+  while (begun_ != nullptr && !begun_->results.empty() && room - used >= wire::kResultBytes) {
+    ShortMessage& message = as_short(begun_->results.front());
+    used += wire::put_result(out + used, message.id, wire::Result::kDone);
+    destroy(message);
+  }
+  if (allowance_.worth_telling() && room - used >= wire::kAllowanceBytes) {
+    const AllowanceGranted::Told told = allowance_.tell();
+    used += wire::put_allowance(out + used, told.limit, told.whole_limit);
   }
   return used;
 }
@@ -506,10 +591,12 @@ MessageId Inbox::first_missing() const {
 void Inbox::fail(Status status) {
   failed_ = true;
   while (begun_ != nullptr && !begun_->grants.empty()) {
-    InMessage& message = begun_->grants.front();
+    InMessage& message = as_whole(begun_->grants.front());
     begun_->grants.pop_front();
     if (message.state == InState::kOver) destroy(message);
   }
+  while (begun_ != nullptr && !begun_->results.empty()) destroy(begun_->results.front());
+  while (begun_ != nullptr && !begun_->early.empty()) destroy(*begun_->early.begin());
   if (begun_ != nullptr) begun_->current = nullptr;
   while (begun_ != nullptr && !begun_->incomplete.empty()) {
     InMessage& message = *begun_->incomplete.begin();
@@ -522,6 +609,7 @@ void Inbox::fail(Status status) {
     }
     destroy(message);
   }
+  allowance_.end();
 }
 
 void Inbox::release_held(InMessage& message) {
@@ -550,6 +638,41 @@ void Inbox::destroy(InMessage& message) {
   release_held(message);
   allowance_.give_back(message.charge);
   std::pmr::polymorphic_allocator<>(&shared_.memory).delete_object(&message);
+  forget_kept();
+}
+
+void Inbox::destroy(ShortMessage& message) {
+  switch (message.state) {
+    case InState::kWaitingTurn:
+      begun_->early.erase(begun_->early.iterator_to(message));
+      message.end_early();
+      --begun_->waiting_turn;
+      break;
+    case InState::kUnexpected:
+      matcher_of(message.kind).remove(message);
+      break;
+    case InState::kClaimed:
+      begun_->claimed.erase(begun_->claimed.iterator_to(message));
+      break;
+    case InState::kOver:
+      if (message.in_order.is_linked()) {
+        begun_->results.erase(begun_->results.iterator_to(message));
+      }
+      break;
+    case InState::kFilling:
+      break;  // it never is: all of it is here
+  }
+  allowance_.give_back(message.charge);
+  shared_.shorts.destroy(&message);
+  forget_kept();
+}
+
+void Inbox::destroy(Unexpected& message) {
+  is_short(message) ? destroy(as_short(message)) : destroy(as_whole(message));
+}
+
+// One less; with the last the peer needs no Begun.
+void Inbox::forget_kept() {
   if (--begun_->kept == 0) give_back_begun();
 }
 

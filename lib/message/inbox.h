@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/pool.h"
+#include "base/slab.h"
 #include "message/allowance.h"
 #include "message/id_window.h"
 #include "message/in_message.h"
@@ -52,22 +53,31 @@ struct Begun {
       boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
       boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
   using Grants = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::to_grant>,
+      Unexpected,
+      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::to_grant>,
       boost::intrusive::constant_time_size<false>>;
-  using Claimed = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+  using Listed = boost::intrusive::list<
+      Unexpected,
+      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
       boost::intrusive::constant_time_size<false>>;
+  struct IdOfEarly {
+    using type = MessageId;
+    MessageId operator()(const Unexpected& message) const { return message.id; }
+  };
+  using Early = boost::intrusive::set<
+      Unexpected, boost::intrusive::member_hook<Unexpected, Unexpected::IdHook, &Unexpected::early>,
+      boost::intrusive::key_of_value<IdOfEarly>, boost::intrusive::constant_time_size<false>>;
 
-  ById incomplete;               // either bytes or the turn are outstanding
+  ById incomplete;               // whole ones: either bytes or the turn are outstanding
+  Early early;                   // short ones whose turn is outstanding
   InMessage* current = nullptr;  // the one the last chunk belonged to; in `incomplete`
   Grants grants;                 // of which a GRANT or a RESULT is due
-  Claimed claimed;
-  std::uint32_t waiting_turn = 0;  // messages in state kWaitingTurn; in `incomplete`, all of them
+  Listed claimed;
+  Listed results;                  // short ones in state kOver: a RESULT is due
+  std::uint32_t waiting_turn = 0;  // messages in state kWaitingTurn: all of `early`, and others
   std::uint32_t filling = 0;       // messages in state kFilling
   std::uint32_t answers = 0;       // of those, answers
-  std::uint32_t kept = 0;          // InMessages alive
+  std::uint32_t kept = 0;          // messages alive
 };
 
 // What the inboxes of one engine share; it outlives them.
@@ -75,9 +85,10 @@ struct InboxResources {
   Matcher& matcher;                   // of space 0
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
+  Slab<ShortMessage>& shorts;  // the same of short ones
   Pool<Begun>& begun;
   InboxCounters& counters;
-  std::uint64_t share;           // of the memory for messages held: one peer's
+  Terms terms;                   // of the memory for messages held: one peer's
   std::uint32_t eager_bytes;     // of one message, that a peer may send before a GRANT
   MoreMatchers* more = nullptr;  // of the other spaces, if there are any
   Regions* regions = nullptr;    // for puts, gets and atomics; null: they are refused
@@ -120,22 +131,28 @@ class Inbox {
   void handle_in_order(const InOrder& bytes);
 
   // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
-  void attach(InMessage& message, Request& receive);
+  void attach(Unexpected& message, Request& receive);
 
   // Takes an unexpected message of this peer out of the matching, under its id.
-  void claim(InMessage& message);
+  void claim(Unexpected& message);
   // Null: there is none of that id.
-  InMessage* find_claimed(MessageId id);
-  void attach_claimed(InMessage& message, Request& receive) noexcept;
-  void discard(InMessage& message);
+  Unexpected* find_claimed(MessageId id);
+  void attach_claimed(Unexpected& message, Request& receive) noexcept;
+  void discard(Unexpected& message);
+
+  // The peer has more to send than its allowance lets it. False: it names one it was never told.
+  bool handle_blocked(std::uint64_t limit) { return allowance_.handle_blocked(limit, peer_); }
+  bool is_blocked() const { return allowance_.is_blocked(); }
+  // What it may use at first; or by now.
+  std::uint64_t allowance() const { return allowance_.told(); }
 
   // The program has taken an event that a put of this peer left.
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
   bool has_frames() const {
-    if (begun_ != nullptr && !begun_->grants.empty()) [[unlikely]]
+    if (begun_ != nullptr && (!begun_->grants.empty() || !begun_->results.empty())) [[unlikely]]
       return true;
-    return allowance_.worth_telling(shared_.share);
+    return allowance_.worth_telling();
   }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.
@@ -151,10 +168,12 @@ class Inbox {
   // received, others are dropped.
   void fail(Status status);
 
-  std::uint64_t charged() const { return allowance_.outstanding(shared_.share); }
+  std::uint64_t charged() const { return allowance_.outstanding(); }
   std::size_t filling() const { return begun_ == nullptr ? 0 : begun_->filling; }
   // A message has begun and the peer still has to send some of it, or of one before it.
-  bool expects_more() const { return begun_ != nullptr && !begun_->incomplete.empty(); }
+  bool expects_more() const {
+    return begun_ != nullptr && (!begun_->incomplete.empty() || !begun_->early.empty());
+  }
   // What was asked of the peer is being answered.
   bool is_being_answered() const { return begun_ != nullptr && begun_->answers != 0; }
   // Nothing of this peer is kept: no message held, waiting or being filled.
@@ -186,6 +205,10 @@ class Inbox {
   void let_turns_be_taken();
   void take_turn(InMessage& message);
   void match(InMessage& message);
+  Taken take_short(MessageId id, const wire::Frame& frame);
+  void match(ShortMessage& message);
+  void give(ShortMessage& message, Request& receive);
+  void end(ShortMessage& message);
   void give_to(InMessage& message, Request& receive);
   void fill(InMessage& message, std::byte* bytes, std::size_t room);
   void want(InMessage& message, std::uint64_t bytes);
@@ -199,9 +222,14 @@ class Inbox {
   }
   void release_held(InMessage& message);
   void destroy(InMessage& message);
+  void destroy(ShortMessage& message);
+  void destroy(Unexpected& message);
+  void forget_kept();
+  ShortMessage* find_early(MessageId id) const;
   void give_back_begun();
   Taken deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive);
   Taken deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive);
+  void deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes, Request& receive);
 
   // --- inbox_access.cc
   void start_put(InMessage& message);

@@ -13,20 +13,18 @@ Matcher::Posted& Matcher::list_of(Request& receive) {
   return want.exact() ? exact_[bucket_of(op.peer, op.tag)] : wild_;
 }
 
-InMessage* Matcher::find_or_post(Request& receive) {
+Unexpected* Matcher::find_or_post(Request& receive) {
   detail::Operation& op = receive.operation();
   const Want want{op.peer, op.tag, op.ignore};
   if (!want.exact()) [[unlikely]] {
-    InMessage* const message = find_any(want);
+    Unexpected* const message = find_any(want);
     if (message == nullptr) post(op, wild_);
     return message;
   }
-  const std::size_t place = bucket_of(op.peer, op.tag);
-  Bucket& bucket = arrived_[place];
-  if (!bucket.empty()) {
-    if (InMessage* const message = find(want, bucket)) return message;
+  if (!arrived_.empty()) {
+    if (Unexpected* const message = arrived_.find(op.peer, op.tag)) return message;
   }
-  post(op, exact_[place]);
+  post(op, exact_[bucket_of(op.peer, op.tag)]);
   return nullptr;
 }
 
@@ -79,34 +77,26 @@ void Matcher::remove(Request& receive, Posted& list) {
   --posted_count_;
 }
 
-void Matcher::add(InMessage& message) {
-  arrived_[bucket_of(message.peer, message.tag)].push_back(message);
+void Matcher::add(Unexpected& message) {
+  arrived_.add(message);
   in_order_.push_back(message);
   if (new_ == nullptr) new_ = &message;
 }
 
-InMessage* Matcher::behind(InMessage& message) {
+Unexpected* Matcher::behind(Unexpected& message) {
   const auto next = std::next(in_order_.iterator_to(message));
   return next == in_order_.end() ? nullptr : &*next;
 }
 
-InMessage* Matcher::find(const Want& want, Bucket& bucket) {
-  for (InMessage& message : bucket) {
+Unexpected* Matcher::find_any(const Want& want) {
+  for (Unexpected& message : in_order_) {
     if (want.fits(message.peer, message.tag)) return &message;
   }
   return nullptr;
 }
 
-InMessage* Matcher::find_any(const Want& want) {
-  for (InMessage& message : in_order_) {
-    if (want.fits(message.peer, message.tag)) return &message;
-  }
-  return nullptr;
-}
-
-void Matcher::remove(InMessage& message) {
-  Bucket& bucket = arrived_[bucket_of(message.peer, message.tag)];
-  bucket.erase(bucket.iterator_to(message));
+void Matcher::remove(Unexpected& message) {
+  arrived_.remove(message);
   if (&message == new_) pass(message);
   in_order_.erase(in_order_.iterator_to(message));
 }

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "message/in_message.h"
+#include "message/unexpected_table.h"
 #include "pullman/request.h"
 #include "pullman/types.h"
 
@@ -37,7 +37,7 @@ class Matcher {
 
   // The unexpected message that a receive fits; it stays, and so does the receive. Null: there is
   // none, and the receive is posted.
-  InMessage* find_or_post(Request& receive);
+  Unexpected* find_or_post(Request& receive);
 
   // The receive that a message of `bytes` from `peer` goes to: one that was posted and is so no
   // longer, or a part of one that takes many. Null if none fits.
@@ -50,21 +50,29 @@ class Matcher {
   void remove(Request& receive);
 
   // A message whose turn came and that no posted receive fits.
-  void add(InMessage& message);
+  void add(Unexpected& message);
 
   // The unexpected message that fits; it stays. Null if none does.
-  InMessage* find(const Want& want) {
-    if (!want.exact()) return in_order_.empty() ? nullptr : find_any(want);
-    Bucket& bucket = arrived_[bucket_of(want.source, want.tag)];
-    return bucket.empty() ? nullptr : find(want, bucket);
+  Unexpected* find(const Want& want) {
+    if (arrived_.empty()) return nullptr;
+    return want.exact() ? arrived_.find(want.source, want.tag) : find_any(want);
   }
   // The earliest unexpected message that was not passed yet; null: there is none.
-  InMessage* first_new() const { return new_; }
+  Unexpected* first_new() const { return new_; }
   // It is not new any more, nor is any before it.
-  void pass(InMessage& message) { new_ = behind(message); }
+  void pass(Unexpected& message) { new_ = behind(message); }
 
   // The message is no longer unexpected.
-  void remove(InMessage& message);
+  void remove(Unexpected& message);
+
+  // Calls visit(message) for each unexpected message of that peer; it may remove that.
+  template <typename Visit>
+  void for_each_of(PeerId peer, Visit&& visit) {
+    for (auto at = in_order_.begin(); at != in_order_.end();) {
+      Unexpected& message = *at++;
+      if (message.peer == peer) visit(message);
+    }
+  }
 
   // A posted receive that names this peer as its source; null when there is none left.
   Request* posted_for(PeerId peer) const;
@@ -79,13 +87,9 @@ class Matcher {
                              boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
                                                            &detail::Operation::queue>,
                              boost::intrusive::constant_time_size<false>>;
-  using Bucket = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_bucket>,
-      boost::intrusive::constant_time_size<false>>;
   using InOrder = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      Unexpected,
+      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
       boost::intrusive::constant_time_size<false>>;
   static constexpr std::size_t kBuckets = 1024;
 
@@ -94,9 +98,8 @@ class Matcher {
     return mixed >> 54;
   }
   static_assert(kBuckets == std::uint64_t{1} << (64 - 54));
-  static InMessage* find(const Want& want, Bucket& bucket);
-  InMessage* find_any(const Want& want);
-  InMessage* behind(InMessage& message);
+  Unexpected* find_any(const Want& want);
+  Unexpected* behind(Unexpected& message);
   Posted& list_of(Request& receive);
   void post(detail::Operation& receive, Posted& list) {
     receive.order = ++posts_;
@@ -105,11 +108,11 @@ class Matcher {
   }
   void remove(Request& receive, Posted& list);
 
-  std::array<Posted, kBuckets> exact_;    // receives that name source and full tag
-  Posted wild_;                           // the others, in post order
-  std::array<Bucket, kBuckets> arrived_;  // unexpected messages by source and tag
-  InOrder in_order_;                      // the same messages, in order of their turns
-  InMessage* new_ = nullptr;              // of these
+  std::array<Posted, kBuckets> exact_;  // receives that name source and full tag
+  Posted wild_;                         // the others, in post order
+  UnexpectedTable arrived_;             // unexpected messages by source and tag
+  InOrder in_order_;                    // the same messages, in order of their turns
+  Unexpected* new_ = nullptr;           // of these
   std::uint64_t posts_ = 0;
   std::size_t posted_count_ = 0;
 };

@@ -30,7 +30,7 @@ void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
   introduced_ = 1;
   packet_bytes_ = small_bytes_ = static_cast<std::uint16_t>(packet_bytes);
-  allowance_.raise(allowance);
+  allowance_.raise(allowance, allowance);
   kept_ = kept_for_envelopes(allowance);
   eager_bytes_ = eager_bytes;
 }
@@ -98,6 +98,7 @@ void Outbox::end(Operation& op) {
 
 void Outbox::give_back_queues() {
   if (queues_ == nullptr || !queues_->unfinished.empty() || queues_->parts != nullptr) return;
+  queues_->said_blocked_at = 0;
   shared_.queues.give_back(queues_);
   queues_ = nullptr;
 }

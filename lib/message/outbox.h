@@ -67,16 +67,17 @@ struct SendQueues {
       boost::intrusive::member_hook<detail::Operation, detail::IdHook, &detail::Operation::by_id>,
       boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
 
-  Queue waiting;           // kWaiting, in the order of send()
-  Queue solicited;         // kWaiting, what the receiver asked for: waits for no other
-  Queue eager;             // kEager
-  Queue yielding;          // kYielding
-  Queue awaiting_grant;    // kAwaitingGrant
-  Queue bulk;              // kBulk
-  Queue arriving;          // kArriving
-  All unfinished;          // all of these, kSent and kAwaitingResult
-  ById by_id;              // of them, those that have an id
-  Parts* parts = nullptr;  // while messages of several packets have not arrived
+  Queue waiting;                      // kWaiting, in the order of send()
+  Queue solicited;                    // kWaiting, what the receiver asked for: waits for no other
+  Queue eager;                        // kEager
+  Queue yielding;                     // kYielding
+  Queue awaiting_grant;               // kAwaitingGrant
+  Queue bulk;                         // kBulk
+  Queue arriving;                     // kArriving
+  All unfinished;                     // all of these, kSent and kAwaitingResult
+  ById by_id;                         // of them, those that have an id
+  Parts* parts = nullptr;             // while messages of several packets have not arrived
+  std::uint64_t said_blocked_at = 0;  // the limit at which BLOCKED was said last
 };
 
 struct OutboxCounters {
@@ -153,12 +154,16 @@ class Outbox {
 
   // False: the frame contradicts what was sent.
   bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
-  void handle_allowance(std::uint64_t limit) { allowance_.raise(limit); }
+  void handle_allowance(std::uint64_t limit, std::uint64_t whole_limit) {
+    allowance_.raise(limit, whole_limit);
+  }
 
-  // The first message that waits has no allowance, but may be announced by its envelope.
+  // The first message that waits has no allowance, but may be announced by its envelope; or it may
+  // not, and the receiver is to be told that something is blocked.
   bool may_announce() const {
-    return queues_ != nullptr && !queues_->waiting.empty() &&
-           may_announce(queues_->waiting.front());
+    if (queues_ == nullptr || queues_->waiting.empty()) [[likely]]
+      return false;
+    return may_announce(queues_->waiting.front()) || is_blocked(queues_->waiting.front());
   }
   // Does so, for as many as may be. When nothing that was sent is unheard of, so that allowance is
   // not just coming back. False: none could, for want of a packet.
@@ -261,10 +266,12 @@ class Outbox {
   }
   bool can_admit(const detail::Operation& op) const;
   bool may_announce(const detail::Operation& op) const;
+  bool is_blocked(const detail::Operation& op) const;
   bool put_envelope(detail::Operation& op);
+  bool put_blocked();
   void send_announced(detail::Operation& op);
   bool affords(std::uint64_t charge) const {
-    return allowance_.affords(charge, kept_ * kMessageCharge);
+    return allowance_.affords_whole(charge, kept_ * kMessageCharge);
   }
   bool affords_unheld(std::uint8_t kind, std::uint64_t total) const;
   bool can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const;

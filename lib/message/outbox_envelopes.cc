@@ -31,7 +31,27 @@ bool Outbox::announce() {
     op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingGrant);
     queues_->awaiting_grant.push_back(op);
   }
+  if (!waiting.empty() && is_blocked(waiting.front())) put_blocked();
   return !ready_.empty();
+}
+
+// Nothing can be done for it at the limit that is known, and the receiver has not heard so.
+bool Outbox::is_blocked(const Operation& op) const {
+  const std::uint8_t kind = op.special.wire_kind;
+  return introduced_ != 0 && queues_->said_blocked_at != allowance_.limit() &&
+         ids_.contains(next_id_) && !can_admit(op) &&
+         !(wire::may_be_announced(kind, op.size) && allowance_.affords(charge_of_envelope(kind)));
+}
+
+// False: there is no packet.
+bool Outbox::put_blocked() {
+  std::byte* out = room_for(wire::kBlockedBytes);
+  if (out == nullptr) return false;
+  Packet& packet = ready_.back();
+  packet.messages = Packet::kUncounted;
+  packet.used += static_cast<std::uint32_t>(wire::put_blocked(out, allowance_.limit()));
+  queues_->said_blocked_at = allowance_.limit();
+  return true;
 }
 
 // wire.md 4.12. False: there is no packet.

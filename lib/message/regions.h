@@ -22,8 +22,8 @@ struct Answer;
 
 struct Region {
   using Arriving = boost::intrusive::list<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, InMessage::ListHook, &InMessage::in_order>,
+      Unexpected,
+      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
       boost::intrusive::constant_time_size<false>>;
 
   std::uint64_t key = 0;
@@ -75,7 +75,7 @@ class Regions {
     Region* region = find(key);
     if (region == nullptr) return false;
     while (!region->arriving.empty()) {
-      InMessage& put = region->arriving.front();
+      InMessage& put = as_whole(region->arriving.front());
       region->arriving.pop_front();
       put.refuse();
     }

@@ -24,10 +24,10 @@ namespace {
 // dead. One that is dead is seen by who started it.
 constexpr auto kPeerTimeout = std::chrono::hours(1);
 
-// What one peer may have here that nobody has posted a receive for: a bound, not a reservation. MPI
-// programs receive in any order, however much was sent before.
-constexpr std::size_t kSharePerPeer = std::size_t{64} << 20;
-constexpr std::size_t kMostUnexpected = std::size_t{1} << 44;  // Config takes no more, of all peers
+// What all peers may have here that nobody has posted a receive for: a bound, not a reservation. A
+// window for each of the default 1024 of 4 MiB, or 1 MiB for each of more.
+constexpr std::size_t kUnexpected = std::size_t{4} << 30;
+constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
 
 // Beside such a share a message may bring more of itself unasked than where a share is small: a
 // grant takes a round trip, which is a tenth of the time of what is longer (docs/mpi.md). With room
@@ -167,7 +167,7 @@ Config read_settings() {
   if (const auto number = read(kPeerTimeoutIs)) config.peer_timeout = std::chrono::seconds(*number);
   if (const auto number = read(kCloseTimeout)) config.close_timeout = std::chrono::seconds(*number);
   if (!set_in_environment("PULLMAN_UNEXPECTED_BYTES")) {
-    config.unexpected_bytes = std::min(config.max_peers * kSharePerPeer, kMostUnexpected);
+    config.unexpected_bytes = std::max(kUnexpected, config.max_peers * kLeastWindow);
   }
   config.validate();
   return config;

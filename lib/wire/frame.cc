@@ -45,10 +45,12 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kResultBytes;
     case FrameType::kEnvelope:
       return kEnvelopeBytes;
+    case FrameType::kBlocked:
+      return kBlockedBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(16) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(17) == 0);
 
 constexpr bool may_have_kind(std::uint8_t type) {
   return type <= static_cast<std::uint8_t>(FrameType::kChunk) ||
@@ -150,7 +152,8 @@ bool FrameReader::next(Frame& out) {
       return (length == 0 && out.limit <= kMaxMessageBytes) || fail();
     case FrameType::kAllowance:
       out.limit = load64(in + 4);
-      return length == 0 || fail();
+      out.total = load64(in + 12);
+      return (length == 0 && out.total <= out.limit) || fail();
     case FrameType::kSack:
       out.id = load32(in + 4);
       return (length % 8 == 0 && length / 8 <= kMaxSackWords && length != 0) || fail();
@@ -180,6 +183,9 @@ bool FrameReader::next(Frame& out) {
       out.tag = load64(in + 8);
       out.total = load64(in + 16);
       return envelope_is_sane(out) || fail();
+    case FrameType::kBlocked:
+      out.limit = load64(in + 4);
+      return length == 0 || fail();
   }
   return fail();
 }
@@ -287,10 +293,17 @@ std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit) {
   return kGrantBytes;
 }
 
-std::size_t put_allowance(std::byte* out, std::uint64_t limit) {
+std::size_t put_allowance(std::byte* out, std::uint64_t limit, std::uint64_t whole_limit) {
   put_frame_head(out, FrameType::kAllowance, 0);
   store64(out + 4, limit);
+  store64(out + 12, whole_limit);
   return kAllowanceBytes;
+}
+
+std::size_t put_blocked(std::byte* out, std::uint64_t limit) {
+  put_frame_head(out, FrameType::kBlocked, 0);
+  store64(out + 4, limit);
+  return kBlockedBytes;
 }
 
 std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes) {

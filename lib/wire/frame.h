@@ -31,6 +31,7 @@ enum class FrameType : std::uint8_t {
   kChecked = 13,   // so much of that has arrived (check.h)
   kResult = 14,    // what became of a message that asks for it
   kEnvelope = 15,  // a message whose bytes wait at its sender: what it takes to match it
+  kBlocked = 16,   // something waits for more allowance than the limit named
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -38,7 +39,7 @@ inline constexpr std::size_t kMessageBytes = 16;   // before the payload
 inline constexpr std::size_t kChunkBytes = 32;     // before the payload
 inline constexpr std::size_t kBulkHeadBytes = 28;  // a bulk packet's, before the payload
 inline constexpr std::size_t kGrantBytes = 16;
-inline constexpr std::size_t kAllowanceBytes = 12;
+inline constexpr std::size_t kAllowanceBytes = 20;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 inline constexpr std::size_t kByeBytes = 8;  // and a word for each 64 ids beyond the first
@@ -48,6 +49,7 @@ inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the ma
 inline constexpr std::size_t kRailBytes = 8;
 inline constexpr std::size_t kResultBytes = 12;
 inline constexpr std::size_t kEnvelopeBytes = 24;  // before the lead
+inline constexpr std::size_t kBlockedBytes = 12;
 inline constexpr std::size_t kCheckHeadBytes = 4;  // CHECK's and CHECKED's, before their body
 
 // Chunks should not be shorter, but for the last (wire.md 4.4).
@@ -165,7 +167,8 @@ struct Cut {
 void put_chunks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 void put_bulks(std::byte* out, std::size_t stride, const Frame& first, const Cut& cut);
 std::size_t put_grant(std::byte* out, std::uint64_t id, std::uint64_t limit);
-std::size_t put_allowance(std::byte* out, std::uint64_t limit);
+std::size_t put_allowance(std::byte* out, std::uint64_t limit, std::uint64_t whole_limit);
+std::size_t put_blocked(std::byte* out, std::uint64_t limit);
 // Its id, kind, tag and total; the lead follows.
 std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes);
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);

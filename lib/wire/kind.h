@@ -96,11 +96,19 @@ constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
   return what != Class::kAtomic || total <= kAtomicLeadBytes + kMostAtomicBytes;
 }
 
+// A message of no more than that, lead included, is short: it comes whole (wire.md 4.4), and its
+// receiver keeps it in little memory (4.6).
+inline constexpr std::size_t kMostShortBytes = 24;
+constexpr bool is_short(std::uint8_t kind, std::uint64_t total) {
+  return class_of(kind) == Class::kMessage && total <= kMostShortBytes;
+}
+
 // Whether an ENVELOPE may go ahead of a message of so many bytes (wire.md 4.12): of gets and
-// atomics all is needed at their turn, and short puts cost little more than their envelopes.
+// atomics all is needed at their turn, and short puts and messages cost little more than their
+// envelopes, or less.
 constexpr bool may_be_announced(std::uint8_t kind, std::uint64_t total) {
   if (class_of(kind) == Class::kPut) return total > kMostAtomicBytes;
-  return class_of(kind) == Class::kMessage && total > lead_bytes(kind);
+  return class_of(kind) == Class::kMessage && total > kMostShortBytes;
 }
 
 // Bytes of the message that must be here before anything comes of it; of the others its first.

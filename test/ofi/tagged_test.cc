@@ -77,6 +77,34 @@ TEST_CASE("a message is received before more than may be held that was sent befo
   unsetenv("PULLMAN_UNEXPECTED_BYTES");
 }
 
+TEST_CASE("tens of thousands of short messages are received in reverse order") {
+  setenv("PULLMAN_MAX_PEERS", "4", 1);
+  setenv("PULLMAN_UNEXPECTED_BYTES", "33554432", 1);
+  constexpr std::uint64_t kMany = 60'000;  // more than an equal share holds
+  {
+    Pair pair;
+    for (std::uint64_t tag = 0; tag < kMany;) {
+      const ssize_t result = fi_tinject(pair.a->endpoint.get(), &tag, sizeof(tag), pair.to_b, tag);
+      if (result == -FI_EAGAIN) {
+        pair.turn();
+        continue;
+      }
+      MUST(result);
+      ++tag;
+    }
+
+    for (std::uint64_t tag = kMany; tag-- > 0;) {
+      std::uint64_t got = 0;
+      MUST(fi_trecv(pair.b->endpoint.get(), &got, sizeof(got), nullptr, pair.to_a, tag, 0,
+                    &context[0]));
+      REQUIRE(pair.next(*pair.b).entry.tag == tag);
+      REQUIRE(got == tag);
+    }
+  }
+  unsetenv("PULLMAN_MAX_PEERS");
+  unsetenv("PULLMAN_UNEXPECTED_BYTES");
+}
+
 TEST_CASE("what inject was given may change at once, and no completion tells of it") {
   Pair pair;
   auto bytes = content(1024, 3);

@@ -237,6 +237,8 @@ void Program::check_failure(Operation& operation) {
     if (!operation.cancelled) shared_.findings.report("a receive was cancelled by nobody");
     return;
   }
+  // At the bound of memory, which its own program has to make room in; its messages come later.
+  if (status == Status::kNoMemory) return;
   const auto host = wanted.source == kAnyPeer
                         ? std::nullopt
                         : shared_.ledger.host_of(node_.process(), wanted.source);

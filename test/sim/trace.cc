@@ -84,7 +84,9 @@ std::string describe(const wire::Frame& frame) {
     case FrameType::kGrant:
       return fmt::format("grant {} to {}", frame.id, frame.limit);
     case FrameType::kAllowance:
-      return fmt::format("allowance {}", frame.limit);
+      return fmt::format("allowance {}, whole messages {}", frame.limit, frame.total);
+    case FrameType::kBlocked:
+      return fmt::format("blocked at {}", frame.limit);
     case FrameType::kEnvelope:
       return fmt::format("envelope {}{} tag {:x}, {} B", frame.id, describe_kind(frame.kind),
                          frame.tag, frame.total);

@@ -83,7 +83,7 @@ TEST_CASE("a small message does not overtake one that waits") {
   scene.send(2000);  // more than is left
   REQUIRE_FALSE(scene.requests.back().done());
   CHECK_FALSE(scene.append(kSmall));  // which is enough for this
-  scene.outbox.handle_allowance(1 << 20);
+  scene.outbox.handle_allowance(1 << 20, 1 << 20);
 }
 
 }  // namespace pullman::message

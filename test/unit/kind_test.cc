@@ -100,9 +100,10 @@ TEST_CASE("a plain message has no kind, whatever was read before it") {
 }
 
 TEST_CASE("frames that do not begin a message have no kind") {
-  for (const FrameType type : {FrameType::kGrant, FrameType::kAllowance, FrameType::kPing,
-                               FrameType::kBye, FrameType::kPadding, FrameType::kResult}) {
-    std::vector<std::byte> bytes(kGrantBytes);
+  for (const FrameType type :
+       {FrameType::kGrant, FrameType::kAllowance, FrameType::kPing, FrameType::kBye,
+        FrameType::kPadding, FrameType::kResult, FrameType::kBlocked}) {
+    std::vector<std::byte> bytes(kAllowanceBytes);
     put_frame_head(bytes.data(), type, 0);
     bytes[1] = std::byte{1};
     CHECK_FALSE(well_formed(bytes));

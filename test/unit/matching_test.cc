@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "message/id_window.h"
+#include "message/in_message.h"
 #include "message/matcher.h"
 #include "message/range_set.h"
 
@@ -157,7 +158,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
     std::deque<std::unique_ptr<Request>> requests;
     std::vector<std::unique_ptr<InMessage>> messages;
     std::vector<Post> posted;
-    std::vector<InMessage*> arrived;
+    std::vector<Unexpected*> arrived;
     std::pmr::monotonic_buffer_resource memory;
     for (int i = 0; i < 500; ++i) {
       const PeerId peer = random.chance(500'000) ? kAlice : kBob;
@@ -181,10 +182,10 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
       } else {  // a receive is posted
         const Want what{random.chance(300'000) ? kAnyPeer : peer, tag,
                         random.chance(300'000) ? random.below(4) : 0};
-        const auto fits = std::find_if(arrived.begin(), arrived.end(), [&](const InMessage* m) {
+        const auto fits = std::find_if(arrived.begin(), arrived.end(), [&](const Unexpected* m) {
           return what.fits(m->peer, m->tag);
         });
-        InMessage* const expected = fits == arrived.end() ? nullptr : *fits;
+        Unexpected* const expected = fits == arrived.end() ? nullptr : *fits;
         REQUIRE(matcher.find(what) == expected);
         requests.push_back(std::make_unique<Request>());
         want(*requests.back(), what.source, what.tag, what.ignore);
@@ -205,7 +206,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
       matcher.remove(*post.request);
       post.request->finish(Status::kCancelled, 0);
     }
-    for (InMessage* message : arrived) matcher.remove(*message);
+    for (Unexpected* message : arrived) matcher.remove(*message);
   }
 }
 

@@ -47,9 +47,10 @@ struct Counted : std::pmr::memory_resource {
 
 // An outbox and an inbox, wired by their packets' frames: no links, nothing lost unless said.
 struct Wire {
-  explicit Wire(std::uint64_t share = kShare) : share_(share) {
+  explicit Wire(std::uint64_t share = kShare, std::uint64_t to_lend = 0)
+      : reserve(to_lend), share_(share) {
     inbox.start(kFirst);
-    outbox.handle_hello(kPacketBytes, share, kEager);
+    outbox.handle_hello(kPacketBytes, inbox.allowance(), kEager);
   }
   ~Wire() {
     for (Packet* packet : in_flight) outbox.abandon(*packet);
@@ -81,6 +82,10 @@ struct Wire {
   Taken take(const wire::Frame& frame) {
     if (frame.type == wire::FrameType::kMessage) return inbox.handle_message(frame);
     if (frame.type == wire::FrameType::kEnvelope) return inbox.handle_envelope(frame);
+    if (frame.type == wire::FrameType::kBlocked) {
+      blocked = true;
+      return inbox.handle_blocked(frame.limit) ? Taken::kNew : Taken::kRefused;
+    }
     return inbox.handle_chunk(frame);
   }
   // Without the sender: a message of which only this is known.
@@ -118,8 +123,13 @@ struct Wire {
     while (reader.next(frame)) {
       if (frame.type == wire::FrameType::kGrant) {
         REQUIRE(outbox.handle_grant(frame.id, frame.limit));
+      } else if (frame.type == wire::FrameType::kAllowance) {
+        outbox.handle_allowance(frame.limit, frame.total);
       } else {
-        outbox.handle_allowance(frame.limit);
+        REQUIRE(frame.type == wire::FrameType::kResult);
+        const auto id = outbox.id_of(frame.id);
+        REQUIRE(id.has_value());
+        REQUIRE(outbox.handle_result(*id, Status::kOk) == Outbox::Found::kYes);
       }
     }
   }
@@ -141,7 +151,7 @@ struct Wire {
   }
   void post(Request& request, std::vector<std::byte>& buffer, Tag tag = 1, Tag ignore = 0) {
     begin(request, buffer, tag, ignore);
-    if (InMessage* message = matcher.find_or_post(request)) inbox.attach(*message, request);
+    if (Unexpected* message = matcher.find_or_post(request)) inbox.attach(*message, request);
   }
   static void begin(Request& request, std::vector<std::byte>& buffer, Tag tag, Tag ignore) {
     request.begin(detail::Operation::Kind::kReceive, kPeer, tag);
@@ -150,19 +160,23 @@ struct Wire {
     request.operation().size = buffer.size();
   }
 
+  Reserve reserve;
   std::uint64_t share_;
+  bool blocked = false;  // the sender has said so
   static constexpr MessageId kFirst = (MessageId{2} << 32) - 2;
   channel::PacketPool packets{4096, kPacketBytes};
   Pool<IdBitmap> bitmaps{2};
   Matcher matcher;
   Counted memory;
+  Slab<ShortMessage> shorts{memory};
   InboxCounters counters;
   Pool<SendQueues> queues{1};
   Pool<Parts> parts{1};
   OutboxCounters sent;
   OutboxResources outbox_shares{packets, bitmaps, queues, parts, sent};
   Pool<Begun> begun{1};
-  InboxResources inbox_shares{matcher, memory, bitmaps, begun, counters, share_, kEager};
+  InboxResources inbox_shares{
+      matcher, memory, bitmaps, shorts, begun, counters, {share_, share_, reserve}, kEager};
   Outbox outbox{outbox_shares, 0, kFirst, 556};
   Inbox inbox{inbox_shares, kPeer};
   std::vector<Packet*> in_flight;

@@ -110,7 +110,7 @@ TEST_CASE("a message that is too long becomes chunks, and what is behind it foll
   bench.add_message(
       1, kLong - wire::kHeaderBytes - 3 * wire::kMessageBytes - 100 - 300 - wire::kAllowanceBytes);
   bench.add_message(2, 300);
-  bench.packet.used += static_cast<std::uint32_t>(wire::put_allowance(bench.packet.end(), 1));
+  bench.packet.used += static_cast<std::uint32_t>(wire::put_allowance(bench.packet.end(), 1, 1));
   REQUIRE(bench.packet.size() == kLong);
   const std::size_t middle =
       kLong - wire::kHeaderBytes - 3 * wire::kMessageBytes - 400 - wire::kAllowanceBytes;
@@ -153,7 +153,7 @@ TEST_CASE(
     packet.end()[wire::kChunkBytes + i] = Bench::byte_of(0, kAt + i);
   packet.used += wire::kChunkBytes + kPart;
   bench.add_message(1, 300);
-  packet.used += static_cast<std::uint32_t>(wire::put_allowance(packet.end(), 1));
+  packet.used += static_cast<std::uint32_t>(wire::put_allowance(packet.end(), 1, 1));
 
   for (const std::size_t length : bench.deliver(limit)) CHECK(length <= limit);
 

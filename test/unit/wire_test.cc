@@ -309,7 +309,8 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
                    2);
   out += 2;
   out += put_grant(out, 10, 1 << 20);
-  out += put_allowance(out, 1 << 21);
+  out += put_allowance(out, 1 << 21, 1 << 20);
+  out += put_blocked(out, 1 << 22);
   out += put_envelope(out,
                       {.type = FrameType::kEnvelope,
                        .kind = kImmediateOfKind,
@@ -340,7 +341,9 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kGrant && frame.id == 10 && frame.limit == 1 << 20));
   REQUIRE(reader.next(frame));
-  CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21));
+  CHECK((frame.type == FrameType::kAllowance && frame.limit == 1 << 21 && frame.total == 1 << 20));
+  REQUIRE(reader.next(frame));
+  CHECK((frame.type == FrameType::kBlocked && frame.limit == 1 << 22));
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kEnvelope && frame.kind == kImmediateOfKind && frame.id == 11));
   CHECK((frame.tag == 12 && frame.total == 5000 && frame.data.size() == kImmediateBytes));
@@ -395,12 +398,13 @@ TEST_CASE("an envelope carries the lead, and something is to follow, wire.md 4.1
     return static_cast<std::uint8_t>(static_cast<unsigned>(what) << 4);
   };
 
-  CHECK(is_sane(0, 1, 0));
+  CHECK(is_sane(0, 25, 0));
+  CHECK_FALSE(is_sane(0, 24, 0));
   CHECK(is_sane(0, kMaxMessageBytes, 0));
   CHECK_FALSE(is_sane(0, kMaxMessageBytes + 1, 0));
   CHECK_FALSE(is_sane(0, 0, 0));
   CHECK_FALSE(is_sane(0, 10, 1));
-  CHECK(is_sane(kImmediateOfKind, 9, 8));
+  CHECK(is_sane(kImmediateOfKind, 25, 8));
   CHECK_FALSE(is_sane(kImmediateOfKind, 8, 8));
   CHECK_FALSE(is_sane(kImmediateOfKind, 9, 7));
   CHECK(is_sane(of_class(Class::kPut), 2049, 8));

@@ -1,0 +1,97 @@
+// An unexpected message: what is known of one that has come until a receive takes it. A short one,
+// which came whole, is a ShortMessage and takes little memory; any other is an InMessage
+// (in_message.h).
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set_hook.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/sequence.h"
+#include "message/allowance.h"
+#include "pullman/types.h"
+#include "wire/kind.h"
+
+namespace pullman::message {
+
+enum class InState : std::uint8_t {
+  kWaitingTurn,  // an earlier message of the sender has not begun to arrive: it must match first
+  kUnexpected,   // its turn came, and no posted receive matched: the matcher has it
+  kClaimed,      // taken out of the matching: the inbox keeps it for who claimed it
+  kFilling,      // matched: its bytes go to the receive's buffer, or a region
+  kOver,         // nothing is to come or to be done any more, but a RESULT is to be sent
+};
+
+// Which of the two it is.
+enum class Form : std::uint8_t { kShort, kWhole };
+
+struct Unexpected {
+  using ListHook = boost::intrusive::list_member_hook<>;
+  using IdHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
+
+  // In its bucket of the table (unexpected_table.h).
+  struct Links {
+    Unexpected* next = nullptr;      // behind it
+    Unexpected* previous = nullptr;  // before it; the first one's is the last
+  };
+
+  explicit Unexpected(Form what) : to_grant(), in_order(), form(what) {}
+  ~Unexpected() {
+    to_grant.~ListHook();
+    in_order.~ListHook();
+  }
+  Unexpected(const Unexpected&) = delete;
+  Unexpected& operator=(const Unexpected&) = delete;
+
+  // Which it has: `links` between the two calls.
+  void begin_links() {
+    to_grant.~ListHook();
+    new (&links) Links;
+  }
+  void end_links() { new (&to_grant) ListHook; }
+  // Which hook it has: `early` between the two calls.
+  void begin_early() {
+    in_order.~ListHook();
+    new (&early) IdHook;
+  }
+  void end_early() {
+    early.~IdHook();
+    new (&in_order) ListHook;
+  }
+
+  union {
+    ListHook to_grant;  // inbox: a whole one, while a GRANT or a RESULT is due
+    Links links;        // matcher, while kUnexpected
+  };
+  union {
+    ListHook in_order;  // matcher, while kUnexpected; inbox, while kClaimed; region, while
+                        // kFilling; of a short one inbox, while kOver
+    IdHook early;       // inbox: a short one, while kWaitingTurn
+  };
+  MessageId id = 0;
+  PeerId peer;
+  Tag tag = 0;
+  std::uint64_t total = 0;   // bytes of the whole message
+  std::uint32_t charge = 0;  // of the peer's allowance, not returned yet
+  InState state = InState::kWaitingTurn;
+  std::uint8_t kind = 0;  // wire/kind.h
+  Form form;
+  // Of a whole one. By its envelope: of the bytes behind the lead none come unasked.
+  bool announced : 1 = false;
+  bool wants_result : 1 = false;  // its sender waits for a RESULT
+  bool refused : 1 = false;       // which will say so: it may not be done
+};
+
+struct ShortMessage : Unexpected {
+  ShortMessage() : Unexpected(Form::kShort) {}
+
+  std::array<std::byte, wire::kMostShortBytes> bytes;  // lead included
+};
+
+// The charge covers it and its share of the matcher's table: a bucket for each message.
+static_assert(sizeof(ShortMessage) + sizeof(void*) <= kShortCharge);
+
+}  // namespace pullman::message

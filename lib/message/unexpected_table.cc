@@ -1,0 +1,81 @@
+#include "message/unexpected_table.h"
+
+#include <new>
+
+#include "base/check.h"
+
+namespace pullman::message {
+
+void UnexpectedTable::append(Bucket& bucket, Unexpected& message) {
+  message.links.next = nullptr;
+  if (bucket == nullptr) {
+    message.links.previous = &message;
+    bucket = &message;
+    return;
+  }
+  Unexpected& last = *bucket->links.previous;
+  message.links.previous = &last;
+  last.links.next = &message;
+  bucket->links.previous = &message;
+}
+
+void UnexpectedTable::add(Unexpected& message) noexcept {
+  if (++size_ > buckets_) [[unlikely]]
+    grow();
+  message.begin_links();
+  append(at(place_of(message.peer, message.tag)), message);
+}
+
+void UnexpectedTable::remove(Unexpected& message) noexcept {
+  Bucket& bucket = at(place_of(message.peer, message.tag));
+  PULLMAN_DCHECK(bucket != nullptr);
+  if (message.links.next != nullptr) {
+    message.links.next->links.previous = message.links.previous;
+  } else {
+    bucket->links.previous = message.links.previous;
+  }
+  if (bucket == &message) {
+    bucket = message.links.next;
+  } else {
+    message.links.previous->links.next = message.links.next;
+  }
+  message.end_links();
+  if (--size_ + kLeast < buckets_) [[unlikely]]
+    shrink();
+}
+
+// One bucket more, with those of the next to be split that belong there. Without memory it waits:
+// the others have more messages each.
+void UnexpectedTable::grow() noexcept {
+  const std::size_t made = buckets_;
+  if (made / kLeast > more_.size()) try {
+      more_.push_back(std::make_unique<Segment>());
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  Bucket moving = std::exchange(at(made - level_), nullptr);
+  if (++buckets_ == 2 * level_) level_ *= 2;
+  while (moving != nullptr) {
+    Unexpected& message = *moving;
+    moving = message.links.next;
+    append(at(place_of(message.peer, message.tag)), message);
+  }
+}
+
+// The last bucket's messages go back to the one that was split for it: of one source and tag are
+// those of one bucket only.
+void UnexpectedTable::shrink() noexcept {
+  if (buckets_ == kLeast) return;
+  if (buckets_ == level_) level_ /= 2;
+  Bucket moving = std::exchange(at(--buckets_), nullptr);
+  Bucket& to = at(buckets_ - level_);
+  while (moving != nullptr) {
+    Unexpected& message = *moving;
+    moving = message.links.next;
+    append(to, message);
+  }
+  // One segment too many stays: the next message may want it.
+  while (more_.size() > buckets_ / kLeast + 1) more_.pop_back();
+}
+
+}  // namespace pullman::message

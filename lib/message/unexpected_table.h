@@ -1,0 +1,73 @@
+// Unexpected messages by source and tag, in the order of their turns. It grows and shrinks with
+// their number, a bucket at a time (linear hashing, Litwin 1980): no message waits while all are
+// moved, and a find takes the same time among a million as among ten. Knows no receives.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "message/unexpected.h"
+
+namespace pullman::message {
+
+class UnexpectedTable {
+ public:
+  UnexpectedTable() = default;
+  UnexpectedTable(const UnexpectedTable&) = delete;
+  UnexpectedTable& operator=(const UnexpectedTable&) = delete;
+
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  // No more than messages, or kLeast.
+  std::size_t buckets() const { return buckets_; }
+
+  // Behind all others of its source and tag.
+  void add(Unexpected& message) noexcept;
+  void remove(Unexpected& message) noexcept;
+
+  // The first of that source and tag; null: there is none.
+  Unexpected* find(PeerId source, Tag tag) const {
+    for (Unexpected* at = bucket_of(source, tag); at != nullptr; at = at->links.next) {
+      if (at->tag == tag && at->peer == source) return at;
+    }
+    return nullptr;
+  }
+
+  static constexpr std::size_t kLeast = 1024;  // buckets
+
+ private:
+  using Bucket = Unexpected*;  // the first of its messages
+  using Segment = std::array<Bucket, kLeast>;
+
+  // The product's high bytes, which depend on all of what it is of, come to be the low ones.
+  static std::size_t hash(PeerId source, Tag tag) {
+    const std::uint64_t mixed = (tag ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
+    return __builtin_bswap64(mixed);
+  }
+  // Those before `buckets_ - level_` are split: their messages are here or `level_` further on.
+  std::size_t place_of(PeerId source, Tag tag) const {
+    const std::size_t mixed = hash(source, tag);
+    const std::size_t place = mixed & (2 * level_ - 1);
+    return place < buckets_ ? place : mixed & (level_ - 1);
+  }
+  Bucket& at(std::size_t place) { return const_cast<Bucket&>(std::as_const(*this).at(place)); }
+  const Bucket& at(std::size_t place) const {
+    return place < kLeast ? first_[place] : more_[place / kLeast - 1]->at(place % kLeast);
+  }
+  Bucket bucket_of(PeerId source, Tag tag) const { return at(place_of(source, tag)); }
+  static void append(Bucket& bucket, Unexpected& message);
+  void grow() noexcept;
+  void shrink() noexcept;
+
+  Segment first_{};
+  std::vector<std::unique_ptr<Segment>> more_;  // behind the first
+  std::size_t level_ = kLeast;                  // a power of two; level_ <= buckets_ < 2 level_
+  std::size_t buckets_ = kLeast;
+  std::size_t size_ = 0;
+};
+
+}  // namespace pullman::message
