@@ -1,5 +1,6 @@
 // A connectivity check of one peer's rails: what is asked of it, and what it is answered
-// (wire.md 9.8). State only; engine/rail_check.cc does it. A peer that is not checked has none.
+// (wire.md 9.8). State only; engine/rail_check.cc and doubt.cc do it. A peer that is not asked has
+// none.
 #pragma once
 
 #include <array>
@@ -31,14 +32,6 @@ struct Asking {
   wire::RailBits elsewhere_there = 0;
   wire::RailBits elsewhere_here = 0;
   wire::RailBits wrong = 0;  // another engine has answered
-  // The round is only whether it is still the same process, when none is running otherwise.
-  bool doubts = false;
-  std::uint8_t doubted = 0;  // the rail that was asked
-  // Since `doubted_at`: on those another process answers, and nobody, says their host.
-  wire::RailBits denied = 0;
-  wire::RailBits refused = 0;
-  Instant doubted_at = Instant::min();  // the first question since the peer was heard
-  Instant doubt_due = Instant::min();   // not before that
   std::array<RailFinding, wire::kMaxRails> found{};
   Timer timer;
 };
@@ -56,9 +49,23 @@ struct Answering {
   Timer timer;
 };
 
+// Whether it is still there, and the same process (engine/doubt.cc).
+struct Doubt {
+  bool asked = false;      // Asking's round, which is not running, is our question of this rail
+  std::uint8_t rail = 0;   // the last that was asked so
+  std::uint8_t tries = 0;  // questions to all rails since a host said that nobody listens there
+  // Since then: on those another process answers, and nobody listens.
+  wire::RailBits denied = 0;
+  wire::RailBits refused = 0;
+  Instant since = Instant::min();  // the first sign of it since the peer was heard
+  Instant due = Instant::min();    // for its silence it is not asked before that
+  Timer timer;
+};
+
 struct Checking {
   Asking asking;
   Answering answering;
+  Doubt doubt;
 };
 
 }  // namespace pullman::engine

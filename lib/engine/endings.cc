@@ -118,6 +118,11 @@ Duration Engine::Impl::alarm_stay() const {
   return config_.peer_timeout / 8;
 }
 
+// And while somebody waits, sooner: the peer may be dead.
+Duration Engine::Impl::look() const {
+  return std::min(alarm_stay(), kLook);
+}
+
 // There is no place for another, and some may have died while nothing was pending with them: who
 // does not answer ends as if there had been. Not while callers who have proved nothing have places:
 // those go first.
@@ -135,10 +140,10 @@ void Engine::Impl::ask_idle_peers(Instant now) {
 // Operations became pending with a peer that had none: from now on silence counts.
 void Engine::Impl::arm(Instant now, Peer& peer) {
   if (peer.alarm.checked_in() || peer.phase == Phase::kGone) return;
-  peer.heard_at = std::max(peer.heard_at, now);
+  set_heard(peer, std::max(peer.heard_at, now));
   peer.news_at = std::max(peer.news_at, now);
   if (peer.rails != nullptr && peer.rails->resting) wake_rails(now, peer);
-  alarms_.check_in(now, alarm_stay(), peer.alarm);
+  alarms_.check_in(now, look(), peer.alarm);
 }
 
 void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
@@ -147,7 +152,7 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   // While nobody called progress() we neither asked nor listened: that time is not the peer's
   // silence. So it takes eight looks at least, however rarely the program comes.
   const Duration late = now - peer.alarm.due;
-  peer.heard_at = std::min(now, peer.heard_at + late);
+  set_heard(peer, std::min(now, peer.heard_at + late));
   peer.news_at = std::min(now, peer.news_at + late);
   if (peer.refused_at != Instant::min()) peer.refused_at = std::min(now, peer.refused_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
@@ -162,12 +167,12 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   }
   if (in_flight(peer) == 0) {
     if (peer.phase != Phase::kClosing) peer.news_at = now;
-    if (peer.flows()) {
+    if (peer.flows() && now - peer.heard_at >= look()) {
       peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
       mark_ready(peer);
     }
   }
-  alarms_.check_in(now, alarm_stay(), peer.alarm);
+  alarms_.check_in(now, look(), peer.alarm);
 }
 
 // Whether it is the process and not the network that is gone: since the last that was heard of the

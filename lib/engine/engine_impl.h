@@ -11,6 +11,7 @@
 //   path.cc         how long packets may be on the way to a peer
 //   rails.cc, rail_setup.cc, rail_care.cc   several ways to one peer
 //   rail_check.cc, rail_answer.cc   which packets get through, when somebody asks
+//   doubt.cc        whether a silent peer is still there
 //   endings.cc      timers, BYE, silence: how they part
 //   inspect.cc      statistics, audit, dump
 #pragma once
@@ -171,9 +172,12 @@ class Engine::Impl {
   static constexpr Duration kSilenceTold = std::chrono::seconds(60);
   // After so long a silence a peer is asked whether it is still the same process, or after this
   // part of its timeout; then when it has been silent twice as long, but so often.
-  static constexpr Duration kDoubt = std::chrono::seconds(2);
+  static constexpr Duration kDoubt = std::chrono::milliseconds(250);
   static constexpr int kDoubtPart = 4;
   static constexpr Duration kLongestDoubt = std::chrono::minutes(1);
+  // Who waits for a peer that is not heard asks at least so often whether it lives: until that is
+  // overdue itself.
+  static constexpr Duration kLook = std::chrono::milliseconds(300);
   // Granularity of "heard lately", for sharing the receive credit.
   static constexpr Duration kTick = std::chrono::milliseconds(10);
 
@@ -433,9 +437,6 @@ class Engine::Impl {
   static Checking& checking_of(Peer& peer);
   void arm_asking(Instant now, Asking& asking, Instant due);
   void rearm(Instant now, Timer& timer, Duration stay);
-  void doubt(Instant now, Peer& peer);
-  bool is_silent(Instant now, const Peer& peer) const;
-  static bool was_met_on(const Rail& rail);
   wire::CheckRound next_round(Peer& peer);
   void handle_check_due(Instant now, Peer& peer, const Timer& timer);
   void ask(Peer& peer);
@@ -456,9 +457,7 @@ class Engine::Impl {
   Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
   void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
   void send_denial(const nic::PortEvent& event);
-  Verdict take_denial(const wire::PacketHeader& header, const wire::Checked& checked);
-  void take_refusal(Peer& peer, const Rail& rail);
-  void end_if_restarted(Peer& peer);
+  Verdict take_denial(Instant now, const wire::PacketHeader& header, const wire::Checked& checked);
   // That we are not the one who was asked, to be said when the address is resolved.
   struct Denial {
     std::size_t module = 0;
@@ -466,6 +465,21 @@ class Engine::Impl {
     wire::CheckRound round;
   };
   static constexpr std::uint64_t kDenialCookie = ~std::uint64_t{0};  // no peer has it
+
+  // --- doubt.cc
+  void doubt(Instant now, Peer& peer);
+  bool is_silent(Instant now, const Peer& peer) const;
+  static bool was_met_on(const Rail& rail);
+  Doubt& doubt_of(Instant now, Peer& peer);
+  static void set_heard(Peer& peer, Instant at);
+  static void dispel(Peer& peer);
+  void ask_who_it_is(Peer& peer);
+  void note_denial(Instant now, const Rail& rail);
+  void note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event);
+  static bool quotes_us(const Peer& peer, const nic::PortEvent& event);
+  void ask_whether_it_lives(Instant now, Peer& peer);
+  void handle_doubt_due(Instant now, Peer& peer);
+  static bool nobody_is_left(const Peer& peer);
 
   // --- path.cc
   void settle_path(Instant now, Rail& rail);
@@ -479,7 +493,7 @@ class Engine::Impl {
   void start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address);
   void handle_events(Instant now);
   void handle_event(Instant now, std::size_t module, ChannelKind kind, const nic::PortEvent& event);
-  void handle_refusal(Instant now, ChannelKind kind, std::uint64_t cookie);
+  void handle_refusal(Instant now, ChannelKind kind, const nic::PortEvent& event);
   Peer* peer_meant(ChannelKind kind, std::uint64_t cookie) const;
   void resolve_answer(Peer& peer);
   void handle_resolution(Instant now, std::size_t module, ChannelKind kind,
@@ -563,6 +577,7 @@ class Engine::Impl {
   void arm(Instant now, Peer& peer);
   bool died(const Peer& peer) const;
   Duration alarm_stay() const;
+  Duration look() const;
   bool has_pending(const Peer& peer) const;
   std::size_t in_flight(const Peer& peer) const;
   bool owes(const Peer& peer) const;

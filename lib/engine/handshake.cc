@@ -118,7 +118,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
       if (event.cookie == kDenialCookie) return send_denial(event);
       return handle_resolution(now, module, kind, event);
     case Kind::kRefused:
-      return handle_refusal(now, kind, event.cookie);
+      return handle_refusal(now, kind, event);
     case Kind::kLinkDown:
     case Kind::kAddressGone:
     case Kind::kLinkUp:
@@ -130,13 +130,13 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
   }
 }
 
-void Engine::Impl::handle_refusal(Instant now, ChannelKind kind, std::uint64_t cookie) {
-  Peer* peer = peer_meant(kind, cookie);
+void Engine::Impl::handle_refusal(Instant now, ChannelKind kind, const nic::PortEvent& event) {
+  Peer* peer = peer_meant(kind, event.cookie);
   if (peer == nullptr) return;
   peer->refused_at = now;
-  const std::size_t place = rail_in(cookie);
+  const std::size_t place = rail_in(event.cookie);
   const Rail* rail = place < wire::kMaxRails ? peer->rail(place) : nullptr;
-  if (rail != nullptr && kind == ChannelKind::kCommand) take_refusal(*peer, *rail);
+  if (rail != nullptr) note_refusal(now, *rail, event);
 }
 
 // The peer for which an address was resolved with that cookie; null if it is no more.

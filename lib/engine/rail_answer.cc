@@ -58,7 +58,8 @@ void Engine::Impl::answer_check(Instant now, Peer& peer) {
   Answering& answering = peer.checking->answering;
   if (!std::exchange(answering.due, false)) {
     const Asking& asking = peer.checking->asking;
-    if (asking.round.token == 0) peer.checking.reset();
+    const bool doubted = peer.checking->doubt.timer.checked_in();
+    if (asking.round.token == 0 && !doubted) peer.checking.reset();
     return;
   }
   answering.answered_at = now;
@@ -98,7 +99,7 @@ Verdict Engine::Impl::handle_unknown(Instant now, const wire::PacketHeader& head
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->stranger && header.to == wire::ConnectionId{}) {
-      return take_denial(header, *checked);
+      return take_denial(now, header, *checked);
     }
   }
   return Verdict::kUnknownConnection;
@@ -130,49 +131,23 @@ void Engine::Impl::send_denial(const nic::PortEvent& event) {
   channel.port().forget(event.to);
 }
 
-// Another process is where the peer was: by all the rails that we have met it on, one after the
-// other, or nobody is there, with nothing from it since the first question. A rail on which nothing
-// has arrived may have led elsewhere from the beginning.
-Verdict Engine::Impl::take_denial(const wire::PacketHeader& header, const wire::Checked& checked) {
+Verdict Engine::Impl::take_denial(Instant now, const wire::PacketHeader& header,
+                                  const wire::Checked& checked) {
   const std::size_t slot = slot_in(checked.round.token);
   Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
   if (peer == nullptr || peer->checking == nullptr) return Verdict::kUnknownConnection;
   Asking& asking = peer->checking->asking;
   const Rail* rail = peer->rail(header.rail);
-  const bool asked =
-      (asking.running || asking.doubts) && asking.round == checked.round && rail != nullptr;
-  if (!asked) return Verdict::kUnknownConnection;
+  const bool asked = asking.running || peer->checking->doubt.asked;
+  if (!asked || asking.round != checked.round || rail == nullptr) {
+    return Verdict::kUnknownConnection;
+  }
   if (asking.running) {
     asking.wrong |= bit_of(*rail);
-    return Verdict::kAccepted;
+  } else {
+    note_denial(now, *rail);
   }
-  asking.doubts = false;  // one denial counts of a round
-  if (!peer->flows() || peer->heard_at > asking.doubted_at || rail->number != asking.doubted) {
-    return Verdict::kAccepted;
-  }
-  asking.denied |= bit_of(*rail);
-  end_if_restarted(*peer);
   return Verdict::kAccepted;
-}
-
-// Nobody listens there: who was started anew has its first NIC's port only.
-void Engine::Impl::take_refusal(Peer& peer, const Rail& rail) {
-  if (peer.checking == nullptr) return;
-  Asking& asking = peer.checking->asking;
-  if (!peer.flows() || peer.heard_at > asking.doubted_at) return;
-  asking.refused |= bit_of(rail);
-  end_if_restarted(peer);
-}
-
-void Engine::Impl::end_if_restarted(Peer& peer) {
-  const Asking& asking = peer.checking->asking;
-  if (asking.denied == 0) return;  // a host's word alone ends nothing
-  RailBits others = 0;
-  peer.for_each_rail([&](const Rail& one) {
-    if (one.resolved() && was_met_on(one)) others |= bit_of(one);
-  });
-  others &= ~(asking.denied | asking.refused);
-  if (others == 0) end_peer(peer, Status::kPeerRestarted);
 }
 
 }  // namespace pullman::engine

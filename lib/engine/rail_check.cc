@@ -78,7 +78,7 @@ void Engine::Impl::start_asking(Instant now, Peer& peer, Duration limit, Duratio
   Asking& asking = checking_of(peer).asking;
   asking.round = next_round(peer);
   asking.running = true;
-  asking.doubts = false;
+  peer.checking->doubt.asked = false;
   asking.tries = 0;
   asking.limit = limit;
   asking.pause = limit / kFirstPause;
@@ -100,7 +100,8 @@ wire::CheckRound Engine::Impl::next_round(Peer& peer) {
 Checking& Engine::Impl::checking_of(Peer& peer) {
   if (peer.checking == nullptr) {
     peer.checking = std::make_unique<Checking>();
-    for (Timer* timer : {&peer.checking->asking.timer, &peer.checking->answering.timer}) {
+    Checking& made = *peer.checking;
+    for (Timer* timer : {&made.asking.timer, &made.answering.timer, &made.doubt.timer}) {
       timer->peer = peer.id.index;
       timer->of_check = 1;
     }
@@ -119,6 +120,7 @@ void Engine::Impl::rearm(Instant now, Timer& timer, Duration stay) {
 
 void Engine::Impl::handle_check_due(Instant now, Peer& peer, const Timer& timer) {
   if (&timer == &peer.checking->answering.timer) return answer_check(now, peer);
+  if (&timer == &peer.checking->doubt.timer) return handle_doubt_due(now, peer);
   Asking& asking = peer.checking->asking;
   if (now >= asking.end) return end_asking(peer);
   const bool ready = peer.flows() && (peer.rails == nullptr || peer.rails->paired);
@@ -149,37 +151,6 @@ void Engine::Impl::ask_on(const Rail& rail, CheckSize size) {
   auto packet = packet_of(check_bytes(rail, size), rail.peer.theirs, rail.number);
   wire::put_check(frame_of(packet), check);
   send_check(rail, size, packet);
-}
-
-// This process was at the other end of that rail: what we sent there has arrived, or it called.
-bool Engine::Impl::was_met_on(const Rail& rail) {
-  return rail.link.packets_arrived() != 0 || (rail.number == 0 && rail.peer.called_us);
-}
-
-bool Engine::Impl::is_silent(Instant now, const Peer& peer) const {
-  return now - peer.heard_at >= std::min(kDoubt, config_.peer_timeout / kDoubtPart);
-}
-
-// Who was killed and started anew on its port drops what we send, and need not call us: it is asked
-// for the process that we know (wire.md 5.7). Seldom: who computes does not read what comes.
-void Engine::Impl::doubt(Instant now, Peer& peer) {
-  if (!is_silent(now, peer) || !peer.flows() || !was_met_on(peer.home)) return;
-  Asking& asking = checking_of(peer).asking;
-  if (asking.running || now < asking.doubt_due) return;
-  asking.doubt_due = now + std::min(now - peer.heard_at, kLongestDoubt);
-  if (peer.heard_at > asking.doubted_at) asking.denied = asking.refused = 0;
-  if ((asking.denied | asking.refused) == 0) asking.doubted_at = now;
-  asking.round = next_round(peer);
-  asking.doubts = true;
-  const Rail* next = nullptr;  // behind the one before, round and round
-  peer.for_each_rail([&](const Rail& rail) {
-    if (!rail.resolved() || !was_met_on(rail) || (asking.denied & bit_of(rail)) != 0) return;
-    const bool behind = next != nullptr && next->number <= asking.doubted;
-    if (next == nullptr || (behind && rail.number > asking.doubted)) next = &rail;
-  });
-  if (next == nullptr) return;
-  asking.doubted = next->number;
-  ask_on(*next, CheckSize::kSmallest);
 }
 
 // Of a question.
@@ -234,8 +205,9 @@ bool Engine::Impl::came_by_another_nic(std::span<const std::byte> part) const {
 void Engine::Impl::end_checking(Peer& peer) {
   if (peer.checking == nullptr) return;
   if (peer.checking->asking.running) end_asking(peer);
-  Timer& answers = peer.checking->answering.timer;
-  if (answers.checked_in()) alarms_.check_out(answers);
+  for (Timer* timer : {&peer.checking->answering.timer, &peer.checking->doubt.timer}) {
+    if (timer->checked_in()) alarms_.check_out(*timer);
+  }
 }
 
 RailFinding Engine::Impl::found(const Rail& rail) {
@@ -314,11 +286,7 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked, b
   if (peer.checking == nullptr) return;
   Asking& asking = peer.checking->asking;
   if (checked.round != asking.round) return;
-  if (!asking.running) {
-    asking.doubts = false;  // it is the same process
-    asking.denied = asking.refused = 0;
-    return;
-  }
+  if (!asking.running) return dispel(peer);
   asking.back[index_of(checked.size)] |= bit_of(rail);
   if (elsewhere) asking.elsewhere_here |= bit_of(rail);
   asking.elsewhere_there |= checked.elsewhere;

@@ -73,14 +73,17 @@ std::size_t Peers::take(std::span<PortEvent> out) {
   return count;
 }
 
-void Peers::note_refused(const sockaddr* name) {
+void Peers::note_refused(const sockaddr* name, std::span<const std::byte> quoted, bool vouched) {
   const auto address = from_sockaddr(name, name_bytes_);
   if (!address || !may_look()) return;
   for (std::size_t to = 0; to < peers_.size() && refusals_ < kMostRefusals; ++to) {
     if (!peers_[to].in_use) continue;
     const auto known = from_sockaddr(name_of(to), name_bytes_);
     if (!known || !same_port(*known, *address)) continue;
-    events_.push_back({.kind = PortEvent::Kind::kRefused, .cookie = peers_[to].cookie, .to = to});
+    PortEvent event{.kind = PortEvent::Kind::kRefused, .cookie = peers_[to].cookie, .to = to};
+    std::copy_n(quoted.begin(), std::min(quoted.size(), event.quoted.size()), event.quoted.begin());
+    event.vouched = vouched;
+    events_.push_back(event);
     ++refusals_;
   }
 }

@@ -43,8 +43,9 @@ class Peers {
   // What the network says, or somebody in its name: each looks at all destinations, and is let pass
   // when there were kLooks since the last take_events(). What is true is said again.
 
-  // Nobody listens there, says the host itself: an event for each destination that is meant.
-  void note_refused(const sockaddr* name);
+  // Nobody listens there, says the host itself: an event for each destination that is meant, with
+  // what is quoted of the packet, and whether the kernel vouches for it (PortEvent).
+  void note_refused(const sockaddr* name, std::span<const std::byte> quoted, bool vouched = false);
   // The path to that address carries IP packets of `mtu` bytes, says the network.
   void note_path_mtu(const sockaddr* name, std::size_t mtu);
   // The largest datagram that the path is known to carry; 0 if nothing is known.

@@ -5,6 +5,7 @@
 // driver knows connections, links or messages. A driver reads no clock and starts no thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,9 +75,13 @@ struct PortEvent {
     // in its name: a hint. Not more than one per packet sent, and not for each of them.
     kRefused,
   };
+  static constexpr std::size_t kMostQuoted = 12;
   Kind kind = Kind::kFailed;
   std::uint64_t cookie = 0;
   Destination to = kNowhere;
+  // kRefused: the first bytes of the packet that was refused, as it is quoted; zeros if it is not.
+  std::array<std::byte, kMostQuoted> quoted{};
+  bool vouched = false;  // kRefused: the kernel knows that it answers what this port has sent
 };
 
 // All since the port was opened.

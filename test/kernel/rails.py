@@ -296,6 +296,78 @@ def a_program_begins_without_the_nic_that_is_named_and_down(place, build):
     expect("NIC 'veth1' is down" in errors and "it is not used" in errors, f"nobody said so: {errors}")
 
 
+class Passed:
+    """What comes to the server's host before any filter, by protocol."""
+
+    def __init__(self, place):
+        self.place = place
+        self.nft("add table netdev passed; add chain netdev passed in { type filter hook ingress device veth0 priority "
+                 "-10; }; add rule netdev passed in ip protocol udp counter; add rule netdev passed in ip protocol tcp "
+                 "counter")
+
+    def nft(self, *words):
+        return netns.run("ip", "netns", "exec", self.place.names[0], "nft", *words)
+
+    def bytes_of(self, protocol):
+        rules = [entry["rule"]["expr"] for entry in json.loads(self.nft("-j", "list", "table", "netdev", "passed"))["nftables"]
+                 if "rule" in entry]
+        return rules[("udp", "tcp").index(protocol)][-1]["counter"]["bytes"]
+
+    def wait_for(self, protocol, count):
+        """Until so many more bytes have come."""
+        least, patience_ends = self.bytes_of(protocol) + count, time.monotonic() + 60
+        while self.bytes_of(protocol) < least:
+            expect(time.monotonic() < patience_ends, f"fewer than {count} bytes of {protocol} passed")
+            time.sleep(0.05)
+
+
+def stream_over_the_last_resort(place, build, size, block):
+    """A verified stream over one NIC and TCP beside it; `block` begins and ends a time without datagrams."""
+    passed = Passed(place)
+    server, client = start(place, build, "--test", "failover", "--size", size, "--duration", 20,
+                           PULLMAN_LAST_RESORT="1")
+    passed.wait_for("udp", 1000)
+    time.sleep(3)  # a second of warm-up, which is not counted
+    passed.wait_for("udp", 300_000)
+    block(True)
+    passed.wait_for("tcp", 300_000)
+    block(False)
+    passed.wait_for("udp", 100_000)
+    result = end(server, client)
+    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    datagrams, streams = result["rails"]
+    expect(not datagrams["stream"] and streams["stream"], json.dumps(result))
+    states = [change["state"] for change in result["changes"] if change["rail"] == datagrams["rail"]]
+    expect("down" in states, f"datagrams passed all the time: no test: {json.dumps(result)}")
+    expect(streams["bytes"] > 100_000, f"nothing went on over TCP: {json.dumps(result)}")
+    expect(datagrams["state"] in ("up", "suspect"), f"it did not come back to datagrams: {json.dumps(result)}")
+
+
+@case(count=1)
+def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_and_comes_back(place, build):
+    def block(yes):
+        for side in (0, 1):
+            place.drop(0, side, "ip protocol udp" if yes else None)
+    stream_over_the_last_resort(place, build, "16K", block)
+
+
+@case(count=1)
+def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_one_way_and_comes_back(place, build):
+    stream_over_the_last_resort(place, build, "16K", lambda yes: place.drop(0, 0, "ip protocol udp" if yes else None))
+
+
+@case(count=1)
+def a_stream_goes_on_over_the_last_resort_while_a_filter_rejects_datagrams_and_comes_back(place, build):
+    def block(yes):
+        for name in place.names:
+            netns.run("ip", "netns", "exec", name, "nft", "add table inet filtered; delete table inet filtered")
+            if yes:
+                netns.run("ip", "netns", "exec", name, "nft",
+                          "add table inet filtered; add chain inet filtered in { type filter hook input priority 0; }; "
+                          "add rule inet filtered in meta l4proto udp reject")
+    stream_over_the_last_resort(place, build, "100K", block)
+
+
 def peer_info(place, build):
     """What pullman-info says of a program that runs in the other namespace, and its exit code."""
     server = place.start_server(0, build / "bench/pullman-perf", "--port", PORT)

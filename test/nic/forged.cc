@@ -164,7 +164,7 @@ TEST_CASE("what the network says costs few looks at all peers between two polls"
   };
 
   const sockaddr_in nobody = host(1000);
-  for (unsigned i = 0; i < 4; ++i) peers.note_refused(reinterpret_cast<const sockaddr*>(&nobody));
+  for (unsigned i = 0; i < 4; ++i) peers.note_refused(reinterpret_cast<const sockaddr*>(&nobody), {});
   for (unsigned i = 0; i < kPeers; ++i) {
     const sockaddr_in name = host(i);
     peers.note_path_mtu(reinterpret_cast<const sockaddr*>(&name), 1280);

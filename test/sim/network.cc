@@ -134,8 +134,11 @@ void Network::wake_at(Instant when, Endpoint at) {
   push({.at = when, .to = at});
 }
 
-void Network::refuse(Endpoint at, Endpoint hearer, Duration delay) {
-  push({.at = now_ + delay, .to = hearer, .from = at, .refusal = true});
+void Network::refuse(Endpoint at, Endpoint hearer, Duration delay,
+                     std::span<const std::byte> packet) {
+  Event event{.at = now_ + delay, .to = hearer, .from = at, .refusal = true};
+  std::copy_n(packet.begin(), std::min(packet.size(), event.quoted.size()), event.quoted.begin());
+  push(event);
 }
 
 void Network::advance(Instant now) {
@@ -146,7 +149,7 @@ void Network::advance(Instant now) {
     heap_.pop_back();
     SimPort* port = ports_[event.to.index()];
     if (event.slot != Datagrams::kNone) arrive(event);
-    if (event.refusal && port != nullptr) port->refuse(event.from);
+    if (event.refusal && port != nullptr) port->refuse(event.from, event.quoted);
   }
 }
 
@@ -163,13 +166,13 @@ void Network::arrive(const Event& event) {
         .to = event.to,
         .bytes = datagrams_.bytes(event.slot),
         .fate = Fate::kOverflowed});
+  if (port == nullptr) answer_refused(event, datagrams_.bytes(event.slot));
   datagrams_.release(event.slot);
-  if (port == nullptr) answer_refused(event);
 }
 
 // The host lives, and says that nobody listens there: by the way that the datagram came, if it is
 // open.
-void Network::answer_refused(const Event& event) {
+void Network::answer_refused(const Event& event, std::span<const std::byte> packet) {
   const Passing back{.sent = now_,
                      .arrival = now_,
                      .from = event.to,
@@ -181,7 +184,8 @@ void Network::answer_refused(const Event& event) {
                       reach(back.from, back.to) != nic::Reach::kNone;
   if (passes)
     refuse(event.to, event.from,
-           wire(Plug{event.to.host, event.to.nic}, Plug{event.from.host, event.from.nic}).delay);
+           wire(Plug{event.to.host, event.to.nic}, Plug{event.from.host, event.from.nic}).delay,
+           packet);
 }
 
 void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,

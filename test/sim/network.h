@@ -67,8 +67,10 @@ class Network {
   // Whether hosts say so, to whom it comes from, when a datagram comes to a port that nobody has
   // (ICMP), and the network lets it pass.
   void set_refuses(bool refuses) { refuses_ = refuses; }
-  // Somebody says to `hearer` that nobody listens at `at`.
-  void refuse(Endpoint at, Endpoint hearer, Duration delay = Duration(0));
+  // Somebody says to `hearer` that nobody listens at `at`,
+  // and quotes of the packet what he knows of it.
+  void refuse(Endpoint at, Endpoint hearer, Duration delay = Duration(0),
+              std::span<const std::byte> packet = {});
 
   // For scenarios: sees every datagram first; true drops it. And sees what became of each.
   void set_drop_rule(std::function<bool(const Passing&)> rule) { drop_rule_ = std::move(rule); }
@@ -127,6 +129,7 @@ class Network {
     Datagrams::Slot slot = Datagrams::kNone;  // none: only wakes the port
     Endpoint from{};                          // of a datagram
     bool refusal = false;                     // without a datagram: `from` says that nobody listens
+    std::array<std::byte, nic::PortEvent::kMostQuoted> quoted{};  // of what was refused
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : serial > other.serial;
     }
@@ -141,7 +144,7 @@ class Network {
   Instant arrival_on(Wire& wire, const WireFaults& faults, Passing& passing);
   void damage(Datagrams::Slot slot, const WireFaults& faults, Passing& passing);
   void arrive(const Event& event);
-  void answer_refused(const Event& event);
+  void answer_refused(const Event& event, std::span<const std::byte> packet);
   void push(const Event& event);
   void note(const Passing& passing);
 

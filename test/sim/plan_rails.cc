@@ -28,6 +28,23 @@ class RailDraw {
     }
   }
 
+  // In some runs each host has a NIC of last resort, the last: it lacks nobody's packets, but waits
+  // for them, and there all datagrams may be filtered.
+  void last_resorts() {
+    for (NodePlan& node : plan_.nodes) {
+      if (node.nics() == kMaxNics) node.more.pop_back();
+      node.more.push_back({.command = node.command, .data = node.data, .mbps = node.mbps});
+      node.more.back().stream = true;
+    }
+    const Instant start = moment();
+    const Duration time = log_between(random_, milliseconds(10), seconds(3));
+    for (std::uint8_t host = 0; host < plan_.hosts(); ++host) {
+      for (std::uint8_t nic = 0; nic + 1u < plan_.nodes[host].nics(); ++nic) {
+        filter({host, nic}, start, time);
+      }
+    }
+  }
+
   void topology() {
     constexpr std::pair<Reach, Reach> kUsual{Reach::kDirect, Reach::kNone};
     constexpr std::pair<Reach, Reach> kOthers[] = {{Reach::kDirect, Reach::kRouted},
@@ -136,6 +153,18 @@ class RailDraw {
     if (percent(random_, 50)) add(b, a);
   }
 
+  // Nothing passes from there, to whatever NIC.
+  void filter(Plug from, Instant start, Duration time) {
+    for (std::uint8_t to = 0; to < plan_.hosts(); ++to) {
+      plan_.partitions.push_back({.from = from.host,
+                                  .to = to,
+                                  .start = start,
+                                  .end = start + time,
+                                  .from_nic = from.nic,
+                                  .to_nic = kAnyNic});
+    }
+  }
+
   // Up to 10 Hz.
   void flap() {
     const Plug at = any_nic();
@@ -195,6 +224,8 @@ void draw_rails(std::uint64_t seed, Plan& plan) {
       plan.programs[0].pace * static_cast<Duration::rep>(plan.programs[0].operations);
   RailDraw draw(random, work, plan);
   draw.hosts();
+  Random of_streams(seed * 0xD1342543DE82EF95u + 11);
+  if (percent(of_streams, 15)) draw.last_resorts();
   draw.topology();
   draw.wires();
   draw.befall();
@@ -214,8 +245,9 @@ std::string describe_rails(const Plan& plan) {
   for (std::size_t i = 0; i < plan.hosts(); ++i) {
     for (std::size_t n = 0; n < plan.nodes[i].more.size(); ++n) {
       const NicPlan& nic = plan.nodes[i].more[n];
-      text += fmt::format("host {}, NIC {}: packets {}/{} B, {} Mb/s\n", i, n + 1,
-                          nic.command.packet_bytes, nic.data.packet_bytes, nic.mbps);
+      text += fmt::format("host {}, NIC {}: packets {}/{} B, {} Mb/s{}\n", i, n + 1,
+                          nic.command.packet_bytes, nic.data.packet_bytes, nic.mbps,
+                          nic.stream ? ", the last resort" : "");
     }
   }
   for (const RailWire& wire : plan.rail_wires) {

@@ -266,7 +266,7 @@ TEST_CASE("a peer of two rails that was started anew is found out when both have
   scene.restart(1);
 
   Act& send = scene.send(0, couple.there, 1, 200'000);
-  REQUIRE(scene.run_until_done(send, seconds(60)));
+  REQUIRE(scene.run_until_done(send, seconds(1)));
 
   CHECK(send.status() == Status::kPeerRestarted);
 }
@@ -283,12 +283,13 @@ TEST_CASE(
   scene.network().set_drop_rule([&](const Passing& passing) {
     if (passing.from.host != 0 || passing.to.host != 1) return false;
     if (restarts && passing.to.nic == 0) return false;
-    scene.network().refuse(passing.to, passing.from, microseconds(10));
+    const auto quoted = restarts ? passing.bytes : std::span<const std::byte>();
+    scene.network().refuse(passing.to, passing.from, microseconds(10), quoted);
     return restarts;
   });
 
   Act& send = scene.send(0, couple.there, 1, 200'000);
-  CHECK(scene.run_until_done(send, seconds(50)) == restarts);
+  CHECK(scene.run_until_done(send, restarts ? seconds(1) : seconds(50)) == restarts);
 
   CHECK(scene.engine(0).peer_status(couple.there) ==
         (restarts ? Status::kPeerRestarted : Status::kOk));

@@ -1,4 +1,6 @@
 // Scenarios: how peers part, and what each knows then.
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "sim/doings.h"
@@ -15,7 +17,9 @@ TEST_CASE("a message that was received is delivered, though the good-bye overtak
   const std::size_t size = GENERATE(37'000, 100'000, 1'000'000);
   const std::uint8_t late = GENERATE(0, 1);
   RailScene scene({2, 2});
-  const auto [there, back] = scene.couple_by_rails(2);
+  const auto couple = scene.couple_by_rails(2);
+  const PeerId there = couple.there;
+  const PeerId back = couple.back;
   scene.network().wire(Plug{1, late}, Plug{0, late}).delay = milliseconds(3);
   Act& receive = scene.receive(1, back, 1, size);
   Act& send = scene.send(0, there, 1, size);
@@ -108,6 +112,111 @@ TEST_CASE("a good-bye that names messages nobody has sent ends nothing") {
   scene.run_for(milliseconds(1));
 
   CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+}
+
+// --- who died
+
+TEST_CASE("a peer whose host says that nobody listens is known to be dead within a second") {
+  const std::size_t nics = GENERATE(1, 2, 4);
+  const bool sends = GENERATE(false, true);
+  RailScene scene({nics, nics}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto [there, back] = scene.couple_by_rails(nics);
+  Act& waits = scene.receive(0, there, 1, 100);
+  for (Tag tag = 0; sends && tag < 3; ++tag) {
+    Act& receive = scene.receive(1, back, tag, 300'000);
+    scene.send(0, there, tag, 300'000);
+    REQUIRE(scene.run_until_done(receive));
+  }
+  if (!sends) scene.run_for(seconds(2));
+
+  scene.node(1).end(true);
+  if (sends) scene.send(0, there, 9, 300'000);
+  REQUIRE(scene.run_until_done(waits, seconds(1)));
+
+  CHECK(waits.status() == Status::kPeerDied);
+  CHECK(scene.engine(0).peer_status(there) == Status::kPeerDied);
+}
+
+TEST_CASE("one refusal on each rail is enough, as hosts say it seldom") {
+  RailScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto [there, back] = scene.couple_by_rails(2);
+  std::array<bool, 2> told{};
+  scene.network().set_refuses(false);
+  scene.network().set_observer([&](const Passing& passing) {
+    if (passing.fate != Fate::kArrives || passing.to.host != 1 || told[passing.to.nic]) return;
+    told[passing.to.nic] = true;
+    scene.network().refuse(passing.to, passing.from, microseconds(20), passing.bytes);
+  });
+  scene.node(1).end(true);
+  Act& receive = scene.receive(0, there, 1, 100);
+
+  REQUIRE(scene.run_until_done(receive, seconds(1)));
+
+  CHECK(receive.status() == Status::kPeerDied);
+}
+
+TEST_CASE("who computes is not dead, whatever is said in its host's name") {
+  const std::size_t nics = GENERATE(1, 2);
+  RailScene scene({nics, nics}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto [there, back] = scene.couple_by_rails(nics);
+  Act& send = scene.send(0, there, 1, 200'000);
+  scene.node(1).stall_until(scene.now() + seconds(30));
+  std::size_t packets = 0;
+  // Each packet is refused, by somebody who has not seen it: with a proof that is not ours.
+  scene.network().set_observer([&](const Passing& passing) {
+    if (passing.from.host != 0) return;
+    ++packets;
+    std::array<std::byte, 12> guess{};
+    std::copy_n(passing.bytes.begin(), 8, guess.begin());
+    scene.network().refuse(passing.to, passing.from, microseconds(20), guess);
+  });
+  const std::size_t before = packets;
+
+  scene.run_for(seconds(25));
+
+  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+  CHECK(packets - before < 25 * 60 * nics);
+  scene.network().set_observer({});
+  Act& receive = scene.receive(1, back, 1, 200'000);
+  REQUIRE(scene.run_until_done(receive));
+  REQUIRE(scene.run_until_done(send));
+  CHECK(send.status() == Status::kOk);
+}
+
+TEST_CASE("a filter that refuses for a moment ends nothing, though it quotes what it refuses") {
+  RailScene scene({2, 2});
+  const auto [there, back] = scene.couple_by_rails(2);
+  bool filters = true;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (!filters || passing.from.host != 0) return false;
+    scene.network().refuse(passing.to, passing.from, microseconds(20), passing.bytes);
+    return true;
+  });
+  Act& send = scene.send(0, there, 1, 300'000);
+  Act& receive = scene.receive(1, back, 1, 300'000);
+  scene.run_for(milliseconds(300));
+
+  filters = false;
+  REQUIRE(scene.run_until_done(receive));
+
+  CHECK(scene.run_until_done(send));
+  CHECK(send.status() == Status::kOk);
+}
+
+TEST_CASE("nobody at one of its addresses does not end a peer that is heard by the other") {
+  RailScene scene({2, 2});
+  const auto [there, back] = scene.couple_by_rails(2);
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host != 0 || passing.to.nic != 1) return false;
+    scene.network().refuse(passing.to, passing.from, microseconds(20), passing.bytes);
+    return true;
+  });
+  const std::uint64_t before = scene.stats(0).probes_sent;
+
+  scene.run_for(seconds(20));
+
+  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+  CHECK(scene.stats(0).probes_sent - before < 20 * 60);
 }
 
 }  // namespace

@@ -524,5 +524,57 @@ TEST_CASE(
   CHECK(stream.finish());
 }
 
+// O18 of the features: which of them fail does not matter.
+TEST_CASE(
+    "whichever of four rails fail, all that is left carries on, and none is missed when mended") {
+  const unsigned failing = GENERATE(range(1u, 16u));
+  const bool told = GENERATE(false, true);
+  RailScene scene({4, 4});
+  at_gigabit(scene, 4);
+  const auto couple = scene.couple_by_rails(4);
+  Stream stream(scene, couple, 64 << 10, 4);
+  stream.run_for(milliseconds(20));
+  CAPTURE(failing, told);
+
+  for (std::uint8_t nic = 0; nic < 4; ++nic) {
+    if ((failing >> nic & 1) == 0) continue;
+    if (told) scene.trouble(0, nic, NicTrouble::Kind::kUnplugged, milliseconds(200));
+    if (!told) scene.cut_both_ways(nic, milliseconds(200));
+  }
+  const std::size_t before = stream.arrived();
+  stream.run_for(milliseconds(150));
+
+  CHECK((stream.arrived() > before + 20) == (failing != 15));
+  for (std::uint8_t nic = 0; nic < 4; ++nic) {
+    const bool up = scene.rail(0, couple.there, nic).state == RailState::kUp;
+    if (failing != 15) CHECK(up == ((failing >> nic & 1) == 0));
+  }
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(4)));
+  CHECK(stream.finish());
+}
+
+TEST_CASE("the last resort carries what no datagram gets through, until they pass again") {
+  RailScene scene({2, 2}, {}, [](NodePlan& plan) { plan.more.back().stream = true; });
+  at_gigabit(scene, 2);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 64 << 10, 4);
+  stream.run_for(milliseconds(50));
+  const std::uint64_t idle = scene.rail(0, couple.there, 1).bytes_sent;
+
+  scene.cut_both_ways(0, milliseconds(500));
+  stream.run_for(milliseconds(500));
+  const std::uint64_t carried = scene.rail(0, couple.there, 1).bytes_sent;
+  REQUIRE(scene.run_until([&] { return scene.all_up(couple); }, seconds(4)));
+  const std::uint64_t back = scene.rail(0, couple.there, 1).bytes_sent;
+  const std::uint64_t datagrams = scene.rail(0, couple.there, 0).bytes_sent;
+  stream.run_for(milliseconds(200));
+
+  CHECK(idle < 100'000);
+  CHECK(carried > 1'000'000);
+  CHECK(scene.rail(0, couple.there, 0).bytes_sent > datagrams + 1'000'000);
+  CHECK(scene.rail(0, couple.there, 1).bytes_sent - back < 1'000'000);
+  CHECK(stream.finish());
+}
+
 }  // namespace
 }  // namespace pullman::sim

@@ -213,12 +213,13 @@ bool SimPort::arrive(Datagrams::Slot slot) {
   return true;
 }
 
-void SimPort::refuse(Endpoint at) {
+void SimPort::refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMostQuoted> quoted) {
   for (std::size_t i = 0; i < destinations_.size(); ++i) {
     if (destinations_[i].place != at) continue;
     refusals_.push_back({.kind = nic::PortEvent::Kind::kRefused,
                          .cookie = destinations_[i].cookie,
                          .to = kFirstDestination + i});
+    std::copy(quoted.begin(), quoted.end(), refusals_.back().quoted.begin());
   }
 }
 

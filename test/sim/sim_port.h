@@ -42,8 +42,8 @@ class SimPort final : public nic::Port {
 
   // For the network: a datagram has arrived. False if there was no buffer for it.
   bool arrive(Datagrams::Slot slot);
-  // Nobody listens at `at`, as somebody says.
-  void refuse(Endpoint at);
+  // Nobody listens at `at`, as somebody says who quotes that of the packet.
+  void refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMostQuoted> quoted);
   bool has_work() const;
   Endpoint place() const { return at_; }
   // When the full send queue has room again; kNever if it is not full.

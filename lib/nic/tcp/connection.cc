@@ -53,6 +53,7 @@ bool Connection::write(Gather& gather) {
     if (wait) {
       blocked_ = true;
     } else {
+      refused_ = state_ == State::kConnecting && error == ECONNREFUSED;
       handle_end(error);
     }
     return false;

@@ -41,6 +41,9 @@ class Connection {
   State state() const { return state_; }
   std::uint64_t name() const { return name_; }
   bool is_ours() const { return ours_; }
+  // Nobody listens there, said the far host to our SYN: the kernel believes nobody who has not seen
+  // that.
+  bool is_refused() const { return refused_; }
 
   // How many of the packets were taken: sent, held, or dropped (counted).
   std::size_t send(std::span<const Outgoing> packets, Gather& gather, PortCounters& counters);
@@ -96,6 +99,7 @@ class Connection {
   State state_;
   int error_ = 0;
   const bool ours_;
+  bool refused_ = false;
   std::uint64_t name_;
   bool blocked_ = false;
   bool stuck_ = false;

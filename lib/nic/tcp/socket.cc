@@ -134,7 +134,10 @@ Socket begin_to_connect(const Address& own, const std::string& device, const Buf
   sockaddr_storage from;
   const socklen_t length = to_sockaddr(with_port(own, 0), from);
   if (bind(out.fd(), reinterpret_cast<const sockaddr*>(&from), length) != 0) return Socket();
-  if (connect(out.fd(), to, bytes) != 0 && errno != EINPROGRESS) return Socket();
+  if (connect(out.fd(), to, bytes) == 0 || errno == EINPROGRESS) return out;
+  const int why = errno;
+  out = Socket();
+  errno = why;
   return out;
 }
 

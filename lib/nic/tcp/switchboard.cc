@@ -95,7 +95,9 @@ Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_
   if (way.resting || !make_room()) return nullptr;
   Socket socket = begin_to_connect(own_, way.by_others ? "" : device_, buffers_, name, bytes);
   if (socket.fd() < 0) {
-    note_error(errno);
+    const int why = errno;
+    note_error(why);
+    if (why == ECONNREFUSED) note_refused(way);  // by this host itself
     rest(way);
     return nullptr;
   }
@@ -162,6 +164,7 @@ void Switchboard::close(Connection& connection) {
   free_.push_back(static_cast<std::uint32_t>(place));
   if (way == nullptr) return;
   --way->connections;
+  if (connection.is_refused()) note_refused(*way);
   if (way->connection == &connection) {
     const auto leads_there = [&](const Connection& other) {
       return other.way == way && serves(&other);
@@ -174,6 +177,10 @@ void Switchboard::close(Connection& connection) {
 
 void Switchboard::note_error(int error) {
   if (error != 0) counters_.errors.note(class_of(error), error);
+}
+
+void Switchboard::note_refused(const Way& way) {
+  if (refused_.size() < kMostRefused) refused_.push_back(way.address);
 }
 
 void Switchboard::rest(Way& way) {

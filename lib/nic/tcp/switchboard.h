@@ -31,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "nic/peers.h"
@@ -78,6 +79,9 @@ class Switchboard {
   // Of those that look() found readable, the next; null if there is none.
   Connection* next_readable();
 
+  // Ports at which nobody listens, as was said since the last call.
+  std::vector<Address> take_refused() { return std::exchange(refused_, {}); }
+
   // By its name; null if it is no more.
   Connection* find(std::uint64_t name) const;
 
@@ -88,6 +92,7 @@ class Switchboard {
 
  private:
   static constexpr std::size_t kEventsAtOnce = 64;
+  static constexpr std::size_t kMostRefused = 16;  // that wait to be taken
   static constexpr std::size_t kAcceptsAtOnce = 64;
 
   struct Hash {
@@ -106,6 +111,7 @@ class Switchboard {
   void accept_all(const Socket& listener);
   void refuse_one(const Socket& listener);
   void note_error(int error);
+  void note_refused(const Way& way);
   void rest(Way& way);
   void end_rests();
   void drop_if_unused(Way& way);
@@ -122,6 +128,7 @@ class Switchboard {
   std::unordered_map<Address, Way, Hash> ways_;
   std::vector<std::unique_ptr<Connection>> slots_;
   std::vector<std::uint32_t> free_;
+  std::vector<Address> refused_;
   std::size_t count_ = 0;
   std::size_t silent_ = 0;
   std::uint64_t serials_ = 0;

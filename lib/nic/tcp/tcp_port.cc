@@ -149,6 +149,17 @@ void TcpPort::resolve(const Address& address, std::uint64_t cookie) {
   ways_[to]->by_others = by_others;
 }
 
+std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
+  report_.look(counters_.errors);
+  for (const Address& address : switchboard_.take_refused()) {
+    sockaddr_storage name;
+    to_sockaddr(address, name);
+    peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {}, true);
+  }
+  const std::size_t count = peers_.take_events(events);
+  return count + interface_.poll(events.subspan(count));
+}
+
 void TcpPort::forget(Destination to) {
   switchboard_.remove_destination(*ways_[to]);
   ways_[to] = nullptr;

@@ -31,11 +31,7 @@ class TcpPort final : public Port {
   void give_back(std::span<const Incoming> batch) override;
   void resolve(const Address& address, std::uint64_t cookie) override;
   void forget(Destination to) override;
-  std::size_t poll_events(std::span<PortEvent> events) override {
-    report_.look(counters_.errors);
-    const std::size_t count = peers_.take_events(events);
-    return count + interface_.poll(events.subspan(count));
-  }
+  std::size_t poll_events(std::span<PortEvent> events) override;
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override { return counters_; }
   const Address& address() const override { return switchboard_.own(); }

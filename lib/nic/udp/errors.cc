@@ -6,6 +6,7 @@
 #include <netinet/ip_icmp.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -101,12 +102,17 @@ void drain_errors(int socket, Peers& peers, PortCounters& counters) {
   for (int i = 0; i < kMostAtOnce; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) char control[256];
+    std::array<std::byte, PortEvent::kMostQuoted> quoted;  // of the packet
+    iovec place{quoted.data(), quoted.size()};
     msghdr message{};
+    message.msg_iov = &place;
+    message.msg_iovlen = 1;
     message.msg_name = &to;  // where the packet was going
     message.msg_namelen = sizeof to;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    if (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+    const ssize_t got = recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+    if (got < 0) return;
     const auto error = error_in(message);
     if (!error) continue;
     const auto* name = reinterpret_cast<const sockaddr*>(&to);
@@ -118,7 +124,9 @@ void drain_errors(int socket, Peers& peers, PortCounters& counters) {
       counters.returned += from_network;
       const int said = static_cast<int>(error->what.ee_errno);
       counters.errors.note(from_network ? ErrorClass::kRemote : class_of(said), said);
-      if (is_refusal(*error, name)) peers.note_refused(name);
+      if (is_refusal(*error, name)) {
+        peers.note_refused(name, std::span(quoted).first(static_cast<std::size_t>(got)));
+      }
     }
   }
 }
