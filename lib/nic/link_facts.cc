@@ -14,7 +14,7 @@ namespace pullman::nic {
 namespace {
 
 // Of one answer; the default route comes before others, so one of them is enough of many routes.
-constexpr int kMostDatagrams = 256;
+constexpr int kMaxDumpDatagrams = 256;
 
 std::string text_of(std::span<const std::byte> value) {
   const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
@@ -41,7 +41,7 @@ void dump(std::uint16_t what, const Head& head, const Netlink::Handler& handle) 
   const Netlink kernel;
   if (kernel.fd() < 0 || !kernel.send(std::as_bytes(std::span(&request, 1)))) return;
   bool done = false;
-  for (int i = 0; i < kMostDatagrams && !done && kernel.wait(); ++i) {
+  for (int i = 0; i < kMaxDumpDatagrams && !done && kernel.wait(); ++i) {
     kernel.receive([&](const nlmsghdr& message) {
       done = done || message.nlmsg_type == NLMSG_DONE || message.nlmsg_type == NLMSG_ERROR;
       if (!done) handle(message);
