@@ -23,7 +23,7 @@ KEYS = ["test", "driver", "raw", "size", "messages", "p50_us", "p90_us", "p99_us
         "messages_per_s", "retransmits", "spurious_retransmits", "errors", "send_errors", "receive_overflows",
         "bursts_sent", "bursts_received", "bursts_refused"]
 FAILOVER_KEYS = ["longest_gap_ms", "reinstated_ms", "never_reinstated", "lost", "duplicated", "misordered", "corrupted",
-                 "sent_twice", "rails", "server_rails", "cuts", "changes", "began_ns", "clocks_differ_by_us"]
+                 "sent_twice", "rails", "server_rails", "cuts", "changes", "rail_events", "began_ns", "clocks_differ_by_us"]
 CASES = []
 
 

@@ -368,8 +368,8 @@ def status_after(pair, build, driver, harm):
     code, line = first.finish(60)
     took = time.monotonic() - harmed
     expect(code == 3, f"exit {code}: {json.dumps(line)}")
-    # The bound, and as much again for a busy machine.
-    expect(timeout_ms / 1000 - 0.3 < took < 2 * timeout_ms / 1000 + 5, f"took {took:.1f} s")
+    # The bound, and as much again for a busy machine; sooner where the host says that nobody listens there.
+    expect(took < 2 * timeout_ms / 1000 + 5, f"took {took:.1f} s")
     if second.program.poll() is None:
         kill(second)
     return line["status"]
@@ -378,7 +378,7 @@ def status_after(pair, build, driver, harm):
 @case("udp", "tcp", "fabric")
 def a_killed_peer_is_out_of_reach_and_known_to_be_dead_where_the_kernel_says_so(pair, build, driver):
     status = status_after(pair, build, driver, kill)
-    expect(status == ("peer died" if driver == "udp" else "unreachable"), status)
+    expect(status == ("unreachable" if driver == "fabric" else "peer died"), status)
 
 
 @case("udp", family="ipv6")
