@@ -154,7 +154,8 @@ std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
   for (const Address& address : switchboard_.take_refused()) {
     sockaddr_storage name;
     to_sockaddr(address, name);
-    peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {}, true);
+    // A hint: a filter that resets connections for a while looks the same.
+    peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {}, false);
   }
   const std::size_t count = peers_.take_events(events);
   return count + interface_.poll(events.subspan(count));
