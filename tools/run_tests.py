@@ -256,13 +256,13 @@ def kernel(_):
                 script("NICs and ports", ["test/kernel/nics.py", "build"], 360),
                 script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
                 *halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 480),
-                script("rails on real kernels", ["test/kernel/rails.py", "build"], 600),
-                script("two NICs on one subnet", ["test/kernel/subnet.py", "build"], 600),
-                script("real kernels", ["test/kernel/run.py", "build"], 900)])
+                script("rails on real kernels", ["test/kernel/rails.py", "build"], 900),
+                script("two NICs on one subnet", ["test/kernel/subnet.py", "build"], 900),
+                script("real kernels", ["test/kernel/run.py", "build"], 1200)])
 
 
 def mpi(_):
-    return run([script("MPI on the provider", ["test/mpi/run.py", "build"], 600)])
+    return run([script("MPI on the provider", ["test/mpi/run.py", "build"], 1200)])
 
 
 def model(_):
