@@ -432,8 +432,11 @@ def one_that_restarts_on_its_port_and_calls_nobody_is_found_out(pair, build, dri
                         "--largest", 10_000, PULLMAN_PEER_TIMEOUT_MS=600_000, **environment)
     first.wait_for("met")
     second.wait_for("met")
+    # Unheard, or the refusals of a host without the process end it before the new one is there.
+    pair.forbid_sending(0, True)
     kill(first)
     anew = Soak(pair, build, 0, driver, **environment).wait_for("listening")
+    pair.forbid_sending(0, False)
     code, line = second.finish(60)
     kill(anew)
     expect(code == 3 and line["status"] == "peer restarted", f"exit {code}: {json.dumps(line)}")

@@ -176,9 +176,10 @@ TEST_CASE("a peer that floods leaves each other its own share") {
 }
 
 TEST_CASE("a sender that is blocked says so once at a limit; a false limit is refused") {
+  const std::vector<std::byte> message = content(8, 1);
   std::deque<Request> sends(2000);
   Wire wire;
-  for (Request& send : sends) wire.outbox.send(kPeer, 1, content(8, 1), send);
+  for (Request& send : sends) wire.outbox.send(kPeer, 1, message, send);
   wire.run();
 
   CHECK(wire.blocked);
