@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "nic/shared_subnet.h"
+#include "no_answer.h"
 #include "pullman/pullman.h"
 
 namespace {
@@ -57,7 +58,7 @@ void finish(Context& context, Target& target) {
   if (status != pullman::Status::kOk) {
     target.why = to_sentence(status);
   } else if (context.peer_state(*target.peer) != pullman::PeerState::kConnected) {
-    target.why = "no answer";
+    target.why = kNoAnswer;
   }
 }
 
@@ -78,7 +79,7 @@ std::vector<Target> check_all(Context& context, const CheckQuestion& question) {
     }
   }
   for (Target& target : targets) {
-    if (waits(target)) target.why = "no answer";
+    if (waits(target)) target.why = kNoAnswer;
   }
   return targets;
 }

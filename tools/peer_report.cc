@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "no_answer.h"
 #include "pullman/pullman.h"
 
 namespace {
@@ -117,7 +118,7 @@ int report_peer(const PeerQuestion& question) {
     const pullman::Status why = context.peer_status(peer);
     throw pullman::Error(pullman::Status::kUnreachable,
                          fmt::format("{}: {}", question.address,
-                                     why == pullman::Status::kOk ? "no answer" : to_sentence(why)));
+                                     why == pullman::Status::kOk ? kNoAnswer : to_sentence(why)));
   }
   progress_until(context, kAfterAnswer, [] { return false; });
   progress_until(context, question.patience, [&] {

@@ -235,7 +235,11 @@ int main(int argc, char** argv) {
                  "ms for a peer to answer, and then for its rails; with --check for all of it")
       ->check(CLI::Range(1, 600000))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   try {
     if (question.address.empty() && check.addresses.empty()) return run(format);
     question.patience = check.patience = std::chrono::milliseconds(patience_ms);

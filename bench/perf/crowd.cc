@@ -293,7 +293,11 @@ int main(int argc, char** argv) {
   app.add_option("--messages", options.messages, "each way, in a round")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   try {
     run(options);
     return 0;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "options.h"
 #include "pullman/pullman.h"
@@ -9,11 +10,18 @@
 
 namespace {
 
-// The port both ends mean if nobody says one.
+// The port both ends mean if nobody says one. A server that is to have any, 0, says which it has.
 std::uint16_t port_of(const perf::Options& options) {
   if (options.port != 0) return options.port;
+  if (std::getenv("PULLMAN_PORT") == nullptr) return perf::kDefaultPort;
   const std::uint16_t port = pullman::Config::from_environment().port;
-  return port != 0 ? port : perf::kDefaultPort;
+  if (port == 0 && !options.host.empty()) {
+    throw perf::Failure("PULLMAN_PORT is 0, any free port: name the server's, HOST:PORT");
+  }
+  if (port == 0 && options.raw) {
+    throw perf::Failure("PULLMAN_PORT is 0, any free port: bare datagrams need one, --port");
+  }
+  return port;
 }
 
 int run(perf::Options& options) {

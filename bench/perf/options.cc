@@ -57,6 +57,39 @@ std::size_t parse_size(std::string_view text) {
   return value * unit;
 }
 
+// "HOST:PORT" and "[V6]:PORT", as a server prints them; anything else is a host alone. Nothing: a
+// port that is none.
+struct Place {
+  std::string host;
+  std::uint16_t port = 0;  // 0: none was said
+};
+std::optional<Place> parse_place(const std::string& text) {
+  if (text.rfind("hex:", 0) == 0) return Place{.host = text};
+  const bool bracketed = text.front() == '[';
+  const std::size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && colon != 0 &&
+                        (bracketed ? text[colon - 1] == ']' : text.find(':') == colon);
+  const std::string host = has_port ? text.substr(0, colon) : text;
+  Place place{.host = bracketed && host.back() == ']' ? host.substr(1, host.size() - 2) : host};
+  if (!has_port) return place;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, place.port);
+  if (error != std::errc{} || rest != end || place.port == 0) return std::nullopt;
+  return place;
+}
+
+void take_place(Options& options) {
+  if (options.host.empty()) return;
+  const auto place = parse_place(options.host);
+  if (!place) throw Failure(fmt::format("'{}' names no port: 1 to 65535", options.host));
+  if (place->port != 0 && options.port != 0 && place->port != options.port) {
+    throw Failure(
+        fmt::format("'{}' and --port {} contradict each other", options.host, options.port));
+  }
+  options.host = place->host;
+  if (place->port != 0) options.port = place->port;
+}
+
 // --test failover, all but --rails.
 void add_failover_options(CLI::App& app, Options& options, CLI::Option* raw) {
   app.add_flag("--rails", options.rails, "say at the end what became of the rails")->excludes(raw);
@@ -110,7 +143,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   std::string size;
   std::string test = name(options.test);
   std::string format = kFormatNames.front();
-  app.add_option("HOST", options.host, "the machine that serves; leave out to serve")
+  app.add_option("HOST", options.host, "the machine that serves, or HOST:PORT; leave out to serve")
       ->check([](const std::string& host) {
         return std::string(host.empty() ? "it is empty: name a machine, or leave it out to serve"
                                         : "");
@@ -133,7 +166,8 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   app.add_option("--nic", options.nics, "interfaces or addresses to use, comma-separated")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--port", options.port, "port of the server (PULLMAN_PORT, else 7100)")
+  app.add_option("--port", options.port,
+                 "port of the server (PULLMAN_PORT, where 0 is any free one, else 7100)")
       ->check(CLI::Range(1, 65535));
   app.add_flag("--check", options.check, "fill and verify every byte");
   auto* raw = app.add_flag("--raw", options.raw, "the same on bare datagrams; say it at both ends");
@@ -149,6 +183,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
   try {
     app.parse(argc, argv);
     options.window_given = window->count() != 0;
+    take_place(options);
     options.sleep_after = std::chrono::microseconds(sleep_us);
     options.test = test_named(test);
     if (size.empty()) size = options.test == Test::kFailover ? "1M" : "64";
@@ -163,6 +198,10 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
     options.format = static_cast<Format>(*index_of(kFormatNames, format));
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : 2;
+    return false;
+  } catch (const Failure& error) {
+    fmt::print(stderr, "pullman-perf: {}\n", error.what());
+    exit_code = 2;
     return false;
   }
   return true;

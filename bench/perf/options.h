@@ -31,7 +31,7 @@ const char* name(Test test);
 Test test_named(std::string_view text);  // throws Failure
 
 struct Options {
-  std::string host;  // empty: serve one client
+  std::string host;  // without a port; empty: serve one client
   Test test = Test::kLatency;
   std::vector<std::size_t> sizes = {64};
   std::uint64_t iterations = 0;  // messages per size; 0: as many as fit into the duration

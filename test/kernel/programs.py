@@ -187,6 +187,51 @@ def a_perf_client_that_has_no_way_to_the_server_says_so_at_once(place, build):
 
 
 @case
+def perf_takes_the_address_that_its_server_prints(place, build):
+    for driver in ("udp", "tcp"):
+        program = build / "bench/pullman-perf"
+        common = ["--nic", "lo", "--driver", driver]
+        server = place.start_server(0, program, *common, env={**os.environ, "PULLMAN_PORT": "0"})
+        address = netns.text_of(server).split("serving one client at ")[1].split()[0]
+        expect(address.rsplit(":", 1)[1] not in ("0", "7100"), address)
+        run = subprocess.run([program, *common, "--iterations", "10", address], capture_output=True, text=True,
+                             timeout=60, check=False)
+        expect(run.returncode == 0 and finish(server, 20) == 0, run.stderr)
+
+
+@case
+def perf_refuses_places_that_make_no_sense(place, build):
+    for words, sentence in ((["--port", "7000", "127.0.0.1:7001"], "contradict"), (["127.0.0.1:x"], "names no port"),
+                            (["[::1]:0"], "names no port"), (["127.0.0.1:70000"], "names no port")):
+        run = subprocess.run([build / "bench/pullman-perf", *words], capture_output=True, text=True, timeout=30,
+                             check=False)
+        expect(run.returncode == 2 and sentence in run.stderr, f"{words}: {run.returncode} {run.stderr}")
+    run = subprocess.run([build / "bench/pullman-perf", "--nic", "lo", "127.0.0.1"], capture_output=True, text=True,
+                         timeout=30, check=False, env={**os.environ, "PULLMAN_PORT": "0"})
+    expect(run.returncode == 1 and "HOST:PORT" in run.stderr, f"{run.returncode} {run.stderr}")
+
+
+@case
+def wrong_options_end_every_program_with_2(place, build):
+    for program in ("bench/pullman-perf", "bench/pullman-crowd", "tools/pullman-info"):
+        run = subprocess.run([build / program, "--no-such-option"], capture_output=True, text=True, timeout=30,
+                             check=False)
+        expect(run.returncode == 2 and "--no-such-option" in run.stderr, f"{program}: {run.returncode} {run.stderr}")
+        run = subprocess.run([build / program, "--help"], capture_output=True, text=True, timeout=30, check=False)
+        expect(run.returncode == 0, f"{program}: {run.returncode} {run.stderr}")
+
+
+@case
+def info_says_what_to_look_for_where_nobody_answers(place, build):
+    for option in ("--peer", "--check"):
+        run = subprocess.run([build / "tools/pullman-info", option, f"127.0.0.1:{PORT}", "--patience", "300"],
+                             capture_output=True, text=True, timeout=30, check=False,
+                             env={**os.environ, "PULLMAN_NICS": "lo"})
+        said = " ".join((run.stdout + run.stderr).split())
+        expect(run.returncode == 1 and ("listen" in said), f"{option}: {run.returncode} {said}")
+
+
+@case
 def a_variable_that_is_misspelt_is_named(place, build):
     run = subprocess.run([build / "tools/pullman-info"], capture_output=True, text=True, timeout=30, check=False,
                          env={**os.environ, "PULLMAN_NIC": "lo", "PULLMAN_NICS": "lo", "PULLMAN_LOG": "warn"})
