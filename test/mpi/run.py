@@ -64,7 +64,8 @@ for program, subject, numbers in (
         ("collectives", "every collective", (2, 4, 8)),
         ("types", "derived types", (2,)),
         ("communicators", "communicators of every kind", (4,)),
-        ("threads", "four threads of each rank at once", (2, 4))):
+        ("threads", "four threads of each rank at once", (2, 4)),
+        ("reverse_order", "many short messages taken in reverse order", (2, 8))):
     for number in numbers:
         mpi_case(program, subject, number)
 for number in (2, 4):
