@@ -16,6 +16,7 @@
 #include "nic/shared_subnet.h"
 #include "no_answer.h"
 #include "pullman/pullman.h"
+#include "rail_verdict.h"
 
 namespace {
 
@@ -24,12 +25,14 @@ using Json = nlohmann::ordered_json;
 using pullman::Context;
 using pullman::RailCheck;
 using pullman::RailFinding;
+using pullman::RailView;
 
 // One process of the job.
 struct Target {
   std::string address;
   std::optional<pullman::PeerId> peer;
   std::optional<std::vector<RailCheck>> rails;  // once they have been checked
+  std::vector<RailView> views;                  // of the same, as they were when that ended
   std::string why;                              // it was not reached; empty: it was
 
   bool reached() const { return why.empty(); }
@@ -41,7 +44,7 @@ struct Target {
 };
 
 Target begin(Context& context, const CheckQuestion& question, const std::string& address) {
-  Target target{.address = address, .peer = {}, .rails = {}, .why = {}};
+  Target target{.address = address, .peer = {}, .rails = {}, .views = {}, .why = {}};
   try {
     target.peer = context.connect(address);
     const auto status = context.begin_check(*target.peer, question.patience);
@@ -54,6 +57,11 @@ Target begin(Context& context, const CheckQuestion& question, const std::string&
 
 void finish(Context& context, Target& target) {
   if (!target.rails || !target.reached()) return;
+  target.views = context.rails(*target.peer);
+  target.views.resize(target.rails->size());
+  for (std::size_t i = 0; i < target.views.size(); ++i) {
+    target.views[i].check = (*target.rails)[i].finding;
+  }
   const auto status = context.peer_status(*target.peer);
   if (status != pullman::Status::kOk) {
     target.why = to_sentence(status);
@@ -88,15 +96,13 @@ Json to_json(const RailCheck::Passed& passed) {
   return {{"bytes", passed.bytes}, {"there", passed.there}, {"back", passed.back}};
 }
 
-Json to_json(const RailCheck& rail) {
-  return {{"rail", rail.number},
-          {"nic", rail.nic},
-          {"local", rail.local},
-          {"remote", rail.remote},
-          {"finding", name(rail.finding)},
-          {"meaning", to_sentence(rail.finding)},
-          {"smallest", to_json(rail.smallest)},
-          {"largest", to_json(rail.largest)}};
+Json to_json(const RailCheck& rail, const RailView& view) {
+  Json row{
+      {"rail", rail.number}, {"nic", rail.nic}, {"local", rail.local}, {"remote", rail.remote}};
+  add_verdict(row, view);
+  row["smallest"] = to_json(rail.smallest);
+  row["largest"] = to_json(rail.largest);
+  return row;
 }
 
 Json to_json(const Target& target) {
@@ -106,7 +112,9 @@ Json to_json(const Target& target) {
            {"fine", target.fine()},
            {"rails", Json::array()}};
   if (!target.reached()) return out;
-  for (const RailCheck& rail : *target.rails) out["rails"].push_back(to_json(rail));
+  for (std::size_t i = 0; i < target.views.size(); ++i) {
+    out["rails"].push_back(to_json((*target.rails)[i], target.views[i]));
+  }
   return out;
 }
 
@@ -148,18 +156,19 @@ const char* ways(const RailCheck::Passed& passed) {
 }
 
 void print(const std::vector<Target>& targets) {
-  fmt::print("{:<24}  {:>4}  {:<10}  {:<24}  {:<24}  {:<15}  {:<15}  {}\n", "peer", "rail", "NIC",
-             "from", "to", "smallest", "largest", "finding");
+  fmt::print("{:<24}  {:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:<15}  {:<15}  {}\n", "peer", "rail",
+             "NIC", "from", "to", "state", "smallest", "largest", "verdict");
   for (const Target& target : targets) {
     if (!target.reached()) {
       fmt::print("{:<24}  {:>4}  not reached: {}\n", target.address, "-", target.why);
       continue;
     }
-    for (const RailCheck& rail : *target.rails) {
-      fmt::print("{:<24}  {:>4}  {:<10}  {:<24}  {:<24}  {:>5} {:<9}  {:>5} {:<9}  {}: {}\n",
+    for (std::size_t i = 0; i < target.views.size(); ++i) {
+      const RailCheck& rail = (*target.rails)[i];
+      fmt::print("{:<24}  {:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>5} {:<9}  {:>5} {:<9}  {}\n",
                  target.address, rail.number, rail.nic, rail.local, rail.remote,
-                 rail.smallest.bytes, ways(rail.smallest), rail.largest.bytes, ways(rail.largest),
-                 name(rail.finding), to_sentence(rail.finding));
+                 name(target.views[i].state), rail.smallest.bytes, ways(rail.smallest),
+                 rail.largest.bytes, ways(rail.largest), verdict(target.views[i]));
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "no_answer.h"
 #include "pullman/pullman.h"
+#include "rail_verdict.h"
 
 namespace {
 
@@ -36,57 +37,16 @@ bool decided(const RailView& rail) {
          rail.reason == RailReason::kAddressGone;
 }
 
-bool is_of_its_own(const RailView& rail) {
-  return rail.check != pullman::RailFinding::kOtherNicThere &&
-         rail.check != pullman::RailFinding::kOtherNicHere;
-}
-
-// What the state means for who looks after the network.
-const char* verdict(const RailView& rail) {
-  switch (rail.state) {
-    case RailState::kUp:
-      return is_of_its_own(rail) ? "fine, both ways" : to_sentence(rail.check);
-    case RailState::kSuspect:
-      return "no answer just now";
-    case RailState::kProbing:
-      return "answers, but not yet often enough in a row";
-    case RailState::kDrained:
-      return "not used: an operator said so";
-    case RailState::kDown:
-      break;
-  }
-  switch (rail.reason) {
-    case RailReason::kResolve:
-    case RailReason::kNew:
-      return "unreachable: no answer to any question";
-    case RailReason::kTold:
-      return "one way at most: the other end has no answer from us";
-    case RailReason::kSilent:
-      return "one way at most: we have no answer from it";
-    case RailReason::kAnswers:
-    case RailReason::kLinkDown:
-    case RailReason::kAddressGone:
-    case RailReason::kLossy:
-    case RailReason::kFlapping:
-    case RailReason::kFailed:
-    case RailReason::kOperator:
-      break;
-  }
-  return "not usable";
-}
-
 Json to_json(const RailView& rail) {
-  return {{"rail", rail.number},
-          {"nic", rail.nic},
-          {"local", rail.local},
-          {"remote", rail.remote},
-          {"stream", rail.stream},
-          {"state", name(rail.state)},
-          {"reason", name(rail.reason)},
-          {"check", name(rail.check)},
-          {"verdict", verdict(rail)},
-          {"rtt_us", static_cast<double>(rail.rtt.count()) / 1e3},
-          {"packet_bytes", rail.packet_bytes}};
+  Json row{{"rail", rail.number},
+           {"nic", rail.nic},
+           {"local", rail.local},
+           {"remote", rail.remote},
+           {"stream", rail.stream},
+           {"rtt_us", static_cast<double>(rail.rtt.count()) / 1e3},
+           {"packet_bytes", rail.packet_bytes}};
+  add_verdict(row, rail);
+  return row;
 }
 
 void print(const std::vector<RailView>& rails, const std::string& why) {
@@ -94,10 +54,9 @@ void print(const std::vector<RailView>& rails, const std::string& why) {
   fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8}  {:>7}  {}\n", "rail", "NIC", "from",
              "to", "state", "rtt us", "packet", "verdict");
   for (const RailView& rail : rails) {
-    fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8.1f}  {:>7}  {} ({})\n", rail.number,
-               rail.nic, rail.local, rail.remote, name(rail.state),
-               static_cast<double>(rail.rtt.count()) / 1e3, rail.packet_bytes, verdict(rail),
-               name(rail.reason));
+    fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8.1f}  {:>7}  {}\n", rail.number, rail.nic,
+               rail.local, rail.remote, name(rail.state),
+               static_cast<double>(rail.rtt.count()) / 1e3, rail.packet_bytes, verdict(rail));
   }
 }
 
@@ -125,6 +84,8 @@ int report_peer(const PeerQuestion& question) {
     const auto rails = context.rails(peer);
     return std::all_of(rails.begin(), rails.end(), decided);
   });
+  // What stands when the patience is over is the result.
+  context.check_rails(peer, question.patience);
 
   const std::vector<RailView> rails = context.rails(peer);
   const std::string why = context.explain_rails(peer);
@@ -136,8 +97,5 @@ int report_peer(const PeerQuestion& question) {
     print(rails, why);
   }
   context.close(question.patience);
-  const bool all_up = std::all_of(rails.begin(), rails.end(), [](const RailView& rail) {
-    return rail.state == RailState::kUp && is_of_its_own(rail);
-  });
-  return all_up ? 0 : 1;
+  return std::all_of(rails.begin(), rails.end(), is_fine) ? 0 : 1;
 }

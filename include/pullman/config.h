@@ -23,8 +23,12 @@ struct __attribute__((visibility("default"))) Config {
   // another is up. Comma-separated in the variable.                         PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
-  // the loss of any but the last. 1..4.                                      PULLMAN_MOST_NICS
+  // the loss of any but the last. 1..8.                                      PULLMAN_MOST_NICS
   std::size_t most_nics = 4;
+  // A rail that failed stays out, at both ends, until Context::restore_rail() of
+  // its NIC; else it is used again when it answers again. While it is the last
+  // that could carry anything it is not kept out.           PULLMAN_STICKY_RAILS (0, 1)
+  bool sticky_rails = false;
   // Have a stream (TCP) beside each NIC, too, for peers that no datagram
   // reaches, for as long as none does. Both ends must have it. Not the default:
   // it listens for connections, and counts as a second NIC.   PULLMAN_LAST_RESORT (0, 1)

@@ -279,6 +279,8 @@ class __attribute__((visibility("default"))) Context {
   // both ends, and nothing new takes it until restore_rail(). Nothing is lost, and no operation
   // notices. kInvalidArgument: this context uses no such NIC. kBusy, and nothing changed: it is the
   // only way to a peer.
+  // restore_rail() also takes back what Config::sticky_rails keeps out here; where both ends do,
+  // both have to.
   Status drain_rail(std::string_view nic);
   Status restore_rail(std::string_view nic);
 

@@ -15,7 +15,8 @@ enum class RailState : std::uint8_t {
   kSuspect,  // silent while packets are due: new messages take other rails, what is there waits
   kDown,     // left: everything on it has gone to other rails. Asked again now and then
   kProbing,  // it answers again, and is used again after several answers in a row
-  kDrained,  // left because the operator said so
+  kDrained,  // left because the operator said so; or it failed, and Config::sticky_rails keeps it
+             // out: the reason tells
 };
 
 // Why it is in that state.
@@ -29,7 +30,7 @@ enum class RailReason : std::uint8_t {
   kLossy,        // it loses too much of what is sent
   kFlapping,     // it went down too often lately
   kFailed,       // the NIC is beyond use
-  kOperator,     // Context::drain_rail, here or at the other end
+  kOperator,     // Context::drain_rail, here or at the other end; or kept out there
   kResolve,      // the other end's address cannot be reached from this NIC
 };
 
@@ -75,8 +76,10 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint64_t packets_lost = 0;        // judged lost
   std::uint64_t evacuated = 0;           // packets that left for other rails
   std::uint64_t times_left = 0;          // how often it went down
-  // By the last check. Where there are several rails each is checked once when it is new.
+  // By the last check, and how long ago that ended. Where there are several rails each is checked
+  // once when it is new. A fault that was found is forgotten when the rail carries again.
   RailFinding check = RailFinding::kNotChecked;
+  std::chrono::nanoseconds checked_ago{0};
 };
 
 // A rail of a peer carries messages from now on, or no longer does (Context::take_rail_event).

@@ -31,8 +31,10 @@ struct Asking {
   // By another NIC than the rail's: what got there, says the peer, and what came back.
   wire::RailBits elsewhere_there = 0;
   wire::RailBits elsewhere_here = 0;
-  wire::RailBits wrong = 0;  // another engine has answered
-  std::array<RailFinding, wire::kMaxRails> found{};
+  wire::RailBits wrong = 0;                          // another engine has answered
+  std::array<RailFinding, wire::kMaxRails> found{};  // by the last one that ended
+  wire::RailBits outdated = 0;  // those faults are of before the rail came back
+  Instant found_at{};
   Timer timer;
 };
 

@@ -420,6 +420,9 @@ class Engine::Impl {
   void handle_rail_due(Instant now, Rail& rail);
   void leave_rail(Instant now, Rail& rail, RailReason reason);
   void allow_rail(Instant now, Rail& rail);
+  void handle_link_up(Instant now, Rail& rail);
+  static bool any_usable(const Peer& peer);
+  void allow_kept_out(Instant now, Peer& peer);
   void settle_rail(Instant now, Rail& rail, bool was_usable);
   void arm_care(Instant now, Rail& rail);
   void report(Rail& rail);
@@ -445,7 +448,8 @@ class Engine::Impl {
   void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet);
   void end_asking(Peer& peer);
   void end_checking(Peer& peer);
-  static RailFinding found(const Rail& rail);
+  static void show_finding(Instant now, const Rail& rail, RailView& view);
+  static void forget_fault(const Rail& rail);
   std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
   Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
   void take_question(Instant now, const Rail& rail, const wire::Check& check, bool elsewhere);

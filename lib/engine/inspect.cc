@@ -72,7 +72,7 @@ RailView Engine::Impl::view(Instant now, const Rail& rail) const {
   view.window = rail.link.congestion_window();
   view.in_flight = rail.link.in_flight();
   view.packets_lost = rail.link.packets_lost();
-  view.check = found(rail);
+  show_finding(now, rail, view);
   if (peer.rails == nullptr) {
     view.state = peer.flows() ? RailState::kUp : RailState::kDown;
     view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;

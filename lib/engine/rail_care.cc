@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kJudged = 128;
 // A rail that loses more than this, and three times what another one does, is left.
 constexpr double kTooMuch = 0.15;
+// Of the peer timeout: silent for so long on all rails that are not kept out, those are asked, too.
+constexpr int kLastWays = 4;
 
 RailReason reason_of(nic::PortEvent::Kind kind) {
   if (kind == nic::PortEvent::Kind::kLinkDown) return RailReason::kLinkDown;
@@ -102,6 +104,9 @@ void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
     return;
   }
   const bool was_usable = usable(rail);
+  if (was_usable && !others_up(rail) && now - peer.heard_at > config_.peer_timeout / kLastWays) {
+    allow_kept_out(now, peer);
+  }
   const bool ask = care_of(rail).health.handle_due(now, pace_of(rail));
   if (was_usable && !usable(rail)) settle_rail(now, rail, was_usable);
   arm_care(now, rail);
@@ -126,6 +131,11 @@ void Engine::Impl::leave_rail(Instant now, Rail& rail, RailReason reason) {
   arm_care(now, rail);
 }
 
+void Engine::Impl::handle_link_up(Instant now, Rail& rail) {
+  if (care_of(rail).health.handle_link_up(now)) settle_rail(now, rail, usable(rail));
+  arm_care(now, rail);
+}
+
 void Engine::Impl::allow_rail(Instant now, Rail& rail) {
   if (care_of(rail).health.allow(now)) settle_rail(now, rail, usable(rail));
   arm_care(now, rail);
@@ -143,19 +153,43 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
     if (care.health.reason() == RailReason::kSilent) ++rails_blamed_;
     evacuate(rail);
     arm(now, peer);
+    const bool failed = care.health.state() != RailState::kDrained && !care.kept_out_there;
+    if (failed && config_.sticky_rails) {
+      care.kept_out_here = true;
+      care.health.keep_out(now);
+    }
     report(rail);
   } else if (!was_usable && usable(rail)) {
     drop_probes(rail);
     links_down_ &= ~(std::uint32_t{1} << rail.module);  // it works, whatever was said
     rail.link.begin_anew();
     care.loss = 0;
+    forget_fault(rail);
     report(rail);
   }
   rail_news_.handle_change(care.news, usable(rail));
   settle_sizes(peer);
   arm_care(now, rail);
+  if (!any_usable(peer)) allow_kept_out(now, peer);
   if (!care.health.up()) ask_left_rails(now, peer);
   mark_ready(peer);
+}
+
+bool Engine::Impl::any_usable(const Peer& peer) {
+  bool any = false;
+  peer.for_each_rail([&](const Rail& rail) { any = any || usable(rail); });
+  return any;
+}
+
+// To be without a way is worse than to have one that fails now and then (Config::sticky_rails).
+void Engine::Impl::allow_kept_out(Instant now, Peer& peer) {
+  peer.for_each_rail([&](Rail& rail) {
+    Care& care = care_of(rail);
+    if (!care.kept_out_here && !care.kept_out_there) return;
+    care.kept_out_here = care.kept_out_there = false;
+    if (!care.stays_out()) allow_rail(now, rail);
+    report(rail);
+  });
 }
 
 void Engine::Impl::arm_care(Instant now, Rail& rail) {
@@ -251,7 +285,7 @@ void Engine::Impl::handle_link_event(Instant now, std::size_t module, nic::PortE
     if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
     peer.for_each_rail([&](Rail& rail) {
       if ((nics_of(rail) >> module & 1) == 0) return;
-      if (!down) return allow_rail(now, rail);
+      if (!down) return handle_link_up(now, rail);
       leave_rail(now, rail, reason_of(kind));
     });
   });
@@ -319,11 +353,13 @@ Status Engine::Impl::set_drained(Instant now, std::string_view nic, bool drained
 // The other end is told, and leaves it, too.
 void Engine::Impl::set_drained(Instant now, Rail& rail, bool drained) {
   Care& care = care_of(rail);
-  if (care.drained_here == drained) return;
+  const bool kept_out = care.kept_out_here && !drained;
+  if (care.drained_here == drained && !kept_out) return;
   care.drained_here = drained;
+  if (kept_out) care.kept_out_here = false;
   if (drained) {
     leave_rail(now, rail, RailReason::kOperator);
-  } else if (!care.drained_there) {
+  } else if (!care.stays_out()) {
     allow_rail(now, rail);
   }
   report(rail);

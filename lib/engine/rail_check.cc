@@ -174,6 +174,8 @@ void Engine::Impl::end_asking(Peer& peer) {
   asking.running = false;
   asking.ended = true;
   asking.found = {};
+  asking.outdated = 0;
+  asking.found_at = watched_until_;  // of this turn
   peer.for_each_rail([&](const Rail& rail) {
     const RailFinding found = finding_of(asking, bit_of(rail));
     asking.found[rail.number] = found;
@@ -210,9 +212,19 @@ void Engine::Impl::end_checking(Peer& peer) {
   }
 }
 
-RailFinding Engine::Impl::found(const Rail& rail) {
-  const auto& checking = rail.peer.checking;
-  return checking == nullptr ? RailFinding::kNotChecked : checking->asking.found[rail.number];
+void Engine::Impl::show_finding(Instant now, const Rail& rail, RailView& view) {
+  if (rail.peer.checking == nullptr) return;
+  const Asking& asking = rail.peer.checking->asking;
+  if ((asking.outdated & bit_of(rail)) != 0) return;
+  view.check = asking.found[rail.number];
+  if (view.check != RailFinding::kNotChecked) view.checked_ago = now - asking.found_at;
+}
+
+// It carries again: a fault that was found is of before.
+void Engine::Impl::forget_fault(const Rail& rail) {
+  if (rail.peer.checking == nullptr) return;
+  Asking& asking = rail.peer.checking->asking;
+  if (asking.found[rail.number] != RailFinding::kFine) asking.outdated |= bit_of(rail);
 }
 
 std::optional<std::vector<RailCheck>> Engine::Impl::check_result(PeerId id) const {

@@ -107,6 +107,7 @@ std::size_t Engine::Impl::write_reports(Peer& peer, std::byte* out, std::size_t 
       return;
     }
     const auto said = care.drained_here      ? wire::RailSaid::kDrained
+                      : care.kept_out_here   ? wire::RailSaid::kKeptOut
                       : care.health.usable() ? wire::RailSaid::kUsed
                                              : wire::RailSaid::kLeft;
     used += wire::put_rail(out + used, {rail.number, said, care.told});
@@ -243,15 +244,24 @@ void Engine::Impl::handle_rail_report(Peer& peer, const wire::Frame& frame) {
   if (static_cast<std::int16_t>(report->count - care.heard) <= 0) return;
   care.heard = report->count;
   care.drained_there = report->said == wire::RailSaid::kDrained;
+  care.kept_out_there = report->said == wire::RailSaid::kKeptOut;
+  const bool drained = care.health.state() == RailState::kDrained;
   switch (report->said) {
     case wire::RailSaid::kLeft:
       if (usable(*rail)) leave_rail(now, *rail, RailReason::kTold);
+      if (drained && !care.stays_out()) allow_rail(now, *rail);
       break;
     case wire::RailSaid::kDrained:
       leave_rail(now, *rail, RailReason::kOperator);
       break;
+    case wire::RailSaid::kKeptOut:
+      leave_rail(now, *rail, RailReason::kTold);
+      care.kept_out_there = any_usable(peer);
+      if (care.kept_out_there && !drained) care.health.keep_out(now);
+      arm_care(now, *rail);
+      break;
     case wire::RailSaid::kUsed:
-      if (care.health.state() == RailState::kDrained && !care.drained_here) {
+      if (drained && !care.stays_out()) {
         allow_rail(now, *rail);
       } else if (rail->resolved()) {
         care.health.ask_at_once(now);

@@ -27,6 +27,8 @@ struct Care {
   std::uint8_t resolving = 0;    // channels whose address our NIC has been asked about: a bit each
   bool drained_here = false;     // by our operator
   bool drained_there = false;    // by the other's
+  bool kept_out_here = false;    // it failed, and Config::sticky_rails
+  bool kept_out_there = false;   // the other end's
   bool report_due = false;       // our last statement is to be told
   std::uint16_t told = 0;        // counts our statements
   std::uint16_t heard = 0;       // the newest of the other's
@@ -37,6 +39,11 @@ struct Care {
   double loss = 0;                   // share of the last packets judged
   std::uint64_t arrived_before = 0;  // the link's counters when its losses were judged last
   std::uint32_t lost_before = 0;
+
+  // Until who wants it so says otherwise.
+  bool stays_out() const {
+    return drained_here || drained_there || kept_out_here || kept_out_there;
+  }
 };
 
 struct Rails {

@@ -121,11 +121,23 @@ bool Health::leave(Instant now, RailReason reason) {
   return true;
 }
 
+void Health::keep_out(Instant now) {
+  drained_ = true;
+  witnessed_ = false;
+  set(now, RailState::kDrained, reason_);
+  due_ = kNever;
+}
+
+bool Health::handle_link_up(Instant now) {
+  link_down_ = false;
+  return !drained_ && allow(now);
+}
+
 // That it was left lately counts all the same.
 bool Health::allow(Instant now) {
   link_down_ = drained_ = false;
   if (usable()) return false;
-  if (state_ == RailState::kDrained) set(now, RailState::kDown, RailReason::kOperator);
+  if (state_ == RailState::kDrained) set(now, RailState::kDown, reason_);
   pause_ = kFirstPause;
   due_ = now + kSettling;
   return true;

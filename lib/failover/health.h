@@ -58,7 +58,11 @@ class Health {
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // The NIC's link, the other end, the operator or the measurements say that it is to be left.
   bool leave(Instant now, RailReason reason);
-  // The NIC's link is back, or the operator allows it again: ask soon.
+  // It has been left, and is not asked before allow(). Why it was left stays the reason.
+  void keep_out(Instant now);
+  // The NIC's link is back: ask soon, unless it is kept out.
+  bool handle_link_up(Instant now);
+  // The operator, or who kept it out, allows it again: ask soon.
   bool allow(Instant now);
   // The other end's complaint is over, or no other rail is up: a rail that was left is asked at
   // once, however long the pause was.
@@ -106,7 +110,7 @@ class Health {
   std::uint8_t good_ = 0;       // answers in a row, since it is asked again
   std::uint8_t needed_ = 1;     // of those, to be used again
   bool link_down_ = false;      // says the NIC
-  bool drained_ = false;        // says the operator, here or there
+  bool drained_ = false;        // says the operator, here or there; or it is kept out
   bool witnessed_ = false;      // suspect: the peer answers elsewhere
   bool damped_ = false;         // kept out for flapping
   bool waiting_ = false;        // down or probing: a question is unanswered

@@ -46,7 +46,7 @@ struct Number {
   const char* help;
 };
 constexpr Number kNumbers[] = {
-    {"most_nics", 1, 4, "4, or PULLMAN_MOST_NICS",
+    {"most_nics", 1, 8, "4, or PULLMAN_MOST_NICS",
      "How many NICs to use; messages use all of them and survive the loss of any but the last"},
     {"max_peers", 1, 1'000'000,
      "1024, or what the address vector is opened for if that is more; PULLMAN_MAX_PEERS",

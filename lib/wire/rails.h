@@ -36,6 +36,7 @@ enum class RailSaid : std::uint8_t {
   kUsed = 0,     // I use it, or try to
   kLeft = 1,     // I have left it: so should you
   kDrained = 2,  // my operator wants it left until he says otherwise
+  kKeptOut = 3,  // it failed, and I leave it until I say otherwise
 };
 struct RailReport {
   std::uint8_t rail = 0;

@@ -143,6 +143,35 @@ def a_program_is_told_of_each_rail_that_comes_and_goes(place, build):
     expect(any(event["reason"] == "the NIC has no link" for event in told) or len(told) == 1, json.dumps(told))
 
 
+@case()
+def a_rail_that_failed_stays_out_where_rails_are_sticky(place, build):
+    for cut in ("veth1@1-2", "veth0:silent@1-2"):
+        nic = cut.split(":")[0].split("@")[0]
+        result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", 5, "--cut", cut,
+                            PULLMAN_STICKY_RAILS="1"))
+        insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+        rail = rail_by(result, nic)
+        expect(rail["state"] == "drained" and rail["times_left"] == 1, json.dumps(result))
+        expect(rail["reason"] != "drained by hand", json.dumps(result))
+
+
+@case(count=8, megabits=100)
+def a_stream_uses_eight_rails_and_survives_cuts_of_seven(place, build):
+    cuts = [f"veth{n}{':silent' if n % 2 else ''}@{1 + n / 10:.1f}-{2 + n / 10:.1f}" for n in range(7)]
+    result = end(*start(place, build, "--test", "failover", "--size", "64K", "--duration", 5, "--cut", ",".join(cuts),
+                        PULLMAN_MOST_NICS="8"))
+    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    expect(len(result["rails"]) == 8 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result["rails"]))
+    expect(all(rail_by(result, f"veth{n}")["times_left"] > 0 for n in range(7)), json.dumps(result["rails"]))
+    expect_returned(result, *[f"veth{n}" for n in range(8)])
+
+
+@case(count=8, megabits=None)
+def four_of_eight_nics_are_used_unless_more_are_asked_for(place, build):
+    result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", 1))
+    expect(len(result["rails"]) == 4, json.dumps(result["rails"]))
+
+
 def silenced(place, build, kind):
     result = stream(place, build, [f"veth1:{kind}@1-2", f"veth0:{kind}@4-5"], 8)
     for nic in ("veth0", "veth1"):
@@ -393,6 +422,23 @@ def pullman_info_shows_the_rail_that_does_not_work(place, build):
     expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "down")],
            json.dumps(said))
     expect(code == 1, json.dumps(said))
+
+
+@case(count=3)
+def one_row_says_how_a_rail_is_and_what_the_last_check_found(place, build):
+    place.drop(1, 0, "ip length > 1000")
+    said, code = peer_info(place, build)
+    seen = [(rail["nic"], rail["state"], rail["finding"]) for rail in said["rails"]]
+    expect(seen == [("veth0", "up", "fine"), ("veth1", "up", "large lost"), ("veth2", "up", "fine")], json.dumps(said))
+    expect(all(0 <= rail["checked_ms_ago"] < 60_000 for rail in said["rails"]), json.dumps(said))
+    expect("carries messages" in said["rails"][1]["verdict"] and "MTU" in said["rails"][1]["verdict"] and code == 1,
+           json.dumps(said))
+    place.drop(2, 1, "ip protocol udp")
+    text, code = check(place, build, "--format", "json")
+    rows = [[(rail["nic"], rail["finding"]) for rail in peer["rails"]] for peer in json.loads(text)["peers"]]
+    expect(rows == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there")]] and code == 1, text)
+    states = {rail["nic"]: rail["state"] for rail in json.loads(text)["peers"][0]["rails"]}
+    expect(states["veth0"] == "up" and states["veth2"] in ("down", "probing", "suspect"), text)
 
 
 def check(place, build, *options, count=1):

@@ -63,7 +63,13 @@ const char* name(NicTrouble::Kind kind) {
 }
 
 Network::Network(std::size_t hosts, std::uint64_t seed, Findings& findings)
-    : hosts_(hosts), random_(seed), findings_(findings), wires_(kMaxPlugs * kMaxPlugs) {}
+    : hosts_(hosts), random_(seed), findings_(findings), told_(hosts * hosts) {}
+
+Network::Wire& Network::wire_of(Plug from, Plug to) {
+  std::vector<Wire>& wires = wires_[from.nic * kMaxNics + to.nic];
+  if (wires.empty()) wires.resize(hosts_ * hosts_);
+  return wires[from.host * hosts_ + to.host];
+}
 
 Network::~Network() {
   for (const Event& event : heap_) {
@@ -86,7 +92,7 @@ void Network::detach(Endpoint at) {
 
 bool Network::has_work(std::size_t host) const {
   for (std::size_t nic = 0; nic < nics_; ++nic) {
-    const std::size_t first = (nic * kMaxHosts + host) * 2;
+    const std::size_t first = (nic * kMostHosts + host) * 2;
     for (const SimPort* port : {ports_[first], ports_[first + 1]}) {
       if (port != nullptr && port->has_work()) return true;
     }
@@ -96,10 +102,12 @@ bool Network::has_work(std::size_t host) const {
 
 void Network::end_faults() {
   calm_ = true;
-  for (Wire& wire : wires_) {
-    wire.faults.queue = kForever;
-    wire.faults.jitter = Duration(0);
-    wire.unresolved_until = {};
+  for (auto& wires : wires_) {
+    for (Wire& wire : wires) {
+      wire.faults.queue = kForever;
+      wire.faults.jitter = Duration(0);
+      wire.unresolved_until = {};
+    }
   }
   partitions_.clear();
   ailments_.clear();
@@ -215,7 +223,7 @@ void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> he
 void Network::pass(Datagrams::Slot slot, Passing& passing) {
   const Plug from{passing.from.host, passing.from.nic};
   const Plug to{passing.to.host, passing.to.nic};
-  Wire& wire = wires_[from.index() * kMaxPlugs + to.index()];
+  Wire& wire = wire_of(from, to);
   const WireFaults faults = faults_of(wire, passing);
   if (muted_[passing.from.host]) {
     passing.fate = Fate::kMuted;

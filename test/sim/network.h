@@ -39,9 +39,7 @@ class Network {
   WireFaults& wire(std::size_t from, std::size_t to) {
     return wire(Plug{static_cast<std::uint8_t>(from), 0}, Plug{static_cast<std::uint8_t>(to), 0});
   }
-  WireFaults& wire(Plug from, Plug to) {
-    return wires_[from.index() * kMaxPlugs + to.index()].faults;
-  }
+  WireFaults& wire(Plug from, Plug to) { return wire_of(from, to).faults; }
   // How a NIC reaches another: those of one number are on one link, and there is no way between
   // others, unless it is said otherwise.
   void set_reach(nic::Reach alike, nic::Reach across) { reach_ = {alike, across}; }
@@ -58,9 +56,9 @@ class Network {
   std::vector<Narrowing>& narrowings() { return narrowings_; }
   // The network says, truly or not, what the path carries; 0: it has said nothing.
   void tell(std::size_t from, std::size_t to, std::size_t bytes) {
-    told_[from * kMaxHosts + to] = bytes;
+    told_[from * hosts_ + to] = bytes;
   }
-  std::size_t told(std::size_t from, std::size_t to) const { return told_[from * kMaxHosts + to]; }
+  std::size_t told(std::size_t from, std::size_t to) const { return told_[from * hosts_ + to]; }
   Noise& noise() { return noise_.chances; }
   void end_faults();
 
@@ -135,6 +133,7 @@ class Network {
     }
   };
 
+  Wire& wire_of(Plug from, Plug to);
   void pass(Datagrams::Slot slot, Passing& passing);
   const Partition* partition_of(const Passing& passing) const;
   bool nic_is_dead(const Passing& passing) const;
@@ -153,17 +152,18 @@ class Network {
   Findings& findings_;
   Datagrams datagrams_;
   Instant now_{};
-  std::vector<Wire> wires_;
+  // Of each pair of NICs, by their numbers, those of all pairs of hosts: once one is in use.
+  std::array<std::vector<Wire>, kMaxNics * kMaxNics> wires_;
   std::vector<Partition> partitions_;
   std::vector<Ailment> ailments_;
   std::vector<NicTrouble> troubles_;
   Routes reach_;
   std::vector<Narrowing> narrowings_;
-  std::array<std::size_t, kMaxHosts * kMaxHosts> told_{};
+  std::vector<std::size_t> told_;
   NoiseMaker noise_;
   std::array<SimPort*, kMaxEndpoints> ports_{};
   std::size_t nics_ = 1;  // that any host has
-  std::array<bool, kMaxHosts> muted_{};
+  std::array<bool, kMostHosts> muted_{};
   std::vector<Event> heap_;
   std::uint64_t serial_ = 0;
   std::function<bool(const Passing&)> drop_rule_;

@@ -49,12 +49,23 @@ engine::NicPorts Node::open(std::uint8_t nic, const NicPlan& plan) {
   ports.command = network_.open({host_, Channel::kCommand, nic}, plan.command);
   ports.data = network_.open({host_, Channel::kData, nic}, plan.data);
   ports.device.driver = "sim";
-  ports.device.name = nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
+  ports.device.name = name_of(nic);
   ports.device.address = nic::with_port(ports.command->address(), 0);
   ports.device.packet_bytes = plan.data.packet_bytes;
   ports.device.mbps = plan.mbps;
   ports.device.stream = plan.stream;
   return ports;
+}
+
+std::string Node::name_of(std::uint8_t nic) const {
+  return nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
+}
+
+void Node::restore_rails() {
+  for (std::uint8_t nic = 0; nic < plan_.nics(); ++nic) {
+    engine_->restore_rail(local_now(), name_of(nic));
+  }
+  touched();
 }
 
 void Node::end(bool quietly) {

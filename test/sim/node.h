@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -56,6 +57,8 @@ class Node {
   // requests end with kClosed.
   void end(bool quietly);
 
+  // An operator takes back all rails that are kept out (Config::sticky_rails).
+  void restore_rails();
   void stall_until(Instant until) { stalled_until_ = std::max(stalled_until_, until); }
   void set_poll_interval(Duration interval) { plan_.poll_interval = interval; }
   void jump_clock(Duration by);
@@ -73,6 +76,7 @@ class Node {
 
  private:
   engine::NicPorts open(std::uint8_t nic, const NicPlan& plan);
+  std::string name_of(std::uint8_t nic) const;
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
   void audit();

@@ -15,14 +15,16 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr std::size_t kUsualNics = 4;  // at most; some plans have more
+
 class RailDraw {
  public:
   RailDraw(Random& random, Duration work, Plan& plan) : random_(random), work_(work), plan_(plan) {}
 
   void hosts() {
-    const std::size_t all = percent(random_, 50) ? between(random_, 2, kMaxNics) : 0;
+    const std::size_t all = percent(random_, 50) ? between(random_, 2, kUsualNics) : 0;
     for (NodePlan& node : plan_.nodes) {
-      const std::size_t nics = all != 0 ? all : between(random_, 1, kMaxNics);
+      const std::size_t nics = all != 0 ? all : between(random_, 1, kUsualNics);
       for (std::size_t i = 1; i < nics; ++i) node.more.push_back(nic_like(node));
       node.mbps = speed();
     }
@@ -32,7 +34,7 @@ class RailDraw {
   // for them, and there all datagrams may be filtered.
   void last_resorts() {
     for (NodePlan& node : plan_.nodes) {
-      if (node.nics() == kMaxNics) node.more.pop_back();
+      if (node.nics() == kUsualNics) node.more.pop_back();
       node.more.push_back({.command = node.command, .data = node.data, .mbps = node.mbps});
       node.more.back().stream = true;
     }
@@ -42,6 +44,15 @@ class RailDraw {
       for (std::uint8_t nic = 0; nic + 1u < plan_.nodes[host].nics(); ++nic) {
         filter({host, nic}, start, time);
       }
+    }
+  }
+
+  // Five to eight.
+  void many_nics() {
+    const std::size_t nics = between(random_, kUsualNics + 1, kMaxNics);
+    for (NodePlan& node : plan_.nodes) {
+      const std::size_t has = percent(random_, 70) ? nics : node.nics();
+      while (node.nics() < has) node.more.push_back(nic_like(node));
     }
   }
 
@@ -225,7 +236,8 @@ void draw_rails(std::uint64_t seed, Plan& plan) {
   RailDraw draw(random, work, plan);
   draw.hosts();
   Random of_streams(seed * 0xD1342543DE82EF95u + 11);
-  if (percent(of_streams, 15)) draw.last_resorts();
+  const bool last_resorts = percent(of_streams, 15);
+  if (last_resorts) draw.last_resorts();
   draw.topology();
   draw.wires();
   draw.befall();
@@ -238,11 +250,19 @@ void draw_rails(std::uint64_t seed, Plan& plan) {
   for (const Partition& partition : plan.partitions) last(partition.end);
   const bool believed = percent(random, 50);
   for (NodePlan& node : plan.nodes) node.config.believe_addresses = believed;
+  const bool sticky = percent(random, 20);
+  for (NodePlan& node : plan.nodes) node.config.sticky_rails = sticky && percent(random, 70);
+  if (!percent(random, 15) || last_resorts) return;
+  draw.many_nics();
+  draw.wires();
+  draw.befall();
+  for (const NicTrouble& trouble : plan.nic_troubles) last(trouble.end);
 }
 
 std::string describe_rails(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.hosts(); ++i) {
+    if (plan.nodes[i].config.sticky_rails) text += fmt::format("host {}: sticky rails\n", i);
     for (std::size_t n = 0; n < plan.nodes[i].more.size(); ++n) {
       const NicPlan& nic = plan.nodes[i].more[n];
       text += fmt::format("host {}, NIC {}: packets {}/{} B, {} Mb/s{}\n", i, n + 1,

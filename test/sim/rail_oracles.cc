@@ -98,10 +98,18 @@ void Simulation::reinstate() {
   const Instant bound =
       stage_.now() + kReinstated + 4 * timeout + kTimeoutInRoundTrips * stood_still;
   while (!failed() && !rail_not_up().empty()) {
+    restore_rails();
     if (step(bound) && stage_.now() < bound) continue;
     const std::string which = rail_not_up();
     if (!failed() && !which.empty()) did_not_finish(("the return of " + which).c_str());
     return;
+  }
+}
+
+void Simulation::restore_rails() {
+  for (std::size_t host = 0; host < stage_.hosts(); ++host) {
+    Node& node = stage_.node(host);
+    if (node.alive() && node.plan().config.sticky_rails) node.restore_rails();
   }
 }
 

@@ -449,6 +449,31 @@ TEST_CASE("what a new rail does not do is seen without asking") {
   CHECK(scene.rail(1, couple.back, 1).check == RailFinding::kOneWayBack);
 }
 
+TEST_CASE("a fault that a check found is forgotten when the rail carries again") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  scene.check(0, couple.there);
+  scene.run_for(milliseconds(30));
+  CHECK(scene.rail(0, couple.there, 0).checked_ago >= milliseconds(30));
+  CHECK(scene.rail(0, couple.there, 0).checked_ago < milliseconds(40));
+  scene.trouble(0, 1, NicTrouble::Kind::kUnplugged, milliseconds(500));
+  scene.run_for(milliseconds(10));
+  scene.check(0, couple.there, milliseconds(100));
+  CHECK(scene.rail(0, couple.there, 1).check == RailFinding::kUnreachable);
+
+  REQUIRE(scene.run_until([&] { return scene.all_up(couple); }, seconds(2)));
+
+  CHECK(scene.rail(0, couple.there, 0).check == kFine);
+  CHECK(scene.rail(0, couple.there, 1).check == RailFinding::kNotChecked);
+  CHECK(scene.rail(0, couple.there, 1).checked_ago == Duration(0));
+  // That check itself stays what it was.
+  const auto result = scene.engine(0).check_result(couple.there);
+  REQUIRE(result);
+  CHECK(result->at(1).finding == RailFinding::kUnreachable);
+  CHECK(scene.check(0, couple.there).at(1).finding == kFine);
+  CHECK(scene.rail(0, couple.there, 1).check == kFine);
+}
+
 TEST_CASE("loss is no reason to call a rail broken") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);

@@ -131,5 +131,126 @@ TEST_CASE("where there is one NIC at either end no rail event is told") {
   CHECK_FALSE(next_event(scene, 0, couple.there));
 }
 
+// --- Config::sticky_rails
+
+// 100 Mb/s: enough to notice, and little to simulate.
+void slow_down(RailScene& scene) {
+  for (std::uint8_t nic = 0; nic < 2; ++nic) {
+    scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = 10 * kGigabit; });
+  }
+}
+
+enum class Failure { kSilent, kLinkDown, kBothLinksDown };
+
+void fail(RailScene& scene, std::uint8_t nic, Failure failure, Duration time) {
+  if (failure == Failure::kSilent) return scene.cut_both_ways(nic, time);
+  scene.trouble(0, nic, NicTrouble::Kind::kUnplugged, time);
+  if (failure == Failure::kBothLinksDown) scene.trouble(1, nic, NicTrouble::Kind::kUnplugged, time);
+}
+
+RailScene sticky_scene(std::size_t at, std::size_t nics = 2) {
+  return RailScene({nics, nics}, {}, [at, host = std::size_t{0}](NodePlan& plan) mutable {
+    plan.config.sticky_rails = at == 2 || at == host;
+    ++host;
+  });
+}
+
+TEST_CASE("with sticky rails one that failed stays out at both ends until it is restored") {
+  const auto failure = GENERATE(Failure::kSilent, Failure::kLinkDown, Failure::kBothLinksDown);
+  const std::size_t at = GENERATE(0, 1, 2);  // 2: both
+  const std::uint8_t nic = GENERATE(0, 1);
+  RailScene scene = sticky_scene(at);
+  slow_down(scene);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 8 << 10, 4);
+  stream.run_for(milliseconds(5));
+
+  fail(scene, nic, failure, milliseconds(100));
+  stream.run_for(milliseconds(200));
+  scene.run_for(seconds(10));
+  stream.run_for(milliseconds(50));
+
+  for (const std::size_t host : {0, 1}) {
+    INFO("sticky at " << at << ", NIC " << int{nic} << ", host " << host);
+    const RailView view = scene.rail(host, host == 0 ? couple.there : couple.back, nic);
+    CHECK(view.state == RailState::kDrained);
+    CHECK(view.reason != RailReason::kOperator);
+  }
+  for (const std::size_t host : {0, 1}) scene.node(host).restore_rails();
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(2)));
+  CHECK(stream.finish());
+}
+
+TEST_CASE("with sticky rails the last one that fails is used again when it answers") {
+  const std::size_t at = GENERATE(0, 1, 2);
+  const bool first_is_mended = GENERATE(true, false);
+  RailScene scene = sticky_scene(at);
+  slow_down(scene);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 8 << 10, 4);
+  stream.run_for(milliseconds(5));
+  scene.trouble(0, 0, NicTrouble::Kind::kUnplugged,
+                first_is_mended ? Duration(milliseconds(100)) : Duration(seconds(60)));
+  stream.run_for(milliseconds(200));
+
+  scene.trouble(0, 1, NicTrouble::Kind::kUnplugged, seconds(1));
+  stream.run_for(milliseconds(1));
+  stream.longest_gap();
+  stream.run_for(seconds(2));
+
+  CHECK(stream.longest_gap() < (first_is_mended ? milliseconds(100) : milliseconds(2200)));
+  CHECK(stream.finish());
+}
+
+TEST_CASE("with sticky rails one that is kept out is asked when the last one falls silent") {
+  const std::size_t at = GENERATE(0, 1, 2);
+  RailScene scene = sticky_scene(at);
+  slow_down(scene);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 8 << 10, 4);
+  stream.run_for(milliseconds(5));
+  scene.cut_both_ways(0, milliseconds(100));
+  stream.run_for(milliseconds(200));
+
+  scene.cut_both_ways(1);
+  stream.run_for(seconds(4));
+  stream.longest_gap();
+  stream.run_for(milliseconds(100));
+
+  CHECK(stream.longest_gap() < milliseconds(20));
+  CHECK(stream.finish());
+}
+
+TEST_CASE("a rail that is drained by hand stays drained when its link goes and comes") {
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  const std::string nic = scene.rail(0, couple.there, 1).nic;
+  CHECK(scene.engine(0).drain_rail(scene.node(0).local_now(), nic) == Status::kOk);
+  scene.node(0).touched();
+
+  scene.trouble(0, 1, NicTrouble::Kind::kUnplugged, milliseconds(50));
+  scene.run_for(seconds(1));
+
+  CHECK(scene.rail(0, couple.there, 1).state == RailState::kDrained);
+  CHECK(scene.rail(1, couple.back, 1).state == RailState::kDrained);
+  scene.node(0).restore_rails();
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
+}
+
+TEST_CASE("a rail that both ends drain and restore at once is used again") {
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  for (const std::size_t host : {0, 1}) {
+    const std::string nic = scene.rail(host, host == 0 ? couple.there : couple.back, 1).nic;
+    CHECK(scene.engine(host).drain_rail(scene.node(host).local_now(), nic) == Status::kOk);
+    scene.node(host).touched();
+  }
+  scene.run_for(milliseconds(10));
+
+  for (const std::size_t host : {0, 1}) scene.node(host).restore_rails();
+
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
+}
+
 }  // namespace
 }  // namespace pullman::sim

@@ -121,6 +121,90 @@ TEST_CASE("a rail dies under a stream: nothing is lost, and messages go on at on
   CHECK(stream.finish());
 }
 
+TEST_CASE("five to eight rails all carry, and all but one may die") {
+  const std::size_t count = GENERATE(5u, 6u, 7u, 8u);
+  RailScene scene({count, count});
+  at_gigabit(scene, static_cast<std::uint8_t>(count));
+  const auto couple = scene.couple_by_rails(count);
+  Stream stream(scene, couple, 64 << 10, 2 * count);
+  stream.run_for(milliseconds(20));
+  for (const RailView& view : scene.rails(0, couple.there)) CHECK(view.bytes_sent > 64 << 10);
+
+  // The one that is left is not always of the same number.
+  const auto last = static_cast<std::uint8_t>(count / 2);
+  for (std::uint8_t nic = 0; nic < count; ++nic) {
+    if (nic == last) continue;
+    scene.cut_both_ways(nic, seconds(1));
+    stream.run_for(milliseconds(5));
+  }
+  stream.run_for(milliseconds(50));
+  const std::size_t before = stream.arrived();
+  stream.run_for(milliseconds(20));
+
+  INFO(count << " rails");
+  CHECK(stream.arrived() - before >= 36);  // 0.95 of one rail
+  for (const RailView& view : scene.rails(1, couple.back)) {
+    CHECK((view.state == RailState::kUp) == (view.number == last));
+  }
+  scene.run_for(seconds(1));
+  CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(3)));
+  CHECK(stream.finish());
+}
+
+TEST_CASE("hosts of other numbers of NICs have as many rails as the lesser has") {
+  const std::size_t few = GENERATE(2u, 5u);
+  RailScene scene({few, 8});
+  const auto couple = scene.couple_by_rails(few);
+  Act& receive = scene.receive(1, couple.back, 1, 1 << 20);
+  scene.send(0, couple.there, 1, 1 << 20);
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 1, 1 << 20));
+}
+
+// Not the whole message: what was under way on that rail, and nothing of what had arrived.
+TEST_CASE("bytes that are sent again after a cut are at most what was in flight") {
+  constexpr std::size_t kBytes = 16 << 20;
+  const std::uint8_t nic = GENERATE(0, 1);
+  const Death death = GENERATE(Death::kBothWays, Death::kOneWay, Death::kLinkDownHere);
+  std::size_t in_flight = 0;  // bytes, at most, from the cut on
+  const auto bytes_sent = [&](bool cuts) {
+    RailScene scene({2, 2});
+    for (std::uint8_t i = 0; i < 2; ++i) {
+      scene.change_wires(i, [](WireFaults& wire) { wire.ns_per_kib = kGigabit; });
+    }
+    const auto couple = scene.couple_by_rails(2);
+    const auto all_sent = [&] {
+      std::uint64_t bytes = 0;
+      for (const RailView& view : scene.rails(0, couple.there)) bytes += view.bytes_sent;
+      return bytes;
+    };
+    const std::uint64_t before = all_sent();
+    Act& receive = scene.receive(1, couple.back, 1, kBytes);
+    scene.send(0, couple.there, 1, kBytes);
+    scene.run_for(milliseconds(20));
+    if (cuts) {
+      kill(scene, nic, death);
+      REQUIRE(scene.run_until([&] {
+        const RailView view = scene.rail(0, couple.there, nic);
+        in_flight = std::max(in_flight, std::size_t{view.in_flight} * view.packet_bytes);
+        return view.evacuated > 0;
+      }));
+    }
+    REQUIRE(scene.run_until_done(receive));
+    CHECK(Scene::holds(receive, 1, kBytes));
+    return all_sent() - before;
+  };
+
+  const std::uint64_t whole = bytes_sent(false);
+  const std::uint64_t with_cut = bytes_sent(true);
+
+  INFO("NIC " << int{nic} << ", " << text_of(death) << ": " << with_cut - whole
+              << " bytes again, in flight " << in_flight);
+  CHECK(with_cut > whole);
+  CHECK(with_cut - whole <= in_flight + 1472);  // what is cut anew has a head more
+  CHECK(in_flight < kBytes / 8);
+}
+
 TEST_CASE("with a rail that is dead messages without allowance are announced all the same") {
   RailScene scene({2, 2}, [](NodePlan& plan) {
     plan.config.max_peers = 2;

@@ -39,13 +39,14 @@ nic::Address address_of(Endpoint at, std::uint8_t kind) {
 }
 
 std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hosts) {
-  for (std::size_t host = 0; host < hosts; ++host) {
-    for (std::uint8_t nic = 0; nic < kMaxNics; ++nic) {
-      for (const Channel channel : {Channel::kCommand, Channel::kData}) {
-        const Endpoint at{static_cast<std::uint8_t>(host), channel, nic};
-        if (address_of(at, address.kind) == address) return at;
-      }
-    }
+  const std::size_t subnet_at = address.kind == 4 ? 2 : 7;
+  const std::size_t host_at = address.kind == 4 ? 3 : 15;
+  const auto nic = static_cast<std::uint8_t>(address.bytes[subnet_at]);
+  const auto host = static_cast<std::uint8_t>(static_cast<unsigned>(address.bytes[host_at]) - 1);
+  if (nic >= kMaxNics || host >= hosts) return std::nullopt;
+  for (const Channel channel : {Channel::kCommand, Channel::kData}) {
+    const Endpoint at{host, channel, nic};
+    if (address_of(at, address.kind) == address) return at;
   }
   return std::nullopt;
 }

@@ -49,6 +49,7 @@ class Simulation {
 
   // What must be true of rails (rail_oracles.cc).
   void reinstate();
+  void restore_rails();
   std::string rail_not_up();
   bool blames_nobody() const;
   void check_blame();

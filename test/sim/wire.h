@@ -10,8 +10,9 @@
 
 namespace pullman::sim {
 
-inline constexpr std::size_t kMaxHosts = 8;
-inline constexpr std::size_t kMaxNics = 4;  // of one host
+inline constexpr std::size_t kMaxHosts = 8;     // of a plan
+inline constexpr std::size_t kMostHosts = 256;  // of a network
+inline constexpr std::size_t kMaxNics = 8;      // of one host
 inline constexpr std::uint8_t kAnyNic = 0xFF;
 inline constexpr Duration kForever = std::chrono::hours(1000);
 inline constexpr std::size_t kAnyLength = ~std::size_t{0};
@@ -29,11 +30,11 @@ struct Endpoint {
   Channel channel = Channel::kCommand;
   std::uint8_t nic = 0;
   std::size_t index() const {
-    return (nic * kMaxHosts + host) * 2u + static_cast<std::size_t>(channel);
+    return (nic * kMostHosts + host) * 2u + static_cast<std::size_t>(channel);
   }
   bool operator==(const Endpoint&) const = default;
 };
-inline constexpr std::size_t kMaxEndpoints = kMaxHosts * kMaxNics * 2;
+inline constexpr std::size_t kMaxEndpoints = kMostHosts * kMaxNics * 2;
 
 // One end of a wire: a host's NIC, or any of them.
 struct Plug {
@@ -41,9 +42,7 @@ struct Plug {
   std::uint8_t nic = kAnyNic;
 
   bool covers(Endpoint at) const { return host == at.host && (nic == kAnyNic || nic == at.nic); }
-  std::size_t index() const { return host * kMaxNics + nic; }
 };
-inline constexpr std::size_t kMaxPlugs = kMaxHosts * kMaxNics;
 
 // What a wire does in one direction. Chances are in millionths.
 struct WireFaults {

@@ -314,5 +314,39 @@ TEST_CASE("rails cut once a second are back within a second each time") {
   }
 }
 
+TEST_CASE("a rail that is kept out is not asked until it is allowed, and says why it was left") {
+  Rail rail;
+  rail.health.leave(rail.now, RailReason::kLinkDown);
+  rail.health.keep_out(rail.now);
+  CHECK(rail.health.state() == RailState::kDrained);
+  CHECK(rail.health.reason() == RailReason::kLinkDown);
+
+  CHECK_FALSE(rail.health.handle_link_up(rail.now));
+  rail.health.ask_at_once(rail.now);
+  rail.health.handle_unresolved(rail.now);
+  CHECK_FALSE(rail.health.leave(rail.now, RailReason::kTold));
+  CHECK_FALSE(rail.health.handle_answer(rail.now, rail.now, kPace, true));
+  CHECK(rail.health.state() == RailState::kDrained);
+  CHECK(rail.health.next_due() == kNever);
+
+  rail.health.allow(rail.now);
+  CHECK(rail.answer_questions() > 0);
+  CHECK(rail.health.up());
+}
+
+TEST_CASE("a link that comes back allows a rail that went with it, not one that is drained") {
+  Rail rail;
+  rail.health.leave(rail.now, RailReason::kLinkDown);
+  CHECK(rail.health.handle_link_up(rail.now));
+  CHECK(rail.health.next_due() != kNever);
+  rail.health.leave(rail.now, RailReason::kOperator);
+  rail.health.leave(rail.now, RailReason::kLinkDown);
+
+  CHECK_FALSE(rail.health.handle_link_up(rail.now));
+
+  CHECK(rail.health.state() == RailState::kDrained);
+  CHECK(rail.health.next_due() == kNever);
+}
+
 }  // namespace
 }  // namespace pullman::failover

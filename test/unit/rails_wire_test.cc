@@ -67,6 +67,9 @@ TEST_CASE("what is said of a rail survives the wire, and what cannot be is refus
   CHECK(report->said == RailSaid::kLeft);
   CHECK(report->count == 65535);
   body[5] = std::byte{3};
+  REQUIRE(read_back().has_value());
+  CHECK(read_back()->said == RailSaid::kKeptOut);
+  body[5] = std::byte{4};
   CHECK_FALSE(read_back().has_value());
   body[5] = std::byte{0};
   body[4] = std::byte{8};
