@@ -38,10 +38,10 @@ struct __attribute__((visibility("default"))) Config {
   std::uint16_t port = 0;       // PULLMAN_PORT
   std::uint16_t data_port = 0;  // PULLMAN_DATA_PORT
 
-  // A packet must hold a HELLO with what rides on it, and the longest ACK. A NIC
-  // that carries less is not used.
-  static constexpr std::size_t kLeastPacketBytes = 816;
-  // Largest packet; 0: what the NIC carries. 816..65507.                    PULLMAN_PACKET_BYTES
+  // A packet must hold the longest ACK (docs/wire.md 4.7), 560 bytes. A NIC that
+  // carries less is not used: over IPv4 an MTU of 604 is enough.
+  static constexpr std::size_t kLeastPacketBytes = 576;
+  // Largest packet; 0: what the NIC carries. 576..65507.                    PULLMAN_PACKET_BYTES
   std::size_t packet_bytes = 0;
   // Receive buffer of each socket of the udp and tcp drivers; beyond
   // net.core.rmem_max only with CAP_NET_ADMIN. 0: what is useful, as far as

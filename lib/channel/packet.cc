@@ -28,9 +28,11 @@ void PacketPool::grow(SizeClass& size_class) {
   const std::size_t count = std::min(kBlock, capacity_ - size_class.made);
   if (count == 0) return;
   auto packets = std::make_unique<Packet[]>(count);
-  auto memory = std::make_unique<std::byte[]>(count * size_class.bytes_each);
+  const std::size_t stride = whole_lines(size_class.bytes_each);
+  AlignedBytes memory = make_aligned_bytes(count * stride);
+  std::memset(memory.get(), 0, count * stride);
   for (std::size_t i = 0; i < count; ++i) {
-    packets[i].bytes = memory.get() + i * size_class.bytes_each;
+    packets[i].bytes = memory.get() + i * stride;
     packets[i].capacity = static_cast<std::uint32_t>(size_class.bytes_each);
     size_class.free.push_back(packets[i]);
   }

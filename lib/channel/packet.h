@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_bytes.h"
 #include "base/guest.h"
 #include "base/sequence.h"
 #include "base/time.h"
@@ -123,7 +124,7 @@ class PacketPool {
     std::size_t made = 0;
     std::size_t in_use = 0;
     std::vector<std::unique_ptr<Packet[]>> packets;
-    std::vector<std::unique_ptr<std::byte[]>> memory;
+    std::vector<AlignedBytes> memory;
     PacketQueue free;  // last, so that it lets go of its packets before they are destroyed
   };
   static constexpr std::size_t kBlock = 64;

@@ -139,8 +139,10 @@ class Engine::Impl {
   // HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
   static constexpr std::size_t kHelloBodyBytes = 328;
   // The least packet sizes a peer may announce.
-  static constexpr std::size_t kLeastCommandBytes = 576;
-  static constexpr std::size_t kLeastDataBytes = 576;
+  static constexpr std::size_t kLeastCommandBytes = Config::kLeastPacketBytes;
+  static constexpr std::size_t kLeastDataBytes = Config::kLeastPacketBytes;
+  static_assert(kLeastCommandBytes >= reliability::Link::kAckBytes);
+  static_assert(kLeastDataBytes >= reliability::PathSize::kLeast);
   // Unanswered questions that are remembered on a rail that was left: an answer may be late.
   static constexpr std::size_t kQuestionsKept = 4;
   // How long a BYE is waited for: everything before it has been acked, it is a courtesy.

@@ -85,7 +85,9 @@ void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t b
   if (bytes <= config_.tiny_bytes && peer.outbox.queued_packets() != 0) {
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
     if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
-    if (!rail.link.may_send() || !send_new(now, rail, Leaves::kAlone)) mark_ready(peer);
+    const bool left = rail.link.may_send() && send_new(now, rail, Leaves::kAlone);
+    // Where packets are shorter than tiny messages may be there are two.
+    if (!left || peer.outbox.queued_packets() != 0) mark_ready(peer);
   } else if (serve(now, peer)) {
     mark_ready(peer);
   }

@@ -3,7 +3,7 @@
 namespace pullman::nic {
 
 ReceiveSlab::ReceiveSlab(std::size_t buffers)
-    : memory_(new std::byte[buffers * kStride]),
+    : memory_(make_aligned_bytes(buffers * kStride)),
       users_(buffers, 0),
       free_(buffers),
       free_count_(buffers) {

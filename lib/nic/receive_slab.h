@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/aligned_bytes.h"
 #include "base/check.h"
 
 namespace pullman::nic {
@@ -42,10 +42,11 @@ class ReceiveSlab {
  private:
   // Not a power of two, or the first bytes of all buffers would share a few lines of the cache.
   static constexpr std::size_t kStride = kBytes + 320;
+  static_assert(kStride % kCacheLine == 0);
 
-  std::unique_ptr<std::byte[]> memory_;  // untouched pages cost nothing
-  std::vector<std::uint32_t> users_;     // packets of each buffer that are lent, or yet to be
-  std::vector<std::uint32_t> free_;      // the first free_count_ of them are
+  AlignedBytes memory_;
+  std::vector<std::uint32_t> users_;  // packets of each buffer that are lent, or yet to be
+  std::vector<std::uint32_t> free_;   // the first free_count_ of them are
   std::size_t free_count_;
 };
 

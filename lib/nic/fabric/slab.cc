@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/aligned_bytes.h"
 #include "nic/port.h"
 
 namespace pullman::nic::fabric {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
@@ -25,7 +25,7 @@ void Slab::FreeMemory::operator()(std::byte* memory) const {
 
 Slab::Slab(const Options& options)
     : slot_bytes_(options.slot_bytes),
-      stride_(round_up(options.slot_bytes, kCacheLine)),
+      stride_(whole_lines(options.slot_bytes)),
       contexts_(options.slots) {
   const std::size_t bytes = round_up(stride_ * options.slots, kPage);
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)));

@@ -1,0 +1,29 @@
+// Memory that begins with a line of the cache.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace pullman {
+
+inline constexpr std::size_t kCacheLine = 64;
+
+constexpr std::size_t whole_lines(std::size_t bytes) {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+struct FreeAligned {
+  void operator()(std::byte* bytes) const {
+    ::operator delete (bytes, std::align_val_t{kCacheLine});
+  }
+};
+using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
+
+// Not written to: pages that nobody touches cost nothing.
+inline AlignedBytes make_aligned_bytes(std::size_t bytes) {
+  return AlignedBytes(
+      static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kCacheLine})));
+}
+
+}  // namespace pullman
