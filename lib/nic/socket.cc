@@ -103,6 +103,13 @@ Address address_of(const Socket& socket) {
   return from_sockaddr(reinterpret_cast<const sockaddr*>(&name), length).value_or(Address{});
 }
 
+Address bound_address(const Socket& socket, const std::string& device) {
+  const Address found = address_of(socket);
+  if (found.kind != 0) return found;
+  throw NicError(fmt::format("the kernel does not say where a socket on {} is bound: {}", device,
+                             std::strerror(errno)));
+}
+
 void set_busy_poll(const Socket& socket, unsigned microseconds) {
   if (set(socket.fd(), SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(microseconds))) return;
   log().warn("the kernel refuses to poll for {} us (SO_BUSY_POLL): {}", microseconds,

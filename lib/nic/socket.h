@@ -29,6 +29,7 @@ class WaitSet {
  public:
   WaitSet();
   bool add(int descriptor);  // false: the system has no room for more
+  bool add_if_any(int descriptor) { return descriptor < 0 || add(descriptor); }
   void remove(int descriptor);
   int fd() const { return epoll_.fd(); }  // -1 if the system gave none
 
@@ -58,8 +59,10 @@ int device_of(const Socket& socket);
 // comes, comes by any. Needs no privilege. `socket` may be -1.
 void send_by_device(int socket, const std::string& device);
 
-// Where the kernel says the socket is bound.
+// Where the kernel says the socket is bound; of no kind if it does not.
 Address address_of(const Socket& socket);
+// The same of one that is to be reached: throws NicError.
+Address bound_address(const Socket& socket, const std::string& device);
 
 // SO_BUSY_POLL; a kernel that refuses is lived with.
 void set_busy_poll(const Socket& socket, unsigned microseconds);

@@ -190,8 +190,10 @@ int FabricPort::wait_fd() {
   if (socket_ < 0) return -1;
   if (!wait_set_) {
     wait_set_.emplace();
-    wait_set_->add(socket_);
-    wait_set_->add(interface_->fd());
+    if (!wait_set_->add(socket_) || !wait_set_->add_if_any(interface_->fd())) {
+      wait_set_.reset();
+      return -1;
+    }
   }
   return wait_set_->fd();
 }

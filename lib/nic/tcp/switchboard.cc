@@ -1,10 +1,12 @@
 #include "nic/tcp/switchboard.h"
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -26,11 +28,11 @@ std::size_t place_of(std::uint64_t name) {
   return name & ((1u << kPlaceBits) - 1);
 }
 
-void watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t name) {
+bool watch_for_input(const Socket& epoll, const Socket& socket, std::uint64_t name) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = name;
-  epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, socket.fd(), &event);
+  return epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, socket.fd(), &event) == 0;
 }
 
 bool is_silent(const Connection& connection) {
@@ -49,7 +51,7 @@ Switchboard::Switchboard(Socket listener, const std::string& device, const Buffe
     : listener_(std::move(listener)),
       device_(device_of(listener_) != 0 ? device : ""),
       by_others_(bound() ? listen_beside(listener_) : Socket()),
-      own_(address_of(listener_)),
+      own_(bound_address(listener_, device)),
       buffers_(buffers),
       counters_(counters),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -58,11 +60,12 @@ Switchboard::Switchboard(Socket listener, const std::string& device, const Buffe
   if (epoll_.fd() < 0 || timer_.fd() < 0) {
     throw NicError("the system gives no more descriptors: raise the limit (ulimit -n)");
   }
-  watch_for_input(epoll_, listener_, kListener);
-  watch_for_input(epoll_, timer_, kTimer);
-  if (by_others_.fd() < 0) return;
-  set_buffers(by_others_, buffers_);
-  watch_for_input(epoll_, by_others_, kByOthers);
+  if (by_others_.fd() >= 0) set_buffers(by_others_, buffers_);
+  if (!watch_for_input(epoll_, listener_, kListener) || !watch_for_input(epoll_, timer_, kTimer) ||
+      (by_others_.fd() >= 0 && !watch_for_input(epoll_, by_others_, kByOthers))) {
+    throw NicError(fmt::format("cannot watch the sockets of {} (epoll_ctl): {}", device,
+                               std::strerror(errno)));
+  }
 }
 
 Way& Switchboard::add_destination(const Address& address) {
@@ -102,11 +105,16 @@ Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_
     return nullptr;
   }
   Connection* const connection = add(std::move(socket), State::kConnecting);
+  if (connection == nullptr) {
+    rest(way);
+    return nullptr;
+  }
   connection->way = &way;
   ++way.connections;
   return way.connection = connection;
 }
 
+// None if it cannot be watched: nobody would notice what it brings.
 Connection* Switchboard::add(Socket socket, State state) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
@@ -115,7 +123,11 @@ Connection* Switchboard::add(Socket socket, State state) {
   const std::uint32_t place = free_.back();
   free_.pop_back();
   const std::uint64_t name = ++serials_ << kPlaceBits | place;
-  watch_for_input(epoll_, socket, name);
+  if (!watch_for_input(epoll_, socket, name)) {
+    note_error(errno);
+    free_.push_back(place);
+    return nullptr;
+  }
   slots_[place] = std::make_unique<Connection>(std::move(socket), state, name, port_of(own_));
   ++count_;
   return slots_[place].get();
@@ -206,11 +218,14 @@ void Switchboard::tend(Connection& connection) {
   if (connection.state() == State::kBroken) return close(connection);
   if (connection.awaits_writable() == connection.watched_for_out) [[likely]]
     return;
-  connection.watched_for_out = connection.awaits_writable();
+  const bool for_out = connection.awaits_writable();
   epoll_event event{};
-  event.events = EPOLLIN | (connection.watched_for_out ? EPOLLOUT : 0u);
+  event.events = EPOLLIN | (for_out ? EPOLLOUT : 0u);
   event.data.u64 = connection.name();
-  epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, connection.fd(), &event);
+  // Else again when it is next tended.
+  if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, connection.fd(), &event) == 0) {
+    connection.watched_for_out = for_out;
+  }
 }
 
 void Switchboard::look(Gather& gather) {
@@ -256,8 +271,7 @@ void Switchboard::accept_all(const Socket& listener) {
     }
     if (silent_ >= kMostSilent) close(*oldest(is_silent));
     if (!make_room()) continue;
-    ++silent_;
-    add(std::move(socket), State::kOpen);
+    silent_ += add(std::move(socket), State::kOpen) != nullptr;
   }
 }
 

@@ -40,8 +40,10 @@ TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& optio
 int TcpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    wait_set_->add(switchboard_.wait_fd());
-    wait_set_->add(interface_.fd());
+    if (!wait_set_->add(switchboard_.wait_fd()) || !wait_set_->add_if_any(interface_.fd())) {
+      wait_set_.reset();
+      return -1;
+    }
   }
   return wait_set_->fd();
 }

@@ -52,7 +52,7 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
               .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0,
               .packets_per_turn = offloads_.segment ? kBatchPackets : kBatchPackets / 2},
       report_(device),
-      address_(address_of(socket)),
+      address_(bound_address(socket, device.name)),
       peers_(address_),
       charged_(charged_bytes(address_, limits_.packet_bytes)),
       main_(std::move(socket), *this, 0),
@@ -226,7 +226,10 @@ void UdpPort::give_back_several(std::span<const Incoming> batch) {
 int UdpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    wait_set_->add(interface_.fd());
+    if (!wait_set_->add_if_any(interface_.fd())) {
+      wait_set_.reset();
+      return -1;
+    }
   }
   if (!watched_ && !watch()) return -1;
   return wait_set_->fd();

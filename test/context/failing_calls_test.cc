@@ -1,0 +1,148 @@
+// Every system call of the drivers on kernel sockets fails once, and some again and again: two
+// contexts in this process exchange messages all the same, each exactly once, or are told why not.
+#include "context/failing_calls.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "context/exchange.h"
+
+namespace pullman::test {
+namespace {
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+struct Outcome {
+  bool refused = false;  // a context could not be made
+  std::string why;
+  bool worked = false;
+};
+
+Outcome try_all(const std::string& driver) {
+  Outcome outcome;
+  try {
+    Exchange exchange(config_of(driver));
+    outcome.worked = exchange.works();
+    if (!outcome.worked) UNSCOPED_INFO(exchange.dump());
+    outcome.worked = exchange.closes() && outcome.worked;
+  } catch (const Error& error) {
+    outcome.refused = true;
+    outcome.why = error.what();
+  }
+  return outcome;
+}
+
+const std::array<const char*, 2> kDrivers = {"udp", "tcp"};
+
+TEST_CASE("each system call of a start fails once: it is done without, or the reason is said") {
+  const std::string driver = GENERATE(from_range(kDrivers));
+  const std::size_t variant = GENERATE(0u, 1u);
+  const Outcome first = try_all(driver);  // what is opened once and for all
+  REQUIRE(first.worked);
+  const std::size_t descriptors = open_descriptors();
+
+  for (long nth = 0;; ++nth) {
+    CAPTURE(driver, variant, nth);
+    Outcome outcome;
+    Call failed{};
+    bool any = false;
+    try {
+      std::optional<Failing> failing;
+      failing.emplace(Failing::Order{.nth = nth, .variant = variant});
+      Exchange exchange(config_of(driver));
+      any = Failing::failed() != 0;
+      failed = Failing::last();
+      failing.reset();
+      outcome.worked = exchange.works();
+      if (!outcome.worked) UNSCOPED_INFO(exchange.dump());
+      outcome.worked = exchange.closes() && outcome.worked;
+    } catch (const Error& error) {
+      any = Failing::failed() != 0;
+      failed = Failing::last();
+      outcome.refused = true;
+      outcome.why = error.what();
+    }
+    CAPTURE(name(failed), outcome.why);
+    CHECK(outcome.refused != outcome.worked);
+    if (outcome.refused) CHECK(outcome.why.size() > 20);
+    CHECK(open_descriptors() == descriptors);
+    if (!any) break;
+    REQUIRE(nth < 2000);
+  }
+}
+
+TEST_CASE("each system call of an exchange fails once, and every message arrives once") {
+  const std::string driver = GENERATE(from_range(kDrivers));
+  const auto call = static_cast<Call>(GENERATE(range(0, static_cast<int>(kCalls))));
+  REQUIRE(try_all(driver).worked);
+  const std::size_t descriptors = open_descriptors();
+
+  for (std::size_t variant = 0; variant < errors_of(call).size(); ++variant) {
+    for (long nth = 0; nth < 200; nth += 1 + nth / 4) {
+      CAPTURE(driver, name(call), errors_of(call)[variant], nth);
+      bool reached = false;
+      {
+        Exchange exchange(config_of(driver));
+        const Failing failing(call, {.nth = nth, .variant = variant});
+        const bool worked = exchange.works();
+        reached = Failing::failed() != 0;
+        if (!worked) UNSCOPED_INFO(exchange.dump());
+        CHECK(worked);
+        CHECK(exchange.closes());
+      }
+      CHECK(open_descriptors() == descriptors);
+      if (!reached) break;
+    }
+  }
+}
+
+TEST_CASE("system calls that fail again and again delay messages, and lose none") {
+  const std::string driver = GENERATE(from_range(kDrivers));
+  const auto call = GENERATE(Call::kSend, Call::kReceive, Call::kPoll, Call::kWaitEpoll,
+                             Call::kRead, Call::kChangeEpoll);
+  const long every = GENERATE(3, 7);
+  for (std::size_t variant = 0; variant < errors_of(call).size(); ++variant) {
+    // A connection is the kernel's word for it that nothing is lost: one that ends now and then is
+    // made again, one that ends at every third packet is none.
+    const int error = errors_of(call)[variant];
+    const bool ends_connections = driver == "tcp" && error != EAGAIN && error != EINTR &&
+                                  error != ENOBUFS &&
+                                  (call == Call::kSend || call == Call::kReceive);
+    if (ends_connections) continue;
+    CAPTURE(driver, name(call), error, every);
+    Exchange exchange(config_of(driver));
+    const Failing failing(call, {.nth = 2, .every = every, .variant = variant});
+    const bool worked = exchange.works();
+    if (!worked) UNSCOPED_INFO(exchange.dump());
+    CHECK(worked);
+    CHECK(exchange.closes());
+  }
+}
+
+TEST_CASE("a socket that is beyond use ends what is under way, within the peer's timeout") {
+  const std::string driver = GENERATE(from_range(kDrivers));
+  const auto call = GENERATE(Call::kSend, Call::kReceive);
+  CAPTURE(driver, name(call));
+  const std::size_t descriptors = open_descriptors();
+  {
+    Exchange exchange(config_of(driver));
+    const Failing failing(call, {.nth = 0, .every = 1, .error = EBADF});
+    const bool ends = exchange.ends();
+    if (!ends) UNSCOPED_INFO(exchange.dump());
+    CHECK(ends);
+    CHECK(Failing::failed() > 0);
+    CHECK(exchange.closes());
+  }
+  CHECK(open_descriptors() == descriptors);
+}
+
+}  // namespace
+}  // namespace pullman::test
