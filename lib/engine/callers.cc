@@ -38,7 +38,8 @@ Peer* Engine::Impl::peer_for_hello(Instant now, const wire::Hello& hello) {
   if (known != nullptr && known->theirs == hello.reply_to) return known;
   for (const Caller& caller : half_open_) {
     if (caller.epoch == hello.epoch && caller.reply_to == hello.reply_to) {
-      return peers_.find(caller.id);
+      Peer* peer = peers_.find(caller.id);
+      return renew(now, caller) ? peer : nullptr;
     }
   }
   if (Peer* called = called_at(hello)) {
@@ -65,7 +66,7 @@ Peer* Engine::Impl::new_caller(Instant now, const wire::Hello& hello) {
   if (Peer* still = peers_.find(replaces)) peers_.index_address(*still);
   peer->called_us = true;
   peer->replaces = replaces;
-  half_open_.push_back({peer->id, hello.epoch, hello.reply_to, now});
+  half_open_.push_back({peer->id, hello.epoch, hello.reply_to, now, 0});
   return peer;
 }
 
@@ -124,13 +125,30 @@ void Engine::Impl::leave_half_open(const Peer& peer) {
   std::erase_if(half_open_, [&](const Caller& caller) { return caller.id == peer.id; });
 }
 
-// A caller is given time to prove itself; while there is no place for another, that one is not
-// heard.
+std::size_t Engine::Impl::most_half_open() const {
+  return std::min(std::max(kLeastHalfOpen, config_.max_peers / 4), config_.max_peers);
+}
+
 bool Engine::Impl::has_room_for_caller(Instant now) {
-  const std::size_t most =
-      std::min(std::max(kLeastHalfOpen, config_.max_peers / 4), config_.max_peers);
+  const std::size_t most = most_half_open();
   if (half_open_.size() >= most) drop_silent_callers(now);
   return half_open_.size() < most;
+}
+
+// A caller is given time to prove itself; while there is no place for another, that one is not
+// heard. One that calls again has not had the answer: its time begins anew, or it would be dropped
+// when it has just been answered, and it cannot find that out. Others wait for that; so not often
+// where all places are taken, and then it has no answer. The list stays in order of time.
+bool Engine::Impl::renew(Instant now, const Caller& caller) {
+  constexpr std::uint8_t kMost = 3;
+  if (now - caller.since < config_.rto_initial / 2) return true;
+  if (caller.renewals == kMost && half_open_.size() >= most_half_open()) return false;
+  Caller renewed = caller;
+  renewed.since = now;
+  if (renewed.renewals < kMost) ++renewed.renewals;
+  half_open_.erase(half_open_.begin() + (&caller - half_open_.data()));
+  half_open_.push_back(renewed);
+  return true;
 }
 
 // Those that have had time enough to prove themselves.

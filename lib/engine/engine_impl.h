@@ -255,7 +255,8 @@ class Engine::Impl {
     PeerId id;
     std::uint64_t epoch = 0;
     wire::ConnectionId reply_to;
-    Instant since{};
+    Instant since{};  // its time counts from then on
+    std::uint8_t renewals = 0;
   };
   // What a packet's frames amounted to.
   struct Effect {
@@ -569,7 +570,9 @@ class Engine::Impl {
   bool is_superseded(const Peer& caller) const;
   void drop_superseded(const Peer& peer);
   void leave_half_open(const Peer& peer);
+  std::size_t most_half_open() const;
   bool has_room_for_caller(Instant now);
+  bool renew(Instant now, const Caller& caller);
   void drop_oldest_caller();
   void announce(const Peer& peer);
   void drop_silent_callers(Instant now);

@@ -312,7 +312,8 @@ void Engine::Impl::answer(Peer& peer) {
       wire::kHeaderBytes + write_hello(peer, true, &bytes[wire::kHeaderBytes]);
   if (peer.called_us && length > said.header.length) return;
   const std::uint8_t module = said.elsewhere ? said.module : peer.home.module;
-  peer.home.link.write_welcome(peer.theirs, credits_[module], {bytes.data(), length});
+  peer.home.link.write_welcome(peer.theirs, credits_[module], said.header.number,
+                               {bytes.data(), length});
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
   modules_[module]->channel(ChannelKind::kCommand).send_unremembered({bytes.data(), length}, to);
 }
@@ -453,7 +454,9 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
     }
     answer_at_home(peer);
     peer.said->hello = *hello;
-    if (peer.hello != nullptr) peer.home.link.handle_answer(now, *peer.hello);
+    if (peer.hello != nullptr) {
+      peer.home.link.handle_answer(now, *peer.hello, header.cumulative);
+    }
     prove(now, peer);
     drop_superseded(peer);
   }

@@ -33,16 +33,19 @@ void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
   recompute_allowed();
 }
 
-void Link::handle_answer(Instant now, const Packet& hello) {
+void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
   backoff_ = 0;
+  const bool in_flight = hello.state == PacketState::kInFlight;
+  if (in_flight && low32(hello.number) == answered && !rtt_.sampled()) {
+    const Duration sample = now - hello.sent_at;
+    // Beyond, it says more about the peer's start than about the path.
+    if (sample > Duration(0) && sample < options_.rto_initial / 3) {
+      rtt_.add(sample);
+      delay_ = sample;
+    }
+  }
   recompute_stay();
-  if (hello.state != PacketState::kInFlight || timeouts_ > 0 || rtt_.sampled()) return;
-  const Duration sample = now - hello.sent_at;
-  // Beyond, it says more about the peer's start than about the path.
-  if (sample <= Duration(0) || sample >= options_.rto_initial / 3) return;
-  rtt_.add(sample);
-  delay_ = sample;
-  recompute_stay();
+  if (in_flight && hello.checked_in()) window_.recheck_in(now, timeout(), hello);
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
@@ -306,13 +309,14 @@ void Link::begin_anew() {
 }
 
 // wire.md 2.2: its number says where ours begin, and is not used up.
-void Link::write_welcome(wire::ConnectionId to, std::uint16_t credit,
+void Link::write_welcome(wire::ConnectionId to, std::uint16_t credit, std::uint32_t answered,
                          std::span<std::byte> packet) const {
   wire::PacketHeader header;
   header.type = wire::PacketType::kWelcome;
   header.length = static_cast<std::uint16_t>(packet.size());
   header.to = to;
   header.number = low32(window_.first());
+  header.cumulative = answered;
   header.credit = credit;
   wire::encode(header, packet.data());
 }

@@ -95,10 +95,11 @@ class Link {
   // The peer introduced itself: its first packet number and its credit.
   void handle_hello(PacketNumber first, std::uint16_t credit);
 
-  // Our HELLO was answered: the timeout is no longer doubled (wire.md 7.3), and there is a first
-  // round trip, if it was sent but once. Without it the loss of all that is sent first costs the
+  // Our HELLO was answered: the timeout is no longer doubled (wire.md 7.3), that of the HELLO,
+  // which asks for the proof again (5.9), is counted from now on, and there is a first round trip,
+  // if this is the one that was answered. Without it the loss of all that is sent first costs the
   // initial timeout (incast: docs/architecture.md).
-  void handle_answer(Instant now, const Packet& hello);
+  void handle_answer(Instant now, Packet& hello, std::uint32_t answered);
 
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
   // acked() and lost() have news. Anything else: nothing was touched.
@@ -161,7 +162,8 @@ class Link {
   void take_back(Run& run, std::uint32_t at);
 
   // Encodes the header of a WELCOME, which is never remembered, into a packet of that many bytes.
-  void write_welcome(wire::ConnectionId to, std::uint16_t credit,
+  // It answers the HELLO of this number.
+  void write_welcome(wire::ConnectionId to, std::uint16_t credit, std::uint32_t answered,
                      std::span<std::byte> packet) const;
 
   // Encodes an ACK that leaves alone into `out` (room for kAckBytes); returns its length.

@@ -113,8 +113,9 @@ class SendWindow {
     settle();
   }
 
-  // It was evicted but stays in flight: another stay.
+  // It stays in flight: another stay.
   void recheck_in(Instant now, Duration stay, Packet& packet) {
+    if (packet.checked_in()) shared_.hotel.check_out(packet);
     shared_.hotel.check_in(now, stay, packet);
   }
 

@@ -175,11 +175,14 @@ TEST_CASE("an ACK that seems to have taken less than it was held is no sample") 
 TEST_CASE("a HELLO that seems to be answered in the instant it left is no sample") {
   Pair pair;
   pair.a.send(pair.now);
-  const Packet* hello = pair.a.link.find(pair.a.link.window().floor());
+  Packet* hello = pair.a.link.find(pair.a.link.window().floor());
   REQUIRE(hello != nullptr);
-  pair.a.link.handle_answer(pair.now, *hello);
+  const auto number = static_cast<std::uint32_t>(hello->number);
+  pair.a.link.handle_answer(pair.now, *hello, number);
   CHECK_FALSE(pair.a.link.rtt().sampled());
-  pair.a.link.handle_answer(pair.later(us(10)), *hello);
+  pair.a.link.handle_answer(pair.later(us(10)), *hello, number - 1);  // an earlier one
+  CHECK_FALSE(pair.a.link.rtt().sampled());
+  pair.a.link.handle_answer(pair.now, *hello, number);
   CHECK(pair.a.link.rtt().smoothed() == us(10));
 }
 
