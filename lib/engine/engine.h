@@ -53,6 +53,9 @@ struct Audit {
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
   std::size_t windows_in_use = 0;      // links that hold a window
   std::uint64_t rails_blamed = 0;      // rails left because they were silent, ever
+  // After a turn none of either: in the list of those to be served is who can be.
+  std::size_t peers_forgotten = 0;  // with work, credit and window, but not in the list
+  std::size_t peers_in_vain = 0;    // in the list, without one of these
 };
 
 struct Connected {

@@ -299,6 +299,7 @@ class Engine::Impl {
   // --- transmit.cc
   bool sends_at_once(const Peer& peer) const;
   void mark_ready(Peer& peer);
+  void put_refused_first();
   void transmit(Instant now);
   bool leaves_whole(const Peer& peer) const;
   void send_what_waits(Instant now);
@@ -330,6 +331,11 @@ class Engine::Impl {
     return peer.inbox.has_frames() || peer.bye_due ||
            (peer.rails != nullptr && peer.rails->reports_due);
   }
+  // The same without an allowance.
+  static bool owes_frames(const Peer& peer) {
+    return peer.inbox.has_answers() || peer.bye_due ||
+           (peer.rails != nullptr && peer.rails->reports_due);
+  }
   static std::size_t control_bytes(const Peer& peer);
   // What became of an attempt to send.
   enum class Next : std::uint8_t {
@@ -337,6 +343,16 @@ class Engine::Impl {
     kNothing,  // there is nothing to send, or it must wait for an ack
     kBlocked,  // no room or no packet: the next turn goes on
   };
+  // What serve() would do, had the ports room and the pool packets.
+  enum class Sends : std::uint8_t {
+    kNothing,    // no work, credit or window
+    kPerhaps,    // an ACK may be waited for, or what others gave back is its to borrow: it hears of
+                 // that when it is blocked, or with what comes next
+    kSomething,  // and it must be in ready_
+  };
+  Sends can_send(Peer& peer) const;
+  static Sends home_can_send(const Peer& peer);
+  static bool can_tend(const Rail& rail);
   bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
   // Tiny messages take the command channel, others, and their last few bytes, the data channel:
@@ -368,6 +384,7 @@ class Engine::Impl {
   static std::size_t share_of_turn(const Rail& rail);
   bool looks_seldom(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
+  static bool fills_no_burst(const Rail& rail);
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
   message::Outbox::Heads heads_for(const Rail& rail) const;
   void stamp_run(Instant now, Rail& rail, channel::Run& run);
@@ -391,9 +408,12 @@ class Engine::Impl {
   void tend_rail(Instant now, Rail& rail, bool& more);
   Next resend_evacuated(Instant now, Peer& peer);
   template <typename Choose>
-  Rail* choose_rail(Peer& peer, Choose choose);
-  Rail* rail_for_bulk(Peer& peer);
+  static Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose);
+  static Rail* rail_for_bulk(Peer& peer, std::uint32_t full_ports);
+  static Rail* quickest_rail(Peer& peer, std::uint32_t full_ports);
   Rail* rail_for_small(Peer& peer);
+  bool waits_for_port(Peer& peer, bool small) const;
+  static Sends rails_can_send(Peer& peer);
   void settle_sizes(Peer& peer);
   void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes);
 

@@ -165,6 +165,11 @@ Audit Engine::Impl::audit() const {
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.asked();
     audit.receives_posted += peer.inbox.filling();
+    const Sends sends = can_send(peer);
+    const bool listed = peer.ready.is_linked();
+    audit.peers_forgotten += sends == Sends::kSomething && !listed;
+    // Others may be in the list because they, or what they wait for, have just changed their state.
+    audit.peers_in_vain += sends == Sends::kNothing && listed && peer.phase == Phase::kConnected;
   });
   return audit;
 }

@@ -121,7 +121,8 @@ struct Peer {
   Status why = Status::kOk;             // once kGone
   bool introduced = false;              // it has proved itself: what it said of itself counts
   bool called_us = false;               // it connected to us, and we had not called it
-  bool bye_due = false;                 // a BYE is to be sent
+  bool bye_due : 1 = false;             // a BYE is to be sent
+  bool refused : 1 = false;             // when last served: nothing left, for others' sake
   bool release_when_gone = false;       // the user disconnected: the handle ends with the peer
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
   std::uint64_t epoch = 0;              // its incarnation, once introduced

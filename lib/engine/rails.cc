@@ -39,13 +39,15 @@ bool Engine::Impl::serve_rails(Instant now, Peer& peer) {
   for (std::size_t sent = 0; sent < share; ++sent) {
     const bool small = peer.outbox.queued_packets() > 0 || has_control(peer);
     if (!small && !peer.outbox.has_packets()) return more;
-    Rail* rail = small ? rail_for_small(peer) : rail_for_bulk(peer);
-    if (rail == nullptr) return more;
+    Rail* rail = small ? rail_for_small(peer) : rail_for_bulk(peer, ports_full_);
+    if (rail == nullptr) return more || waits_for_port(peer, small);
     peer.outbox.set_packet_bytes(rail->packet_bytes);
     const std::size_t most = std::min(share, sent + kStripe);
-    if (send_next(now, *rail, most, sent) == Next::kBlocked) return true;
+    if (send_next(now, *rail, most, sent) == Next::kBlocked) {
+      return more || can_send(peer) != Sends::kNothing;
+    }
   }
-  return more || has_work(peer);
+  return more || (has_work(peer) && can_send(peer) != Sends::kNothing);
 }
 
 // What a rail has to do for itself: to ask, and to send again what it lost. Sets `more` if it could
@@ -66,8 +68,8 @@ void Engine::Impl::tend_rail(Instant now, Rail& rail, bool& more) {
 Engine::Impl::Next Engine::Impl::resend_evacuated(Instant now, Peer& peer) {
   auto& evacuated = peer.rails->evacuated;
   while (!evacuated.empty()) {
-    Rail* rail = rail_for_bulk(peer);
-    if (rail == nullptr) return Next::kNothing;
+    Rail* rail = rail_for_bulk(peer, ports_full_);
+    if (rail == nullptr) return waits_for_port(peer, false) ? Next::kBlocked : Next::kNothing;
     Packet& packet = evacuated.front();
     evacuated.pop_front();
     rail->link.lost().push_back(packet);
@@ -76,16 +78,16 @@ Engine::Impl::Next Engine::Impl::resend_evacuated(Instant now, Peer& peer) {
   return Next::kGoOn;
 }
 
-// Those that may be used now: of the best rank there is.
+// Those that may be used now: of the best rank there is. `full`: of the NICs, see ports_full_.
 template <typename Choose>
-Rail* Engine::Impl::choose_rail(Peer& peer, Choose choose) {
+Rail* Engine::Impl::choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose) {
   int rank = 0;
   peer.for_each_rail([&](const Rail& rail) { rank = std::max(rank, rank_of(rail, *peer.rails)); });
   Loads loads;
   peer.for_each_rail([&](const Rail& rail) {
     failover::Load& load = loads[rail.number];
     const bool candidate = rank_of(rail, *peer.rails) == rank;
-    const bool full = (ports_full_ >> rail.module & 1) != 0 || !rail.link.lost().empty();
+    const bool full = (full_ports >> rail.module & 1) != 0 || !rail.link.lost().empty();
     load.rtt = rail.link.rtt().smoothed();
     load.window = candidate ? rail.link.congestion_window() : 0;
     load.in_flight = rail.link.in_flight();
@@ -101,18 +103,47 @@ Rail* Engine::Impl::choose_rail(Peer& peer, Choose choose) {
   return chosen == failover::kNoRail ? nullptr : peer.rail(chosen);
 }
 
-Rail* Engine::Impl::rail_for_bulk(Peer& peer) {
+Rail* Engine::Impl::rail_for_bulk(Peer& peer, std::uint32_t full_ports) {
   const std::uint64_t bytes = peer.outbox.bytes_to_cut();
   const std::uint64_t left = bytes / std::max<std::size_t>(peer.outbox.packet_bytes(), 1) + 1 +
                              peer.rails->evacuated.size();
-  return choose_rail(peer,
+  return choose_rail(peer, full_ports,
                      [&](const Loads& loads) { return failover::rail_for_bulk(loads, left); });
 }
 
-Rail* Engine::Impl::rail_for_small(Peer& peer) {
-  Rail* rail = choose_rail(peer, [&](const Loads& loads) {
+Rail* Engine::Impl::quickest_rail(Peer& peer, std::uint32_t full_ports) {
+  return choose_rail(peer, full_ports, [&](const Loads& loads) {
     return failover::rail_for_small(loads, peer.rails->favourite);
   });
+}
+
+// Others have filled the ports of its rails this turn: the next one goes on. Nothing else would ask
+// for it where nothing of the peer's is in flight.
+bool Engine::Impl::waits_for_port(Peer& peer, bool small) const {
+  if (ports_full_ == 0) return false;
+  return (small ? quickest_rail(peer, 0) : rail_for_bulk(peer, 0)) != nullptr;
+}
+
+Engine::Impl::Sends Engine::Impl::rails_can_send(Peer& peer) {
+  bool some = false;
+  std::size_t in_flight = 0;
+  peer.for_each_rail([&](const Rail& rail) {
+    some = some || (usable(rail) ? can_tend(rail) : rail.ping_due);
+    in_flight += rail.link.in_flight();
+  });
+  if (some) return Sends::kSomething;
+  const bool left = !peer.rails->evacuated.empty();
+  const bool small = !left && (peer.outbox.queued_packets() > 0 || has_control(peer));
+  if (!left && !small && !peer.outbox.has_packets()) return Sends::kNothing;
+  const Rail* rail = small ? quickest_rail(peer, 0) : rail_for_bulk(peer, 0);
+  if (rail == nullptr) return Sends::kNothing;
+  const bool something =
+      left || peer.outbox.has_packets() || owes_frames(peer) || peer.outbox.queued_packets() > 0;
+  return something && (small || in_flight == 0) ? Sends::kSomething : Sends::kPerhaps;
+}
+
+Rail* Engine::Impl::rail_for_small(Peer& peer) {
+  Rail* rail = quickest_rail(peer, ports_full_);
   if (rail != nullptr) peer.rails->favourite = rail->number;
   return rail;
 }

@@ -100,9 +100,12 @@ bool Engine::Impl::looks_seldom(const Rail& rail) const {
 // What may leave would make a short burst, which costs as much as a long one, and ACKs of what is
 // under way will allow more.
 bool Engine::Impl::waits_for_more(const Rail& rail) const {
+  return fills_no_burst(rail) && looks_seldom(rail);
+}
+
+bool Engine::Impl::fills_no_burst(const Rail& rail) {
   const std::size_t in_burst = data(rail).port().limits().burst_bytes / rail.packet_bytes;
-  return 2 * rail.link.permits() < in_burst && rail.link.in_flight() >= in_burst &&
-         looks_seldom(rail);
+  return 2 * rail.link.permits() < in_burst && rail.link.in_flight() >= in_burst;
 }
 
 // How many packets a turn sends to one peer: the last few of a message leave with the rest of it,

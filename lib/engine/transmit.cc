@@ -23,11 +23,30 @@ void Engine::Impl::transmit(Instant now) {
   starving_ = 0;
   ports_full_ = 0;
   const std::uint64_t enough = stats_.packets_sent + packets_per_turn_;
+  bool refused = false;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
     if (stats_.packets_sent >= enough) break;
     Peer& peer = ready_.front();
     ready_.pop_front();
-    if (serve(now, peer)) mark_ready(peer);
+    const std::uint64_t before = stats_.packets_sent + stats_.retransmits;
+    if (!serve(now, peer)) continue;
+    peer.refused = stats_.packets_sent + stats_.retransmits == before;
+    refused = refused || peer.refused;
+    mark_ready(peer);
+  }
+  if (refused) [[unlikely]]
+    put_refused_first();
+}
+
+// Nothing of theirs left, since others had filled the ports or taken the packets: they come first
+// in the next turn, in the order they have waited.
+void Engine::Impl::put_refused_first() {
+  auto at = ready_.begin();
+  for (std::size_t left = ready_.size(); left > 0; --left) {
+    const auto next = std::next(at);
+    if (!at->refused) ready_.splice(ready_.end(), ready_, at);
+    at->refused = false;
+    at = next;
   }
 }
 
@@ -94,9 +113,35 @@ bool Engine::Impl::serve_home(Instant now, Peer& peer) {
   const std::size_t most = share_of_turn(rail);
   for (std::size_t sent = 0; sent < most; ++sent) {
     const Next next = send_next(now, rail, most, sent);
-    if (next != Next::kGoOn) return next == Next::kBlocked;
+    if (next == Next::kNothing) return false;
+    // What the port gave back may have to wait for an ACK now.
+    if (next == Next::kBlocked) return can_send(peer) != Sends::kNothing;
   }
-  return has_work(peer);
+  return has_work(peer) && can_send(peer) != Sends::kNothing;
+}
+
+Engine::Impl::Sends Engine::Impl::can_send(Peer& peer) const {
+  if (may_call(peer)) return Sends::kSomething;
+  if (!peer.flows()) return Sends::kNothing;
+  if (may_announce(peer)) return Sends::kSomething;
+  return peer.rails != nullptr ? rails_can_send(peer) : home_can_send(peer);
+}
+
+Engine::Impl::Sends Engine::Impl::home_can_send(const Peer& peer) {
+  const Rail& rail = peer.home;
+  if (can_tend(rail)) return Sends::kSomething;
+  if (!rail.link.may_send()) return Sends::kNothing;
+  if (peer.outbox.queued_packets() != 0 || owes_frames(peer)) return Sends::kSomething;
+  if (peer.outbox.has_packets()) {
+    return fills_no_burst(rail) ? Sends::kPerhaps : Sends::kSomething;
+  }
+  return has_control(peer) ? Sends::kPerhaps : Sends::kNothing;
+}
+
+bool Engine::Impl::can_tend(const Rail& rail) {
+  if (rail.ping_due) return true;
+  const auto& lost = rail.link.lost();
+  return !lost.empty() && (lost.front().is_probe || rail.link.may_send());
 }
 
 // What is to leave next, on that rail: `sent` packets have left this turn, `most` may.

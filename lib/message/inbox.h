@@ -149,8 +149,13 @@ class Inbox {
   // The program has taken an event that a put of this peer left.
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
+  // GRANT or RESULT.
+  bool has_answers() const {
+    return begun_ != nullptr && (!begun_->grants.empty() || !begun_->results.empty());
+  }
+  // What others gave back counts: it may be so without anything having happened to this peer.
   bool has_frames() const {
-    if (begun_ != nullptr && (!begun_->grants.empty() || !begun_->results.empty())) [[unlikely]]
+    if (has_answers()) [[unlikely]]
       return true;
     return allowance_.worth_telling();
   }

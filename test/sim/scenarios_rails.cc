@@ -355,6 +355,29 @@ TEST_CASE("a rail that loses 30 % is left, and used again when it has healed") {
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(3)));
 }
 
+TEST_CASE("a message to a peer whose rails' ports others keep full waits its turn, no longer") {
+  RailScene scene({2, 2, 2}, [](NodePlan& plan) {
+    plan.data.bursts = true;
+    plan.data.send_queue = 8;
+    plan.data.send_ns_per_kib = kGigabit;
+  });
+  const auto busy = scene.couple_by_rails(2);
+  const auto other = scene.couple(0, 2);
+  REQUIRE(scene.run_until([&] { return scene.rails(0, other.there).size() == 2; }));
+  Stream stream(scene, busy, 4 << 20, 2);
+  stream.run_for(milliseconds(30));
+  constexpr std::size_t kBytes = 200'000;
+  Act& receive = scene.receive(2, other.back, 1, kBytes);
+
+  scene.send(0, other.there, 1, kBytes);
+  const Instant begun = scene.now();
+  while (!receive.done() && scene.now() - begun < milliseconds(400))
+    stream.run_for(milliseconds(1));
+
+  CHECK(receive.done());
+  CHECK(stream.finish());
+}
+
 TEST_CASE("a NIC that reports errors for what it delivers does no harm") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);

@@ -136,6 +136,9 @@ class Crowd {
   void turn(std::size_t room) {
     hosts_[0]->data->room = room;
     sender().progress(now_);
+    const engine::Audit audit = sender().audit();
+    forgotten_ += audit.peers_forgotten;
+    in_vain_ += audit.peers_in_vain;
     for (std::size_t i = 1; i < hosts_.size(); ++i) {
       got_.resize(hosts_.size());
       got_[i] += hub_[2 * i + 1].size();
@@ -154,6 +157,8 @@ class Crowd {
     const auto [least, most] = std::minmax_element(got_.begin() + 1, got_.end());
     return {*least, *most};
   }
+  std::size_t forgotten() const { return forgotten_; }
+  std::size_t in_vain() const { return in_vain_; }
 
  private:
   Hub hub_;
@@ -163,6 +168,8 @@ class Crowd {
   std::vector<Request> receives_;
   std::vector<PeerId> there_;
   std::vector<std::size_t> got_;
+  std::size_t forgotten_ = 0;
+  std::size_t in_vain_ = 0;
   Instant now_{};
   std::vector<std::unique_ptr<Host>> hosts_;
 };
@@ -187,6 +194,8 @@ TEST_CASE("of a thousand peers each gets its share, whatever the NIC takes") {
   CAPTURE(room, turns, least, most);
   CHECK(crowd.done() == kPeers);
   CHECK(2 * least >= most);  // a turn serves some of them
+  CHECK(crowd.forgotten() == 0);
+  CHECK(crowd.in_vain() == 0);
 }
 
 }  // namespace
