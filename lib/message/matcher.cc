@@ -1,5 +1,6 @@
 #include "message/matcher.h"
 
+#include <bit>
 #include <iterator>
 
 #include "base/check.h"
@@ -7,22 +8,38 @@
 
 namespace pullman::message {
 
-Matcher::Posted& Matcher::list_of(Request& receive) {
-  const auto& op = receive.operation();
-  const Want want{op.peer, op.tag, op.ignore};
-  return want.exact() ? exact_[bucket_of(op.peer, op.tag)] : wild_;
+Matcher::Posted& Matcher::list_of(const detail::Operation& receive) {
+  const bool hashed = receive.peer != kAnyPeer && (receive.ignore & ~neglected_) == 0;
+  return hashed ? exact_[bucket_of(receive.peer, receive.tag)] : wild_;
+}
+
+// All find their places anew: no more often than there are bits to neglect.
+bool Matcher::neglect(Tag bits) {
+  if (std::popcount(neglected_ | bits) > kMostNeglected) return false;
+  Posted all;
+  for (Posted& list : exact_) all.splice(all.end(), list);
+  all.splice(all.end(), wild_);
+  all.sort([](const auto& one, const auto& other) { return one.order < other.order; });
+  neglected_ |= bits;
+  while (!all.empty()) {
+    detail::Operation& receive = all.front();
+    all.pop_front();
+    list_of(receive).push_back(receive);
+  }
+  arrived_.neglect(neglected_, in_order_);
+  return true;
 }
 
 Unexpected* Matcher::find_or_post(Request& receive) {
   detail::Operation& op = receive.operation();
   const Want want{op.peer, op.tag, op.ignore};
-  if (!want.exact()) [[unlikely]] {
+  if (!is_hashed(want)) [[unlikely]] {
     Unexpected* const message = find_any(want);
     if (message == nullptr) post(op, wild_);
     return message;
   }
   if (!arrived_.empty()) {
-    if (Unexpected* const message = arrived_.find(op.peer, op.tag)) return message;
+    if (Unexpected* const message = arrived_.find(op.peer, op.tag, op.ignore)) return message;
   }
   post(op, exact_[bucket_of(op.peer, op.tag)]);
   return nullptr;
@@ -33,7 +50,7 @@ Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
   Posted* list = &exact_[bucket_of(peer, tag)];
   detail::Operation* best = nullptr;
   for (auto& op : *list) {
-    if (op.tag == tag && op.peer == peer) [[likely]] {
+    if (((op.tag ^ tag) & ~op.ignore) == 0 && op.peer == peer) [[likely]] {
       best = &op;
       break;
     }
@@ -68,7 +85,7 @@ Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
 }
 
 void Matcher::remove(Request& receive) {
-  remove(receive, list_of(receive));
+  remove(receive, list_of(receive.operation()));
 }
 
 void Matcher::remove(Request& receive, Posted& list) {

@@ -1,9 +1,11 @@
 // Tag matching: posted receives on one side, unexpected messages on the other.
 //
 // A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived
-// message that fits. Receives that name source and full tag are found by hash; those with a
-// wildcard stand in a list of their own, and the post order decides between the two. Does not know
-// how messages arrive or where their bytes are. One per engine.
+// message that fits. Receives that name source and tag are found by hash; those with a wildcard
+// stand in a list of their own, and the post order decides between the two. A few bits of the tag
+// may be ignored all the same: MPI libraries keep there what is their protocol's, and ignore it in
+// every receive. What such receives ignore is left out of the hash from then on. Does not know how
+// messages arrive or where their bytes are. One per engine.
 #pragma once
 
 #include <array>
@@ -23,7 +25,6 @@ struct Want {
   Tag tag = 0;
   Tag ignore = 0;
 
-  bool exact() const { return source != kAnyPeer && ignore == 0; }
   bool fits(PeerId peer, Tag other) const {
     return ((tag ^ other) & ~ignore) == 0 && (source == kAnyPeer || source == peer);
   }
@@ -55,7 +56,7 @@ class Matcher {
   // The unexpected message that fits; it stays. Null if none does.
   Unexpected* find(const Want& want) {
     if (arrived_.empty()) return nullptr;
-    return want.exact() ? arrived_.find(want.source, want.tag) : find_any(want);
+    return is_hashed(want) ? arrived_.find(want.source, want.tag, want.ignore) : find_any(want);
   }
   // The earliest unexpected message that was not passed yet; null: there is none.
   Unexpected* first_new() const { return new_; }
@@ -92,15 +93,27 @@ class Matcher {
       boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
       boost::intrusive::constant_time_size<false>>;
   static constexpr std::size_t kBuckets = 1024;
+  // Bits that are left out of the hash: so many that no bucket has the messages of more than 64
+  // tags that differ in nothing else.
+  static constexpr int kMostNeglected = 6;
 
-  static std::size_t bucket_of(PeerId peer, Tag tag) {
-    const std::uint64_t mixed = (tag ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
+  std::size_t bucket_of(PeerId peer, Tag tag) const {
+    const std::uint64_t mixed =
+        ((tag & ~neglected_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
     return mixed >> 54;
   }
+  // What fits is in one bucket. If it is not so yet, and few bits are ignored, it becomes so.
+  bool is_hashed(const Want& want) {
+    if (want.source == kAnyPeer) return false;
+    if ((want.ignore & ~neglected_) == 0) [[likely]]
+      return true;
+    return neglect(want.ignore);
+  }
+  bool neglect(Tag bits);
   static_assert(kBuckets == std::uint64_t{1} << (64 - 54));
   Unexpected* find_any(const Want& want);
   Unexpected* behind(Unexpected& message);
-  Posted& list_of(Request& receive);
+  Posted& list_of(const detail::Operation& receive);
   void post(detail::Operation& receive, Posted& list) {
     receive.order = ++posts_;
     list.push_back(receive);
@@ -108,7 +121,8 @@ class Matcher {
   }
   void remove(Request& receive, Posted& list);
 
-  std::array<Posted, kBuckets> exact_;  // receives that name source and full tag
+  Tag neglected_ = 0;                   // bits of a tag that are left out of the hash
+  std::array<Posted, kBuckets> exact_;  // receives that name a source and ignore no other bits
   Posted wild_;                         // the others, in post order
   UnexpectedTable arrived_;             // unexpected messages by source and tag
   InOrder in_order_;                    // the same messages, in order of their turns

@@ -1,6 +1,7 @@
-// Unexpected messages by source and tag, in the order of their turns. It grows and shrinks with
-// their number, a bucket at a time (linear hashing, Litwin 1980): no message waits while all are
-// moved, and a find takes the same time among a million as among ten. Knows no receives.
+// Unexpected messages by source and tag, in the order of their turns; bits of the tag may be left
+// out of the hash. It grows and shrinks with their number, a bucket at a time (linear hashing,
+// Litwin 1980): no message waits while all are moved, and a find takes the same time among a
+// million as among ten. Knows no receives.
 #pragma once
 
 #include <array>
@@ -29,12 +30,22 @@ class UnexpectedTable {
   void add(Unexpected& message) noexcept;
   void remove(Unexpected& message) noexcept;
 
-  // The first of that source and tag; null: there is none.
-  Unexpected* find(PeerId source, Tag tag) const {
+  // The first of that source and tag, in all bits but those to ignore, which are neglected; null:
+  // there is none.
+  Unexpected* find(PeerId source, Tag tag, Tag ignore) const {
     for (Unexpected* at = bucket_of(source, tag); at != nullptr; at = at->links.next) {
-      if (at->tag == tag && at->peer == source) return at;
+      if (((at->tag ^ tag) & ~ignore) == 0 && at->peer == source) return at;
     }
     return nullptr;
+  }
+
+  // Messages whose tags differ in these bits only are in one bucket from now on. `all` are those of
+  // the table, in the order of their turns.
+  template <typename InOrder>
+  void neglect(Tag bits, InOrder& all) {
+    neglected_ = bits;
+    for (std::size_t place = 0; place < buckets_; ++place) at(place) = nullptr;
+    for (Unexpected& message : all) append(at(place_of(message.peer, message.tag)), message);
   }
 
   static constexpr std::size_t kLeast = 1024;  // buckets
@@ -44,8 +55,9 @@ class UnexpectedTable {
   using Segment = std::array<Bucket, kLeast>;
 
   // The product's high bytes, which depend on all of what it is of, come to be the low ones.
-  static std::size_t hash(PeerId source, Tag tag) {
-    const std::uint64_t mixed = (tag ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
+  std::size_t hash(PeerId source, Tag tag) const {
+    const std::uint64_t mixed =
+        ((tag & ~neglected_) ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
     return __builtin_bswap64(mixed);
   }
   // Those before `buckets_ - level_` are split: their messages are here or `level_` further on.
@@ -63,6 +75,7 @@ class UnexpectedTable {
   void grow() noexcept;
   void shrink() noexcept;
 
+  Tag neglected_ = 0;
   Segment first_{};
   std::vector<std::unique_ptr<Segment>> more_;  // behind the first
   std::size_t level_ = kLeast;                  // a power of two; level_ <= buckets_ < 2 level_

@@ -43,7 +43,7 @@ TEST_CASE("the table of unexpected messages agrees with a list, as it grows and 
                 : model.begin() +
                       static_cast<long>(random.below(std::min<std::size_t>(8, model.size())));
         if (i % 16 == 0) {
-          REQUIRE(table.find(peer, tag) == (first == model.end() ? nullptr : first->get()));
+          REQUIRE(table.find(peer, tag, 0) == (first == model.end() ? nullptr : first->get()));
         }
         if (first != model.end()) {
           table.remove(**first);
