@@ -188,6 +188,24 @@ TEMPLATE_LIST_TEST_CASE("an endpoint that hands back what was posted is beyond u
   if (sends) CHECK(bench.offer(packets_of(1)) == 0);
 }
 
+TEMPLATE_LIST_TEST_CASE("an endpoint that is beyond use stays so, whatever else fails", "",
+                        Standins) {
+  TestType factory;
+  Bench bench(factory, {.send_packets = 8}, {});
+
+  for (const int error : {FI_ECANCELED, FI_EIO}) {
+    factory.orders().error = error;
+    factory.orders().fail_sends = 4;
+    CHECK(bench.offer(packets_of(4)) == 4);
+    CHECK(bench.nothing_arrives());
+  }
+  CHECK(bench.offer(packets_of(1)) == 0);
+
+  std::array<PortEvent, 4> events;
+  REQUIRE(bench.here().poll_events(events) == 1);
+  CHECK(events[0].kind == Kind::kFailed);
+}
+
 TEMPLATE_LIST_TEST_CASE("a truncated completion gives its buffer back", "", Standins) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 8});

@@ -102,7 +102,7 @@ bool ReceiveRing::read_error(PortCounters& counters) {
   if (got == -FI_EAGAIN || got == 0) return false;
   const bool unreadable = got < 0 || error.op_context == nullptr;
   const ErrorClass kind = got < 0 ? ErrorClass::kDevice : class_of(error, verbs_status_);
-  broken_ = unreadable || is_fatal(kind);
+  broken_ = broken_ || unreadable || is_fatal(kind);
   const bool too_long = got > 0 && error.err == FI_ETRUNC;
   if (!too_long) counters.errors.note(kind, got < 0 ? static_cast<int>(-got) : error.err);
   if (unreadable) return false;

@@ -132,8 +132,9 @@ bool SendQueue::read_error(PortCounters& counters) {
   if (got == -FI_EAGAIN || got == 0) return false;
   const ErrorClass kind = got < 0 ? ErrorClass::kDevice : class_of(error, verbs_status_);
   counters.errors.note(kind, got < 0 ? static_cast<int>(-got) : error.err);
-  broken_ = got < 0 || error.op_context == nullptr || is_fatal(kind);
-  if (got < 0 || error.op_context == nullptr) return false;
+  const bool unreadable = got < 0 || error.op_context == nullptr;
+  broken_ = broken_ || unreadable || is_fatal(kind);
+  if (unreadable) return false;
   ++counters.send_errors;
   release(error.op_context);
   return true;
