@@ -131,21 +131,29 @@ class Pair(Places):
     def _make(self):
         for name in self.names:
             run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        self._make_link()
+
+    def _make_link(self):
         run("ip", "link", "add", "veth0", "netns", self.names[0], "type", "veth", "peer", "name",
             "veth0", "netns", self.names[1])
-        for name, host in zip(self.names, self.hosts):
+        for end, name in enumerate(self.names, 1):
             in_namespace = ("ip", "-n", name)
             # Of use at once, without a search for others who have it.
             run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.veth0.accept_dad=0")
-            run(*in_namespace, "addr", "add", host + "/24", "dev", "veth0")
+            run(*in_namespace, "addr", "add", f"10.77.0.{end}/24", "dev", "veth0")
             run(*in_namespace, "link", "set", "veth0", "mtu", str(self.mtu), "up")
-            run(*in_namespace, "link", "set", "lo", "up")
         for name in self.names:
             self._wait_for_link(name)
             if not self.offloads:
                 self._forbid_offloads(name)
         if self.family != "ipv4":
             self.hosts = self._make_ipv6()
+
+    def replace_link(self):
+        """Both ends are taken away, and others of their names and addresses are made."""
+        run("ip", "-n", self.names[0], "link", "del", "veth0")
+        self._make_link()
 
     def _make_ipv6(self):
         hosts = ("fd77::1", "fd77::2")

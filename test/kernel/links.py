@@ -204,6 +204,65 @@ def who_sleeps_is_woken_by_the_link_and_sleeps_again(pair, build, driver):
     watch.end()
 
 
+def sockets_at(place, side, port):
+    """Of one namespace: how many UDP sockets there are at that port, and how many of them are connected."""
+    table = netns.run("ip", "netns", "exec", place.names[side], "cat", "/proc/net/udp", "/proc/net/udp6")
+    remotes = [words[2] for words in map(str.split, table.splitlines()) if words[1].endswith(f":{port:04X}")]
+    return len(remotes), sum(not remote.endswith(":0000") for remote in remotes)
+
+
+def wait_until(true, what):
+    end = time.monotonic() + PATIENCE
+    while not true():
+        expect(time.monotonic() < end, what() if callable(what) else what)
+        time.sleep(0.01)
+
+
+def arrive(there, count=100):
+    before = there.ask("counters")["received"]
+    wait_until(lambda: there.ask("counters")["received"] >= before + count, "nothing arrives")
+
+
+def has_a_socket_of_its_own(pair, driver, build, replaced):
+    there = Watch(pair, build, 1, driver, "--port", 7100)
+    here = Watch(pair, build, 0, driver, "--port", 7101, "--to", ("[%s]:7100" if ":" in pair.hosts[1] else "%s:7100") %
+                 pair.hosts[1])
+    arrive(there)
+    for again in range(1 + 2 * replaced):
+        if again:
+            pair.replace_link()
+            for watch in (here, there):
+                watch.next("link down")
+                watch.next("link up")
+            arrive(there)
+        wait_until(lambda: sockets_at(pair, 0, 7101) == (3, 1),
+                   lambda: f"(all, connected): {sockets_at(pair, 0, 7101)} after {again} new links")
+        arrive(there, 1000)
+        expect(sockets_at(pair, 0, 7101) == (3, 1), "it is no more")
+    here.end()
+    there.end()
+
+
+@case("udp")
+def who_is_sent_to_all_the_time_has_a_socket_of_its_own(pair, build, driver):
+    has_a_socket_of_its_own(pair, driver, build, replaced=False)
+
+
+@case("udp", family="ipv6")
+def who_is_sent_to_all_the_time_has_a_socket_of_its_own_over_ipv6(pair, build, driver):
+    has_a_socket_of_its_own(pair, driver, build, replaced=False)
+
+
+@case("udp")
+def a_link_that_is_replaced_is_followed_by_all_sockets(pair, build, driver):
+    has_a_socket_of_its_own(pair, driver, build, replaced=True)
+
+
+@case("udp", family="ipv6")
+def a_link_that_is_replaced_is_followed_by_all_sockets_over_ipv6(pair, build, driver):
+    has_a_socket_of_its_own(pair, driver, build, replaced=True)
+
+
 def interrupts(pair):
     def address(down):
         ip(pair, 0, "addr", "del" if down else "add", "10.77.0.1/24", "dev", "veth0")

@@ -158,8 +158,9 @@ TEST_CASE("what errors of a send call mean") {
   }
   CHECK(nic::udp::trouble_of(EMSGSIZE, false) == Trouble::kTooLong);
   CHECK(nic::udp::trouble_of(EPERM, true) == Trouble::kForbidden);
-  for (const int error : {ENETDOWN, ENETUNREACH}) {
-    CHECK(nic::udp::trouble_of(error, false) == Trouble::kUndelivered);
+  CHECK(nic::udp::trouble_of(ENETDOWN, false) == Trouble::kUndelivered);
+  for (const int error : {ENODEV, ENETUNREACH}) {
+    CHECK(nic::udp::trouble_of(error, false) == Trouble::kNoWay);
   }
   CHECK(nic::udp::trouble_of(EBADF, false) == Trouble::kBroken);
 }

@@ -76,9 +76,11 @@ Trouble trouble_of(int error, bool burst) {
       return Trouble::kBroken;
     case EPERM:
       return Trouble::kForbidden;
+    // Of a device that is gone IPv4 says the one, IPv6 the other, which ICMP says, too.
     case ENODEV:
-      return Trouble::kNoDevice;
-    // ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
+    case ENETUNREACH:
+      return Trouble::kNoWay;
+    // ECONNREFUSED, EHOSTUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
     // ENETDOWN: the interface is down, which nic/link_watch.h tells, too. All may pass.
     default:
       return Trouble::kUndelivered;

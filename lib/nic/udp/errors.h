@@ -16,9 +16,9 @@ enum class Trouble : std::uint8_t {
   kTooLong,      // more than the interface, or the path, carries in one piece
   kNoOffload,    // a burst that the kernel or the NIC does not cut up
   kForbidden,    // by a packet filter of this host
-  kUndelivered,  // no way, nobody there, the interface down: for this packet, or an earlier one of
-                 // which the news came only now
-  kNoDevice,     // that the socket is bound to: lost
+  kUndelivered,  // nobody there, no neighbour, the interface down: for this packet, or an earlier
+                 // one of which the news came only now
+  kNoWay,        // no route, or the device that the socket is bound to is gone: lost
   kBroken,       // the socket is beyond use
 };
 

@@ -116,7 +116,7 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
       return Outcome::kTaken;
     }
     broken_ = broken_ || trouble == Trouble::kBroken;
-    misses_device_ = misses_device_ || trouble == Trouble::kNoDevice;
+    misses_device_ = misses_device_ || trouble == Trouble::kNoWay;
     drain_errors(socket_for(packet), peers_, counters);
     if (attempt == 0 && !broken_) continue;
     if (trouble == Trouble::kForbidden && !told_forbidden_) tell_forbidden(packet.to);

@@ -44,9 +44,10 @@ class Sender {
 
   std::size_t burst_bytes() const { return bursts_ ? kMostBytes : 0; }
   bool broken() const { return broken_; }
-  // Since found_device(), the kernel has known no device of the number that a socket is bound to.
+  // Since looked_for_device(), a packet had no way: the device that a socket is bound to may be
+  // gone.
   bool misses_device() const { return misses_device_; }
-  void found_device() { misses_device_ = false; }
+  void looked_for_device() { misses_device_ = false; }
 
  private:
   static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call

@@ -32,22 +32,24 @@ Socket open_socket(const Address& own, const std::string& device, Tie tie) {
   return out;
 }
 
-// Whether a second socket may share the port is asked of both only while the second is bound.
-Socket open_beside(const Socket& first, const std::string& device, Tie tie) {
+// Whether another socket may share the port is asked of all of them, and only while it is bound.
+Socket open_beside(std::span<const Socket* const> others, const std::string& device, Tie tie) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
   auto* const at = reinterpret_cast<sockaddr*>(&name);
-  if (getsockname(first.fd(), at, &length) != 0) return Socket();
+  if (getsockname(others.front()->fd(), at, &length) != 0) return Socket();
   Socket out(socket(name.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (out.fd() < 0) return Socket();
   const bool ipv6 = name.ss_family == AF_INET6;
   if (ipv6) set(out.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (tie == Tie::kDevice && !bind_to_device(out, device)) return Socket();
-  set(first.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
-  set(out.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
+  const auto let_share = [&](int value) {
+    set(out.fd(), SOL_SOCKET, SO_REUSEPORT, value);
+    for (const Socket* other : others) set(other->fd(), SOL_SOCKET, SO_REUSEPORT, value);
+  };
+  let_share(1);
   const bool bound = bind(out.fd(), at, length) == 0;
-  set(first.fd(), SOL_SOCKET, SO_REUSEPORT, 0);
-  set(out.fd(), SOL_SOCKET, SO_REUSEPORT, 0);
+  let_share(0);
   if (!bound) return Socket();
   set_path_options(out.fd(), ipv6);
   return out;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "nic/address.h"
@@ -17,10 +18,11 @@ namespace pullman::nic::udp {
 // the network reported. Throws NicError; `device` is for its sentence.
 Socket open_socket(const Address& own, const std::string& device, Tie tie);
 
-// Another one at the address and port of `first`. Its fd() is -1 if the system does not allow it.
-// The port stays ours: nobody else can bind to it. Of two the kernel gives a packet to the one that
-// is connected to its sender, else to the one that is bound to the device it came by.
-Socket open_beside(const Socket& first, const std::string& device, Tie tie);
+// Another one at the address and port of these, which are all that have them. Its fd() is -1 if the
+// system does not allow it. The port stays ours: nobody else can bind to it. The kernel gives a
+// packet to the one that is connected to its sender, else to one that is bound to the device it
+// came by.
+Socket open_beside(std::span<const Socket* const> others, const std::string& device, Tie tie);
 
 // From now on the socket sends to that peer and receives from nobody else. False if the kernel
 // refuses.

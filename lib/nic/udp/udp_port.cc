@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "nic/devices.h"
@@ -64,12 +66,20 @@ UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options
   open_by_others(device);
 }
 
+// Beside those there are.
+Socket UdpPort::open_another(Tie tie) const {
+  std::array<const Socket*, std::tuple_size_v<decltype(line_)>> sockets{};
+  std::transform(line_.begin(), line_.begin() + lines_, sockets.begin(),
+                 [](const Line* line) { return &line->socket; });
+  return open_beside(std::span(sockets).first(lines_), device_, tie);
+}
+
 void UdpPort::open_by_others(const Device& device) {
   if (device_of(main_.socket) == 0) {
     if (shares_subnet(device, address_)) send_by_device(main_.socket.fd(), device_);
     return;
   }
-  Socket second = open_beside(main_.socket, device_, Tie::kAddress);
+  Socket second = open_another(Tie::kAddress);
   if (second.fd() < 0) return;
   prepare(second);
   sender_.go_by_others(second.fd());
@@ -91,20 +101,25 @@ void UdpPort::resolve(const Address& address, std::uint64_t cookie) {
 }
 
 // A device that was taken away and has come back is another to the kernel, and what is bound stays
-// bound to the one that is gone. The new sockets have the descriptors of the old ones.
+// bound to the one that is gone. The new sockets have the descriptors of the old ones; the one of
+// the favourite is connected again when it is one again. Where there is no new one, as when the
+// device has no address yet, the next packet that finds no device has us look again: main_ comes
+// last, and tells whether all is done.
 void UdpPort::follow_device() {
-  if (by_others_ == nullptr || if_nametoindex(device_.c_str()) == 0) return;
-  for (Line* line : {&main_, direct_.get()}) {
+  sender_.looked_for_device();
+  const int now = static_cast<int>(if_nametoindex(device_.c_str()));
+  const int before = device_of(main_.socket);
+  if (now == 0 || before == 0 || now == before) return;
+  sender_.go_directly(kNowhere, -1);
+  favourite_.choose(kNowhere);
+  for (Line* line : {direct_.get(), &main_}) {
     if (line == nullptr) continue;
-    const Socket fresh = open_beside(by_others_->socket, device_, Tie::kDevice);
+    const Socket fresh = open_another(Tie::kDevice);
     if (fresh.fd() < 0) return;
     prepare(fresh);
     dup3(fresh.fd(), line->socket.fd(), O_CLOEXEC);
     if (watched_) wait_set_->add(line->socket.fd());
   }
-  sender_.go_directly(kNowhere, -1);
-  favourite_.choose(kNowhere);
-  sender_.found_device();
 }
 
 void UdpPort::favour(Destination to) {
@@ -121,7 +136,7 @@ void UdpPort::favour(Destination to) {
 bool UdpPort::open_direct() {
   if (alone_) return false;
   const Tie tie = device_of(main_.socket) == 0 ? Tie::kAddress : Tie::kDevice;
-  Socket second = open_beside(main_.socket, device_, tie);
+  Socket second = open_another(tie);
   alone_ = second.fd() < 0 || (watched_ && !wait_set_->add(second.fd()));
   if (alone_) return false;
   prepare(second);

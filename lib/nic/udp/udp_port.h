@@ -109,6 +109,7 @@ class UdpPort final : public Port {
 
   UdpPort(Socket socket, const Device& device, const PortOptions& options);
   ReceiveRoom prepare(const Socket& socket);
+  Socket open_another(Tie tie) const;
   void open_by_others(const Device& device);
   void follow_device();
   void favour(Destination to);
