@@ -1,6 +1,10 @@
 // Which of our messages the other end has, as its BYE says (wire.md 4.9).
 #pragma once
 
+#include <bit>
+#include <cstddef>
+#include <span>
+
 #include "base/sequence.h"
 #include "message/id_window.h"
 #include "wire/frame.h"
@@ -10,26 +14,34 @@ namespace pullman::message {
 class Delivered {
  public:
   // `next`: the id that our next message would have.
-  Delivered(const wire::Frame& bye, MessageId next) : floor_(expand(bye.id, next)), bye_(bye) {}
+  Delivered(const wire::Frame& bye, MessageId next)
+      : floor_(expand(bye.id, next)), bye_(bye), bitmap_(wire::bye_bitmap(bye)) {}
 
   bool contains(MessageId id) const {
-    if (id <= floor_) return id < floor_;
+    if (id < floor_) return !is_excepted(id);
+    if (id == floor_) return false;
     const MessageId at = id - floor_ - 1;
-    return at / 64 < words() && (wire::sack_word(bye_.data, at / 64) >> at % 64 & 1) != 0;
+    return at / 64 < words() && (wire::sack_word(bitmap_, at / 64) >> at % 64 & 1) != 0;
   }
   // One past the highest there is.
   MessageId end() const {
     if (words() == 0) return floor_;
-    const auto last =
-        static_cast<unsigned>(std::bit_width(wire::sack_word(bye_.data, words() - 1)));
+    const auto last = static_cast<unsigned>(std::bit_width(wire::sack_word(bitmap_, words() - 1)));
     return floor_ + 1 + 64 * (words() - 1) + last;
   }
 
  private:
-  std::size_t words() const { return bye_.data.size() / 8; }
+  std::size_t words() const { return bitmap_.size() / 8; }
+  bool is_excepted(MessageId id) const {
+    for (std::size_t at = 0; at < bye_.limit; ++at) {
+      if (wire::bye_excepted(bye_, at) == low32(id)) return true;
+    }
+    return false;
+  }
 
-  MessageId floor_;  // all below
+  MessageId floor_;  // all below but those that are excepted
   const wire::Frame& bye_;
+  std::span<const std::byte> bitmap_;
 };
 
 }  // namespace pullman::message

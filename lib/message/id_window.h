@@ -18,6 +18,9 @@
 namespace pullman::message {
 
 inline constexpr std::size_t kIdWindow = 4096;  // wire.md 4.3
+// How far a sender runs ahead of its oldest message that is not over: the wire tells 32 bits of an
+// id, and those of a grant are to mean one message only.
+inline constexpr MessageId kIdsToOldest = MessageId{1} << 30;
 
 // Finished ids beyond the floor.
 struct IdBitmap {
@@ -40,19 +43,6 @@ class IdWindow {
   bool contains(MessageId id) const { return id >= floor_ && id - floor_ < kIdWindow; }
   bool finished(MessageId id) const {
     return id < floor_ || (bitmap_ != nullptr && id < bitmap_->end && bitmap_->finished.test(id));
-  }
-
-  // Of those beyond the floor, 64 to a word, the first bit for floor + 1; as many words as it
-  // takes.
-  std::size_t beyond(std::span<std::uint64_t, kIdWindow / 64> words) const {
-    if (bitmap_ == nullptr) return 0;
-    const std::size_t count = (bitmap_->end - floor_ - 1 + 63) / 64;
-    std::fill_n(words.begin(), count, 0);
-    for (MessageId id = floor_ + 1; id < bitmap_->end; ++id) {
-      const MessageId at = id - floor_ - 1;
-      if (finished(id)) words[at / 64] |= std::uint64_t{1} << at % 64;
-    }
-    return count;
   }
 
   // finish() for so many consecutive ids.

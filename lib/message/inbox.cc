@@ -544,21 +544,33 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   return used;
 }
 
+// The oldest messages that have begun and lack something, each by its id; as far beyond all that
+// have begun as there is room.
 std::size_t Inbox::write_bye(std::byte* out) const {
-  std::array<std::uint64_t, wire::kMostByeWords> words;
-  if (!expects_more()) {
-    const std::size_t count = ids_.beyond(words);
-    return wire::put_bye(out, ids_.floor(), std::span(words).first(count));
+  std::array<std::uint32_t, wire::kMostByeExcepted> excepted;
+  std::size_t lacking = 0;
+  MessageId missing = ids_.floor();
+  if (begun_ != nullptr) {
+    for (const InMessage& message : begun_->incomplete) {
+      if (message.id >= missing) break;
+      if (has_all(message)) continue;
+      if (lacking == excepted.size()) {
+        missing = message.id;
+        break;
+      }
+      excepted[lacking++] = low32(message.id);
+    }
   }
-  const MessageId missing = first_missing();
-  words.fill(0);
+  std::array<std::uint64_t, wire::kMostByeData / 8> words{};
   std::size_t count = 0;
-  for (std::size_t at = 0; at < 64 * words.size(); ++at) {
+  const std::size_t room = (wire::kMostByeData - 4 * lacking) / 8;
+  for (std::size_t at = 0; at < 64 * room; ++at) {
     if (!has_all_of(missing + 1 + at)) continue;
     words[at / 64] |= std::uint64_t{1} << at % 64;
     count = at / 64 + 1;
   }
-  return wire::put_bye(out, missing, std::span(words).first(count));
+  return wire::put_bye(out, missing, std::span(excepted).first(lacking),
+                       std::span(words).first(count));
 }
 
 bool Inbox::is_news(const wire::Frame& frame) const {
@@ -577,15 +589,6 @@ bool Inbox::has_all_of(MessageId id) const {
   if (begun_ == nullptr) return true;
   const auto begun = begun_->incomplete.find(id);
   return begun == begun_->incomplete.end() || has_all(*begun);
-}
-
-MessageId Inbox::first_missing() const {
-  if (begun_ != nullptr) {
-    for (const InMessage& message : begun_->incomplete) {
-      if (!has_all(message)) return std::min(message.id, ids_.floor());
-    }
-  }
-  return ids_.floor();
 }
 
 void Inbox::fail(Status status) {

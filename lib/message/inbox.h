@@ -164,7 +164,7 @@ class Inbox {
   std::size_t write_frames(std::byte* out, std::size_t room);
 
   // BYE, which says what has arrived: in so many bytes at most.
-  static constexpr std::size_t kMostByeBytes = wire::kByeBytes + 8 * wire::kMostByeWords;
+  static constexpr std::size_t kMostByeBytes = wire::kByeBytes + wire::kMostByeData;
   std::size_t write_bye(std::byte* out) const;
   // A frame of a message that has not arrived whole.
   bool is_news(const wire::Frame& frame) const;
@@ -199,7 +199,6 @@ class Inbox {
   }
   bool has_all(const InMessage& message) const;
   bool has_all_of(MessageId id) const;
-  MessageId first_missing() const;
   Taken take_again(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
   Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);

@@ -43,8 +43,7 @@ bool Outbox::is_small(std::size_t size) const {
 bool Outbox::can_admit(std::uint64_t size) const {
   if (!introduced_ && !is_small(size)) [[unlikely]]
     return false;
-  return ids_.contains(next_id_) &&
-         (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
+  return has_id() && (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
 }
 
 MessageId Outbox::admit(std::uint64_t size) {
@@ -154,7 +153,7 @@ std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
 
 bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const {
   if (!introduced_ && !is_small(total)) return false;
-  return ids_.contains(next_id_) && (affordable || affords(charge));
+  return has_id() && (affordable || affords(charge));
 }
 
 bool Outbox::can_admit(const Operation& op) const {
@@ -240,7 +239,7 @@ bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
   Packet& last = ready_.back();
   const std::size_t end = last.used + wire::kMessageBytes + bytes.size();
   if (end > std::min<std::size_t>(last.capacity, small_bytes_)) return false;
-  if (!ids_.contains(next_id_) || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
+  if (!has_id() || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
   write_small(last, {.tag = tag, .bytes = bytes}, admit(bytes.size()));
   return true;
 }

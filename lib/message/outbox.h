@@ -256,6 +256,13 @@ class Outbox {
   bool is_copied(const detail::Operation& op) const {
     return !op.special.is_special && is_copied(op.size);
   }
+  // The next message may have its id (wire.md 4.3).
+  bool has_id() const {
+    return ids_.contains(next_id_) && (queues_ == nullptr || is_near_oldest(next_id_));
+  }
+  bool is_near_oldest(MessageId id) const {
+    return queues_->by_id.empty() || id - queues_->by_id.begin()->message < kIdsToOldest;
+  }
   bool can_admit(std::uint64_t size) const;
   bool has_waiting() const { return queues_ != nullptr && !queues_->waiting.empty(); }
   bool may_admit() const {

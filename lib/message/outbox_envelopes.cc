@@ -18,8 +18,8 @@ bool Outbox::affords_unheld(std::uint8_t kind, std::uint64_t total) const {
 
 bool Outbox::may_announce(const Operation& op) const {
   const std::uint8_t kind = op.special.wire_kind;
-  return introduced_ != 0 && wire::may_be_announced(kind, op.size) && !can_admit(op) &&
-         ids_.contains(next_id_) && allowance_.affords(charge_of_envelope(kind));
+  return introduced_ != 0 && wire::may_be_announced(kind, op.size) && !can_admit(op) && has_id() &&
+         allowance_.affords(charge_of_envelope(kind));
 }
 
 bool Outbox::announce() {
@@ -38,8 +38,8 @@ bool Outbox::announce() {
 // Nothing can be done for it at the limit that is known, and the receiver has not heard so.
 bool Outbox::is_blocked(const Operation& op) const {
   const std::uint8_t kind = op.special.wire_kind;
-  return introduced_ != 0 && queues_->said_blocked_at != allowance_.limit() &&
-         ids_.contains(next_id_) && !can_admit(op) &&
+  return introduced_ != 0 && queues_->said_blocked_at != allowance_.limit() && has_id() &&
+         !can_admit(op) &&
          !(wire::may_be_announced(kind, op.size) && allowance_.affords(charge_of_envelope(kind)));
 }
 

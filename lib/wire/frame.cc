@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/check.h"
 #include "wire/bytes.h"
 #include "wire/header.h"
 
@@ -79,11 +80,19 @@ bool envelope_is_sane(const Frame& envelope) {
          envelope.data.size() == lead_bytes(envelope.kind);
 }
 
-// wire.md 4.9: whole words, the last of which says something.
+// wire.md 4.9: ids below the one it names, in order; whole words, the last of which says something.
 bool bye_is_sane(const Frame& bye) {
-  const std::size_t words = bye.data.size() / 8;
-  return bye.data.size() % 8 == 0 && words <= kMostByeWords &&
-         (words == 0 || sack_word(bye.data, words - 1) != 0);
+  const std::size_t length = bye.data.size();
+  if (bye.limit > kMostByeExcepted || length > kMostByeData || length < 4 * bye.limit) return false;
+  std::uint32_t before = std::uint32_t{1} << 31;
+  for (std::size_t at = 0; at < bye.limit; ++at) {
+    const std::uint32_t below = bye.id - bye_excepted(bye, at);
+    if (below >= before || below == 0) return false;
+    before = below;
+  }
+  const std::span<const std::byte> bitmap = bye_bitmap(bye);
+  const std::size_t words = bitmap.size() / 8;
+  return bitmap.size() % 8 == 0 && (words == 0 || sack_word(bitmap, words - 1) != 0);
 }
 
 // Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
@@ -164,6 +173,7 @@ bool FrameReader::next(Frame& out) {
       return length == 0 || fail();
     case FrameType::kBye:
       out.id = load32(in + 4);
+      out.limit = load32(in + 8);
       return bye_is_sane(out) || fail();
     case FrameType::kWays:
     case FrameType::kCheck:
@@ -327,12 +337,31 @@ std::size_t put_ping(std::byte* out) {
   return kPingBytes;
 }
 
-std::size_t put_bye(std::byte* out, std::uint64_t first_missing,
+std::size_t put_bye(std::byte* out, std::uint64_t missing, std::span<const std::uint32_t> excepted,
                     std::span<const std::uint64_t> beyond) {
-  put_frame_head(out, FrameType::kBye, beyond.size() * 8);
-  store32(out + 4, static_cast<std::uint32_t>(first_missing));
-  for (std::size_t i = 0; i < beyond.size(); ++i) store64(out + kByeBytes + i * 8, beyond[i]);
-  return kByeBytes + beyond.size() * 8;
+  const std::size_t length = 4 * excepted.size() + 8 * beyond.size();
+  PULLMAN_CHECK(excepted.size() <= kMostByeExcepted && length <= kMostByeData);
+  put_frame_head(out, FrameType::kBye, length);
+  store32(out + 4, static_cast<std::uint32_t>(missing));
+  store32(out + 8, static_cast<std::uint32_t>(excepted.size()));
+  std::byte* at = out + kByeBytes;
+  for (const std::uint32_t id : excepted) {
+    store32(at, id);
+    at += 4;
+  }
+  for (const std::uint64_t word : beyond) {
+    store64(at, word);
+    at += 8;
+  }
+  return kByeBytes + length;
+}
+
+std::uint32_t bye_excepted(const Frame& bye, std::size_t at) {
+  return load32(bye.data.data() + 4 * at);
+}
+
+std::span<const std::byte> bye_bitmap(const Frame& bye) {
+  return bye.data.subspan(4 * bye.limit);
 }
 
 std::size_t put_hello(std::byte* out, std::size_t length) {

@@ -42,8 +42,10 @@ inline constexpr std::size_t kGrantBytes = 16;
 inline constexpr std::size_t kAllowanceBytes = 20;
 inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
-inline constexpr std::size_t kByeBytes = 8;  // and a word for each 64 ids beyond the first
-inline constexpr std::size_t kMostByeWords = 64;
+// And 4 for each id below the one it names that it excepts, 8 for each 64 ids beyond that.
+inline constexpr std::size_t kByeBytes = 12;
+inline constexpr std::size_t kMostByeData = 512;
+inline constexpr std::size_t kMostByeExcepted = 64;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
@@ -71,10 +73,10 @@ struct Frame {
   std::uint64_t total = 0;   // chunk: bytes of the whole message. 0: not said, nor is the tag
   std::uint64_t offset = 0;  // chunk: where `data` lies in the message
   // grant: bytes wanted in all. allowance: charge granted in all. rail: number and state (rails.h).
-  // result: what it says (kind.h)
+  // result: what it says (kind.h). bye: ids that it excepts
   std::uint64_t limit = 0;
-  std::span<const std::byte>
-      data;  // message, chunk: payload. sack, bye: bitmap. hello, ways, check: its body
+  std::span<const std::byte> data;  // message, chunk: payload. sack: bitmap. bye: excepted ids,
+                                    // bitmap. hello, ways, check: its body
 };
 
 // Reads the frames of one packet's body in turn.
@@ -173,9 +175,13 @@ std::size_t put_blocked(std::byte* out, std::uint64_t limit);
 std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead_bytes);
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
-// The first message that is missing, and which of those behind it are not (wire.md 4.9).
-std::size_t put_bye(std::byte* out, std::uint64_t first_missing,
+// What has arrived (wire.md 4.9): all before `missing` but those that are excepted, ascending, and
+// of those behind it what the bitmap says, whose last word is not 0. Both fit into kMostByeData.
+std::size_t put_bye(std::byte* out, std::uint64_t missing, std::span<const std::uint32_t> excepted,
                     std::span<const std::uint64_t> beyond);
+// The excepted id at that place, and the bitmap, of a BYE that was read.
+std::uint32_t bye_excepted(const Frame& bye, std::size_t at);
+std::span<const std::byte> bye_bitmap(const Frame& bye);
 std::size_t put_hello(std::byte* out, std::size_t length);
 std::size_t put_padding(std::byte* out, std::size_t length);
 

@@ -57,6 +57,33 @@ TEST_CASE("a good-bye says which of the messages behind a gap have arrived") {
   CHECK(third.status() == Status::kOk);
 }
 
+TEST_CASE("a BYE says what has arrived behind messages that nobody received, however old") {
+  const std::size_t forgotten = GENERATE(1u, 63u);
+  const std::uint8_t late = GENERATE(0, 1);
+  RailScene scene({2, 2});
+  const auto [there, back] = scene.couple_by_rails(2);
+  std::vector<Act*> unreceived;
+  for (Tag tag = 0; tag < forgotten; ++tag) {
+    unreceived.push_back(&scene.send(0, there, 100 + tag, 200'000));
+  }
+  for (int i = 0; i < 5000; ++i) {
+    Act& receive = scene.receive(1, back, 1, 8);
+    scene.send(0, there, 1, 8);
+    if (i % 100 == 99) REQUIRE(scene.run_until_done(receive));
+  }
+  scene.network().wire(Plug{1, late}, Plug{0, late}).delay = milliseconds(3);
+  Act& receive = scene.receive(1, back, 2, 100'000);
+  Act& last = scene.send(0, there, 2, 100'000);
+  REQUIRE(scene.run_until_done(receive));
+
+  scene.begin_close(1);
+  REQUIRE(scene.run_until_done(last));
+
+  CHECK(last.status() == Status::kOk);
+  REQUIRE(scene.run_until([&] { return unreceived.back()->done(); }));
+  for (const Act* act : unreceived) CHECK(act->status() == Status::kPeerClosed);
+}
+
 TEST_CASE("what becomes of a synchronous message its receiver's good-bye does not say") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);

@@ -322,7 +322,8 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   out += kImmediateBytes;
   out += put_ping(out);
   const std::array<std::uint64_t, 2> beyond{0xF0, 1};
-  out += put_bye(out, 13, beyond);
+  const std::array<std::uint32_t, 3> excepted{0xFFFFFFF0, 3, 12};
+  out += put_bye(out, 13, excepted, beyond);
   out += put_padding(out, 77);
   std::byte* sack = out;
   out += put_sack(out, 64, 1) + 8;
@@ -360,21 +361,40 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   CHECK(reader.ok());
 }
 
-TEST_CASE("a BYE has whole words, the last of which says something, wire.md 4.9") {
-  const auto is_sane = [](std::size_t length, std::uint64_t last) {
-    std::vector<std::byte> body(kByeBytes + length);
-    put_frame_head(body.data(), FrameType::kBye, length);
-    if (length >= 8) body.back() = static_cast<std::byte>(last);
+TEST_CASE(
+    "a BYE excepts ids in order and has whole words, the last of which says something, wire.md "
+    "4.9") {
+  constexpr std::uint32_t kMissing = 10;
+  const auto is_sane = [](std::initializer_list<std::uint32_t> excepted, std::size_t length,
+                          std::uint8_t last, std::uint32_t count_more = 0) {
+    const std::size_t data = 4 * excepted.size() + length;
+    std::vector<std::byte> body(kByeBytes + data);
+    put_frame_head(body.data(), FrameType::kBye, data);
+    store32(body.data() + 4, kMissing);
+    store32(body.data() + 8, static_cast<std::uint32_t>(excepted.size()) + count_more);
+    std::byte* at = body.data() + kByeBytes;
+    for (const std::uint32_t id : excepted) store32(std::exchange(at, at + 4), id);
+    if (length != 0) body.back() = static_cast<std::byte>(last);
     return well_formed(body);
   };
 
-  CHECK(is_sane(0, 0));
-  CHECK(is_sane(8, 1));
-  CHECK(is_sane(8 * kMostByeWords, 1));
-  CHECK_FALSE(is_sane(8, 0));
-  CHECK_FALSE(is_sane(7, 1));
-  CHECK_FALSE(is_sane(9, 1));
-  CHECK_FALSE(is_sane(8 * (kMostByeWords + 1), 1));
+  CHECK(is_sane({}, 0, 0));
+  CHECK(is_sane({}, 8, 1));
+  CHECK(is_sane({}, kMostByeData, 1));
+  CHECK(is_sane({9}, 0, 0));
+  CHECK(is_sane({0x80000010, 0xFFFFFFFF, 3, 9}, 16, 1));
+  CHECK_FALSE(is_sane({}, 8, 0));
+  CHECK_FALSE(is_sane({}, 7, 1));
+  CHECK_FALSE(is_sane({}, 9, 1));
+  CHECK_FALSE(is_sane({}, kMostByeData + 8, 1));
+  CHECK_FALSE(is_sane({9}, kMostByeData, 1));
+  CHECK_FALSE(is_sane({kMissing}, 0, 0));
+  CHECK_FALSE(is_sane({11}, 0, 0));
+  CHECK_FALSE(is_sane({9, 3}, 0, 0));
+  CHECK_FALSE(is_sane({9, 9}, 0, 0));
+  CHECK_FALSE(is_sane({}, 0, 0, 1));
+  CHECK_FALSE(is_sane({}, 0, 0, 0xFFFFFFFF));
+  CHECK_FALSE(is_sane({}, 320, 1, kMostByeExcepted + 1));
 }
 
 TEST_CASE("a body cut anywhere inside a frame is not well-formed") {
