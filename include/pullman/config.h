@@ -19,8 +19,8 @@ struct __attribute__((visibility("default"))) Config {
   // NICs to use, the first ones first: names, addresses (10.0.0.1, fe80::1%eth0)
   // or prefixes (10.0.0.0/8); with "!" in front: not to use. Default: all usable
   // ones, nearest and fastest first; bridges and tunnels, then loopback, only if
-  // there is nothing else. One that is down is left out, with a warning, if
-  // another is up. Comma-separated in the variable.                         PULLMAN_NICS
+  // there is nothing else. One that is down is waited for, which a warning
+  // says. Comma-separated in the variable.                                  PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
   // the loss of any but the last. 1..8.                                      PULLMAN_MOST_NICS

@@ -58,13 +58,15 @@ struct Context::Idle {
 };
 
 struct Context::State {
-  State(const Config& chosen, std::vector<engine::NicPorts> nics)
+  explicit State(const Config& chosen)
       : config(chosen),
         gate(chosen.threads == Config::Threads::kMany),
-        driver(nics.front().device.driver),
-        sleeper(ports_of(nics)),
+        nics(config),
+        opened(nics.open()),
+        driver(opened.front().device.driver),
+        sleeper(ports_of(opened), nics.fd()),
         looked_at(read_clock()),
-        engine(chosen, std::move(nics), {.key = key_for(chosen), .host = nic::own_host()},
+        engine(chosen, std::move(opened), {.key = key_for(chosen), .host = nic::own_host()},
                looked_at) {}
 
   Instant look() { return looked_at = read_clock(); }
@@ -78,7 +80,23 @@ struct Context::State {
   // One that need not be the last before a sleep. Of many threads one may be asleep meanwhile.
   std::size_t turn(Instant now) {
     if (!gate.many()) sleeper.note_turn();
+    if (nics.due(now)) [[unlikely]]
+      tend_nics(now);
     return engine.progress(now);
+  }
+
+  std::optional<Nics::Change> next_change(Instant now) {
+    const bool first_in_use = nics.stands_in() && engine.is_in_use(0);
+    return nics.poll(now, engine.longest_packet(), first_in_use);
+  }
+
+  // Takes what has come of the network's NICs.
+  void tend_nics(Instant now) {
+    while (auto change = next_change(now)) {
+      nic::Port* const ports[] = {change->ports.command.get(), change->ports.data.get()};
+      if (!engine.set_nic(now, change->number, std::move(change->ports))) return;
+      for (const std::size_t i : {0, 1}) sleeper.set_port(2 * change->number + i, ports[i]);
+    }
   }
 
   // Between two turns of something that waits until `end`: asks again at once, later lets others
@@ -92,7 +110,7 @@ struct Context::State {
     const bool sleeps =
         config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
     if (sleeps && sleeper.descriptor() >= 0) {
-      sleep(std::min(engine.next_deadline(), end), held);
+      sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
       engine.watched(read_clock());
     } else if (++idle.turns >= kTurnsBeforeYield) {
       // Two that wait for each other on one processor must take turns shorter than the scheduler's.
@@ -128,6 +146,8 @@ struct Context::State {
 
   Config config;
   Gate gate;
+  Nics nics;
+  std::vector<engine::NicPorts> opened;  // until the engine has them
   std::string driver;
   Sleeper sleeper;
   Instant looked_at;  // when the clock was last looked at
@@ -138,7 +158,7 @@ struct Context::State {
 Context::Context(const Config& config) {
   config.validate();
   try {
-    state_ = std::make_unique<State>(config, open_nics(config));
+    state_ = std::make_unique<State>(config);
   } catch (const nic::NicError& error) {
     throw Error(Status::kNoDevice, error.what());
   }
@@ -427,8 +447,9 @@ bool Context::prepare_wait() {
   Gate::Hold held(state_->gate);
   const Instant now = state_->look();
   state_->engine.about_to_sleep();
+  if (state_->nics.due(now)) state_->tend_nics(now);
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
-  const Instant due = state_->engine.next_deadline();
+  const Instant due = std::min(state_->engine.next_deadline(), state_->nics.next_deadline());
   if (due <= now) return false;
   state_->sleeper.arm(due);
   return true;

@@ -1,15 +1,31 @@
 #include "context/nics.h"
 
+#include <linux/rtnetlink.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "nic/drivers.h"
+#include "nic/interfaces.h"
+#include "nic/socket.h"
 
 namespace pullman {
 namespace {
 
 // Of a tiny message, which a command packet holds.
 constexpr std::size_t kTinyOverhead = 48;
+
+// To hear what the kernel says costs a system call.
+constexpr Duration kPause = std::chrono::milliseconds(20);
+// Changes come in groups, and to look at all NICs takes a while.
+constexpr Duration kSettling = std::chrono::milliseconds(100);
+
+// Where a NIC may come later, packets of the loopback are no longer than an Ethernet's: all share
+// one pool.
+constexpr std::size_t kJumboPacket = 8972;
+
+constexpr std::uint32_t kGroups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
 
 nic::PortOptions port_options(const Config& config, std::uint16_t port) {
   using std::chrono::microseconds;
@@ -37,9 +53,99 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
   return nic;
 }
 
+nic::Most most_of(const Config& config) {
+  return {.nics = config.most_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes};
+}
+
+bool has_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_of(const nic::Device& device, const std::string& name, const nic::Address& address) {
+  return device.name == name && nic::same_host(device.address, address);
+}
+
+}  // namespace
+
+Nics::Nics(const Config& config)
+    : config_(&config),
+      driver_(nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider)),
+      kernel_(std::make_unique<nic::Netlink>(kGroups)) {}
+
+std::vector<engine::NicPorts> Nics::open() {
+  std::vector<engine::NicPorts> nics;
+  for (const nic::Device& device : devices_to_begin_with()) {
+    try {
+      nics.push_back(open_nic(*driver_, device, *config_));
+    } catch (const nic::AddressNotReady& error) {
+      log().info("{}; it is waited for", error.what());
+      changed_ = true;
+    }
+  }
+  if (nics.empty()) {
+    const auto loopback = loopback_among(nic::devices_of(*driver_));
+    if (!loopback) throw nic::NicError("no NIC can be used yet, and the loopback is down, too");
+    nics.push_back(open_nic(*driver_, *loopback, *config_));
+    stands_in_ = true;
+  }
+  if (stands_in_) {
+    log().warn(
+        "no NIC of the network can be used yet: only programs of this host get here, at {}. "
+        "The first that is up and has an address is used instead",
+        nic::to_string(nics.front().command->address()));
+  }
+  if (config_->last_resort && !nics.front().device.stream) open_last_resort(nics);
+  for (const engine::NicPorts& ports : nics) note(ports);
+  return nics;
+}
+
+// What can be opened now; the loopback if something may be later.
+std::vector<nic::Device> Nics::devices_to_begin_with() {
+  const auto devices = nic::devices_of(*driver_);
+  nic::Choice choice = nic::choose_devices(devices, config_->nics, most_of(*config_));
+  const bool nothing = !choice.problem.empty();
+  if (nothing && !is_waited_for(choice, devices)) throw nic::NicError(choice.problem);
+  if (nothing) {
+    log().warn("{}", choice.problem);
+    return {};
+  }
+  for (const std::string& lack : choice.lacks) log().warn("{}; it is waited for", lack);
+  nic::Device& first = choice.chosen.front();
+  const bool asked_for = has_name(config_->nics, first.name) ||
+                         has_name(config_->nics, nic::host_string(first.address));
+  stands_in_ = first.loopback && !asked_for;
+  if (stands_in_ && nic::list_interfaces().size() > 1) {
+    first.packet_bytes = std::min(first.packet_bytes, kJumboPacket);
+  }
+  return std::move(choice.chosen);
+}
+
+// One of the NICs that were asked for by name is there, and not of use yet.
+bool Nics::is_waited_for(const nic::Choice& choice, const std::vector<nic::Device>& devices) const {
+  const auto interfaces = nic::list_interfaces();
+  const bool named = std::any_of(interfaces.begin(), interfaces.end(), [&](const auto& interface) {
+    return has_name(config_->nics, interface.name) &&
+           (!interface.up || interface.addresses.empty());
+  });
+  const bool by_address = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+    return !device.up && has_name(config_->nics, nic::host_string(device.address));
+  });
+  return choice.chosen.empty() && (named || by_address);
+}
+
+std::optional<nic::Device> Nics::loopback_among(const std::vector<nic::Device>& devices) const {
+  for (const nic::Device& device : devices) {
+    if (!device.loopback || !device.up) continue;
+    nic::Device found = device;
+    found.packet_bytes = std::min(found.packet_bytes, kJumboPacket);
+    return found;
+  }
+  return std::nullopt;
+}
+
 // A stream beside each NIC that carries datagrams, for when no datagram gets through. Its packets
 // are no longer than theirs: all share one pool. Without one we do without.
-void open_last_resort(const Config& config, std::vector<engine::NicPorts>& nics) {
+void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
   const auto driver = nic::make_driver("tcp", "");
   const std::vector<nic::Device> devices = driver->devices();
   const std::size_t datagrams = nics.size();
@@ -51,28 +157,127 @@ void open_last_resort(const Config& config, std::vector<engine::NicPorts>& nics)
     nic::Device chosen = *device;
     chosen.packet_bytes = std::min(chosen.packet_bytes, nics[i].device.packet_bytes);
     try {
-      nics.push_back(open_nic(*driver, chosen, config));
+      nics.push_back(open_nic(*driver, chosen, *config_));
     } catch (const nic::NicError& error) {
       log().info("no stream on {} in case datagrams are filtered: {}", chosen.name, error.what());
     }
   }
 }
 
-nic::Most most_of(const Config& config) {
-  return {.nics = config.most_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes};
+void Nics::note(const engine::NicPorts& ports) {
+  known_.push_back({ports.device, ports.device.stream && ports.device.driver != driver_->name()});
 }
 
-}  // namespace
-
-std::vector<engine::NicPorts> open_nics(const Config& config) {
-  const auto driver =
-      nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
-  std::vector<engine::NicPorts> nics;
-  for (const nic::Device& device : nic::devices_to_use(*driver, config.nics, most_of(config))) {
-    nics.push_back(open_nic(*driver, device, config));
+void Nics::hear() {
+  using Received = nic::Netlink::Received;
+  if (kernel_->fd() < 0) return;
+  for (int i = 0; i < 64; ++i) {
+    if (kernel_->receive([](const nlmsghdr&) {}) == Received::kNothing) return;
+    changed_ = true;
   }
-  if (config.last_resort && !nics.front().device.stream) open_last_resort(config, nics);
-  return nics;
+}
+
+std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet, bool first_in_use) {
+  if (!due(now)) return std::nullopt;
+  look_at_ = now + kPause;
+  const bool before = changed_;
+  hear();
+  if (changed_ && !before) settled_at_ = std::max(settled_at_, now + kPause);
+  if (!changed_ || now < settled_at_) return std::nullopt;
+  auto change = find_change(longest_packet, first_in_use);
+  if (change) {
+    look_at_ = Instant::min();  // there may be more
+  } else {
+    changed_ = false;
+    settled_at_ = now + kSettling;
+  }
+  return change;
+}
+
+// What the kernel tells of is often none of ours.
+bool Nics::is_news() {
+  std::vector<Seen> now;
+  for (const auto& one : nic::list_interfaces()) now.push_back({one.name, one.addresses, one.up});
+  if (now == seen_) return false;
+  seen_ = std::move(now);
+  return true;
+}
+
+// With those that are used, which are as good as ever: nothing takes the place of one that is down
+// or has gone.
+std::vector<nic::Device> Nics::devices_by_now() const {
+  auto devices = nic::devices_of(*driver_);
+  for (const Known& known : known_) {
+    const nic::Device& used = known.device;
+    if (known.beside || used.loopback) continue;
+    bool there = false;
+    for (nic::Device& device : devices) {
+      if (device.name != used.name || device.address.kind != used.address.kind) continue;
+      device.up = there = true;
+    }
+    if (!there) devices.push_back(used);
+  }
+  return devices;
+}
+
+// Of the NICs that would be chosen now, one that is not used, or at another address. One that
+// cannot be opened after all is looked at again when the kernel tells of it.
+std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, bool first_in_use) {
+  if (!is_news() && !not_ready_) return std::nullopt;
+  const auto devices = devices_by_now();
+  not_ready_ = false;
+  const auto choice = nic::choose_devices(devices, config_->nics, most_of(*config_));
+  for (nic::Device device : choice.chosen) {
+    const auto number = number_for(device, devices, first_in_use);
+    if (!number) continue;
+    device.packet_bytes = std::min(device.packet_bytes, longest_packet);
+    try {
+      Change change{*number, open_nic(*driver_, device, *config_)};
+      log().info("NIC {} is used from now on, at {}", device.name,
+                 nic::to_string(change.ports.command->address()));
+      if (*number < known_.size()) {
+        known_[*number].device = device;
+      } else {
+        note(change.ports);
+      }
+      if (!device.loopback) stands_in_ = false;
+      seen_.clear();  // there may be more
+      return change;
+    } catch (const nic::AddressNotReady& error) {
+      log().debug("{}: {}", device.name, error.what());
+      not_ready_ = true;
+    } catch (const nic::NicError& error) {
+      log().warn("{}", error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+// Nothing: it is used as it is, or there is no place for it.
+std::optional<std::size_t> Nics::number_for(const nic::Device& device,
+                                            const std::vector<nic::Device>& devices,
+                                            bool first_in_use) const {
+  if (device.loopback && stands_in_) return std::nullopt;
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    const Known& known = known_[i];
+    if (known.beside || known.device.name != device.name) continue;
+    const bool still_there = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
+      return is_of(one, known.device.name, known.device.address);
+    });
+    if (still_there || known.device.address.kind != device.address.kind) return std::nullopt;
+    return i;
+  }
+  if (stands_in_ && !first_in_use) return 0;
+  if (count_of_network() >= config_->most_nics || known_.size() >= wire::kMaxNics) {
+    return std::nullopt;
+  }
+  return known_.size();
+}
+
+std::size_t Nics::count_of_network() const {
+  const auto beside =
+      std::count_if(known_.begin(), known_.end(), [](const Known& known) { return known.beside; });
+  return known_.size() - static_cast<std::size_t>(beside) - (stands_in_ ? 1 : 0);
 }
 
 }  // namespace pullman

@@ -29,12 +29,23 @@ void Sleeper::make() {
   all_ = epoll_create1(EPOLL_CLOEXEC);
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   const bool works = all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
+                     (news_ < 0 || watch(all_, news_)) &&
                      std::all_of(ports_.begin(), ports_.end(),
                                  [this](nic::Port* port) { return watch(all_, port->wait_fd()); });
   watching_ = true;
   if (works) return;
   log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
   give_up();
+}
+
+void Sleeper::set_port(std::size_t place, nic::Port* port) {
+  ports_.resize(std::max(ports_.size(), place + 1));
+  ports_[place] = port;
+  if (all_ < 0) return;
+  if (const int descriptor = port->wait_fd(); descriptor < 0 || !watch(all_, descriptor)) {
+    return give_up();
+  }
+  if (!watching_) port->unwatch();
 }
 
 // The descriptors stay the same: they are in the set already.

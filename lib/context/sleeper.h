@@ -15,7 +15,8 @@ namespace pullman {
 class Sleeper {
  public:
   // All ports, which outlive what is done here. If one has no wait descriptor nobody can sleep.
-  explicit Sleeper(std::vector<nic::Port*> ports) : ports_(std::move(ports)) {}
+  // `news`: a descriptor that is readable when there is other news; -1: there is none.
+  Sleeper(std::vector<nic::Port*> ports, int news) : ports_(std::move(ports)), news_(news) {}
   ~Sleeper();
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
@@ -27,6 +28,9 @@ class Sleeper {
     turns_ = 0;
     return watching_ || watch_again() ? all_ : -1;
   }
+
+  // Port number `place` is this one from now on; the one that was, if any, is no more.
+  void set_port(std::size_t place, nic::Port* port);
 
   // A turn of who polls. After many in a row nobody sleeps any more, and the ports' packets need
   // wake nobody until descriptor() is asked for again.
@@ -50,6 +54,7 @@ class Sleeper {
   void unwatch();
 
   std::vector<nic::Port*> ports_;
+  int news_;
   bool asked_ = false;      // for a descriptor
   bool watching_ = false;   // the ports say when they have something
   unsigned turns_ = 0;      // in a row without sleeping

@@ -14,7 +14,7 @@ Peer* Engine::Impl::called_at(const wire::Hello& hello) const {
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
     peers_.for_each_at(hello.nics[i].command, [&](Peer& peer) {
       const bool called = !peer.called_us && peer.phase < Phase::kConnected &&
-                          !leads_here(hello, hello.nics[i].command);
+                          !leads_here(hello.host, hello.nics[i].command);
       if (called && (first == nullptr || peer.is_older_than(*first))) first = &peer;
     });
   }
@@ -85,7 +85,7 @@ bool Engine::Impl::may_be_caller_at(const Peer& peer, const nic::Address& addres
   const auto& nics = peer.said->hello.nics;
   return std::any_of(
       nics.begin(), nics.begin() + peer.said->hello.nic_count, [&](const wire::NicInfo& nic) {
-        return nic::same_port(nic.command, address) && !leads_here(peer.said->hello, address);
+        return nic::same_port(nic.command, address) && !leads_here(peer.said->hello.host, address);
       });
 }
 

@@ -41,10 +41,10 @@ std::optional<std::uint8_t> Engine::Impl::module_called(const wire::Hello& hello
   return std::nullopt;
 }
 
-// An address that the sender of a HELLO names as its own, but that is not its: this host has it,
+// An address that a process of that host names as its own, but that is not its: this host has it,
 // too, and whatever is sent there from here stays here (wire.md 5.11). Asks the kernel.
-bool Engine::Impl::leads_here(const wire::Hello& hello, const nic::Address& address) const {
-  if (hello.host == 0 || host_ == 0 || hello.host == host_) return false;
+bool Engine::Impl::leads_here(std::uint64_t host, const nic::Address& address) const {
+  if (host == 0 || host_ == 0 || host == host_) return false;
   for (std::size_t i = 0; i < nics_told_; ++i) {
     const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
     const nic::Reach reach = port.reach(address);
@@ -54,11 +54,10 @@ bool Engine::Impl::leads_here(const wire::Hello& hello, const nic::Address& addr
 }
 
 // Its NICs keep their numbers, and those that lead here have no address.
-void Engine::Impl::forget_own_addresses(wire::Hello& hello) const {
-  for (std::size_t i = 0; i < hello.nic_count; ++i) {
-    wire::NicInfo& nic = hello.nics[i];
+void Engine::Impl::forget_own_addresses(std::uint64_t host, std::span<wire::NicInfo> nics) const {
+  for (wire::NicInfo& nic : nics) {
     const bool same = nic::same_host(nic.command, nic.data);
-    if (leads_here(hello, nic.command) || (!same && leads_here(hello, nic.data))) {
+    if (leads_here(host, nic.command) || (!same && leads_here(host, nic.data))) {
       nic.command = nic.data = {};
     }
   }
@@ -85,6 +84,7 @@ bool Engine::Impl::call_otherwise(Peer& peer) {
   if (!next) return false;
   leave_home(peer);
   ++peer.call;
+  peer.told = static_cast<std::uint8_t>(nics_told_);
   peer.home.module = *next;
   peer.home.nic = modules_[*next].get();
   start_resolving(peer.home, ChannelKind::kCommand, peer.home.remote);
@@ -96,6 +96,7 @@ bool Engine::Impl::call_otherwise(Peer& peer) {
 void Engine::Impl::aim_home(Peer& peer) {
   const nic::Address address = peer.command_address;
   leave_home(peer);
+  peer.told = static_cast<std::uint8_t>(nics_told_);
   peer.home.module = module_for(address);
   peer.home.nic = modules_[peer.home.module].get();
   peer.home.remote = address;
@@ -121,6 +122,7 @@ void Engine::Impl::leave_home(Peer& peer) {
     hello->state = channel::PacketState::kQueued;
   }
   const nic::Destination to = std::exchange(home.command_to, nic::kNowhere);
+  home.resolving = home.stale = 0;  // what the NIC answers is for nobody
   if (peer.said != nullptr && !peer.said->elsewhere) {
     peer.said->elsewhere = true;
     peer.said->to = to;
@@ -138,6 +140,7 @@ void Engine::Impl::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from
   answer_at_home(peer);
   said.module = module;
   said.hello.nic = from;
+  if (module >= peer.told) peer.told = static_cast<std::uint8_t>(nics_told_);
   if (peer.home.module == module && nic::same_port(peer.home.remote, said.address())) return;
   said.elsewhere = true;
   if (!said.resolving) resolve_answer(peer);  // one at a time

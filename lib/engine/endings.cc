@@ -60,6 +60,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   rail.link.handle_eviction(now, packet);
   if (peer.rails != nullptr && rail.link.timeouts() != timeouts) handle_rail_silence(now, rail);
   arm(now, peer);  // whatever it was: it must not be asked about for ever
+  repeat_nics(packet, peer);
   tell_of_silence(now, peer, calling);
   if (!calling) {
     doubt(now, peer);
@@ -235,7 +236,7 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
   }
   if (peer.phase != Phase::kClosing || !peer.outbox.idle() || !nothing_to_deliver(peer)) return;
   if (peer.one_sided.asked() != 0 || peer.inbox.is_being_answered()) return;
-  if (peer.home.data_to == nic::kNowhere) return;
+  if (!peer.home.resolved()) return;
   set_phase(peer, Phase::kFarewell);
   peer.bye_due = true;
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
@@ -299,7 +300,7 @@ void Engine::Impl::give_up(Instant now) {
     peers_.for_each([&](Peer& peer) {
       if (!peer.flows()) return;
       Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
-      if (!rail.link.has_space()) return;
+      if (!rail.resolved() || !rail.link.has_space()) return;
       peer.bye_due = true;
       send_control_frames(now, rail, ChannelKind::kData);
     });

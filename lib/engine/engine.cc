@@ -41,11 +41,6 @@ std::size_t largest_packet(const std::vector<std::unique_ptr<channel::Module>>& 
   return largest;
 }
 
-// Those of the matching, and the one they met on.
-std::size_t rails_per_peer(const std::vector<std::unique_ptr<channel::Module>>& modules) {
-  return modules.size() == 1 ? 1 : std::min(modules.size() + 1, wire::kMaxRails);
-}
-
 }  // namespace
 
 namespace {
@@ -66,8 +61,8 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Ident
       modules_(modules_of(std::move(nics))),
       nics_told_(nics_to_tell()),
       packets_(config.send_packets, largest_packet(modules_) + message::kPieceRoom),
-      rings_(config.max_peers * rails_per_peer(modules_)),
-      arrival_bitmaps_(config.max_peers * rails_per_peer(modules_)),
+      rings_(config.max_peers * wire::kMaxRails),
+      arrival_bitmaps_(config.max_peers * wire::kMaxRails),
       id_bitmaps_(2 * config.max_peers),
       send_queues_(config.max_peers),
       send_parts_(config.max_peers),
@@ -93,19 +88,7 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Ident
       peers_(config.max_peers),
       tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)),
       watched_until_(now) {
-  for (std::size_t i = 0; i < modules_.size(); ++i) {
-    for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
-      row_[place_of(i, kind)] = &modules_[i]->channel(kind);
-      row_[place_of(i, kind)]->set_mark(std::uint32_t{1} << place_of(i, kind));
-      all_ |= row_[place_of(i, kind)]->mark();
-      // The first NIC is no last resort.
-      const bool beside = i > 0 && modules_[i]->device().stream && !modules_[0]->device().stream;
-      if (beside) streams_ |= row_[place_of(i, kind)]->mark();
-      const std::size_t most = row_[place_of(i, kind)]->port().limits().packets_per_turn;
-      if (!beside) packets_per_turn_ = std::min(packets_per_turn_, most);
-    }
-  }
-  lively_ = all_;
+  for (std::size_t i = 0; i < modules_.size(); ++i) enlist(i);
   share_credit();
 }
 
@@ -420,6 +403,15 @@ void Engine::watched(Instant now) {
 }
 void Engine::about_to_sleep() {
   impl_->about_to_sleep();
+}
+bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
+  return impl_->set_nic(now, slot, std::move(nic));
+}
+std::size_t Engine::longest_packet() const {
+  return impl_->longest_packet();
+}
+bool Engine::is_in_use(std::size_t slot) const {
+  return impl_->is_in_use(slot);
 }
 std::size_t Engine::progress(Instant now) noexcept {
   return impl_->progress(now);

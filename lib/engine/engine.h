@@ -141,6 +141,13 @@ class Engine {
   // woken for it.
   void about_to_sleep();
 
+  // A NIC has come, or one of those there are has another address: the number `slot` is that of one
+  // that is there, or the next. Peers are told. Its packets are no longer than longest_packet(), and
+  // the old ports of the slot are closed. False: there is no room for it, or it is too late.
+  bool set_nic(Instant now, std::size_t slot, NicPorts nic);
+  std::size_t longest_packet() const;
+  bool is_in_use(std::size_t slot) const;  // a peer that has not ended is met on it
+
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now) noexcept;
 
@@ -178,7 +185,7 @@ class Engine {
   std::string explain_rails(PeerId peer) const;
   Status begin_check(Instant now, PeerId peer, Duration limit) noexcept;
   std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;
-  const nic::Address& address() const;  // of the first NIC's command channel
+  const nic::Address& address() const;  // of the first NIC's command channel, not the loopback's
 
   Stats stats() const;
   Audit audit() const;

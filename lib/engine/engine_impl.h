@@ -9,6 +9,7 @@
 //   callers.cc      who a HELLO is from, and what it brought
 //   runs.cc         long messages, many packets at a time
 //   path.cc         how long packets may be on the way to a peer
+//   nic_changes.cc  NICs that come, and addresses that change, under way
 //   rails.cc, rail_setup.cc, rail_care.cc   several ways to one peer
 //   rail_check.cc, rail_answer.cc   which packets get through, when somebody asks
 //   doubt.cc        whether a silent peer is still there
@@ -16,6 +17,7 @@
 //   inspect.cc      statistics, audit, dump
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <vector>
@@ -36,6 +38,7 @@
 #include "reliability/hotel.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
+#include "wire/nics.h"
 #include "wire/verdict.h"
 
 namespace pullman::engine {
@@ -117,8 +120,15 @@ class Engine::Impl {
   Status begin_check(Instant now, PeerId id, Duration limit);
   std::optional<std::vector<RailCheck>> check_result(PeerId id) const;
   const nic::Address& address() const {
-    return modules_.front()->channel(ChannelKind::kCommand).port().address();
+    const auto outside = std::find_if(modules_.begin(), modules_.end(), [](const auto& module) {
+      return !module->device().loopback;
+    });
+    const auto& first = outside != modules_.end() ? *outside : modules_.front();
+    return first->channel(ChannelKind::kCommand).port().address();
   }
+  bool set_nic(Instant now, std::size_t slot, NicPorts nic);
+  std::size_t longest_packet() const;
+  bool is_in_use(std::size_t slot) const;
   Stats stats() const;
   Audit audit() const;
   std::string dump() const;
@@ -418,19 +428,45 @@ class Engine::Impl {
   void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes);
 
   // --- rail_setup.cc
-  void start_rails(Peer& peer, const wire::Hello& hello);
+  void start_rails(Peer& peer, std::span<const wire::NicInfo> theirs);
   std::size_t write_reports(Peer& peer, std::byte* out, std::size_t room);
   void handle_ways(Peer& peer, const wire::Frame& frame);
   void handle_rail_report(Peer& peer, const wire::Frame& frame);
   struct Pairing;
   Pairing pairing_with(const Peer& peer) const;  // once their_ways are known
   void pair_rails(Peer& peer, const wire::Ways& theirs);
+  void pair_none(Peer& peer);
+  void make_pairs(Peer& peer);
   void make_rail(Peer& peer, std::size_t number, std::uint8_t module, std::uint8_t there);
   void resolve_rail(Rail& rail);
-  void handle_rail_event(Instant now, Rail& rail, ChannelKind kind, bool resolved);
+  void handle_rail_event(Instant now, Rail& rail, bool resolved);
   void handle_rail_resolved(Instant now, Rail& rail);
   wire::Ways ways_to(const Peer& peer) const;
   void name_home(const Peer& peer, wire::Ways& ways) const;
+
+  void list_entries(const Peer& peer, Pairing& out) const;
+  void follow_rails(Peer& peer, const wire::NicList& list);
+  bool plan_rails(Peer& peer);
+
+  // --- nic_changes.cc
+  void enlist(std::size_t slot);
+  void replace_module(Instant now, std::size_t slot, std::unique_ptr<channel::Module> module);
+  void forget_channels(std::size_t slot);
+  void drop_callers_at(std::size_t slot);
+  void detach(Instant now, Rail& rail);
+  void pull_out(Rail& rail);
+  void attach(Instant now, Rail& rail);
+  static bool tells_nics(const Peer& peer);
+  void tell_nics_to(Peer& peer);
+  bool send_nics(Instant now, Peer& peer);
+  Rail* rail_for_nics(Peer& peer);
+  wire::NicList list_for(Peer& peer);
+  void repeat_nics(const Packet& packet, Peer& peer);
+  bool handle_nics(Peer& peer, const wire::Frame& frame);
+  void take_nics(Instant now, Peer& peer, const wire::NicList& list);
+  void note_address(Instant now, Rail& rail, const wire::NicInfo& nic);
+  void aim(Rail& rail);
+  void aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic);
 
   // --- rail_care.cc
   failover::Health::Pace pace_of(const Rail& rail) const;
@@ -546,13 +582,14 @@ class Engine::Impl {
   std::size_t write_hello(const Peer& peer, bool as_answer, std::byte* out) const;
   wire::Hello describe(const Peer& peer, bool as_answer = false) const;
   std::size_t nics_to_tell() const;
+  void note_names(Peer& peer, std::span<const wire::NicInfo> nics);
   wire::NicInfo describe(const channel::Module& module) const;
 
   // --- calling.cc
   bool has_family_of(const nic::Address& address) const;
   std::uint8_t module_for(const nic::Address& address) const;
-  bool leads_here(const wire::Hello& hello, const nic::Address& address) const;
-  void forget_own_addresses(wire::Hello& hello) const;
+  bool leads_here(std::uint64_t host, const nic::Address& address) const;
+  void forget_own_addresses(std::uint64_t host, std::span<wire::NicInfo> nics) const;
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
   std::optional<std::uint8_t> other_module(const Peer& peer) const;
   bool in_trouble(std::size_t module) const {
@@ -662,7 +699,7 @@ class Engine::Impl {
   Instant idle_due_{};             // and those of NICs that are quiet altogether,
   Instant stream_due_{};           // and those that are only there in case:
   std::uint32_t streams_ = 0;      // a bit for the place of each of their channels
-  std::size_t nics_told_;          // that peers hear of: the first ones
+  std::size_t nics_told_;          // that peers who come now hear of: the first ones
   channel::PacketPool packets_;
   reliability::Hotel<Packet> hotel_;
   reliability::WindowRings rings_;
@@ -712,7 +749,8 @@ class Engine::Impl {
 
   std::uint32_t drained_ = 0;               // by our operator: a bit for each module
   std::uint32_t links_down_ = 0;            // a bit for each module
-  std::size_t resolving_ = 0;               // addresses the NIC has been asked about
+  std::size_t resolving_ = 0;               // addresses the NICs have been asked about,
+  std::array<std::size_t, wire::kMaxNics> resolving_at_{};  // and each of them
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   bool waits_ = false;                      // in a packet, what was sent since the last turn
   std::size_t packets_per_turn_ = Channel::kBatch;  // see nic::PortLimits

@@ -71,6 +71,7 @@ Peer& Engine::Impl::begin_peer(Instant now, std::unique_ptr<Peer> made,
   peer.command_address = command_address;
   peer.home.remote = command_address;
   peer.born = ++peers_born_;
+  peer.told = static_cast<std::uint8_t>(nics_told_);
   peer.heard_at = peer.news_at = now;
   peers_.index_address(peer);
   start_resolving(peer.home, ChannelKind::kCommand, command_address);
@@ -79,7 +80,9 @@ Peer& Engine::Impl::begin_peer(Instant now, std::unique_ptr<Peer> made,
 }
 
 void Engine::Impl::start_resolving(Rail& rail, ChannelKind kind, const nic::Address& address) {
+  rail.resolving |= 3u & bit_of(kind);
   ++resolving_;
+  ++resolving_at_[rail.module];
   module_of(rail).channel(kind).port().resolve(address, cookie_of(rail.peer.id, rail.number, kind));
 }
 
@@ -89,6 +92,7 @@ void Engine::Impl::resolve_answer(Peer& peer) {
   said.resolving = true;
   said.asked = said.hello.nic;
   ++resolving_;
+  ++resolving_at_[said.module];
   modules_[said.module]
       ->channel(ChannelKind::kCommand)
       .port()
@@ -115,6 +119,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
     case Kind::kResolved:
     case Kind::kResolveFailed:
       --resolving_;
+      --resolving_at_[module];
       if (event.cookie == kDenialCookie) return send_denial(event);
       return handle_resolution(now, module, kind, event);
     case Kind::kRefused:
@@ -161,12 +166,19 @@ void Engine::Impl::handle_resolution(Instant now, std::size_t module, ChannelKin
   nic::Destination* to = rail == nullptr || rail->module != module ? nullptr
                          : kind == ChannelKind::kCommand           ? &rail->command_to
                                                                    : &rail->data_to;
+  if (to != nullptr) rail->resolving &= 3u & ~bit_of(kind);
+  if (to != nullptr && (rail->stale & bit_of(kind)) != 0) {
+    rail->stale &= 3u & ~bit_of(kind);
+    if (resolved) modules_[module]->channel(kind).port().forget(event.to);
+    return aim(*rail);
+  }
   if (to == nullptr || *to != nic::kNowhere) {  // nobody waits for it any more
     if (resolved) modules_[module]->channel(kind).port().forget(event.to);
     return;
   }
   if (resolved) *to = event.to;
-  if (rail->number != 0) return handle_rail_event(now, *rail, kind, resolved);
+  const bool left = peer->rails != nullptr && !usable(*rail);
+  if (rail->number != 0 || left) return handle_rail_event(now, *rail, resolved);
   if (!resolved) return handle_no_way(*peer);
   handle_resolved(now, *peer);
 }
@@ -200,7 +212,7 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.host = host_;
   hello.called = elsewhere ? peer.said->address() : nic::Address(peer.home.remote);
   std::uint8_t device = 0;
-  for (std::size_t i = 0; i < nics_told_; ++i) {
+  for (std::size_t i = 0; i < peer.told; ++i) {
     const auto& module = modules_[i];
     // Addresses of one NIC follow each other, and have the number of the first of them.
     const bool first = hello.nic_count == 0 ||
@@ -343,7 +355,7 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
   if (!hello) return Verdict::kBadFrame;
   if (closing_ || !module_called(*hello)) return Verdict::kWrongState;
   // It could not be answered where it called from.
-  if (leads_here(*hello, hello->nics[hello->nic].command)) return Verdict::kWrongState;
+  if (leads_here(hello->host, hello->nics[hello->nic].command)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
@@ -371,8 +383,9 @@ Verdict Engine::Impl::handle_hello(Instant now, const wire::PacketHeader& header
 
 // What the peer said of itself counts from now on.
 void Engine::Impl::introduce(Peer& peer) {
-  forget_own_addresses(peer.said->hello);
-  const wire::Hello& hello = peer.said->hello;
+  auto& said = peer.said->hello;
+  forget_own_addresses(said.host, {said.nics.data(), said.nic_count});
+  const wire::Hello& hello = said;
   const wire::NicInfo& nic = hello.nics[hello.nic];
   peer.introduced = true;
   peer.epoch = hello.epoch;
@@ -388,16 +401,23 @@ void Engine::Impl::introduce(Peer& peer) {
   peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
-  if (config_.believe_addresses && hello.nic_count > 1) {
-    peer.named = std::make_unique<std::vector<nic::Address>>();
-    peer.named->reserve(hello.nic_count);
-    for (std::size_t i = 0; i < hello.nic_count; ++i) {
-      if (hello.nics[i].command.kind != 0) peer.named->push_back(hello.nics[i].command);
-    }
-  }
+  note_names(peer, {hello.nics.data(), hello.nic_count});
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer.home, ChannelKind::kData, nic.data);
-  if (nics_told_ > 1 && hello.nic_count > 1) start_rails(peer, hello);
+  peer.home.there = hello.nic;
+  if (peer.told > 1 && hello.nic_count > 1) {
+    start_rails(peer, {hello.nics.data(), hello.nic_count});
+  }
+}
+
+// What it is called, if it is believed.
+void Engine::Impl::note_names(Peer& peer, std::span<const wire::NicInfo> nics) {
+  if (!config_.believe_addresses || nics.size() <= 1) return;
+  peer.named = std::make_unique<std::vector<nic::Address>>();
+  peer.named->reserve(nics.size());
+  for (const wire::NicInfo& nic : nics) {
+    if (nic.command.kind != 0) peer.named->push_back(nic.command);
+  }
 }
 
 // Whether this answer to our call may be the peer's introduction. The process may be known.
@@ -437,7 +457,7 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
   if (peer.phase == Phase::kGone || peer.phase == Phase::kResolving) return Verdict::kWrongState;
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
-  if (!peer.introduced && leads_here(*hello, hello->nics[hello->nic].command)) {
+  if (!peer.introduced && leads_here(hello->host, hello->nics[hello->nic].command)) {
     return Verdict::kWrongState;
   }
   if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
@@ -508,6 +528,7 @@ void Engine::Impl::prove(Instant now, Peer& peer) {
   }
   note_heard(now, peer);
   arm(now, peer);
+  if (peer.told != nics_told_) peer.nics_due = true;
   mark_ready(peer);
 }
 

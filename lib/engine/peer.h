@@ -113,17 +113,21 @@ struct Peer {
   // Packets may leave: both ends have proved themselves and both destinations are known.
   bool flows() const {
     return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
-           home.data_to != nic::kNowhere;
+           home.resolved();
   }
 
   PeerId id;
   Phase phase = Phase::kResolving;
   Status why = Status::kOk;             // once kGone
-  bool introduced = false;              // it has proved itself: what it said of itself counts
-  bool called_us = false;               // it connected to us, and we had not called it
+  bool introduced : 1 = false;          // it has proved itself: what it said of itself counts
+  bool called_us : 1 = false;           // it connected to us, and we had not called it
   bool bye_due : 1 = false;             // a BYE is to be sent
   bool refused : 1 = false;             // when last served: nothing left, for others' sake
-  bool release_when_gone = false;       // the user disconnected: the handle ends with the peer
+  bool nics_due : 1 = false;            // the list of our NICs is to be told anew
+  bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
+  std::uint8_t told = 0;                // how many of our NICs it has been told
+  std::uint8_t lists_told = 0;          // of our NICs, since we met
+  std::uint8_t lists_heard = 0;         // the newest of its
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
   std::uint64_t epoch = 0;              // its incarnation, once introduced
   wire::ConnectionId mine;              // what it must say to us

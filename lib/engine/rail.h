@@ -42,6 +42,10 @@ struct LinkSetup {
   PacketNumber first_number;
 };
 
+constexpr std::uint8_t bit_of(channel::ChannelKind kind) {
+  return 1u << static_cast<unsigned>(kind);
+}
+
 struct Rail {
   Rail(Peer& of, RailName name, const LinkSetup& setup)
       : peer(of),
@@ -58,7 +62,10 @@ struct Rail {
   Peer& peer;
   std::uint8_t number;
   std::uint8_t module;              // of the home rail until they have met: see calling.cc
-  bool ping_due = false;            // a probe is to be sent
+  std::uint8_t there = 0;           // the other end's NIC, as it numbers them
+  bool ping_due : 1 = false;        // a probe is to be sent
+  std::uint8_t resolving : 2 = 0;   // channels whose address our NIC was asked about: a bit each,
+  std::uint8_t stale : 2 = 0;       // and those of which that is another by now
   std::uint16_t command_bytes = 0;  // largest packet for the other's command channel
   std::uint16_t packet_bytes = 0;   // largest packet on the path, as it is known
   channel::Module* nic;             // that is `module`

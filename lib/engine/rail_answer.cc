@@ -112,6 +112,7 @@ void Engine::Impl::disown(Instant now, const wire::PacketHeader& header, const w
   next_denial_ = now + kStrangerGap;
   denial_ = Denial{.module = module_in_hand_, .rail = header.rail, .round = check.round};
   ++resolving_;
+  ++resolving_at_[module_in_hand_];
   modules_[module_in_hand_]
       ->channel(ChannelKind::kCommand)
       .port()

@@ -56,7 +56,7 @@ void Engine::Impl::ask_left_rails(Instant now, Peer& peer) {
 void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
   Care& care = care_of(rail);
   const Instant sent_at = rail.link.answered_sent_at();
-  if (own_way && !care.health.up()) {
+  if (own_way && !care.health.up() && rail.resolved()) {
     const bool was_usable = usable(rail);
     if (care.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
       settle_rail(now, rail, was_usable);

@@ -46,9 +46,9 @@ struct Engine::Impl::Pairing {
 };
 
 // Both ends have several NICs: there may be more rails than the one they met on.
-void Engine::Impl::start_rails(Peer& peer, const wire::Hello& hello) {
+void Engine::Impl::start_rails(Peer& peer, std::span<const wire::NicInfo> theirs) {
   peer.rails = std::make_unique<Rails>();
-  peer.rails->theirs.assign(hello.nics.begin(), hello.nics.begin() + hello.nic_count);
+  peer.rails->theirs.assign(theirs.begin(), theirs.end());
   auto care = std::make_unique<Care>();
   care->timer.peer = peer.id.index;
   care->timer.of_care = 1;
@@ -73,10 +73,9 @@ void Engine::Impl::name_home(const Peer& peer, wire::Ways& ways) const {
 // How each of our NICs reaches each of the peer's, as our kernel and drivers see it.
 wire::Ways Engine::Impl::ways_to(const Peer& peer) const {
   const auto& theirs = peer.rails->theirs;
-  wire::Ways ways{.mine = static_cast<std::uint8_t>(nics_told_),
-                  .theirs = static_cast<std::uint8_t>(theirs.size())};
+  wire::Ways ways{.mine = peer.told, .theirs = static_cast<std::uint8_t>(theirs.size())};
   name_home(peer, ways);
-  for (std::size_t i = 0; i < nics_told_; ++i) {
+  for (std::size_t i = 0; i < peer.told; ++i) {
     const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
     for (std::size_t j = 0; j < theirs.size(); ++j) {
       const bool alike = theirs[j].stream == modules_[i]->device().stream;
@@ -118,10 +117,20 @@ std::size_t Engine::Impl::write_reports(Peer& peer, std::byte* out, std::size_t 
 }
 
 void Engine::Impl::handle_ways(Peer& peer, const wire::Frame& frame) {
-  if (peer.rails == nullptr || peer.rails->paired) return;
   const auto ways = wire::decode_ways(frame.data);
-  const bool fits = ways && ways->mine == peer.rails->theirs.size() && ways->theirs == nics_told_;
-  if (fits) pair_rails(peer, *ways);
+  if (!ways) return;
+  // It has been told several NICs, and here they came later than that.
+  if (peer.rails == nullptr) return tell_nics_to(peer);
+  if (peer.rails->paired) return;
+  pair_rails(peer, *ways);
+}
+
+void Engine::Impl::list_entries(const Peer& peer, Pairing& out) const {
+  const auto& theirs = peer.rails->theirs;
+  const wire::Hello mine = describe(peer);
+  std::transform(mine.nics.begin(), mine.nics.begin() + mine.nic_count,
+                 std::back_inserter(out.here), entry_of);
+  std::transform(theirs.begin(), theirs.end(), std::back_inserter(out.there), entry_of);
 }
 
 // Both ends have the same in hand, and compute the same. Rail 0 is what the left one takes for it:
@@ -129,12 +138,13 @@ void Engine::Impl::handle_ways(Peer& peer, const wire::Frame& frame) {
 Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
   const Rails& rails = *peer.rails;
   Pairing out;
-  const wire::Hello mine = describe(peer);
-  std::transform(mine.nics.begin(), mine.nics.begin() + mine.nic_count,
-                 std::back_inserter(out.here), entry_of);
-  std::transform(rails.theirs.begin(), rails.theirs.end(), std::back_inserter(out.there), entry_of);
+  list_entries(peer, out);
   const wire::Ways ours = ways_to(peer);
   out.ways = ways_of(ours).worse_of(ways_of(rails.their_ways).transposed());
+  peer.for_each_rail([&](const Rail& rail) {  // of NICs that came later
+    const auto reach = static_cast<nic::Reach>(ours.reach[rail.module][rail.there]);
+    if (rail.number != 0) out.ways.set(rail.module, rail.there, reach);
+  });
   const bool we_are_left = epoch_ <= peer.epoch;
   out.home = we_are_left ? std::pair(ours.home, ours.home_there)
                          : std::pair(rails.their_ways.home_there, rails.their_ways.home);
@@ -143,11 +153,35 @@ Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
   return out;
 }
 
+// The other end has no rails yet, and will send no WAYS.
+void Engine::Impl::pair_none(Peer& peer) {
+  peer.rails->paired = true;
+  peer.rails->ways_due = false;
+  peer.nics_due = true;
+}
+
+// Where the ends mean other NICs (one that came between two calls), both see it and pair none: what
+// there is to pair they find out by telling their NICs anew.
 void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   Rails& rails = *peer.rails;
+  const bool fits = theirs.mine == rails.theirs.size() && theirs.theirs == peer.told;
   rails.paired = true;
   rails.their_ways = theirs;
-  if (theirs.home_there < nics_told_) rails.care[0]->here = theirs.home_there;
+  if (theirs.home_there < peer.told) rails.care[0]->here = theirs.home_there;
+  if (fits) {
+    make_pairs(peer);
+  } else {
+    peer.nics_due = true;
+  }
+  settle_sizes(peer);
+  if (const auto renewed = std::exchange(rails.renewed, nullptr)) {
+    take_nics(watched_until_, peer, *renewed);
+  }
+  mark_ready(peer);
+}
+
+void Engine::Impl::make_pairs(Peer& peer) {
+  Rails& rails = *peer.rails;
   const Pairing found = pairing_with(peer);
   rails.spare_home = !found.pairs.empty();
   std::size_t number = 1;
@@ -158,8 +192,53 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
       make_rail(peer, number++, pair.left, pair.right);
     }
   }
-  settle_sizes(peer);
-  mark_ready(peer);
+}
+
+// Those that the other end has decided on: the engine of the lower epoch does.
+void Engine::Impl::follow_rails(Peer& peer, const wire::NicList& list) {
+  if (epoch_ <= peer.epoch) return;
+  for (std::size_t i = 0; i < list.rail_count; ++i) {
+    const wire::RailPlace& place = list.rails[i];
+    if (place.theirs >= peer.told || peer.rail(place.rail) != nullptr) continue;
+    make_rail(peer, place.rail, place.theirs, place.mine);
+  }
+}
+
+// Pairs the NICs that no rail uses. Whether there are new rails.
+bool Engine::Impl::plan_rails(Peer& peer) {
+  if (epoch_ > peer.epoch) return false;
+  const auto& theirs = peer.rails->theirs;
+  std::uint32_t used_here = 0;
+  std::uint32_t used_there = 0;
+  peer.for_each_rail([&](const Rail& rail) {
+    used_here |= std::uint32_t{1} << rail.module;
+    used_there |= std::uint32_t{1} << rail.there;
+  });
+  Pairing unused;
+  list_entries(peer, unused);
+  for (std::size_t i = 0; i < peer.told; ++i) {
+    const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
+    for (std::size_t j = 0; j < theirs.size(); ++j) {
+      const bool both_free = (used_here >> i & 1) == 0 && (used_there >> j & 1) == 0;
+      const bool alike = theirs[j].stream == modules_[i]->device().stream;
+      if (!both_free || !alike) continue;
+      const nic::Reach reach = port.reach(theirs[j].command);
+      // What the other end has said of it counts, too.
+      const wire::Ways& said = peer.rails->their_ways;
+      const bool known = j < said.mine && i < said.theirs;
+      unused.ways.set(i, j,
+                      known ? std::min(reach, static_cast<nic::Reach>(said.reach[j][i])) : reach);
+    }
+  }
+  bool any = false;
+  for (const failover::Pair& pair : failover::pair(unused.here, unused.there, unused.ways)) {
+    std::size_t number = 1;
+    while (number < wire::kMaxRails && peer.rail(number) != nullptr) ++number;
+    if (number == wire::kMaxRails) break;
+    make_rail(peer, number, pair.left, pair.right);
+    any = true;
+  }
+  return any;
 }
 
 std::string Engine::Impl::explain_rails(PeerId id) const {
@@ -184,12 +263,12 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   care->timer.rail = index;
   care->timer.of_care = 1;
   care->stream = nic.stream;
-  care->there = there;
   care->here = module;
   care->news.peer = peer.id;
   care->news.number = index;
   rails.care[number] = std::move(care);
   Rail& rail = *rails.more[number];
+  rail.there = there;
   rail.remote = nic.command;
   rail.link.handle_hello(peer.first_number_there, peer.first_credit);
   rail.command_bytes = static_cast<std::uint16_t>(
@@ -202,12 +281,9 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
 
 // Asks our NIC for what it does not know yet.
 void Engine::Impl::resolve_rail(Rail& rail) {
-  Care& care = care_of(rail);
-  const wire::NicInfo& nic = rail.peer.rails->theirs[care.there];
+  const wire::NicInfo& nic = rail.peer.rails->theirs[rail.there];
   const auto ask = [&](ChannelKind kind, nic::Destination known, const nic::Address& address) {
-    const std::uint8_t bit = 1u << static_cast<unsigned>(kind);
-    if (known != nic::kNowhere || (care.resolving & bit) != 0) return;
-    care.resolving |= bit;
+    if (known != nic::kNowhere || (rail.resolving & bit_of(kind)) != 0) return;
     start_resolving(rail, kind, address);
   };
   ask(ChannelKind::kCommand, rail.command_to, nic.command);
@@ -215,10 +291,9 @@ void Engine::Impl::resolve_rail(Rail& rail) {
 }
 
 // Our NIC has an answer: a destination, or that there is none now, which may change.
-void Engine::Impl::handle_rail_event(Instant now, Rail& rail, ChannelKind kind, bool resolved) {
-  Care& care = care_of(rail);
-  care.resolving &= ~(1u << static_cast<unsigned>(kind));
+void Engine::Impl::handle_rail_event(Instant now, Rail& rail, bool resolved) {
   if (resolved) return handle_rail_resolved(now, rail);
+  Care& care = care_of(rail);
   care.health.handle_unresolved(now);
   arm_care(now, rail);
 }

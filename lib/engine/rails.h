@@ -11,6 +11,7 @@
 #include "failover/health.h"
 #include "failover/rail_news.h"
 #include "wire/hello.h"
+#include "wire/nics.h"
 #include "wire/rails.h"
 
 namespace pullman::engine {
@@ -22,9 +23,7 @@ struct Care {
   Timer timer;                   // health.next_due()
   Instant heard_at{};            // a packet came that speaks in this rail's numbers
   bool stream = false;           // the last resort
-  std::uint8_t there = 0;        // the other end's NIC, as its HELLO numbers them
   std::uint8_t here = 0;         // our NIC that it sends to (wire.md 9.3)
-  std::uint8_t resolving = 0;    // channels whose address our NIC has been asked about: a bit each
   bool drained_here = false;     // by our operator
   bool drained_there = false;    // by the other's
   bool kept_out_here = false;    // it failed, and Config::sticky_rails
@@ -50,11 +49,12 @@ struct Rails {
   // Index: the rail's number; 0 is the peer's home, and more[0] stays empty.
   std::array<std::unique_ptr<Rail>, wire::kMaxRails> more;
   std::array<std::unique_ptr<Care>, wire::kMaxRails> care;
-  std::vector<wire::NicInfo> theirs;  // the other end's NICs, as its HELLO numbers them
-  channel::PacketQueue evacuated;     // from rails that were left: to leave on others
-  std::size_t favourite = 0;          // of small messages
-  wire::Ways their_ways;              // if paired
-  bool paired = false;                // the other's WAYS came, and the rails are what they are
+  std::vector<wire::NicInfo> theirs;       // the other end's NICs, as its HELLO numbers them
+  channel::PacketQueue evacuated;          // from rails that were left: to leave on others
+  std::size_t favourite = 0;               // of small messages
+  wire::Ways their_ways;                   // if paired
+  std::unique_ptr<wire::NicList> renewed;  // came before that
+  bool paired = false;  // the other's WAYS came: more rails are what the lower epoch says
   bool ways_due = true;
   bool reports_due = true;  // WAYS or a RAIL frame is to be sent
   bool resting = false;     // idle for long: rails that are down are not asked

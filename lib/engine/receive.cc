@@ -306,6 +306,9 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
       case wire::FrameType::kRail:
         handle_rail_report(peer, frame);
         break;
+      case wire::FrameType::kNics:
+        if (!handle_nics(peer, frame)) taken = Taken::kRefused;
+        break;
       case wire::FrameType::kSack:
       case wire::FrameType::kCheck:
       case wire::FrameType::kChecked:

@@ -79,7 +79,8 @@ bool Engine::Impl::starves() {
 
 bool Engine::Impl::has_work(const Peer& peer) const {
   return peer.outbox.has_packets() || may_announce(peer) || peer.inbox.has_frames() ||
-         peer.bye_due || has_work(peer.home) || (peer.rails != nullptr && rails_have_work(peer));
+         peer.bye_due || tells_nics(peer) || has_work(peer.home) ||
+         (peer.rails != nullptr && rails_have_work(peer));
 }
 
 // Messages without allowance are announced when all that was sent has been heard of: it may just be
@@ -97,6 +98,8 @@ bool Engine::Impl::has_work(const Rail& rail) const {
 bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing) begin_leaving(now, peer);
   if (may_call(peer)) call(now, peer);
+  if (tells_nics(peer) && !send_nics(now, peer)) [[unlikely]]
+    return true;
   if (!peer.flows()) return may_call(peer);
   const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();
   const bool more = peer.rails != nullptr ? serve_rails(now, peer) : serve_home(now, peer);
@@ -122,6 +125,7 @@ bool Engine::Impl::serve_home(Instant now, Peer& peer) {
 
 Engine::Impl::Sends Engine::Impl::can_send(Peer& peer) const {
   if (may_call(peer)) return Sends::kSomething;
+  if (tells_nics(peer)) return Sends::kPerhaps;  // once its NIC has room, and knows the way
   if (!peer.flows()) return Sends::kNothing;
   if (may_announce(peer)) return Sends::kSomething;
   return peer.rails != nullptr ? rails_can_send(peer) : home_can_send(peer);

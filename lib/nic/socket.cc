@@ -27,8 +27,10 @@ bool set(int socket, int level, int option, int value) {
                     "PULLMAN_PORT; of data Config::data_port, PULLMAN_DATA_PORT)",
                     port_of(own), device));
   }
-  throw NicError(fmt::format("cannot open a socket on {} ({}): {}", device, to_string(own),
-                             std::strerror(errno)));
+  const std::string sentence = fmt::format("cannot open a socket on {} ({}): {}", device,
+                                           to_string(own), std::strerror(errno));
+  if (errno == EADDRNOTAVAIL) throw AddressNotReady(sentence);
+  throw NicError(sentence);
 }
 
 }  // namespace

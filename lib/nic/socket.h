@@ -6,8 +6,16 @@
 #include <string>
 
 #include "nic/address.h"
+#include "nic/port.h"
 
 namespace pullman::nic {
+
+// The address is not the interface's yet, or may not be used yet: it is down, or the network is
+// being asked whether somebody has it.
+class AddressNotReady : public NicError {
+ public:
+  using NicError::NicError;
+};
 
 // Owns the descriptor.
 class Socket {

@@ -48,10 +48,12 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
       return kEnvelopeBytes;
     case FrameType::kBlocked:
       return kBlockedBytes;
+    case FrameType::kNics:
+      return kFrameHeadBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(17) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(18) == 0);
 
 constexpr bool may_have_kind(std::uint8_t type) {
   return type <= static_cast<std::uint8_t>(FrameType::kChunk) ||
@@ -176,6 +178,7 @@ bool FrameReader::next(Frame& out) {
       out.limit = load32(in + 8);
       return bye_is_sane(out) || fail();
     case FrameType::kWays:
+    case FrameType::kNics:
     case FrameType::kCheck:
     case FrameType::kChecked:
       return true;

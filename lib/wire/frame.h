@@ -32,6 +32,7 @@ enum class FrameType : std::uint8_t {
   kResult = 14,    // what became of a message that asks for it
   kEnvelope = 15,  // a message whose bytes wait at its sender: what it takes to match it
   kBlocked = 16,   // something waits for more allowance than the limit named
+  kNics = 17,      // the NICs I have by now (nics.h)
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;

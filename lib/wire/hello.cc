@@ -6,23 +6,6 @@
 #include "wire/bytes.h"
 
 namespace pullman::wire {
-namespace {
-
-bool take_nic(std::span<const std::byte>& in, NicInfo& out) {
-  if (in.size() < kNicFixedBytes) return false;
-  out.command_packet_bytes = load16(in.data());
-  out.data_packet_bytes = load16(in.data() + 2);
-  out.mbps = load32(in.data() + 4);
-  out.device = load8(in.data() + 8);
-  out.distance = load8(in.data() + 9);
-  if (load16(in.data() + 10) > 1) return false;
-  out.stream = load16(in.data() + 10) == 1;
-  in = in.subspan(kNicFixedBytes);
-  return take_address(in, out.command) && take_address(in, out.data);
-}
-
-}  // namespace
-
 std::size_t wire_bytes(const WireAddress& address) {
   return 2u + address.length;
 }
@@ -47,6 +30,33 @@ bool take_address(std::span<const std::byte>& in, WireAddress& out) {
   return true;
 }
 
+std::size_t wire_bytes(const NicInfo& nic) {
+  return kNicFixedBytes + wire_bytes(nic.command) + wire_bytes(nic.data);
+}
+
+std::byte* put_nic(std::byte* out, const NicInfo& nic) {
+  store16(out, nic.command_packet_bytes);
+  store16(out + 2, nic.data_packet_bytes);
+  store32(out + 4, nic.mbps);
+  store8(out + 8, nic.device);
+  store8(out + 9, nic.distance);
+  store16(out + 10, nic.stream ? 1 : 0);
+  return put_address(put_address(out + kNicFixedBytes, nic.command), nic.data);
+}
+
+bool take_nic(std::span<const std::byte>& in, NicInfo& out) {
+  if (in.size() < kNicFixedBytes) return false;
+  out.command_packet_bytes = load16(in.data());
+  out.data_packet_bytes = load16(in.data() + 2);
+  out.mbps = load32(in.data() + 4);
+  out.device = load8(in.data() + 8);
+  out.distance = load8(in.data() + 9);
+  if (load16(in.data() + 10) > 1) return false;
+  out.stream = load16(in.data() + 10) == 1;
+  in = in.subspan(kNicFixedBytes);
+  return take_address(in, out.command) && take_address(in, out.data);
+}
+
 bool WireAddress::operator==(const WireAddress& other) const {
   return kind == other.kind && length == other.length &&
          std::equal(bytes.begin(), bytes.begin() + length, other.bytes.begin());
@@ -55,7 +65,7 @@ bool WireAddress::operator==(const WireAddress& other) const {
 std::size_t encoded_bytes(const Hello& hello) {
   std::size_t total = kHelloFixedBytes + wire_bytes(hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
-    total += kNicFixedBytes + wire_bytes(hello.nics[i].command) + wire_bytes(hello.nics[i].data);
+    total += wire_bytes(hello.nics[i]);
   }
   return total;
 }
@@ -76,15 +86,7 @@ void encode(const Hello& hello, std::byte* out) {
   store64(out + 52, hello.host);
   std::byte* at = put_address(out + kHelloFixedBytes, hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
-    const NicInfo& nic = hello.nics[i];
-    store16(at, nic.command_packet_bytes);
-    store16(at + 2, nic.data_packet_bytes);
-    store32(at + 4, nic.mbps);
-    store8(at + 8, nic.device);
-    store8(at + 9, nic.distance);
-    store16(at + 10, nic.stream ? 1 : 0);
-    at = put_address(at + kNicFixedBytes, nic.command);
-    at = put_address(at, nic.data);
+    at = put_nic(at, hello.nics[i]);
   }
 }
 

@@ -66,6 +66,11 @@ struct Hello {
   std::array<NicInfo, kMaxNics> nics{};
 };
 
+// As take_address() and its like, of a NIC.
+std::size_t wire_bytes(const NicInfo& nic);
+std::byte* put_nic(std::byte* out, const NicInfo& nic);
+bool take_nic(std::span<const std::byte>& in, NicInfo& out);
+
 // Bytes that encode() will write.
 std::size_t encoded_bytes(const Hello& hello);
 

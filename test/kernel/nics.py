@@ -7,9 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import cases
-from cases import expect, netns
+from cases import expect, insist, netns
 
 import railnet
 import run
@@ -79,6 +80,157 @@ def a_port_that_is_taken_on_one_nic_is_named_with_the_nic(place, build):
     expect(code != 0, "it took a port that another has")
     said = netns.text_of(server)
     expect(f"port {PORT} on veth1 is in use" in said, said)
+
+
+def address(place, verb, side, number, host):
+    netns.run("ip", "-n", place.names[side], "addr", verb, f"{host}/24", "dev", place.devices[number])
+
+
+@case(count=1)
+def a_server_started_before_its_nic_has_link_and_address_serves_there_later(place, build):
+    place.cut(0, True)
+    address(place, "del", 0, 0, place.host(0))
+    server = perf(place, build, 0, server=True)
+    expect("no NIC of the network can be used yet" in netns.text_of(server), netns.text_of(server))
+    time.sleep(2)
+    place.cut(0, False)
+    address(place, "add", 0, 0, place.host(0))
+    ask(place, build, place.host(0))
+    expect(server.wait(60) == 0, netns.text_of(server))
+
+
+STANDS_IN = "no NIC of the network can be used yet"
+
+
+@case(count=1)
+def a_server_started_before_its_nic_is_set_up_serves_there_later_and_says_so_once(place, build):
+    place.cut(0, True)
+    server = perf(place, build, 0, server=True)
+    time.sleep(2)
+    place.cut(0, False)
+    ask(place, build, place.host(0))
+    expect(server.wait(60) == 0, netns.text_of(server))
+    expect(netns.text_of(server).count(STANDS_IN) == 1, netns.text_of(server))
+
+
+@case(count=1)
+def a_server_told_to_use_the_loopback_is_not_warned(place, build):
+    server = perf(place, build, 0, server=True, PULLMAN_NICS="lo")
+    expect(STANDS_IN not in netns.text_of(server), netns.text_of(server))
+
+
+@case(count=1)
+def an_address_that_the_kernel_still_asks_about_is_waited_for(place, build):
+    for side in (0, 1):
+        address(place, "del", side, 0, place.host(side))
+    netns.run("ip", "netns", "exec", place.names[0], "sysctl", "-qw", "net.ipv6.conf.veth0.accept_dad=1",
+              "net.ipv6.conf.veth0.dad_transmits=3")
+    netns.run("ip", "-n", place.names[1], "addr", "add", "fd77::2/64", "dev", "veth0", "nodad")
+    netns.run("ip", "-n", place.names[0], "addr", "add", "fd77::1/64", "dev", "veth0")
+    asked = netns.run("ip", "-n", place.names[0], "addr", "show", "tentative")
+    expect("fd77::1" in asked, f"the kernel asks about no address: {asked}")
+    server = perf(place, build, 0, server=True)
+    expect("Cannot assign" not in netns.text_of(server), netns.text_of(server))
+    ask(place, build, "[fd77::1]:7100")
+    expect(server.wait(60) == 0, netns.text_of(server))
+
+
+@case(count=1)
+def a_server_started_before_there_is_any_nic_serves_at_one_that_is_made_later(place, build):
+    netns.run("ip", "-n", place.names[0], "link", "del", "veth0")
+    server = perf(place, build, 0, server=True)
+    time.sleep(1)
+    place._join(0, "veth0")
+    ask(place, build, place.host(0))
+    expect(server.wait(60) == 0, netns.text_of(server))
+
+
+@case(count=1)
+def a_server_told_to_use_a_nic_that_is_down_waits_for_it(place, build):
+    place.cut(0, True)
+    server = perf(place, build, 0, server=True, PULLMAN_NICS="veth0")
+    expect("NIC 'veth0' is down" in netns.text_of(server), netns.text_of(server))
+    place.cut(0, False)
+    ask(place, build, place.host(0))
+    expect(server.wait(60) == 0, netns.text_of(server))
+
+
+@case(count=1)
+def a_client_that_calls_before_its_nic_is_up_gets_there(place, build):
+    server = perf(place, build, 0, server=True)
+    place.cut(1, True)
+    client = perf(place, build, 1, "--test", "latency", "--size", 64, "--iterations", 100, "--format", "json",
+                  place.host(0))
+    time.sleep(2)
+    place.cut(1, False)
+    result_of(client)
+    expect(server.wait(60) == 0, netns.text_of(server))
+
+
+def stream(place, build, change, **environment):
+    """A verified stream of 6 s; after 2 of them `change` is done."""
+    server = perf(place, build, 0, server=True, **environment)
+    client = perf(place, build, 1, "--test", "failover", "--size", "16K", "--duration", 6, "--format", "json",
+                  place.host(0), **environment)
+    time.sleep(2)
+    change()
+    result = result_of(client)
+    expect(server.wait(60) == 0, netns.text_of(server))
+    insist(all(result[key] == 0 for key in ("lost", "duplicated", "misordered", "corrupted")), json.dumps(result))
+    return {rail["nic"]: rail for rail in result["rails"]}
+
+
+@case(count=3, megabits=200)
+def a_third_nic_that_comes_under_a_stream_carries_a_part_of_it(place, build):
+    for side in (0, 1):
+        place.cut(side, True, 2)
+
+    def up():
+        for side in (0, 1):
+            place.cut(side, False, 2)
+    rails = stream(place, build, up)
+    expect(set(rails) == {"veth0", "veth1", "veth2"} and rails["veth2"]["bytes"] > 0, json.dumps(rails))
+
+
+@case(count=1, megabits=200)
+def a_nic_that_is_made_under_a_stream_carries_a_part_of_it(place, build):
+    rails = stream(place, build, lambda: place._join(1, "veth1"))
+    expect(set(rails) == {"veth0", "veth1"} and rails["veth1"]["bytes"] > 0, json.dumps(rails))
+
+
+@case(count=2, megabits=200)
+def a_stream_goes_on_when_an_address_is_removed_and_its_rail_is_used_again_when_it_returns(place, build):
+    def change():
+        address(place, "del", 0, 1, place.host(0, 1))
+        time.sleep(1)
+        address(place, "add", 0, 1, place.host(0, 1))
+    rails = stream(place, build, change)
+    expect(rails["veth1"]["state"] == "up", json.dumps(rails))
+
+
+@case(count=2, megabits=200)
+def a_second_address_of_a_nic_under_a_stream_changes_nothing(place, build):
+    rails = stream(place, build, lambda: address(place, "add", 0, 1, "10.77.1.101"))
+    expect(rails["veth1"]["state"] == "up", json.dumps(rails))
+    expect("10.77.1.101" not in json.dumps(rails), json.dumps(rails))
+
+
+@case(count=2, megabits=200)
+def a_rail_goes_on_at_the_address_that_replaces_another_under_a_stream(place, build):
+    def change():
+        address(place, "del", 0, 1, place.host(0, 1))
+        address(place, "add", 0, 1, "10.77.1.101")
+    rails = stream(place, build, change)
+    expect(rails["veth1"]["state"] in ("up", "suspect"), json.dumps(rails))
+    expect("10.77.1.101" in json.dumps(rails["veth1"]), json.dumps(rails))
+
+
+@case(count=1)
+def a_stream_goes_on_when_the_only_address_of_an_end_changes(place, build):
+    def change():
+        address(place, "del", 1, 0, place.host(1))
+        address(place, "add", 1, 0, "10.77.0.102")
+    stream(place, build, change)
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ def a_program_begins_without_the_nic_that_is_named_and_down(place, build):
     output, errors = client.communicate(timeout=150)
     expect(client.returncode == 0 and server.wait(60) == 0, f"{errors}{netns.text_of(server)}")
     expect(json.loads(output.splitlines()[-1])["messages"] == 400, output)
-    expect("NIC 'veth1' is down" in errors and "it is not used" in errors, f"nobody said so: {errors}")
+    expect("NIC 'veth1' is down" in errors and "it is waited for" in errors, f"nobody said so: {errors}")
 
 
 class Passed:

@@ -112,6 +112,10 @@ void Simulation::happen(const Happening& happening) {
       if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
       node.jump_clock(happening.duration);
       return;
+    case Happening::Kind::kJoin:
+      return node.join();
+    case Happening::Kind::kMove:
+      return node.move(happening.nic);
   }
 }
 

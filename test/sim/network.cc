@@ -86,8 +86,8 @@ void Network::attach(Endpoint at, SimPort& port) {
   ports_[at.index()] = &port;
   nics_ = std::max<std::size_t>(nics_, at.nic + 1u);
 }
-void Network::detach(Endpoint at) {
-  ports_[at.index()] = nullptr;
+void Network::detach(Endpoint at, const SimPort& port) {
+  if (ports_[at.index()] == &port) ports_[at.index()] = nullptr;
 }
 
 bool Network::has_work(std::size_t host) const {

@@ -76,7 +76,12 @@ class Network {
     observer_ = std::move(observer);
   }
 
-  // A port at `at`; the one there before must be gone.
+  // The NIC has another address from now on; who opens a port there has it.
+  void renumber(Plug at) { ++generations_[place_of({at.host, Channel::kCommand, at.nic})]; }
+  std::uint8_t generation(Endpoint at) const {
+    return generations_[place_of(at)];
+  }
+  // A port at `at`; the one there before is gone, or hears nothing from now on.
   std::unique_ptr<nic::Port> open(Endpoint at, const PortPlan& plan);
   const SimPort* port(Endpoint at) const { return ports_[at.index()]; }
   // Whether receive() or poll_events() of one of the host's ports has something now.
@@ -98,7 +103,7 @@ class Network {
 
   // For ports.
   void attach(Endpoint at, SimPort& port);
-  void detach(Endpoint at);
+  void detach(Endpoint at, const SimPort& port);
   void transmit(Endpoint from, Endpoint to, std::span<const std::byte> head,
                 std::span<const std::byte> payload);
   void wake_at(Instant when, Endpoint at);
@@ -110,6 +115,7 @@ class Network {
   Findings& findings() { return findings_; }
 
  private:
+  static std::size_t place_of(Endpoint nic) { return nic.index() / 2; }
   struct Routes {
     nic::Reach alike = nic::Reach::kDirect;
     nic::Reach across = nic::Reach::kNone;
@@ -162,6 +168,7 @@ class Network {
   std::vector<std::size_t> told_;
   NoiseMaker noise_;
   std::array<SimPort*, kMaxEndpoints> ports_{};
+  std::array<std::uint8_t, kMaxEndpoints / 2> generations_{};
   std::size_t nics_ = 1;  // that any host has
   std::array<bool, kMostHosts> muted_{};
   std::vector<Event> heap_;

@@ -25,16 +25,16 @@ Node::~Node() {
 }
 
 nic::Address Node::address() const {
-  return address_of({host_, Channel::kCommand}, plan_.command.address_kind);
+  const Endpoint first{host_, Channel::kCommand};
+  return address_of(first, plan_.command.address_kind, network_.generation(first));
 }
 
 void Node::boot() {
   network_.mute(host_, false);
   ++incarnation_;
   std::vector<engine::NicPorts> nics;
-  nics.push_back(open(0, {.command = plan_.command, .data = plan_.data, .mbps = plan_.mbps}));
-  for (const NicPlan& nic : plan_.more) {
-    nics.push_back(open(static_cast<std::uint8_t>(nics.size()), nic));
+  while (nics.size() < nics_by_now()) {
+    nics.push_back(open(static_cast<std::uint8_t>(nics.size())));
   }
   engine_ = std::make_unique<engine::Engine>(
       plan_.config, std::move(nics),
@@ -44,7 +44,36 @@ void Node::boot() {
   touched();
 }
 
-engine::NicPorts Node::open(std::uint8_t nic, const NicPlan& plan) {
+void Node::join() {
+  if (joined_ == plan_.late) return;
+  const std::size_t nic = nics_by_now();
+  ++joined_;
+  if (alive()) set_nic(static_cast<std::uint8_t>(nic));
+}
+
+void Node::move(std::uint8_t nic) {
+  if (nic >= nics_by_now()) return;
+  network_.renumber({host_, nic});
+  if (alive()) set_nic(nic);
+}
+
+void Node::set_nic(std::uint8_t nic) {
+  engine_->set_nic(local_now(), nic, open(nic));
+  touched();
+}
+
+std::string Node::name_of(std::size_t nic) const {
+  return nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
+}
+
+engine::NicPorts Node::open(std::uint8_t nic) {
+  NicPlan plan{.command = plan_.command, .data = plan_.data, .mbps = plan_.mbps};
+  if (nic > 0) plan = plan_.more[nic - 1u];
+  if (alive()) {
+    const std::size_t most = engine_->longest_packet();
+    plan.command.packet_bytes = std::min(plan.command.packet_bytes, most);
+    plan.data.packet_bytes = std::min(plan.data.packet_bytes, most);
+  }
   engine::NicPorts ports;
   ports.command = network_.open({host_, Channel::kCommand, nic}, plan.command);
   ports.data = network_.open({host_, Channel::kData, nic}, plan.data);
@@ -55,10 +84,6 @@ engine::NicPorts Node::open(std::uint8_t nic, const NicPlan& plan) {
   ports.device.mbps = plan.mbps;
   ports.device.stream = plan.stream;
   return ports;
-}
-
-std::string Node::name_of(std::uint8_t nic) const {
-  return nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
 }
 
 void Node::restore_rails() {

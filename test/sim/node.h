@@ -27,6 +27,7 @@ struct NodePlan {
   PortPlan data;
   std::uint32_t mbps = 0;
   std::vector<NicPlan> more;   // NICs
+  std::size_t late = 0;        // so many of them, the last ones, come with join()
   std::uint64_t identity = 0;  // that it names its host by; 0: its own
 
   std::size_t nics() const { return 1 + more.size(); }
@@ -52,7 +53,16 @@ class Node {
   nic::Address address() const;  // of the first NIC
   std::uint64_t identity() const { return plan_.identity != 0 ? plan_.identity : 1u + host_; }
 
+  // How many NICs it has by now, and what the engine calls them.
+  std::size_t nics_by_now() const { return plan_.nics() - plan_.late + joined_; }
+  std::string name_of(std::size_t nic) const;
+  bool is_stream(std::size_t nic) const { return nic > 0 && plan_.more[nic - 1].stream; }
+
   void boot();
+  // The next of the NICs that come late is there from now on, if there is one.
+  void join();
+  // The NIC has another address from now on.
+  void move(std::uint8_t nic);
   // The process ends. With `quietly` its last packets never leave, as after kill -9. All its
   // requests end with kClosed.
   void end(bool quietly);
@@ -75,8 +85,8 @@ class Node {
   void touched();
 
  private:
-  engine::NicPorts open(std::uint8_t nic, const NicPlan& plan);
-  std::string name_of(std::uint8_t nic) const;
+  engine::NicPorts open(std::uint8_t nic);
+  void set_nic(std::uint8_t nic);
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
   void audit();
@@ -85,6 +95,7 @@ class Node {
   const std::uint8_t host_;
   NodePlan plan_;
   Random random_;
+  std::uint8_t joined_ = 0;  // of the NICs that come late
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;
   Duration clock_offset_{0};

@@ -246,6 +246,10 @@ const char* name(Happening::Kind kind) {
       return "stalls";
     case Happening::Kind::kJump:
       return "its clock jumps";
+    case Happening::Kind::kJoin:
+      return "gets a NIC";
+    case Happening::Kind::kMove:
+      return "has another address";
   }
   return "?";
 }

@@ -39,11 +39,14 @@ struct Happening {
     kClose,  // its process closes in good order, then another starts
     kStall,  // it does not run for `duration`
     kJump,   // its clock jumps forward by `duration`
+    kJoin,   // one of its NICs that come late comes
+    kMove,   // its NIC number `nic` has another address
   };
   Instant at;
   Kind kind = Kind::kStall;
   std::uint8_t host = 0;
   Duration duration{0};
+  std::uint8_t nic = 0;
 };
 
 const char* name(Happening::Kind kind);

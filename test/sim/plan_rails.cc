@@ -212,6 +212,31 @@ class RailDraw {
   Plan& plan_;
 };
 
+// NICs that come late, and addresses that change: not the first NIC's, by which hosts are known.
+void draw_changes(std::uint64_t seed, Duration work, Plan& plan) {
+  Random random(seed * 0x9E3779B97F4A7C15u + 77);
+  if (!percent(random, 30)) return;
+  const auto add = [&](Happening::Kind kind, std::size_t host, std::size_t nic) {
+    plan.happenings.push_back({.at = kPlanStart + between(random, Duration(0), work),
+                               .kind = kind,
+                               .host = static_cast<std::uint8_t>(host),
+                               .duration = Duration(0),
+                               .nic = static_cast<std::uint8_t>(nic)});
+  };
+  for (std::size_t host = 0; host < plan.hosts(); ++host) {
+    NodePlan& node = plan.nodes[host];
+    if (node.more.empty()) continue;
+    if (percent(random, 50)) node.late = between(random, 1, node.more.size());
+    for (std::size_t i = 0; i < node.late; ++i) add(Happening::Kind::kJoin, host, 0);
+    const std::size_t moves = percent(random, 40) ? between(random, 1, 3) : 0;
+    for (std::size_t i = 0; i < moves; ++i) {
+      add(Happening::Kind::kMove, host, between(random, 1, node.more.size()));
+    }
+  }
+  std::stable_sort(plan.happenings.begin(), plan.happenings.end(),
+                   [](const Happening& a, const Happening& b) { return a.at < b.at; });
+}
+
 std::string text_of(Plug plug) {
   return plug.nic == kAnyNic ? fmt::format("{}", plug.host)
                              : fmt::format("{}.{}", plug.host, plug.nic);
@@ -248,6 +273,7 @@ void draw_rails(std::uint64_t seed, Plan& plan) {
   for (const NicTrouble& trouble : plan.nic_troubles) last(trouble.end);
   for (const Ailment& ailment : plan.ailments) last(ailment.end);
   for (const Partition& partition : plan.partitions) last(partition.end);
+  draw_changes(seed, work, plan);
   const bool believed = percent(random, 50);
   for (NodePlan& node : plan.nodes) node.config.believe_addresses = believed;
   const bool sticky = percent(random, 20);

@@ -45,6 +45,12 @@ bool covered(const std::vector<Cut>& cuts, Instant at) {
                      [&](const Cut& cut) { return cut.start <= at && at < cut.end; });
 }
 
+// A HELLO has room for so many.
+std::size_t nics_told(const Node& node) {
+  const std::uint8_t kind = node.plan().command.address_kind;
+  return kind == 4 ? wire::kMaxNics : kind == 6 ? 4 : 1;
+}
+
 bool mirrors(const std::vector<RailView>& here, const std::vector<RailView>& there) {
   return here.size() == there.size() &&
          std::equal(here.begin(), here.end(), there.begin(), [](const auto& a, const auto& b) {
@@ -58,8 +64,8 @@ bool mirrors(const std::vector<RailView>& here, const std::vector<RailView>& the
 // anything.
 bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home_only) const {
   std::vector<std::vector<Cut>> wires;
-  const std::size_t nics_a = home_only ? 1 : plan_.nodes[a].nics();
-  const std::size_t nics_b = home_only ? 1 : plan_.nodes[b].nics();
+  const std::size_t nics_a = home_only ? 1 : plan_.nodes[a].nics() - plan_.nodes[a].late;
+  const std::size_t nics_b = home_only ? 1 : plan_.nodes[b].nics() - plan_.nodes[b].late;
   std::vector<Instant> changes;
   for (std::uint8_t i = 0; i < nics_a; ++i) {
     for (std::uint8_t j = 0; j < nics_b; ++j) {
@@ -113,6 +119,34 @@ void Simulation::restore_rails() {
   }
 }
 
+// Two NICs that could be a rail, and neither is one's with that host, whenever they came; empty:
+// there are none.
+std::string Simulation::missing_rail(std::size_t a, const std::vector<RailView>& rails_of_a,
+                                     std::size_t b, const std::vector<RailView>& rails_of_b) {
+  Node& here = stage_.node(a);
+  Node& there = stage_.node(b);
+  if (rails_of_a.size() == wire::kMaxRails) return "";
+  const auto idle = [&](const Node& node, const std::vector<RailView>& rails) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < std::min(node.nics_by_now(), nics_told(node)); ++i) {
+      const bool used = std::any_of(rails.begin(), rails.end(), [&](const RailView& rail) {
+        return rail.nic == node.name_of(i);
+      });
+      if (!used) found.push_back(i);
+    }
+    return found;
+  };
+  for (const std::size_t i : idle(here, rails_of_a)) {
+    for (const std::size_t j : idle(there, rails_of_b)) {
+      const nic::Reach reach = i == j ? plan_.reach_alike : plan_.reach_across;
+      if (reach == nic::Reach::kNone || here.is_stream(i) != there.is_stream(j)) continue;
+      return fmt::format("the rail of {} and {}, which no rail has", here.name_of(i),
+                         there.name_of(j));
+    }
+  }
+  return "";
+}
+
 // The first one, in words; empty if there is none.
 std::string Simulation::rail_not_up() {
   struct Seen {
@@ -138,6 +172,8 @@ std::string Simulation::rail_not_up() {
       return fmt::format("agreement: hosts {} and {} have other rails, {} and {} of them",
                          seen.host, other->host, seen.rails.size(), other->rails.size());
     }
+    const std::string missing = missing_rail(seen.host, seen.rails, other->host, other->rails);
+    if (!missing.empty()) return missing;
     for (const RailView& rail : seen.rails) {
       if (rail.state == RailState::kUp) continue;
       return fmt::format("rail {} of host {}, {} to {}: {}, {}", rail.number, seen.host, rail.local,

@@ -10,9 +10,16 @@ namespace {
 constexpr nic::Destination kFirstDestination = 1000;  // not an index by accident
 constexpr std::uint16_t kFirstPort = 7100;
 
+constexpr std::size_t generation_at(std::uint8_t kind) {
+  return kind == 4 ? 1 : 6;
+}
+std::uint8_t generation_of(const nic::Address& address) {
+  return std::to_integer<std::uint8_t>(address.bytes[generation_at(address.kind)]);
+}
+
 }  // namespace
 
-nic::Address address_of(Endpoint at, std::uint8_t kind) {
+nic::Address address_of(Endpoint at, std::uint8_t kind, std::uint8_t generation) {
   nic::Address address;
   address.kind = kind;
   const std::uint16_t port = static_cast<std::uint16_t>(kFirstPort + static_cast<int>(at.channel));
@@ -32,6 +39,7 @@ nic::Address address_of(Endpoint at, std::uint8_t kind) {
     address.bytes[7] = subnet;
     address.bytes[15] = host;
   }
+  put(generation_at(kind), generation);
   const std::size_t port_at = kind == 4 ? 4 : 16;
   put(port_at, port >> 8);
   put(port_at + 1, port & 0xFF);
@@ -46,13 +54,16 @@ std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hos
   if (nic >= kMaxNics || host >= hosts) return std::nullopt;
   for (const Channel channel : {Channel::kCommand, Channel::kData}) {
     const Endpoint at{host, channel, nic};
-    if (address_of(at, address.kind) == address) return at;
+    if (address_of(at, address.kind, generation_of(address)) == address) return at;
   }
   return std::nullopt;
 }
 
 SimPort::SimPort(Network& network, Endpoint at, const PortPlan& plan)
-    : network_(network), at_(at), plan_(plan), address_(address_of(at, plan.address_kind)) {
+    : network_(network),
+      at_(at),
+      plan_(plan),
+      address_(address_of(at, plan.address_kind, network.generation(at))) {
   limits_.packet_bytes = plan.packet_bytes;
   limits_.receive_packets = plan.receive_packets;
   limits_.burst_bytes = plan.bursts ? 65507 : 0;
@@ -66,7 +77,7 @@ SimPort::~SimPort() {
   }
   for (const Datagrams::Slot slot : arrived_) network_.datagrams().release(slot);
   for (const Datagrams::Slot slot : lent_) network_.datagrams().release(slot);
-  network_.detach(at_);
+  network_.detach(at_, *this);
 }
 
 std::size_t SimPort::send(std::span<const nic::Outgoing> batch) {
@@ -94,6 +105,11 @@ bool SimPort::take(const nic::Outgoing& packet) {
   const std::optional<Endpoint> to = place_of(packet.to);
   if (!to) {
     network_.findings().report(fmt::format("sent to destination {} unresolved", packet.to));
+    return true;
+  }
+  // Nobody has that address any more.
+  if (destinations_[packet.to - kFirstDestination].generation != network_.generation(*to)) {
+    network_.count_rejected();
     return true;
   }
   if (network_.chance(plan_.send_error)) {
@@ -171,7 +187,7 @@ void SimPort::resolve(const nic::Address& address, std::uint64_t cookie) {
   if (to && !network_.chance(plan_.resolve_failure)) {
     resolution.event.kind = nic::PortEvent::Kind::kResolved;
     resolution.event.to = kFirstDestination + destinations_.size();
-    destinations_.push_back({to, cookie});
+    destinations_.push_back({to, cookie, generation_of(address)});
   }
   resolutions_.push_back(resolution);
   network_.wake_at(resolution.due, at_);

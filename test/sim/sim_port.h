@@ -15,8 +15,9 @@
 namespace pullman::sim {
 
 // The address of a port, in the family a run uses: 4, 6 or 255.
-nic::Address address_of(Endpoint at, std::uint8_t kind = 4);
-// Nothing for an address no port can have.
+// `generation`: counts the addresses that its NIC has had.
+nic::Address address_of(Endpoint at, std::uint8_t kind = 4, std::uint8_t generation = 0);
+// Of whatever generation. Nothing for an address no port can have.
 std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hosts);
 
 class SimPort final : public nic::Port {
@@ -57,6 +58,7 @@ class SimPort final : public nic::Port {
   struct Known {
     std::optional<Endpoint> place;  // nothing: forgotten
     std::uint64_t cookie = 0;
+    std::uint8_t generation = 0;
   };
 
   bool take(const nic::Outgoing& packet);

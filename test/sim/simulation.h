@@ -50,6 +50,8 @@ class Simulation {
   // What must be true of rails (rail_oracles.cc).
   void reinstate();
   void restore_rails();
+  std::string missing_rail(std::size_t a, const std::vector<RailView>& rails_of_a, std::size_t b,
+                           const std::vector<RailView>& rails_of_b);
   std::string rail_not_up();
   bool blames_nobody() const;
   void check_blame();

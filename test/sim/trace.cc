@@ -90,6 +90,8 @@ std::string describe(const wire::Frame& frame) {
     case FrameType::kEnvelope:
       return fmt::format("envelope {}{} tag {:x}, {} B", frame.id, describe_kind(frame.kind),
                          frame.tag, frame.total);
+    case FrameType::kNics:
+      return fmt::format("NICs, {} B", frame.data.size());
     case FrameType::kSack:
       return describe_sack(frame);
     case FrameType::kHello:

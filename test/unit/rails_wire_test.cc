@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wire/header.h"
+#include "wire/nics.h"
 #include "wire/rails.h"
 
 namespace pullman::wire {
@@ -49,6 +50,62 @@ TEST_CASE("ways survive the wire, and are refused if they contradict themselves"
   data.assign(4 + 9 * 9, std::byte{0});
   data[0] = data[1] = std::byte{9};
   CHECK_FALSE(decode_ways(data).has_value());
+}
+
+TEST_CASE(
+    "a list of NICs survives the wire, and is refused if it is cut, too long or contradicts "
+    "itself") {
+  const auto nic = [](std::uint8_t host) {
+    WireAddress address{.kind = 4, .length = 6};
+    address.bytes[3] = std::byte{host};
+    return NicInfo{.command_packet_bytes = 816,
+                   .data_packet_bytes = 1472,
+                   .command = address,
+                   .data = address};
+  };
+  NicList list{
+      .count = 255, .asks = true, .no_ways = true, .host = 77, .nic_count = 2, .rail_count = 1};
+  list.rails[0] = {.rail = 7, .mine = 1, .theirs = 3};
+  list.nics[0] = nic(1);
+  list.nics[1] = nic(2);
+  std::vector<std::byte> body(nics_bytes(list));
+  REQUIRE(put_nics(body.data(), list) == body.size());
+  FrameReader reader(body);
+  Frame frame;
+  REQUIRE(reader.next(frame));
+  REQUIRE(frame.type == FrameType::kNics);
+  const auto read = decode_nics(frame.data);
+  REQUIRE(read.has_value());
+  CHECK(read->count == 255);
+  CHECK(read->asks);
+  CHECK(read->no_ways);
+  CHECK(read->host == 77);
+  REQUIRE(read->nic_count == 2);
+  CHECK(read->nics[1].command == list.nics[1].command);
+  REQUIRE(read->rail_count == 1);
+  CHECK(read->rails[0].rail == 7);
+  CHECK(read->rails[0].theirs == 3);
+
+  const std::vector<std::byte> good(frame.data.begin(), frame.data.end());
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    CHECK_FALSE(decode_nics(std::span(good).first(length)).has_value());
+  }
+  const auto refused_with = [&](std::size_t at, unsigned value) {
+    auto bad = good;
+    bad[at] = static_cast<std::byte>(value);
+    return !decode_nics(bad).has_value();
+  };
+  CHECK(refused_with(1, 4));  // a flag that does not exist
+  CHECK(refused_with(2, 0));  // no NIC
+  CHECK(refused_with(2, 9));
+  CHECK(refused_with(3, 8));   // more rails than there are
+  CHECK(refused_with(12, 0));  // rail 0 is the one they met on
+  CHECK(refused_with(12, 8));
+  CHECK(refused_with(13, 2));  // a NIC that is not listed
+  CHECK(refused_with(14, 8));
+  auto longer = good;
+  longer.push_back(std::byte{0});
+  CHECK_FALSE(decode_nics(longer).has_value());
 }
 
 TEST_CASE("what is said of a rail survives the wire, and what cannot be is refused") {

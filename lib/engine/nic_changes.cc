@@ -1,0 +1,344 @@
+// NICs that come, and addresses that change, while the engine runs (wire.md 9.11). Cold.
+//
+// A NIC keeps its number for as long as the engine lives; when its address changes it has new ports
+// under the same number. Peers are told a new list of NICs; the engine of the lower epoch decides
+// which of those that no rail uses become one.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/engine_impl.h"
+#include "message/pieces.h"
+
+namespace pullman::engine {
+namespace {
+
+// A list takes no more than HELLO has room for, and its rails three bytes each.
+constexpr std::size_t kMostNicsBytes = 400;
+
+bool is_newer(std::uint8_t count, std::uint8_t than) {
+  return static_cast<std::int8_t>(static_cast<std::uint8_t>(count - than)) > 0;
+}
+
+bool same_ports(const wire::NicInfo& a, const wire::NicInfo& b) {
+  return nic::same_port(a.command, b.command) && nic::same_port(a.data, b.data);
+}
+
+}  // namespace
+
+std::size_t Engine::Impl::longest_packet() const {
+  return packets_.large_bytes() - message::kPieceRoom;
+}
+
+bool Engine::Impl::is_in_use(std::size_t slot) const {
+  bool any = false;
+  peers_.for_each([&](const Peer& peer) {
+    any = any || (peer.home.module == slot && peer.phase != Phase::kGone);
+  });
+  return any;
+}
+
+bool Engine::Impl::set_nic(Instant now, std::size_t slot, NicPorts nic) {
+  if (closing_ || slot > modules_.size() || slot >= wire::kMaxNics) return false;
+  auto module = std::make_unique<channel::Module>(std::move(nic.device), std::move(nic.command),
+                                                  std::move(nic.data));
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    if (module->channel(kind).packet_bytes() > longest_packet()) return false;
+  }
+  if (slot < modules_.size()) {
+    replace_module(now, slot, std::move(module));
+  } else {
+    modules_.push_back(std::move(module));
+    enlist(slot);
+  }
+  nics_told_ = nics_to_tell();
+  share_credit();
+  news_due_ = Instant::min();  // its link may be down
+  peers_.for_each([&](Peer& peer) {
+    if (peer.phase <= Phase::kClosing) tell_nics_to(peer);
+  });
+  return true;
+}
+
+void Engine::Impl::enlist(std::size_t slot) {
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    Channel& channel = modules_[slot]->channel(kind);
+    row_[place_of(slot, kind)] = &channel;
+    channel.set_mark(std::uint32_t{1} << place_of(slot, kind));
+    all_ |= channel.mark();
+    lively_ |= channel.mark();
+    // The first NIC is no last resort.
+    const bool beside =
+        slot > 0 && modules_[slot]->device().stream && !modules_[0]->device().stream;
+    if (beside) {
+      streams_ |= channel.mark();
+    } else {
+      packets_per_turn_ = std::min(packets_per_turn_, channel.port().limits().packets_per_turn);
+    }
+  }
+}
+
+// --- new ports for a NIC that there is
+
+void Engine::Impl::replace_module(Instant now, std::size_t slot,
+                                  std::unique_ptr<channel::Module> module) {
+  const auto on_it = [&](auto visit) {
+    peers_.for_each([&](Peer& peer) {
+      peer.for_each_rail([&](Rail& rail) {
+        if (rail.module == slot) visit(rail);
+      });
+    });
+  };
+  if (late_ack_.rail != nullptr) take_late_ack(now);
+  drop_callers_at(slot);
+  on_it([&](Rail& rail) { detach(now, rail); });
+  forget_channels(slot);
+  const auto before = std::exchange(modules_[slot], std::move(module));
+  enlist(slot);
+  on_it([&](Rail& rail) { attach(now, rail); });
+}
+
+// What has come and was not looked at is lost; what was asked is not answered.
+void Engine::Impl::forget_channels(std::size_t slot) {
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    Channel& channel = modules_[slot]->channel(kind);
+    if ((kept_ & channel.mark()) != 0) channel.give_back(channel.receive());
+    kept_ &= ~channel.mark();
+    posted_ &= ~channel.mark();
+  }
+  links_down_ &= ~(std::uint32_t{1} << slot);
+  resolving_ -= std::exchange(resolving_at_[slot], 0);
+  if (denial_ && denial_->module == slot) denial_.reset();
+}
+
+// Those that have not proved themselves call again.
+void Engine::Impl::drop_callers_at(std::size_t slot) {
+  std::vector<PeerId> dropped;
+  peers_.for_each([&](Peer& peer) {
+    const bool answered_there = peer.said != nullptr && peer.said->module == slot;
+    const bool unproved = peer.called_us && peer.phase < Phase::kConnected;
+    if (unproved && (peer.home.module == slot || answered_there)) {
+      dropped.push_back(peer.id);
+    } else if (answered_there) {
+      peer.said->to = nic::kNowhere;
+      peer.said->resolving = false;
+    }
+  });
+  for (const PeerId id : dropped) {
+    Peer& peer = *peers_.find(id);
+    end_peer(peer, Status::kUnreachable);
+    discard(peer);
+  }
+}
+
+// Nothing of the rail is with its NIC any more.
+void Engine::Impl::detach(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
+  if (peer.phase != Phase::kGone) {
+    if (peer.rails != nullptr) leave_rail(now, rail, RailReason::kAddressGone);
+    pull_out(rail);
+    if (peer.rails != nullptr) drop_probes(rail);
+  }
+  rail.command_to = rail.data_to = nic::kNowhere;
+}
+
+// Packets that wait for the NIC count as sent, and as lost when that is found.
+void Engine::Impl::pull_out(Rail& rail) {
+  const auto& window = rail.link.window();
+  for (auto n = window.floor(); n < window.next(); ++n) {
+    Packet* packet = rail.link.find(n);
+    if (packet != nullptr && packet->in_channel) withdraw(rail, *packet);
+  }
+  for (Packet& packet : rail.link.lost()) {
+    if (packet.in_channel) withdraw(rail, packet);
+  }
+}
+
+// The rail goes on by its NIC's new ports.
+void Engine::Impl::attach(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
+  rail.nic = modules_[rail.module].get();
+  if (peer.phase == Phase::kGone) return;
+  if (peer.rails != nullptr) handle_link_up(now, rail);
+  rail.resolving = rail.stale = 0;
+  if (peer.rails != nullptr) return resolve_rail(rail);
+  if (Packet* hello = peer.phase < Phase::kConnected ? peer.hello : nullptr) {
+    if (hello->state == channel::PacketState::kInFlight) rail.link.abandon(*hello);
+    hello->state = channel::PacketState::kQueued;
+    ++peer.call;
+    write_hello(peer, false, hello->bytes + wire::kHeaderBytes);
+  }
+  start_resolving(rail, ChannelKind::kCommand, rail.remote);
+}
+
+// --- telling it
+
+void Engine::Impl::tell_nics_to(Peer& peer) {
+  peer.nics_due = true;
+  if (tells_nics(peer)) mark_ready(peer);
+}
+
+// WAYS come first, and mean the NICs that were told before: see pair_rails().
+bool Engine::Impl::tells_nics(const Peer& peer) {
+  const bool met = peer.phase == Phase::kConnected || peer.phase == Phase::kClosing;
+  return peer.nics_due && met &&
+         (peer.rails == nullptr || (peer.rails->paired && !peer.rails->ways_due));
+}
+
+// In a packet of its own, beyond the window: until it has arrived, nothing may. False: not yet.
+bool Engine::Impl::send_nics(Instant now, Peer& peer) {
+  Rail* rail = rail_for_nics(peer);
+  if (rail->command_to == nic::kNowhere || !rail->link.has_space()) return true;
+  Channel* channel = with_room(*rail, ChannelKind::kCommand);
+  if (channel == nullptr) return false;
+  Packet* packet = peer.outbox.control_packet(kMostNicsBytes);
+  if (packet == nullptr) {
+    starves();
+    return false;
+  }
+  packet->wants_ack = true;
+  peer.nics_due = false;
+  peer.told = static_cast<std::uint8_t>(nics_told_);
+  if (peer.rails != nullptr) plan_rails(peer);
+  packet->used += static_cast<std::uint32_t>(wire::put_nics(packet->end(), list_for(peer)));
+  post(now, *rail, *packet, *channel, wire::PacketType::kSequenced);
+  return true;
+}
+
+// One that is used, or all in turn: who has to hear of it may be reached by one of them.
+Rail* Engine::Impl::rail_for_nics(Peer& peer) {
+  if (peer.rails == nullptr) return &peer.home;
+  if (Rail* rail = rail_for_small(peer)) return rail;
+  std::vector<Rail*> known;
+  peer.for_each_rail([&](Rail& rail) {
+    if (rail.command_to != nic::kNowhere) known.push_back(&rail);
+  });
+  return known.empty() ? &peer.home : known[peer.lists_told % known.size()];
+}
+
+wire::NicList Engine::Impl::list_for(Peer& peer) {
+  wire::NicList list;
+  list.count = ++peer.lists_told;
+  list.host = host_;
+  // Where it receives data was forgotten with the ports it was resolved for.
+  list.asks = peer.rails == nullptr && peer.home.data_to == nic::kNowhere;
+  list.no_ways = peer.rails == nullptr;
+  const wire::Hello mine = describe(peer);
+  list.nics = mine.nics;
+  list.nic_count = mine.nic_count;
+  if (peer.rails == nullptr || epoch_ > peer.epoch) return list;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (rail.number != 0) list.rails[list.rail_count++] = {rail.number, rail.module, rail.there};
+  });
+  return list;
+}
+
+// It is overdue: whom it was to tell where we are cannot answer before. It is told anew.
+void Engine::Impl::repeat_nics(const Packet& packet, Peer& peer) {
+  const auto body = packet.body();
+  const bool lists = !packet.is_probe && packet.payload == nullptr && !body.empty() &&
+                     body[0] == static_cast<std::byte>(wire::FrameType::kNics);
+  if (lists) tell_nics_to(peer);
+}
+
+// --- hearing it
+
+bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
+  auto list = wire::decode_nics(frame.data);
+  if (!list) return false;
+  const bool sane = std::all_of(list->nics.begin(), list->nics.begin() + list->nic_count,
+                                [](const wire::NicInfo& nic) {
+                                  return nic.command_packet_bytes >= kLeastCommandBytes &&
+                                         nic.data_packet_bytes >= kLeastDataBytes;
+                                });
+  if (!sane) return false;
+  if (!is_newer(list->count, peer.lists_heard)) return true;
+  forget_own_addresses(list->host, {list->nics.data(), list->nic_count});
+  if (peer.rails != nullptr && !peer.rails->paired && list->no_ways) pair_none(peer);
+  if (peer.rails != nullptr && !peer.rails->paired) {
+    auto& later = peer.rails->renewed;
+    if (later == nullptr || is_newer(list->count, later->count)) {
+      later = std::make_unique<wire::NicList>(*list);
+    }
+    return true;
+  }
+  take_nics(watched_until_, peer, *list);
+  return true;
+}
+
+void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list) {
+  peer.lists_heard = list.count;
+  note_names(peer, {list.nics.data(), list.nic_count});
+  peer.for_each_rail([&](Rail& rail) {
+    if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);
+  });
+  bool answers = list.asks;
+  if (peer.rails == nullptr && list.nic_count > 1 && nics_told_ > 1) {
+    start_rails(peer, {list.nics.data(), list.nic_count});
+    peer.rails->paired = true;  // rails are what one end decides
+    peer.rails->ways_due = peer.rails->reports_due = false;
+    answers = true;
+    settle_sizes(peer);
+  }
+  if (peer.rails != nullptr) {
+    auto& theirs = peer.rails->theirs;
+    theirs.resize(std::max<std::size_t>(theirs.size(), list.nic_count));
+    std::copy_n(list.nics.begin(), list.nic_count, theirs.begin());
+    follow_rails(peer, list);
+    answers = plan_rails(peer) || answers;
+  }
+  if (answers) peer.nics_due = true;
+  mark_ready(peer);
+}
+
+// Where the other end's NIC is by now.
+void Engine::Impl::note_address(Instant now, Rail& rail, const wire::NicInfo& nic) {
+  Peer& peer = rail.peer;
+  const nic::Address known = rail.remote;
+  const bool data_known = peer.rails != nullptr;
+  const bool moved = data_known ? !same_ports(peer.rails->theirs[rail.there], nic)
+                                : !nic::same_port(known, nic.command);
+  if (moved && known.kind == nic.command.kind) return aim_anew(now, rail, nic);
+  const bool asked = (rail.resolving & bit_of(ChannelKind::kData)) != 0;
+  if (!data_known && !asked && rail.data_to == nic::kNowhere) {
+    start_resolving(rail, ChannelKind::kData, nic.data);
+  }
+}
+
+void Engine::Impl::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
+  Peer& peer = rail.peer;
+  log().info("rail {} by {}: the other end is at {} by now", rail.number,
+             module_of(rail).device().name, nic::to_string(nic.command));
+  if (peer.rails != nullptr) {
+    leave_rail(now, rail, RailReason::kTold);
+    peer.rails->theirs[rail.there] = nic;
+  }
+  pull_out(rail);
+  if (peer.rails != nullptr) drop_probes(rail);
+  const auto forget = [&](ChannelKind kind, nic::Destination& to) {
+    if (to != nic::kNowhere) module_of(rail).channel(kind).port().forget(to);
+    to = nic::kNowhere;
+  };
+  forget(ChannelKind::kCommand, rail.command_to);
+  forget(ChannelKind::kData, rail.data_to);
+  rail.remote = nic.command;
+  rail.stale = rail.resolving;
+  const bool alone = peer.rails == nullptr && (rail.resolving & bit_of(ChannelKind::kData)) == 0;
+  if (alone) start_resolving(rail, ChannelKind::kData, nic.data);
+  aim(rail);
+}
+
+// Asks our NIC for what it does not know yet of where the other end is.
+void Engine::Impl::aim(Rail& rail) {
+  if (rail.peer.rails != nullptr) return resolve_rail(rail);
+  const auto unknown = [&](ChannelKind kind, nic::Destination to) {
+    return to == nic::kNowhere && (rail.resolving & bit_of(kind)) == 0;
+  };
+  if (unknown(ChannelKind::kCommand, rail.command_to)) {
+    start_resolving(rail, ChannelKind::kCommand, rail.remote);
+  }
+  // Nobody has kept its address: the other end is asked for it.
+  if (unknown(ChannelKind::kData, rail.data_to)) tell_nics_to(rail.peer);
+}
+
+}  // namespace pullman::engine

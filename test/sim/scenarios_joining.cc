@@ -1,0 +1,168 @@
+// Scenarios: NICs that come, and addresses that change, while a connection lasts (wire.md 9.11).
+#include <catch2/catch.hpp>
+
+#include "sim/rail_scene.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The last NIC of each host is not there at first.
+RailScene::Tweak one_late() {
+  return [](NodePlan& plan) { plan.late = 1; };
+}
+
+bool have_rails(RailScene& scene, Scene::Couple couple, std::size_t count) {
+  return scene.rails(0, couple.there).size() == count &&
+         scene.rails(1, couple.back).size() == count && scene.all_up(couple);
+}
+
+// Wires of 1 Gb/s.
+void slow_down(RailScene& scene) {
+  for (const std::uint8_t nic : {0, 1}) {
+    scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = kGigabit; });
+  }
+}
+
+bool carries(RailScene& scene, Scene::Couple couple, std::size_t number) {
+  const std::uint64_t before = scene.rail(0, couple.there, number).bytes_sent;
+  Stream stream(scene, couple, 100'000, 8);
+  stream.run_for(milliseconds(10));
+  return stream.finish() && scene.rail(0, couple.there, number).bytes_sent > before;
+}
+
+TEST_CASE("a NIC that both hosts get while they are connected becomes a rail, and carries") {
+  const auto [a, b] = GENERATE(std::pair{2, 2}, std::pair{3, 3}, std::pair{4, 4});
+  const bool server_first = GENERATE(false, true);
+  RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)}, {}, one_late());
+  const auto before = static_cast<std::size_t>(a) - 1;
+  const auto couple = scene.couple_by_rails(before);
+  REQUIRE(scene.rails(0, couple.there).size() == before);
+
+  scene.node(server_first ? 1 : 0).join();
+  scene.run_for(milliseconds(5));
+  scene.node(server_first ? 0 : 1).join();
+
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, before + 1); }, seconds(5)));
+  CHECK(carries(scene, couple, before));
+}
+
+TEST_CASE("NICs that come to both hosts at the same moment become a rail") {
+  RailScene scene({2, 2}, {}, one_late());
+  const auto couple = scene.couple_by_rails(1);
+
+  scene.node(0).join();
+  scene.node(1).join();
+
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+  CHECK(carries(scene, couple, 1));
+}
+
+TEST_CASE(
+    "a NIC that comes under a stream carries a part of it, whatever is lost of what is told") {
+  RailScene scene({2, 2}, {}, one_late());
+  const auto couple = scene.couple_by_rails(1);
+  slow_down(scene);
+  int lost = 0;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const bool tells = Opened(passing.bytes).has(wire::FrameType::kNics);
+    return tells && lost++ < 4;
+  });
+  Stream stream(scene, couple, 50'000, 8);
+  stream.run_for(milliseconds(20));
+
+  scene.node(0).join();
+  scene.node(1).join();
+  stream.run_for(milliseconds(300));
+
+  CHECK(stream.finish());
+  CHECK(lost >= 4);
+  REQUIRE(have_rails(scene, couple, 2));
+  CHECK(scene.rail(0, couple.there, 1).bytes_sent > 0);
+}
+
+TEST_CASE("whoever comes later hears of a NIC that came before") {
+  RailScene scene({2, 2}, {}, one_late());
+  scene.node(0).join();
+  scene.node(1).join();
+
+  const auto couple = scene.couple_by_rails(2);
+
+  CHECK(have_rails(scene, couple, 2));
+}
+
+TEST_CASE("a NIC that only one host gets changes nothing") {
+  RailScene scene({2, 1}, {}, [](NodePlan& plan) { plan.late = plan.more.size(); });
+  const auto couple = scene.couple_by_rails(1);
+
+  scene.node(0).join();
+  Stream stream(scene, couple, 10'000, 4);
+  stream.run_for(milliseconds(10));
+
+  CHECK(stream.finish());
+  CHECK(scene.rails(0, couple.there).size() == 1);
+}
+
+TEST_CASE("a stream goes on when the only address of an end changes") {
+  const std::size_t mover = GENERATE(0u, 1u);
+  RailScene scene({1, 1});
+  slow_down(scene);
+  const auto couple = scene.couple(0, 1);
+  Stream stream(scene, couple, 50'000, 8);
+  stream.run_for(milliseconds(20));
+  const std::size_t before = stream.arrived();
+
+  for (int i = 0; i < 3; ++i) {
+    scene.node(mover).move(0);
+    stream.run_for(milliseconds(300));
+  }
+
+  CHECK(stream.arrived() > before);
+  CHECK(stream.finish());
+}
+
+TEST_CASE("a rail goes on at the new address of its NIC") {
+  const std::size_t mover = GENERATE(0u, 1u);
+  const std::uint8_t moved = GENERATE(std::uint8_t{0}, std::uint8_t{1});
+  RailScene scene({2, 2});
+  slow_down(scene);
+  const auto couple = scene.couple_by_rails(2);
+  Stream stream(scene, couple, 50'000, 8);
+  stream.run_for(milliseconds(20));
+
+  scene.node(mover).move(moved);
+  stream.run_for(milliseconds(300));
+
+  CHECK(stream.finish());
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+  CHECK(carries(scene, couple, 0));
+  CHECK(carries(scene, couple, 1));
+}
+
+TEST_CASE("a call that is under way goes on from the new address") {
+  RailScene scene({1, 1});
+  scene.cut_both_ways(0);
+  const PeerId there = scene.connect(0, 1);
+  scene.run_for(milliseconds(50));
+
+  scene.node(0).move(0);
+  scene.mend();
+
+  CHECK(
+      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
+}
+
+TEST_CASE("two ends whose only addresses change at the same moment give up in time") {
+  RailScene scene({1, 1});
+  const auto couple = scene.couple(0, 1);
+  Act& act = scene.send(0, couple.there, 1, 1000);
+  scene.node(0).move(0);
+  scene.node(1).move(0);
+
+  REQUIRE(scene.run_until_done(act, seconds(60)));
+}
+
+}  // namespace
+}  // namespace pullman::sim
