@@ -114,7 +114,7 @@ void Engine::Impl::note_refusal(Instant now, const Rail& rail, const nic::PortEv
   Peer& peer = rail.peer;
   if (!peer.flows() || !was_met_on(rail)) return;
   Doubt& doubt = doubt_of(now, peer);
-  if (event.vouched || quotes_us(peer, event)) doubt.refused |= bit_of(rail);
+  if (quotes_us(peer, event)) doubt.refused |= bit_of(rail);
   if (doubt.tries == 0 && !doubt.timer.checked_in()) ask_whether_it_lives(now, peer);
 }
 

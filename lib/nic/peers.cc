@@ -73,7 +73,7 @@ std::size_t Peers::take(std::span<PortEvent> out) {
   return count;
 }
 
-void Peers::note_refused(const sockaddr* name, std::span<const std::byte> quoted, bool vouched) {
+void Peers::note_refused(const sockaddr* name, std::span<const std::byte> quoted) {
   const auto address = from_sockaddr(name, name_bytes_);
   if (!address || !may_look()) return;
   for (std::size_t to = 0; to < peers_.size() && refusals_ < kMostRefusals; ++to) {
@@ -82,7 +82,6 @@ void Peers::note_refused(const sockaddr* name, std::span<const std::byte> quoted
     if (!known || !same_port(*known, *address)) continue;
     PortEvent event{.kind = PortEvent::Kind::kRefused, .cookie = peers_[to].cookie, .to = to};
     std::copy_n(quoted.begin(), std::min(quoted.size(), event.quoted.size()), event.quoted.begin());
-    event.vouched = vouched;
     events_.push_back(event);
     ++refusals_;
   }

@@ -44,8 +44,8 @@ class Peers {
   // when there were kLooks since the last take_events(). What is true is said again.
 
   // Nobody listens there, says the host itself: an event for each destination that is meant, with
-  // what is quoted of the packet, and whether the kernel vouches for it (PortEvent).
-  void note_refused(const sockaddr* name, std::span<const std::byte> quoted, bool vouched = false);
+  // what is quoted of the packet.
+  void note_refused(const sockaddr* name, std::span<const std::byte> quoted);
   // The path to that address carries IP packets of `mtu` bytes, says the network.
   void note_path_mtu(const sockaddr* name, std::size_t mtu);
   // The largest datagram that the path is known to carry; 0 if nothing is known.

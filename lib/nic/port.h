@@ -81,7 +81,6 @@ struct PortEvent {
   Destination to = kNowhere;
   // kRefused: the first bytes of the packet that was refused, as it is quoted; zeros if it is not.
   std::array<std::byte, kMostQuoted> quoted{};
-  bool vouched = false;  // kRefused: the kernel knows that it answers what this port has sent
 };
 
 // All since the port was opened.

@@ -157,7 +157,7 @@ std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
     sockaddr_storage name;
     to_sockaddr(address, name);
     // A hint: a filter that resets connections for a while looks the same.
-    peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {}, false);
+    peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {});
   }
   const std::size_t count = peers_.take_events(events);
   return count + interface_.poll(events.subspan(count));
