@@ -64,9 +64,13 @@ struct __attribute__((visibility("default"))) Config {
   // Memory for messages nobody has posted a receive for, over all peers: half of each one's equal
   // share is its own (at least 4096 bytes), the rest is lent, to one at most as much as is left. A
   // message of up to 24 bytes takes 128; others 256, their eager bytes, a 32nd; announced ones or
-  // those being received 256. At the bound senders wait; receives that nothing comes for end with
-  // kNoMemory. Beside it a receive whose bytes come with gaps takes up to a 32nd of its length, 32
-  // KiB at most; and the allocator rounds up.              PULLMAN_UNEXPECTED_BYTES
+  // those being received 256. At the bound a sender waits until the program receives some of its
+  // messages. If meanwhile no message comes, leaves, is received or sent for ten seconds, receives
+  // that name this sender end with kNoMemory; those from anybody do if all connected peers wait
+  // like that, since any other may still send. The time counts while the program calls: of a long
+  // pause between two calls 1.25 s do. Messages that have come stay, to be received.
+  // Beside it a receive whose bytes come with gaps takes up to a 32nd of its length, 32 KiB at
+  // most; and the allocator rounds up.                     PULLMAN_UNEXPECTED_BYTES
   std::size_t unexpected_bytes = std::size_t{1} << 30;
   // Packets being sent and not yet acked, over all peers: as many small
   // ones, and as many full ones. 64..1048576.                               PULLMAN_SEND_PACKETS

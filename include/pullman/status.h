@@ -26,8 +26,8 @@ enum class Status : std::uint8_t {
   kBadOption,        // a Config option is out of its range (exceptions only)
   kNoDevice,         // no usable NIC, or not the one asked for (exceptions only)
   kRefusedAccess,  // put, get, atomic: the peer has no such region, room or right; nothing written
-  kNoMemory,  // receive: nothing more fits Config::unexpected_bytes, so what it waits for cannot
-              // come
+  kNoMemory,  // receive: what it waits for cannot come, since messages that nobody receives use all
+              // the memory its sender may have here (Config::unexpected_bytes says when)
 };
 
 // A sentence that says what happened and what to do.

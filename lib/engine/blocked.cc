@@ -10,42 +10,57 @@ namespace pullman::engine {
 bool Engine::Impl::handle_blocked(Instant now, Peer& peer, std::uint64_t limit) {
   const bool had_others = reserve_.any_blocked();
   if (!peer.inbox.handle_blocked(limit)) return false;
-  if (!had_others) standstill_.begin(now, moved_so_far());
+  if (!had_others) standstill_.begin(now, messages_done());
   return true;
 }
 
-// All that the program has got done.
-std::uint64_t Engine::Impl::moved_so_far() const {
-  return inbox_counters_.messages + inbox_counters_.caught_up + stats_.messages_sent;
+// Sent by the program, received by it, or come without a receive. Not packets: keep-alive probes
+// and their ACKs come and go whatever stands still.
+std::uint64_t Engine::Impl::messages_done() const {
+  return inbox_counters_.messages + inbox_counters_.unexpected + inbox_counters_.caught_up +
+         stats_.messages_sent;
+}
+
+// A long message is coming in, or packets of what was sent are on their way.
+bool Engine::Impl::is_under_way(const Peer& peer) const {
+  return peer.inbox.filling() != 0 || (peer.outbox.unfinished() != 0 && in_flight(peer) != 0);
 }
 
 void Engine::Impl::look_after_blocked(Instant now) {
   if (reserve_.take_news()) {
     reserve_.for_each_blocked([this](PeerId id) {
-      Peer* peer = peers_.find(id);
-      if (peer == nullptr || !peer->inbox.is_blocked()) return false;
-      if (peer->inbox.has_frames()) mark_ready(*peer);
-      return true;
+      Peer& peer = *peers_.find(id);
+      if (peer.inbox.has_frames()) mark_ready(peer);
     });
   }
-  if (now < standstill_.due() || !standstill_.look(now, moved_so_far())) return;
-  bool filling = false;  // a long message is on its way
-  peers_.for_each([&](const Peer& peer) { filling = filling || peer.inbox.filling() != 0; });
-  if (!filling) end_receives_of_blocked();
+  if (now < standstill_.due()) return;
+  Standstill::Movement movement{.done = messages_done()};
+  peers_.for_each(
+      [&](const Peer& peer) { movement.under_way = movement.under_way || is_under_way(peer); });
+  const Standstill::Found found = standstill_.look(now, movement);
+  if (found != Standstill::Found::kMoving) end_receives_of_blocked(found);
 }
 
-void Engine::Impl::end_receives_of_blocked() {
-  reserve_.for_each_blocked([this](PeerId id) {
-    const Peer* peer = peers_.find(id);
-    if (peer == nullptr || !peer->inbox.is_blocked()) return false;
+// Those that name a blocked peer. What receives from anybody wait for may come from any other peer,
+// however long that computes: they end if there is none.
+void Engine::Impl::end_receives_of_blocked(Standstill::Found found) {
+  bool others = false;
+  peers_.for_each([&](const Peer& peer) {
+    others = others || (peer.phase != Phase::kGone && !peer.inbox.is_blocked());
+  });
+  reserve_.for_each_blocked([&](PeerId id) {
+    const Peer& peer = *peers_.find(id);
+    const std::size_t ended = fail_receives(id, Status::kNoMemory);
+    if (ended == 0 && found == Standstill::Found::kStillStanding) return;
     log().warn(
         "{} can send nothing more: {} bytes of its messages, which nobody receives, use all the "
-        "memory that it may have here (unexpected_bytes = {}); receives that wait for it end",
-        nic::to_string(peer->command_address), peer->inbox.charged(), config_.unexpected_bytes);
-    fail_receives(id, Status::kNoMemory);
-    return true;
+        "memory that it may have here; {} (PULLMAN_UNEXPECTED_BYTES is {}: a larger one helps)",
+        nic::to_string(peer.command_address), peer.inbox.charged(),
+        others ? "receives that name it end, those from anybody wait for other peers"
+               : "receives that wait for it end",
+        config_.unexpected_bytes);
   });
-  if (reserve_.any_blocked()) fail_receives(kAnyPeer, Status::kNoMemory);
+  if (!others) fail_receives(kAnyPeer, Status::kNoMemory);
 }
 
 }  // namespace pullman::engine

@@ -254,13 +254,16 @@ void Engine::Impl::handle_bye(Peer& peer) {
   end_peer(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
 }
 
-void Engine::Impl::fail_receives(PeerId from, Status why) {
+std::size_t Engine::Impl::fail_receives(PeerId from, Status why) {
+  std::size_t failed = 0;
   for_each_matcher([&](message::Matcher& matcher) {
     while (Request* posted = matcher.posted_for(from)) {
       matcher.remove(*posted);
       posted->finish(why, 0);
+      ++failed;
     }
   });
+  return failed;
 }
 
 void Engine::Impl::fail_all_receives(Status why) {

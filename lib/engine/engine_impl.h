@@ -230,7 +230,7 @@ class Engine::Impl {
     visit(matcher_);
     more_matchers_.for_each(visit);
   }
-  void fail_receives(PeerId from, Status why);
+  std::size_t fail_receives(PeerId from, Status why);  // how many
   void fail_all_receives(Status why);
   std::size_t receives_posted() const;
   bool receives_from(PeerId peer) const;
@@ -331,9 +331,10 @@ class Engine::Impl {
 
   // --- blocked.cc: peers without allowance
   bool handle_blocked(Instant now, Peer& peer, std::uint64_t limit);
-  std::uint64_t moved_so_far() const;
+  std::uint64_t messages_done() const;
+  bool is_under_way(const Peer& peer) const;
   void look_after_blocked(Instant now);
-  void end_receives_of_blocked();
+  void end_receives_of_blocked(Standstill::Found found);
   bool has_work(const Peer& peer) const;
   bool has_work(const Rail& rail) const;
   // Frames wait that belong to no message.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "base/time.h"
 
@@ -15,27 +16,43 @@ class Standstill {
   static constexpr unsigned kLooks = 8;
   static constexpr Duration kBetweenLooks = std::chrono::milliseconds(1250);
 
-  // A peer is blocked, and none was. `moved` counts all that the program has got done.
-  void begin(Instant now, std::uint64_t moved) {
-    moved_ = moved;
+  struct Movement {
+    std::uint64_t done = 0;  // counts what has come, been received and been sent
+    bool under_way = false;  // a message is, one way or the other
+  };
+  enum class Found : std::uint8_t {
+    kMoving,         // or not still for long enough
+    kStanding,       // nothing has moved for all the looks
+    kStillStanding,  // nor since that was said last
+  };
+
+  // A peer is blocked, and none was.
+  void begin(Instant now, std::uint64_t done) {
+    done_ = done;
     looks_ = 0;
+    said_ = false;
     due_ = now + kBetweenLooks;
   }
   Instant due() const { return due_; }
 
-  // It is due. True: nothing has moved since begin(), or since this was true, for all the looks.
-  bool look(Instant now, std::uint64_t moved) {
+  // It is due.
+  Found look(Instant now, const Movement& movement) {
     due_ = now + kBetweenLooks;
-    if (moved != moved_) looks_ = 0;
-    moved_ = moved;
-    if (++looks_ < kLooks) return false;
+    if (movement.done != done_ || movement.under_way) {
+      done_ = movement.done;
+      looks_ = 0;
+      said_ = false;
+      return Found::kMoving;
+    }
+    if (++looks_ < kLooks) return Found::kMoving;
     looks_ = 0;
-    return true;
+    return std::exchange(said_, true) ? Found::kStillStanding : Found::kStanding;
   }
 
  private:
-  std::uint64_t moved_ = 0;
-  unsigned looks_ = 0;
+  std::uint64_t done_ = 0;
+  unsigned looks_ = 0;  // that saw nothing move
+  bool said_ = false;   // that it stands still
   Instant due_{};
 };
 

@@ -112,7 +112,10 @@ class AllowanceGranted {
   // The peer has `terms.share` for itself, and is told of `terms.window` more than it has used as
   // long as the reserve has that.
   explicit AllowanceGranted(const Terms& terms) : terms_(terms) { tell(); }
-  ~AllowanceGranted() { terms_.reserve.take_back(lent_); }
+  ~AllowanceGranted() {
+    terms_.reserve.remove_blocked(blocked_);
+    terms_.reserve.take_back(lent_);
+  }
   AllowanceGranted(const AllowanceGranted&) = delete;
   AllowanceGranted& operator=(const AllowanceGranted&) = delete;
 
@@ -144,7 +147,7 @@ class AllowanceGranted {
   Told tell() {
     repay();
     const Told next = next_limits();
-    if (next.limit > limit_) blocked_ = false;
+    if (next.limit > limit_) terms_.reserve.remove_blocked(blocked_);
     limit_ = std::max(limit_, next.limit);
     whole_limit_ = std::max(whole_limit_, next.whole_limit);
     const std::uint64_t needed = borrowed();
@@ -157,18 +160,17 @@ class AllowanceGranted {
   // The sender has more than it was told it may send. False: it was told no such limit.
   bool handle_blocked(std::uint64_t limit, PeerId peer) {
     if (limit > limit_) return false;
-    if (limit < limit_ || ended_ || blocked_) return true;  // it is about to hear of more, or was
-    blocked_ = true;
-    terms_.reserve.add_blocked(peer);
+    if (limit < limit_ || ended_ || is_blocked()) return true;  // it hears of more, or was heard
+    terms_.reserve.add_blocked(peer, blocked_);
     return true;
   }
-  bool is_blocked() const { return blocked_; }
+  bool is_blocked() const { return blocked_ != kNotBlocked; }
 
   // The sender is gone: it is promised nothing any more.
   void end() {
     ended_ = true;
     limit_ = std::min(limit_, charged_);
-    blocked_ = false;
+    terms_.reserve.remove_blocked(blocked_);
     repay();
   }
 
@@ -194,9 +196,11 @@ class AllowanceGranted {
   }
   bool may_raise(std::int64_t whole_left) const {
     const Told next = next_limits();
+    // Who is blocked says so once at a limit, so there is no later time to tell it of little.
+    if (is_blocked() && next.limit > limit_) return true;
     const auto sixteenth = terms_.window / kPartKept;
     const bool few_whole = whole_left < static_cast<std::int64_t>(sixteenth);
-    const bool few = limit_ - charged_ < sixteenth || is_blocked();
+    const bool few = limit_ - charged_ < sixteenth;
     const auto gains = [this](std::uint64_t to, std::uint64_t from, bool is_little) {
       return to >= from + (is_little ? terms_.window / 64 : terms_.window / 4);
     };
@@ -204,8 +208,8 @@ class AllowanceGranted {
   }
 
   const Terms& terms_;
+  BlockedPlace blocked_ = kNotBlocked;  // at this limit
   bool ended_ = false;
-  bool blocked_ = false;           // at this limit
   std::uint64_t limit_ = 0;        // that the sender knows
   std::uint64_t whole_limit_ = 0;  // of messages that it might announce
   std::uint64_t charged_ = 0;      // ever

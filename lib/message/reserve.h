@@ -1,8 +1,8 @@
 // Memory that peers may hold here beyond their own shares: who needs it borrows it. One borrows at
 // most as much as it leaves (dynamic thresholds, Choudhury and Hahne 1998): alone half of it, as
 // one of seven an eighth each; so however many flood it something is left for the next, and each
-// has its own share besides. Knows which peers are blocked, and says when there is something for
-// them.
+// has its own share besides. Knows which peers are blocked (wire.md 4.13), and says when there may
+// be something for them.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,10 @@
 #include "pullman/types.h"
 
 namespace pullman::message {
+
+// Where a peer is among those that are blocked.
+using BlockedPlace = std::uint32_t;
+inline constexpr BlockedPlace kNotBlocked = 0xFFFF'FFFF;
 
 class Reserve {
  public:
@@ -33,15 +37,26 @@ class Reserve {
   }
   std::uint64_t left() const { return left_; }
 
-  void add_blocked(PeerId peer) {
-    blocked_.push_back(peer);
+  // `place`, of one that is not, says from now on where it is; it stays at its address.
+  void add_blocked(PeerId peer, BlockedPlace& place) {
+    PULLMAN_DCHECK(place == kNotBlocked);
+    blocked_.push_back({peer, &place});
+    place = static_cast<BlockedPlace>(blocked_.size() - 1);
     came_back_ = true;
   }
+  void remove_blocked(BlockedPlace& place) {
+    if (place == kNotBlocked) return;
+    PULLMAN_DCHECK(blocked_[place].place == &place);
+    blocked_[place] = blocked_.back();
+    *blocked_[place].place = place;
+    blocked_.pop_back();
+    place = kNotBlocked;
+  }
   bool any_blocked() const { return !blocked_.empty(); }
-  // Calls visit(peer) for each; those of which it says false are blocked no longer.
+  // Calls visit(peer) for each; none is added or removed meanwhile.
   template <typename Visit>
-  void for_each_blocked(Visit&& visit) {
-    std::erase_if(blocked_, [&](PeerId peer) { return !visit(peer); });
+  void for_each_blocked(Visit&& visit) const {
+    for (const Blocked& blocked : blocked_) visit(blocked.peer);
   }
 
   // Something has come back since this was asked, and somebody may be waiting for it.
@@ -52,9 +67,14 @@ class Reserve {
   }
 
  private:
+  struct Blocked {
+    PeerId peer;
+    BlockedPlace* place;
+  };
+
   std::uint64_t left_;
   bool came_back_ = false;
-  std::vector<PeerId> blocked_;
+  std::vector<Blocked> blocked_;
 };
 
 // What one peer may have (allowance.h).

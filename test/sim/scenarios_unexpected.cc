@@ -133,4 +133,72 @@ TEST_CASE("memory that the messages of one peer used goes to another that is blo
   CHECK(of_second.status() == Status::kOk);
 }
 
+TEST_CASE("at the bound of memory one message received lets one more come") {
+  constexpr std::size_t kMessages = 2000;
+  Scene scene(2, [](NodePlan& plan) {
+    plan.config.max_peers = 2;
+    plan.config.unexpected_bytes = 128 * 1024;
+  });
+  const auto senders = send_all(scene, 2, kMessages);
+  scene.run_for(seconds(1));
+  const Tag held = scene.engine(0).audit().unexpected_bytes / 128;
+  REQUIRE(held < kMessages);
+
+  for (Tag tag = 1; tag <= 20; ++tag) {
+    REQUIRE(scene.run_until_done(scene.receive(0, senders[0].back, tag, 16)));
+    Act& next = scene.receive(0, senders[0].back, held + 2 * tag - 1, 16);
+    REQUIRE(scene.run_until_done(next, seconds(1)));
+    REQUIRE(next.status() == Status::kOk);
+    scene.run_for(seconds(1));
+  }
+
+  CHECK(scene.engine(0).audit().unexpected_bytes == 128 * held);
+}
+
+TEST_CASE("at the bound of memory a receive waits while a message leaves for another peer") {
+  Scene scene(3, [](NodePlan& plan) {
+    plan.config.max_peers = 4;
+    plan.config.unexpected_bytes = 256 * 1024;
+  });
+  const auto senders = send_all(scene, 2, 2000);
+  const auto [third, back] = scene.couple(0, 2);
+  scene.run_for(seconds(1));
+  scene.network().wire(0, 2).ns_per_kib = 8'000'000;  // 1 Mb/s
+  scene.receive_any(2, 2'500'000);
+  Act& slow = scene.send(0, third, 1, 2'500'000);
+  Act& last = scene.receive(0, senders[0].back, 2000, 16);
+
+  scene.run_for(seconds(18));
+  REQUIRE_FALSE(slow.done());
+  REQUIRE_FALSE(last.done());
+
+  REQUIRE(scene.run_until_done(slow));
+  REQUIRE(scene.run_until_done(last, seconds(20)));
+  CHECK(last.status() == Status::kNoMemory);
+}
+
+TEST_CASE("at the bound of memory receives from anybody wait for a peer that may still send") {
+  Scene scene(3, [](NodePlan& plan) {
+    plan.config.max_peers = 4;
+    plan.config.unexpected_bytes = 256 * 1024;
+  });
+  const auto senders = send_all(scene, 2, 2000);
+  const auto [there, back] = scene.couple(2, 0);
+  Act& of_blocked = scene.receive(0, senders[0].back, 2000, 16);
+  Act& of_other = scene.receive(0, kAnyPeer, 3000, 16);
+  Act& of_nobody = scene.receive(0, kAnyPeer, 3001, 16);
+
+  scene.run_for(seconds(30));
+  REQUIRE(of_blocked.status() == Status::kNoMemory);
+  REQUIRE_FALSE(of_other.done());
+  scene.send(2, there, 3000, 16);
+  REQUIRE(scene.run_until_done(of_other));
+  CHECK(of_other.status() == Status::kOk);
+  CHECK_FALSE(of_nobody.done());
+
+  scene.disconnect(2, there);
+  REQUIRE(scene.run_until_done(of_nobody, seconds(20)));
+  CHECK(of_nobody.status() == Status::kNoMemory);
+}
+
 }  // namespace pullman::sim

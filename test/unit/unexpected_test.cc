@@ -175,6 +175,24 @@ TEST_CASE("a peer that floods leaves each other its own share") {
   }
 }
 
+TEST_CASE("who says again and again that it is blocked is listed once, and only while it is") {
+  constexpr std::uint64_t kWindow = 1 << 16;
+  Reserve reserve(64 * kWindow);
+  const Terms terms{kWindow / 2, kWindow, reserve};
+  AllowanceGranted peer(terms);
+
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(peer.handle_blocked(peer.told(), kPeer));
+    REQUIRE(peer.handle_blocked(peer.told(), kPeer));
+    int listed = 0;
+    reserve.for_each_blocked([&](PeerId) { return ++listed != 0; });
+    REQUIRE(listed == 1);
+    peer.charge(kShortCharge);
+    peer.tell();
+    REQUIRE_FALSE(reserve.any_blocked());
+  }
+}
+
 TEST_CASE("a sender that is blocked says so once at a limit; a false limit is refused") {
   const std::vector<std::byte> message = content(8, 1);
   std::deque<Request> sends(2000);

@@ -1,0 +1,47 @@
+#include "engine/standstill.h"
+
+#include <catch2/catch.hpp>
+
+namespace pullman::engine {
+namespace {
+
+using Found = Standstill::Found;
+
+// Looks once when it is due.
+Found look(Standstill& standstill, const Standstill::Movement& movement) {
+  return standstill.look(standstill.due(), movement);
+}
+
+}  // namespace
+
+TEST_CASE("a program stands still when all the looks saw nothing move") {
+  Standstill standstill;
+  standstill.begin(Instant(Duration(0)), 7);
+
+  for (unsigned i = 1; i < Standstill::kLooks; ++i) {
+    REQUIRE(look(standstill, {.done = 7}) == Found::kMoving);
+  }
+  CHECK(look(standstill, {.done = 7}) == Found::kStanding);
+
+  for (unsigned i = 1; i < Standstill::kLooks; ++i) {
+    REQUIRE(look(standstill, {.done = 7}) == Found::kMoving);
+  }
+  CHECK(look(standstill, {.done = 7}) == Found::kStillStanding);
+}
+
+TEST_CASE("what is done or under way at one look makes all the looks count anew") {
+  const Standstill::Movement moves =
+      GENERATE(Standstill::Movement{.done = 8}, Standstill::Movement{.done = 7, .under_way = true});
+  Standstill standstill;
+  standstill.begin(Instant(Duration(0)), 7);
+  for (unsigned i = 1; i < Standstill::kLooks; ++i) look(standstill, {.done = 7});
+
+  REQUIRE(look(standstill, moves) == Found::kMoving);
+
+  for (unsigned i = 1; i < Standstill::kLooks; ++i) {
+    REQUIRE(look(standstill, {.done = moves.done}) == Found::kMoving);
+  }
+  CHECK(look(standstill, {.done = moves.done}) == Found::kStanding);
+}
+
+}  // namespace pullman::engine
