@@ -91,7 +91,8 @@ struct ShortMessage : Unexpected {
   std::array<std::byte, wire::kMostShortBytes> bytes;  // lead included
 };
 
-// The charge covers it and its share of the matcher's table: a bucket for each message.
-static_assert(sizeof(ShortMessage) + sizeof(void*) <= kShortCharge);
+// The charge covers it, its share of the matcher's table, a bucket for each message, and in its
+// piece of the slab a pointer and a share of the head.
+static_assert(sizeof(ShortMessage) + 3 * sizeof(void*) <= kShortCharge);
 
 }  // namespace pullman::message

@@ -112,6 +112,33 @@ TEST_CASE("an unexpected message of 1 to 16 bytes costs 128 bytes at most, and t
   CHECK(wire.memory.blocks <= 1);
 }
 
+TEST_CASE("one short message that is kept keeps no memory but its own piece and one more") {
+  constexpr std::size_t kMany = 20'000;
+  const std::size_t kept = GENERATE(as<std::size_t>(), 0, kMany / 2, kMany - 1);
+  Wire wire(kMany * kShortCharge + (1 << 20));
+  std::vector<Request> sends(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    wire.outbox.send(kPeer, i, content(8, 1), sends[i]);
+    if (i % 1000 == 999) wire.run();
+  }
+  wire.run();
+
+  std::vector<std::byte> buffer(8);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    if (i == kept) continue;
+    Request received;
+    wire.post(received, buffer, i);
+    REQUIRE(received.status() == Status::kOk);
+  }
+
+  CHECK(wire.inbox.charged() == kShortCharge);
+  CHECK(wire.memory.blocks <= 2);
+  Request last;
+  wire.post(last, buffer, kept);
+  CHECK(last.status() == Status::kOk);
+  CHECK(wire.memory.blocks <= 1);
+}
+
 TEST_CASE("1.4 million unexpected messages of seven peers fit the defaults") {
   const Config config;
   const std::uint64_t window = config.unexpected_bytes / config.max_peers;
