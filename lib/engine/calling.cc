@@ -42,15 +42,12 @@ std::optional<std::uint8_t> Engine::Impl::module_called(const wire::Hello& hello
 }
 
 // An address that a process of that host names as its own, but that is not its: this host has it,
-// too, and whatever is sent there from here stays here (wire.md 5.11). Asks the kernel.
+// too, and whatever is sent there from here stays here (wire.md 5.11).
 bool Engine::Impl::leads_here(std::uint64_t host, const nic::Address& address) const {
   if (host == 0 || host_ == 0 || host == host_) return false;
-  for (std::size_t i = 0; i < nics_told_; ++i) {
-    const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
-    const nic::Reach reach = port.reach(address);
-    if (reach != nic::Reach::kNone) return reach == nic::Reach::kOwn;
-  }
-  return false;
+  return std::any_of(modules_.begin(), modules_.begin() + nics_told_, [&](const auto& module) {
+    return module->channel(ChannelKind::kCommand).port().is_own(address);
+  });
 }
 
 // Its NICs keep their numbers, and those that lead here have no address.

@@ -78,7 +78,7 @@ bool LinkWatch::drain() {
       case Netlink::Received::kNothing:
         return true;
       case Netlink::Received::kLost:
-        read_again_ = true;
+        read_again_ = address_news_ = true;
         break;
       case Netlink::Received::kMessages:
         break;
@@ -107,6 +107,7 @@ void LinkWatch::handle(const nlmsghdr& message) {
       return handle_link(message);
     case RTM_NEWADDR:
     case RTM_DELADDR:
+      address_news_ = true;
       return handle_address(message);
     default:
       return;

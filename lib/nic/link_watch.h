@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "nic/netlink.h"
 #include "nic/port.h"
@@ -24,6 +25,10 @@ class LinkWatch {
   // since the last poll and is up again is told as both. A system call, of 0.15 us when there is
   // nothing.
   std::size_t poll(std::span<PortEvent> out);
+
+  // Since this was asked last, poll() has heard of an address that came or went, of whatever
+  // interface, or may have missed it.
+  bool takes_address_news() { return std::exchange(address_news_, false); }
 
   // Becomes readable when poll() has something; -1 if the system gave none: then there are no
   // events.
@@ -42,12 +47,13 @@ class LinkWatch {
   std::string interface_;
   Address own_;
   Netlink kernel_;
-  int index_ = 0;            // of the interface; one that comes back may have another
-  bool link_ = true;         // up, with a carrier
-  bool address_ = true;      // ours is there, and may be used
-  bool was_down_ = false;    // since the last event
-  bool told_up_ = true;      // by the last event
-  bool read_again_ = false;  // something was missed
+  int index_ = 0;             // of the interface; one that comes back may have another
+  bool link_ = true;          // up, with a carrier
+  bool address_ = true;       // ours is there, and may be used
+  bool was_down_ = false;     // since the last event
+  bool told_up_ = true;       // by the last event
+  bool read_again_ = false;   // something was missed
+  bool address_news_ = true;  // before it listened there may have been any
 };
 
 }  // namespace pullman::nic

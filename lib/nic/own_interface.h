@@ -7,7 +7,9 @@
 #include <string>
 
 #include "nic/link_watch.h"
+#include "nic/own_addresses.h"
 #include "nic/port.h"
+#include "nic/prefix.h"
 #include "nic/routes.h"
 
 namespace pullman::nic {
@@ -30,8 +32,19 @@ class OwnInterface {
 
   bool only_by_others(const Address& to) const { return nic::only_by_others(device_, own_, to); }
 
+  // An address of this host, as far as the last poll() knew. Of link-local ones only the port's.
+  bool is_own(const Address& to) const {
+    return to.kind == 6 && is_link_local(to) ? same_host(own_, to) : host_.has(to);
+  }
+
   // Link events: a system call.
-  std::size_t poll(std::span<PortEvent> out) { return link_ ? link_->poll(out) : 0; }
+  std::size_t poll(std::span<PortEvent> out) {
+    if (!link_) return 0;
+    const std::size_t count = link_->poll(out);
+    if (link_->takes_address_news()) [[unlikely]]
+      host_.read();
+    return count;
+  }
 
   // Readable when poll() has something; -1 if it never has.
   int fd() const { return link_ ? link_->fd() : -1; }
@@ -39,6 +52,7 @@ class OwnInterface {
  private:
   Device device_;  // its name is the interface's
   Address own_;
+  OwnAddresses host_;
   std::optional<LinkWatch> link_;
 };
 

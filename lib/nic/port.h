@@ -149,6 +149,10 @@ class Port {
   // kernel: not for every packet.
   virtual Reach reach(const Address&) const { return Reach::kRouted; }
 
+  // Whether this host has that address, as far as the kernel has told unasked: no system call, so
+  // that strangers may have it looked at.
+  virtual bool is_own(const Address&) const { return false; }
+
   // Becomes readable when receive() has something, or poll_events() something that the caller's own
   // calls did not bring about (poll them before sleeping); -1 if the driver has none. Being watched
   // may make every packet dearer: not to be asked for by who only polls.

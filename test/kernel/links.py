@@ -138,6 +138,22 @@ def an_interface_that_is_removed_and_made_anew_is_told(pair, build, driver):
     watch.end()
 
 
+@case("udp", "tcp", "fabric")
+def an_address_of_the_host_is_known_for_one_while_it_is_there(pair, build, driver):
+    watch = Watch(pair, build, 0, driver)
+    make_interface(pair, "other")
+
+    def own(host):
+        return watch.ask(f"own {host}")["own"]
+    expect(own("10.77.0.1") and own("127.0.0.1"), "it does not know what there is")
+    expect(not own("10.77.0.2") and not own("10.88.0.1") and not own("fd88::1"), "it knows what there is not")
+    for change in ("add", "del"):
+        ip(pair, 0, "addr", change, "10.88.0.1/24", "dev", "other")
+        ip(pair, 0, "addr", change, "fd88::1/64", "dev", "other", *(("nodad",) if change == "add" else ()))
+        wait_until(lambda: own("10.88.0.1") == own("fd88::1") == (change == "add"), f"it does not hear of '{change}'")
+    watch.end()
+
+
 @case("udp")
 def what_happens_to_other_interfaces_is_not_told(pair, build, driver):
     watch = Watch(pair, build, 0, driver)

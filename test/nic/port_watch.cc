@@ -3,6 +3,7 @@
 // Prints a JSON line for each link event, and one for each command read from the standard input:
 //   counters    what the port counts, and how often the program woke
 //   reach HOST  how the port reaches it
+//   own HOST    whether the port knows it for an address of this host
 //   stop, go    asks the port for no events in between
 // Ends with its input.
 #include <fcntl.h>
@@ -101,6 +102,10 @@ class Watcher {
       const std::string host = command.substr(6);
       return say(
           {{"event", "reach"}, {"to", host}, {"reach", to_word(port_->reach(address(host)))}});
+    }
+    if (command.starts_with("own ")) {
+      const std::string host = command.substr(4);
+      return say({{"event", "own"}, {"to", host}, {"own", port_->is_own(address(host))}});
     }
     const PortCounters& counters = port_->counters();
     say({{"event", command},

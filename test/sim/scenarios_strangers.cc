@@ -3,6 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "sim/sim_port.h"
 #include "sim/stranger.h"
 
 namespace pullman::sim {
@@ -207,6 +208,22 @@ TEST_CASE("a caller of another host is not answered at an address of ours") {
   scene.run_for(milliseconds(1));
 
   CHECK(to_itself == (same_host ? 1 : 0));
+}
+
+TEST_CASE("a stranger's HELLOs, wherever they say they come from, have nobody look for a way") {
+  Scene scene(2);
+  Stranger stranger(scene, 1);
+  const SimPort& port = *scene.network().port({0, Channel::kCommand, 0});
+  const std::size_t before = port.questions();
+
+  for (int i = 0; i < 10; ++i) stranger.say(0, stranger.hello(0));
+  wire::Hello ours = with_an_address_of_zero(stranger);
+  ours.nic = 1;
+  for (int i = 0; i < 10; ++i) stranger.say(0, ours);
+  scene.run_for(milliseconds(1));
+
+  CHECK(stranger.heard(PacketType::kWelcome) == 10);
+  CHECK(port.questions() == before);
 }
 
 // How a stranger says that he is the host 1: as its address, as another of its addresses, as a NIC

@@ -147,10 +147,16 @@ std::size_t SimPort::path_bytes(nic::Destination to) const {
 }
 
 nic::Reach SimPort::reach(const nic::Address& address) const {
+  ++questions_;
   const std::optional<Endpoint> to = endpoint_of(address, network_.hosts());
   const nic::Reach reach = to ? network_.reach(at_, *to) : nic::Reach::kNone;
   const bool own = reach != nic::Reach::kNone && to->host == at_.host;
   return own ? nic::Reach::kOwn : reach;
+}
+
+bool SimPort::is_own(const nic::Address& address) const {
+  const std::optional<Endpoint> to = endpoint_of(address, network_.hosts());
+  return to && to->host == at_.host;
 }
 
 std::size_t SimPort::receive(std::span<nic::Incoming> batch, std::size_t enough) {

@@ -39,6 +39,7 @@ class SimPort final : public nic::Port {
   const nic::Address& address() const override { return address_; }
   std::size_t path_bytes(nic::Destination to) const override;
   nic::Reach reach(const nic::Address& address) const override;
+  bool is_own(const nic::Address& address) const override;
   int wait_fd() override { return -1; }
 
   // For the network: a datagram has arrived. False if there was no buffer for it.
@@ -47,6 +48,8 @@ class SimPort final : public nic::Port {
   void refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMostQuoted> quoted);
   bool has_work() const;
   Endpoint place() const { return at_; }
+  // How often somebody asked for a way, which costs a kernel's port several system calls.
+  std::size_t questions() const { return questions_; }
   // When the full send queue has room again; kNever if it is not full.
   Instant room_at() const;
 
@@ -72,6 +75,7 @@ class SimPort final : public nic::Port {
   nic::PortLimits limits_;
   nic::PortCounters counters_;
   nic::Address address_;
+  mutable std::size_t questions_ = 0;
   bool link_up_ = true;          // as the user was told
   std::deque<Instant> leaving_;  // when each packet in the send queue will have left it
   std::deque<Datagrams::Slot> arrived_;

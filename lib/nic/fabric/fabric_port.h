@@ -43,6 +43,7 @@ class FabricPort final : public Port {
   const PortCounters& counters() const override { return counters_; }
   const Address& address() const override { return address_; }
   Reach reach(const Address& to) const override { return interface_->reach(to); }
+  bool is_own(const Address& to) const override { return interface_->is_own(to); }
   int wait_fd() override;
 
  private:

@@ -36,6 +36,7 @@ class TcpPort final : public Port {
   const PortCounters& counters() const override { return counters_; }
   const Address& address() const override { return switchboard_.own(); }
   Reach reach(const Address& to) const override { return interface_.reach(to); }
+  bool is_own(const Address& to) const override { return interface_.is_own(to); }
   int wait_fd() override;
 
   const Switchboard& switchboard() const { return switchboard_; }

@@ -70,6 +70,7 @@ class UdpPort final : public Port {
   const Address& address() const override { return address_; }
   std::size_t path_bytes(Destination to) const override;
   Reach reach(const Address& to) const override { return interface_.reach(to); }
+  bool is_own(const Address& to) const override { return interface_.is_own(to); }
   int wait_fd() override;
   void unwatch() override;
 
