@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "wire/bytes.h"
 #include "wire/frame.h"
 #include "wire/header.h"
 #include "wire/hello.h"
