@@ -17,7 +17,7 @@ int read_setting(const std::string& interface, const char* name) {
   return in >> value ? value : 0;
 }
 
-bool has_address_in(const Interface& interface, const Prefix& subnet) {
+bool has_an_address_in(const Interface& interface, const Prefix& subnet) {
   return std::any_of(interface.addresses.begin(), interface.addresses.end(),
                      [&](const Address& address) { return contains(subnet, address); });
 }
@@ -59,7 +59,7 @@ std::vector<std::string> subnet_advices(const std::vector<Interface>& interfaces
       std::vector<std::string> names;
       std::vector<ArpSettings> settings;
       for (const Interface& one : interfaces) {
-        if (!one.up || one.loopback || !has_address_in(one, subnet)) continue;
+        if (!one.up || one.loopback || !has_an_address_in(one, subnet)) continue;
         names.push_back(one.name);
         settings.push_back(arp_settings_of(one.name));
       }

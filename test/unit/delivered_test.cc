@@ -23,7 +23,7 @@ std::vector<std::byte> bye_of(MessageId missing, const std::vector<std::uint32_t
 TEST_CASE("a BYE says of each message whether it has arrived") {
   const std::set<MessageId> ahead =
       GENERATE(std::set<MessageId>{}, std::set<MessageId>{1}, std::set<MessageId>{64},
-               std::set<MessageId>{63, 65, 700}, std::set<MessageId>{1, 2, 4095});
+               std::set<MessageId>{63, 65, 700}, std::set<MessageId>{1, 2, 3900});
   const auto bytes = bye_of(kFirst + 5, {low32(kFirst + 2), low32(kFirst + 4)}, ahead);
   wire::Frame bye;
   wire::FrameReader reader(bytes);

@@ -352,8 +352,10 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
   REQUIRE(reader.next(frame));
   CHECK(frame.type == FrameType::kPing);
   REQUIRE(reader.next(frame));
-  CHECK((frame.type == FrameType::kBye && frame.id == 13 && frame.data.size() == 16));
-  CHECK((sack_word(frame.data, 0) == 0xF0 && sack_word(frame.data, 1) == 1));
+  CHECK((frame.type == FrameType::kBye && frame.id == 13 && frame.limit == 3));
+  CHECK((bye_excepted(frame, 0) == 0xFFFFFFF0 && bye_excepted(frame, 2) == 12));
+  const std::span<const std::byte> bitmap = bye_bitmap(frame);
+  CHECK((bitmap.size() == 16 && sack_word(bitmap, 0) == 0xF0 && sack_word(bitmap, 1) == 1));
   REQUIRE(reader.next(frame));
   CHECK((frame.type == FrameType::kPadding && frame.data.size() == 77));
   REQUIRE(reader.next(frame));
