@@ -45,7 +45,11 @@ void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
     }
   }
   recompute_stay();
-  if (in_flight && hello.checked_in()) window_.recheck_in(now, timeout(), hello);
+  // Not as soon as a packet: an end that many call at once takes longer for what follows than for
+  // its answer. Of those that asked in vain some got half of the others' share (lab: incast-late).
+  if (in_flight && hello.checked_in()) {
+    window_.recheck_in(now, std::max(timeout(), options_.rto_initial / 16), hello);
+  }
 }
 
 Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wire::Frame* sack,
