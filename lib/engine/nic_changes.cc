@@ -220,8 +220,10 @@ wire::NicList Engine::Impl::list_for(Peer& peer) {
   wire::NicList list;
   list.count = ++peer.lists_told;
   list.host = host_;
-  // Where it receives data was forgotten with the ports it was resolved for.
-  list.asks = peer.rails == nullptr && peer.home.data_to == nic::kNowhere;
+  // Where it receives data was forgotten with the ports it was resolved for. While that is being
+  // found out there is nothing to ask: two ends that do would answer each other all the time.
+  const bool seeks = (peer.home.resolving & bit_of(ChannelKind::kData)) != 0;
+  list.asks = peer.rails == nullptr && peer.home.data_to == nic::kNowhere && !seeks;
   list.no_ways = peer.rails == nullptr;
   const wire::Hello mine = describe(peer);
   list.nics = mine.nics;

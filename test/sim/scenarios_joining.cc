@@ -83,6 +83,24 @@ TEST_CASE(
   CHECK(scene.rail(0, couple.there, 1).bytes_sent > 0);
 }
 
+TEST_CASE("a NIC that comes while the way to the other end is sought is told once") {
+  RailScene scene(
+      {2, 2}, [](NodePlan& plan) { plan.data.resolve_delay = milliseconds(200); }, one_late());
+  const auto couple = scene.couple(0, 1);
+  int told = 0;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (Opened(passing.bytes).has(wire::FrameType::kNics)) ++told;
+    return false;
+  });
+
+  scene.node(0).join();
+  scene.run_for(milliseconds(5));
+
+  CHECK(told == 1);
+  scene.node(1).join();
+  CHECK(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+}
+
 TEST_CASE("whoever comes later hears of a NIC that came before") {
   RailScene scene({2, 2}, {}, one_late());
   scene.node(0).join();
