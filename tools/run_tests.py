@@ -270,8 +270,9 @@ def model(_):
 
 
 def sanitizer(folder, kinds, environment, suite=None):
-    # Clang: its sanitizers are the stricter ones, and the code is built by a second compiler.
-    build = Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Ddchecks=true",
+    # Clang: its sanitizers are the stricter ones, and the code is built by a second compiler. A header that it has
+    # compiled before names the folder it was in, and a cache of compilers may bring it from another one.
+    build = Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Db_pch=false", "-Ddchecks=true",
                                  "--optimization=1", "-Dcpp_args=-fno-sanitize-recover=all"],
                   environment={"CXX": "ccache clang++", "CC": "ccache clang"})
     total = build.make(lambda: build.test_targets(suite))
@@ -296,7 +297,7 @@ def thread(_):
 
 
 def fuzz(options):
-    build = Build("build-fuzz", setup=["-Dfuzz=true", "-Db_sanitize=address", "-Db_lundef=false",
+    build = Build("build-fuzz", setup=["-Dfuzz=true", "-Db_pch=false", "-Db_sanitize=address", "-Db_lundef=false",
                                        "-Ddchecks=true", "-Dcpp_args=-fsanitize=fuzzer-no-link"],
                   environment={"CXX": "ccache clang++", "CC": "ccache clang"})
     names = ("fuzz-decoder", "fuzz-link")
