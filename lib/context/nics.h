@@ -29,7 +29,6 @@ class Nics {
  public:
   // Throws nic::NicError if the driver or what is asked for does not exist.
   explicit Nics(const Config& config);
-  Nics(Nics&&) = default;
 
   // Best first; at least one, with the numbers 0, 1, ... Throws nic::NicError.
   std::vector<engine::NicPorts> open();

@@ -9,8 +9,8 @@
 namespace pullman::message {
 
 Matcher::Posted& Matcher::list_of(const detail::Operation& receive) {
-  const bool hashed = receive.peer != kAnyPeer && (receive.ignore & ~neglected_) == 0;
-  return hashed ? exact_[bucket_of(receive.peer, receive.tag)] : wild_;
+  if (!is_hashed(receive.peer, receive.ignore)) return wild_;
+  return exact_[bucket_of(receive.peer, receive.tag)];
 }
 
 // All find their places anew: no more often than there are bits to neglect.
@@ -33,7 +33,7 @@ bool Matcher::neglect(Tag bits) {
 Unexpected* Matcher::find_or_post(Request& receive) {
   detail::Operation& op = receive.operation();
   const Want want{op.peer, op.tag, op.ignore};
-  if (!is_hashed(want)) [[unlikely]] {
+  if (!make_hashed(want)) [[unlikely]] {
     Unexpected* const message = find_any(want);
     if (message == nullptr) post(op, wild_);
     return message;

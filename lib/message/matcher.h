@@ -56,7 +56,7 @@ class Matcher {
   // The unexpected message that fits; it stays. Null if none does.
   Unexpected* find(const Want& want) {
     if (arrived_.empty()) return nullptr;
-    return is_hashed(want) ? arrived_.find(want.source, want.tag, want.ignore) : find_any(want);
+    return make_hashed(want) ? arrived_.find(want.source, want.tag, want.ignore) : find_any(want);
   }
   // The earliest unexpected message that was not passed yet; null: there is none.
   Unexpected* first_new() const { return new_; }
@@ -102,12 +102,15 @@ class Matcher {
         ((tag & ~neglected_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
     return mixed >> 54;
   }
-  // What fits is in one bucket. If it is not so yet, and few bits are ignored, it becomes so.
-  bool is_hashed(const Want& want) {
-    if (want.source == kAnyPeer) return false;
-    if ((want.ignore & ~neglected_) == 0) [[likely]]
+  // What fits is in one bucket.
+  bool is_hashed(PeerId source, Tag ignore) const {
+    return source != kAnyPeer && (ignore & ~neglected_) == 0;
+  }
+  // The same; if few bits are ignored it becomes so.
+  bool make_hashed(const Want& want) {
+    if (is_hashed(want.source, want.ignore)) [[likely]]
       return true;
-    return neglect(want.ignore);
+    return want.source != kAnyPeer && neglect(want.ignore);
   }
   bool neglect(Tag bits);
   static_assert(kBuckets == std::uint64_t{1} << (64 - 54));

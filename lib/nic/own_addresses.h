@@ -1,4 +1,4 @@
-// The addresses of this host. To look here costs no system call: whoever hears the kernel tell of a
+// The addresses of this host. To look here costs no system call: who hears the kernel tell of a
 // change has them read again.
 #pragma once
 

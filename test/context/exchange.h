@@ -81,7 +81,7 @@ class Exchange {
     });
   }
 
-  // Both at once: each waits for the other's good-bye.
+  // Both at once: each waits for the other's BYE.
   bool closes() {
     Status one = Status::kPending;
     std::thread beside([&] { one = one_.close(std::chrono::seconds(2)); });

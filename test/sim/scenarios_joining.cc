@@ -101,7 +101,7 @@ TEST_CASE("a NIC that comes while the way to the other end is sought is told onc
   CHECK(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
 }
 
-TEST_CASE("whoever comes later hears of a NIC that came before") {
+TEST_CASE("a peer that comes later is told of a NIC that came before") {
   RailScene scene({2, 2}, {}, one_late());
   scene.node(0).join();
   scene.node(1).join();
