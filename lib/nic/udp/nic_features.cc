@@ -31,7 +31,7 @@ std::string describe(const char* option, bool known, bool off, const char* featu
 
 std::string describe_offloads(const std::string& interface, const Address& own) {
   try {
-    const Socket socket = open_socket(own, interface, Tie::kAddress);
+    const Socket socket = open_socket(own, interface);
     const Offloads known = offloads_of(socket);
     return fmt::format(
         "{}, {}",

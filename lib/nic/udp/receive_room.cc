@@ -41,7 +41,7 @@ MemoryInfo memory_of(const Socket& socket) {
 
 // 0 if the datagram does not arrive.
 std::size_t weighed_charge(const Address& own, std::size_t packet_bytes) {
-  const Socket scratch = open_socket(with_port(own, 0), "loopback", Tie::kAddress);
+  const Socket scratch = open_socket(with_port(own, 0), "loopback");
   sockaddr_storage name;
   const socklen_t length = to_sockaddr(address_of(scratch), name);
   const std::vector<std::byte> packet(packet_bytes);

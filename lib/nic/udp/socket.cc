@@ -4,6 +4,8 @@
 #include <netinet/udp.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace pullman::nic::udp {
 namespace {
@@ -26,10 +28,22 @@ void set_path_options(int socket, bool ipv6) {
 
 }  // namespace
 
-Socket open_socket(const Address& own, const std::string& device, Tie tie) {
-  Socket out = open_bound(own, SOCK_DGRAM, device, tie);
+Socket open_socket(const Address& own, const std::string& device) {
+  Socket out = open_bound(own, SOCK_DGRAM, device, Tie::kAddress);
   set_path_options(out.fd(), own.kind == 6);
   return out;
+}
+
+// The one with the address alone is opened first. While sockets may share their port the kernel
+// takes the one of an IPv4 port that was bound last, though another fits better: packets that came
+// in that moment would be read much later than those behind them, and pass for lost.
+Sockets open_sockets(const Address& own, const std::string& device, Tie tie) {
+  Socket by_address = open_socket(own, device);
+  if (tie == Tie::kAddress) return {.main = std::move(by_address), .by_others = Socket()};
+  const std::array<const Socket*, 1> others{&by_address};
+  Socket by_device = open_beside(others, device, Tie::kDevice);
+  if (by_device.fd() < 0) return {.main = std::move(by_address), .by_others = Socket()};
+  return {.main = std::move(by_device), .by_others = std::move(by_address)};
 }
 
 // Whether another socket may share the port is asked of all of them, and only while it is bound.

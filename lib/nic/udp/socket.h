@@ -14,9 +14,19 @@
 
 namespace pullman::nic::udp {
 
-// Non-blocking, bound to `own` (port 0: any free one), datagrams never cut up on the way, errors of
+// Non-blocking, tied to `own` (port 0: any free one), datagrams never cut up on the way, errors of
 // the network reported. Throws NicError; `device` is for its sentence.
-Socket open_socket(const Address& own, const std::string& device, Tie tie);
+Socket open_socket(const Address& own, const std::string& device);
+
+// Of one address and port.
+struct Sockets {
+  Socket main;
+  Socket
+      by_others;  // has the address alone, where `main` is bound to the device; else its fd() is -1
+};
+
+// As open_socket(), and tied by its address alone where the kernel refuses to bind to the device.
+Sockets open_sockets(const Address& own, const std::string& device, Tie tie);
 
 // Another one at the address and port of these, which are all that have them. Its fd() is -1 if the
 // system does not allow it. The port stays ours: nobody else can bind to it. The kernel gives a

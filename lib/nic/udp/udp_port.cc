@@ -43,27 +43,31 @@ std::size_t UdpPort::receive_from(Line& line, std::span<Incoming> batch, std::si
 }
 
 UdpPort::UdpPort(const Device& device, const PortOptions& options)
-    : UdpPort(open_socket(with_port(device.address, options.port), device.name, tie_of(device)),
+    : UdpPort(open_sockets(with_port(device.address, options.port), device.name, tie_of(device)),
               device, options) {}
 
-UdpPort::UdpPort(Socket socket, const Device& device, const PortOptions& options)
+UdpPort::UdpPort(Sockets sockets, const Device& device, const PortOptions& options)
     : options_(options),
       device_(device.name),
-      offloads_(offloads_for(socket, options)),
+      offloads_(offloads_for(sockets.main, options)),
       limits_{.packet_bytes = packet_bytes_of(device, options),
               .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0,
               .packets_per_turn = offloads_.segment ? kBatchPackets : kBatchPackets / 2},
       report_(device),
-      address_(bound_address(socket, device.name)),
+      address_(bound_address(sockets.main, device.name)),
       peers_(address_),
       charged_(charged_bytes(address_, limits_.packet_bytes)),
-      main_(std::move(socket), *this, 0),
+      main_(std::move(sockets.main), *this, 0),
       room_(prepare(main_.socket)),
       sender_(main_.socket.fd(), peers_, offloads_.segment),
       interface_(device, address_, options.link_events) {
   limits_.receive_packets = room_.packets;
   line_[lines_++] = &main_;
-  open_by_others(device);
+  if (sockets.by_others.fd() >= 0) {
+    receive_by_others(std::move(sockets.by_others));
+  } else if (device_of(main_.socket) == 0 && shares_subnet(device, address_)) {
+    send_by_device(main_.socket.fd(), device_);
+  }
 }
 
 // Beside those there are.
@@ -74,16 +78,10 @@ Socket UdpPort::open_another(Tie tie) const {
   return open_beside(std::span(sockets).first(lines_), device_, tie);
 }
 
-void UdpPort::open_by_others(const Device& device) {
-  if (device_of(main_.socket) == 0) {
-    if (shares_subnet(device, address_)) send_by_device(main_.socket.fd(), device_);
-    return;
-  }
-  Socket second = open_another(Tie::kAddress);
-  if (second.fd() < 0) return;
-  prepare(second);
-  sender_.go_by_others(second.fd());
-  by_others_ = std::make_unique<Line>(std::move(second), *this, kByOthersNames);
+void UdpPort::receive_by_others(Socket socket) {
+  prepare(socket);
+  sender_.go_by_others(socket.fd());
+  by_others_ = std::make_unique<Line>(std::move(socket), *this, kByOthersNames);
   line_[lines_++] = by_others_.get();
 }
 

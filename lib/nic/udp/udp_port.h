@@ -108,10 +108,10 @@ class UdpPort final : public Port {
   };
   static constexpr std::size_t kLongestMove = 1 << 14;  // packets of each step
 
-  UdpPort(Socket socket, const Device& device, const PortOptions& options);
+  UdpPort(Sockets sockets, const Device& device, const PortOptions& options);
   ReceiveRoom prepare(const Socket& socket);
   Socket open_another(Tie tie) const;
-  void open_by_others(const Device& device);
+  void receive_by_others(Socket socket);
   void follow_device();
   void favour(Destination to);
   bool open_direct();
