@@ -1,6 +1,6 @@
 """Everything that proves the project: builds, runs, counts.
 
-    run_tests.py [--only NAME] [--fuzz-seconds N]
+    run_tests.py [--long] [--only NAME] [--fuzz-seconds N]
 
 A list of steps, each with a time limit and a log in build*/logs. Every step ends in counts: what its
 program said, or one failure if it crashed, hung, could not be built or said nothing. The last line is
@@ -113,7 +113,7 @@ class Step:
         said = counts if self.case or counts.failed else "done"
         print(f"{self.name:<48} {said}  ({self.took:.0f} s)", flush=True)
         for line in text.splitlines():
-            if line.startswith("skipped"):
+            if line.startswith(("skipped", "again ")):
                 print("    " + line)
         if counts.failed:
             print(f"    {self.why or 'failed'}; log: {self.log.relative_to(ROOT)}")
@@ -138,7 +138,7 @@ class Build:
             # The meson files may have changed since: what is asked of the build is asked of the new one.
             return self.step("configure", ["ninja", "-C", self.folder, "build.ninja"], 120)
         # The folder exists already, for the log: meson minds only what it made itself.
-        return self.step("configure", ["meson", "setup", *self.setup, self.folder], 120)
+        return self.step("configure", ["meson", "setup", "--werror", *self.setup, self.folder], 120)
 
     def step(self, what, command, seconds):
         return Step(f"{self.folder.name}: {what}", command, seconds, self.logs, counted=False,
@@ -219,7 +219,7 @@ def run(steps):
 
 
 def script(name, command, seconds, **more):
-    return Step(name, [sys.executable, *command], seconds, ROOT / "build/logs", **more)
+    return Step(name, [sys.executable, *command], seconds, TEST_BUILD.logs, **more)
 
 
 def halves(name, command, seconds):
@@ -233,103 +233,139 @@ def unit_steps_or_failure(build, environment=None, suite=None):
     return steps or [Step(f"{build.folder.name}: unit tests", ["false"], 10, build.logs)]
 
 
-def release(_):
-    build = Build("build")
-    total = build.make()
+# Quick to build, with the dear checks: what proves a change. Debug information would be a quarter of the build;
+# `meson configure build-test -Ddebug=true` brings it.
+TEST_BUILD = Build("build-test", setup=[
+    "-Ddebug=false", "-Doptimization=1", "-Ddchecks=true", "-Dwhole_program=false", "-Dunity_library=true",
+    "-Dtests=enabled", "-Dbenchmarks=disabled"])
+# What ships, and what figures are measured with.
+SHIPPED_BUILD = Build("build")
+
+
+def build_for(options):
+    """What programs, NICs and MPI are tried with: long runs try what ships."""
+    return (SHIPPED_BUILD if options.long else TEST_BUILD).folder.name
+
+
+def core(options):
+    """The build, the house's rules, and all that needs no network of its own."""
+    total = TEST_BUILD.make()
     total.add(run([
         script("layer rule", ["tools/layers.py"], 60),
         script("layer rule notices a violation", ["tools/layers.py", "--self-test"], 60),
         script("file map", ["tools/filemap.py"], 60),
         script("what rounds say about a figure", ["-m", "doctest", "tools/verdict.py"], 60, counted=False),
+        script("faults from the syntax", ["-m", "doctest", "tools/mutation.py"], 60, counted=False),
         script("mutants apply", ["tools/mutants", "--check"], 60),
-        script("README's code against the installed library", ["tools/readme.py", "build"], 120),
+        script("README's code against the installed library", ["tools/readme.py", TEST_BUILD.folder.name], 120),
     ]))
-    total.add(run([build.simulator("1..6000", 300), build.kept_seeds(180),
-                   *unit_steps_or_failure(build)]))
+    total.add(run([TEST_BUILD.simulator("1..6000" if options.long else "1..2000", 300), TEST_BUILD.kept_seeds(180),
+                   *unit_steps_or_failure(TEST_BUILD)]))
     return total
 
 
-def kernel(_):
-    return run([script("programs and examples", ["test/kernel/programs.py", "build"], 480),
-                script("hosts as they are", ["test/kernel/hosts.py", "build"], 240),
-                script("links and routes", ["test/kernel/links.py", "build"], 360),
-                script("NICs and ports", ["test/kernel/nics.py", "build"], 360),
-                script("libfabric's programs", ["test/kernel/libfabric.py", "build"], 480),
-                *halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", "build"], 480),
-                script("rails on real kernels", ["test/kernel/rails.py", "build"], 900),
-                script("two NICs on one subnet", ["test/kernel/subnet.py", "build"], 900),
-                script("real kernels", ["test/kernel/run.py", "build"], 1200)])
+def kernel(options):
+    total = SHIPPED_BUILD.make() if options.long else Counts()
+    build = build_for(options)
+    short = [] if options.long else ["--short"]
+    total.add(run([
+        script("programs and examples", ["test/kernel/programs.py", build, *short], 480),
+        script("hosts as they are", ["test/kernel/hosts.py", build, *short], 240),
+        script("links and routes", ["test/kernel/links.py", build, *short], 360),
+        script("NICs and ports", ["test/kernel/nics.py", build, *short], 360),
+        script("libfabric's programs", ["test/kernel/libfabric.py", build, *short], 480),
+        script("rails on real kernels", ["test/kernel/rails.py", build, *short], 900),
+        script("two NICs on one subnet", ["test/kernel/subnet.py", build, *short], 900),
+        script("real kernels", ["test/kernel/run.py", build, *short], 1200)]))
+    return total
 
 
-def mpi(_):
-    return run([script("MPI on the provider", ["test/mpi/run.py", "build"], 1200)])
+def mpi(options):
+    return run([script("MPI on the provider", ["test/mpi/run.py", build_for(options)], 1200)])
+
+
+def lossy(options):
+    build = build_for(options)
+    return run(halves("the provider's tests, lossy and cut", ["test/kernel/provider.py", build], 480))
+
+
+def mutants(_):
+    return run([script("faults drawn from the syntax", ["tools/mutants", "--sample", "40"], 3600)])
 
 
 def model(_):
     return run([script("model of two rails", ["tools/model.py"], 900)])
 
 
-def sanitizer(folder, kinds, environment, suite=None):
+def sanitizer(folder, kinds, more=()):
     # Clang: its sanitizers are the stricter ones, and the code is built by a second compiler. A header that it has
     # compiled before names the folder it was in, and a cache of compilers may bring it from another one.
-    build = Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Db_pch=false", "-Ddchecks=true",
-                                 "--optimization=1", "-Dcpp_args=-fno-sanitize-recover=all"],
-                  environment={"CXX": "ccache clang++", "CC": "ccache clang"})
-    total = build.make(lambda: build.test_targets(suite))
-    steps = unit_steps_or_failure(build, environment, suite)
-    if suite is None:
-        steps.insert(0, build.simulator("1..100", 180, environment))
+    return Build(folder, setup=[f"-Db_sanitize={kinds}", "-Db_lundef=false", "-Db_pch=false", "-Ddchecks=true",
+                                "-Dwhole_program=false", "-Dunity_library=true", "-Dtests=enabled",
+                                "-Dbenchmarks=disabled", "--optimization=1", *more],
+                 environment={"CXX": "ccache clang++", "CC": "ccache clang"})
+
+
+# The fuzz targets are built beside the tests: they want the same library.
+ADDRESS_BUILD = sanitizer("build-asan", "address,undefined", [
+    "-Dfuzz=true", "-Dcpp_args=-fno-sanitize-recover=all -fsanitize=fuzzer-no-link"])
+FUZZ_TARGETS = ("fuzz-decoder", "fuzz-link")
+# To stdout: a test may have its stderr go to nobody, but what a sanitizer found has to be seen.
+ADDRESS_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:log_path=stdout",
+                   "UBSAN_OPTIONS": "print_stacktrace=1:log_path=stdout"}
+
+
+def address(options):
+    """Without --long only the simulator: of all tests it brings the most code into the most states."""
+    build = ADDRESS_BUILD
+    total = build.make(build.test_targets if options.long else lambda: ["test/sim/pullman-sim"])
+    total.add(run([build.simulator("1..200", 180, ADDRESS_OPTIONS),
+                   *(unit_steps_or_failure(build, ADDRESS_OPTIONS) if options.long else [])]))
+    return total
+
+
+def thread(_):
+    build = sanitizer("build-tsan", "thread", ["-Dcpp_args=-fno-sanitize-recover=all"])
+    total = build.make(lambda: build.test_targets("threads"))
+    total.add(run(unit_steps_or_failure(build, {"TSAN_OPTIONS": "halt_on_error=1:log_path=stdout"}, "threads")))
+    return total
+
+
+def fuzz(options):
+    build = ADDRESS_BUILD
+    seconds = options.fuzz_seconds or (60 if options.long else 10)
+    total = build.make(lambda: [f"test/fuzz/{name}" for name in FUZZ_TARGETS])
+    steps = []
+    for name in FUZZ_TARGETS:
+        corpus = build.folder / "corpus" / name
+        corpus.mkdir(parents=True, exist_ok=True)
+        seeds = [folder for folder in [ROOT / "test/fuzz/corpus" / name] if folder.is_dir()]
+        steps.append(Step(f"fuzz: {name}, {seconds} s", [
+            build.folder / "test/fuzz" / name, f"-max_total_time={seconds}", "-timeout=10",
+            "-rss_limit_mb=2048", f"-artifact_prefix={build.logs}/{name}-", corpus, *seeds],
+            seconds + 60, build.logs, counted=False, alone=False, environment=ADDRESS_OPTIONS))
     total.add(run(steps))
     return total
 
 
-# To stdout: a test may have its stderr go to nobody, but what a sanitizer found has to be seen.
-def address(_):
-    return sanitizer("build-asan", "address,undefined",
-                     {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:"
-                                      "log_path=stdout",
-                      "UBSAN_OPTIONS": "print_stacktrace=1:log_path=stdout"})
-
-
-def thread(_):
-    return sanitizer("build-tsan", "thread", {"TSAN_OPTIONS": "halt_on_error=1:log_path=stdout"},
-                     suite="threads")
-
-
-def fuzz(options):
-    build = Build("build-fuzz", setup=["-Dfuzz=true", "-Db_pch=false", "-Db_sanitize=address", "-Db_lundef=false",
-                                       "-Ddchecks=true", "-Dcpp_args=-fsanitize=fuzzer-no-link"],
-                  environment={"CXX": "ccache clang++", "CC": "ccache clang"})
-    names = ("fuzz-decoder", "fuzz-link")
-    total = build.make(lambda: [f"test/fuzz/{name}" for name in names])
-    steps = []
-    for name in names:
-        corpus = build.folder / "corpus" / name
-        corpus.mkdir(parents=True, exist_ok=True)
-        seeds = [folder for folder in [ROOT / "test/fuzz/corpus" / name] if folder.is_dir()]
-        steps.append(Step(f"fuzz: {name}, {options.fuzz_seconds} s", [
-            build.folder / "test/fuzz" / name, f"-max_total_time={options.fuzz_seconds}", "-timeout=10",
-            "-rss_limit_mb=2048", f"-artifact_prefix={build.logs}/{name}-", corpus, *seeds],
-            options.fuzz_seconds + 60, build.logs, counted=False))
-    for step in steps:  # side by side: one core each
-        step.start()
-    for step in steps:
-        total.add(step.finish())
-    return total
-
-
-GROUPS = {"release": release, "kernel": kernel, "mpi": mpi, "model": model, "address": address,
-          "thread": thread, "fuzz": fuzz}
+# What proves a change comes first.
+GROUPS = {"core": core, "kernel": kernel, "mpi": mpi, "address": address, "fuzz": fuzz}
+LONG_GROUPS = {"lossy": lossy, "model": model, "thread": thread, "mutants": mutants}
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--only", choices=[*GROUPS])
-    arguments.add_argument("--fuzz-seconds", type=int, default=60)
+    arguments.add_argument("--long", action="store_true", help="all there is: more cases and seeds, on what ships, too")
+    arguments.add_argument("--only", choices=[*GROUPS, *LONG_GROUPS])
+    arguments.add_argument("--fuzz-seconds", type=int, help="each target (10; 60 with --long)")
+    arguments.add_argument("--configure", action="store_true", help="only the build that is tested")
     options = arguments.parse_args()
+    if options.configure:
+        return 1 if TEST_BUILD.configure().failed else 0
     began = time.monotonic()
     total = Counts()
-    for name, group in GROUPS.items():
+    chosen = {**GROUPS, **LONG_GROUPS} if options.long or options.only else GROUPS
+    for name, group in chosen.items():
         if options.only in (name, None):
             total.add(group(options))
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")

@@ -6,6 +6,7 @@ A case is a function of (place, build) whose name is a sentence; it may say what
 """
 
 import argparse
+import functools
 import pathlib
 import sys
 import time
@@ -32,6 +33,30 @@ def insist(condition, what):
     """As expect(), and the case is not tried again."""
     if not condition:
         raise Broken(what)
+
+
+def long_run(*drivers):
+    """Of a case that takes many seconds and is much like others: only `./dev test --long` runs it, with these drivers or
+    with any."""
+    def mark(function):
+        function.long_for = drivers
+        return function
+    return mark
+
+
+def of_driver(function, driver):
+    """The case with that driver."""
+    @functools.wraps(function)
+    def one(place, build):
+        function(place, build, driver)
+    one.__name__ = f"{driver}: {function.__name__}"
+    one.driver = driver
+    return one
+
+
+def is_long(function):
+    drivers = getattr(function, "long_for", None)
+    return drivers is not None and (not drivers or function.driver in drivers)
 
 
 def sentence(function):
@@ -68,17 +93,19 @@ def run_case(function, make_place, build):
 
 
 def main(cases, make_place, why_not=""):
-    """Runs `PROGRAM BUILD_DIRECTORY [--part K/N] [WORDS...]`: all cases, or those whose sentence has one of the words;
-    of these the Kth of N parts."""
+    """Runs `PROGRAM BUILD_DIRECTORY [--short] [--part K/N] [WORDS...]`: all cases, or those whose sentence has one of the
+    words; `--short`: without the long ones; of these the Kth of N parts."""
     netns.exit_on_signals()
     arguments = argparse.ArgumentParser()
     arguments.add_argument("build", type=lambda name: pathlib.Path(name).resolve())
     arguments.add_argument("words", nargs="*")
     arguments.add_argument("--part", default="1/1")
+    arguments.add_argument("--short", action="store_true")
     options = arguments.parse_args()
     part, parts = map(int, options.part.split("/"))
     build, wanted = options.build, options.words
-    cases = [f for f in cases if not wanted or any(words in sentence(f) for words in wanted)][part - 1::parts]
+    cases = [f for f in cases if not wanted or any(words in sentence(f) for words in wanted)]
+    cases = [f for f in cases if not (options.short and is_long(f))][part - 1::parts]
     if why_not:
         for function in cases:
             print(f"skipped ({why_not}): {sentence(function)}")

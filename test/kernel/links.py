@@ -21,9 +21,7 @@ def case(*drivers, kind=netns.Pair, **place):
     """A case for each of the drivers, or one."""
     def add(function):
         for driver in drivers:
-            def one(there, build, driver=driver):
-                function(there, build, driver)
-            one.__name__ = f"{driver}: {function.__name__}"
+            one = cases.of_driver(function, driver)
             one.make_place = lambda: kind(**place)
             CASES.append(one)
         return function

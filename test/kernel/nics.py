@@ -181,6 +181,7 @@ def stream(place, build, change, **environment):
 
 
 @case(count=3, megabits=200)
+@cases.long_run()
 def a_third_nic_that_comes_under_a_stream_carries_a_part_of_it(place, build):
     for side in (0, 1):
         place.cut(side, True, 2)
@@ -199,6 +200,7 @@ def a_nic_that_is_made_under_a_stream_carries_a_part_of_it(place, build):
 
 
 @case(count=2, megabits=200)
+@cases.long_run()
 def a_stream_goes_on_when_an_address_is_removed_and_its_rail_is_used_again_when_it_returns(place, build):
     def change():
         address(place, "del", 0, 1, place.host(0, 1))
@@ -209,6 +211,7 @@ def a_stream_goes_on_when_an_address_is_removed_and_its_rail_is_used_again_when_
 
 
 @case(count=2, megabits=200)
+@cases.long_run()
 def a_second_address_of_a_nic_under_a_stream_changes_nothing(place, build):
     rails = stream(place, build, lambda: address(place, "add", 0, 1, "10.77.1.101"))
     expect(rails["veth1"]["state"] == "up", json.dumps(rails))

@@ -35,11 +35,7 @@ def case(function):
 def case_with(*drivers):
     """A case for each of the drivers."""
     def add(function):
-        for driver in drivers:
-            def one(place, build, driver=driver):
-                function(place, build, driver)
-            one.__name__ = f"{driver}: {function.__name__}"
-            CASES.append(one)
+        CASES.extend(cases.of_driver(function, driver) for driver in drivers)
         return function
     return add
 
@@ -99,6 +95,7 @@ def perf_measures_rate_and_counts_a_broken_window(place, build, driver):
 
 
 @case_with("udp", "fabric")
+@cases.long_run("fabric")
 def perf_measures_bare_datagrams_in_every_test(place, build, driver):
     for test in ("latency", "bandwidth", "bidirectional", "rate"):
         rows = perf(place, build, "--driver", driver, "--raw", "--test", test, "--size", "1..64K", "--duration", "0.05")
@@ -265,7 +262,7 @@ def results_that_cannot_be_written_are_an_error(place, build):
     with open("/dev/full", "w", encoding="ascii") as full:
         info = place.start(0, build / "tools/pullman-info", stdout=full, stderr=subprocess.PIPE)
         expect(finish(info) == 1 and b"cannot write" in info.stderr.read(), "pullman-info")
-        common = ["--nic", "lo", "--port", PORT, "--patience", 20]
+        common = ["--nic", "lo", "--port", PORT, "--patience", 5]
         server = place.start_server(0, build / "bench/pullman-perf", *common)
         client = place.start(1, build / "bench/pullman-perf", *common, "--iterations", 10, "127.0.0.1",
                              stdout=full, stderr=subprocess.PIPE)
@@ -297,6 +294,7 @@ def compare_measures_pullman_and_every_peer_that_is_installed(place, build):
 
 
 @case
+@cases.long_run()
 def compare_measures_while_packets_get_lost(place, build):
     with tempfile.TemporaryDirectory() as name:
         found = compare(build, pathlib.Path(name), "--only", "loss", "--losses", "0,1", "--with",

@@ -125,6 +125,7 @@ def a_rail_whose_address_is_taken_away_is_left_and_used_again_and_says_why(place
 
 
 @case()
+@cases.long_run()
 def a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
     for nic in ("veth0", "veth1"):
         result = stream(place, build, [f"{nic}@1-2"], 5)
@@ -144,6 +145,7 @@ def a_program_is_told_of_each_rail_that_comes_and_goes(place, build):
 
 
 @case()
+@cases.long_run()
 def a_rail_that_failed_stays_out_where_rails_are_sticky(place, build):
     for cut in ("veth1@1-2", "veth0:silent@1-2"):
         nic = cut.split(":")[0].split("@")[0]
@@ -187,16 +189,19 @@ def a_rail_that_swallows_everything_is_left_and_used_again(place, build):
 
 
 @case()
+@cases.long_run()
 def a_rail_that_no_longer_hears_is_left_by_both_and_used_again(place, build):
     silenced(place, build, "deaf")
 
 
 @case()
+@cases.long_run()
 def a_rail_that_no_longer_speaks_is_left_by_both_and_used_again(place, build):
     silenced(place, build, "mute")
 
 
 @case()
+@cases.long_run()
 def a_silent_rail_is_suspected_before_it_is_left(place, build):
     cuts = [f"veth{i % 2}:silent@{1 + 2 * i}-{1.5 + 2 * i}" for i in range(4)]
     result = stream(place, build, cuts, 10)
@@ -206,6 +211,7 @@ def a_silent_rail_is_suspected_before_it_is_left(place, build):
 
 
 @case()
+@cases.long_run()
 def a_rail_whose_link_flaps_ten_times_a_second_is_not_taken_back_each_time(place, build):
     cuts = [f"veth1@{1 + i / 10:.2f}-{1.05 + i / 10:.2f}" for i in range(30)]
     result = stream(place, build, cuts, 12)
@@ -217,6 +223,7 @@ def a_rail_whose_link_flaps_ten_times_a_second_is_not_taken_back_each_time(place
 
 
 @case()
+@cases.long_run()
 def a_rail_that_is_silent_again_and_again_is_kept_out_for_a_while(place, build):
     cuts = [f"veth1:silent@{1 + i / 2:.2f}-{1.2 + i / 2:.2f}" for i in range(12)]
     result = stream(place, build, cuts, 14)
@@ -226,6 +233,7 @@ def a_rail_that_is_silent_again_and_again_is_kept_out_for_a_while(place, build):
 
 
 @case()
+@cases.long_run()
 def messages_wait_while_all_rails_are_down(place, build):
     for kind in ("", ":silent"):
         result = stream(place, build, [f"veth0{kind}@1-2.5", f"veth1{kind}@1.2-2.3"], 5)
@@ -256,6 +264,7 @@ def twenty_random_cuts_under_load_lose_nothing(place, build):
 
 
 @case()
+@cases.long_run()
 def a_server_whose_links_are_cut_loses_nothing_either(place, build):
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 6)
     for number in (0, 1):
@@ -381,11 +390,13 @@ def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_and_come
 
 
 @case(count=1)
+@cases.long_run()
 def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_one_way_and_comes_back(place, build):
     stream_over_the_last_resort(place, build, "16K", lambda yes: place.drop(0, 0, "ip protocol udp" if yes else None))
 
 
 @case(count=1)
+@cases.long_run()
 def a_stream_goes_on_over_the_last_resort_while_a_filter_rejects_datagrams_and_comes_back(place, build):
     def block(yes):
         for name in place.names:

@@ -28,9 +28,7 @@ def case(*drivers, kind=netns.Pair, **place):
     """A case for each of the drivers; `place` says how its namespaces differ from the usual ones."""
     def add(function):
         for driver in drivers:
-            def one(pair, build, driver=driver):
-                function(pair, build, driver)
-            one.__name__ = f"{driver}: {function.__name__}"
+            one = cases.of_driver(function, driver)
             one.make_place = lambda: kind(**place)
             CASES.append(one)
         return function
@@ -135,6 +133,7 @@ def ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_agai
 
 
 @case("udp", "tcp", "fabric")
+@cases.long_run("tcp")
 def both_ways_at_once_neither_way_starves(pair, build, driver):
     for size in ("64K", "1M"):
         each, _ = both_ways_at_once.run(pair, build, driver, size, 3)
@@ -257,6 +256,7 @@ def messages_arrive_although_connections_are_reset_under_way(pair, build, driver
 
 
 @case("tcp")
+@cases.long_run()
 def messages_arrive_although_the_link_was_down_for_longer_than_a_connection_lives(pair, build, driver):
     counters = interrupted(pair, build, driver, lambda down: pair.cut(1, down), 0.3, 4)
     expect(any(c["retransmits"] > 0 for c in counters), f"no connection ended: no test: {counters}")
@@ -290,6 +290,7 @@ def messages_arrive_over_ipv6_through_a_path_of_1280_whose_routers_say_so(place,
 
 
 @case("udp", kind=netns.Path, narrow=1280, family="ipv6", silent=True)
+@cases.long_run()
 def messages_arrive_over_ipv6_through_a_path_of_1280_whose_routers_say_nothing(place, build, driver):
     through_a_narrow_path(place, build, driver)
 
@@ -346,6 +347,7 @@ def messages_arrive_although_the_interfaces_become_narrow_under_way(pair, build,
 
 
 @case("udp", "tcp")
+@cases.long_run()
 def a_program_that_polls_every_50_ms_gets_all_its_messages(pair, build, driver):
     options = ("--send", 300, "--receive", 300, "--largest", 65536)
     first = Soak(pair, build, 0, driver, "--poll-every-ms", 50, *options).wait_for("listening")
@@ -497,6 +499,7 @@ def sleepers(pair, build, driver, *options):
 
 
 @case("udp", "tcp", "fabric")
+@cases.long_run("tcp", "fabric")
 def who_waits_idle_sleeps_and_wakes_when_a_message_comes(pair, build, driver):
     first, second = sleepers(pair, build, driver)
     lines = [first.well(), second.well()]

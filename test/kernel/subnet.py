@@ -3,6 +3,7 @@
     subnet.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -22,9 +23,10 @@ def case(*drivers, **place):
     """A case for each of the drivers; `place` says how its network differs from the usual one."""
     def add(function):
         for driver in drivers or ("udp",):
-            def one(network, build, driver=driver):
-                network.environment = {"PULLMAN_DRIVER": driver}
+            def with_driver(network, build, name):
+                network.environment = {"PULLMAN_DRIVER": name}
                 function(network, build)
+            one = cases.of_driver(functools.wraps(function)(with_driver), driver)
             settings = "".join(f" {key}={value}" for key, value in place.items() if key != "megabits")
             one.__name__ = f"{driver}:{settings} {function.__name__}"
             one.make_place = lambda: railnet.Switch(**{"megabits": rails.MEGABITS, **place})
@@ -137,12 +139,14 @@ def cut_in_mid_stream(place, build, cut, patience=1):
 
 
 @case("udp", "fabric")
+@cases.long_run()
 def a_port_of_the_switch_that_goes_down_is_survived(place, build):
     """Its NIC sees no carrier, the other end nothing."""
     cut_in_mid_stream(place, build, place.cut_port)
 
 
 @case("udp", "fabric", "tcp")
+@cases.long_run("tcp", "fabric")
 def a_port_of_the_switch_that_swallows_everything_is_survived(place, build):
     """Nobody is told."""
     tcp = place.environment["PULLMAN_DRIVER"] == "tcp"  # the kernel keeps a dead connection for two seconds
@@ -150,11 +154,13 @@ def a_port_of_the_switch_that_swallows_everything_is_survived(place, build):
 
 
 @case("udp", "fabric")
+@cases.long_run()
 def a_nic_of_either_host_that_is_taken_down_is_survived(place, build):
     cut_in_mid_stream(place, build, lambda side, nic, down: place.cut(side, down, nic))
 
 
 @case("udp")
+@cases.long_run()
 def a_nic_of_either_host_that_hears_nothing_is_survived(place, build):
     """At the host's own port, and nobody is told."""
     cut_in_mid_stream(place, build, lambda side, nic, on: place.silence(nic, (side,) if on else ()))

@@ -1,5 +1,4 @@
 // The simulated network itself: what it does to datagrams, and that it watches its users.
-#define CATCH_CONFIG_MAIN
 #include "sim/network.h"
 
 #include <catch2/catch.hpp>

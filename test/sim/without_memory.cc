@@ -1,7 +1,6 @@
 // Calls while there is no memory for what is theirs alone: who is told so by std::bad_alloc finds
 // that nothing has happened, and may call again. Each call is made with so many allocations granted
 // and no more, from none on until they suffice; the engine's books have theirs from before.
-#define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
