@@ -208,8 +208,9 @@ bool Engine::Impl::is_at(const Peer& peer, const nic::Address& address) const {
     const bool answered = usable(rail) || care_of(rail).times_left > 0;
     reached = reached || (answered && same(rail.remote));
   });
-  if (reached || peer.named == nullptr) return reached;
-  return std::any_of(peer.named->begin(), peer.named->end(), same);
+  if (reached || peer.nic_news == nullptr) return reached;
+  const auto& named = peer.nic_news->named;
+  return std::any_of(named.begin(), named.end(), same);
 }
 
 // The NIC has no link: who is called by it is called by another.

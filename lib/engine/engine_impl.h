@@ -463,6 +463,10 @@ class Engine::Impl {
   Rail* rail_for_nics(Peer& peer);
   wire::NicList list_for(Peer& peer);
   void repeat_nics(const Packet& packet, Peer& peer);
+  static bool holds_list(const Packet& packet);
+  void drop_lost_list(Instant now, Rail& rail, Packet& packet);
+  static bool holds_old_list(const Packet& packet, const Peer& peer);
+  static NicNews& news_of(Peer& peer);
   bool handle_nics(Peer& peer, const wire::Frame& frame);
   void take_nics(Instant now, Peer& peer, const wire::NicList& list);
   void note_address(Instant now, Rail& rail, const wire::NicInfo& nic);

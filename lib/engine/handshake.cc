@@ -413,10 +413,11 @@ void Engine::Impl::introduce(Peer& peer) {
 // What it is called, if it is believed.
 void Engine::Impl::note_names(Peer& peer, std::span<const wire::NicInfo> nics) {
   if (!config_.believe_addresses || nics.size() <= 1) return;
-  peer.named = std::make_unique<std::vector<nic::Address>>();
-  peer.named->reserve(nics.size());
+  auto& named = news_of(peer).named;
+  named.clear();
+  named.reserve(nics.size());
   for (const wire::NicInfo& nic : nics) {
-    if (nic.command.kind != 0) peer.named->push_back(nic.command);
+    if (nic.command.kind != 0) named.push_back(nic.command);
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 // A list takes no more than HELLO has room for, and its rails three bytes each.
 constexpr std::size_t kMostNicsBytes = 400;
 
-bool is_newer(std::uint8_t count, std::uint8_t than) {
-  return static_cast<std::int8_t>(static_cast<std::uint8_t>(count - than)) > 0;
+bool is_newer(std::uint32_t count, std::uint32_t than) {
+  return static_cast<std::int32_t>(count - than) > 0;
 }
 
 bool same_ports(const wire::NicInfo& a, const wire::NicInfo& b) {
@@ -213,12 +213,12 @@ Rail* Engine::Impl::rail_for_nics(Peer& peer) {
   peer.for_each_rail([&](Rail& rail) {
     if (rail.command_to != nic::kNowhere) known.push_back(&rail);
   });
-  return known.empty() ? &peer.home : known[peer.lists_told % known.size()];
+  return known.empty() ? &peer.home : known[news_of(peer).lists_told % known.size()];
 }
 
 wire::NicList Engine::Impl::list_for(Peer& peer) {
   wire::NicList list;
-  list.count = ++peer.lists_told;
+  list.count = ++news_of(peer).lists_told;
   list.host = host_;
   // Where it receives data was forgotten with the ports it was resolved for. While that is being
   // found out there is nothing to ask: two ends that do would answer each other all the time.
@@ -235,12 +235,30 @@ wire::NicList Engine::Impl::list_for(Peer& peer) {
   return list;
 }
 
-// It is overdue: whom it was to tell where we are cannot answer before. It is told anew.
+// It is overdue, or given up: whom it was to tell where we are cannot answer before. It is told
+// anew, unless a newer one has been.
 void Engine::Impl::repeat_nics(const Packet& packet, Peer& peer) {
-  const auto body = packet.body();
-  const bool lists = !packet.is_probe && packet.payload == nullptr && !body.empty() &&
-                     body[0] == static_cast<std::byte>(wire::FrameType::kNics);
-  if (lists) tell_nics_to(peer);
+  if (holds_list(packet) && !holds_old_list(packet, peer)) tell_nics_to(peer);
+}
+
+bool Engine::Impl::holds_list(const Packet& packet) {
+  return !packet.is_probe && packet.payload == nullptr && wire::list_count(packet.body());
+}
+
+bool Engine::Impl::holds_old_list(const Packet& packet, const Peer& peer) {
+  return holds_list(packet) && peer.nic_news != nullptr &&
+         wire::list_count(packet.body()) != peer.nic_news->lists_told;
+}
+
+void Engine::Impl::drop_lost_list(Instant now, Rail& rail, Packet& packet) {
+  rail.link.lost().erase(rail.link.lost().iterator_to(packet));
+  release(rail, packet);
+  if (rail.peer.phase == Phase::kClosing) begin_leaving(now, rail.peer);
+}
+
+NicNews& Engine::Impl::news_of(Peer& peer) {
+  if (peer.nic_news == nullptr) peer.nic_news = std::make_unique<NicNews>();
+  return *peer.nic_news;
 }
 
 // --- hearing it
@@ -254,7 +272,7 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
                                          nic.data_packet_bytes >= kLeastDataBytes;
                                 });
   if (!sane) return false;
-  if (!is_newer(list->count, peer.lists_heard)) return true;
+  if (!is_newer(list->count, news_of(peer).lists_heard)) return true;
   forget_own_addresses(list->host, {list->nics.data(), list->nic_count});
   if (peer.rails != nullptr && !peer.rails->paired && list->no_ways) pair_none(peer);
   if (peer.rails != nullptr && !peer.rails->paired) {
@@ -269,7 +287,7 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
 }
 
 void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list) {
-  peer.lists_heard = list.count;
+  news_of(peer).lists_heard = list.count;
   note_names(peer, {list.nics.data(), list.nic_count});
   peer.for_each_rail([&](Rail& rail) {
     if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);

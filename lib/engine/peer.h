@@ -60,6 +60,13 @@ struct Introduction {
   }
 };
 
+// What few peers have: NICs that were told again, or addresses that are believed.
+struct NicNews {
+  std::vector<nic::Address> named;  // those it says are its own, if that is believed; or none
+  std::uint32_t lists_told = 0;     // of our NICs, since we met
+  std::uint32_t lists_heard = 0;    // the newest of its
+};
+
 struct PeerSetup {
   const reliability::LinkOptions& link;
   const reliability::LinkResources& link_resources;
@@ -126,25 +133,22 @@ struct Peer {
   bool nics_due : 1 = false;            // the list of our NICs is to be told anew
   bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
   std::uint8_t told = 0;                // how many of our NICs it has been told
-  std::uint8_t lists_told = 0;          // of our NICs, since we met
-  std::uint8_t lists_heard = 0;         // the newest of its
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
   std::uint64_t epoch = 0;              // its incarnation, once introduced
   wire::ConnectionId mine;              // what it must say to us
   wire::ConnectionId theirs;            // what we must say to it, once it was heard
   MessageId first_message;              // our first id, for HELLO
   PacketNumber first_number_there = 0;  // of each of its links, once introduced
-  // The addresses it says are its own, if that is believed and there are several.
-  std::unique_ptr<std::vector<nic::Address>> named;
-  KeptAddress command_address;        // where it was dialled, or first said to be
-  std::uint8_t aims = 0;              // counts where it was to be answered
-  std::uint8_t unresolved = 0;        // our NICs that know no way there: a bit for each
-  std::uint16_t call = 0;             // counts the NICs we have called it by
-  std::uint32_t heard_tick = 0;       // see Engine::Impl::note_heard
-  std::uint32_t next_here = kNoSlot;  // indexed after this one at the same address
-  std::uint32_t born = 0;             // counts the peers made, round and round
-  PeerId replaces;                    // ends when this one has proved itself
-  channel::Packet* hello = nullptr;   // our HELLO, until it is acked
+  std::unique_ptr<NicNews> nic_news;    // null: none to remember
+  KeptAddress command_address;          // where it was dialled, or first said to be
+  std::uint8_t aims = 0;                // counts where it was to be answered
+  std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each
+  std::uint16_t call = 0;               // counts the NICs we have called it by
+  std::uint32_t heard_tick = 0;         // see Engine::Impl::note_heard
+  std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
+  std::uint32_t born = 0;               // counts the peers made, round and round
+  PeerId replaces;                      // ends when this one has proved itself
+  channel::Packet* hello = nullptr;     // our HELLO, until it is acked
   std::unique_ptr<Introduction>
       said;            // until it has proved itself, and that it means this connection
   Instant heard_at{};  // a valid packet came

@@ -263,6 +263,7 @@ void Engine::Impl::drop_probes(Rail& rail, std::size_t kept) {
   for (auto& lost = rail.link.lost(); !lost.empty();) {
     Packet& packet = lost.front();
     lost.pop_front();
+    repeat_nics(packet, rail.peer);
     release(rail, packet);
   }
 }

@@ -182,8 +182,12 @@ bool Engine::Impl::resend_lost(Instant now, Rail& rail) {
       drop_lost_probe(now, rail, packet);
       continue;
     }
-    if (!rail.link.may_send()) return true;
     const bool again = packet.state == channel::PacketState::kLost;
+    if (again && holds_old_list(packet, rail.peer)) {
+      drop_lost_list(now, rail, packet);
+      continue;
+    }
+    if (!rail.link.may_send()) return true;
     if (again && retransmits_left_ == 0) return false;
     Channel* channel = channel_for(rail, packet);
     if (channel == nullptr) return false;

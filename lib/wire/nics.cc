@@ -6,7 +6,7 @@
 namespace pullman::wire {
 namespace {
 
-constexpr std::size_t kFixedBytes = 12;
+constexpr std::size_t kFixedBytes = 15;
 constexpr std::size_t kPlaceBytes = 3;
 constexpr std::uint8_t kAsks = 1;
 constexpr std::uint8_t kNoWays = 2;
@@ -30,11 +30,11 @@ std::size_t put_nics(std::byte* out, const NicList& list) {
   const std::size_t total = nics_bytes(list);
   put_frame_head(out, FrameType::kNics, total - kFrameHeadBytes);
   std::byte* at = out + kFrameHeadBytes;
-  store8(at, list.count);
-  store8(at + 1, (list.asks ? kAsks : 0) | (list.no_ways ? kNoWays : 0));
-  store8(at + 2, list.nic_count);
-  store8(at + 3, list.rail_count);
-  store64(at + 4, list.host);
+  store32(at, list.count);
+  store8(at + 4, (list.asks ? kAsks : 0) | (list.no_ways ? kNoWays : 0));
+  store8(at + 5, list.nic_count);
+  store8(at + 6, list.rail_count);
+  store64(at + 7, list.host);
   at += kFixedBytes;
   for (std::size_t i = 0; i < list.rail_count; ++i) {
     store8(at, list.rails[i].rail);
@@ -49,13 +49,13 @@ std::size_t put_nics(std::byte* out, const NicList& list) {
 std::optional<NicList> decode_nics(std::span<const std::byte> body) {
   if (body.size() < kFixedBytes) return std::nullopt;
   NicList list;
-  list.count = load8(body.data());
-  const std::uint8_t flags = load8(body.data() + 1);
+  list.count = load32(body.data());
+  const std::uint8_t flags = load8(body.data() + 4);
   list.asks = (flags & kAsks) != 0;
   list.no_ways = (flags & kNoWays) != 0;
-  list.nic_count = load8(body.data() + 2);
-  list.rail_count = load8(body.data() + 3);
-  list.host = load64(body.data() + 4);
+  list.nic_count = load8(body.data() + 5);
+  list.rail_count = load8(body.data() + 6);
+  list.host = load64(body.data() + 7);
   if (flags > (kAsks | kNoWays)) return std::nullopt;
   if (list.nic_count == 0 || list.nic_count > kMaxNics || list.rail_count >= kMaxRails) {
     return std::nullopt;
@@ -73,6 +73,12 @@ std::optional<NicList> decode_nics(std::span<const std::byte> body) {
   }
   if (!rest.empty()) return std::nullopt;
   return list;
+}
+
+std::optional<std::uint32_t> list_count(std::span<const std::byte> packet_body) {
+  if (packet_body.size() < kFrameHeadBytes + kFixedBytes) return std::nullopt;
+  if (packet_body[0] != static_cast<std::byte>(FrameType::kNics)) return std::nullopt;
+  return load32(packet_body.data() + kFrameHeadBytes);
 }
 
 }  // namespace pullman::wire

@@ -159,6 +159,32 @@ TEST_CASE("a rail goes on at the new address of its NIC") {
   CHECK(carries(scene, couple, 1));
 }
 
+TEST_CASE("of the lists that tell where a NIC is, only the newest is told anew, wire.md 9.11") {
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  bool deaf = true;
+  int told = 0;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const bool tells = Opened(passing.bytes).has(wire::FrameType::kNics);
+    told += tells ? 1 : 0;
+    return deaf && tells;
+  });
+  constexpr int kMoves = 150;  // more than half of what eight bits count
+  for (int i = 0; i < kMoves; ++i) {
+    scene.node(1).move(0);
+    scene.run_for(std::chrono::microseconds(100));
+  }
+  scene.run_for(milliseconds(100));
+
+  deaf = false;
+  told = 0;
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+  scene.run_for(milliseconds(100));
+
+  CHECK(told < kMoves / 10);
+  CHECK(carries(scene, couple, 0));
+}
+
 TEST_CASE("a call that is under way goes on from the new address") {
   RailScene scene({1, 1});
   scene.cut_both_ways(0);

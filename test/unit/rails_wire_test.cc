@@ -64,7 +64,7 @@ TEST_CASE(
                    .data = address};
   };
   NicList list{
-      .count = 255, .asks = true, .no_ways = true, .host = 77, .nic_count = 2, .rail_count = 1};
+      .count = 0xfffffffe, .asks = true, .no_ways = true, .host = 77, .nic_count = 2, .rail_count = 1};
   list.rails[0] = {.rail = 7, .mine = 1, .theirs = 3};
   list.nics[0] = nic(1);
   list.nics[1] = nic(2);
@@ -76,7 +76,9 @@ TEST_CASE(
   REQUIRE(frame.type == FrameType::kNics);
   const auto read = decode_nics(frame.data);
   REQUIRE(read.has_value());
-  CHECK(read->count == 255);
+  CHECK(read->count == 0xfffffffe);
+  CHECK(list_count(body) == 0xfffffffe);
+  CHECK_FALSE(list_count(frame.data).has_value());
   CHECK(read->asks);
   CHECK(read->no_ways);
   CHECK(read->host == 77);
@@ -95,14 +97,14 @@ TEST_CASE(
     bad[at] = static_cast<std::byte>(value);
     return !decode_nics(bad).has_value();
   };
-  CHECK(refused_with(1, 4));  // a flag that does not exist
-  CHECK(refused_with(2, 0));  // no NIC
-  CHECK(refused_with(2, 9));
-  CHECK(refused_with(3, 8));   // more rails than there are
-  CHECK(refused_with(12, 0));  // rail 0 is the one they met on
-  CHECK(refused_with(12, 8));
-  CHECK(refused_with(13, 2));  // a NIC that is not listed
-  CHECK(refused_with(14, 8));
+  CHECK(refused_with(4, 4));  // a flag that does not exist
+  CHECK(refused_with(5, 0));  // no NIC
+  CHECK(refused_with(5, 9));
+  CHECK(refused_with(6, 8));   // more rails than there are
+  CHECK(refused_with(15, 0));  // rail 0 is the one they met on
+  CHECK(refused_with(15, 8));
+  CHECK(refused_with(16, 2));  // a NIC that is not listed
+  CHECK(refused_with(17, 8));
   auto longer = good;
   longer.push_back(std::byte{0});
   CHECK_FALSE(decode_nics(longer).has_value());
