@@ -37,28 +37,46 @@ nic::PortOptions port_options(const Config& config, std::uint16_t port) {
           .offloads = config.offloads};
 }
 
-engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const Config& config) {
+// The numbers of its ports; 0: any that is free.
+struct Numbers {
+  std::uint16_t command = 0;
+  std::uint16_t data = 0;
+};
+
+Numbers numbers_of(const Config& config) {
+  return {.command = config.port, .data = config.data_port};
+}
+
+engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const Config& config,
+                          const Numbers& numbers) {
   engine::NicPorts nic{.device = device, .command = nullptr, .data = nullptr};
   if (config.packet_bytes != 0) {
     nic.device.packet_bytes = std::min(nic.device.packet_bytes, config.packet_bytes);
   }
-  nic::PortOptions options = port_options(config, config.port);
+  nic::PortOptions options = port_options(config, numbers.command);
   options.packet_bytes =
       std::min(std::max(Config::kLeastPacketBytes, config.tiny_bytes + kTinyOverhead),
                nic.device.packet_bytes);
   nic.command = driver.open(nic.device, options);
-  nic::PortOptions data = port_options(config, config.data_port);
+  nic::PortOptions data = port_options(config, numbers.data);
   data.link_events = false;  // the command channel's port tells them
   nic.data = driver.open(nic.device, data);
   return nic;
 }
 
-nic::Most most_of(const Config& config) {
-  return {.nics = config.most_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes};
-}
-
 bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Returns where the further ones begin.
+std::vector<nic::Device>::iterator move_first_addresses_to_front(
+    std::vector<nic::Device>& devices) {
+  std::vector<std::string> names;
+  return std::stable_partition(devices.begin(), devices.end(), [&](const nic::Device& device) {
+    if (has_name(names, device.name)) return false;
+    names.push_back(device.name);
+    return true;
+  });
 }
 
 bool is_of(const nic::Device& device, const std::string& name, const nic::Address& address) {
@@ -74,9 +92,13 @@ Nics::Nics(const Config& config)
 
 std::vector<engine::NicPorts> Nics::open() {
   std::vector<engine::NicPorts> nics;
-  for (const nic::Device& device : devices_to_begin_with()) {
+  std::vector<nic::Device> devices = devices_to_begin_with();
+  const auto further = move_first_addresses_to_front(devices);
+  const std::vector<nic::Device> others(further, devices.end());
+  devices.erase(further, devices.end());
+  for (const nic::Device& device : devices) {
     try {
-      nics.push_back(open_nic(*driver_, device, *config_));
+      nics.push_back(open_nic(*driver_, device, *config_, numbers_of(*config_)));
     } catch (const nic::AddressNotReady& error) {
       log().info("{}; it is waited for", error.what());
       changed_ = true;
@@ -85,7 +107,7 @@ std::vector<engine::NicPorts> Nics::open() {
   if (nics.empty()) {
     const auto loopback = loopback_among(nic::devices_of(*driver_));
     if (!loopback) throw nic::NicError("no NIC can be used yet, and the loopback is down, too");
-    nics.push_back(open_nic(*driver_, *loopback, *config_));
+    nics.push_back(open_nic(*driver_, *loopback, *config_, numbers_of(*config_)));
     stands_in_ = true;
   }
   if (stands_in_) {
@@ -96,13 +118,66 @@ std::vector<engine::NicPorts> Nics::open() {
   }
   if (config_->last_resort && !nics.front().device.stream) open_last_resort(nics);
   for (const engine::NicPorts& ports : nics) note(ports);
+  if (!stands_in_) open_further(others, nics);
   return nics;
+}
+
+// What cannot be had, or has no room beside the NICs and those that may come, is done without.
+void Nics::open_further(const std::vector<nic::Device>& devices,
+                        std::vector<engine::NicPorts>& nics) {
+  for (const nic::Device& device : devices) {
+    if (!has_room_for_address()) return;
+    try {
+      nics.push_back(open_device(device));
+      note(nics.back());
+    } catch (const nic::AddressNotReady& error) {
+      log().info("{}; it is waited for", error.what());
+      changed_ = true;
+    } catch (const nic::NicError& error) {
+      log().warn("peers cannot connect to {} of {}: {}", nic::host_string(device.address),
+                 device.name, error.what());
+    }
+  }
+}
+
+// A further address of a NIC has the port numbers of its first one, if nobody has them there.
+engine::NicPorts Nics::open_device(const nic::Device& device) {
+  const Known* first = first_of(device.name);
+  if (first == nullptr) return open_nic(*driver_, device, *config_, numbers_of(*config_));
+  try {
+    return open_nic(*driver_, device, *config_, {first->command_port, first->data_port});
+  } catch (const nic::AddressNotReady&) {
+    throw;
+  } catch (const nic::NicError& error) {
+    if (config_->port != 0 && config_->data_port != 0) throw;
+    log().info("{}; another port there", error.what());
+    return open_nic(*driver_, device, *config_, numbers_of(*config_));
+  }
+}
+
+const Nics::Known* Nics::first_of(const std::string& name) const {
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
+    return !known.beside && known.device.name == name;
+  });
+  return found != known_.end() ? &*found : nullptr;
+}
+
+bool Nics::has_room_for_address() const {
+  const std::size_t to_come = config_->most_nics - std::min(count_of_network(), config_->most_nics);
+  return known_.size() + to_come < wire::kMaxNics;
+}
+
+nic::Most Nics::most() const {
+  return {.nics = config_->most_nics,
+          .addresses = nic::most_addresses(driver_->name()),
+          .devices = wire::kMaxNics,
+          .least_packet = Config::kLeastPacketBytes};
 }
 
 // What can be opened now; the loopback if something may be later.
 std::vector<nic::Device> Nics::devices_to_begin_with() {
   const auto devices = nic::devices_of(*driver_);
-  nic::Choice choice = nic::choose_devices(devices, config_->nics, most_of(*config_));
+  nic::Choice choice = nic::choose_devices(devices, config_->nics, most());
   const bool nothing = !choice.problem.empty();
   if (nothing && !is_waited_for(choice, devices)) throw nic::NicError(choice.problem);
   if (nothing) {
@@ -157,7 +232,7 @@ void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
     nic::Device chosen = *device;
     chosen.packet_bytes = std::min(chosen.packet_bytes, nics[i].device.packet_bytes);
     try {
-      nics.push_back(open_nic(*driver, chosen, *config_));
+      nics.push_back(open_nic(*driver, chosen, *config_, numbers_of(*config_)));
     } catch (const nic::NicError& error) {
       log().info("no stream on {} in case datagrams are filtered: {}", chosen.name, error.what());
     }
@@ -165,7 +240,10 @@ void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
 }
 
 void Nics::note(const engine::NicPorts& ports) {
-  known_.push_back({ports.device, ports.device.stream && ports.device.driver != driver_->name()});
+  known_.push_back({.device = ports.device,
+                    .beside = ports.device.stream && ports.device.driver != driver_->name(),
+                    .command_port = nic::port_of(ports.command->address()),
+                    .data_port = nic::port_of(ports.data->address())});
 }
 
 void Nics::hear() {
@@ -226,17 +304,20 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, bool f
   if (!is_news() && !not_ready_) return std::nullopt;
   const auto devices = devices_by_now();
   not_ready_ = false;
-  const auto choice = nic::choose_devices(devices, config_->nics, most_of(*config_));
+  const auto choice = nic::choose_devices(devices, config_->nics, most());
   for (nic::Device device : choice.chosen) {
     const auto number = number_for(device, devices, first_in_use);
     if (!number) continue;
     device.packet_bytes = std::min(device.packet_bytes, longest_packet);
     try {
-      Change change{*number, open_nic(*driver_, device, *config_)};
+      Change change{*number, open_device(device)};
       log().info("NIC {} is used from now on, at {}", device.name,
                  nic::to_string(change.ports.command->address()));
       if (*number < known_.size()) {
-        known_[*number].device = device;
+        Known& known = known_[*number];
+        known.device = device;
+        known.command_port = nic::port_of(change.ports.command->address());
+        known.data_port = nic::port_of(change.ports.data->address());
       } else {
         note(change.ports);
       }
@@ -258,14 +339,22 @@ std::optional<std::size_t> Nics::number_for(const nic::Device& device,
                                             const std::vector<nic::Device>& devices,
                                             bool first_in_use) const {
   if (device.loopback && stands_in_) return std::nullopt;
+  for (const Known& known : known_) {
+    if (!known.beside && is_of(device, known.device.name, known.device.address)) {
+      return std::nullopt;
+    }
+  }
   for (std::size_t i = 0; i < known_.size(); ++i) {
     const Known& known = known_[i];
     if (known.beside || known.device.name != device.name) continue;
     const bool still_there = std::any_of(devices.begin(), devices.end(), [&](const auto& one) {
       return is_of(one, known.device.name, known.device.address);
     });
-    if (still_there || known.device.address.kind != device.address.kind) return std::nullopt;
-    return i;
+    if (!still_there && known.device.address.kind == device.address.kind) return i;
+  }
+  if (first_of(device.name) != nullptr) {
+    const bool further = most().addresses > 1 && has_room_for_address();
+    return further ? std::optional(known_.size()) : std::nullopt;
   }
   if (stands_in_ && !first_in_use) return 0;
   if (count_of_network() >= config_->most_nics || known_.size() >= wire::kMaxNics) {
@@ -275,9 +364,10 @@ std::optional<std::size_t> Nics::number_for(const nic::Device& device,
 }
 
 std::size_t Nics::count_of_network() const {
-  const auto beside =
-      std::count_if(known_.begin(), known_.end(), [](const Known& known) { return known.beside; });
-  return known_.size() - static_cast<std::size_t>(beside) - (stands_in_ ? 1 : 0);
+  const auto count = std::count_if(known_.begin(), known_.end(), [&](const Known& known) {
+    return first_of(known.device.name) == &known;
+  });
+  return static_cast<std::size_t>(count) - (stands_in_ ? 1 : 0);
 }
 
 }  // namespace pullman

@@ -2,9 +2,11 @@
 // comes or its address changes later.
 //
 // Every NIC has the same fixed ports (Config::port, Config::data_port), so that a peer is reached
-// at any of its addresses. A NIC that is down, has no address yet or is not there waits: the kernel
-// tells of changes over a socket, and it is opened when it can be. Where none of the network's can
-// be, the loopback stands in until one can.
+// at any of its addresses. Of kernel sockets a NIC has ports at its further addresses, too, of both
+// families: each is a NIC of its own to the engine, of the same name, behind all others, and has
+// the numbers of the NIC's first ports where they are free. A NIC that is down, has no address yet
+// or is not there waits: the kernel tells of changes over a socket, and it is opened when it can
+// be. Where none of the network's can be, the loopback stands in until one can.
 //
 // Knows no engine: what it opens is the caller's, who keeps it under the number it is given here.
 // Threads: one at a time. Cold, but for due().
@@ -12,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +59,8 @@ class Nics {
   struct Known {
     nic::Device device;
     bool beside = false;  // the last resort of another
+    std::uint16_t command_port = 0;
+    std::uint16_t data_port = 0;
   };
 
   // An interface as it was seen.
@@ -70,6 +75,11 @@ class Nics {
   bool is_waited_for(const nic::Choice& choice, const std::vector<nic::Device>& devices) const;
   std::optional<nic::Device> loopback_among(const std::vector<nic::Device>& devices) const;
   void open_last_resort(std::vector<engine::NicPorts>& nics);
+  void open_further(const std::vector<nic::Device>& devices, std::vector<engine::NicPorts>& nics);
+  engine::NicPorts open_device(const nic::Device& device);
+  const Known* first_of(const std::string& name) const;
+  nic::Most most() const;
+  bool has_room_for_address() const;
   void note(const engine::NicPorts& ports);
   void hear();
   bool is_news();

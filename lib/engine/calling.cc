@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/engine_impl.h"
+#include "nic/prefix.h"
 
 namespace pullman::engine {
 
@@ -19,7 +20,10 @@ std::uint8_t Engine::Impl::module_for(const nic::Address& address) const {
   const auto worth = [&](std::size_t m) {
     const auto reach = modules_[m]->channel(ChannelKind::kCommand).port().reach(address);
     if (reach == nic::Reach::kNone) return 0;
-    return (in_trouble(m) ? 0 : 8) + static_cast<int>(reach);
+    const nic::Device& device = modules_[m]->device();
+    const bool neighbour = device.prefix_bits != 0 && device.address.kind == address.kind &&
+                           nic::contains({device.address, device.prefix_bits}, address);
+    return (in_trouble(m) ? 0 : 16) + 2 * static_cast<int>(reach) + (neighbour ? 1 : 0);
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < nics_told_; ++i) {

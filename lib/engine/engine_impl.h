@@ -97,6 +97,7 @@ class Engine::Impl {
   void about_to_sleep() {
     news_due_ = Instant::min();
     turns_since_news_ = kTurnsPerNews;
+    if (attended_ != all_) unattended_due_ = Instant::min();
   }
   std::size_t progress(Instant now);
   void look_for_news(Instant now, std::size_t received);
@@ -174,6 +175,8 @@ class Engine::Impl {
   static constexpr Duration kSendingRest = std::chrono::microseconds(128);
   // The same for a NIC of last resort, beside others.
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
+  // Of addresses at which nobody is met.
+  static constexpr Duration kUnattendedRest = std::chrono::microseconds(256);
   // So much of our own absence is told from the network's delay at most.
   static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
   // Ports that take nothing are asked again after so long, doubling.
@@ -245,10 +248,13 @@ class Engine::Impl {
   // quiet while another is not is asked only once in a while: an answer may wait for it. Whoever
   // sleeps is woken by any of them (nic::Port::wait_fd).
   std::uint32_t to_ask(Instant now) {
-    if (lively_ == 0 || lively_ == all_) return all_;
+    if (now >= unattended_due_) [[unlikely]]
+      return look_at_all(now);
+    if (lively_ == 0 || lively_ == attended_) return attended_;
     return now < quiet_due_ ? lively_ : look_at_quiet_ones(now);
   }
   std::uint32_t look_at_quiet_ones(Instant now);
+  std::uint32_t look_at_all(Instant now);
   std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
   Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
                           wire::PacketHeader& header);
@@ -451,6 +457,9 @@ class Engine::Impl {
 
   // --- nic_changes.cc
   void enlist(std::size_t slot);
+  void leave_unattended(std::size_t slot);
+  void attend(std::size_t slot);
+  bool meets_by(std::size_t slot) const;
   void replace_module(Instant now, std::size_t slot, std::unique_ptr<channel::Module> module);
   void forget_channels(std::size_t slot);
   void drop_callers_at(std::size_t slot);
@@ -587,6 +596,8 @@ class Engine::Impl {
   std::size_t write_hello(const Peer& peer, bool as_answer, std::byte* out) const;
   wire::Hello describe(const Peer& peer, bool as_answer = false) const;
   std::size_t nics_to_tell() const;
+  std::size_t first_address_of(std::size_t module) const;
+  bool several_nics(std::size_t told) const;
   void note_names(Peer& peer, std::span<const wire::NicInfo> nics);
   wire::NicInfo describe(const channel::Module& module) const;
 
@@ -747,14 +758,16 @@ class Engine::Impl {
   std::uint64_t rails_blamed_ = 0;  // left because they were silent
   // A bit for the place of each channel.
   std::uint32_t all_ = 0;
-  std::uint32_t lively_ = 0;  // something came lately
-  std::uint32_t posted_ = 0;  // packets may wait in it
-  std::uint32_t kept_ = 0;    // received packets wait in it
+  std::uint32_t lively_ = 0;    // something came lately
+  std::uint32_t attended_ = 0;  // all but those of further addresses at which nobody is met,
+  Instant unattended_due_ = Instant::max();  // when those are to be asked; never: there is none
+  std::uint32_t posted_ = 0;                 // packets may wait in it
+  std::uint32_t kept_ = 0;                   // received packets wait in it
   Pause pause_;
 
-  std::uint32_t drained_ = 0;               // by our operator: a bit for each module
-  std::uint32_t links_down_ = 0;            // a bit for each module
-  std::size_t resolving_ = 0;               // addresses the NICs have been asked about,
+  std::uint32_t drained_ = 0;     // by our operator: a bit for each module
+  std::uint32_t links_down_ = 0;  // a bit for each module
+  std::size_t resolving_ = 0;     // addresses the NICs have been asked about,
   std::array<std::size_t, wire::kMaxNics> resolving_at_{};  // and each of them
   Instant resting_until_ = Instant::max();  // when what was not asked this turn is to be asked
   bool waits_ = false;                      // in a packet, what was sent since the last turn

@@ -211,17 +211,27 @@ wire::Hello Engine::Impl::describe(const Peer& peer, bool as_answer) const {
   hello.call = as_answer ? peer.said->hello.call : peer.call;
   hello.host = host_;
   hello.called = elsewhere ? peer.said->address() : nic::Address(peer.home.remote);
-  std::uint8_t device = 0;
   for (std::size_t i = 0; i < peer.told; ++i) {
-    const auto& module = modules_[i];
-    // Addresses of one NIC follow each other, and have the number of the first of them.
-    const bool first = hello.nic_count == 0 ||
-                       modules_[hello.nic_count - 1u]->device().name != module->device().name;
-    if (first) device = hello.nic_count;
-    hello.nics[hello.nic_count] = describe(*module);
-    hello.nics[hello.nic_count++].device = device;
+    hello.nics[i] = describe(*modules_[i]);
+    hello.nics[i].device = static_cast<std::uint8_t>(first_address_of(i));
   }
+  hello.nic_count = peer.told;
   return hello;
+}
+
+// All addresses of a NIC go by the number of the first of them, and its last resort with them.
+std::size_t Engine::Impl::first_address_of(std::size_t module) const {
+  std::size_t first = 0;
+  while (modules_[first]->device().name != modules_[module]->device().name) ++first;
+  return first;
+}
+
+// Of the first `told` modules: rails are between NICs, not between addresses of one.
+bool Engine::Impl::several_nics(std::size_t told) const {
+  return std::any_of(modules_.begin(), modules_.begin() + told, [&](const auto& module) {
+    const nic::Device& first = modules_.front()->device();
+    return module->device().name != first.name || module->device().stream != first.stream;
+  });
 }
 
 wire::NicInfo Engine::Impl::describe(const channel::Module& module) const {
@@ -405,7 +415,8 @@ void Engine::Impl::introduce(Peer& peer) {
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   start_resolving(peer.home, ChannelKind::kData, nic.data);
   peer.home.there = hello.nic;
-  if (peer.told > 1 && hello.nic_count > 1) {
+  attend(peer.home.module);
+  if (several_nics(peer.told) && wire::several_nics({hello.nics.data(), hello.nic_count})) {
     start_rails(peer, {hello.nics.data(), hello.nic_count});
   }
 }

@@ -67,6 +67,7 @@ void Engine::Impl::enlist(std::size_t slot) {
     channel.set_mark(std::uint32_t{1} << place_of(slot, kind));
     all_ |= channel.mark();
     lively_ |= channel.mark();
+    attended_ |= channel.mark();
     // The first NIC is no last resort.
     const bool beside =
         slot > 0 && modules_[slot]->device().stream && !modules_[0]->device().stream;
@@ -76,6 +77,36 @@ void Engine::Impl::enlist(std::size_t slot) {
       packets_per_turn_ = std::min(packets_per_turn_, channel.port().limits().packets_per_turn);
     }
   }
+  const std::size_t first = first_address_of(slot);
+  const bool further =
+      first != slot && modules_[first]->device().stream == modules_[slot]->device().stream;
+  if (further && !meets_by(slot)) leave_unattended(slot);
+}
+
+// Nobody is met at this further address of a NIC: who calls there can wait a moment, and the others
+// need not.
+void Engine::Impl::leave_unattended(std::size_t slot) {
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    const std::uint32_t mark = modules_[slot]->channel(kind).mark();
+    attended_ &= ~mark;
+    lively_ &= ~mark;
+  }
+  unattended_due_ = Instant::min();
+}
+
+void Engine::Impl::attend(std::size_t slot) {
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    attended_ |= modules_[slot]->channel(kind).mark();
+  }
+  if (attended_ == all_) unattended_due_ = Instant::max();
+}
+
+bool Engine::Impl::meets_by(std::size_t slot) const {
+  bool any = false;
+  peers_.for_each([&](Peer& peer) {
+    peer.for_each_rail([&](const Rail& rail) { any = any || rail.module == slot; });
+  });
+  return any;
 }
 
 // --- new ports for a NIC that there is
@@ -293,7 +324,8 @@ void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list)
     if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);
   });
   bool answers = list.asks;
-  if (peer.rails == nullptr && list.nic_count > 1 && nics_told_ > 1) {
+  const bool several = wire::several_nics({list.nics.data(), list.nic_count});
+  if (peer.rails == nullptr && several && several_nics(nics_told_)) {
     start_rails(peer, {list.nics.data(), list.nic_count});
     peer.rails->paired = true;  // rails are what one end decides
     peer.rails->ways_due = peer.rails->reports_due = false;

@@ -1,6 +1,7 @@
 // How rails begin, and what both ends tell each other about them (wire.md 9). Cold.
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "engine/engine_impl.h"
@@ -28,10 +29,35 @@ failover::Ways ways_of(const wire::Ways& said) {
   return ways;
 }
 
+bool is_same_nic(const failover::NicEntry& one, const failover::NicEntry& other) {
+  return one.nic == other.nic && one.stream == other.stream;
+}
+
+// A bit for each address of that entry's NIC.
+std::uint32_t addresses_of_nic(const std::vector<failover::NicEntry>& entries, std::size_t entry) {
+  std::uint32_t bits = std::uint32_t{1} << entry;
+  for (std::size_t i = 0; i < entries.size() && entry < entries.size(); ++i) {
+    if (is_same_nic(entries[i], entries[entry])) bits |= std::uint32_t{1} << i;
+  }
+  return bits;
+}
+
 // As `they` call it: from the other end.
 std::vector<failover::Pair> swapped(std::vector<failover::Pair> pairs) {
   for (failover::Pair& pair : pairs) std::swap(pair.left, pair.right);
   return pairs;
+}
+
+// Rail 0 is the way between its two NICs, whichever of their addresses it joins.
+void put_home(std::vector<failover::Pair>& pairs, const std::vector<failover::NicEntry>& left,
+              const std::vector<failover::NicEntry>& right,
+              std::pair<std::uint8_t, std::uint8_t> home) {
+  if (home.first >= left.size() || home.second >= right.size()) return;
+  for (failover::Pair& pair : pairs) {
+    const bool same = is_same_nic(left[pair.left], left[home.first]) &&
+                      is_same_nic(right[pair.right], right[home.second]);
+    if (same) std::tie(pair.left, pair.right) = home;
+  }
 }
 
 }  // namespace
@@ -150,6 +176,7 @@ Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
                          : std::pair(rails.their_ways.home_there, rails.their_ways.home);
   out.pairs = we_are_left ? failover::pair(out.here, out.there, out.ways)
                           : swapped(failover::pair(out.there, out.here, out.ways.transposed()));
+  put_home(out.pairs, out.here, out.there, out.home);
   return out;
 }
 
@@ -208,14 +235,14 @@ void Engine::Impl::follow_rails(Peer& peer, const wire::NicList& list) {
 bool Engine::Impl::plan_rails(Peer& peer) {
   if (epoch_ > peer.epoch) return false;
   const auto& theirs = peer.rails->theirs;
+  Pairing unused;
+  list_entries(peer, unused);
   std::uint32_t used_here = 0;
   std::uint32_t used_there = 0;
   peer.for_each_rail([&](const Rail& rail) {
-    used_here |= std::uint32_t{1} << rail.module;
-    used_there |= std::uint32_t{1} << rail.there;
+    used_here |= addresses_of_nic(unused.here, rail.module);
+    used_there |= addresses_of_nic(unused.there, rail.there);
   });
-  Pairing unused;
-  list_entries(peer, unused);
   for (std::size_t i = 0; i < peer.told; ++i) {
     const nic::Port& port = modules_[i]->channel(ChannelKind::kCommand).port();
     for (std::size_t j = 0; j < theirs.size(); ++j) {
@@ -276,6 +303,7 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
   auto& path = rail.link.path();
   path.start(std::min<std::size_t>(data(rail).packet_bytes(), nic.data_packet_bytes));
   rail.packet_bytes = static_cast<std::uint16_t>(path.bytes());
+  attend(module);
   resolve_rail(rail);
 }
 

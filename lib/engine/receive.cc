@@ -45,11 +45,17 @@ std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
   constexpr std::uint32_t kCommands = (1 << kRow) - 1;
   const std::uint32_t nics = (lively_ | lively_ >> kRow) & kCommands;
   const std::uint32_t asked = lively_ | (all_ & (nics | nics << kRow));
-  if (asked == all_ || now < idle_due_) return asked;
+  const std::uint32_t attended = asked | attended_;
+  if (asked == attended || now < idle_due_) return asked;
   idle_due_ = now + kBusyRest;
-  if (streams_ == 0) return all_;
-  if (now < stream_due_) return asked | (all_ & ~streams_);
+  if (streams_ == 0) return attended;
+  if (now < stream_due_) return asked | (attended & ~streams_);
   stream_due_ = now + kStreamRest;
+  return attended;
+}
+
+std::uint32_t Engine::Impl::look_at_all(Instant now) {
+  unattended_due_ = now + kUnattendedRest;
   return all_;
 }
 

@@ -145,7 +145,7 @@ class Chooser {
   void leave_out_the_lesser();
   std::vector<Nic> nics();
   void take();
-  void take(const Nic& nic);
+  void arrange(Nic& nic) const;
   Choice finish();
 
   const std::vector<Device>& devices_;
@@ -315,36 +315,52 @@ std::string enough(const std::vector<std::string>& names) {
   return fmt::format("{} NICs are enough: {} come first", names.size(), fmt::join(names, ", "));
 }
 
+// Each NIC by its first address, then in turn by others, so that one with many leaves room.
 void Chooser::take() {
+  std::vector<Nic> used = nics();
   std::vector<std::string> names;
-  for (const Nic& nic : nics()) {
-    if (names.size() < most_.nics) {
-      take(nic);
-      names.push_back(nic.front()->device->name);
-      continue;
+  for (const Nic& nic : used) {
+    if (names.size() < most_.nics) names.push_back(nic.front()->device->name);
+  }
+  for (std::size_t i = names.size(); i < used.size(); ++i) {
+    for (Candidate* candidate : used[i]) candidate->why_not = enough(names);
+  }
+  used.resize(names.size());
+  for (Nic& nic : used) arrange(nic);
+  const std::size_t to_come = most_.nics - used.size();
+  std::size_t room = std::max(most_.devices - std::min(to_come, most_.devices), used.size());
+  for (std::size_t turn = 0; turn < most_.addresses; ++turn) {
+    for (const Nic& nic : used) {
+      if (turn >= nic.size() || room == 0) continue;
+      nic[turn]->chosen = true;
+      --room;
     }
-    for (Candidate* candidate : nic) candidate->why_not = enough(names);
+  }
+  for (const Nic& nic : used) {
+    for (const Candidate* candidate : nic) {
+      if (candidate->chosen) choice_.chosen.push_back(*candidate->device);
+    }
   }
 }
 
-// Another address of a rank that is taken brings nothing, unless it is the one that is meant.
-void Chooser::take(const Nic& nic) {
-  std::size_t taken = 0;
-  std::vector<int> ranks;
-  for (Candidate* candidate : nic) {
-    const int own = rank(*candidate);
-    const bool lesser = own == 3 && !ranks.empty() && !wanted_[*candidate->item].means_link_local();
-    const bool known = own != 0 && std::find(ranks.begin(), ranks.end(), own) != ranks.end();
-    if (taken == most_.addresses || lesser || known) {
-      candidate->why_not = fmt::format("{} is used through {}", candidate->device->name,
+// What is meant, then the first of each rank, then the others. Beside others a link-local one
+// brings nothing, unless it is meant.
+void Chooser::arrange(Nic& nic) const {
+  const std::string used = fmt::format("{} is used through {}", nic.front()->device->name,
                                        host_string(nic.front()->device->address));
-      continue;
-    }
-    candidate->chosen = true;
-    choice_.chosen.push_back(*candidate->device);
-    ranks.push_back(own);
-    ++taken;
+  Nic firsts;
+  Nic others;
+  for (Candidate* candidate : nic) {
+    candidate->why_not = used;  // if it is not chosen
+    const int own = rank(*candidate);
+    const bool meant = own == 0 || wanted_[*candidate->item].means_link_local();
+    if (own == 3 && !firsts.empty() && !meant) continue;
+    const bool again = std::any_of(firsts.begin(), firsts.end(),
+                                   [&](const Candidate* one) { return rank(*one) == own; });
+    (again && own != 0 ? others : firsts).push_back(candidate);
   }
+  firsts.insert(firsts.end(), others.begin(), others.end());
+  nic = std::move(firsts);
 }
 
 Choice Chooser::finish() {
@@ -362,6 +378,11 @@ Choice Chooser::finish() {
 Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
                       const Most& most) {
   return Chooser(devices, wanted, most).choose();
+}
+
+std::size_t most_addresses(const std::string& driver) {
+  constexpr std::size_t kMany = 8;
+  return driver == "udp" || driver == "tcp" ? kMany : 1;
 }
 
 }  // namespace pullman::nic

@@ -12,7 +12,8 @@ namespace pullman::nic {
 // How much may be chosen. A NIC is all devices of one name: one for each of its addresses.
 struct Most {
   std::size_t nics = 4;
-  std::size_t addresses = 2;     // of one NIC, unless more are asked for
+  std::size_t addresses = 2;     // of one NIC
+  std::size_t devices = 8;       // of all; as many NICs as there are not yet may still come
   std::size_t least_packet = 0;  // bytes that each must carry in a packet to be of use
 };
 
@@ -37,9 +38,14 @@ struct Choice {
 // tunnel), and loopback, are used only if there is nothing else, or if asked for by name or
 // address. What is asked for and is down, or carries too short packets, is left out if something
 // else that is asked for can be used: a job begins with the NICs that are left. A NIC is used by
-// its first IPv4 and its first IPv6 address; by a link-local one if it has no other and its name is
-// asked for, or if that address is.
+// its first IPv4 and its first IPv6 address, then by its others, in turn with other NICs while
+// there is room; by a link-local one if it has no other and its name is asked for, or if that
+// address is.
 Choice choose_devices(const std::vector<Device>& devices, const std::vector<std::string>& wanted,
                       const Most& most);
+
+// At so many addresses of a NIC a driver's ports are opened: of those that are not the kernel's
+// each would take queues of the hardware.
+std::size_t most_addresses(const std::string& driver);
 
 }  // namespace pullman::nic

@@ -62,6 +62,12 @@ bool WireAddress::operator==(const WireAddress& other) const {
          std::equal(bytes.begin(), bytes.begin() + length, other.bytes.begin());
 }
 
+bool several_nics(std::span<const NicInfo> nics) {
+  return std::any_of(nics.begin(), nics.end(), [&](const NicInfo& nic) {
+    return nic.device != nics.front().device || nic.stream != nics.front().stream;
+  });
+}
+
 std::size_t encoded_bytes(const Hello& hello) {
   std::size_t total = kHelloFixedBytes + wire_bytes(hello.called);
   for (std::size_t i = 0; i < hello.nic_count; ++i) {

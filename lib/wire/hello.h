@@ -71,6 +71,9 @@ std::size_t wire_bytes(const NicInfo& nic);
 std::byte* put_nic(std::byte* out, const NicInfo& nic);
 bool take_nic(std::span<const std::byte>& in, NicInfo& out);
 
+// More than one NIC, or a stream beside it; not several addresses of one.
+bool several_nics(std::span<const NicInfo> nics);
+
 // Bytes that encode() will write.
 std::size_t encoded_bytes(const Hello& hello);
 

@@ -236,5 +236,111 @@ def a_stream_goes_on_when_the_only_address_of_an_end_changes(place, build):
     stream(place, build, change)
 
 
+def give(place, host, side, number=0):
+    """One more address for a NIC."""
+    bits = 64 if ":" in host else 24
+    netns.run("ip", "-n", place.names[side], "addr", "add", f"{host}/{bits}", "dev", place.devices[number],
+              *(["nodad"] if ":" in host else []))
+
+
+def name_of(host):
+    return f"[{host}]:{PORT}" if ":" in host else host
+
+
+def both_families(place):
+    """fd77:N::1 and fd77:N::2 for the ends of rail N."""
+    for number in range(len(place.devices)):
+        for side in (0, 1):
+            give(place, f"fd77:{number}::{side + 1}", side, number)
+
+
+def called_at(place, build, host, **environment):
+    """A ping-pong and a verified stream with a server that is called at that address."""
+    server = perf(place, build, 0, server=True, **environment)
+    ask(place, build, name_of(host), **environment)
+    expect(server.wait(60) == 0, netns.text_of(server))
+    server = perf(place, build, 0, server=True, **environment)
+    client = perf(place, build, 1, "--test", "failover", "--size", "16K", "--duration", 1, "--format", "json",
+                  name_of(host), **environment)
+    result = result_of(client)
+    expect(server.wait(60) == 0, netns.text_of(server))
+    insist(all(result[key] == 0 for key in ("lost", "duplicated", "misordered", "corrupted")), json.dumps(result))
+    return result["rails"]
+
+
+@case(count=1)
+def a_peer_is_reached_at_the_second_address_of_its_nic_in_the_same_subnet_and_in_another(place, build):
+    give(place, "10.77.0.101", 0)
+    give(place, "10.78.0.1", 0)
+    give(place, "10.78.0.2", 1)
+    for host in (place.host(0), "10.77.0.101", "10.78.0.1"):
+        called_at(place, build, host)
+
+
+@case(count=1)
+def a_peer_of_both_families_is_reached_by_either(place, build):
+    both_families(place)
+    for driver in ("udp", "tcp"):
+        for host in (place.host(0), "fd77:0::1"):
+            called_at(place, build, host, PULLMAN_DRIVER=driver)
+
+
+@case(count=1)
+def who_has_one_family_reaches_a_peer_of_both_by_it_and_is_told_of_the_other(place, build):
+    give(place, "fd77:0::1", 0)
+    called_at(place, build, place.host(0))
+    client = perf(place, build, 1, "--test", "latency", name_of("fd77:0::1"))
+    _, errors = client.communicate(timeout=30)
+    expect(client.returncode != 0 and "has an address of that family" in errors, errors)
+
+
+@case(count=2, megabits=200)
+def two_nics_of_both_families_are_two_rails_by_whichever_the_peer_is_called(place, build):
+    both_families(place)
+    for host in (place.host(0), "fd77:0::1", "fd77:1::1"):
+        rails = called_at(place, build, host)
+        expect(sorted(rail["nic"] for rail in rails) == ["veth0", "veth1"], json.dumps(rails))
+        insist(all(rail["bytes"] > 0 for rail in rails), json.dumps(rails))
+
+
+@case(count=1)
+def an_address_that_a_nic_gets_later_is_one_to_be_called_at(place, build):
+    for host, number in (("10.77.0.101", 0), ("fd77:0::1", 0)):
+        server = perf(place, build, 0, server=True)
+        if ":" in host:
+            give(place, "fd77:0::2", 1)
+        give(place, host, 0, number)
+        ask(place, build, name_of(host))
+        expect(server.wait(60) == 0, netns.text_of(server))
+
+
+@case(count=1, megabits=200)
+def a_stream_goes_on_when_another_address_of_its_nic_is_removed(place, build):
+    give(place, "10.77.0.101", 0)
+    stream(place, build, lambda: address(place, "del", 0, 0, "10.77.0.101"))
+
+
+@case(count=1)
+def a_stream_goes_on_at_the_address_that_came_before_the_old_one_went(place, build):
+    def change():
+        give(place, "10.78.0.102", 1)
+        give(place, "10.78.0.101", 0)
+        time.sleep(0.5)
+        address(place, "del", 1, 0, place.host(1))
+    stream(place, build, change)
+
+
+@case(count=1)
+def a_number_that_is_taken_at_a_further_address_does_no_harm_to_the_first(place, build):
+    give(place, "10.77.0.101", 0)
+    taken = f"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); " \
+            f"s.bind(('10.77.0.101', {PORT})); print('bound', flush=True); time.sleep(60)"
+    place.start_server(0, sys.executable, "-c", taken)
+    server = perf(place, build, 0, server=True, PULLMAN_DATA_PORT=PORT + 1)
+    ask(place, build, place.host(0))
+    expect(server.wait(60) == 0, netns.text_of(server))
+    expect("peers cannot connect to 10.77.0.101" in netns.text_of(server), netns.text_of(server))
+
+
 if __name__ == "__main__":
     sys.exit(cases.main(CASES, railnet.Rails, netns.possible()))

@@ -78,7 +78,8 @@ const std::vector<Device> kUsual{device("lo", "127.0.0.1"),     device("lo", "::
                                  device("eth1", "192.168.0.1"), down(device("eth2", "10.40.0.1"))};
 
 TEST_CASE("all usable NICs are used by default, by IPv4 and by IPv6, and loopback is not") {
-  CHECK(chosen(kUsual, {}) == Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {}) ==
+        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1", "eth1 192.168.0.1"});
 }
 
 TEST_CASE("every device that is not used has its reason") {
@@ -87,7 +88,6 @@ TEST_CASE("every device that is not used has its reason") {
             {"lo 127.0.0.1", "loopback is used only if there is nothing else"},
             {"lo ::1", "loopback is used only if there is nothing else"},
             {"eth0 fe80::1", "eth0 is used through 10.20.0.1"},
-            {"eth1 192.168.0.1", "eth1 is used through 10.30.0.1"},
             {"eth2 10.40.0.1", "it is down, or has no link"}});
 }
 
@@ -115,25 +115,46 @@ TEST_CASE("loopback is used if there is nothing else, or if it is asked for") {
   CHECK(chosen(kUsual, {"lo"}) == Names{"lo 127.0.0.1", "lo ::1"});
   CHECK(chosen(kUsual, {"::1"}) == Names{"lo ::1"});
   CHECK(chosen(kUsual, {"127.0.0.0/8"}) == Names{"lo 127.0.0.1"});
-  CHECK(chosen(kUsual, {"0.0.0.0/0"}) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
-  CHECK(chosen(kUsual, {"lo", "eth1"}) == Names{"lo 127.0.0.1", "lo ::1", "eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"0.0.0.0/0"}) ==
+        Names{"eth0 10.20.0.1", "eth1 10.30.0.1", "eth1 192.168.0.1"});
+  CHECK(chosen(kUsual, {"lo", "eth1"}) ==
+        Names{"lo 127.0.0.1", "lo ::1", "eth1 10.30.0.1", "eth1 192.168.0.1"});
 }
 
 TEST_CASE("NICs are asked for by name, address or prefix, and come in that order") {
   CHECK(chosen(kUsual, {"eth1", "eth0"}) ==
-        Names{"eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
+        Names{"eth1 10.30.0.1", "eth1 192.168.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
   CHECK(chosen(kUsual, {"10.30.0.1"}) == Names{"eth1 10.30.0.1"});
   CHECK(chosen(kUsual, {"192.168.0.1"}) == Names{"eth1 192.168.0.1"});
   CHECK(chosen(kUsual, {"10.0.0.0/8"}) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
   CHECK(chosen(kUsual, {"fd00::/8"}) == Names{"eth0 fd00::1"});
   CHECK(chosen(kUsual, {"192.168.0.0/16", "10.0.0.0/8"}) ==
-        Names{"eth1 192.168.0.1", "eth0 10.20.0.1"});
+        Names{"eth1 192.168.0.1", "eth1 10.30.0.1", "eth0 10.20.0.1"});
   CHECK(reasons(kUsual, {"eth1"}).at("eth0 10.20.0.1") == "not among the NICs asked for");
 }
 
 TEST_CASE("each address that is asked for is used, several of one NIC side by side") {
   CHECK(chosen(kUsual, {"192.168.0.1", "eth0", "10.30.0.1"}) ==
         Names{"eth1 192.168.0.1", "eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
+}
+
+TEST_CASE("a NIC is used by each family first, and by its others as long as there is room") {
+  const std::vector<Device> devices{device("eth0", "10.20.0.1"), device("eth0", "10.20.0.2"),
+                                    device("eth0", "fd00::1"),   device("eth0", "fd00::2"),
+                                    device("eth1", "10.30.0.1"), device("eth1", "10.30.0.2")};
+  const auto most = [](std::size_t nics, std::size_t all) {
+    return Most{.nics = nics, .addresses = 8, .devices = all};
+  };
+
+  CHECK(chosen(devices, {}, most(2, 8)) == Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth0 10.20.0.2",
+                                                 "eth0 fd00::2", "eth1 10.30.0.1",
+                                                 "eth1 10.30.0.2"});
+  CHECK(chosen(devices, {}, most(2, 4)) ==
+        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1", "eth1 10.30.0.2"});
+  CHECK(chosen(devices, {}, most(3, 4)) ==
+        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1"});  // a NIC may come
+  CHECK(chosen(devices, {}, most(8, 8)) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
+  CHECK(reasons(devices, {}, most(2, 4)).at("eth0 10.20.0.2") == "eth0 is used through 10.20.0.1");
 }
 
 TEST_CASE("a link-local address is used only if it, or its NIC that has no other, is asked for") {
@@ -200,7 +221,7 @@ TEST_CASE("what is within the host is used if there is nothing else but loopback
 }
 
 TEST_CASE("what begins with an exclamation mark is excluded") {
-  CHECK(chosen(kUsual, {"!eth0"}) == Names{"eth1 10.30.0.1"});
+  CHECK(chosen(kUsual, {"!eth0"}) == Names{"eth1 10.30.0.1", "eth1 192.168.0.1"});
   CHECK(chosen(kUsual, {"!10.30.0.0/16"}) ==
         Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 192.168.0.1"});
   CHECK(chosen(kUsual, {"10.0.0.0/8", "!eth1"}) == Names{"eth0 10.20.0.1"});
