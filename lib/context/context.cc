@@ -86,13 +86,20 @@ struct Context::State {
   }
 
   std::optional<Nics::Change> next_change(Instant now) {
-    const bool first_in_use = nics.stands_in() && engine.is_in_use(0);
-    return nics.poll(now, engine.longest_packet(), first_in_use);
+    const auto in_use = [this](std::size_t number) { return engine.is_in_use(number); };
+    return nics.poll(now, engine.longest_packet(), in_use);
   }
 
   // Takes what has come of the network's NICs.
   void tend_nics(Instant now) {
     while (auto change = next_change(now)) {
+      if (change->from) {
+        if (!engine.move_nic(now, *change->from, change->number)) return;
+        for (const std::size_t i : {0, 1}) {
+          sleeper.swap_ports(2 * *change->from + i, 2 * change->number + i);
+        }
+        continue;
+      }
       nic::Port* const ports[] = {change->ports.command.get(), change->ports.data.get()};
       if (!engine.set_nic(now, change->number, std::move(change->ports))) return;
       for (const std::size_t i : {0, 1}) sleeper.set_port(2 * change->number + i, ports[i]);

@@ -255,14 +255,15 @@ void Nics::hear() {
   }
 }
 
-std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet, bool first_in_use) {
+std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet,
+                                       const InUse& in_use) {
   if (!due(now)) return std::nullopt;
   look_at_ = now + kPause;
   const bool before = changed_;
   hear();
   if (changed_ && !before) settled_at_ = std::max(settled_at_, now + kPause);
   if (!changed_ || now < settled_at_) return std::nullopt;
-  auto change = find_change(longest_packet, first_in_use);
+  auto change = find_change(longest_packet, in_use);
   if (change) {
     look_at_ = Instant::min();  // there may be more
   } else {
@@ -300,17 +301,17 @@ std::vector<nic::Device> Nics::devices_by_now() const {
 
 // Of the NICs that would be chosen now, one that is not used, or at another address. One that
 // cannot be opened after all is looked at again when the kernel tells of it.
-std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, bool first_in_use) {
+std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const InUse& in_use) {
   if (!is_news() && !not_ready_) return std::nullopt;
   const auto devices = devices_by_now();
   not_ready_ = false;
   const auto choice = nic::choose_devices(devices, config_->nics, most());
   for (nic::Device device : choice.chosen) {
-    const auto number = number_for(device, devices, first_in_use);
+    const auto number = number_for(device, devices, in_use);
     if (!number) continue;
     device.packet_bytes = std::min(device.packet_bytes, longest_packet);
     try {
-      Change change{*number, open_device(device)};
+      Change change{.number = *number, .ports = open_device(device), .from = std::nullopt};
       log().info("NIC {} is used from now on, at {}", device.name,
                  nic::to_string(change.ports.command->address()));
       if (*number < known_.size()) {
@@ -331,19 +332,43 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, bool f
       log().warn("{}", error.what());
     }
   }
+  return find_move(devices, in_use);
+}
+
+// An address by which peers are connected has gone, and its NIC has another of its family, by which
+// nobody is.
+std::optional<Nics::Change> Nics::find_move(const std::vector<nic::Device>& devices,
+                                            const InUse& in_use) {
+  const auto there = [&](const Known& known) {
+    return std::any_of(devices.begin(), devices.end(), [&](const nic::Device& device) {
+      return is_of(device, known.device.name, known.device.address);
+    });
+  };
+  for (std::size_t to = 0; to < known_.size(); ++to) {
+    if (known_[to].beside || there(known_[to]) || !in_use(to)) continue;
+    for (std::size_t from = 0; from < known_.size(); ++from) {
+      const nic::Device& other = known_[from].device;
+      const bool fits = !known_[from].beside && other.name == known_[to].device.name &&
+                        other.address.kind == known_[to].device.address.kind;
+      if (!fits || !there(known_[from]) || in_use(from)) continue;
+      log().info("NIC {} is used at {} from now on", other.name, nic::host_string(other.address));
+      std::swap(known_[from], known_[to]);
+      seen_.clear();  // there may be more
+      return Change{.number = to, .ports = {}, .from = from};
+    }
+  }
   return std::nullopt;
 }
 
 // Nothing: it is used as it is, or there is no place for it.
 std::optional<std::size_t> Nics::number_for(const nic::Device& device,
                                             const std::vector<nic::Device>& devices,
-                                            bool first_in_use) const {
+                                            const InUse& in_use) const {
   if (device.loopback && stands_in_) return std::nullopt;
-  for (const Known& known : known_) {
-    if (!known.beside && is_of(device, known.device.name, known.device.address)) {
-      return std::nullopt;
-    }
-  }
+  const bool used = std::any_of(known_.begin(), known_.end(), [&](const Known& known) {
+    return !known.beside && is_of(device, known.device.name, known.device.address);
+  });
+  if (used) return std::nullopt;
   for (std::size_t i = 0; i < known_.size(); ++i) {
     const Known& known = known_[i];
     if (known.beside || known.device.name != device.name) continue;
@@ -356,7 +381,7 @@ std::optional<std::size_t> Nics::number_for(const nic::Device& device,
     const bool further = most().addresses > 1 && has_room_for_address();
     return further ? std::optional(known_.size()) : std::nullopt;
   }
-  if (stands_in_ && !first_in_use) return 0;
+  if (stands_in_ && !in_use(0)) return 0;
   if (count_of_network() >= config_->most_nics || known_.size() >= wire::kMaxNics) {
     return std::nullopt;
   }

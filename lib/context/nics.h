@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +39,6 @@ class Nics {
 
   // Whether poll() may have something.
   bool due(Instant now) const { return now >= look_at_; }
-  // Number 0 is the loopback, for want of another.
-  bool stands_in() const { return stands_in_; }
   // When poll() is to be called though the kernel says nothing more; kNever if it need not be.
   Instant next_deadline() const { return changed_ ? std::max(settled_at_, look_at_) : kNever; }
   // Readable when the kernel has told of a change; -1 if it tells of none.
@@ -47,12 +46,14 @@ class Nics {
 
   // A NIC that has come, or one whose address has changed.
   struct Change {
-    std::size_t number = 0;  // one that is known, or the next
-    engine::NicPorts ports;
+    std::size_t number = 0;           // one that is known, or the next
+    engine::NicPorts ports;           // or, of another address of it that is known:
+    std::optional<std::size_t> from;  // which has the ports of `number` from now on
   };
-  // One of them. Its packets are no longer than `longest_packet`. `first_in_use`: somebody is
-  // connected by number 0.
-  std::optional<Change> poll(Instant now, std::size_t longest_packet, bool first_in_use);
+  // Whether somebody is connected by the NIC of that number.
+  using InUse = std::function<bool(std::size_t)>;
+  // One of them. Its packets are no longer than `longest_packet`.
+  std::optional<Change> poll(Instant now, std::size_t longest_packet, const InUse& in_use);
 
  private:
   // One that was opened.
@@ -83,11 +84,12 @@ class Nics {
   void note(const engine::NicPorts& ports);
   void hear();
   bool is_news();
-  std::optional<Change> find_change(std::size_t longest_packet, bool first_in_use);
+  std::optional<Change> find_change(std::size_t longest_packet, const InUse& in_use);
+  std::optional<Change> find_move(const std::vector<nic::Device>& devices, const InUse& in_use);
   std::vector<nic::Device> devices_by_now() const;
   std::optional<std::size_t> number_for(const nic::Device& device,
                                         const std::vector<nic::Device>& devices,
-                                        bool first_in_use) const;
+                                        const InUse& in_use) const;
   std::size_t count_of_network() const;
 
   const Config* config_;

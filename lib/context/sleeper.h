@@ -5,6 +5,7 @@
 // (nic::Port::wait_fd). Threads: one at a time.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -31,6 +32,7 @@ class Sleeper {
 
   // Port number `place` is this one from now on; the one that was, if any, is no more.
   void set_port(std::size_t place, nic::Port* port);
+  void swap_ports(std::size_t one, std::size_t other) { std::swap(ports_[one], ports_[other]); }
 
   // A turn of who polls. After many in a row nobody sleeps any more, and the ports' packets need
   // wake nobody until descriptor() is asked for again.

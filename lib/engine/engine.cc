@@ -407,6 +407,9 @@ void Engine::about_to_sleep() {
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
   return impl_->set_nic(now, slot, std::move(nic));
 }
+bool Engine::move_nic(Instant now, std::size_t from, std::size_t to) {
+  return impl_->move_nic(now, from, to);
+}
 std::size_t Engine::longest_packet() const {
   return impl_->longest_packet();
 }

@@ -142,11 +142,14 @@ class Engine {
   void about_to_sleep();
 
   // A NIC has come, or one of those there are has another address: the number `slot` is that of one
-  // that is there, or the next. Peers are told. Its packets are no longer than longest_packet(), and
-  // the old ports of the slot are closed. False: there is no room for it, or it is too late.
+  // that is there, or the next. Peers are told. Its packets are no longer than longest_packet(),
+  // and the old ports of the slot are closed. False: there is no room for it, or it is too late.
   bool set_nic(Instant now, std::size_t slot, NicPorts nic);
   std::size_t longest_packet() const;
-  bool is_in_use(std::size_t slot) const;  // a peer that has not ended is met on it
+  bool is_in_use(std::size_t slot) const;  // a peer that has not ended has a rail by it
+  // The address of `to` is gone, and peers go on at that of `from`, which is not in use: from now
+  // on either has the other's ports. False: it is too late.
+  bool move_nic(Instant now, std::size_t from, std::size_t to);
 
   // One turn of the loop. Returns packets received.
   std::size_t progress(Instant now) noexcept;

@@ -128,6 +128,7 @@ class Engine::Impl {
     return first->channel(ChannelKind::kCommand).port().address();
   }
   bool set_nic(Instant now, std::size_t slot, NicPorts nic);
+  bool move_nic(Instant now, std::size_t from, std::size_t to);
   std::size_t longest_packet() const;
   bool is_in_use(std::size_t slot) const;
   Stats stats() const;
@@ -459,7 +460,10 @@ class Engine::Impl {
   void enlist(std::size_t slot);
   void leave_unattended(std::size_t slot);
   void attend(std::size_t slot);
-  bool meets_by(std::size_t slot) const;
+  void share_news_of_nics();
+  void forget_events(std::size_t slot);
+  template <typename Visit>
+  void for_each_rail_by(std::size_t slot, Visit visit);
   void replace_module(Instant now, std::size_t slot, std::unique_ptr<channel::Module> module);
   void forget_channels(std::size_t slot);
   void drop_callers_at(std::size_t slot);

@@ -33,9 +33,19 @@ std::size_t Engine::Impl::longest_packet() const {
 bool Engine::Impl::is_in_use(std::size_t slot) const {
   bool any = false;
   peers_.for_each([&](const Peer& peer) {
-    any = any || (peer.home.module == slot && peer.phase != Phase::kGone);
+    if (peer.phase == Phase::kGone) return;
+    peer.for_each_rail([&](const Rail& rail) { any = any || rail.module == slot; });
   });
   return any;
+}
+
+template <typename Visit>
+void Engine::Impl::for_each_rail_by(std::size_t slot, Visit visit) {
+  peers_.for_each([&](Peer& peer) {
+    peer.for_each_rail([&](Rail& rail) {
+      if (rail.module == slot) visit(rail);
+    });
+  });
 }
 
 bool Engine::Impl::set_nic(Instant now, std::size_t slot, NicPorts nic) {
@@ -51,13 +61,46 @@ bool Engine::Impl::set_nic(Instant now, std::size_t slot, NicPorts nic) {
     modules_.push_back(std::move(module));
     enlist(slot);
   }
+  share_news_of_nics();
+  return true;
+}
+
+void Engine::Impl::share_news_of_nics() {
   nics_told_ = nics_to_tell();
   share_credit();
   news_due_ = Instant::min();  // its link may be down
   peers_.for_each([&](Peer& peer) {
     if (peer.phase <= Phase::kClosing) tell_nics_to(peer);
   });
+}
+
+bool Engine::Impl::move_nic(Instant now, std::size_t from, std::size_t to) {
+  if (closing_ || from == to || std::max(from, to) >= modules_.size()) return false;
+  if (late_ack_.rail != nullptr) take_late_ack(now);
+  const std::array<std::size_t, 2> slots{from, to};
+  for (const std::size_t slot : slots) {
+    drop_callers_at(slot);
+    for_each_rail_by(slot, [&](Rail& rail) { detach(now, rail); });
+    forget_channels(slot);
+    forget_events(slot);
+  }
+  std::swap(modules_[from], modules_[to]);
+  links_down_ |= std::uint32_t{1} << from;
+  for (const std::size_t slot : slots) {
+    enlist(slot);
+    for_each_rail_by(slot, [&](Rail& rail) { attach(now, rail); });
+  }
+  share_news_of_nics();
   return true;
+}
+
+// What its ports have to say is for nobody any more.
+void Engine::Impl::forget_events(std::size_t slot) {
+  for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+    nic::Port& port = modules_[slot]->channel(kind).port();
+    while (port.poll_events(events_) == events_.size()) {
+    }
+  }
 }
 
 void Engine::Impl::enlist(std::size_t slot) {
@@ -80,7 +123,7 @@ void Engine::Impl::enlist(std::size_t slot) {
   const std::size_t first = first_address_of(slot);
   const bool further =
       first != slot && modules_[first]->device().stream == modules_[slot]->device().stream;
-  if (further && !meets_by(slot)) leave_unattended(slot);
+  if (further && !is_in_use(slot)) leave_unattended(slot);
 }
 
 // Nobody is met at this further address of a NIC: who calls there can wait a moment, and the others
@@ -101,32 +144,17 @@ void Engine::Impl::attend(std::size_t slot) {
   if (attended_ == all_) unattended_due_ = Instant::max();
 }
 
-bool Engine::Impl::meets_by(std::size_t slot) const {
-  bool any = false;
-  peers_.for_each([&](Peer& peer) {
-    peer.for_each_rail([&](const Rail& rail) { any = any || rail.module == slot; });
-  });
-  return any;
-}
-
 // --- new ports for a NIC that there is
 
 void Engine::Impl::replace_module(Instant now, std::size_t slot,
                                   std::unique_ptr<channel::Module> module) {
-  const auto on_it = [&](auto visit) {
-    peers_.for_each([&](Peer& peer) {
-      peer.for_each_rail([&](Rail& rail) {
-        if (rail.module == slot) visit(rail);
-      });
-    });
-  };
   if (late_ack_.rail != nullptr) take_late_ack(now);
   drop_callers_at(slot);
-  on_it([&](Rail& rail) { detach(now, rail); });
+  for_each_rail_by(slot, [&](Rail& rail) { detach(now, rail); });
   forget_channels(slot);
   const auto before = std::exchange(modules_[slot], std::move(module));
   enlist(slot);
-  on_it([&](Rail& rail) { attach(now, rail); });
+  for_each_rail_by(slot, [&](Rail& rail) { attach(now, rail); });
 }
 
 // What has come and was not looked at is lost; what was asked is not answered.
