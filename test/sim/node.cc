@@ -63,6 +63,7 @@ void Node::set_nic(std::uint8_t nic) {
 }
 
 std::string Node::name_of(std::size_t nic) const {
+  if (nic > 0) nic = plan_.more[nic - 1].address_of.value_or(nic);
   return nic == 0 ? fmt::format("sim{}", host_) : fmt::format("sim{}.{}", host_, nic);
 }
 

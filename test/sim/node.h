@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct NicPlan {
   PortPlan data;
   std::uint32_t mbps = 0;
   bool stream = false;
+  std::optional<std::size_t> address_of =
+      std::nullopt;  // it is a further address of the NIC of that number
 };
 
 struct NodePlan {

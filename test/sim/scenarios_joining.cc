@@ -208,5 +208,92 @@ TEST_CASE("two ends whose only addresses change at the same moment give up in ti
   REQUIRE(scene.run_until_done(act, seconds(60)));
 }
 
+// --- further addresses of a NIC
+
+// The NICs of each host behind the first `nics` are further addresses of those, in their order.
+RailScene::Tweak addresses_of(std::size_t nics) {
+  return [nics](NodePlan& plan) {
+    for (std::size_t i = nics; i < plan.nics(); ++i) plan.more[i - 1].address_of = i % nics;
+  };
+}
+
+// Host 0 calls host 1 there, and both know.
+Scene::Couple meet_at(RailScene& scene, std::uint8_t nic) {
+  const auto there = address_of({1, Channel::kCommand, nic});
+  Scene::Couple couple{scene.engine(0).connect(scene.node(0).local_now(), there).peer, {}};
+  scene.node(0).touched();
+  std::optional<PeerId> back;
+  scene.run_until([&] {
+    if (!back) back = scene.accept(1);
+    return back && scene.engine(0).peer_state(couple.there) == PeerState::kConnected;
+  });
+  REQUIRE(back);
+  couple.back = *back;
+  scene.run_for(milliseconds(50));
+  return couple;
+}
+
+TEST_CASE("a peer is met at any address of its NIC, and the others are no rails") {
+  const std::uint8_t nic = GENERATE(0, 1, 2);
+  RailScene scene({3, 3}, {}, addresses_of(1));
+  const auto couple = meet_at(scene, nic);
+
+  REQUIRE(scene.rails(0, couple.there).size() == 1);
+  REQUIRE(scene.rails(1, couple.back).size() == 1);
+  const Act& got = scene.receive_any(1, 100'000);
+  scene.send(0, couple.there, 7, 100'000);
+  REQUIRE(scene.run_until_done(got));
+  const Act& back = scene.receive_any(0, 100'000);
+  scene.send(1, couple.back, 8, 100'000);
+  REQUIRE(scene.run_until_done(back));
+}
+
+TEST_CASE("two NICs of two addresses each are two rails, by whichever of them the peers meet") {
+  const std::uint8_t nic = GENERATE(0, 1, 2, 3);
+  RailScene scene({4, 4}, {}, addresses_of(2));
+  const auto couple = meet_at(scene, nic);
+
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+  const auto rails = scene.rails(0, couple.there);
+  CHECK(rails[0].nic != rails[1].nic);
+  CHECK(carries(scene, couple, 0));
+  CHECK(carries(scene, couple, 1));
+}
+
+TEST_CASE("a NIC that comes makes one rail of its two addresses, beside one met by its second") {
+  RailScene scene({4, 4}, {}, [](NodePlan& plan) {
+    plan.more[0].address_of = 0;
+    plan.more[2].address_of = 2;
+    plan.late = 2;
+  });
+  const auto couple = meet_at(scene, 1);
+  REQUIRE(scene.rails(0, couple.there).size() == 1);
+
+  for (const std::size_t host : {0, 1, 0, 1}) scene.node(host).join();
+
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
+  scene.run_for(seconds(1));
+  CHECK(have_rails(scene, couple, 2));
+  CHECK(carries(scene, couple, 1));
+}
+
+TEST_CASE("a peer whose address is gone goes on at another of its NIC") {
+  const std::size_t host = GENERATE(0, 1);
+  RailScene scene({2, 2}, {}, addresses_of(1));
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  const auto couple = meet_at(scene, 0);
+  Stream stream(scene, couple, 100'000, 8);
+  stream.run_for(milliseconds(2));
+
+  scene.cut_both_ways(0);
+  REQUIRE(!scene.engine(host).is_in_use(1));
+  REQUIRE(scene.engine(host).move_nic(scene.node(host).local_now(), 1, 0));
+  scene.node(host).touched();
+  stream.run_for(milliseconds(50));
+
+  CHECK(stream.finish());
+  CHECK(scene.rails(host, host == 0 ? couple.there : couple.back).size() == 1);
+}
+
 }  // namespace
 }  // namespace pullman::sim
