@@ -58,7 +58,7 @@ struct Piece {
   std::vector<std::byte> buffer = std::vector<std::byte>(kPiece);
   pullman::Request request;
 };
-using Pieces = std::array<Piece, kPieces>;
+using Segments = std::array<Piece, kPieces>;
 
 void finish(pullman::Context& context, pullman::Request& request) {
   const pullman::Status status = context.wait(request);
@@ -70,7 +70,7 @@ void finish(pullman::Context& context, pullman::Request& request) {
 void send_file(const char* path, const char* address) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(std::string("cannot read ") + path);
-  Pieces pieces;
+  Segments pieces;
   pullman::Context context;
   const pullman::PeerId peer = context.connect(address);
   Sha256 hash;
@@ -102,7 +102,7 @@ void send_file(const char* path, const char* address) {
 void receive_file(const char* path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) throw std::runtime_error(std::string("cannot write ") + path);
-  Pieces pieces;
+  Segments pieces;
   pullman::Context context;
   std::printf("on the other machine: send_file send FILE %s\n", context.address().c_str());
   std::fflush(stdout);

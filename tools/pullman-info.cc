@@ -83,8 +83,8 @@ void ask_driver(const std::string& name, const pullman::Config& config, Inventor
   }
   pullman::nic::Choice choice =
       pullman::nic::choose_devices(std::move(devices), config.nics,
-                                   {.nics = config.most_nics,
-                                    .addresses = pullman::nic::most_addresses(name),
+                                   {.nics = config.max_nics,
+                                    .addresses = pullman::nic::max_addresses(name),
                                     .least_packet = pullman::Config::kLeastPacketBytes});
   if (!choice.problem.empty()) out.problems.push_back(choice.problem);
   out.problems.insert(out.problems.end(), choice.lacks.begin(), choice.lacks.end());

@@ -254,6 +254,7 @@ def core(options):
         script("layer rule", ["tools/layers.py"], 60),
         script("layer rule notices a violation", ["tools/layers.py", "--self-test"], 60),
         script("file map", ["tools/filemap.py"], 60),
+        script("the field's words", ["tools/words.py"], 60),
         script("what rounds say about a figure", ["-m", "doctest", "tools/verdict.py"], 60, counted=False),
         script("faults from the syntax", ["-m", "doctest", "tools/mutation.py"], 60, counted=False),
         script("mutants apply", ["tools/mutants", "--check"], 60),

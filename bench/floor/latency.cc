@@ -23,7 +23,7 @@ using Micro = std::chrono::duration<double, std::micro>;
 
 constexpr std::uint16_t kPort = 7300;
 constexpr std::size_t kHead = 28;
-constexpr std::size_t kMostBytes = 1400;
+constexpr std::size_t kMaxBytes = 1400;
 constexpr std::size_t kLine = 64;
 constexpr std::uint8_t kEnd = 0xff;   // in place of a step
 constexpr unsigned kSecondEvery = 4;  // turns
@@ -52,7 +52,7 @@ class End {
  public:
   explicit End(const Latency& options)
       : main_(options.own, kPort), second_(options.own, kPort + 1), bytes_(options.bytes) {
-    if (bytes_ < 16 || bytes_ > kMostBytes) throw std::runtime_error("16 to 1400 bytes");
+    if (bytes_ < 16 || bytes_ > kMaxBytes) throw std::runtime_error("16 to 1400 bytes");
     main_.connect(options.peer, kPort);
   }
 

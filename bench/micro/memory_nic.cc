@@ -36,8 +36,8 @@ class MemoryPort final : public nic::Port {
   }
   void resolve(const nic::Address& address, std::uint64_t cookie) override {
     const nic::Destination to = network_.find(address);
-    const auto kind = to == nic::kNowhere ? nic::PortEvent::Kind::kResolveFailed
-                                          : nic::PortEvent::Kind::kResolved;
+    const auto kind = to == nic::kInvalidDestination ? nic::PortEvent::Kind::kResolveFailed
+                                                     : nic::PortEvent::Kind::kResolved;
     resolved_.push_back({.kind = kind, .cookie = cookie, .to = to});
   }
   void forget(nic::Destination) override {}
@@ -123,7 +123,7 @@ nic::Destination MemoryNetwork::find(const nic::Address& address) const {
   const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(address.bytes[i]); };
   const std::size_t host = byte(1) << 16 | byte(2) << 8 | byte(3);
   const nic::Destination at = 2 * host + byte(5) - 1;
-  return at < mailboxes_.size() ? at : nic::kNowhere;
+  return at < mailboxes_.size() ? at : nic::kInvalidDestination;
 }
 
 }  // namespace pullman::bench

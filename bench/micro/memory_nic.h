@@ -55,7 +55,7 @@ class MemoryNetwork {
   }
 
   static nic::Address address_of(std::size_t host, Channel channel);
-  // kNowhere for an address that no host has.
+  // kInvalidDestination for an address that no host has.
   nic::Destination find(const nic::Address& address) const;
 
   std::uint64_t carried() const { return carried_; }

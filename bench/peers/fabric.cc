@@ -121,7 +121,7 @@ void Fabric::progress() {
   }
   const ssize_t count = fi_cq_read(queue_.get(), done_.data(), done_.size());
   if (count == -FI_EAGAIN) return;
-  if (count < 0) give_up();
+  if (count < 0) close_abortively();
   for (ssize_t i = 0; i < count; ++i) {
     auto* slot = static_cast<fi_context2*>(done_[static_cast<std::size_t>(i)].op_context);
     if (slot >= receives_.data() && slot < receives_.data() + receives_.size()) {
@@ -133,7 +133,7 @@ void Fabric::progress() {
   }
 }
 
-void Fabric::give_up() const {
+void Fabric::close_abortively() const {
   fi_cq_err_entry error{};
   (void)fi_cq_readerr(queue_.get(), &error, 0);
   throw Failure(fmt::format("an operation failed: {}", fi_strerror(error.err)));

@@ -47,7 +47,7 @@ class Fabric final : public Carrier {
   void open(std::size_t completions);
   void meet(const Meeting& meeting);
   void post(fi_context2* slot);
-  [[noreturn]] void give_up() const;
+  [[noreturn]] void close_abortively() const;
 
   Info info_;
   Owned<fid_fabric> fabric_;

@@ -36,7 +36,7 @@ std::uint64_t Roll::lost(std::uint64_t sent) const {
 void Buckets::add(Clock::time_point now, std::uint64_t bytes) {
   const auto since = std::max(Clock::duration(0), now - start_);
   const auto index = static_cast<std::size_t>(since / kBucket);
-  if (index < kMostBuckets) {
+  if (index < kMaxBuckets) {
     if (index >= buckets_.size()) buckets_.resize(index + 1);
     Bucket& bucket = buckets_[index];
     bucket.bytes += bytes;

@@ -50,13 +50,13 @@ struct Bucket {
 static_assert(sizeof(Bucket) == 16);  // as it travels
 
 inline constexpr std::chrono::milliseconds kBucket{10};
-inline constexpr std::size_t kMostBuckets = std::size_t{1} << 20;  // almost three hours
+inline constexpr std::size_t kMaxBuckets = std::size_t{1} << 20;  // almost three hours
 
 class Buckets {
  public:
   explicit Buckets(Clock::time_point start) : start_(start) {}
 
-  // `bytes` have arrived, all at once. What comes after kMostBuckets is left out.
+  // `bytes` have arrived, all at once. What comes after kMaxBuckets is left out.
   void add(Clock::time_point now, std::uint64_t bytes);
 
   std::span<const Bucket> all() const { return buckets_; }

@@ -37,7 +37,7 @@ struct Ports {
   std::uint16_t next = 0;
   std::uint16_t end = 0;
 };
-constexpr std::size_t kMostPeers = 10000;
+constexpr std::size_t kMaxPeers = 10000;
 Ports ports_from(std::size_t caller) {
   const std::size_t first = 12000 + 2 * caller;
   return {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(first + 2 * kCallers)};
@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("The round trip among many connected peers, over that among one.");
   app.add_option("--peers", options.peers, "connected to the crowded context")
-      ->check(CLI::Range(std::size_t{2}, kMostPeers))
+      ->check(CLI::Range(std::size_t{2}, kMaxPeers))
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "of each context, in turn")
       ->check(CLI::Range(1, 10000))

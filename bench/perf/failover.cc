@@ -123,7 +123,8 @@ void receive_all(Session& session, Receiver& receiver, Buckets& buckets) {
 }  // namespace
 
 Outcome serve_failover(Session& session, const Job& job) {
-  if (job.size < kLeastFailoverBytes) session.give_up("asked for messages that are too short");
+  if (job.size < kLeastFailoverBytes)
+    session.close_abortively("asked for messages that are too short");
   Receiver receiver(session, job);
   session.say(Word::kReady);
   answer_clock(session);
@@ -211,7 +212,7 @@ void Failover::stream(Session& session, const Job& job, Outcome& outcome) {
 
 void Failover::take_series(Session& session, const nlohmann::json& server) {
   const auto count = server.value("buckets", std::size_t{0});
-  if (count > kMostBuckets) session.give_up("counted for longer than this can have lasted");
+  if (count > kMaxBuckets) session.close_abortively("counted for longer than this can have lasted");
   result_.arrived.resize(count);
   if (count == 0) return;
   pullman::Request request;

@@ -13,7 +13,7 @@ namespace {
 constexpr double kWidth = 820, kHeight = 360;
 constexpr double kLeft = 60, kRight = 800, kTop = 46, kBottom = 316;
 // More points than pixels are averaged.
-constexpr std::size_t kMostPoints = 1480;
+constexpr std::size_t kMaxPoints = 1480;
 constexpr std::array<const char*, 5> kColours = {"#2060c0", "#208040", "#a06010", "#8040a0",
                                                  "#20a0d0"};
 constexpr const char* kMainColour = "#c02020";
@@ -29,7 +29,7 @@ double step_of(double most) {
 
 class Canvas {
  public:
-  Canvas(double most_ms, double most_value) : most_ms_(most_ms), most_value_(most_value) {
+  Canvas(double max_ms, double max_value) : max_ms_(max_ms), max_value_(max_value) {
     text_ = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
         "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -37,8 +37,8 @@ class Canvas {
         kWidth, kHeight);
   }
 
-  double x(double ms) const { return kLeft + (kRight - kLeft) * std::min(1.0, ms / most_ms_); }
-  double y(double value) const { return kBottom - (kBottom - kTop) * value / most_value_; }
+  double x(double ms) const { return kLeft + (kRight - kLeft) * std::min(1.0, ms / max_ms_); }
+  double y(double value) const { return kBottom - (kBottom - kTop) * value / max_value_; }
 
   void band(const Band& band) {
     const double from = x(band.from_ms), width = std::max(1.0, x(band.to_ms) - from);
@@ -49,11 +49,11 @@ class Canvas {
   }
 
   void axes() {
-    for (double value = 0; value <= most_value_ * 1.001; value += step_of(most_value_)) {
+    for (double value = 0; value <= max_value_ * 1.001; value += step_of(max_value_)) {
       line(kLeft, y(value), kRight, y(value));
       label(kLeft - 6, y(value) + 4, "end", fmt::format("{:.3g}", value));
     }
-    for (double ms = 0; ms <= most_ms_ * 1.001; ms += step_of(most_ms_)) {
+    for (double ms = 0; ms <= max_ms_ * 1.001; ms += step_of(max_ms_)) {
       line(x(ms), kTop, x(ms), kBottom);
       label(x(ms), kBottom + 16, "middle", fmt::format("{:.4g}", ms / 1e3));
     }
@@ -62,7 +62,7 @@ class Canvas {
   }
 
   void curve(const Curve& curve, double step_ms, const char* colour, double width) {
-    const std::size_t stride = (curve.values.size() + kMostPoints - 1) / kMostPoints;
+    const std::size_t stride = (curve.values.size() + kMaxPoints - 1) / kMaxPoints;
     text_ += fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" points=\"",
                          colour, width);
     for (std::size_t i = 0; i < curve.values.size(); i += stride) {
@@ -97,8 +97,8 @@ class Canvas {
                          at_y, anchor, words);
   }
 
-  double most_ms_;
-  double most_value_;
+  double max_ms_;
+  double max_value_;
   std::string text_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostChangesTold = 1000;
+constexpr std::size_t kMaxChangesTold = 1000;
 constexpr double kBucketSeconds = std::chrono::duration<double>(kBucket).count();
 
 double milliseconds(std::chrono::nanoseconds time) {
@@ -43,7 +43,7 @@ ordered_json cut_json(const CutResult& cut, Clock::time_point start) {
 ordered_json changes_json(const RailWatch& watch, Clock::time_point start) {
   ordered_json out = ordered_json::array();
   for (const RailChange& change : watch.changes()) {
-    if (out.size() == kMostChangesTold) break;
+    if (out.size() == kMaxChangesTold) break;
     out.push_back({{"at_ms", milliseconds(change.at - start)},
                    {"rail", change.rail},
                    {"state", name(change.state)},

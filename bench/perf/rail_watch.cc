@@ -28,7 +28,7 @@ void RailWatch::start(Clock::time_point now) {
   start_ = now;
   next_print_ = now + every_;
   for (const pullman::RailView& view : context_.rails(peer_)) {
-    if (view.number < kMostRails) seen_[view.number] = {view, view, true};
+    if (view.number < kMaxRails) seen_[view.number] = {view, view, true};
   }
 }
 
@@ -57,10 +57,10 @@ void RailWatch::stop(Clock::time_point now) {
 
 void RailWatch::sample(Clock::time_point now) {
   for (const pullman::RailView& view : context_.rails(peer_)) {
-    if (view.number < kMostRails) note(now, view);
+    if (view.number < kMaxRails) note(now, view);
   }
   while (const auto event = context_.take_rail_event(peer_)) {
-    if (events_.size() < kMostChanges) events_.push_back(*event);
+    if (events_.size() < kMaxChanges) events_.push_back(*event);
   }
 }
 
@@ -70,7 +70,7 @@ void RailWatch::note(Clock::time_point now, const pullman::RailView& view) {
   if (!seen.known) seen.first = pullman::RailView{};
   const bool changed =
       !seen.known || view.state != seen.now.state || view.reason != seen.now.reason;
-  if (changed && changes_.size() < kMostChanges) {
+  if (changed && changes_.size() < kMaxChanges) {
     changes_.push_back(
         {std::max(start_, now - view.in_state), view.number, view.state, view.reason});
   }
@@ -82,7 +82,7 @@ void RailWatch::note(Clock::time_point now, const pullman::RailView& view) {
 
 void RailWatch::note_sent(Clock::time_point now, unsigned rail, std::uint64_t bytes) {
   const auto index = static_cast<std::size_t>(std::max(Clock::duration(0), now - start_) / kBucket);
-  if (index >= kMostBuckets) return;
+  if (index >= kMaxBuckets) return;
   if (sent_[rail].size() <= index) sent_[rail].resize(index + 1);
   sent_[rail][index] += bytes;
   Clock::time_point& last = last_sent_[rail];
@@ -93,7 +93,7 @@ void RailWatch::note_sent(Clock::time_point now, unsigned rail, std::uint64_t by
 
 std::optional<Clock::time_point> RailWatch::first_sent(unsigned rail,
                                                        Clock::time_point since) const {
-  if (rail >= kMostRails || last_sent_[rail] <= since) return std::nullopt;
+  if (rail >= kMaxRails || last_sent_[rail] <= since) return std::nullopt;
   for (const Pause& pause : pauses_[rail]) {
     if (pause.from <= since && since < pause.to) return pause.to;
   }

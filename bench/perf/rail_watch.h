@@ -47,8 +47,8 @@ class RailWatch {
   std::optional<Clock::time_point> first_left(unsigned rail, Clock::time_point since) const;
 
  private:
-  static constexpr std::size_t kMostRails = 8;
-  static constexpr std::size_t kMostChanges = 100'000;
+  static constexpr std::size_t kMaxRails = 8;
+  static constexpr std::size_t kMaxChanges = 100'000;
 
   struct Seen {
     pullman::RailView now;
@@ -72,10 +72,10 @@ class RailWatch {
   Clock::time_point start_{};
   Clock::time_point next_look_{};
   Clock::time_point next_print_{};
-  std::array<Seen, kMostRails> seen_;
-  std::array<std::vector<std::uint64_t>, kMostRails> sent_;
-  std::array<std::vector<Pause>, kMostRails> pauses_;
-  std::array<Clock::time_point, kMostRails> last_sent_{};
+  std::array<Seen, kMaxRails> seen_;
+  std::array<std::vector<std::uint64_t>, kMaxRails> sent_;
+  std::array<std::vector<Pause>, kMaxRails> pauses_;
+  std::array<Clock::time_point, kMaxRails> last_sent_{};
   std::vector<RailChange> changes_;
   std::vector<pullman::RailEvent> events_;
   std::vector<pullman::RailView> rails_;

@@ -19,7 +19,7 @@ namespace perf {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 64 * 1024;  // of one line
+constexpr std::size_t kMaxBytes = 64 * 1024;  // of one line
 
 [[noreturn]] void fail(const std::string& what) {
   throw Failure(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -132,7 +132,7 @@ bool RawControl::read_some(int flags) {
   if (count < 0) fail("the other end is gone");
   if (count == 0) throw Failure("the other end closed the connection");
   received_.append(buffer.data(), static_cast<std::size_t>(count));
-  if (received_.size() > kMostBytes) throw Failure("the other end talks nonsense");
+  if (received_.size() > kMaxBytes) throw Failure("the other end talks nonsense");
   return true;
 }
 

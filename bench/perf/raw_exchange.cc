@@ -10,7 +10,7 @@ namespace perf {
 
 namespace {
 
-constexpr int kMostLostInARow = 100;
+constexpr int kMaxLostInARow = 100;
 
 // Collects the packets of one round, in spite of losses: the last one completes it.
 class Round {
@@ -116,7 +116,7 @@ class Client {
   // After a loss both ends forget what is under way.
   bool resynchronise(Outcome& outcome) {
     outcome.errors += round_messages(job_);
-    if (++lost_in_a_row_ > kMostLostInARow) {
+    if (++lost_in_a_row_ > kMaxLostInARow) {
       throw Failure("datagrams do not get through: is UDP filtered between the two?");
     }
     ends_.control.say({{"resync", true}});

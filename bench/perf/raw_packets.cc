@@ -8,7 +8,7 @@ namespace perf {
 
 namespace {
 
-constexpr int kMostTries = 1'000'000;  // to send one packet, about a second
+constexpr int kMaxTries = 1'000'000;  // to send one packet, about a second
 
 }  // namespace
 
@@ -49,7 +49,7 @@ bool RawPackets::send_word(std::uint32_t round) {
 }
 
 void RawPackets::flush() {
-  for (int tries = 0; tries < kMostTries && !nic_.flush(); ++tries) {
+  for (int tries = 0; tries < kMaxTries && !nic_.flush(); ++tries) {
   }
 }
 
@@ -59,7 +59,7 @@ bool RawPackets::bursts() const {
 }
 
 bool RawPackets::push(std::size_t length) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     if (nic_.send(length)) return true;
   }
   return false;

@@ -18,8 +18,8 @@ namespace perf {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 65507;  // of a burst
-constexpr std::size_t kMostPackets = 64;
+constexpr std::size_t kMaxBytes = 65507;  // of a burst
+constexpr std::size_t kMaxPackets = 64;
 constexpr int kBufferBytes = 16 << 20;
 
 [[noreturn]] void fail(const char* call) {
@@ -59,8 +59,8 @@ std::size_t packet_bytes_in(msghdr& message) {
 RawUdp::RawUdp(const std::string& host) {
   const RawInterface interface = find_raw_interface(host);
   packet_bytes_ = interface.datagram_bytes();
-  most_packets_ = std::clamp<std::size_t>(kMostBytes / packet_bytes_, 1, kMostPackets);
-  burst_.resize(kMostBytes + packet_bytes_);
+  max_packets_ = std::clamp<std::size_t>(kMaxBytes / packet_bytes_, 1, kMaxPackets);
+  burst_.resize(kMaxBytes + packet_bytes_);
   received_.resize(64 * 1024);
   socket_ = open_at(interface.host);
   for (const int option : {SO_RCVBUF, SO_RCVBUFFORCE, SO_SNDBUF, SO_SNDBUFFORCE}) {
@@ -98,7 +98,7 @@ void RawUdp::expect_bursts(bool on) {
 // Packets of a burst are of one size, but for the last, which may be shorter.
 bool RawUdp::fits(std::size_t length) const {
   if (burst_packets_ == 0) return true;
-  if (burst_packets_ == kMostPackets || burst_bytes_ + length > kMostBytes) return false;
+  if (burst_packets_ == kMaxPackets || burst_bytes_ + length > kMaxBytes) return false;
   return !burst_ended_ && length <= burst_each_;
 }
 

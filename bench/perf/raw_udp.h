@@ -26,7 +26,7 @@ class RawUdp final : public RawNic {
   void set_peer(const std::vector<std::byte>& address) override;
 
   std::size_t packet_bytes() const override { return packet_bytes_; }
-  std::size_t packets_per_burst() const override { return bursts_ ? most_packets_ : 1; }
+  std::size_t packets_per_burst() const override { return bursts_ ? max_packets_ : 1; }
   void expect_bursts(bool on) override;
 
   std::span<std::byte> outgoing() override {
@@ -44,7 +44,7 @@ class RawUdp final : public RawNic {
   int socket_ = -1;
   std::vector<std::byte> address_;
   std::size_t packet_bytes_ = 0;
-  std::size_t most_packets_ = 1;  // of full size, in a burst
+  std::size_t max_packets_ = 1;  // of full size, in a burst
   bool bursts_ = false;
 
   std::vector<std::byte> burst_;   // packets one behind the other, to be sent

@@ -57,7 +57,7 @@ void Samples::add(std::chrono::nanoseconds half_round_trip) {
   const auto ns = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
       half_round_trip.count(), 0, std::numeric_limits<std::uint32_t>::max()));
   max_ns_ = std::max(max_ns_, ns);
-  if (kept_.size() < kMostKept) kept_.push_back(ns);
+  if (kept_.size() < kMaxKept) kept_.push_back(ns);
 }
 
 double Samples::percentile_us(double fraction) {

@@ -26,7 +26,7 @@ class Samples {
   double percentile_us(double fraction);
 
  private:
-  static constexpr std::size_t kMostKept = 16u << 20;  // 64 MiB
+  static constexpr std::size_t kMaxKept = 16u << 20;  // 64 MiB
   std::vector<std::uint32_t> kept_;
   std::uint32_t max_ns_ = 0;
 };

@@ -139,11 +139,11 @@ void check_failover(const Options& options) {
 // What is outstanding when the time is over has to arrive all the same, at either end: a run is to
 // end with its duration.
 std::size_t window_for(const Options& options, std::size_t size) {
-  constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
   if (options.window_given || options.test != Test::kBidirectional || size == 0) {
     return options.window;
   }
-  return std::clamp<std::size_t>(kMostBytes / size, 2, options.window);
+  return std::clamp<std::size_t>(kMaxBytes / size, 2, options.window);
 }
 
 }  // namespace

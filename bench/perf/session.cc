@@ -82,7 +82,8 @@ nlohmann::json Session::heard(const pullman::Request& request,
   const char* text = reinterpret_cast<const char*>(buffer.data());
   nlohmann::json word = nlohmann::json::parse(text, text + request.length(), nullptr, false);
   expected_there_.clear();
-  if (!word.is_object()) give_up("said something that cannot be understood: is it pullman-perf?");
+  if (!word.is_object())
+    close_abortively("said something that cannot be understood: is it pullman-perf?");
   return word;
 }
 
@@ -93,7 +94,7 @@ void Session::finish(pullman::Request& request) {
 }
 
 void Session::expect_ok(const pullman::Request& request) {
-  if (request.status() != pullman::Status::kOk) give_up(to_sentence(request.status()));
+  if (request.status() != pullman::Status::kOk) close_abortively(to_sentence(request.status()));
 }
 
 void Session::turn(bool moved) {
@@ -108,7 +109,7 @@ void Session::turn(bool moved) {
   if (moved_) last_moved_ = now;
   moved_ = false;
   if (now - last_moved_ > std::chrono::duration<double>(options_.patience_s)) {
-    give_up(fmt::format("nothing was heard for {} s", options_.patience_s));
+    close_abortively(fmt::format("nothing was heard for {} s", options_.patience_s));
   }
 }
 
@@ -127,7 +128,7 @@ void Session::rest() {
   }
 }
 
-void Session::give_up(const std::string& why) {
+void Session::close_abortively(const std::string& why) {
   context_.close(std::chrono::nanoseconds(0));
   throw Failure(fmt::format("the {}: {}{}", other_end_, why, expected_there_));
 }

@@ -59,7 +59,7 @@ class Session {
   void turn(bool moved);
 
   // Closes the context, so that requests still pending end and may be destroyed on the way out.
-  [[noreturn]] void give_up(const std::string& why);
+  [[noreturn]] void close_abortively(const std::string& why);
 
   pullman::Context& context() { return context_; }
   const pullman::Context& context() const { return context_; }

@@ -6,11 +6,11 @@ namespace perf {
 
 namespace {
 
-constexpr std::size_t kMostMemory = std::size_t{1} << 30;  // of one direction's slots, with --check
+constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // of one direction's slots, with --check
 
 std::size_t slots_for(const Job& job) {
   if (!job.check || job.size == 0) return job.window;
-  return std::clamp<std::size_t>(kMostMemory / job.size, 1, job.window);
+  return std::clamp<std::size_t>(kMaxMemory / job.size, 1, job.window);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ bool StreamReceiver::complete() {
     const nlohmann::json word = session_.heard(end_, end_buffer_);
     const auto sent = word.find("sent");
     if (sent == word.end() || !sent->is_number_unsigned()) {
-      session_.give_up("did not say how many messages it sent");
+      session_.close_abortively("did not say how many messages it sent");
     }
     expected_ = sent->get<std::uint64_t>();
   }
@@ -90,7 +90,7 @@ bool StreamReceiver::complete() {
 void StreamReceiver::cancel() {
   for (std::size_t slot = 0; slot < slots_.count(); ++slot) {
     session_.context().cancel(slots_.request(slot));
-    if (!slots_.request(slot).done()) session_.give_up("sent more messages than it said");
+    if (!slots_.request(slot).done()) session_.close_abortively("sent more messages than it said");
   }
 }
 

@@ -81,7 +81,7 @@ Instant Host::wake() const {
   const Instant start = next_start();
   const bool begun = std::any_of(flows_.begin(), flows_.end(),
                                  [](const Flow& flow) { return !flow.sends.empty(); });
-  if (looks_seldom()) return begun ? ready_at_ : start;
+  if (polls_infrequently()) return begun ? ready_at_ : start;
   const Instant due = road_.has_work(number_) ? road_.now() : engine_->next_deadline();
   const Instant first = std::min(due, start);
   return first == kNever ? kNever : std::max({first, ready_at_, road_.now()});
@@ -97,7 +97,7 @@ void Host::turn(Instant now) {
   }
   run_program(now);
   ready_at_ = now + kTurn + road_.spent(number_);
-  if (looks_seldom()) ready_at_ = std::max(ready_at_, now + scenario_.look_every);
+  if (polls_infrequently()) ready_at_ = std::max(ready_at_, now + scenario_.look_every);
   if (ready_at_ < stall_at_) return;
   ready_at_ += scenario_.stall_for;
   plan_stall(ready_at_);

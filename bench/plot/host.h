@@ -36,7 +36,7 @@ class Host {
   Instant next_start() const;
   void run_program(Instant now);
   void plan_stall(Instant from);
-  bool looks_seldom() const { return taken_ == nullptr && scenario_.look_every.count() != 0; }
+  bool polls_infrequently() const { return taken_ == nullptr && scenario_.look_every.count() != 0; }
 
   Road& road_;
   std::size_t number_;

@@ -23,8 +23,8 @@ struct __attribute__((visibility("default"))) Config {
   // says. Comma-separated in the variable.                                  PULLMAN_NICS
   std::vector<std::string> nics;
   // How many of them. More than one, and messages use all of them, and survive
-  // the loss of any but the last. 1..8.                                      PULLMAN_MOST_NICS
-  std::size_t most_nics = 4;
+  // the loss of any but the last. 1..8.                                      PULLMAN_MAX_NICS
+  std::size_t max_nics = 4;
   // A rail that failed stays out, at both ends, until Context::restore_rail() of
   // its NIC; else it is used again when it answers again. While it is the last
   // that could carry anything it is not kept out.           PULLMAN_STICKY_RAILS (0, 1)

@@ -12,7 +12,7 @@
 // else returns a Status, at once or in the request. Every operation finishes: with its result, or
 // with a status that says why not.
 //
-// Memory: what a call needs for itself (a peer, notes of several pieces or peers, a space, a
+// Memory: what a call needs for itself (a peer, notes of several segments or peers, a space, a
 // region, the copy of a question) it gets first. If there is none it throws std::bad_alloc, and
 // nothing has happened. What the library needs for its own books, bounded by Config, and to go on
 // answering from a region that is taken back, it has, or the process ends by std::terminate(): half
@@ -104,13 +104,13 @@ class __attribute__((visibility("default"))) Context {
   // not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
 
-  // The same with options. A message that is not copied refers to the bytes of all pieces, at most
-  // kMostPieces, until the request is done; `pieces` itself is the caller's again on return.
-  // kInvalidArgument: too many pieces, no such space. kBusy with only_copy: it would have had to
-  // wait, or is too long: copied is what fits a packet, and one span of up to 2 KiB.
+  // The same with options. A message that is not copied refers to the bytes of all segments, at
+  // most kMaxSegments, until the request is done; `segments` itself is the caller's again on
+  // return. kInvalidArgument: too many segments, no such space. kBusy with only_copy: it would have
+  // had to wait, or is too long: copied is what fits a packet, and one span of up to 2 KiB.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, const SendOptions& options,
               Request& request);
-  Status send(PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+  Status send(PeerId peer, Tag tag, ConstSegments segments, const SendOptions& options,
               Request& request);
   // A message of `length` bytes that the packer makes, packet by packet, until the request is done.
   Status send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
@@ -124,8 +124,8 @@ class __attribute__((visibility("default"))) Context {
               const SendOptions& options, MultiRequest& request);
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, Request& request);
-  Status receive(PeerId source, Tag tag, Tag ignore, Pieces pieces, const ReceiveOptions& options,
-                 Request& request);
+  Status receive(PeerId source, Tag tag, Tag ignore, Segments segments,
+                 const ReceiveOptions& options, Request& request);
 
   // Posts one buffer for many messages, which match as they would a receive that is posted again
   // and again at the same place. Returns kPending, or how it ended if waiting messages used it up;
@@ -154,7 +154,7 @@ class __attribute__((visibility("default"))) Context {
   // sender's allowance. kInvalidArgument: nothing of that name is claimed (any more).
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(const Claimed& claimed, std::span<std::byte> buffer, Request& request);
-  Status receive_claimed(const Claimed& claimed, Pieces pieces, Request& request);
+  Status receive_claimed(const Claimed& claimed, Segments segments, Request& request);
   Status discard(const Claimed& claimed);
 
   // --- One-sided operations: on memory that a peer registered, under a key that it told.
@@ -176,11 +176,11 @@ class __attribute__((visibility("default"))) Context {
   // come has some of them.
   Status put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
              const PutOptions& options, Request& request);
-  Status put(PeerId peer, const RemotePlace& place, ConstPieces pieces, const PutOptions& options,
-             Request& request);
+  Status put(PeerId peer, const RemotePlace& place, ConstSegments segments,
+             const PutOptions& options, Request& request);
   // Reads as many bytes as `buffer` holds from there. Fails as put() does.
   Status get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer, Request& request);
-  Status get(PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  Status get(PeerId peer, const RemotePlace& place, Segments segments, Request& request);
   // Does `atomic` to the elements there, exactly once; atomic for other atomics of all peers, and
   // of the target itself if it calls itself. Needs kWrite, to fetch kRead. The place may be
   // aligned in any way. kInvalidArgument: not defined, too long, spans of other lengths.

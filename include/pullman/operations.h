@@ -17,9 +17,9 @@ namespace pullman {
 inline constexpr std::uint8_t kSpaces = 32;
 
 // Bytes that lie in several places, in order: gathered when sent, scattered when received.
-inline constexpr std::size_t kMostPieces = 16;
-using ConstPieces = std::span<const std::span<const std::byte>>;
-using Pieces = std::span<const std::span<std::byte>>;
+inline constexpr std::size_t kMaxSegments = 16;
+using ConstSegments = std::span<const std::span<const std::byte>>;
+using Segments = std::span<const std::span<std::byte>>;
 
 struct SendOptions {
   std::uint8_t space = 0;        // below kSpaces
@@ -138,7 +138,7 @@ constexpr bool compares(AtomicOp op) {
 }
 
 // Operands and compares of one atomic(), together.
-inline constexpr std::size_t kMostAtomicBytes = 2048;
+inline constexpr std::size_t kMaxAtomicBytes = 2048;
 
 // One atomic operation on a vector of elements. Memory is the caller's: what goes out is copied
 // before atomic() returns, what comes back is `result`'s until the request is done.

@@ -38,7 +38,7 @@ struct Special {
   bool has_result : 1 = false;     // send: that has come
   bool wants_arrival : 1 = false;  // send: not done before all of it has arrived, though copied
   bool is_own_copy : 1 = false;    // send: the caller does not wait for it
-  bool goes_ahead : 1 = false;     // send: of others that are being cut
+  bool has_priority : 1 = false;   // send: of others that are being cut
   bool is_solicited : 1 = false;   // send: the receiver asked for it
   bool is_special : 1 = false;     // send: any of all this is so
   bool is_announced : 1 = false;   // send: its envelope has left, the bytes follow when granted
@@ -72,9 +72,9 @@ struct Operation {
   PeerId peer;     // send: to. receive: from, or kAnyPeer
   Kind kind = Kind::kIdle;
   Special special;
-  Status result = Status::kOk;                             // send: what a RESULT said
-  std::array<std::byte, 16> lead{};                        // send: the first bytes of its message
-  std::unique_ptr<std::array<Piece, kMostPieces>> pieces;  // if there are several
+  Status result = Status::kOk;                              // send: what a RESULT said
+  std::array<std::byte, 16> lead{};                         // send: the first bytes of its message
+  std::unique_ptr<std::array<Piece, kMaxSegments>> pieces;  // if there are several
   Packer packer;
   Operation* asker = nullptr;  // send: whose question this is
 };

@@ -11,7 +11,7 @@ namespace pullman {
 namespace {
 
 constexpr int kSpins = 100;  // some microseconds: a holder that runs is done by then
-constexpr int kMostYields =
+constexpr int kMaxYields =
     64;  // of who stands aside, some 20 us if nobody else wants the processor
 
 // A store of `held_` and a look at `sleepers_` may change places, and so may their counterparts:
@@ -68,7 +68,7 @@ void AdaptiveMutex::wake() {
 
 void AdaptiveMutex::stand_aside() {
   const std::uint32_t entered = entered_.load(std::memory_order_relaxed);
-  for (int i = 0; i < kMostYields && waiting_.load(std::memory_order_relaxed) != 0 &&
+  for (int i = 0; i < kMaxYields && waiting_.load(std::memory_order_relaxed) != 0 &&
                   entered_.load(std::memory_order_relaxed) == entered;
        ++i) {
     std::this_thread::yield();

@@ -25,7 +25,7 @@ class LastPiece final : public std::pmr::memory_resource {
   LastPiece& operator=(const LastPiece&) = delete;
 
  private:
-  static constexpr std::size_t kMostBytes = 512;
+  static constexpr std::size_t kMaxBytes = 512;
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (piece_ != nullptr && bytes == bytes_ && alignment == alignment_) [[likely]]
@@ -33,7 +33,7 @@ class LastPiece final : public std::pmr::memory_resource {
     return pool_.allocate(bytes, alignment);
   }
   void do_deallocate(void* piece, std::size_t bytes, std::size_t alignment) override {
-    if (bytes > kMostBytes) return pool_.deallocate(piece, bytes, alignment);
+    if (bytes > kMaxBytes) return pool_.deallocate(piece, bytes, alignment);
     let_go();
     piece_ = piece;
     bytes_ = bytes;

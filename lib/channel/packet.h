@@ -49,12 +49,12 @@ struct Packet : Guest, QueueHook {
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
-  std::uint32_t rest = 0;           // bytes that follow when these have arrived (message/pieces.h)
-  std::uint32_t peer = 0;           // index of the peer whose packet this is
-  std::uint32_t chunks = 1;         // of `message`, that are done with when this is acked
-  Request* message = nullptr;       // the send that `payload` belongs to
-  PacketNumber number = 0;          // valid in flight
-  Instant sent_at{};                // valid in flight
+  std::uint32_t rest = 0;      // bytes that follow when these have arrived (message/segments.h)
+  std::uint32_t peer = 0;      // index of the peer whose packet this is
+  std::uint32_t chunks = 1;    // of `message`, that are done with when this is acked
+  Request* message = nullptr;  // the send that `payload` belongs to
+  PacketNumber number = 0;     // valid in flight
+  Instant sent_at{};           // valid in flight
   std::uint64_t first_message = 0;  // id of the first small message in it
   // Small messages in it, under consecutive ids, and no other; kUncounted: its frames say.
   std::uint32_t messages = kUncounted;

@@ -257,10 +257,10 @@ Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                                     options, request);
   }
   const std::span<const std::byte> whole[] = {bytes};
-  return send(peer, tag, ConstPieces(whole), options, request);
+  return send(peer, tag, ConstSegments(whole), options, request);
 }
 
-Status Context::send(PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+Status Context::send(PeerId peer, Tag tag, ConstSegments pieces, const SendOptions& options,
                      Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.send(state_->time_for(peer), peer, tag, pieces, options, request);
@@ -289,10 +289,10 @@ Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         const ReceiveOptions& options, Request& request) {
   const std::span<std::byte> whole[] = {buffer};
-  return receive(source, tag, ignore, Pieces(whole), options, request);
+  return receive(source, tag, ignore, Segments(whole), options, request);
 }
 
-Status Context::receive(PeerId source, Tag tag, Tag ignore, Pieces pieces,
+Status Context::receive(PeerId source, Tag tag, Tag ignore, Segments pieces,
                         const ReceiveOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.receive(state_->looked_at, source, tag, ignore, pieces, options, request);
@@ -322,10 +322,10 @@ std::optional<Probe> Context::claim(PeerId source, Tag tag, Tag ignore, std::uin
 Status Context::receive_claimed(const Claimed& claimed, std::span<std::byte> buffer,
                                 Request& request) {
   const std::span<std::byte> whole[] = {buffer};
-  return receive_claimed(claimed, Pieces(whole), request);
+  return receive_claimed(claimed, Segments(whole), request);
 }
 
-Status Context::receive_claimed(const Claimed& claimed, Pieces pieces, Request& request) {
+Status Context::receive_claimed(const Claimed& claimed, Segments pieces, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.receive_claimed(state_->looked_at, claimed, pieces, request);
 }
@@ -353,10 +353,10 @@ bool Context::unregister_region(std::uint64_t key) {
 Status Context::put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
                     const PutOptions& options, Request& request) {
   const std::span<const std::byte> whole[] = {bytes};
-  return put(peer, place, ConstPieces(whole), options, request);
+  return put(peer, place, ConstSegments(whole), options, request);
 }
 
-Status Context::put(PeerId peer, const RemotePlace& place, ConstPieces pieces,
+Status Context::put(PeerId peer, const RemotePlace& place, ConstSegments pieces,
                     const PutOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.put(state_->time_for(peer), peer, place, pieces, options, request);
@@ -365,10 +365,10 @@ Status Context::put(PeerId peer, const RemotePlace& place, ConstPieces pieces,
 Status Context::get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer,
                     Request& request) {
   const std::span<std::byte> whole[] = {buffer};
-  return get(peer, place, Pieces(whole), request);
+  return get(peer, place, Segments(whole), request);
 }
 
-Status Context::get(PeerId peer, const RemotePlace& place, Pieces pieces, Request& request) {
+Status Context::get(PeerId peer, const RemotePlace& place, Segments pieces, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.get(state_->time_for(peer), peer, place, pieces, request);
 }
@@ -405,7 +405,7 @@ std::size_t Context::progress_again() {
   constexpr Duration kJustNow = std::chrono::microseconds(20);
   {
     Gate::Hold held(state_->gate);
-    if (!state_->engine.owes() && read_clock() - state_->looked_at < kJustNow) return 0;
+    if (!state_->engine.has_pending_tx() && read_clock() - state_->looked_at < kJustNow) return 0;
   }
   return progress();
 }
@@ -453,7 +453,7 @@ Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
 bool Context::prepare_wait() {
   Gate::Hold held(state_->gate);
   const Instant now = state_->look();
-  state_->engine.about_to_sleep();
+  state_->engine.prepare_to_block();
   if (state_->nics.due(now)) state_->tend_nics(now);
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
   const Instant due = std::min(state_->engine.next_deadline(), state_->nics.next_deadline());
@@ -537,7 +537,7 @@ Status Context::close(std::chrono::nanoseconds timeout) {
     state_->engine.abort();
   } else {
     state_->closed = Status::kTimedOut;
-    state_->engine.give_up(state_->look());
+    state_->engine.close_abortively(state_->look());
   }
   return *state_->closed;
 }

@@ -163,13 +163,13 @@ const Nics::Known* Nics::first_of(const std::string& name) const {
 }
 
 bool Nics::has_room_for_address() const {
-  const std::size_t to_come = config_->most_nics - std::min(count_of_network(), config_->most_nics);
+  const std::size_t to_come = config_->max_nics - std::min(count_of_network(), config_->max_nics);
   return known_.size() + to_come < wire::kMaxNics;
 }
 
 nic::Most Nics::most() const {
-  return {.nics = config_->most_nics,
-          .addresses = nic::most_addresses(driver_->name()),
+  return {.nics = config_->max_nics,
+          .addresses = nic::max_addresses(driver_->name()),
           .devices = wire::kMaxNics,
           .least_packet = Config::kLeastPacketBytes};
 }
@@ -382,7 +382,7 @@ std::optional<std::size_t> Nics::number_for(const nic::Device& device,
     return further ? std::optional(known_.size()) : std::nullopt;
   }
   if (stands_in_ && !in_use(0)) return 0;
-  if (count_of_network() >= config_->most_nics || known_.size() >= wire::kMaxNics) {
+  if (count_of_network() >= config_->max_nics || known_.size() >= wire::kMaxNics) {
     return std::nullopt;
   }
   return known_.size();

@@ -35,7 +35,7 @@ void Sleeper::make() {
   watching_ = true;
   if (works) return;
   log().warn("waiting will poll and not sleep: {}", std::strerror(errno));
-  give_up();
+  close_abortively();
 }
 
 void Sleeper::set_port(std::size_t place, nic::Port* port) {
@@ -43,7 +43,7 @@ void Sleeper::set_port(std::size_t place, nic::Port* port) {
   ports_[place] = port;
   if (all_ < 0) return;
   if (const int descriptor = port->wait_fd(); descriptor < 0 || !watch(all_, descriptor)) {
-    return give_up();
+    return close_abortively();
   }
   if (!watching_) port->unwatch();
 }
@@ -62,10 +62,10 @@ void Sleeper::unwatch() {
 }
 
 Sleeper::~Sleeper() {
-  give_up();
+  close_abortively();
 }
 
-void Sleeper::give_up() {
+void Sleeper::close_abortively() {
   if (timer_ >= 0) close(timer_);
   if (all_ >= 0) close(all_);
   all_ = timer_ = -1;

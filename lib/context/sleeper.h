@@ -51,7 +51,7 @@ class Sleeper {
   static constexpr unsigned kTurnsAwake = 1024;
 
   void make();
-  void give_up();
+  void close_abortively();
   bool watch_again();
   void unwatch();
 

@@ -1,6 +1,6 @@
 // A connectivity check of one peer's rails: what is asked of it, and what it is answered
-// (wire.md 9.8). State only; engine/rail_check.cc and doubt.cc do it. A peer that is not asked has
-// none.
+// (wire.md 9.8). State only; engine/rail_check.cc and liveness.cc do it. A peer that is not asked
+// has none.
 #pragma once
 
 #include <array>
@@ -51,8 +51,8 @@ struct Answering {
   Timer timer;
 };
 
-// Whether it is still there, and the same process (engine/doubt.cc).
-struct Doubt {
+// Whether it is still there, and the same process (engine/liveness.cc).
+struct LivenessProbe {
   bool asked = false;      // Asking's round, which is not running, is our question of this rail
   std::uint8_t rail = 0;   // the last that was asked so
   std::uint8_t tries = 0;  // questions to all rails since a host said that nobody listens there
@@ -67,7 +67,7 @@ struct Doubt {
 struct Checking {
   Asking asking;
   Answering answering;
-  Doubt doubt;
+  LivenessProbe doubt;
 };
 
 }  // namespace pullman::engine

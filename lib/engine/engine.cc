@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/engine_impl.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 #include "wire/frame.h"
 
 namespace pullman::engine {
@@ -81,13 +81,13 @@ Engine::Impl::Impl(const Config& config, std::vector<NicPorts> nics, const Ident
                        inbox_counters_,
                        {own_share(window_), window_, reserve_},
                        eager_bytes_,
-                       &more_matchers_,
+                       &space_matchers_,
                        &regions_},
       outbox_resources_{packets_, id_bitmaps_, send_queues_, send_parts_, outbox_counters_},
       ack_timers_(config.ack_delay),
       peers_(config.max_peers),
       tick_(static_cast<std::uint64_t>(now.time_since_epoch() / kTick)),
-      watched_until_(now) {
+      polled_until_(now) {
   for (std::size_t i = 0; i < modules_.size(); ++i) enlist(i);
   share_credit();
 }
@@ -175,8 +175,9 @@ bool Engine::Impl::sends_at_once(const Peer& peer) const {
     rail = const_cast<Peer&>(peer).rail(peer.rails->favourite);
     if (!usable(*rail)) return false;
   }
-  const bool none_in_flight = rail->link.in_flight() == 0 ||
-                              (late_ack_.rail == rail && rail->link.acks_all(late_ack_.header));
+  const bool none_in_flight =
+      rail->link.in_flight() == 0 ||
+      (deferred_ack_.rail == rail && rail->link.acks_all(deferred_ack_.header));
   return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
 }
 
@@ -237,7 +238,7 @@ bool Engine::Impl::cancel(Request& request) {
 // Link events wait a little: to look costs a system call a port, and when there are packets an
 // answer may depend on those. Of many engines that are looked after in turn each would look every
 // time. Addresses that are being resolved do not wait.
-void Engine::Impl::look_for_news(Instant now, std::size_t received) {
+void Engine::Impl::poll_port_events(Instant now, std::size_t received) {
   const bool busy = received != 0;
   ++turns_since_news_;
   const bool due =
@@ -256,14 +257,14 @@ std::size_t Engine::Impl::progress(Instant now) {
   const unsigned fruitless = fruitless_;
   const bool kept = kept_ != 0;
   moved_ = false;
-  handle_late_ack(now);
-  unseen_ = std::min(now - watched_until_, kMostUnseen);
-  poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(unseen_.count()));
-  watched_until_ = now;
+  handle_deferred_ack(now);
+  unpolled_ = std::min(now - polled_until_, kMaxUnseen);
+  poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(unpolled_.count()));
+  polled_until_ = now;
   retransmits_left_ = kRetransmitsPerTurn;
   if (waits_) send_what_waits(now);
   const std::size_t received = receive_all(now);
-  look_for_news(now, received);
+  poll_port_events(now, received);
   // What is kept, or came while something was, may acknowledge what is overdue.
   handle_timers(now, pause_.holds_timers(kept || kept_ != 0));
   if (reserve_.any_blocked()) [[unlikely]]
@@ -274,23 +275,23 @@ std::size_t Engine::Impl::progress(Instant now) {
   if (!leaving_.empty()) [[unlikely]]
     discard_leaving();
   const bool stuck = received == 0 && !moved_ && has_work();
-  fruitless_ = stuck ? std::min(fruitless + 1, kMostRefusals) : 0;
+  fruitless_ = stuck ? std::min(fruitless + 1, kMaxRefusals) : 0;
   return received;
 }
 
 // An ACK that is late with a message is for ourselves, but the one that the message asked for may
 // be held back with it.
-bool Engine::Impl::owes() const {
+bool Engine::Impl::has_pending_tx() const {
   if (!ack_now_.empty() || has_work()) return true;
-  return late_ack_.rail != nullptr &&
-         late_ack_.rail->link.ack_need() >= reliability::AckNeed::kEnough;
+  return deferred_ack_.rail != nullptr &&
+         deferred_ack_.rail->link.ack_need() >= reliability::AckNeed::kEnough;
 }
 
 Instant Engine::Impl::next_deadline() const {
   const bool work = has_work();
-  if (late_ack_.rail != nullptr || kept_ != 0 || !ack_now_.empty()) return Instant::min();
+  if (deferred_ack_.rail != nullptr || kept_ != 0 || !ack_now_.empty()) return Instant::min();
   if (work && fruitless_ == 0) return Instant::min();
-  const Instant asked = work ? watched_until_ + kRefusalPause * (1 << fruitless_) : Instant::max();
+  const Instant asked = work ? polled_until_ + kRefusalPause * (1 << fruitless_) : Instant::max();
   const Instant blocked = reserve_.any_blocked() ? standstill_.due() : Instant::max();
   return std::min({asked, resting_until_, blocked, hotel_.next_due(), ack_timers_.next_due(),
                    alarms_.next_due()});
@@ -336,7 +337,7 @@ Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::spa
 bool Engine::cancel(Request& request) {
   return impl_->cancel(request);
 }
-Status Engine::send(Instant now, PeerId peer, Tag tag, ConstPieces pieces,
+Status Engine::send(Instant now, PeerId peer, Tag tag, ConstSegments pieces,
                     const SendOptions& options, Request& request) {
   return impl_->send(now, peer, tag, pieces, options, request);
 }
@@ -344,7 +345,7 @@ Status Engine::send(Instant now, PeerId peer, Tag tag, const Packer& packer, std
                     const SendOptions& options, Request& request) {
   return impl_->send(now, peer, tag, packer, length, options, request);
 }
-Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, Segments pieces,
                        const ReceiveOptions& options, Request& request) {
   return impl_->receive(now, source, tag, ignore, pieces, options, request);
 }
@@ -361,7 +362,7 @@ Status Engine::receive(Instant now, PeerId source, Tag tag, Tag ignore, std::spa
                        const ReceiveOptions& options, MultiReceive& receive) {
   return impl_->receive(now, source, tag, ignore, buffer, options, receive);
 }
-Status Engine::receive_claimed(Instant now, const Claimed& claimed, Pieces pieces,
+Status Engine::receive_claimed(Instant now, const Claimed& claimed, Segments pieces,
                                Request& request) {
   return impl_->receive_claimed(now, claimed, pieces, request);
 }
@@ -377,11 +378,11 @@ std::uint64_t Engine::add_region(std::span<std::byte> bytes, Access access) {
 bool Engine::remove_region(std::uint64_t key) noexcept {
   return impl_->remove_region(key);
 }
-Status Engine::put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+Status Engine::put(Instant now, PeerId peer, const RemotePlace& place, ConstSegments pieces,
                    const PutOptions& options, Request& request) {
   return impl_->put(now, peer, place, pieces, options, request);
 }
-Status Engine::get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces,
+Status Engine::get(Instant now, PeerId peer, const RemotePlace& place, Segments pieces,
                    Request& request) {
   return impl_->get(now, peer, place, pieces, request);
 }
@@ -401,8 +402,8 @@ RemoteUse Engine::remote_use(std::uint64_t key) const {
 void Engine::watched(Instant now) {
   impl_->watched(now);
 }
-void Engine::about_to_sleep() {
-  impl_->about_to_sleep();
+void Engine::prepare_to_block() {
+  impl_->prepare_to_block();
 }
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
   return impl_->set_nic(now, slot, std::move(nic));
@@ -419,8 +420,8 @@ bool Engine::is_in_use(std::size_t slot) const {
 std::size_t Engine::progress(Instant now) noexcept {
   return impl_->progress(now);
 }
-bool Engine::owes() const {
-  return impl_->owes();
+bool Engine::has_pending_tx() const {
+  return impl_->has_pending_tx();
 }
 Instant Engine::next_deadline() const {
   return impl_->next_deadline();
@@ -431,8 +432,8 @@ Departure Engine::departure(PeerId peer) const {
 void Engine::abandon(PeerId peer) noexcept {
   impl_->abandon(peer);
 }
-void Engine::give_up(Instant now) noexcept {
-  impl_->give_up(now);
+void Engine::close_abortively(Instant now) noexcept {
+  impl_->close_abortively(now);
 }
 void Engine::begin_close(Instant now) noexcept {
   impl_->begin_close(now);

@@ -108,11 +108,11 @@ class Engine {
                    std::span<const std::byte> bytes, const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
-  Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+  Status send(Instant now, PeerId peer, Tag tag, ConstSegments pieces, const SendOptions& options,
               Request& request);
   Status send(Instant now, PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
               const SendOptions& options, Request& request);
-  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Segments pieces,
                  const ReceiveOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, MultiReceive& receive);
@@ -120,14 +120,14 @@ class Engine {
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
-  Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
+  Status receive_claimed(Instant now, const Claimed& claimed, Segments pieces, Request& request);
   Status discard(Instant now, const Claimed& claimed) noexcept;
   bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access);
   std::uint64_t add_region(std::span<std::byte> bytes, Access access);
   bool remove_region(std::uint64_t key) noexcept;
-  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstSegments pieces,
              const PutOptions& options, Request& request);
-  Status get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  Status get(Instant now, PeerId peer, const RemotePlace& place, Segments pieces, Request& request);
   Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
                 Request& request);
   std::optional<RemoteEvent> take_event();
@@ -139,7 +139,7 @@ class Engine {
   void watched(Instant now);
   // The next turn looks at what others look at once in a while: who wants to sleep need not be
   // woken for it.
-  void about_to_sleep();
+  void prepare_to_block();
 
   // A NIC has come, or one of those there are has another address: the number `slot` is that of one
   // that is there, or the next. Peers are told. Its packets are no longer than longest_packet(),
@@ -158,7 +158,7 @@ class Engine {
   Departure departure(PeerId peer) const;
 
   // Whether the next turn sends something, whatever arrives, other than by time.
-  bool owes() const;
+  bool has_pending_tx() const;
 
   // When progress() has to be called although nothing arrives; kNever if nothing is due, and at
   // most `now` if there is something to send at once.
@@ -171,11 +171,11 @@ class Engine {
   Status restore_rail(Instant now, std::string_view nic);
 
   // Closing, in steps: begin_close() once, progress() until drained(), then abort() ends what is
-  // left with kClosed; give_up(), where it is not drained, tells the peers before. After
+  // left with kClosed; close_abortively(), where it is not drained, tells the peers before. After
   // begin_close() no operation is accepted; peers that connect are ignored.
   void begin_close(Instant now) noexcept;
   bool drained() const;
-  void give_up(Instant now) noexcept;
+  void close_abortively(Instant now) noexcept;
   void abort() noexcept;
 
   PeerState peer_state(PeerId peer) const;

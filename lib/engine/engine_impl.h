@@ -5,15 +5,15 @@
 //   receive_run.cc  many packets of a long message, received at once
 //   transmit.cc     from due frames to datagrams, ACKs included
 //   handshake.cc    HELLO and WELCOME: how peers meet
-//   calling.cc      by which NIC a peer is called, and answered
-//   callers.cc      who a HELLO is from, and what it brought
+//   initiator.cc      by which NIC a peer is called, and answered
+//   acceptor.cc      who a HELLO is from, and what it brought
 //   runs.cc         long messages, many packets at a time
 //   path.cc         how long packets may be on the way to a peer
 //   nic_changes.cc  NICs that come, and addresses that change, under way
-//   rails.cc, rail_setup.cc, rail_care.cc   several ways to one peer
+//   rails.cc, rail_setup.cc, rail_upkeep.cc   several ways to one peer
 //   rail_check.cc, rail_answer.cc   which packets get through, when somebody asks
-//   doubt.cc        whether a silent peer is still there
-//   endings.cc      timers, BYE, silence: how they part
+//   liveness.cc        whether a silent peer is still there
+//   lifecycle.cc      timers, BYE, silence: how they part
 //   inspect.cc      statistics, audit, dump
 #pragma once
 
@@ -26,15 +26,15 @@
 #include "base/reused_memory.h"
 #include "channel/module.h"
 #include "engine/engine.h"
-#include "engine/pause.h"
 #include "engine/peer.h"
 #include "engine/peer_table.h"
 #include "engine/rails.h"
+#include "engine/receive_backpressure.h"
 #include "engine/standstill.h"
 #include "message/matcher.h"
-#include "message/more_matchers.h"
-#include "message/parcel.h"
 #include "message/regions.h"
+#include "message/send_descriptor.h"
+#include "message/space_matchers.h"
 #include "reliability/hotel.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
@@ -65,11 +65,11 @@ class Engine::Impl {
                    std::span<const std::byte> bytes, const SendOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
-  Status send(Instant now, PeerId peer, Tag tag, ConstPieces pieces, const SendOptions& options,
+  Status send(Instant now, PeerId peer, Tag tag, ConstSegments pieces, const SendOptions& options,
               Request& request);
   Status send(Instant now, PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
               const SendOptions& options, Request& request);
-  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, Segments pieces,
                  const ReceiveOptions& options, Request& request);
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, MultiReceive& receive);
@@ -78,30 +78,30 @@ class Engine::Impl {
   static std::optional<Probe> tell_of(const message::Unexpected& message);
   std::optional<Probe> next_unexpected(std::uint8_t space);
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
-  Status receive_claimed(Instant now, const Claimed& claimed, Pieces pieces, Request& request);
+  Status receive_claimed(Instant now, const Claimed& claimed, Segments pieces, Request& request);
   Status discard_claimed(Instant now, const Claimed& claimed);
   bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
     return regions_.add(key, bytes, access);
   }
   std::uint64_t add_region(std::span<std::byte> bytes, Access access);
   bool remove_region(std::uint64_t key);
-  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstPieces pieces,
+  Status put(Instant now, PeerId peer, const RemotePlace& place, ConstSegments pieces,
              const PutOptions& options, Request& request);
-  Status get(Instant now, PeerId peer, const RemotePlace& place, Pieces pieces, Request& request);
+  Status get(Instant now, PeerId peer, const RemotePlace& place, Segments pieces, Request& request);
   Status atomic(Instant now, PeerId peer, const RemotePlace& place, const Atomic& atomic,
                 Request& request);
   std::optional<RemoteEvent> take_event();
   std::optional<RailEvent> take_rail_event(PeerId id);
   const message::Regions& regions() const { return regions_; }
-  void watched(Instant now) { watched_until_ = now; }
-  void about_to_sleep() {
+  void watched(Instant now) { polled_until_ = now; }
+  void prepare_to_block() {
     news_due_ = Instant::min();
     turns_since_news_ = kTurnsPerNews;
     if (attended_ != all_) unattended_due_ = Instant::min();
   }
   std::size_t progress(Instant now);
-  void look_for_news(Instant now, std::size_t received);
-  bool owes() const;
+  void poll_port_events(Instant now, std::size_t received);
+  bool has_pending_tx() const;
   Instant next_deadline() const;
   Departure departure(PeerId id) const {
     Peer* peer = peers_.find(id);
@@ -109,7 +109,7 @@ class Engine::Impl {
   }
   Status set_drained(Instant now, std::string_view nic, bool drained);
   void begin_close(Instant now);
-  void give_up(Instant now);
+  void close_abortively(Instant now);
   bool drained() const;
   void abort();
   PeerState peer_state(PeerId id) const;
@@ -179,13 +179,13 @@ class Engine::Impl {
   // Of addresses at which nobody is met.
   static constexpr Duration kUnattendedRest = std::chrono::microseconds(256);
   // So much of our own absence is told from the network's delay at most.
-  static constexpr Duration kMostUnseen = std::chrono::milliseconds(4);
+  static constexpr Duration kMaxUnseen = std::chrono::milliseconds(4);
   // Ports that take nothing are asked again after so long, doubling.
   static constexpr Duration kRefusalPause = std::chrono::microseconds(4);
-  static constexpr unsigned kMostRefusals = 7;
+  static constexpr unsigned kMaxRefusals = 7;
   // A silence that is worth a word, if it is not that of a program that computes; and how often.
   static constexpr Duration kLongSilence = std::chrono::seconds(10);
-  static constexpr Duration kSilenceTold = std::chrono::seconds(60);
+  static constexpr Duration kUnresponsiveWarned = std::chrono::seconds(60);
   // After so long a silence a peer is asked whether it is still the same process, or after this
   // part of its timeout; then when it has been silent twice as long, but so often.
   static constexpr Duration kDoubt = std::chrono::milliseconds(250);
@@ -203,8 +203,8 @@ class Engine::Impl {
   // --- operations.cc
   Status why_not(const Peer* peer) const;
   static Status refuse(PeerId id, Tag tag, Status why, Request& request);
-  Status start(Instant now, PeerId id, const message::Parcel& parcel, Request& request);
-  Status ask(Instant now, PeerId id, const message::Parcel& question, Pieces sink,
+  Status start(Instant now, PeerId id, const message::SendDescriptor& descriptor, Request& request);
+  Status ask(Instant now, PeerId id, const message::SendDescriptor& question, Segments sink,
              Request& request);
   void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept;
   // What was sent leaves in the next turn.
@@ -217,22 +217,22 @@ class Engine::Impl {
                        const std::byte* to);
   // Null: nothing of that space has come.
   message::Matcher* find_matcher(std::uint8_t space) {
-    return space == 0 ? &matcher_ : more_matchers_.find(space);
+    return space == 0 ? &matcher_ : space_matchers_.find(space);
   }
   // Of a receive, for which it was made.
   message::Matcher& matcher_of(Request& receive) {
     return *find_matcher(receive.operation().special.wire_kind);
   }
-  bool make_matcher(std::uint8_t space) { return space == 0 || more_matchers_.make(space); }
+  bool make_matcher(std::uint8_t space) { return space == 0 || space_matchers_.make(space); }
   template <typename Visit>
   void for_each_matcher(Visit&& visit) {
     visit(matcher_);
-    more_matchers_.for_each(visit);
+    space_matchers_.for_each(visit);
   }
   template <typename Visit>
   void for_each_matcher(Visit&& visit) const {
     visit(matcher_);
-    more_matchers_.for_each(visit);
+    space_matchers_.for_each(visit);
   }
   std::size_t fail_receives(PeerId from, Status why);  // how many
   void fail_all_receives(Status why);
@@ -251,8 +251,8 @@ class Engine::Impl {
   std::uint32_t to_ask(Instant now) {
     if (now >= unattended_due_) [[unlikely]]
       return look_at_all(now);
-    if (lively_ == 0 || lively_ == attended_) return attended_;
-    return now < quiet_due_ ? lively_ : look_at_quiet_ones(now);
+    if (active_channels_ == 0 || active_channels_ == attended_) return attended_;
+    return now < quiet_due_ ? active_channels_ : look_at_quiet_ones(now);
   }
   std::uint32_t look_at_quiet_ones(Instant now);
   std::uint32_t look_at_all(Instant now);
@@ -290,7 +290,7 @@ class Engine::Impl {
   Verdict handle_ack(Instant now, Rail& rail, const wire::PacketHeader& header,
                      const wire::Frame* sack, reliability::AckTiming timing);
   // The ACK that came with a message: the program may answer that before we look at it.
-  struct LateAck {
+  struct DeferredAck {
     Rail* rail = nullptr;  // null: there is none
     wire::PacketHeader header;
     Instant came_at{};
@@ -298,11 +298,11 @@ class Engine::Impl {
     std::size_t module = 0;  // the NIC it came through
   };
   bool may_wait(const Rail& rail, const wire::PacketHeader& header) const;
-  bool repeats_late_ack(const Rail& rail, const wire::PacketHeader& header) const;
-  void handle_late_ack(Instant now) {
-    if (late_ack_.rail != nullptr) take_late_ack(now);
+  bool repeats_deferred_ack(const Rail& rail, const wire::PacketHeader& header) const;
+  void handle_deferred_ack(Instant now) {
+    if (deferred_ack_.rail != nullptr) take_deferred_ack(now);
   }
-  void take_late_ack(Instant now);
+  void take_deferred_ack(Instant now);
   void collect(Instant now, Rail& rail);
   void note_heard(Instant now, Peer& peer);
   void schedule_ack(Instant now, Rail& rail);
@@ -329,7 +329,7 @@ class Engine::Impl {
   // Whether a packet waits for others to leave with.
   enum class Leaves : std::uint8_t { kInBatch, kAlone };
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
-  bool starves();
+  bool is_blocked_on_pool();
   // Nearly no peer has anything that waits: asked with every packet.
   bool may_announce(const Peer& peer) const {
     return peer.outbox.may_announce() && all_was_heard(peer);
@@ -350,7 +350,7 @@ class Engine::Impl {
            (peer.rails != nullptr && peer.rails->reports_due);
   }
   // The same without an allowance.
-  static bool owes_frames(const Peer& peer) {
+  static bool has_pending_frames(const Peer& peer) {
     return peer.inbox.has_answers() || peer.bye_due ||
            (peer.rails != nullptr && peer.rails->reports_due);
   }
@@ -371,7 +371,7 @@ class Engine::Impl {
   Sends can_send(Peer& peer) const;
   static Sends home_can_send(const Peer& peer);
   static bool can_tend(const Rail& rail);
-  bool has_work() const { return ready_.size() > starving_ || posted_ != 0; }
+  bool has_work() const { return ready_.size() > blocked_on_pool_ || posted_ != 0; }
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
   // Tiny messages take the command channel, others, and their last few bytes, the data channel:
   // there they come behind the rest, and say by their ACK what became of that. A tiny one behind
@@ -390,7 +390,7 @@ class Engine::Impl {
   }
   void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type,
             Leaves how = Leaves::kInBatch);
-  void note_ride(Rail& rail);
+  void note_piggyback(Rail& rail);
   void send_acks(Instant now);
   void send_ack(Instant now, Rail& rail);
   void flush() {
@@ -400,7 +400,7 @@ class Engine::Impl {
 
   // --- runs.cc
   static std::size_t share_of_turn(const Rail& rail);
-  bool looks_seldom(const Rail& rail) const;
+  bool polls_infrequently(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
   static bool fills_no_burst(const Rail& rail);
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
@@ -408,18 +408,18 @@ class Engine::Impl {
   void stamp_run(Instant now, Rail& rail, channel::Run& run);
 
   // --- rails.cc
-  static Care& care_of(const Rail& rail) { return *rail.peer.rails->care[rail.number]; }
+  static RailUpkeep& upkeep_of(const Rail& rail) { return *rail.peer.rails->care[rail.number]; }
   static bool usable(const Rail& rail) {
-    return rail.peer.rails == nullptr || care_of(rail).health.usable();
+    return rail.peer.rails == nullptr || upkeep_of(rail).health.usable();
   }
   // The packet in hand came the way the other end sends what is on this rail.
   bool came_by(const Rail& rail) const {
-    return module_in_hand_ == (rail.peer.rails == nullptr ? rail.module : care_of(rail).here);
+    return current_module_ == (rail.peer.rails == nullptr ? rail.module : upkeep_of(rail).here);
   }
   // Our NICs that a rail needs: it may leave by one and come back by another (wire.md 9.3).
   static std::uint32_t nics_of(const Rail& rail) {
     const std::uint32_t out = std::uint32_t{1} << rail.module;
-    return rail.peer.rails == nullptr ? out : out | std::uint32_t{1} << care_of(rail).here;
+    return rail.peer.rails == nullptr ? out : out | std::uint32_t{1} << upkeep_of(rail).here;
   }
   bool rails_have_work(const Peer& peer) const;
   bool serve_rails(Instant now, Peer& peer);
@@ -486,7 +486,7 @@ class Engine::Impl {
   void aim(Rail& rail);
   void aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic);
 
-  // --- rail_care.cc
+  // --- rail_upkeep.cc
   failover::Health::Pace pace_of(const Rail& rail) const;
   void handle_rail_silence(Instant now, Rail& rail);
   void handle_rail_answer(Instant now, Rail& rail, bool own_way);
@@ -501,7 +501,7 @@ class Engine::Impl {
   static bool any_usable(const Peer& peer);
   void allow_kept_out(Instant now, Peer& peer);
   void settle_rail(Instant now, Rail& rail, bool was_usable);
-  void arm_care(Instant now, Rail& rail);
+  void arm_upkeep(Instant now, Rail& rail);
   void report(Rail& rail);
   void evacuate(Rail& rail);
   void evacuate_packet(Rail& rail, Packet& packet);
@@ -536,30 +536,32 @@ class Engine::Impl {
   void answer_check(Instant now, Peer& peer);
   void answer_on(const Rail& rail, wire::CheckSize size);
   Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
-  void disown(Instant now, const wire::PacketHeader& header, const wire::Check& check);
-  void send_denial(const nic::PortEvent& event);
-  Verdict take_denial(Instant now, const wire::PacketHeader& header, const wire::Checked& checked);
+  void send_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                               const wire::Check& check);
+  void repeat_unknown_peer_reply(const nic::PortEvent& event);
+  Verdict take_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                                  const wire::Checked& checked);
   // That we are not the one who was asked, to be said when the address is resolved.
-  struct Denial {
+  struct UnknownPeerReply {
     std::size_t module = 0;
     std::uint8_t rail = 0;
     wire::CheckRound round;
   };
-  static constexpr std::uint64_t kDenialCookie = ~std::uint64_t{0};  // no peer has it
+  static constexpr std::uint64_t kUnknownPeerCookie = ~std::uint64_t{0};  // no peer has it
 
-  // --- doubt.cc
+  // --- liveness.cc
   void doubt(Instant now, Peer& peer);
   bool is_silent(Instant now, const Peer& peer) const;
   static bool was_met_on(const Rail& rail);
-  Doubt& doubt_of(Instant now, Peer& peer);
+  LivenessProbe& liveness_probe_of(Instant now, Peer& peer);
   static void set_heard(Peer& peer, Instant at);
-  static void dispel(Peer& peer);
+  static void clear_liveness_probe(Peer& peer);
   void ask_who_it_is(Peer& peer);
-  void note_denial(Instant now, const Rail& rail);
+  void note_unknown_peer_reply(Instant now, const Rail& rail);
   void note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event);
   static bool quotes_us(const Peer& peer, const nic::PortEvent& event);
   void ask_whether_it_lives(Instant now, Peer& peer);
-  void handle_doubt_due(Instant now, Peer& peer);
+  void handle_liveness_due(Instant now, Peer& peer);
   static bool nobody_is_left(const Peer& peer);
 
   // --- path.cc
@@ -605,7 +607,7 @@ class Engine::Impl {
   void note_names(Peer& peer, std::span<const wire::NicInfo> nics);
   wire::NicInfo describe(const channel::Module& module) const;
 
-  // --- calling.cc
+  // --- initiator.cc
   bool has_family_of(const nic::Address& address) const;
   std::uint8_t module_for(const nic::Address& address) const;
   bool leads_here(std::uint64_t host, const nic::Address& address) const;
@@ -615,7 +617,7 @@ class Engine::Impl {
   bool in_trouble(std::size_t module) const {
     return ((links_down_ | drained_) >> module & 1) != 0;
   }
-  bool call_otherwise(Peer& peer);
+  bool try_next_nic(Peer& peer);
   void handle_no_way(Peer& peer);
   void aim_home(Peer& peer);
   // Its home rail leads where it is called.
@@ -631,14 +633,14 @@ class Engine::Impl {
   Peer* known_elsewhere(const nic::Address& address);
   bool is_at(const Peer& peer, const nic::Address& address) const;
 
-  // --- callers.cc
+  // --- acceptor.cc
   Peer* peer_for_hello(Instant now, const wire::Hello& hello);
   Peer* new_caller(Instant now, const wire::Hello& hello);
   void note_said(Instant now, Peer& peer, const wire::PacketHeader& header,
                  const wire::Hello& hello, std::span<const std::byte> body);
-  void hold_riders(Introduction& said, std::span<const std::byte> body);
+  void hold_early_data(PendingHello& said, std::span<const std::byte> body);
   void forget_said(Peer& peer);
-  void deliver_riders(Instant now, Peer& peer);
+  void deliver_early_data(Instant now, Peer& peer);
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
   void adopt_caller(Peer& peer);
@@ -647,7 +649,7 @@ class Engine::Impl {
   bool is_superseded(const Peer& caller) const;
   void drop_superseded(const Peer& peer);
   void leave_half_open(const Peer& peer);
-  std::size_t most_half_open() const;
+  std::size_t max_half_open() const;
   bool has_room_for_caller(Instant now);
   bool renew(Instant now, const Caller& caller);
   void drop_oldest_caller();
@@ -655,18 +657,18 @@ class Engine::Impl {
   void drop_silent_callers(Instant now);
   void ask_idle_peers(Instant now);
 
-  // --- endings.cc
+  // --- lifecycle.cc
   void handle_timers(Instant now, bool only_acks);
   void handle_eviction(Instant now, Packet& packet);
-  void tell_of_silence(Instant now, const Peer& peer, bool calling);
+  void warn_peer_unresponsive(Instant now, const Peer& peer, bool calling);
   void handle_alarm(Instant now, Peer& peer);
   void arm(Instant now, Peer& peer);
   bool died(const Peer& peer) const;
-  Duration alarm_stay() const;
+  Duration alarm_timeout() const;
   Duration look() const;
   bool has_pending(const Peer& peer) const;
   std::size_t in_flight(const Peer& peer) const;
-  bool owes(const Peer& peer) const;
+  bool has_pending_tx(const Peer& peer) const;
   bool nothing_to_deliver(const Peer& peer) const;
   void set_phase(Peer& peer, Phase phase);
   void begin_leaving(Instant now, Peer& peer);
@@ -693,7 +695,7 @@ class Engine::Impl {
   // Of the NIC that the other end sends to.
   std::uint16_t credit(const Rail& rail) const {
     if (rail.peer.rails != nullptr) [[unlikely]]
-      return credits_[care_of(rail).here];
+      return credits_[upkeep_of(rail).here];
     return credits_[rail.module];
   }
   Rail& rail_of(const Timer& timer) { return *peers_.at(timer.peer)->rail(timer.rail); }
@@ -729,7 +731,7 @@ class Engine::Impl {
   Pool<message::Parts> send_parts_;
   Pool<message::Begun> begun_;
   message::Matcher matcher_;  // of space 0
-  message::MoreMatchers more_matchers_;
+  message::SpaceMatchers space_matchers_;
   message::Regions regions_;
   message::InboxCounters inbox_counters_;
   message::OutboxCounters outbox_counters_;
@@ -762,12 +764,12 @@ class Engine::Impl {
   std::uint64_t rails_blamed_ = 0;  // left because they were silent
   // A bit for the place of each channel.
   std::uint32_t all_ = 0;
-  std::uint32_t lively_ = 0;    // something came lately
-  std::uint32_t attended_ = 0;  // all but those of further addresses at which nobody is met,
+  std::uint32_t active_channels_ = 0;  // something came lately
+  std::uint32_t attended_ = 0;         // all but those of further addresses at which nobody is met,
   Instant unattended_due_ = Instant::max();  // when those are to be asked; never: there is none
   std::uint32_t posted_ = 0;                 // packets may wait in it
   std::uint32_t kept_ = 0;                   // received packets wait in it
-  Pause pause_;
+  ReceiveBackpressure pause_;
 
   std::uint32_t drained_ = 0;     // by our operator: a bit for each module
   std::uint32_t links_down_ = 0;  // a bit for each module
@@ -778,8 +780,8 @@ class Engine::Impl {
   std::size_t packets_per_turn_ = Channel::kBatch;  // see nic::PortLimits
   std::size_t retransmits_left_ = 0;                // this turn
   std::uint32_t ports_full_ = 0;  // this turn, a bit for each module: refused what was not to wait
-  std::size_t starving_ = 0;      // in ready_, for want of a packet only
-  Instant news_due_;              // when the NICs' events are looked at next
+  std::size_t blocked_on_pool_ = 0;            // in ready_, for want of a packet only
+  Instant news_due_;                           // when the NICs' events are looked at next
   unsigned turns_since_news_ = kTurnsPerNews;  // they were
   bool moved_ = false;                         // this turn a port took something
   unsigned fruitless_ = 0;                     // turns in a row that left work, and moved nothing
@@ -789,22 +791,22 @@ class Engine::Impl {
   // How the datagram in hand came: alone, with others, or with some that had been kept.
   enum class Came : std::uint8_t { kAlone, kTogether, kBehindKept };
   Came came_ = Came::kBehindKept;
-  std::size_t module_in_hand_ = 0;  // the NIC it came through
+  std::size_t current_module_ = 0;  // the NIC it came through
   Channel* channel_in_hand_ = nullptr;
-  std::span<const nic::Incoming> batch_in_hand_;  // of which it is one
+  std::span<const nic::Incoming> current_batch_;  // of which it is one
   bool told_other_nic_ = false;
-  LateAck late_ack_;
+  DeferredAck deferred_ack_;
   std::uint64_t tick_ = 0;    // now / kTick
-  Instant watched_until_;     // what had come by then has been taken
-  Duration unseen_{};         // how long nobody had looked before this turn
+  Instant polled_until_;      // what had come by then has been taken
+  Duration unpolled_{};       // how long nobody had looked before this turn
   wire::PollGap poll_gap_{};  // that, as it is told to the peers
   std::uint32_t heard_this_tick_ = 0;
   std::uint32_t heard_last_tick_ = 0;
   std::array<std::uint16_t, wire::kMaxNics> credits_{};  // for each peer: see share_credit()
-  Instant silence_told_ = Instant() - kSilenceTold;      // see tell_of_silence()
-  Instant idle_peers_due_ = Instant::min();              // see ask_idle_peers()
-  std::optional<Denial> denial_;
-  Instant next_denial_ = Instant::min();
+  Instant unresponsive_warned_ = Instant() - kUnresponsiveWarned;  // see warn_peer_unresponsive()
+  Instant idle_peers_due_ = Instant::min();                        // see ask_idle_peers()
+  std::optional<UnknownPeerReply> unknown_peer_reply_;
+  Instant next_unknown_peer_reply_ = Instant::min();
   Stats stats_;
   std::uint64_t rtt_ns_ = 0;
 };

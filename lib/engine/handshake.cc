@@ -87,7 +87,7 @@ void Engine::Impl::start_resolving(Rail& rail, ChannelKind kind, const nic::Addr
 }
 
 void Engine::Impl::resolve_answer(Peer& peer) {
-  Introduction& said = *peer.said;
+  PendingHello& said = *peer.said;
   ++peer.aims;
   said.resolving = true;
   said.asked = said.hello.nic;
@@ -120,7 +120,7 @@ void Engine::Impl::handle_event(Instant now, std::size_t module, ChannelKind kin
     case Kind::kResolveFailed:
       --resolving_;
       --resolving_at_[module];
-      if (event.cookie == kDenialCookie) return send_denial(event);
+      if (event.cookie == kUnknownPeerCookie) return repeat_unknown_peer_reply(event);
       return handle_resolution(now, module, kind, event);
     case Kind::kRefused:
       return handle_refusal(now, kind, event);
@@ -172,7 +172,7 @@ void Engine::Impl::handle_resolution(Instant now, std::size_t module, ChannelKin
     if (resolved) modules_[module]->channel(kind).port().forget(event.to);
     return aim(*rail);
   }
-  if (to == nullptr || *to != nic::kNowhere) {  // nobody waits for it any more
+  if (to == nullptr || *to != nic::kInvalidDestination) {  // nobody waits for it any more
     if (resolved) modules_[module]->channel(kind).port().forget(event.to);
     return;
   }
@@ -185,7 +185,7 @@ void Engine::Impl::handle_resolution(Instant now, std::size_t module, ChannelKin
 
 // A destination came in: the next step of the handshake that was waiting for it.
 void Engine::Impl::handle_resolved(Instant now, Peer& peer) {
-  if (peer.home.command_to == nic::kNowhere) return;
+  if (peer.home.command_to == nic::kInvalidDestination) return;
   if (peer.introduced) {
     schedule_ack(now, peer.home);
     if (has_work(peer) || peer.phase == Phase::kClosing) mark_ready(peer);
@@ -283,7 +283,8 @@ Packet* Engine::Impl::make_hello(Peer& peer, std::size_t packet_bytes) {
 // Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
 // taking leave waits until that has ended: there is one at a time (wire.md 5.8).
 bool Engine::Impl::may_call(const Peer& peer) const {
-  if (peer.called_us || peer.phase >= Phase::kConnected || peer.home.command_to == nic::kNowhere)
+  if (peer.called_us || peer.phase >= Phase::kConnected ||
+      peer.home.command_to == nic::kInvalidDestination)
     return false;
   if (peer.hello != nullptr && peer.hello->state != channel::PacketState::kQueued) return false;
   bool is_first = true;
@@ -304,7 +305,7 @@ void Engine::Impl::call(Instant now, Peer& peer) {
   if (peer.hello == nullptr) {
     Packet* packet = make_hello(peer, channel->packet_bytes());
     if (packet == nullptr) {
-      starves();
+      is_blocked_on_pool();
       return mark_ready(peer);
     }
     if (Packet* riding = peer.outbox.next_packet()) {
@@ -324,9 +325,9 @@ void Engine::Impl::call(Instant now, Peer& peer) {
 // us send more to an unproved address than it sent to us (wire.md 5.5). Nobody remembers it: if it
 // is lost, the caller calls again.
 void Engine::Impl::answer(Peer& peer) {
-  const Introduction& said = *peer.said;
+  const PendingHello& said = *peer.said;
   const nic::Destination to = said.elsewhere ? said.to : peer.home.command_to;
-  if (to == nic::kNowhere) return;
+  if (to == nic::kInvalidDestination) return;
   if (peer.phase != Phase::kAnswering) set_phase(peer, Phase::kAnswering);
   peer.theirs = said.hello.reply_to;
   std::array<std::byte, wire::kHeaderBytes + wire::kFrameHeadBytes + wire::kMaxHelloBytes> bytes;
@@ -482,7 +483,7 @@ Verdict Engine::Impl::handle_welcome(Instant now, Peer& peer, const wire::Packet
     if (!may_introduce(peer, *hello) || decline(peer, *hello)) return Verdict::kWrongState;
     if (peer.said == nullptr || !peer.said->is(hello->epoch, hello->reply_to)) {
       forget_said(peer);
-      peer.said = std::make_unique<Introduction>();
+      peer.said = std::make_unique<PendingHello>();
     }
     answer_at_home(peer);
     peer.said->hello = *hello;
@@ -507,7 +508,7 @@ void Engine::Impl::handle_proof(Instant now, Peer& peer) {
     prove(now, peer);
   }
   const bool crossed = peer.said->crossed;
-  deliver_riders(now, peer);
+  deliver_early_data(now, peer);
   if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, crossed);
 }
 

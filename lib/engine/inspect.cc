@@ -78,7 +78,7 @@ RailView Engine::Impl::view(Instant now, const Rail& rail) const {
     view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;
     return view;
   }
-  const Care& care = care_of(rail);
+  const RailUpkeep& care = upkeep_of(rail);
   view.state = care.health.state();
   view.reason = care.health.reason();
   view.in_state = now - care.health.since();
@@ -161,7 +161,7 @@ Audit Engine::Impl::audit() const {
     });
     if (peer.rails != nullptr) audit.packets_accounted += peer.rails->evacuated.size();
     audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
-                               (peer.said != nullptr && peer.said->riders != nullptr ? 1 : 0);
+                               (peer.said != nullptr && peer.said->early_data != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.asked();
     audit.receives_posted += peer.inbox.filling();
@@ -206,7 +206,7 @@ std::string Engine::Impl::dump() const {
         peer.outbox.queued_packets(), peer.outbox.unfinished(), peer.inbox.charged());
     if (peer.rails == nullptr) return;
     peer.for_each_rail([&](const Rail& rail) {
-      const Care& care = care_of(rail);
+      const RailUpkeep& care = upkeep_of(rail);
       out += fmt::format(
           "  rail {} by {}: {}, {}; in flight {} of {}, lost {}, srtt {} ns, timeout {} ns, "
           "sent {} packets, evacuated {}, left {} times\n",

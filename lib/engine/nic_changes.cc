@@ -8,13 +8,13 @@
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 
 namespace pullman::engine {
 namespace {
 
 // A list takes no more than HELLO has room for, and its rails three bytes each.
-constexpr std::size_t kMostNicsBytes = 400;
+constexpr std::size_t kMaxNicsBytes = 400;
 
 bool is_newer(std::uint32_t count, std::uint32_t than) {
   return static_cast<std::int32_t>(count - than) > 0;
@@ -76,7 +76,7 @@ void Engine::Impl::share_news_of_nics() {
 
 bool Engine::Impl::move_nic(Instant now, std::size_t from, std::size_t to) {
   if (closing_ || from == to || std::max(from, to) >= modules_.size()) return false;
-  if (late_ack_.rail != nullptr) take_late_ack(now);
+  if (deferred_ack_.rail != nullptr) take_deferred_ack(now);
   const std::array<std::size_t, 2> slots{from, to};
   for (const std::size_t slot : slots) {
     drop_callers_at(slot);
@@ -109,7 +109,7 @@ void Engine::Impl::enlist(std::size_t slot) {
     row_[place_of(slot, kind)] = &channel;
     channel.set_mark(std::uint32_t{1} << place_of(slot, kind));
     all_ |= channel.mark();
-    lively_ |= channel.mark();
+    active_channels_ |= channel.mark();
     attended_ |= channel.mark();
     // The first NIC is no last resort.
     const bool beside =
@@ -132,7 +132,7 @@ void Engine::Impl::leave_unattended(std::size_t slot) {
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
     const std::uint32_t mark = modules_[slot]->channel(kind).mark();
     attended_ &= ~mark;
-    lively_ &= ~mark;
+    active_channels_ &= ~mark;
   }
   unattended_due_ = Instant::min();
 }
@@ -148,7 +148,7 @@ void Engine::Impl::attend(std::size_t slot) {
 
 void Engine::Impl::replace_module(Instant now, std::size_t slot,
                                   std::unique_ptr<channel::Module> module) {
-  if (late_ack_.rail != nullptr) take_late_ack(now);
+  if (deferred_ack_.rail != nullptr) take_deferred_ack(now);
   drop_callers_at(slot);
   for_each_rail_by(slot, [&](Rail& rail) { detach(now, rail); });
   forget_channels(slot);
@@ -167,7 +167,7 @@ void Engine::Impl::forget_channels(std::size_t slot) {
   }
   links_down_ &= ~(std::uint32_t{1} << slot);
   resolving_ -= std::exchange(resolving_at_[slot], 0);
-  if (denial_ && denial_->module == slot) denial_.reset();
+  if (unknown_peer_reply_ && unknown_peer_reply_->module == slot) unknown_peer_reply_.reset();
 }
 
 // Those that have not proved themselves call again.
@@ -179,7 +179,7 @@ void Engine::Impl::drop_callers_at(std::size_t slot) {
     if (unproved && (peer.home.module == slot || answered_there)) {
       dropped.push_back(peer.id);
     } else if (answered_there) {
-      peer.said->to = nic::kNowhere;
+      peer.said->to = nic::kInvalidDestination;
       peer.said->resolving = false;
     }
   });
@@ -198,7 +198,7 @@ void Engine::Impl::detach(Instant now, Rail& rail) {
     pull_out(rail);
     if (peer.rails != nullptr) drop_probes(rail);
   }
-  rail.command_to = rail.data_to = nic::kNowhere;
+  rail.command_to = rail.data_to = nic::kInvalidDestination;
 }
 
 // Packets that wait for the NIC count as sent, and as lost when that is found.
@@ -247,12 +247,12 @@ bool Engine::Impl::tells_nics(const Peer& peer) {
 // In a packet of its own, beyond the window: until it has arrived, nothing may. False: not yet.
 bool Engine::Impl::send_nics(Instant now, Peer& peer) {
   Rail* rail = rail_for_nics(peer);
-  if (rail->command_to == nic::kNowhere || !rail->link.has_space()) return true;
+  if (rail->command_to == nic::kInvalidDestination || !rail->link.has_space()) return true;
   Channel* channel = with_room(*rail, ChannelKind::kCommand);
   if (channel == nullptr) return false;
-  Packet* packet = peer.outbox.control_packet(kMostNicsBytes);
+  Packet* packet = peer.outbox.control_packet(kMaxNicsBytes);
   if (packet == nullptr) {
-    starves();
+    is_blocked_on_pool();
     return false;
   }
   packet->wants_ack = true;
@@ -270,7 +270,7 @@ Rail* Engine::Impl::rail_for_nics(Peer& peer) {
   if (Rail* rail = rail_for_small(peer)) return rail;
   std::vector<Rail*> known;
   peer.for_each_rail([&](Rail& rail) {
-    if (rail.command_to != nic::kNowhere) known.push_back(&rail);
+    if (rail.command_to != nic::kInvalidDestination) known.push_back(&rail);
   });
   return known.empty() ? &peer.home : known[news_of(peer).lists_told % known.size()];
 }
@@ -282,7 +282,7 @@ wire::NicList Engine::Impl::list_for(Peer& peer) {
   // Where it receives data was forgotten with the ports it was resolved for. While that is being
   // found out there is nothing to ask: two ends that do would answer each other all the time.
   const bool seeks = (peer.home.resolving & bit_of(ChannelKind::kData)) != 0;
-  list.asks = peer.rails == nullptr && peer.home.data_to == nic::kNowhere && !seeks;
+  list.asks = peer.rails == nullptr && peer.home.data_to == nic::kInvalidDestination && !seeks;
   list.no_ways = peer.rails == nullptr;
   const wire::Hello mine = describe(peer);
   list.nics = mine.nics;
@@ -341,7 +341,7 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
     }
     return true;
   }
-  take_nics(watched_until_, peer, *list);
+  take_nics(polled_until_, peer, *list);
   return true;
 }
 
@@ -380,7 +380,7 @@ void Engine::Impl::note_address(Instant now, Rail& rail, const wire::NicInfo& ni
                                 : !nic::same_port(known, nic.command);
   if (moved && known.kind == nic.command.kind) return aim_anew(now, rail, nic);
   const bool asked = (rail.resolving & bit_of(ChannelKind::kData)) != 0;
-  if (!data_known && !asked && rail.data_to == nic::kNowhere) {
+  if (!data_known && !asked && rail.data_to == nic::kInvalidDestination) {
     start_resolving(rail, ChannelKind::kData, nic.data);
   }
 }
@@ -396,8 +396,8 @@ void Engine::Impl::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
   pull_out(rail);
   if (peer.rails != nullptr) drop_probes(rail);
   const auto forget = [&](ChannelKind kind, nic::Destination& to) {
-    if (to != nic::kNowhere) module_of(rail).channel(kind).port().forget(to);
-    to = nic::kNowhere;
+    if (to != nic::kInvalidDestination) module_of(rail).channel(kind).port().forget(to);
+    to = nic::kInvalidDestination;
   };
   forget(ChannelKind::kCommand, rail.command_to);
   forget(ChannelKind::kData, rail.data_to);
@@ -412,7 +412,7 @@ void Engine::Impl::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
 void Engine::Impl::aim(Rail& rail) {
   if (rail.peer.rails != nullptr) return resolve_rail(rail);
   const auto unknown = [&](ChannelKind kind, nic::Destination to) {
-    return to == nic::kNowhere && (rail.resolving & bit_of(kind)) == 0;
+    return to == nic::kInvalidDestination && (rail.resolving & bit_of(kind)) == 0;
   };
   if (unknown(ChannelKind::kCommand, rail.command_to)) {
     start_resolving(rail, ChannelKind::kCommand, rail.remote);

@@ -5,11 +5,11 @@
 #include "base/check.h"
 #include "channel/run.h"
 #include "engine/engine_impl.h"
-#include "message/parcel.h"
+#include "message/send_descriptor.h"
 
 namespace pullman::engine {
 
-using message::Parcel;
+using message::SendDescriptor;
 
 namespace {
 
@@ -19,20 +19,20 @@ std::uint8_t kind_of_message(const SendOptions& options) {
                                    (options.synchronous ? wire::kSynchronousOfKind : 0));
 }
 
-Parcel parcel_for(Tag tag, const SendOptions& options) {
-  Parcel parcel;
-  parcel.kind = kind_of_message(options);
-  parcel.tag = tag;
+SendDescriptor descriptor_for(Tag tag, const SendOptions& options) {
+  SendDescriptor descriptor;
+  descriptor.kind = kind_of_message(options);
+  descriptor.tag = tag;
   if (options.immediate) {
-    parcel.lead_bytes =
-        static_cast<std::uint8_t>(wire::put_immediate(parcel.lead.data(), *options.immediate));
+    descriptor.lead_bytes =
+        static_cast<std::uint8_t>(wire::put_immediate(descriptor.lead.data(), *options.immediate));
   }
-  parcel.wants_result = options.synchronous;
-  parcel.wants_arrival = options.until_delivered;
-  parcel.only_copy = options.only_copy;
-  parcel.is_own_copy = options.is_own_copy;
-  parcel.goes_ahead = options.priority;
-  return parcel;
+  descriptor.wants_result = options.synchronous;
+  descriptor.wants_arrival = options.until_delivered;
+  descriptor.only_copy = options.only_copy;
+  descriptor.is_own_copy = options.is_own_copy;
+  descriptor.has_priority = options.priority;
+  return descriptor;
 }
 
 // One that is copied cannot wait for anything.
@@ -41,7 +41,7 @@ bool is_consistent(const SendOptions& options) {
          !(options.only_copy && (options.synchronous || options.until_delivered));
 }
 
-std::uint64_t size_of_all(Pieces pieces) {
+std::uint64_t size_of_all(Segments pieces) {
   std::uint64_t size = 0;
   for (const auto& piece : pieces) size += piece.size();
   return size;
@@ -49,18 +49,18 @@ std::uint64_t size_of_all(Pieces pieces) {
 
 bool is_sane(const Atomic& atomic) {
   if (!is_defined(atomic.op, atomic.type) || atomic.count == 0) return false;
-  if (atomic.count > kMostAtomicBytes) return false;
+  if (atomic.count > kMaxAtomicBytes) return false;
   const std::size_t bytes = atomic.count * size_of(atomic.type);
   const std::size_t compared = compares(atomic.op) ? bytes : 0;
   const bool reads = atomic.op == AtomicOp::kRead;
-  return bytes + compared <= kMostAtomicBytes && atomic.operand.size() == (reads ? 0 : bytes) &&
+  return bytes + compared <= kMaxAtomicBytes && atomic.operand.size() == (reads ? 0 : bytes) &&
          atomic.compare.size() == compared &&
          (atomic.result.size() == bytes || (atomic.result.empty() && !reads));
 }
 
 }  // namespace
 
-static_assert(kMostAtomicBytes == wire::kMostAtomicBytes);
+static_assert(kMaxAtomicBytes == wire::kMaxAtomicBytes);
 static_assert(kSpaces == wire::kSpacesOnWire);
 
 // Why nothing can be sent there; kOk if it can.
@@ -92,24 +92,25 @@ void Engine::Impl::depart(Instant now, Peer& peer, bool at_once, std::uint64_t b
     mark_ready(peer);
   }
   flush();
-  handle_late_ack(now);
+  handle_deferred_ack(now);
 }
 
-Status Engine::Impl::start(Instant now, PeerId id, const Parcel& parcel, Request& request) {
+Status Engine::Impl::start(Instant now, PeerId id, const SendDescriptor& descriptor,
+                           Request& request) {
   if (!request.done()) return Status::kBusy;
   Peer* peer = peers_.find(id);
   Status refused = why_not(peer);
   const bool sane =
-      parcel.pieces.size() <= kMostPieces && parcel.size <= wire::kMaxMessageBytes / 2;
+      descriptor.pieces.size() <= kMaxSegments && descriptor.size <= wire::kMaxMessageBytes / 2;
   if (refused == Status::kOk && !sane) refused = Status::kInvalidArgument;
-  if (refused != Status::kOk) return refuse(id, parcel.tag, refused, request);
+  if (refused != Status::kOk) return refuse(id, descriptor.tag, refused, request);
   const bool at_once = sends_at_once(*peer);
-  message::make_room(request.operation(), parcel.pieces.size());
-  const Status status = peer->outbox.send(id, parcel, request);
+  message::make_room(request.operation(), descriptor.pieces.size());
+  const Status status = peer->outbox.send(id, descriptor, request);
   if (status == Status::kBusy) return status;
   ++stats_.messages_sent;
-  stats_.bytes_sent += parcel.size;
-  depart(now, *peer, at_once, parcel.size);
+  stats_.bytes_sent += descriptor.size;
+  depart(now, *peer, at_once, descriptor.size);
   return request.status();
 }
 
@@ -131,17 +132,17 @@ Status Engine::Impl::send_copy(Instant now, const Departure& departure, PeerId i
   return Status::kOk;
 }
 
-Status Engine::Impl::send(Instant now, PeerId id, Tag tag, ConstPieces pieces,
+Status Engine::Impl::send(Instant now, PeerId id, Tag tag, ConstSegments pieces,
                           const SendOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
   if (!is_consistent(options)) return refuse(id, tag, Status::kInvalidArgument, request);
   if (options.only_copy && pieces.size() == 1) {
     return send_copy(now, departure(id), id, tag, pieces[0], options, request);
   }
-  Parcel parcel = parcel_for(tag, options);
-  parcel.pieces = pieces;
-  parcel.size = message::size_of_all(pieces);
-  return start(now, id, parcel, request);
+  SendDescriptor descriptor = descriptor_for(tag, options);
+  descriptor.pieces = pieces;
+  descriptor.size = message::size_of_all(pieces);
+  return start(now, id, descriptor, request);
 }
 
 Status Engine::Impl::send(Instant now, PeerId id, Tag tag, const Packer& packer,
@@ -149,30 +150,30 @@ Status Engine::Impl::send(Instant now, PeerId id, Tag tag, const Packer& packer,
   if (!request.done()) return Status::kBusy;
   const bool packs = packer.pack != nullptr || length == 0;
   if (!packs || !is_consistent(options)) return refuse(id, tag, Status::kInvalidArgument, request);
-  Parcel parcel = parcel_for(tag, options);
-  parcel.packer = &packer;
-  parcel.size = length;
-  return start(now, id, parcel, request);
+  SendDescriptor descriptor = descriptor_for(tag, options);
+  descriptor.packer = &packer;
+  descriptor.size = length;
+  return start(now, id, descriptor, request);
 }
 
-Status Engine::Impl::put(Instant now, PeerId id, const RemotePlace& place, ConstPieces pieces,
+Status Engine::Impl::put(Instant now, PeerId id, const RemotePlace& place, ConstSegments pieces,
                          const PutOptions& options, Request& request) {
-  Parcel parcel;
-  parcel.kind = static_cast<std::uint8_t>(wire::kind_of(wire::Class::kPut) |
-                                          (options.immediate ? wire::kImmediateOfKind : 0));
-  parcel.tag = place.key;
-  parcel.lead_bytes = static_cast<std::uint8_t>(
-      wire::put_put_lead(parcel.lead.data(), parcel.kind,
+  SendDescriptor descriptor;
+  descriptor.kind = static_cast<std::uint8_t>(wire::kind_of(wire::Class::kPut) |
+                                              (options.immediate ? wire::kImmediateOfKind : 0));
+  descriptor.tag = place.key;
+  descriptor.lead_bytes = static_cast<std::uint8_t>(
+      wire::put_put_lead(descriptor.lead.data(), descriptor.kind,
                          {.immediate = options.immediate.value_or(0), .offset = place.offset}));
-  parcel.pieces = pieces;
-  parcel.size = message::size_of_all(pieces);
-  parcel.wants_result = true;
-  parcel.only_copy = options.only_copy;
-  return start(now, id, parcel, request);
+  descriptor.pieces = pieces;
+  descriptor.size = message::size_of_all(pieces);
+  descriptor.wants_result = true;
+  descriptor.only_copy = options.only_copy;
+  return start(now, id, descriptor, request);
 }
 
 // A question, whose answer goes to `sink`.
-Status Engine::Impl::ask(Instant now, PeerId id, const Parcel& question, Pieces sink,
+Status Engine::Impl::ask(Instant now, PeerId id, const SendDescriptor& question, Segments sink,
                          Request& request) {
   if (!request.done()) return Status::kBusy;
   Peer* peer = peers_.find(id);
@@ -185,14 +186,14 @@ Status Engine::Impl::ask(Instant now, PeerId id, const Parcel& question, Pieces 
   return request.status();
 }
 
-Status Engine::Impl::get(Instant now, PeerId id, const RemotePlace& place, Pieces pieces,
+Status Engine::Impl::get(Instant now, PeerId id, const RemotePlace& place, Segments pieces,
                          Request& request) {
   if (!request.done()) return Status::kBusy;
   const std::uint64_t length = size_of_all(pieces);
-  if (pieces.size() > kMostPieces || length > wire::kMaxMessageBytes / 2) {
+  if (pieces.size() > kMaxSegments || length > wire::kMaxMessageBytes / 2) {
     return refuse(id, place.key, Status::kInvalidArgument, request);
   }
-  Parcel question;
+  SendDescriptor question;
   question.kind = wire::kind_of(wire::Class::kGet);
   question.tag = place.key;
   question.lead_bytes = static_cast<std::uint8_t>(
@@ -204,7 +205,7 @@ Status Engine::Impl::atomic(Instant now, PeerId id, const RemotePlace& place, co
                             Request& request) {
   if (!request.done()) return Status::kBusy;
   if (!is_sane(atomic)) return refuse(id, place.key, Status::kInvalidArgument, request);
-  Parcel question;
+  SendDescriptor question;
   question.kind = wire::kind_of(wire::Class::kAtomic);
   question.tag = place.key;
   question.lead_bytes = static_cast<std::uint8_t>(wire::put_atomic_lead(
@@ -214,25 +215,25 @@ Status Engine::Impl::atomic(Instant now, PeerId id, const RemotePlace& place, co
                              .fetches = !atomic.result.empty(),
                              .count = static_cast<std::uint32_t>(atomic.count)}));
   // A question is as long as its answer: so its charge covers that (wire.md 10.6).
-  static constexpr std::array<std::byte, kMostAtomicBytes> kNothing{};
+  static constexpr std::array<std::byte, kMaxAtomicBytes> kNothing{};
   const auto operand = atomic.op == AtomicOp::kRead
                            ? std::span<const std::byte>(kNothing).first(atomic.result.size())
                            : atomic.operand;
   const std::span<const std::byte> sent[] = {operand, atomic.compare};
-  question.pieces = ConstPieces(sent).first(atomic.compare.empty() ? 1 : 2);
+  question.pieces = ConstSegments(sent).first(atomic.compare.empty() ? 1 : 2);
   question.size = message::size_of_all(question.pieces);
   const std::span<std::byte> sink[] = {atomic.result};
   return ask(now, id, question, sink, request);
 }
 
-Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Pieces pieces,
+Status Engine::Impl::receive(Instant now, PeerId source, Tag tag, Tag ignore, Segments pieces,
                              const ReceiveOptions& options, Request& request) {
   if (!request.done()) return Status::kBusy;
   const bool is_space = options.space < kSpaces;
   if (is_space && !make_matcher(options.space)) throw std::bad_alloc();
   message::make_room(request.operation(), pieces.size());
   request.begin(detail::Operation::Kind::kReceive, source, tag);
-  if (pieces.size() > kMostPieces || !is_space) {
+  if (pieces.size() > kMaxSegments || !is_space) {
     request.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
@@ -300,14 +301,14 @@ std::optional<Probe> Engine::Impl::claim(PeerId source, Tag tag, Tag ignore, std
   return probed;
 }
 
-Status Engine::Impl::receive_claimed(Instant now, const Claimed& claimed, Pieces pieces,
+Status Engine::Impl::receive_claimed(Instant now, const Claimed& claimed, Segments pieces,
                                      Request& request) {
   if (!request.done()) return Status::kBusy;
   message::make_room(request.operation(), pieces.size());
   request.begin(detail::Operation::Kind::kReceive, claimed.source, 0);
   Peer* peer = peers_.find(claimed.source);
   auto* message = peer == nullptr ? nullptr : peer->inbox.find_claimed(claimed.message);
-  if (message == nullptr || pieces.size() > kMostPieces) {
+  if (message == nullptr || pieces.size() > kMaxSegments) {
     const bool lost = message == nullptr && peer != nullptr && peer->phase == Phase::kGone;
     request.finish(lost ? peer->why : Status::kInvalidArgument, 0);
     return request.status();

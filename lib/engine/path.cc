@@ -1,6 +1,6 @@
 // How long packets may be on the way to a peer: what reliability/path_size.h decides, done. Cold.
 #include "engine/engine_impl.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 
 namespace pullman::engine {
 

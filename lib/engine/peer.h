@@ -38,11 +38,12 @@ const char* name(Phase phase);
 
 // What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whoever
 // says that he calls from an address cannot do more than be answered there (wire.md 5.5).
-struct Introduction {
+struct PendingHello {
   wire::Hello hello;
-  wire::PacketHeader header;          // of its last HELLO
-  Instant heard_at{};                 // when that came
-  channel::Packet* riders = nullptr;  // what came with the first; null: nothing, or no room for it
+  wire::PacketHeader header;  // of its last HELLO
+  Instant heard_at{};         // when that came
+  channel::Packet* early_data =
+      nullptr;  // what came with the first; null: nothing, or no room for it
 
   bool crossed = false;       // we had called it before that came
   std::uint8_t declined = 0;  // answers to our call, since its call is to count
@@ -52,7 +53,7 @@ struct Introduction {
   bool elsewhere = false;  // that is not the home rail: it has a destination of its own
   bool resolving = false;
   std::uint8_t asked = 0;  // then: for which of its NICs
-  nic::Destination to = nic::kNowhere;
+  nic::Destination to = nic::kInvalidDestination;
   const nic::Address& address() const { return hello.nics[hello.nic].command; }
 
   bool is(std::uint64_t epoch, wire::ConnectionId reply_to) const {
@@ -149,7 +150,7 @@ struct Peer {
   std::uint32_t born = 0;               // counts the peers made, round and round
   PeerId replaces;                      // ends when this one has proved itself
   channel::Packet* hello = nullptr;     // our HELLO, until it is acked
-  std::unique_ptr<Introduction>
+  std::unique_ptr<PendingHello>
       said;            // until it has proved itself, and that it means this connection
   Instant heard_at{};  // a valid packet came
   Instant refused_at = Instant::min();  // its host said that nobody listens there

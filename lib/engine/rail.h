@@ -22,8 +22,8 @@ struct Peer;
 struct Timer : Guest {
   std::uint32_t peer : 24 = 0;
   std::uint32_t rail : 3 = 0;
-  std::uint32_t of_care : 1 = 0;   // it is the rail's Care that waits
-  std::uint32_t of_check : 1 = 0;  // or the peer's Checking
+  std::uint32_t of_upkeep : 1 = 0;  // it is the rail's Care that waits
+  std::uint32_t of_check : 1 = 0;   // or the peer's Checking
 };
 static_assert(sizeof(Timer) == sizeof(Guest));
 
@@ -61,7 +61,7 @@ struct Rail {
 
   Peer& peer;
   std::uint8_t number;
-  std::uint8_t module;              // of the home rail until they have met: see calling.cc
+  std::uint8_t module;              // of the home rail until they have met: see initiator.cc
   std::uint8_t there = 0;           // the other end's NIC, as it numbers them
   bool ping_due : 1 = false;        // a probe is to be sent
   std::uint8_t resolving : 2 = 0;   // channels whose address our NIC was asked about: a bit each,
@@ -69,9 +69,11 @@ struct Rail {
   std::uint16_t command_bytes = 0;  // largest packet for the other's command channel
   std::uint16_t packet_bytes = 0;   // largest packet on the path, as it is known
   channel::Module* nic;             // that is `module`
-  nic::Destination command_to = nic::kNowhere;
-  nic::Destination data_to = nic::kNowhere;
-  bool resolved() const { return command_to != nic::kNowhere && data_to != nic::kNowhere; }
+  nic::Destination command_to = nic::kInvalidDestination;
+  nic::Destination data_to = nic::kInvalidDestination;
+  bool resolved() const {
+    return command_to != nic::kInvalidDestination && data_to != nic::kInvalidDestination;
+  }
 
   KeptAddress remote;  // its command channel
 

@@ -95,11 +95,11 @@ Verdict Engine::Impl::handle_unknown(Instant now, const wire::PacketHeader& head
   const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(frame->data);
-    if (check && check->epoch != epoch_) disown(now, header, *check);
+    if (check && check->epoch != epoch_) send_unknown_peer_reply(now, header, *check);
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->stranger && header.to == wire::ConnectionId{}) {
-      return take_denial(now, header, *checked);
+      return take_unknown_peer_reply(now, header, *checked);
     }
   }
   return Verdict::kUnknownConnection;
@@ -107,21 +107,23 @@ Verdict Engine::Impl::handle_unknown(Instant now, const wire::PacketHeader& head
 
 // Nobody has proved anything here: one small answer, no longer than the question was, to the
 // address it names, and seldom.
-void Engine::Impl::disown(Instant now, const wire::PacketHeader& header, const wire::Check& check) {
-  if (closing_ || denial_ || now < next_denial_) return;
-  next_denial_ = now + kStrangerGap;
-  denial_ = Denial{.module = module_in_hand_, .rail = header.rail, .round = check.round};
+void Engine::Impl::send_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                                           const wire::Check& check) {
+  if (closing_ || unknown_peer_reply_ || now < next_unknown_peer_reply_) return;
+  next_unknown_peer_reply_ = now + kStrangerGap;
+  unknown_peer_reply_ =
+      UnknownPeerReply{.module = current_module_, .rail = header.rail, .round = check.round};
   ++resolving_;
-  ++resolving_at_[module_in_hand_];
-  modules_[module_in_hand_]
+  ++resolving_at_[current_module_];
+  modules_[current_module_]
       ->channel(ChannelKind::kCommand)
       .port()
-      .resolve(check.reply_to, kDenialCookie);
+      .resolve(check.reply_to, kUnknownPeerCookie);
 }
 
 // The address has become a destination, or not.
-void Engine::Impl::send_denial(const nic::PortEvent& event) {
-  const auto denial = std::exchange(denial_, std::nullopt);
+void Engine::Impl::repeat_unknown_peer_reply(const nic::PortEvent& event) {
+  const auto denial = std::exchange(unknown_peer_reply_, std::nullopt);
   if (!denial || event.kind != nic::PortEvent::Kind::kResolved) return;
   auto packet =
       packet_of(wire::kHeaderBytes + wire::kCheckedBytes, wire::ConnectionId{}, denial->rail);
@@ -132,8 +134,8 @@ void Engine::Impl::send_denial(const nic::PortEvent& event) {
   channel.port().forget(event.to);
 }
 
-Verdict Engine::Impl::take_denial(Instant now, const wire::PacketHeader& header,
-                                  const wire::Checked& checked) {
+Verdict Engine::Impl::take_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                                              const wire::Checked& checked) {
   const std::size_t slot = slot_in(checked.round.token);
   Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
   if (peer == nullptr || peer->checking == nullptr) return Verdict::kUnknownConnection;
@@ -146,7 +148,7 @@ Verdict Engine::Impl::take_denial(Instant now, const wire::PacketHeader& header,
   if (asking.running) {
     asking.wrong |= bit_of(*rail);
   } else {
-    note_denial(now, *rail);
+    note_unknown_peer_reply(now, *rail);
   }
   return Verdict::kAccepted;
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint8_t kTries = 4;
 // The first of them, as a part of the time there is.
 constexpr int kFirstPause = 16;
-constexpr Duration kMostTime = std::chrono::hours(1);
+constexpr Duration kMaxTime = std::chrono::hours(1);
 // Of rails that are new, which come one after the other and are checked together.
 constexpr Duration kNewRailsTime = std::chrono::seconds(1);
 constexpr Duration kGathering = std::chrono::milliseconds(1);
@@ -54,7 +54,7 @@ Status Engine::Impl::begin_check(Instant now, PeerId id, Duration limit) {
   if (closing_) return Status::kClosed;
   Peer* peer = peers_.find(id);
   if (peer == nullptr) return Status::kUnknownPeer;
-  if (limit <= Duration(0) || limit > kMostTime) return Status::kInvalidArgument;
+  if (limit <= Duration(0) || limit > kMaxTime) return Status::kInvalidArgument;
   if (peer->phase >= Phase::kClosing) {
     return peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
   }
@@ -120,7 +120,7 @@ void Engine::Impl::rearm(Instant now, Timer& timer, Duration stay) {
 
 void Engine::Impl::handle_check_due(Instant now, Peer& peer, const Timer& timer) {
   if (&timer == &peer.checking->answering.timer) return answer_check(now, peer);
-  if (&timer == &peer.checking->doubt.timer) return handle_doubt_due(now, peer);
+  if (&timer == &peer.checking->doubt.timer) return handle_liveness_due(now, peer);
   Asking& asking = peer.checking->asking;
   if (now >= asking.end) return end_asking(peer);
   const bool ready = peer.flows() && (peer.rails == nullptr || peer.rails->paired);
@@ -175,7 +175,7 @@ void Engine::Impl::end_asking(Peer& peer) {
   asking.ended = true;
   asking.found = {};
   asking.outdated = 0;
-  asking.found_at = watched_until_;  // of this turn
+  asking.found_at = polled_until_;  // of this turn
   peer.for_each_rail([&](const Rail& rail) {
     const RailFinding found = finding_of(asking, bit_of(rail));
     asking.found[rail.number] = found;
@@ -195,7 +195,7 @@ void Engine::Impl::tell_other_nic(const Rail& rail, RailFinding found) {
 
 // By the driver's word.
 bool Engine::Impl::came_by_another_nic(std::span<const std::byte> part) const {
-  for (const nic::Incoming& incoming : batch_in_hand_) {
+  for (const nic::Incoming& incoming : current_batch_) {
     const std::byte* const end = incoming.bytes.data() + incoming.bytes.size();
     if (part.data() < incoming.bytes.data() || part.data() > end) continue;
     return channel_in_hand_->port().by_another_nic(incoming);
@@ -241,7 +241,7 @@ std::optional<std::vector<RailCheck>> Engine::Impl::check_result(PeerId id) cons
                                .there = (asking.there[s] & bit) != 0,
                                .back = (asking.back[s] & bit) != 0};
     };
-    const RailView view = this->view(watched_until_, rail);
+    const RailView view = this->view(polled_until_, rail);
     rows.push_back({.number = rail.number,
                     .nic = view.nic,
                     .local = view.local,
@@ -264,7 +264,7 @@ std::size_t Engine::Impl::least_length(const Rail& rail, CheckSize size) const {
                      rails->their_ways.home < rails->theirs.size();
   if (!named) return rail.link.path().most();
   return std::min<std::size_t>(
-      modules_[care_of(rail).here]->channel(ChannelKind::kData).packet_bytes(),
+      modules_[upkeep_of(rail).here]->channel(ChannelKind::kData).packet_bytes(),
       rails->theirs[rails->their_ways.home].data_packet_bytes);
 }
 
@@ -298,7 +298,7 @@ void Engine::Impl::take_answer(const Rail& rail, const wire::Checked& checked, b
   if (peer.checking == nullptr) return;
   Asking& asking = peer.checking->asking;
   if (checked.round != asking.round) return;
-  if (!asking.running) return dispel(peer);
+  if (!asking.running) return clear_liveness_probe(peer);
   asking.back[index_of(checked.size)] |= bit_of(rail);
   if (elsewhere) asking.elsewhere_here |= bit_of(rail);
   asking.elsewhere_there |= checked.elsewhere;

@@ -75,9 +75,9 @@ struct Engine::Impl::Pairing {
 void Engine::Impl::start_rails(Peer& peer, std::span<const wire::NicInfo> theirs) {
   peer.rails = std::make_unique<Rails>();
   peer.rails->theirs.assign(theirs.begin(), theirs.end());
-  auto care = std::make_unique<Care>();
+  auto care = std::make_unique<RailUpkeep>();
   care->timer.peer = peer.id.index;
-  care->timer.of_care = 1;
+  care->timer.of_upkeep = 1;
   care->stream = module_of(peer.home).device().stream;
   care->here = peer.home.module;
   care->health.begin_up(peer.heard_at);
@@ -119,13 +119,13 @@ std::size_t Engine::Impl::write_reports(Peer& peer, std::byte* out, std::size_t 
   std::size_t used = 0;
   if (rails.ways_due) {
     const wire::Ways ways = ways_to(peer);
-    if (room < wire::kMostWaysBytes) return 0;
+    if (room < wire::kMaxWaysBytes) return 0;
     used += wire::put_ways(out, ways);
     rails.ways_due = false;
   }
   bool all = true;
   peer.for_each_rail([&](Rail& rail) {
-    Care& care = care_of(rail);
+    RailUpkeep& care = upkeep_of(rail);
     if (!care.report_due) return;
     if (room - used < wire::kRailBytes) {
       all = false;
@@ -202,7 +202,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   }
   settle_sizes(peer);
   if (const auto renewed = std::exchange(rails.renewed, nullptr)) {
-    take_nics(watched_until_, peer, *renewed);
+    take_nics(polled_until_, peer, *renewed);
   }
   mark_ready(peer);
 }
@@ -285,10 +285,10 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
       RailName{
           .slot = peer.id.index, .number = index, .module = module, .nic = modules_[module].get()},
       LinkSetup{link_options_, link_resources_, peer.home.link.window().first()});
-  auto care = std::make_unique<Care>();
+  auto care = std::make_unique<RailUpkeep>();
   care->timer.peer = peer.id.index;
   care->timer.rail = index;
-  care->timer.of_care = 1;
+  care->timer.of_upkeep = 1;
   care->stream = nic.stream;
   care->here = module;
   care->news.peer = peer.id;
@@ -311,7 +311,7 @@ void Engine::Impl::make_rail(Peer& peer, std::size_t number, std::uint8_t module
 void Engine::Impl::resolve_rail(Rail& rail) {
   const wire::NicInfo& nic = rail.peer.rails->theirs[rail.there];
   const auto ask = [&](ChannelKind kind, nic::Destination known, const nic::Address& address) {
-    if (known != nic::kNowhere || (rail.resolving & bit_of(kind)) != 0) return;
+    if (known != nic::kInvalidDestination || (rail.resolving & bit_of(kind)) != 0) return;
     start_resolving(rail, kind, address);
   };
   ask(ChannelKind::kCommand, rail.command_to, nic.command);
@@ -321,19 +321,19 @@ void Engine::Impl::resolve_rail(Rail& rail) {
 // Our NIC has an answer: a destination, or that there is none now, which may change.
 void Engine::Impl::handle_rail_event(Instant now, Rail& rail, bool resolved) {
   if (resolved) return handle_rail_resolved(now, rail);
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   care.health.handle_unresolved(now);
-  arm_care(now, rail);
+  arm_upkeep(now, rail);
 }
 
 // Both destinations are known: from now on the rail is asked.
 void Engine::Impl::handle_rail_resolved(Instant now, Rail& rail) {
   if (!rail.resolved()) return;
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   care.health.begin(now);
   if ((links_down_ & nics_of(rail)) != 0) care.health.leave(now, RailReason::kLinkDown);
   if ((drained_ & nics_of(rail)) != 0) set_drained(now, rail, true);
-  arm_care(now, rail);
+  arm_upkeep(now, rail);
   check_new_rail(now, rail.peer);
   // While the home rail has no destination nothing leaves by the others either (Peer::flows()).
   if (rail.number == 0 && has_work(rail.peer)) mark_ready(rail.peer);
@@ -344,8 +344,8 @@ void Engine::Impl::handle_rail_report(Peer& peer, const wire::Frame& frame) {
   const auto report = wire::read_rail(frame);
   Rail* rail = report && peer.rails != nullptr ? peer.rail(report->rail) : nullptr;
   if (rail == nullptr) return;
-  const Instant now = watched_until_;  // of this turn
-  Care& care = care_of(*rail);
+  const Instant now = polled_until_;  // of this turn
+  RailUpkeep& care = upkeep_of(*rail);
   if (static_cast<std::int16_t>(report->count - care.heard) <= 0) return;
   care.heard = report->count;
   care.drained_there = report->said == wire::RailSaid::kDrained;
@@ -363,14 +363,14 @@ void Engine::Impl::handle_rail_report(Peer& peer, const wire::Frame& frame) {
       leave_rail(now, *rail, RailReason::kTold);
       care.kept_out_there = any_usable(peer);
       if (care.kept_out_there && !drained) care.health.keep_out(now);
-      arm_care(now, *rail);
+      arm_upkeep(now, *rail);
       break;
     case wire::RailSaid::kUsed:
       if (drained && !care.stays_out()) {
         allow_rail(now, *rail);
       } else if (rail->resolved()) {
         care.health.ask_at_once(now);
-        arm_care(now, *rail);
+        arm_upkeep(now, *rail);
       }
       break;
   }

@@ -15,7 +15,7 @@ using Loads = std::array<failover::Load, wire::kMaxRails>;
 // Rails of which one must do: those that are up before those that are suspect, datagrams before
 // streams, those of the pairing before the one the peers happened to meet on.
 int rank_of(const Rail& rail, const Rails& rails) {
-  const Care& care = *rails.care[rail.number];
+  const RailUpkeep& care = *rails.care[rail.number];
   if (!care.health.usable()) return -1;
   return (care.health.up() ? 4 : 0) + (care.stream ? 0 : 2) +
          (rail.number == 0 && rails.spare_home ? 0 : 1);
@@ -137,8 +137,8 @@ Engine::Impl::Sends Engine::Impl::rails_can_send(Peer& peer) {
   if (!left && !small && !peer.outbox.has_packets()) return Sends::kNothing;
   const Rail* rail = small ? quickest_rail(peer, 0) : rail_for_bulk(peer, 0);
   if (rail == nullptr) return Sends::kNothing;
-  const bool something =
-      left || peer.outbox.has_packets() || owes_frames(peer) || peer.outbox.queued_packets() > 0;
+  const bool something = left || peer.outbox.has_packets() || has_pending_frames(peer) ||
+                         peer.outbox.queued_packets() > 0;
   return something && (small || in_flight == 0) ? Sends::kSomething : Sends::kPerhaps;
 }
 
@@ -164,7 +164,7 @@ void Engine::Impl::settle_sizes(Peer& peer) {
 }
 
 void Engine::Impl::note_sent(const Rail& rail, std::size_t packets, std::size_t bytes) {
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   care.packets_sent += packets;
   care.bytes_sent += bytes;
 }

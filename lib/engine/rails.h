@@ -17,7 +17,7 @@
 namespace pullman::engine {
 
 // Of one rail, beyond its link.
-struct Care {
+struct RailUpkeep {
   failover::Health health;
   failover::RailNews::Note news;
   Timer timer;                   // health.next_due()
@@ -48,7 +48,7 @@ struct Care {
 struct Rails {
   // Index: the rail's number; 0 is the peer's home, and more[0] stays empty.
   std::array<std::unique_ptr<Rail>, wire::kMaxRails> more;
-  std::array<std::unique_ptr<Care>, wire::kMaxRails> care;
+  std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> care;
   std::vector<wire::NicInfo> theirs;       // the other end's NICs, as its HELLO numbers them
   channel::PacketQueue evacuated;          // from rails that were left: to leave on others
   std::size_t favourite = 0;               // of small messages

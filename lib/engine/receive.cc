@@ -26,8 +26,8 @@ std::size_t Engine::Impl::receive_all(Instant now) {
     Channel& channel = *row_[place];
     if (const auto batch = channel.receive(); !batch.empty()) [[likely]] {
       received += take_batch(now, place, batch);
-    } else if (channel.quiet() && (lively_ & channel.mark()) != 0) {
-      lively_ &= ~channel.mark();
+    } else if (channel.quiet() && (active_channels_ & channel.mark()) != 0) {
+      active_channels_ &= ~channel.mark();
       quiet_since_ = now;
     }
   }
@@ -38,13 +38,13 @@ std::size_t Engine::Impl::receive_all(Instant now) {
 // Some are quiet, and it is time to ask them: those of a NIC that is not quiet altogether, and of
 // the others once in a longer while. Not yet if packets come, or many leave.
 std::uint32_t Engine::Impl::look_at_quiet_ones(Instant now) {
-  if (now < sends_much_until_ && now < quiet_asked_ + kSendingRest) return lively_;
-  if (last_received_ != 0 && now < quiet_asked_ + kBusyRest) return lively_;
+  if (now < sends_much_until_ && now < quiet_asked_ + kSendingRest) return active_channels_;
+  if (last_received_ != 0 && now < quiet_asked_ + kBusyRest) return active_channels_;
   quiet_asked_ = now;
   quiet_due_ = now + std::clamp((now - quiet_since_) / kRestOfSilence, kRest, kBusyRest);
   constexpr std::uint32_t kCommands = (1 << kRow) - 1;
-  const std::uint32_t nics = (lively_ | lively_ >> kRow) & kCommands;
-  const std::uint32_t asked = lively_ | (all_ & (nics | nics << kRow));
+  const std::uint32_t nics = (active_channels_ | active_channels_ >> kRow) & kCommands;
+  const std::uint32_t asked = active_channels_ | (all_ & (nics | nics << kRow));
   const std::uint32_t attended = asked | attended_;
   if (asked == attended || now < idle_due_) return asked;
   idle_due_ = now + kBusyRest;
@@ -64,10 +64,10 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
                                      std::span<const nic::Incoming> batch) {
   Channel& channel = *row_[place];
   const std::uint64_t unexpected = inbox_counters_.unexpected;
-  lively_ |= std::uint32_t{1} << place;
-  module_in_hand_ = place % kRow;
+  active_channels_ |= std::uint32_t{1} << place;
+  current_module_ = place % kRow;
   channel_in_hand_ = &channel;
-  batch_in_hand_ = batch;
+  current_batch_ = batch;
   came_ = batch.size() == 1 ? Came::kAlone : Came::kTogether;
   if ((kept_ & channel.mark()) != 0) [[unlikely]]
     came_ = Came::kBehindKept;
@@ -88,10 +88,10 @@ std::size_t Engine::Impl::take_batch(Instant now, std::size_t place,
       ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
     }
   }
-  if (came_ == Came::kTogether && inbox_counters_.messages == received) handle_late_ack(now);
+  if (came_ == Came::kTogether && inbox_counters_.messages == received) handle_deferred_ack(now);
   kept_ = rest.empty() ? kept_ & ~channel.mark() : kept_ | channel.mark();
   channel.keep(rest.size());
-  batch_in_hand_ = {};
+  current_batch_ = {};
   const std::size_t taken = batch.size() - rest.size();
   channel.give_back(batch.first(taken));
   return taken;
@@ -153,10 +153,10 @@ Verdict Engine::Impl::handle_control(Instant now, Rail& rail, const wire::Packet
   if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
   if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
   const Verdict verdict =
-      handle_ack(now, rail, header, has_sack ? &sack : nullptr, {.ago = {}, .unseen = unseen_});
+      handle_ack(now, rail, header, has_sack ? &sack : nullptr, {.ago = {}, .unseen = unpolled_});
   if (verdict != Verdict::kAccepted) return verdict;
   if (peer.said != nullptr) handle_proof(now, peer);
-  if (peer.rails != nullptr) care_of(rail).heard_at = now;
+  if (peer.rails != nullptr) upkeep_of(rail).heard_at = now;
   note_heard(now, peer);
   return verdict;
 }
@@ -171,9 +171,10 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   }
   const bool later = may_wait(rail, header);
   if (later) {
-    late_ack_ = {&rail, header, now, unseen_, module_in_hand_};
-  } else if (header.has(wire::kFlagAck) && !repeats_late_ack(rail, header)) {
-    const Verdict verdict = handle_ack(now, rail, header, nullptr, {.ago = {}, .unseen = unseen_});
+    deferred_ack_ = {&rail, header, now, unpolled_, current_module_};
+  } else if (header.has(wire::kFlagAck) && !repeats_deferred_ack(rail, header)) {
+    const Verdict verdict =
+        handle_ack(now, rail, header, nullptr, {.ago = {}, .unseen = unpolled_});
     if (verdict != Verdict::kAccepted) return verdict;
     if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
   }
@@ -181,7 +182,7 @@ Verdict Engine::Impl::handle_sequenced(Instant now, Rail& rail, const wire::Pack
   const Verdict verdict = handle_frames(now, rail, header);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) [[likely]] {
     if (peer.rails != nullptr) [[unlikely]]
-      care_of(rail).heard_at = now;
+      upkeep_of(rail).heard_at = now;
     note_heard(now, peer);
     if (!later || rail.link.ack_need() == AckNeed::kNow) schedule_ack(now, rail);
   }
@@ -292,7 +293,7 @@ Engine::Impl::Effect Engine::Impl::act_on(Peer& peer, wire::FrameList& frames) {
         peer.outbox.handle_allowance(frame.limit, frame.total);
         break;
       case wire::FrameType::kBlocked:
-        if (!handle_blocked(watched_until_, peer, frame.limit)) taken = Taken::kRefused;
+        if (!handle_blocked(polled_until_, peer, frame.limit)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kPing:
         effect.urgent = true;
@@ -346,7 +347,7 @@ bool Engine::Impl::handle_result(Peer& peer, const wire::Frame& frame) {
 // nothing waits to be sent; take_batch() sees whether one of them was the message's last.
 bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
-  if (late_ack_.rail != nullptr) [[unlikely]]
+  if (deferred_ack_.rail != nullptr) [[unlikely]]
     return false;
   if (came_ != Came::kAlone || !frames_.is_one_message()) [[unlikely]] {
     const bool together = came_ == Came::kTogether;
@@ -357,18 +358,18 @@ bool Engine::Impl::may_wait(const Rail& rail, const wire::PacketHeader& header) 
 }
 
 // It says what the one that waits says.
-bool Engine::Impl::repeats_late_ack(const Rail& rail, const wire::PacketHeader& header) const {
-  const wire::PacketHeader& late = late_ack_.header;
-  return late_ack_.rail == &rail && header.cumulative == late.cumulative &&
+bool Engine::Impl::repeats_deferred_ack(const Rail& rail, const wire::PacketHeader& header) const {
+  const wire::PacketHeader& late = deferred_ack_.header;
+  return deferred_ack_.rail == &rail && header.cumulative == late.cumulative &&
          header.credit == late.credit && header.late == late.late;
 }
 
-void Engine::Impl::take_late_ack(Instant now) {
-  Rail& rail = *late_ack_.rail;
-  late_ack_.rail = nullptr;
-  module_in_hand_ = late_ack_.module;
-  handle_ack(now, rail, late_ack_.header, nullptr,
-             {.ago = now - late_ack_.came_at, .unseen = late_ack_.unseen});
+void Engine::Impl::take_deferred_ack(Instant now) {
+  Rail& rail = *deferred_ack_.rail;
+  deferred_ack_.rail = nullptr;
+  current_module_ = deferred_ack_.module;
+  handle_ack(now, rail, deferred_ack_.header, nullptr,
+             {.ago = now - deferred_ack_.came_at, .unseen = deferred_ack_.unseen});
   schedule_ack(now, rail);
 }
 

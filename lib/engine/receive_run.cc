@@ -40,7 +40,7 @@ bool Engine::Impl::in_order_behind(const Rail& rail, const wire::PacketHeader& h
   const auto& acks = rail.link.acks();
   return peer.phase == Phase::kConnected && peer.introduced && peer.said == nullptr &&
          (!header.has(wire::kFlagAck) || rail.link.repeats_ack(header) ||
-          repeats_late_ack(rail, header)) &&
+          repeats_deferred_ack(rail, header)) &&
          !acks.has_gap() && acks.next() == acks.number_of(header) + 1;
 }
 

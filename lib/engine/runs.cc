@@ -92,15 +92,15 @@ std::size_t whole_bursts(std::size_t packets, std::size_t in_burst, bool with_ha
 // Whoever looks once in a round trip finds all that was under way acked together: to have cut it
 // into short bursts has only cost calls. Not where the window holds what there is to send, or that
 // is one message: then short bursts let both ends copy at the same time.
-bool Engine::Impl::looks_seldom(const Rail& rail) const {
-  return 2 * unseen_ > rail.link.rtt().smoothed() &&
+bool Engine::Impl::polls_infrequently(const Rail& rail) const {
+  return 2 * unpolled_ > rail.link.rtt().smoothed() &&
          rail.peer.outbox.several_fill(rail.link.permits());
 }
 
 // What may leave would make a short burst, which costs as much as a long one, and ACKs of what is
 // under way will allow more.
 bool Engine::Impl::waits_for_more(const Rail& rail) const {
-  return fills_no_burst(rail) && looks_seldom(rail);
+  return fills_no_burst(rail) && polls_infrequently(rail);
 }
 
 bool Engine::Impl::fills_no_burst(const Rail& rail) {
@@ -128,7 +128,7 @@ std::size_t Engine::Impl::send_runs(Instant now, Rail& rail, std::size_t most) {
     channel.flush();
     if (channel.waiting() > 0) return 0;
   }
-  const bool seldom = looks_seldom(rail);
+  const bool seldom = polls_infrequently(rail);
   const std::size_t longest = seldom ? most : longest_burst(rail.link);
   const std::size_t next = seldom ? most : next_burst(rail.link, longest);
   most = std::min<std::size_t>({most, rail.link.permits(), next});
@@ -189,7 +189,7 @@ void Engine::Impl::stamp_run(Instant now, Rail& rail, Run& run) {
   if (rail.peer.rails != nullptr) run.wants_ack = true;
   const bool owed = rail.link.ack_need() != reliability::AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credit(rail), run);
-  if (owed) note_ride(rail);
+  if (owed) note_piggyback(rail);
   stats_.packets_sent += run.count;
   if (rail.peer.rails != nullptr) note_sent(rail, run.count, run.count * run.size());
 }

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "engine/engine_impl.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 
 namespace pullman::engine {
 
@@ -20,7 +20,7 @@ void Engine::Impl::mark_ready(Peer& peer) {
 // Each peer that was ready when the turn began is served once, until the turn has lasted long
 // enough: the next one begins with the rest.
 void Engine::Impl::transmit(Instant now) {
-  starving_ = 0;
+  blocked_on_pool_ = 0;
   ports_full_ = 0;
   const std::uint64_t enough = stats_.packets_sent + packets_per_turn_;
   bool refused = false;
@@ -72,8 +72,8 @@ void Engine::Impl::send_what_waits(Instant now) {
 
 // A peer that has work and no packet for it is served each turn, but no turn is asked for: packets
 // come back with what arrives, with a timer, or when a peer ends.
-bool Engine::Impl::starves() {
-  ++starving_;
+bool Engine::Impl::is_blocked_on_pool() {
+  ++blocked_on_pool_;
   return false;
 }
 
@@ -103,7 +103,7 @@ bool Engine::Impl::serve(Instant now, Peer& peer) {
   if (!peer.flows()) return may_call(peer);
   const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();
   const bool more = peer.rails != nullptr ? serve_rails(now, peer) : serve_home(now, peer);
-  if (lacks_packet && !more) starves();
+  if (lacks_packet && !more) is_blocked_on_pool();
   return more || lacks_packet || may_announce(peer);
 }
 
@@ -135,7 +135,7 @@ Engine::Impl::Sends Engine::Impl::home_can_send(const Peer& peer) {
   const Rail& rail = peer.home;
   if (can_tend(rail)) return Sends::kSomething;
   if (!rail.link.may_send()) return Sends::kNothing;
-  if (peer.outbox.queued_packets() != 0 || owes_frames(peer)) return Sends::kSomething;
+  if (peer.outbox.queued_packets() != 0 || has_pending_frames(peer)) return Sends::kSomething;
   if (peer.outbox.has_packets()) {
     return fills_no_burst(rail) ? Sends::kPerhaps : Sends::kSomething;
   }
@@ -240,9 +240,8 @@ bool Engine::Impl::probe_with_oldest(Instant now, Rail& rail) {
 
 // Reports of rails need a large packet, and so may a good-bye.
 std::size_t Engine::Impl::control_bytes(const Peer& peer) {
-  if (peer.bye_due) return message::Inbox::kMostByeBytes;
-  return peer.rails != nullptr && peer.rails->reports_due ? wire::kMostWaysBytes
-                                                          : wire::kGrantBytes;
+  if (peer.bye_due) return message::Inbox::kMaxByeBytes;
+  return peer.rails != nullptr && peer.rails->reports_due ? wire::kMaxWaysBytes : wire::kGrantBytes;
 }
 
 // Grants, allowance and BYE in a packet of their own.
@@ -251,7 +250,7 @@ bool Engine::Impl::send_control_frames(Instant now, Rail& rail, ChannelKind kind
   Channel* channel = with_room(rail, kind);
   if (channel == nullptr) return false;
   Packet* packet = peer.outbox.control_packet(control_bytes(peer));
-  if (packet == nullptr) return starves();
+  if (packet == nullptr) return is_blocked_on_pool();
   if (peer.bye_due) {
     packet->used += static_cast<std::uint32_t>(peer.inbox.write_bye(packet->end()));
     peer.bye_due = false;
@@ -275,7 +274,7 @@ bool Engine::Impl::send_new(Instant now, Rail& rail, Leaves how) {
   if (peer.outbox.has_chunks()) [[unlikely]]
     heads = heads_for(rail);
   Packet* packet = peer.outbox.next_packet(heads);
-  if (packet == nullptr) return starves();
+  if (packet == nullptr) return is_blocked_on_pool();
   if (peer.inbox.has_frames() && packet->payload == nullptr && packet->rest == 0) [[unlikely]] {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {
@@ -311,11 +310,11 @@ void Engine::Impl::post(Instant now, Rail& rail, Packet& packet, Channel& channe
     channel.post(packet, to);
   }
   if (rail.peer.rails != nullptr && !packet.is_probe) note_sent(rail, 1, packet.size());
-  if (owed) note_ride(rail);
+  if (owed) note_piggyback(rail);
 }
 
 // An ACK was owed when the packet was stamped: it may have ridden along.
-void Engine::Impl::note_ride(Rail& rail) {
+void Engine::Impl::note_piggyback(Rail& rail) {
   if (rail.link.ack_need() != AckNeed::kNone) return;
   ++stats_.acks_piggybacked;
   if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
@@ -344,7 +343,7 @@ void Engine::Impl::send_acks(Instant now) {
 // An ACK alone, on the command channel. If the NIC has no room it is dropped: acks are cumulative,
 // and a sender that misses one asks.
 void Engine::Impl::send_ack(Instant now, Rail& rail) {
-  if (rail.command_to == nic::kNowhere || rail.peer.phase == Phase::kAnswering) return;
+  if (rail.command_to == nic::kInvalidDestination || rail.peer.phase == Phase::kAnswering) return;
   std::array<std::byte, reliability::Link::kAckBytes> bytes;
   const std::size_t length = rail.link.write_ack(now, rail.peer.theirs, credit(rail), bytes.data());
   if (config_.checksum) wire::seal({bytes.data(), length}, {});

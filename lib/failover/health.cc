@@ -39,7 +39,7 @@ double Health::penalty(Instant now) const {
 // of them are asked.
 Duration Health::interval(Pace pace) {
   const Duration two = pace.rtt == Duration(0) ? pace.timeout : 2 * pace.rtt;
-  return std::clamp(std::min(pace.timeout, two), kLeastInterval, kMostInterval);
+  return std::clamp(std::min(pace.timeout, two), kLeastInterval, kMaxInterval);
 }
 
 bool Health::handle_silence(Instant now, Pace pace) {
@@ -64,7 +64,7 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
   if (!waiting_ || sent_at < asked_at_) return false;  // sent before it was left
   // A peer who looks seldom answers what was asked since he looked last with one ACK, and the link
   // times the youngest of it: by its timeout alone each other question would be missed for good.
-  if (std::exchange(missed_, false) && doublings_ < kMostDoublings) ++doublings_;
+  if (std::exchange(missed_, false) && doublings_ < kMaxDoublings) ++doublings_;
   waiting_ = false;
   pause_ = kFirstPause;
   if (good_ < needed_) ++good_;

@@ -79,14 +79,14 @@ class Health {
   static constexpr Duration kLongestPause = std::chrono::milliseconds(200);
   static constexpr Duration kDampedPause = std::chrono::milliseconds(20);
   static constexpr Duration kLeastInterval = std::chrono::microseconds(300);
-  static constexpr Duration kMostInterval = std::chrono::milliseconds(3);
+  static constexpr Duration kMaxInterval = std::chrono::milliseconds(3);
   static constexpr Duration kHeardPatience = std::chrono::milliseconds(25);
   // What is still heard was heard this lately, or two questions ago.
   static constexpr Duration kHeardLately = std::chrono::milliseconds(2);
   // Unanswered questions before a witness is believed.
   static constexpr std::uint8_t kQuestions = 3;
   static constexpr std::uint8_t kGoodAnswers = 3;
-  static constexpr std::uint8_t kMostDoublings = 10;
+  static constexpr std::uint8_t kMaxDoublings = 10;
   static constexpr Duration kLongestPatience = std::chrono::seconds(2);
   // Of a rail that lost some packets but not all.
   static constexpr std::uint8_t kManyGoodAnswers = 20;

@@ -15,7 +15,7 @@ using Entries = std::span<const NicEntry>;
 constexpr std::uint64_t kFarthest = 2 * std::numeric_limits<std::uint8_t>::max();
 
 Entries bounded(Entries entries) {
-  return entries.first(std::min(entries.size(), kMostEntries));
+  return entries.first(std::min(entries.size(), kMaxEntries));
 }
 
 // The NICs of one kind among the entries, in the order in which they come first.
@@ -67,8 +67,8 @@ class Matching {
   }
 
  private:
-  static constexpr std::uint8_t kNobody = kMostEntries;
-  static constexpr std::size_t kSets = std::size_t{1} << kMostEntries;
+  static constexpr std::uint8_t kNobody = kMaxEntries;
+  static constexpr std::size_t kSets = std::size_t{1} << kMaxEntries;
 
   static std::size_t place(const std::vector<std::uint8_t>& nics, std::uint8_t nic) {
     return static_cast<std::size_t>(std::find(nics.begin(), nics.end(), nic) - nics.begin());
@@ -112,8 +112,8 @@ class Matching {
 
   std::vector<std::uint8_t> left_nics_;
   std::vector<std::uint8_t> right_nics_;
-  std::array<std::array<Possible, kMostEntries>, kMostEntries> possible_;
-  std::array<std::array<std::uint8_t, kSets>, kMostEntries> choice_;
+  std::array<std::array<Possible, kMaxEntries>, kMaxEntries> possible_;
+  std::array<std::array<std::uint8_t, kSets>, kMaxEntries> choice_;
 };
 
 void append_matching(Entries left, Entries right, const Ways& ways, bool stream,
@@ -176,7 +176,7 @@ std::string why_alone(const End& end, std::size_t entry) {
   return own.stream ? "the other end has no stream" : "the other end has no datagram NIC";
 }
 
-std::string lines_of_the_alone(const End& end) {
+std::string format_unpaired(const End& end) {
   std::string out;
   for (std::size_t i = 0; i < end.own.size(); ++i) {
     if (std::find(end.own_used.begin(), end.own_used.end(), i) != end.own_used.end()) continue;
@@ -197,16 +197,16 @@ Worth Worth::operator+(const Worth& other) const {
 
 Ways Ways::transposed() const {
   Ways out;
-  for (std::size_t i = 0; i < kMostEntries; ++i) {
-    for (std::size_t j = 0; j < kMostEntries; ++j) out.set(j, i, at(i, j));
+  for (std::size_t i = 0; i < kMaxEntries; ++i) {
+    for (std::size_t j = 0; j < kMaxEntries; ++j) out.set(j, i, at(i, j));
   }
   return out;
 }
 
 Ways Ways::worse_of(const Ways& other) const {
   Ways out;
-  for (std::size_t i = 0; i < kMostEntries; ++i) {
-    for (std::size_t j = 0; j < kMostEntries; ++j) {
+  for (std::size_t i = 0; i < kMaxEntries; ++i) {
+    for (std::size_t j = 0; j < kMaxEntries; ++j) {
       out.set(i, j, std::min(at(i, j), other.at(i, j)));
     }
   }
@@ -232,7 +232,7 @@ std::string explain(std::span<const NicEntry> left, std::span<const NicEntry> ri
     here.own_used.push_back(pair.left);
     there.own_used.push_back(pair.right);
   }
-  return out + lines_of_the_alone(here) + lines_of_the_alone(there);
+  return out + format_unpaired(here) + format_unpaired(there);
 }
 
 }  // namespace pullman::failover

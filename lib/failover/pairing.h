@@ -21,7 +21,7 @@
 namespace pullman::failover {
 
 // Entries of one end; what is beyond is not looked at.
-inline constexpr std::size_t kMostEntries = 8;
+inline constexpr std::size_t kMaxEntries = 8;
 
 // One address of one NIC, as an end tells the other. A NIC may have several: entries with the same
 // `nic`.
@@ -54,7 +54,7 @@ class Ways {
   bool operator==(const Ways&) const = default;
 
  private:
-  std::array<std::array<nic::Reach, kMostEntries>, kMostEntries> reach_;
+  std::array<std::array<nic::Reach, kMaxEntries>, kMaxEntries> reach_;
 };
 
 // What makes one pair better than another: the first difference decides. Never says whether there

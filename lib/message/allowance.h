@@ -40,7 +40,7 @@ constexpr std::uint64_t charge_of_whole(std::uint64_t held) {
 
 // Of a message.
 constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
-  if (total <= wire::kMostShortBytes) return kShortCharge;
+  if (total <= wire::kMaxShortBytes) return kShortCharge;
   return charge_of_whole(std::min(total, eager_bytes));
 }
 
@@ -189,7 +189,7 @@ class AllowanceGranted {
     lent_ = needed;
   }
   Told next_limits() const {
-    const std::uint64_t most = terms_.share + terms_.reserve.most_for(lent_);
+    const std::uint64_t most = terms_.share + terms_.reserve.max_for(lent_);
     const std::uint64_t window = terms_.window;
     return {.limit = returned_ + std::min(outstanding() + window, most),
             .whole_limit = returned_ + std::min(window, most)};

@@ -11,7 +11,7 @@ namespace pullman::message {
 
 // Bytes of a message of `granted` that may be sent twice for the sake of one length: fewer than
 // another burst costs. Only the end of what is granted can lack some.
-constexpr std::uint64_t most_waste(std::uint64_t granted) {
+constexpr std::uint64_t max_waste(std::uint64_t granted) {
   return granted / 8;
 }
 

@@ -48,7 +48,7 @@ struct InMessage : Unexpected {
 
   // How many ranges beyond the prefix are remembered; a packet that needs one more is refused, as
   // if it had been lost. No honest sender needs more: its chunks are not that short.
-  std::size_t most_ranges() const {
+  std::size_t max_ranges() const {
     return static_cast<std::size_t>(
         std::min<std::uint64_t>(RangeSet::kMaxRanges, 1 + wanted / kBytesPerRange));
   }

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/short_copy.h"
-#include "message/parcel.h"
+#include "message/send_descriptor.h"
 
 namespace pullman::message {
 namespace {
@@ -279,7 +279,7 @@ Taken Inbox::place(InMessage& message, std::uint64_t offset, std::span<const std
   if (offset > message.wanted || data.size() > message.wanted - offset) return Taken::kRefused;
   if (!data.empty()) {
     if (!has_place(message)) return Taken::kRefused;
-    const auto added = message.arrived.add({offset, offset + data.size()}, message.most_ranges());
+    const auto added = message.arrived.add({offset, offset + data.size()}, message.max_ranges());
     if (added == RangeSet::Added::kRefused) return Taken::kRefused;
     if (added == RangeSet::Added::kRedundant) return Taken::kRedundant;
     write(message, offset, data);
@@ -322,7 +322,7 @@ void Inbox::handle_in_order(const InOrder& bytes) {
   InMessage& message = *begun_->current;
   const std::uint64_t begin = message.arrived.prefix();
   PULLMAN_CHECK(message.arrived.in_order() && begin + bytes.taken() <= message.wanted);
-  message.arrived.add({begin, begin + bytes.taken()}, message.most_ranges());
+  message.arrived.add({begin, begin + bytes.taken()}, message.max_ranges());
   settle_if_complete(message);
   take_turns();
 }
@@ -547,7 +547,7 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
 // The oldest messages that have begun and lack something, each by its id; as far beyond all that
 // have begun as there is room.
 std::size_t Inbox::write_bye(std::byte* out) const {
-  std::array<std::uint32_t, wire::kMostByeExcepted> excepted;
+  std::array<std::uint32_t, wire::kMaxByeExcepted> excepted;
   std::size_t lacking = 0;
   MessageId missing = ids_.floor();
   if (begun_ != nullptr) {
@@ -561,9 +561,9 @@ std::size_t Inbox::write_bye(std::byte* out) const {
       excepted[lacking++] = low32(message.id);
     }
   }
-  std::array<std::uint64_t, wire::kMostByeData / 8> words{};
+  std::array<std::uint64_t, wire::kMaxByeData / 8> words{};
   std::size_t count = 0;
-  const std::size_t room = (wire::kMostByeData - 4 * lacking) / 8;
+  const std::size_t room = (wire::kMaxByeData - 4 * lacking) / 8;
   for (std::size_t at = 0; at < 64 * room; ++at) {
     if (!has_all_of(missing + 1 + at)) continue;
     words[at / 64] |= std::uint64_t{1} << at % 64;

@@ -20,9 +20,9 @@
 #include "message/id_window.h"
 #include "message/in_message.h"
 #include "message/matcher.h"
-#include "message/more_matchers.h"
 #include "message/one_sided.h"
 #include "message/regions.h"
+#include "message/space_matchers.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -88,10 +88,10 @@ struct InboxResources {
   Slab<ShortMessage>& shorts;  // the same of short ones
   Pool<Begun>& begun;
   InboxCounters& counters;
-  Terms terms;                   // of the memory for messages held: one peer's
-  std::uint32_t eager_bytes;     // of one message, that a peer may send before a GRANT
-  MoreMatchers* more = nullptr;  // of the other spaces, if there are any
-  Regions* regions = nullptr;    // for puts, gets and atomics; null: they are refused
+  Terms terms;                    // of the memory for messages held: one peer's
+  std::uint32_t eager_bytes;      // of one message, that a peer may send before a GRANT
+  SpaceMatchers* more = nullptr;  // of the other spaces, if there are any
+  Regions* regions = nullptr;     // for puts, gets and atomics; null: they are refused
 };
 
 class Inbox {
@@ -164,7 +164,7 @@ class Inbox {
   std::size_t write_frames(std::byte* out, std::size_t room);
 
   // BYE, which says what has arrived: in so many bytes at most.
-  static constexpr std::size_t kMostByeBytes = wire::kByeBytes + wire::kMostByeData;
+  static constexpr std::size_t kMaxByeBytes = wire::kByeBytes + wire::kMaxByeData;
   std::size_t write_bye(std::byte* out) const;
   // A frame of a message that has not arrived whole.
   bool is_news(const wire::Frame& frame) const;

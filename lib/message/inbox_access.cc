@@ -108,7 +108,7 @@ void Inbox::answer_get(InMessage& message) {
 
 void Inbox::do_atomic(InMessage& message) {
   const auto lead = wire::read_atomic_lead(message.bytes);
-  std::array<std::byte, wire::kMostAtomicBytes> sent;
+  std::array<std::byte, wire::kMaxAtomicBytes> sent;
   const std::size_t sent_bytes = message.total - wire::kAtomicLeadBytes;
   std::copy_n(message.bytes + wire::kAtomicLeadBytes, sent_bytes, sent.begin());
   message.receive = nullptr;
@@ -123,7 +123,7 @@ void Inbox::do_atomic(InMessage& message) {
   message.refused = !place;
   message.wants_result = !place || !lead->fetches;
   if (!place) return;
-  std::array<std::byte, wire::kMostAtomicBytes> before;
+  std::array<std::byte, wire::kMaxAtomicBytes> before;
   std::copy(place->begin(), place->end(), before.begin());
   apply(elements->op, elements->type, *place,
         {.operand = std::span(sent).first(elements->bytes),

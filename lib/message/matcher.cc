@@ -15,18 +15,18 @@ Matcher::Posted& Matcher::list_of(const detail::Operation& receive) {
 
 // All find their places anew: no more often than there are bits to neglect.
 bool Matcher::neglect(Tag bits) {
-  if (std::popcount(neglected_ | bits) > kMostNeglected) return false;
+  if (std::popcount(unattended_ | bits) > kMaxNeglected) return false;
   Posted all;
   for (Posted& list : exact_) all.splice(all.end(), list);
   all.splice(all.end(), wild_);
   all.sort([](const auto& one, const auto& other) { return one.order < other.order; });
-  neglected_ |= bits;
+  unattended_ |= bits;
   while (!all.empty()) {
     detail::Operation& receive = all.front();
     all.pop_front();
     list_of(receive).push_back(receive);
   }
-  arrived_.neglect(neglected_, in_order_);
+  arrived_.neglect(unattended_, in_order_);
   return true;
 }
 

@@ -95,16 +95,16 @@ class Matcher {
   static constexpr std::size_t kBuckets = 1024;
   // Bits that are left out of the hash: so many that no bucket has the messages of more than 64
   // tags that differ in nothing else.
-  static constexpr int kMostNeglected = 6;
+  static constexpr int kMaxNeglected = 6;
 
   std::size_t bucket_of(PeerId peer, Tag tag) const {
     const std::uint64_t mixed =
-        ((tag & ~neglected_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
+        ((tag & ~unattended_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
     return mixed >> 54;
   }
   // What fits is in one bucket.
   bool is_hashed(PeerId source, Tag ignore) const {
-    return source != kAnyPeer && (ignore & ~neglected_) == 0;
+    return source != kAnyPeer && (ignore & ~unattended_) == 0;
   }
   // The same; if few bits are ignored it becomes so.
   bool make_hashed(const Want& want) {
@@ -124,7 +124,7 @@ class Matcher {
   }
   void remove(Request& receive, Posted& list);
 
-  Tag neglected_ = 0;                   // bits of a tag that are left out of the hash
+  Tag unattended_ = 0;                  // bits of a tag that are left out of the hash
   std::array<Posted, kBuckets> exact_;  // receives that name a source and ignore no other bits
   Posted wild_;                         // the others, in post order
   UnexpectedTable arrived_;             // unexpected messages by source and tag

@@ -5,38 +5,40 @@
 
 namespace pullman::message {
 
-void OneSided::ask(PeerId peer, const Parcel& question, Pieces sink, Request& request) {
+void OneSided::ask(PeerId peer, const SendDescriptor& question, Segments sink, Request& request) {
   detail::Operation& op = request.operation();
   Asked& asked = both().asked;
   make_room(op, sink.size());
-  Parcel parcel = question;
-  parcel.asker = &op;
-  parcel.only_copy = true;
+  SendDescriptor descriptor = question;
+  descriptor.asker = &op;
+  descriptor.only_copy = true;
   Request at_once;
   make_room(at_once.operation(), question.pieces.size());
   op.message = Asked::kNotSent;
-  std::unique_ptr<Courier> courier;
-  if (outbox_.send(peer, parcel, at_once) != Status::kOk) courier = courier_for(question);
+  std::unique_ptr<RequestCopy> request_copy;
+  if (outbox_.send(peer, descriptor, at_once) != Status::kOk) request_copy = courier_for(question);
   request.begin(detail::Operation::Kind::kAsk, peer, question.tag);
   describe_sink(op, sink);
   asked.add(op);
-  if (courier == nullptr) return;
-  const std::span<const std::byte> whole[] = {courier->bytes};
-  parcel.only_copy = false;
-  parcel.pieces = whole;
-  Request& sent = courier.release()->request;  // deletes itself when it is done
-  outbox_.send(peer, parcel, sent);
+  if (request_copy == nullptr) return;
+  const std::span<const std::byte> whole[] = {request_copy->bytes};
+  descriptor.only_copy = false;
+  descriptor.pieces = whole;
+  Request& sent = request_copy.release()->request;  // deletes itself when it is done
+  outbox_.send(peer, descriptor, sent);
 }
 
-std::unique_ptr<OneSided::Courier> OneSided::courier_for(const Parcel& question) {
-  auto courier = std::make_unique<Courier>();
-  courier->bytes.reserve(question.size);
+std::unique_ptr<OneSided::RequestCopy> OneSided::courier_for(const SendDescriptor& question) {
+  auto request_copy = std::make_unique<RequestCopy>();
+  request_copy->bytes.reserve(question.size);
   for (const auto& piece : question.pieces) {
-    courier->bytes.insert(courier->bytes.end(), piece.begin(), piece.end());
+    request_copy->bytes.insert(request_copy->bytes.end(), piece.begin(), piece.end());
   }
-  courier->request.user = courier.get();
-  courier->request.on_done = [](Request& done) { delete static_cast<Courier*>(done.user); };
-  return courier;
+  request_copy->request.user = request_copy.get();
+  request_copy->request.on_done = [](Request& done) {
+    delete static_cast<RequestCopy*>(done.user);
+  };
+  return request_copy;
 }
 
 bool OneSided::handle_result(MessageId id, Status status) {
@@ -49,24 +51,24 @@ bool OneSided::handle_result(MessageId id, Status status) {
 
 namespace {
 
-Parcel parcel_of_answer(MessageId asked, ConstPieces bytes) {
-  Parcel parcel;
-  parcel.kind = wire::kind_of(wire::Class::kAnswer);
-  parcel.tag = asked;
-  parcel.pieces = bytes;
-  parcel.size = size_of_all(bytes);
-  parcel.is_solicited = true;
-  return parcel;
+SendDescriptor descriptor_of_answer(MessageId asked, ConstSegments bytes) {
+  SendDescriptor descriptor;
+  descriptor.kind = wire::kind_of(wire::Class::kAnswer);
+  descriptor.tag = asked;
+  descriptor.pieces = bytes;
+  descriptor.size = size_of_all(bytes);
+  descriptor.is_solicited = true;
+  return descriptor;
 }
 
 }  // namespace
 
 // True if it is in a packet: nothing is to be remembered.
-bool OneSided::answer_at_once(const Question& question, ConstPieces bytes) {
-  Parcel parcel = parcel_of_answer(question.id, bytes);
-  parcel.only_copy = true;
+bool OneSided::answer_at_once(const Question& question, ConstSegments bytes) {
+  SendDescriptor descriptor = descriptor_of_answer(question.id, bytes);
+  descriptor.only_copy = true;
   Request request;
-  if (outbox_.send(question.peer, parcel, request) != Status::kOk) return false;
+  if (outbox_.send(question.peer, descriptor, request) != Status::kOk) return false;
   question.allowance.give_back(question.charge);
   return true;
 }
@@ -76,7 +78,7 @@ void OneSided::answer(const Question& question, std::span<const std::byte> bytes
   if (answer_at_once(question, whole)) return;
   auto answer = std::make_unique<Answer>(*this, question);
   both().answers.push_back(*answer);
-  outbox_.send(question.peer, parcel_of_answer(question.id, whole), answer.release()->request);
+  outbox_.send(question.peer, descriptor_of_answer(question.id, whole), answer.release()->request);
 }
 
 void OneSided::answer_with_copy(const Question& question, std::span<const std::byte> bytes) {
@@ -86,7 +88,7 @@ void OneSided::answer_with_copy(const Question& question, std::span<const std::b
   both().answers.push_back(*answer);
   answer->copy.assign(bytes.begin(), bytes.end());
   const std::span<const std::byte> whole[] = {answer->copy};
-  outbox_.send(question.peer, parcel_of_answer(question.id, whole), answer.release()->request);
+  outbox_.send(question.peer, descriptor_of_answer(question.id, whole), answer.release()->request);
 }
 
 void OneSided::Answer::delivered() {

@@ -16,7 +16,7 @@
 #include "message/allowance.h"
 #include "message/asked.h"
 #include "message/outbox.h"
-#include "message/parcel.h"
+#include "message/send_descriptor.h"
 #include "pullman/request.h"
 
 namespace pullman::message {
@@ -30,7 +30,7 @@ class OneSided {
 
   // Sends a question; its answer goes to `sink`, and what became of it to `request`, which begins.
   // Throws std::bad_alloc: nothing has happened.
-  void ask(PeerId peer, const Parcel& question, Pieces sink, Request& request);
+  void ask(PeerId peer, const SendDescriptor& question, Segments sink, Request& request);
 
   // What the question of that id waits for; null if that is nothing (any more).
   Request* waiting_for(MessageId id) { return both_ == nullptr ? nullptr : both_->asked.find(id); }
@@ -85,7 +85,7 @@ class OneSided {
     std::vector<std::byte> copy;  // of the bytes, if they are not where they were
   };
   // A question that could not be copied into a packet at once.
-  struct Courier {
+  struct RequestCopy {
     Request request;
     std::vector<std::byte> bytes;
   };
@@ -96,8 +96,8 @@ class OneSided {
     Answers answers;
   };
 
-  static std::unique_ptr<Courier> courier_for(const Parcel& question);
-  bool answer_at_once(const Question& question, ConstPieces bytes);
+  static std::unique_ptr<RequestCopy> courier_for(const SendDescriptor& question);
+  bool answer_at_once(const Question& question, ConstSegments bytes);
   Both& both() {
     if (both_ == nullptr) both_ = std::make_unique<Both>();
     return *both_;

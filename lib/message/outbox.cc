@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/short_copy.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 
 namespace pullman::message {
 
@@ -118,21 +118,21 @@ std::byte* Outbox::room_for(std::size_t bytes) {
 }
 
 // Anything but a plain message: its request is done, or is told later.
-Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) noexcept {
-  const std::uint64_t total = parcel.total();
+Status Outbox::send(PeerId peer, const SendDescriptor& descriptor, Request& request) noexcept {
+  const std::uint64_t total = descriptor.total();
   const bool small = is_small(total);
-  const bool may = (parcel.is_solicited || !has_waiting()) &&
-                   can_admit(total, charge_for(parcel.kind, total),
-                             parcel.is_solicited || affords_unheld(parcel.kind, total));
-  if (parcel.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
+  const bool may = (descriptor.is_solicited || !has_waiting()) &&
+                   can_admit(total, charge_for(descriptor.kind, total),
+                             descriptor.is_solicited || affords_unheld(descriptor.kind, total));
+  if (descriptor.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
     return Status::kBusy;
   }
   Operation& op = request.operation();
-  request.begin(Operation::Kind::kSend, peer, parcel.tag);
-  describe(op, parcel);
+  request.begin(Operation::Kind::kSend, peer, descriptor.tag);
+  describe(op, descriptor);
   const bool copied = may && small && copy_small(op);
-  if (copied && !parcel.wants_result && !parcel.wants_arrival) {
-    request.finish(Status::kOk, parcel.size);
+  if (copied && !descriptor.wants_result && !descriptor.wants_arrival) {
+    request.finish(Status::kOk, descriptor.size);
     return Status::kOk;
   }
   begin(op);
@@ -143,7 +143,7 @@ Status Outbox::send(PeerId peer, const Parcel& parcel, Request& request) noexcep
   }
   op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
   ++shared_.counters.held_back;
-  (parcel.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
+  (descriptor.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
   return Status::kPending;
 }
 
@@ -265,7 +265,7 @@ void Outbox::start_long(Operation& op) {
 }
 
 void Outbox::enqueue(Queue& queue, Operation& op) {
-  if (op.special.goes_ahead) {
+  if (op.special.has_priority) {
     queue.push_front(op);
   } else {
     queue.push_back(op);
@@ -325,7 +325,7 @@ Operation* Outbox::find(MessageId id) {
 }
 
 bool Outbox::is_ungranted(const Operation& op) {
-  return stage(op) == SendStage::kAwaitingGrant || stage(op) == SendStage::kYielding ||
+  return stage(op) == SendStage::kAwaitingGrant || stage(op) == SendStage::kDeprioritised ||
          stage(op) == SendStage::kEager;
 }
 
@@ -485,7 +485,7 @@ void Outbox::fail(Status status) {
   queues_->solicited.clear();
   queues_->arriving.clear();
   queues_->eager.clear();
-  queues_->yielding.clear();
+  queues_->is_deprioritised.clear();
   queues_->awaiting_grant.clear();
   queues_->bulk.clear();
   if (queues_->parts != nullptr) {

@@ -23,8 +23,8 @@
 #include "message/allowance.h"
 #include "message/delivered.h"
 #include "message/id_window.h"
-#include "message/parcel.h"
 #include "message/parts.h"
+#include "message/send_descriptor.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -38,7 +38,7 @@ using channel::PacketQueue;
 enum class SendStage : std::uint32_t {
   kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
   kEager,           // has an id; eager bytes are being cut into chunks
-  kYielding,        // the same, once it has begun: what others were granted goes first
+  kDeprioritised,   // the same, once it has begun: what others were granted goes first
   kAwaitingGrant,   // the eager bytes, or its envelope, are in packets; it is not matched yet
   kBulk,            // granted; the rest is being cut into chunks
   kSent,            // all wanted bytes are in packets; acks are outstanding
@@ -70,7 +70,7 @@ struct SendQueues {
   Queue waiting;                      // kWaiting, in the order of send()
   Queue solicited;                    // kWaiting, what the receiver asked for: waits for no other
   Queue eager;                        // kEager
-  Queue yielding;                     // kYielding
+  Queue is_deprioritised;             // kDeprioritised
   Queue awaiting_grant;               // kAwaitingGrant
   Queue bulk;                         // kBulk
   Queue arriving;                     // kArriving
@@ -119,7 +119,7 @@ class Outbox {
   // Messages that fit no packet are copied, too, up to this, into the packets of those beside them
   // (outbox_parts.cc). Longer ones are cut into chunks where they lie: the few packets that would
   // save cost less than what is done for each that is no part of a run (docs/performance.md).
-  static constexpr std::size_t kMostCopied = 2048;
+  static constexpr std::size_t kMaxCopied = 2048;
 
   // Takes a plain message if it goes into the packet that others wait in: of many small ones nearly
   // all do. False: nothing happened.
@@ -144,7 +144,7 @@ class Outbox {
   // The same of anything but a plain message. kOk: copied, and the request is done. kPending. With
   // only_copy, kBusy: it could not be copied now, and nothing happened. The request has room for
   // the pieces (make_room()).
-  Status send(PeerId peer, const Parcel& parcel, Request& request) noexcept;
+  Status send(PeerId peer, const SendDescriptor& descriptor, Request& request) noexcept;
 
   // A RESULT came for a message of that id. kNone: there is no such message (any more).
   enum class Found : std::uint8_t { kYes, kNone, kRefused };
@@ -185,7 +185,7 @@ class Outbox {
   bool has_chunks() const {
     if (queues_ == nullptr) [[likely]]
       return false;
-    return !queues_->eager.empty() || !queues_->bulk.empty() || !queues_->yielding.empty();
+    return !queues_->eager.empty() || !queues_->bulk.empty() || !queues_->is_deprioritised.empty();
   }
 
   // How many packets with those heads take all that may be cut now: kManyPackets if that is more
@@ -221,7 +221,7 @@ class Outbox {
   // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
   void handle_acked(Packet& packet);
 
-  // A packet from here has arrived, but for its rest, which it now holds (message/pieces.h).
+  // A packet from here has arrived, but for its rest, which it now holds (message/segments.h).
   void handle_piece_acked(Packet& packet);
 
   // The peer leaves, and says what it has. False: something of that was never sent.
@@ -251,7 +251,7 @@ class Outbox {
   bool is_small(std::size_t size) const;
   // A plain message that is copied though it takes several packets.
   bool is_copied(std::uint64_t size) const {
-    return size <= kMostCopied && size <= eager_bytes_ && !is_small(size);
+    return size <= kMaxCopied && size <= eager_bytes_ && !is_small(size);
   }
   bool is_copied(const detail::Operation& op) const {
     return !op.special.is_special && is_copied(op.size);
@@ -337,7 +337,7 @@ class Outbox {
   static bool may_be_bulk(const detail::Operation& op) { return stage(op) == SendStage::kBulk; }
   // Its eager bytes are not all there is of it, nor asked to go ahead.
   static bool may_yield(const detail::Operation& op) {
-    return op.granted < op.size && !op.special.goes_ahead && !op.special.is_announced;
+    return op.granted < op.size && !op.special.has_priority && !op.special.is_announced;
   }
   channel::Run* cut_run(Queue& from, const RunWish& wish);
   void settle_stage(detail::Operation& op, Queue* from);

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "message/cutting.h"
 #include "message/outbox.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 
 namespace pullman::message {
 
@@ -45,9 +45,9 @@ void write_heads(channel::Run& run, const wire::Frame& first, const wire::Cut& c
 // message's first chunks do: the rest of it is granted when its turn comes, and has shorter heads.
 Outbox::Queue& Outbox::next_to_cut() {
   Queue& eager = queues_->eager;
-  if (queues_->bulk.empty()) return eager.empty() ? queues_->yielding : eager;
+  if (queues_->bulk.empty()) return eager.empty() ? queues_->is_deprioritised : eager;
   while (!eager.empty() && eager.front().sent > 0 && may_yield(eager.front())) {
-    set_stage(eager.front(), SendStage::kYielding, &eager, &queues_->yielding);
+    set_stage(eager.front(), SendStage::kDeprioritised, &eager, &queues_->is_deprioritised);
   }
   return eager.empty() ? queues_->bulk : eager;
 }
@@ -97,7 +97,7 @@ std::uint64_t Outbox::bytes_to_cut() const {
   constexpr std::size_t kLooked = 4;
   std::uint64_t bytes = 0;
   if (queues_ == nullptr) return bytes;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->is_deprioritised}) {
     std::size_t looked = 0;
     for (auto op = queue->begin(); op != queue->end() && looked < kLooked; ++op, ++looked) {
       bytes += op->granted - op->sent;
@@ -112,7 +112,7 @@ std::size_t Outbox::packets_left(Heads heads) const {
   if (anything_waits()) return kManyPackets;
   std::size_t packets = 0;
   std::size_t messages = 0;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->is_deprioritised}) {
     for (const Operation& op : *queue) {
       if (++messages > kFew) return kManyPackets;
       const bool bulk = heads != Heads::kFull && may_be_bulk(op);
@@ -127,7 +127,7 @@ bool Outbox::several_fill(std::size_t packets) const {
   if (queues_ == nullptr) return false;
   std::uint64_t bytes = 0;
   std::size_t messages = 0;
-  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->yielding}) {
+  for (const Queue* queue : {&queues_->eager, &queues_->bulk, &queues_->is_deprioritised}) {
     for (const Operation& op : *queue) {
       bytes += op.granted - op.sent;
       if (++messages > 1 && bytes > std::uint64_t{packets} * packet_bytes_) return true;
@@ -149,7 +149,7 @@ bool Outbox::splits_next(std::size_t packets) {
   const Wanted wanted{.most = packets,
                       .full = packet_bytes_ - kChunkHead,
                       .equal = true,
-                      .waste = most_waste(op.granted)};
+                      .waste = max_waste(op.granted)};
   return changes_length(cut_up(bytes, wanted), bytes, wanted);
 }
 
@@ -173,7 +173,7 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
   const Wanted wanted{.most = std::min(wish.most, most),
                       .full = full,
                       .equal = wish.equal,
-                      .waste = most_waste(op.granted)};
+                      .waste = max_waste(op.granted)};
   wire::Cut cut = cut_up(bytes, wanted);
   if (cut.count < kLeastRun) return nullptr;
   // It would end their burst, and what is left of it the next: it leaves whole with that one.
@@ -200,10 +200,10 @@ channel::Run* Outbox::cut_run(Queue& from, const RunWish& wish) {
 bool Outbox::asks(const Operation& op, std::uint32_t cut) {
   const bool ends = stage(op) == SendStage::kSent;
   if (ends && !op.special.is_own_copy && !op.special.is_solicited) owes_ask_ = 1;
-  const bool owes = owes_ask_ != 0 && !has_chunks();
+  const bool has_pending_tx = owes_ask_ != 0 && !has_chunks();
   const bool is_time = count_unasked(cut);
   const bool is_short = unasked_ >= kAskedPerIfShort && shared_.packets.is_short();
-  if (!owes && !(ends && is_time) && !is_short) return false;
+  if (!has_pending_tx && !(ends && is_time) && !is_short) return false;
   note_asked();
   return true;
 }
@@ -230,8 +230,8 @@ Outbox::Queue* Outbox::queue_of(const Operation& op) {
   switch (stage(op)) {
     case SendStage::kEager:
       return &queues_->eager;
-    case SendStage::kYielding:
-      return &queues_->yielding;
+    case SendStage::kDeprioritised:
+      return &queues_->is_deprioritised;
     case SendStage::kAwaitingGrant:
       return &queues_->awaiting_grant;
     case SendStage::kBulk:

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "message/outbox.h"
-#include "message/parcel.h"
+#include "message/send_descriptor.h"
 
 namespace pullman::message {
 
@@ -86,7 +86,7 @@ void Outbox::send_announced(Operation& op) {
   set_stage(op, SendStage::kEager, queue_of(op), nullptr);
   const auto behind =
       std::find_if(queues_->eager.begin(), queues_->eager.end(), [&](const Operation& it) {
-        return op.special.goes_ahead || (it.message > op.message && !it.special.goes_ahead);
+        return op.special.has_priority || (it.message > op.message && !it.special.has_priority);
       });
   queues_->eager.insert(behind, op);
 }

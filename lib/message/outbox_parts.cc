@@ -18,7 +18,7 @@ constexpr std::size_t kLeastBeginning = 64;
 // Packets with room for a message: the first may be begun.
 struct Outbox::Spread {
   // A packet has 576 bytes at least (wire.md 5.2), so a chunk alone in one 512.
-  static constexpr std::size_t kMost = kMostCopied / wire::kLeastChunk + 2;
+  static constexpr std::size_t kMost = kMaxCopied / wire::kLeastChunk + 2;
 
   std::array<Packet*, kMost> packets{};
   std::size_t count = 0;

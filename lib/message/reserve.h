@@ -24,7 +24,7 @@ class Reserve {
   Reserve& operator=(const Reserve&) = delete;
 
   // Who has borrowed so much may have so much in all.
-  std::uint64_t most_for(std::uint64_t lent) const {
+  std::uint64_t max_for(std::uint64_t lent) const {
     return left_ > lent ? lent + (left_ - lent) / 2 : lent;
   }
   void lend(std::uint64_t amount) {

@@ -88,7 +88,7 @@ struct Unexpected {
 struct ShortMessage : Unexpected {
   ShortMessage() : Unexpected(Form::kShort) {}
 
-  std::array<std::byte, wire::kMostShortBytes> bytes;  // lead included
+  std::array<std::byte, wire::kMaxShortBytes> bytes;  // lead included
 };
 
 // The charge covers it, its share of the matcher's table, a bucket for each message, and in its

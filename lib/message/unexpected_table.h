@@ -43,7 +43,7 @@ class UnexpectedTable {
   // the table, in the order of their turns.
   template <typename InOrder>
   void neglect(Tag bits, InOrder& all) {
-    neglected_ = bits;
+    unattended_ = bits;
     for (std::size_t place = 0; place < buckets_; ++place) at(place) = nullptr;
     for (Unexpected& message : all) append(at(place_of(message.peer, message.tag)), message);
   }
@@ -57,7 +57,7 @@ class UnexpectedTable {
   // The product's high bytes, which depend on all of what it is of, come to be the low ones.
   std::size_t hash(PeerId source, Tag tag) const {
     const std::uint64_t mixed =
-        ((tag & ~neglected_) ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
+        ((tag & ~unattended_) ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
     return __builtin_bswap64(mixed);
   }
   // Those before `buckets_ - level_` are split: their messages are here or `level_` further on.
@@ -75,7 +75,7 @@ class UnexpectedTable {
   void grow() noexcept;
   void shrink() noexcept;
 
-  Tag neglected_ = 0;
+  Tag unattended_ = 0;
   Segment first_{};
   std::vector<std::unique_ptr<Segment>> more_;  // behind the first
   std::size_t level_ = kLeast;                  // a power of two; level_ <= buckets_ < 2 level_

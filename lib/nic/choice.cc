@@ -119,7 +119,7 @@ class Chooser {
   Choice choose() {
     for (const Item& item : excluded_) exclude(item);
     for (std::size_t i = 0; i < wanted_.size(); ++i) claim(i);
-    do_without_what_is_of_no_use();
+    drop_unusable_devices();
     for (Candidate& candidate : candidates_) judge_alone(candidate);
     leave_out_lone_link_locals();
     leave_out_the_lesser();
@@ -138,7 +138,7 @@ class Chooser {
   bool too_short(const Device& device) const { return device.packet_bytes < most_.least_packet; }
   bool of_use(const Device& device) const { return device.up && !too_short(device); }
   std::string what_to_do(const Item& item, const Device& device) const;
-  void do_without_what_is_of_no_use();
+  void drop_unusable_devices();
   void judge_alone(Candidate& candidate) const;
   bool is_beside_better(const Candidate& candidate) const;
   void leave_out_lone_link_locals();
@@ -207,7 +207,7 @@ std::string Chooser::what_to_do(const Item& item, const Device& device) const {
       most_.least_packet - device.packet_bytes);
 }
 
-void Chooser::do_without_what_is_of_no_use() {
+void Chooser::drop_unusable_devices() {
   if (any_of_use_ || choice_.lacks.empty()) return;
   fail(choice_.lacks.front());
   choice_.lacks.clear();
@@ -380,7 +380,7 @@ Choice choose_devices(const std::vector<Device>& devices, const std::vector<std:
   return Chooser(devices, wanted, most).choose();
 }
 
-std::size_t most_addresses(const std::string& driver) {
+std::size_t max_addresses(const std::string& driver) {
   constexpr std::size_t kMany = 8;
   return driver == "udp" || driver == "tcp" ? kMany : 1;
 }

@@ -46,6 +46,6 @@ Choice choose_devices(const std::vector<Device>& devices, const std::vector<std:
 
 // At so many addresses of a NIC a driver's ports are opened: of those that are not the kernel's
 // each would take queues of the hardware.
-std::size_t most_addresses(const std::string& driver);
+std::size_t max_addresses(const std::string& driver);
 
 }  // namespace pullman::nic

@@ -23,7 +23,7 @@ constexpr unsigned kLowerUp = 1u << 16;
 constexpr unsigned kDormant = 1u << 17;
 
 // What follows is taken at the next poll.
-constexpr int kMostDatagrams = 64;
+constexpr int kMaxDatagrams = 64;
 
 template <typename Head>
 bool read_head(const nlmsghdr& message, Head& head) {
@@ -73,7 +73,7 @@ std::size_t LinkWatch::poll(std::span<PortEvent> out) {
 
 // Whether all there is was heard.
 bool LinkWatch::drain() {
-  for (int i = 0; i < kMostDatagrams; ++i) {
+  for (int i = 0; i < kMaxDatagrams; ++i) {
     switch (kernel_.receive([this](const nlmsghdr& message) { handle(message); })) {
       case Netlink::Received::kNothing:
         return true;

@@ -11,7 +11,7 @@ namespace pullman::nic {
 namespace {
 
 // News of an interface with everything there is to say of it take 2 to 4 KiB.
-constexpr std::size_t kMostBytes = 16384;
+constexpr std::size_t kMaxBytes = 16384;
 constexpr int kPatienceMs = 100;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool Netlink::wait() const {
 }
 
 Netlink::Received Netlink::receive(const Handler& handle) const {
-  alignas(nlmsghdr) std::array<std::byte, kMostBytes> buffer;
+  alignas(nlmsghdr) std::array<std::byte, kMaxBytes> buffer;
   sockaddr_nl from{};
   socklen_t from_bytes = sizeof from;
   const ssize_t got = recvfrom(descriptor_, buffer.data(), buffer.size(), MSG_TRUNC,

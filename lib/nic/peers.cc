@@ -34,7 +34,7 @@ Destination Peers::resolve(const Address& address, std::uint64_t cookie) {
   using Kind = PortEvent::Kind;
   if (!can_reach(address)) {
     events_.push_back({.kind = Kind::kResolveFailed, .cookie = cookie});
-    return kNowhere;
+    return kInvalidDestination;
   }
   const Destination to = add(address, cookie);
   events_.push_back({.kind = Kind::kResolved, .cookie = cookie, .to = to});
@@ -76,7 +76,7 @@ std::size_t Peers::take(std::span<PortEvent> out) {
 void Peers::note_refused(const sockaddr* name, std::span<const std::byte> quoted) {
   const auto address = from_sockaddr(name, name_bytes_);
   if (!address || !may_look()) return;
-  for (std::size_t to = 0; to < peers_.size() && refusals_ < kMostRefusals; ++to) {
+  for (std::size_t to = 0; to < peers_.size() && refusals_ < kMaxRefusals; ++to) {
     if (!peers_[to].in_use) continue;
     const auto known = from_sockaddr(name_of(to), name_bytes_);
     if (!known || !same_port(*known, *address)) continue;

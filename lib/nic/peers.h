@@ -22,7 +22,7 @@ class Peers {
   // `own`: the address the socket is bound to.
   explicit Peers(const Address& own);
 
-  // The destination, of which there will be an event; kNowhere if it cannot be reached.
+  // The destination, of which there will be an event; kInvalidDestination if it cannot be reached.
   Destination resolve(const Address& address, std::uint64_t cookie);
   void forget(Destination to);
   std::size_t take_events(std::span<PortEvent> out) {
@@ -63,7 +63,7 @@ class Peers {
     bool by_others = false;
     std::uint64_t cookie = 0;  // it was resolved with
   };
-  static constexpr std::size_t kMostRefusals = 4;  // whose events wait to be taken
+  static constexpr std::size_t kMaxRefusals = 4;  // whose events wait to be taken
   static constexpr std::size_t kLooks = 8;
 
   std::size_t take(std::span<PortEvent> out);

@@ -21,7 +21,7 @@ namespace pullman::nic {
 
 // A resolved address: what a port wants to hear as the destination. Meaningful to that port only.
 using Destination = std::uint64_t;
-inline constexpr Destination kNowhere = ~Destination{0};
+inline constexpr Destination kInvalidDestination = ~Destination{0};
 
 // One packet to send, in at most two pieces (the second may be empty). Borrowed for the call: when
 // send() returns, the bytes are the caller's again, whatever the NIC is still doing. A driver whose
@@ -29,7 +29,7 @@ inline constexpr Destination kNowhere = ~Destination{0};
 struct Outgoing {
   std::span<const std::byte> head;
   std::span<const std::byte> payload;
-  Destination to = kNowhere;
+  Destination to = kInvalidDestination;
 };
 
 // A batch has so many packets at most: four of the longest bursts of kernel UDP at MTU 1500 (65507
@@ -75,12 +75,12 @@ struct PortEvent {
     // in its name: a hint. Not more than one per packet sent, and not for each of them.
     kRefused,
   };
-  static constexpr std::size_t kMostQuoted = 12;
+  static constexpr std::size_t kMaxQuoted = 12;
   Kind kind = Kind::kFailed;
   std::uint64_t cookie = 0;
-  Destination to = kNowhere;
+  Destination to = kInvalidDestination;
   // kRefused: the first bytes of the packet that was refused, as it is quoted; zeros if it is not.
-  std::array<std::byte, kMostQuoted> quoted{};
+  std::array<std::byte, kMaxQuoted> quoted{};
 };
 
 // All since the port was opened.

@@ -109,11 +109,11 @@ Route from_route(const nlmsghdr& message) {
 
 // `interface`: see Question.
 Route ask_kernel(const Address& own, const Address& to, unsigned interface) {
-  constexpr int kMostReplies = 4;
+  constexpr int kMaxReplies = 4;
   const Netlink kernel;
   if (kernel.fd() < 0 || !kernel.send(Question(own, to, interface).bytes())) return {};
   std::optional<Route> answer;
-  for (int i = 0; i < kMostReplies && !answer && kernel.wait(); ++i) {
+  for (int i = 0; i < kMaxReplies && !answer && kernel.wait(); ++i) {
     kernel.receive([&](const nlmsghdr& message) {
       if (message.nlmsg_seq != Question::kNumber) return;
       if (message.nlmsg_type == NLMSG_ERROR) answer = from_error(message);

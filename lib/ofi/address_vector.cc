@@ -56,7 +56,7 @@ fi_ops_av& vector_operations() {
 }
 
 // More than there are contexts, as some ask for; the rest is enough for addresses.
-constexpr int kMostContextBits = 16;
+constexpr int kMaxContextBits = 16;
 
 constexpr std::size_t kHighestPort = 65535;
 
@@ -108,7 +108,7 @@ int AddressVector::open(fid_domain* domain, fi_av_attr* attributes, fid_av** out
   return guarded([&]() -> int {
     if (attributes == nullptr) return -FI_EINVAL;
     if (attributes->name != nullptr) return -FI_ENOSYS;  // one that other processes see
-    if (attributes->rx_ctx_bits < 0 || attributes->rx_ctx_bits > kMostContextBits) {
+    if (attributes->rx_ctx_bits < 0 || attributes->rx_ctx_bits > kMaxContextBits) {
       return -FI_EINVAL;
     }
     auto* vector = new AddressVector(Domain::from(domain), *attributes, context);

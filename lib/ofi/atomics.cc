@@ -35,16 +35,16 @@ std::optional<Atomic> find_atomic(AtomicKind kind, fi_datatype type, fi_op op) {
   return atomic;
 }
 
-std::size_t most_elements(AtomicKind kind, AtomicType type) {
+std::size_t max_elements(AtomicKind kind, AtomicType type) {
   const std::size_t vectors = kind == AtomicKind::kCompare ? 2 : 1;
-  return kMostAtomicBytes / vectors / size_of(type);
+  return kMaxAtomicBytes / vectors / size_of(type);
 }
 
 int ask_atomic(AtomicKind kind, fi_datatype type, fi_op op, std::size_t* count) {
   const auto atomic = find_atomic(kind, type, op);
   if (!atomic) return -FI_EOPNOTSUPP;
   if (count == nullptr) return -FI_EINVAL;
-  *count = most_elements(kind, atomic->type);
+  *count = max_elements(kind, atomic->type);
   return 0;
 }
 

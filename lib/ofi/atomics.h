@@ -22,7 +22,7 @@ enum class AtomicKind : std::uint8_t {
 std::optional<Atomic> find_atomic(AtomicKind kind, fi_datatype type, fi_op op);
 
 // How many elements one call may have.
-std::size_t most_elements(AtomicKind kind, AtomicType type);
+std::size_t max_elements(AtomicKind kind, AtomicType type);
 
 // fi_query_atomic and the *valid calls: 0 and the answer, or -FI_EOPNOTSUPP.
 int ask_atomic(AtomicKind kind, fi_datatype type, fi_op op, std::size_t* count);

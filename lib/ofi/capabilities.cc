@@ -20,7 +20,7 @@ bool names(const char* asked) {
 }
 
 bool too_many(std::size_t contexts) {
-  return contexts > kMostContexts && contexts != FI_SHARED_CONTEXT;
+  return contexts > kMaxContexts && contexts != FI_SHARED_CONTEXT;
 }
 
 bool are_mixed(std::size_t one, std::size_t other) {
@@ -57,8 +57,8 @@ const char* unmet(const fi_tx_attr& asked) {
   if (!within(asked.msg_order, kMessageOrder)) return "an order of sends";
   if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
   if (asked.inject_size > kInjectBytes) return "inject_size";
-  if (asked.size > kMostOperations) return "the size of the transmit context";
-  if (asked.iov_limit > kMostPieces) return "iov_limit of sends";
+  if (asked.size > kMaxOperations) return "the size of the transmit context";
+  if (asked.iov_limit > kMaxSegments) return "iov_limit of sends";
   if (asked.rma_iov_limit > 1) return "rma_iov_limit";
   return nullptr;
 }
@@ -68,8 +68,8 @@ const char* unmet(const fi_rx_attr& asked) {
   if (!within(asked.op_flags, kReceiveFlags)) return "a default flag of receives";
   if (!within(asked.msg_order, kMessageOrder)) return "an order of receives";
   if (!within(asked.comp_order, kNoOrder)) return "an order of completions";
-  if (asked.size > kMostOperations) return "the size of the receive context";
-  if (asked.iov_limit > kMostPieces) return "iov_limit of receives";
+  if (asked.size > kMaxOperations) return "the size of the receive context";
+  if (asked.iov_limit > kMaxSegments) return "iov_limit of receives";
   return nullptr;
 }
 
@@ -77,14 +77,14 @@ void describe(fi_tx_attr& tx) {
   tx.msg_order = kMessageOrder;
   tx.inject_size = kInjectBytes;
   tx.size = std::max(tx.size, kQueueSize);
-  tx.iov_limit = kMostPieces;
+  tx.iov_limit = kMaxSegments;
   tx.rma_iov_limit = 1;
 }
 
 void describe(fi_rx_attr& rx) {
   rx.msg_order = kMessageOrder;
   rx.size = std::max(rx.size, kQueueSize);
-  rx.iov_limit = kMostPieces;
+  rx.iov_limit = kMaxSegments;
 }
 
 std::uint64_t granted_caps(std::uint64_t asked) {

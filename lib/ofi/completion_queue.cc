@@ -17,7 +17,7 @@
 namespace pullman::ofi {
 namespace {
 
-constexpr std::size_t kMostReserved = 65536;
+constexpr std::size_t kMaxReserved = 65536;
 
 CompletionQueue& queue_of(fid_cq* handle) {
   return static_cast<CompletionQueue&>(*handle);
@@ -73,7 +73,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, v
                attributes.wait_obj == FI_WAIT_SET ? WaitSet::from(attributes.wait_set) : nullptr),
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attributes.format),
-      entries_(std::min(attributes.size, kMostReserved)) {
+      entries_(std::min(attributes.size, kMaxReserved)) {
   fid = {.fclass = FI_CLASS_CQ,
          .context = context,
          .ops = &waitable_operations<CompletionQueue, fid_cq>()};

@@ -69,7 +69,7 @@ int Endpoint::open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, v
     const fi_ep_attr& asked = *info->ep_attr;
     if (asked.type != FI_EP_RDM && asked.type != FI_EP_UNSPEC) return -FI_EINVAL;
     if (form == Form::kScalable &&
-        (asked.tx_ctx_cnt > kMostContexts || asked.rx_ctx_cnt > kMostContexts)) {
+        (asked.tx_ctx_cnt > kMaxContexts || asked.rx_ctx_cnt > kMaxContexts)) {
       return -FI_EINVAL;
     }
     auto* endpoint = new Endpoint(Domain::from(domain), *info, form, context);

@@ -358,7 +358,7 @@ class Endpoint {
   std::vector<Counter*> counters_;  // all that are bound
 
   Peers peers_;
-  OperationPool operations_{*this, kMostOperations};
+  OperationPool operations_{*this, kMaxOperations};
   Request injected_;  // of sends that are done when the call returns
   SendCopies copies_;
 };

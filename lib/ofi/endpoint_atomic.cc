@@ -16,17 +16,17 @@
 namespace pullman::ofi {
 namespace {
 
-using Room = std::array<std::byte, kMostAtomicBytes>;
+using Room = std::array<std::byte, kMaxAtomicBytes>;
 
 // Of which there are too many anyhow, counts for as many.
 std::size_t elements_in(std::span<const fi_ioc> pieces) {
   std::size_t count = 0;
-  for (const fi_ioc& piece : pieces) count += std::min(piece.count, kMostAtomicBytes + 1);
+  for (const fi_ioc& piece : pieces) count += std::min(piece.count, kMaxAtomicBytes + 1);
   return count;
 }
 
 bool is_list(std::span<const fi_ioc> pieces) {
-  return pieces.size() <= kMostPieces && (pieces.empty() || pieces.data() != nullptr);
+  return pieces.size() <= kMaxSegments && (pieces.empty() || pieces.data() != nullptr);
 }
 
 bool are_somewhere(std::span<const fi_ioc> pieces) {
@@ -79,7 +79,7 @@ bool Endpoint::is_complete(const AtomicCall& call, const Atomic& kind) {
   const bool somewhere = (kind.op == AtomicOp::kRead || are_somewhere(call.operands)) &&
                          (call.kind != AtomicKind::kCompare || are_somewhere(call.compares)) &&
                          (call.kind == AtomicKind::kWrite || are_somewhere(call.results));
-  return somewhere && count != 0 && count <= most_elements(call.kind, kind.type) &&
+  return somewhere && count != 0 && count <= max_elements(call.kind, kind.type) &&
          (call.kind != AtomicKind::kCompare || elements_in(call.compares) == count) &&
          (call.kind == AtomicKind::kWrite || elements_in(call.results) == count);
 }

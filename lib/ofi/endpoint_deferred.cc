@@ -20,7 +20,7 @@ constexpr std::uint64_t kNow = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 template <typename Call>
 bool is_list(const Call& call) {
-  return call.count <= kMostPieces && (call.count == 0 || call.pieces != nullptr);
+  return call.count <= kMaxSegments && (call.count == 0 || call.pieces != nullptr);
 }
 
 template <typename Call>

@@ -80,11 +80,11 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
 
 Status Endpoint::receive_claimed(const Claimed& claimed, const ReceiveCall& call,
                                  Operation& operation) {
-  std::array<std::span<std::byte>, kMostPieces> pieces;
+  std::array<std::span<std::byte>, kMaxSegments> pieces;
   for (std::size_t i = 0; i < call.count; ++i) {
     pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
   }
-  return context_->receive_claimed(claimed, Pieces(pieces.data(), call.count), operation.request);
+  return context_->receive_claimed(claimed, Segments(pieces.data(), call.count), operation.request);
 }
 
 }  // namespace pullman::ofi

@@ -29,7 +29,7 @@ ssize_t Endpoint::begin(const MemoryCall& call) {
   if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.at);
-  if (peer == kAnyPeer || call.count > kMostPieces || is_too_long(call)) return -FI_EINVAL;
+  if (peer == kAnyPeer || call.count > kMaxSegments || is_too_long(call)) return -FI_EINVAL;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
@@ -46,7 +46,7 @@ ssize_t Endpoint::begin(const MemoryCall& call) {
 }
 
 Status Endpoint::put(const MemoryCall& call, PeerId peer, Operation& operation) {
-  std::array<std::span<const std::byte>, kMostPieces> pieces;
+  std::array<std::span<const std::byte>, kMaxSegments> pieces;
   std::size_t length = 0;
   for (std::size_t i = 0; i < call.count; ++i) {
     pieces[i] = {static_cast<const std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
@@ -68,16 +68,16 @@ Status Endpoint::put(const MemoryCall& call, PeerId peer, Operation& operation) 
   PutOptions options;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) options.immediate = call.data;
   return context_->put(peer, {.key = call.key, .offset = call.offset},
-                       ConstPieces(pieces.data(), count), options, operation.request);
+                       ConstSegments(pieces.data(), count), options, operation.request);
 }
 
 Status Endpoint::get(const MemoryCall& call, PeerId peer, Operation& operation) {
-  std::array<std::span<std::byte>, kMostPieces> pieces;
+  std::array<std::span<std::byte>, kMaxSegments> pieces;
   for (std::size_t i = 0; i < call.count; ++i) {
     pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
   }
   return context_->get(peer, {.key = call.key, .offset = call.offset},
-                       Pieces(pieces.data(), call.count), operation.request);
+                       Segments(pieces.data(), call.count), operation.request);
 }
 
 // Nothing says for which receive context a peer writes: the first that has a queue is told. Null:

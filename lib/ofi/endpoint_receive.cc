@@ -25,7 +25,7 @@ std::span<std::byte> bytes_of(const iovec& piece) {
 ssize_t Endpoint::begin(const ReceiveCall& call) {
   if (!call.lane->receives) return -FI_EOPBADSTATE;
   undo_wait();
-  if (call.count > kMostPieces) return -FI_EINVAL;
+  if (call.count > kMaxSegments) return -FI_EINVAL;
   const PeerId source = source_of(call);
   if (lacks_its_source(call, source)) return -FI_EINVAL;
   if ((call.flags & kLooking) != 0) return look(call, source);
@@ -85,9 +85,9 @@ Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operat
   if (call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, options, operation.request);
   }
-  std::array<std::span<std::byte>, kMostPieces> pieces;
+  std::array<std::span<std::byte>, kMaxSegments> pieces;
   for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
-  return context_->receive(source, call.tag, call.ignore, Pieces(pieces.data(), call.count),
+  return context_->receive(source, call.tag, call.ignore, Segments(pieces.data(), call.count),
                            options, operation.request);
 }
 

@@ -73,8 +73,8 @@ ssize_t Endpoint::begin(const SendCall& call) {
   if (!call.lane->sends) return -FI_EOPBADSTATE;
   undo_wait();
   const PeerId peer = peers_.peer(call.to);
-  if (peer == kAnyPeer || call.count > kMostPieces) return -FI_EINVAL;
-  if (peers_.context(call.to) >= kMostContexts) return -FI_EINVAL;
+  if (peer == kAnyPeer || call.count > kMaxSegments) return -FI_EINVAL;
+  if (peers_.context(call.to) >= kMaxContexts) return -FI_EINVAL;
   if ((call.flags & FI_INJECT) != 0 && inject(call, peer)) return 0;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
@@ -105,9 +105,9 @@ Status Endpoint::start(const SendCall& call, PeerId peer, Operation& operation) 
     return context_->send(peer, call.tag, bytes, operation.request);
   }
   if ((call.flags & FI_INJECT) != 0) return start_inject(call, peer, operation);
-  std::array<std::span<const std::byte>, kMostPieces> pieces;
+  std::array<std::span<const std::byte>, kMaxSegments> pieces;
   for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
-  return context_->send(peer, call.tag, ConstPieces(pieces.data(), call.count), options_for(call),
+  return context_->send(peer, call.tag, ConstSegments(pieces.data(), call.count), options_for(call),
                         operation.request);
 }
 

@@ -41,7 +41,7 @@ Info describe_provider() {
   ep.protocol_version = 1;
   ep.max_msg_size = kLongestMessage;
   // Of atomics: longer ones there are none.
-  ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = kMostAtomicBytes;
+  ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = kMaxAtomicBytes;
   ep.mem_tag_format = kTagFormat;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
   fi_domain_attr& domain = *info->domain_attr;
@@ -53,7 +53,7 @@ Info describe_provider() {
   domain.cq_data_size = kDataBytes;
   domain.mr_key_size = sizeof(std::uint64_t);
   domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 65536;
-  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMostContexts;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMaxContexts;
   domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = 65536;
   domain.mr_iov_limit = 1;
   domain.mr_cnt = 65536;

@@ -19,7 +19,7 @@
 namespace pullman::ofi {
 
 // A pair of matching spaces each.
-static_assert(kMostContexts == kSpaces / 2);
+static_assert(kMaxContexts == kSpaces / 2);
 
 // Where the messages of a kind for the receive context of that index are matched.
 constexpr std::uint8_t space_at(std::size_t index, Space space) {

@@ -115,7 +115,7 @@ fid_nic* describe(const Config& config) {
   const std::string driver = config.driver == "tcp" ? "tcp" : "udp";
   const nic::Choice choice = nic::choose_devices(
       nic::list_devices(driver), config.nics,
-      {.nics = config.most_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes});
+      {.nics = config.max_nics, .addresses = 1, .least_packet = Config::kLeastPacketBytes});
   if (choice.chosen.empty()) return nullptr;
   const nic::Device& first = choice.chosen.front();
   const auto interfaces = nic::list_interfaces();

@@ -26,8 +26,8 @@ struct SharedBuffer;
 struct ScatteredResult {
   void scatter() const;
 
-  std::array<std::byte, kMostAtomicBytes> bytes;
-  std::array<iovec, kMostPieces> pieces;
+  std::array<std::byte, kMaxAtomicBytes> bytes;
+  std::array<iovec, kMaxSegments> pieces;
   std::size_t count = 0;
 };
 

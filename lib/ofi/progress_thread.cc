@@ -15,11 +15,11 @@ namespace {
 using std::chrono::milliseconds;
 
 // An application that waits is woken by the same descriptor as we, and may need a moment to come.
-constexpr int kMostUnanswered = 2;
+constexpr int kMaxUnanswered = 2;
 
 // When nothing happens the sleeps become longer, to 16 times the patience: 64 ms. Whoever calls
 // after a long one wakes us.
-constexpr int kMostDoublings = 4;
+constexpr int kMaxDoublings = 4;
 
 }  // namespace
 
@@ -32,8 +32,8 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::add(Endpoint& endpoint) {
   if (!thread_.joinable()) start();
-  const std::lock_guard locked(wards_mutex_);
-  wards_.push_back({.endpoint = &endpoint});
+  const std::lock_guard locked(managed_endpoints_mutex_);
+  managed_endpoints_.push_back({.endpoint = &endpoint});
 }
 
 // The application's signals are not ours.
@@ -52,8 +52,8 @@ void ProgressThread::start() {
 }
 
 void ProgressThread::remove(Endpoint& endpoint) {
-  const std::lock_guard locked(wards_mutex_);
-  std::erase_if(wards_, [&](Ward& ward) {
+  const std::lock_guard locked(managed_endpoints_mutex_);
+  std::erase_if(managed_endpoints_, [&](ManagedEndpoint& ward) {
     if (ward.endpoint != &endpoint) return false;
     hand_back(ward);
     return true;
@@ -77,7 +77,7 @@ void ProgressThread::run() {
 milliseconds ProgressThread::round() {
   idle_ = true;
   if (look() && step_in()) return milliseconds(0);
-  idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMostDoublings) : 0;
+  idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMaxDoublings) : 0;
   if (idle_rounds_ != 0) {
     lock_.lock_awake();
     const Locked locked(lock_, std::adopt_lock);
@@ -87,16 +87,16 @@ milliseconds ProgressThread::round() {
 }
 
 bool ProgressThread::look() {
-  const std::lock_guard locked(wards_mutex_);
+  const std::lock_guard locked(managed_endpoints_mutex_);
   bool any = false;
-  for (Ward& ward : wards_) {
-    ward.neglected = is_neglected(ward);
+  for (ManagedEndpoint& ward : managed_endpoints_) {
+    ward.neglected = is_unattended(ward);
     any = any || ward.neglected || ward.ours;
   }
   return any;
 }
 
-bool ProgressThread::is_neglected(Ward& ward) {
+bool ProgressThread::is_unattended(ManagedEndpoint& ward) {
   const std::uint64_t turns = ward.endpoint->turns();
   if (turns != ward.turns_seen) {
     ward.turns_seen = turns;
@@ -106,14 +106,14 @@ bool ProgressThread::is_neglected(Ward& ward) {
   }
   if (!ward.endpoint->awaited()) return true;
   ward.looks_unanswered = ward.endpoint->has_work() ? ward.looks_unanswered + 1 : 0;
-  return ward.looks_unanswered >= kMostUnanswered;
+  return ward.looks_unanswered >= kMaxUnanswered;
 }
 
 bool ProgressThread::step_in() {
   lock_.lock_awake();
   const Locked locked(lock_, std::adopt_lock);
   bool busy = false;
-  for (Ward& ward : wards_) {
+  for (ManagedEndpoint& ward : managed_endpoints_) {
     if (!ward.neglected) {
       hand_back(ward);
       continue;
@@ -126,13 +126,13 @@ bool ProgressThread::step_in() {
   return busy;
 }
 
-void ProgressThread::take_over(Ward& ward) {
+void ProgressThread::take_over(ManagedEndpoint& ward) {
   if (ward.ours) return;
   ward.ours = true;
   waiter_.watch(ward.endpoint->wait_descriptor());
 }
 
-void ProgressThread::hand_back(Ward& ward) {
+void ProgressThread::hand_back(ManagedEndpoint& ward) {
   if (!ward.ours) return;
   ward.ours = false;
   waiter_.forget(ward.endpoint->wait_descriptor());

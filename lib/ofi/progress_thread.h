@@ -32,7 +32,7 @@ class ProgressThread {
   void remove(Endpoint& endpoint);
 
  private:
-  struct Ward {
+  struct ManagedEndpoint {
     Endpoint* endpoint = nullptr;
     std::uint64_t turns_seen = 0;  // of the application
     int looks_unanswered = 0;      // it waits, there is something to do, and it did not come
@@ -46,17 +46,17 @@ class ProgressThread {
   std::chrono::milliseconds round();
   // Whether any is, or was, neglected. Takes no lock that a polling application has nearly always.
   bool look();
-  bool is_neglected(Ward& ward);
+  bool is_unattended(ManagedEndpoint& ward);
   // True if there was something to do, and may be more.
   bool step_in();
-  void take_over(Ward& ward);
-  void hand_back(Ward& ward);
+  void take_over(ManagedEndpoint& ward);
+  void hand_back(ManagedEndpoint& ward);
 
   Lock& lock_;
   const Patience patience_;
   Waiter waiter_;
-  std::mutex wards_mutex_;  // of the list, for who has not lock_; taken after it
-  std::vector<Ward> wards_;
+  std::mutex managed_endpoints_mutex_;  // of the list, for who has not lock_; taken after it
+  std::vector<ManagedEndpoint> managed_endpoints_;
   bool idle_ = false;    // nothing was done in this round, by us or by the application
   int idle_rounds_ = 0;  // in a row
   std::atomic<bool> stop_ = false;

@@ -71,13 +71,13 @@ bool ReceivePool::is_of_one_vector() const {
 
 ssize_t ReceivePool::receive(const ReceiveCall& call) {
   if ((call.flags & kRefusedFlags) != 0) return -FI_ENOSYS;
-  if (call.count > kMostPieces || (call.count != 0 && call.pieces == nullptr)) return -FI_EINVAL;
+  if (call.count > kMaxSegments || (call.count != 0 && call.pieces == nullptr)) return -FI_EINVAL;
   const bool many = takes_many(call);
   if (many && (call.count != 1 || call.pieces[0].iov_len == 0)) return -FI_EINVAL;
   return guarded([&]() -> ssize_t {
     Locked locked(domain_.lock());
     Line& line = line_of(call.space);
-    if (line.size() >= kMostOperations) return -FI_EAGAIN;
+    if (line.size() >= kMaxOperations) return -FI_EAGAIN;
     if (!members_.empty() && !members_.front()->knows_source(call)) return -FI_EINVAL;
     if (is_of_nobody(call)) {
       for (Endpoint* member : members_) member->find_again(call.from);
@@ -95,7 +95,7 @@ bool ReceivePool::match(bool thoroughly) {
   bool any = false;
   for (const Space space : {Space::kTagged, Space::kMessages}) {
     for (Endpoint* member : members_) any = match(space, *member) || any;
-    if (thoroughly) refuse_those_of_nobody(line_of(space));
+    if (thoroughly) fail_orphaned_receives(line_of(space));
   }
   if (rescan_) look_again();
   return any;
@@ -169,7 +169,7 @@ void ReceivePool::take_out_used_up() {
   }
 }
 
-void ReceivePool::refuse_those_of_nobody(Line& line) {
+void ReceivePool::fail_orphaned_receives(Line& line) {
   for (auto one = line.begin(); one != line.end();) {
     const auto next = std::next(one);
     if (is_of_nobody(one->call())) withdraw(line, one, why_gone(one->call().from));

@@ -75,7 +75,7 @@ class ReceivePool : public fid_ep {
   void look_again();
   void sweep();
   void take_out_used_up();
-  void refuse_those_of_nobody(Line& line);
+  void fail_orphaned_receives(Line& line);
   bool is_of_nobody(const ReceiveCall& call) const;
   Status why_gone(fi_addr_t number) const;
   void withdraw(Line& line, Place one, Status why);

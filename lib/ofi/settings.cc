@@ -46,7 +46,7 @@ struct Number {
   const char* help;
 };
 constexpr Number kNumbers[] = {
-    {"most_nics", 1, 8, "4, or PULLMAN_MOST_NICS",
+    {"max_nics", 1, 8, "4, or PULLMAN_MAX_NICS",
      "How many NICs to use; messages use all of them and survive the loss of any but the last"},
     {"max_peers", 1, 1'000'000,
      "1024, or what the address vector is opened for if that is more; PULLMAN_MAX_PEERS",
@@ -62,7 +62,7 @@ constexpr Number kNumbers[] = {
      "Milliseconds without a call after which a thread of the provider moves packets in the "
      "application's place"},
 };
-constexpr const Number& kMostNics = kNumbers[0];
+constexpr const Number& kMaxNics = kNumbers[0];
 constexpr const Number& kMaxPeers = kNumbers[1];
 constexpr const Number& kPeerTimeoutIs = kNumbers[2];
 constexpr const Number& kCloseTimeout = kNumbers[3];
@@ -145,7 +145,7 @@ std::chrono::milliseconds read_patience() {
   return std::chrono::milliseconds(read(kPatienceIs).value_or(kPatience.count()));
 }
 
-bool read_courtesy() {
+bool read_yield_policy() {
   int wanted = 0;
   return fi_param_get_bool(&provider(), "give_way", &wanted) == 0 && wanted != 0;
 }
@@ -161,7 +161,7 @@ Config read_settings() {
   char* text = nullptr;
   if (fi_param_get_str(self, "driver", &text) == 0 && text != nullptr) config.driver = text;
   if (fi_param_get_str(self, "nics", &text) == 0 && text != nullptr) split(text, config.nics);
-  if (const auto number = read(kMostNics)) config.most_nics = *number;
+  if (const auto number = read(kMaxNics)) config.max_nics = *number;
   if (const auto number = read(kMaxPeers)) config.max_peers = *number;
   if (const auto number = read(kEager)) config.eager_bytes = *number;
   if (const auto number = read(kPeerTimeoutIs)) config.peer_timeout = std::chrono::seconds(*number);

@@ -22,6 +22,6 @@ std::chrono::milliseconds read_patience();
 inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
 // Whether who polls in vain gives way to other processes: for more ranks than processors.
-bool read_courtesy();
+bool read_yield_policy();
 
 }  // namespace pullman::ofi

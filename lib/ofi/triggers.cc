@@ -37,7 +37,7 @@ Lane* lane_of(const Deferred& deferred) {
 }
 
 int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred) {
-  if (count_ == kMostOperations) return -FI_EAGAIN;
+  if (count_ == kMaxOperations) return -FI_EAGAIN;
   Line& line = lines_[&counter];
   Waiting& waiting = counted == Counted::kSuccesses ? line.by_successes : line.by_all;
   List one;
@@ -130,18 +130,17 @@ bool Triggers::cancel(Endpoint& endpoint, const Lane& lane, void* context) {
 }
 
 void Triggers::flush(const Counter* counter) {
-  remove(kMostOperations, [&](const Deferred& one, const Counter* waits_for) {
+  remove(kMaxOperations, [&](const Deferred& one, const Counter* waits_for) {
     return one.work != nullptr && (counter == nullptr || counter == waits_for);
   });
 }
 
 void Triggers::forget(const Endpoint& endpoint) {
-  remove(kMostOperations,
-         [&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
+  remove(kMaxOperations, [&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
 }
 
 void Triggers::forget(const Lane& lane) {
-  remove(kMostOperations, [&](const Deferred& one, const Counter*) { return is_of(one, lane); });
+  remove(kMaxOperations, [&](const Deferred& one, const Counter*) { return is_of(one, lane); });
 }
 
 void Triggers::forget(const Counter& counter) {

@@ -17,10 +17,10 @@ constexpr double kScaledWindow = 100;
 constexpr std::uint32_t kQueueLoss = 4;
 // So many rounds above the target with so few packets in flight: the path is longer than thought.
 constexpr std::uint32_t kFew = 4;
-constexpr std::uint8_t kVainRounds = 8;
+constexpr std::uint8_t kIneffectiveRounds = 8;
 // And if it was seen short, so many: rather there are many others in its queue, of whom those who
 // take it for a long path take the others' share. But routes change.
-constexpr std::uint8_t kVainRoundsOfShort = 200;
+constexpr std::uint8_t kIneffectiveRoundsOfShort = 200;
 
 // Where so many are lost the window is never smaller than this, be there a queue or not: with fewer
 // packets in flight every loss costs a timeout, and those come faster than acks.
@@ -53,7 +53,7 @@ void Congestion::end_round(const Ack& ack) {
   if (delay > aim) {
     const auto excess = static_cast<std::uint64_t>((delay - aim).count());
     shrink(part(excess, static_cast<std::uint64_t>(delay.count())));
-    note_vain(delay, ack.least);
+    note_ineffective(delay, ack.least);
   } else if (delay > queueing && lost_ > 0) {
     shrink(std::max(fine_ / kQueueLoss, part(lost_, seen)));
   } else if (lossy_) {
@@ -61,7 +61,7 @@ void Congestion::end_round(const Ack& ack) {
   } else if (was_limiting_) {
     grow(delay, queueing);
   }
-  if (delay <= aim) vain_rounds_ = 0;
+  if (delay <= aim) ineffective_rounds_ = 0;
   acked_ = lost_ = 0;
   round_least_ = Duration::max();
   was_limiting_ = false;
@@ -69,10 +69,11 @@ void Congestion::end_round(const Ack& ack) {
 }
 
 // Having next to nothing in flight does not bring the delay down: then the path is so long.
-void Congestion::note_vain(Duration delay, Duration least) {
+void Congestion::note_ineffective(Duration delay, Duration least) {
   if (fine_ > kFew * kPacket) return;
-  if (++vain_rounds_ < (may_be_short_ ? kVainRoundsOfShort : kVainRounds)) return;
-  vain_rounds_ = 0;
+  if (++ineffective_rounds_ < (may_be_short_ ? kIneffectiveRoundsOfShort : kIneffectiveRounds))
+    return;
+  ineffective_rounds_ = 0;
   base_ = may_be_short_ ? delay : std::min(delay, least);
   slow_start_ = true;
 }

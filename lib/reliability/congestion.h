@@ -71,18 +71,18 @@ class Congestion {
     return static_cast<Fine>(fine_ * of / whole);
   }
   void settle(Fine next);
-  void note_vain(Duration delay, Duration least);
+  void note_ineffective(Duration delay, Duration least);
   Duration target() const;
   // A round trip takes so long at least. Who always looks late has seen none as short as it was.
   Duration shortest(Duration least) const { return may_be_short_ ? Duration(0) : least; }
 
-  Fine limit_;                    // never more
-  Fine fine_;                     // the window, in parts of a packet
-  std::uint32_t window_;          // whole packets of it
-  std::uint32_t acked_ = 0;       // this round
-  std::uint32_t lost_ = 0;        // this round
-  std::uint8_t vain_rounds_ = 0;  // in a row: shrinking did not help
-  bool was_limiting_ = false;     // this round: two thirds of the window were in flight
+  Fine limit_;                           // never more
+  Fine fine_;                            // the window, in parts of a packet
+  std::uint32_t window_;                 // whole packets of it
+  std::uint32_t acked_ = 0;              // this round
+  std::uint32_t lost_ = 0;               // this round
+  std::uint8_t ineffective_rounds_ = 0;  // in a row: shrinking did not help
+  bool was_limiting_ = false;            // this round: two thirds of the window were in flight
   // In one byte: of an idle peer's 1024.
   bool slow_start_ : 1 = true;
   bool may_be_short_ : 1 = false;           // shorter than the target

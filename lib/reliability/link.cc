@@ -18,7 +18,7 @@ Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber
       acked_until_(first_number),
       asked_(static_cast<std::uint16_t>(first_number)),
       rail_(rail) {
-  recompute_stay();
+  recompute_timeout();
   recompute_allowed();
 }
 
@@ -44,7 +44,7 @@ void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
       delay_ = sample;
     }
   }
-  recompute_stay();
+  recompute_timeout();
   // Not as soon as a packet: an end that many call at once takes longer for what follows than for
   // its answer. Of those that asked in vain some got half of the others' share (lab: incast-late).
   if (in_flight && hello.checked_in()) {
@@ -80,7 +80,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
                  Duration(static_cast<std::int64_t>(wire::nanoseconds(header.poll_gap)));
       }
     }
-    recompute_stay();
+    recompute_timeout();
     congestion_.on_ack({.acked = count,
                         .in_flight = in_flight,
                         .highest_acked = newest.end - 1,
@@ -195,7 +195,7 @@ void Link::handle_probe_acked(Instant now, Instant sent_at) {
   const Duration expected = rtt_.timeout(options_.ack_delay);
   if (took <= expected) return;
   rtt_.add(std::min(took, kAtMost * expected));
-  recompute_stay();
+  recompute_timeout();
 }
 
 void Link::handle_loss_due(Instant now) {
@@ -213,8 +213,8 @@ void Link::handle_eviction(Instant now, Packet& packet) {
     probe_ = packet.channel;
     ++timeouts_;
     if (backoff_ >= 2) congestion_.on_timeout();
-    if (backoff_ < kMostBackoff) ++backoff_;
-    recompute_stay();
+    if (backoff_ < kMaxBackoff) ++backoff_;
+    recompute_timeout();
     recompute_allowed();
   }
   window_.recheck_in(now, timeout(), packet);
@@ -304,11 +304,11 @@ void Link::take_back(Run& run, std::uint32_t at) {
   }
 }
 
-void Link::begin_anew() {
-  rtt_.begin_anew();
+void Link::reset_path_state() {
+  rtt_.reset_path_state();
   congestion_ = Congestion(options_.window);
   backoff_ = 0;
-  recompute_stay();
+  recompute_timeout();
   recompute_allowed();
 }
 
@@ -339,7 +339,7 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
   return header.length;
 }
 
-void Link::recompute_stay() {
+void Link::recompute_timeout() {
   const Duration stay = timeout();
   if (stay == stay_) return;  // most are as long as the least
   stay_ = stay;

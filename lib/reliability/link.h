@@ -176,7 +176,7 @@ class Link {
   // After a while in which nothing came through: what was known of the path counts no more. The
   // kernel keeps packets for a neighbour whose address it does not know, and lets them go once the
   // link is back: their round trips took as long as the cut.
-  void begin_anew();
+  void reset_path_state();
 
   // --- output
   PacketQueue& acked() { return acked_; }  // delivered: release them
@@ -186,9 +186,9 @@ class Link {
   std::optional<ChannelKind> take_probe();
 
  private:
-  static constexpr std::uint8_t kMostBackoff = 16;
+  static constexpr std::uint8_t kMaxBackoff = 16;
   static constexpr std::uint32_t kAskedPer = 16;  // packets, see asks_at()
-  static_assert(wire::kMaxRails <= 8 && kMostBackoff < 32, "rail_ and backoff_ share a byte");
+  static_assert(wire::kMaxRails <= 8 && kMaxBackoff < 32, "rail_ and backoff_ share a byte");
 
   // The newest of the packets that an ACK released.
   struct Newest {
@@ -216,7 +216,7 @@ class Link {
   }
   void handle_losses(std::size_t count);
   bool asks_at(PacketNumber end);
-  void recompute_stay();
+  void recompute_timeout();
   std::size_t note_path_losses(std::size_t count);
   void recompute_allowed();
 

@@ -41,7 +41,7 @@ std::uint32_t LossDetector::note_late(Instant now, const Rtt& rtt, std::uint32_t
   recoveries_ = 0;
   if (now - risen_at_ >= rtt.expected()) {
     risen_at_ = now;
-    patience_ = std::min<std::int16_t>(static_cast<std::int16_t>(patience_ * 2), kMostPatience);
+    patience_ = std::min<std::int16_t>(static_cast<std::int16_t>(patience_ * 2), kMaxPatience);
   }
   return spurious;
 }

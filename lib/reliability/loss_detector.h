@@ -47,7 +47,7 @@ class LossDetector {
  private:
   void begin_recovery(PacketNumber next);
 
-  static constexpr std::int16_t kMostPatience = 16;
+  static constexpr std::int16_t kMaxPatience = 16;
   static constexpr int kPersistence = 16;  // recoveries
   // Round trips in which the original of what was sent again may still come: a verdict takes up to
   // 1 + 16 / 4 of them, and what is later than that could not be waited for.

@@ -24,7 +24,7 @@ class Rtt {
     latest_ = sample;
     if (!sampled_) {
       sampled_ = true;
-      return begin_anew();
+      return reset_path_state();
     }
     least_ = std::min(least_, hold < sample ? sample : sample + hold);
     const Duration error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
@@ -33,7 +33,7 @@ class Rtt {
   }
 
   // What was seen before the latest sample counts no more.
-  void begin_anew() {
+  void reset_path_state() {
     smoothed_ = least_ = latest_;
     variation_ = latest_ / 2;
   }

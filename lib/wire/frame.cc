@@ -85,7 +85,7 @@ bool envelope_is_sane(const Frame& envelope) {
 // wire.md 4.9: ids below the one it names, in order; whole words, the last of which says something.
 bool bye_is_sane(const Frame& bye) {
   const std::size_t length = bye.data.size();
-  if (bye.limit > kMostByeExcepted || length > kMostByeData || length < 4 * bye.limit) return false;
+  if (bye.limit > kMaxByeExcepted || length > kMaxByeData || length < 4 * bye.limit) return false;
   std::uint32_t before = std::uint32_t{1} << 31;
   for (std::size_t at = 0; at < bye.limit; ++at) {
     const std::uint32_t below = bye.id - bye_excepted(bye, at);
@@ -343,7 +343,7 @@ std::size_t put_ping(std::byte* out) {
 std::size_t put_bye(std::byte* out, std::uint64_t missing, std::span<const std::uint32_t> excepted,
                     std::span<const std::uint64_t> beyond) {
   const std::size_t length = 4 * excepted.size() + 8 * beyond.size();
-  PULLMAN_CHECK(excepted.size() <= kMostByeExcepted && length <= kMostByeData);
+  PULLMAN_CHECK(excepted.size() <= kMaxByeExcepted && length <= kMaxByeData);
   put_frame_head(out, FrameType::kBye, length);
   store32(out + 4, static_cast<std::uint32_t>(missing));
   store32(out + 8, static_cast<std::uint32_t>(excepted.size()));

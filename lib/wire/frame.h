@@ -45,8 +45,8 @@ inline constexpr std::size_t kSackBytes = 8;  // before the bitmap
 inline constexpr std::size_t kPingBytes = 4;
 // And 4 for each id below the one it names that it excepts, 8 for each 64 ids beyond that.
 inline constexpr std::size_t kByeBytes = 12;
-inline constexpr std::size_t kMostByeData = 512;
-inline constexpr std::size_t kMostByeExcepted = 64;
+inline constexpr std::size_t kMaxByeData = 512;
+inline constexpr std::size_t kMaxByeExcepted = 64;
 inline constexpr std::size_t kPaddingBytes = 4;  // before the zeros
 inline constexpr std::size_t kWaysBytes = 4;     // before the counts and the matrix
 inline constexpr std::size_t kRailBytes = 8;
@@ -177,7 +177,7 @@ std::size_t put_envelope(std::byte* out, const Frame& envelope, std::size_t lead
 std::size_t put_result(std::byte* out, std::uint64_t id, Result result);
 std::size_t put_ping(std::byte* out);
 // What has arrived (wire.md 4.9): all before `missing` but those that are excepted, ascending, and
-// of those behind it what the bitmap says, whose last word is not 0. Both fit into kMostByeData.
+// of those behind it what the bitmap says, whose last word is not 0. Both fit into kMaxByeData.
 std::size_t put_bye(std::byte* out, std::uint64_t missing, std::span<const std::uint32_t> excepted,
                     std::span<const std::uint64_t> beyond);
 // The excepted id at that place, and the bitmap, of a BYE that was read.

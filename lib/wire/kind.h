@@ -58,7 +58,7 @@ inline constexpr std::size_t kImmediateBytes = 8;
 inline constexpr std::size_t kPutLeadBytes = 8;      // offset
 inline constexpr std::size_t kGetLeadBytes = 16;     // offset, length
 inline constexpr std::size_t kAtomicLeadBytes = 16;  // offset, operation, type, fetches, 0, count
-inline constexpr std::size_t kMostLeadBytes = 16;
+inline constexpr std::size_t kMaxLeadBytes = 16;
 
 constexpr std::size_t lead_bytes(std::uint8_t kind) {
   const std::size_t immediate = has_immediate(kind) ? kImmediateBytes : 0;
@@ -77,7 +77,7 @@ constexpr std::size_t lead_bytes(std::uint8_t kind) {
 }
 
 // Operands and compares of one atomic at most (wire.md 10.6).
-inline constexpr std::size_t kMostAtomicBytes = 2048;
+inline constexpr std::size_t kMaxAtomicBytes = 2048;
 
 // Whether there may be a message of that kind with so many bytes in all.
 constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
@@ -93,22 +93,22 @@ constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
                                                        : 0;
   if ((bits & ~allowed) != 0 || total < lead_bytes(kind)) return false;
   if (what == Class::kGet) return total == kGetLeadBytes;
-  return what != Class::kAtomic || total <= kAtomicLeadBytes + kMostAtomicBytes;
+  return what != Class::kAtomic || total <= kAtomicLeadBytes + kMaxAtomicBytes;
 }
 
 // A message of no more than that, lead included, is short: it comes whole (wire.md 4.4), and its
 // receiver keeps it in little memory (4.6).
-inline constexpr std::size_t kMostShortBytes = 24;
+inline constexpr std::size_t kMaxShortBytes = 24;
 constexpr bool is_short(std::uint8_t kind, std::uint64_t total) {
-  return class_of(kind) == Class::kMessage && total <= kMostShortBytes;
+  return class_of(kind) == Class::kMessage && total <= kMaxShortBytes;
 }
 
 // Whether an ENVELOPE may go ahead of a message of so many bytes (wire.md 4.12): of gets and
 // atomics all is needed at their turn, and short puts and messages cost little more than their
 // envelopes, or less.
 constexpr bool may_be_announced(std::uint8_t kind, std::uint64_t total) {
-  if (class_of(kind) == Class::kPut) return total > kMostAtomicBytes;
-  return class_of(kind) == Class::kMessage && total > kMostShortBytes;
+  if (class_of(kind) == Class::kPut) return total > kMaxAtomicBytes;
+  return class_of(kind) == Class::kMessage && total > kMaxShortBytes;
 }
 
 // Bytes of the message that must be here before anything comes of it; of the others its first.
@@ -133,7 +133,7 @@ enum class Result : std::uint8_t {
 };
 
 // Leads. Writers return the bytes written.
-using Lead = std::array<std::byte, kMostLeadBytes>;
+using Lead = std::array<std::byte, kMaxLeadBytes>;
 
 struct PutLead {
   std::uint64_t immediate = 0;  // if the kind says so

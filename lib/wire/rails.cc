@@ -9,7 +9,7 @@ namespace pullman::wire {
 namespace {
 
 constexpr std::size_t kCountsBytes = 4;
-constexpr std::uint8_t kMostReach = 2;
+constexpr std::uint8_t kMaxReach = 2;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ std::optional<Ways> decode_ways(std::span<const std::byte> body) {
   for (std::size_t i = 0; i < ways.mine; ++i) {
     for (std::size_t j = 0; j < ways.theirs; ++j) {
       ways.reach[i][j] = load8(at++);
-      if (ways.reach[i][j] > kMostReach) return std::nullopt;
+      if (ways.reach[i][j] > kMaxReach) return std::nullopt;
     }
   }
   return ways;

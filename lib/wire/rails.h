@@ -26,7 +26,7 @@ struct Ways {
   std::uint8_t home_there = kUnnamedNic;                             // and of the receiver
   std::array<std::array<std::uint8_t, kMaxNics>, kMaxNics> reach{};  // [mine][theirs]
 };
-inline constexpr std::size_t kMostWaysBytes = kWaysBytes + 4 + kMaxNics * kMaxNics;
+inline constexpr std::size_t kMaxWaysBytes = kWaysBytes + 4 + kMaxNics * kMaxNics;
 
 std::size_t put_ways(std::byte* out, const Ways& ways);
 // Nothing when the body is malformed.

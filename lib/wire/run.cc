@@ -30,7 +30,7 @@ constexpr std::uint64_t kNumber = 0xFFFF'FFFF;  // behind the proof
 // what stands where the last 8 bytes are read is the lower half of the id, and the offset.
 constexpr std::uint64_t kIdOfBulk = 0x0000'FFFF'FFFF'0000;
 constexpr std::size_t kOffsetOfBulkAt = 20;
-constexpr std::size_t kMostBytes = std::numeric_limits<std::uint16_t>::max();
+constexpr std::size_t kMaxBytes = std::numeric_limits<std::uint16_t>::max();
 
 }  // namespace
 
@@ -75,7 +75,7 @@ inline bool ChunkRun::floor_may_be(std::uint16_t floor_distance) const {
 
 std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> datagram,
                                                std::uint64_t most) {
-  if (datagram.size() <= kHeadBytes || datagram.size() > kMostBytes) return {};
+  if (datagram.size() <= kHeadBytes || datagram.size() > kMaxBytes) return {};
   const std::byte* in = datagram.data();
   const auto data = datagram.subspan(kHeadBytes);
   const auto differs = [&](std::size_t w, std::size_t length) {
@@ -92,7 +92,7 @@ std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> datagr
 
 std::span<const std::byte> ChunkRun::next_bulk(std::span<const std::byte> datagram,
                                                std::uint64_t most) {
-  if (datagram.size() <= kBulkHeadBytes || datagram.size() > kMostBytes) return {};
+  if (datagram.size() <= kBulkHeadBytes || datagram.size() > kMaxBytes) return {};
   const std::byte* in = datagram.data();
   const auto data = datagram.subspan(kBulkHeadBytes);
   const std::uint64_t differs =

@@ -67,7 +67,7 @@ class ScriptedPort : public nic::Port {
       resolving.pop_front();
     }
     for (; count < events.size() && !links.empty(); ++count) {
-      events[count] = {.kind = links.front(), .cookie = 0, .to = nic::kNowhere};
+      events[count] = {.kind = links.front(), .cookie = 0, .to = nic::kInvalidDestination};
       links.pop_front();
     }
     return count;
@@ -214,14 +214,14 @@ void forge(Script& script, Host& to) {
   }
   const std::size_t frames = how & 16 ? frame.data.size() : wire::encoded_bytes(*hello);
   const std::size_t length = std::max(frames + script.byte() % 8, wire::encoded_bytes(*hello));
-  const auto riders = how & 32 ? body.subspan(wire::kFrameHeadBytes + frame.data.size())
-                               : std::span<const std::byte>();
+  const auto early_data = how & 32 ? body.subspan(wire::kFrameHeadBytes + frame.data.size())
+                                   : std::span<const std::byte>();
   Datagram bytes(wire::kHeaderBytes + wire::kFrameHeadBytes + length);
   header.number = static_cast<std::uint32_t>(hello->first_number) + script.byte() % 16;
-  header.length = static_cast<std::uint16_t>(bytes.size() + riders.size());
+  header.length = static_cast<std::uint16_t>(bytes.size() + early_data.size());
   wire::encode(header, bytes.data());
   wire::encode(*hello, &bytes[wire::kHeaderBytes + wire::put_hello(&bytes[32], length)]);
-  bytes.insert(bytes.end(), riders.begin(), riders.end());
+  bytes.insert(bytes.end(), early_data.begin(), early_data.end());
   to.ports[0]->arriving.push_back(std::move(bytes));
 }
 

@@ -161,7 +161,7 @@ def a_rail_that_failed_stays_out_where_rails_are_sticky(place, build):
 def a_stream_uses_eight_rails_and_survives_cuts_of_seven(place, build):
     cuts = [f"veth{n}{':silent' if n % 2 else ''}@{1 + n / 10:.1f}-{2 + n / 10:.1f}" for n in range(7)]
     result = end(*start(place, build, "--test", "failover", "--size", "64K", "--duration", 5, "--cut", ",".join(cuts),
-                        PULLMAN_MOST_NICS="8"))
+                        PULLMAN_MAX_NICS="8"))
     insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
     expect(len(result["rails"]) == 8 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result["rails"]))
     expect(all(rail_by(result, f"veth{n}")["times_left"] > 0 for n in range(7)), json.dumps(result["rails"]))

@@ -77,7 +77,7 @@ class Bench {
   PortFactory& factory_;
   std::unique_ptr<Port> here_;
   std::unique_ptr<Port> there_;
-  Destination to_ = kNowhere;
+  Destination to_ = kInvalidDestination;
 };
 
 }  // namespace pullman::nic::contract

@@ -135,7 +135,7 @@ class Watcher {
   }
 
   void send() {
-    if (to_ == kNowhere) return;
+    if (to_ == kInvalidDestination) return;
     static constexpr std::array<std::byte, 1000> kPacket{};
     std::array<Outgoing, 8> batch;
     batch.fill({.head = kPacket, .payload = {}, .to = to_});
@@ -159,7 +159,7 @@ class Watcher {
   Options options_;
   std::unique_ptr<Driver> driver_;
   std::unique_ptr<Port> port_;
-  Destination to_ = kNowhere;
+  Destination to_ = kInvalidDestination;
   std::string commands_;
   bool stopped_ = false;
   bool ended_ = false;

@@ -19,7 +19,7 @@ namespace pullman::nic::contract {
 namespace {
 
 std::size_t connections_of(const Port& port) {
-  return dynamic_cast<const tcp::TcpPort&>(port).switchboard().connections();
+  return dynamic_cast<const tcp::TcpPort&>(port).connection_table().connections();
 }
 
 // Bytes as they stand in a stream.
@@ -156,7 +156,7 @@ TEST_CASE("datagrams of all lengths come whole and in order, however reads fall 
   std::mt19937 random(7);
   std::vector<Packet> packets;
   for (unsigned i = 0; i < 2000; ++i) {
-    const std::size_t most = random() % 3 == 0 ? tcp::kMostPacketBytes : 300;
+    const std::size_t most = random() % 3 == 0 ? tcp::kMaxPacketBytes : 300;
     packets.push_back(make_packet(1 + random() % most, i));
   }
 
@@ -231,7 +231,7 @@ TEST_CASE("a length that no datagram has ends the stream, and is counted") {
   Tcp factory;
   Listening here(factory);
   std::uint64_t errors = 0;
-  for (const std::size_t length : {std::size_t{0}, tcp::kMostPacketBytes + 1, std::size_t{65535}}) {
+  for (const std::size_t length : {std::size_t{0}, tcp::kMaxPacketBytes + 1, std::size_t{65535}}) {
     const tcp::Length bad = tcp::make_length(length);
     Stranger stranger(*here.port);
     here.heard.clear();
@@ -262,12 +262,12 @@ TEST_CASE("of those who connect and say nothing the oldest go, and others are he
   Tcp factory;
   Listening here(factory);
   std::vector<Stranger> silent;
-  for (std::size_t i = 0; i < tcp::Switchboard::kMostSilent + 40; ++i) {
+  for (std::size_t i = 0; i < tcp::ConnectionTable::kMaxSilent + 40; ++i) {
     silent.emplace_back(*here.port);
     here.turn();
   }
   here.hear(1);
-  CHECK(connections_of(*here.port) == tcp::Switchboard::kMostSilent);
+  CHECK(connections_of(*here.port) == tcp::ConnectionTable::kMaxSilent);
   CHECK(silent.front().was_hung_up_on());
   CHECK_FALSE(silent.back().was_hung_up_on());
 
@@ -425,7 +425,7 @@ TEST_CASE("a receiver that is stuck keeps nobody else waiting for ever") {
   Listening there(factory);
   const Destination to_stuck = here.resolve(stuck.port->address());
   const Destination to_there = here.resolve(there.port->address());
-  const Packet packet = make_packet(tcp::kMostPacketBytes, 1);
+  const Packet packet = make_packet(tcp::kMaxPacketBytes, 1);
   const std::array<Outgoing, 2> batch = {Outgoing{packet, {}, to_stuck},
                                          Outgoing{packet, {}, to_there}};
 

@@ -120,13 +120,13 @@ TEST_CASE("a queue is bound to sends, to receives, or to both") {
 TEST_CASE("a setting that is no number of its range is refused when NICs are opened") {
   Pair pair;
   for (const char* text : {"abc", "2x", "", "-1", "0", "9", "99999999999999999999"}) {
-    setenv("FI_PULLMAN_MOST_NICS", text, 1);
+    setenv("FI_PULLMAN_MAX_NICS", text, 1);
     fid_ep* opened = nullptr;
     MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
     const Owned<fid_ep> endpoint(opened);
     MUST(fi_ep_bind(opened, &pair.a->vector->fid, 0));
     CHECK(fi_enable(opened) == -FI_EINVAL);
-    unsetenv("FI_PULLMAN_MOST_NICS");
+    unsetenv("FI_PULLMAN_MAX_NICS");
     CHECK(fi_enable(opened) == 0);
   }
 }

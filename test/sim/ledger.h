@@ -17,8 +17,8 @@
 #include "pullman/context.h"
 #include "pullman/request.h"
 #include "pullman/types.h"
+#include "sim/allowed_failures.h"
 #include "sim/content.h"
-#include "sim/excuses.h"
 #include "sim/findings.h"
 
 namespace pullman::sim {
@@ -50,7 +50,7 @@ struct Receipt {
 
 class Ledger {
  public:
-  Ledger(Findings& findings, Excuses& excuses) : findings_(findings), excuses_(excuses) {}
+  Ledger(Findings& findings, AllowedFailures& excuses) : findings_(findings), excuses_(excuses) {}
 
   // The conversation of a process with one of its handles. `host` is set when it knows whom it
   // called.
@@ -125,7 +125,7 @@ class Ledger {
   void report(const std::string& what, const MessageName& name) const;
 
   Findings& findings_;
-  Excuses& excuses_;
+  AllowedFailures& excuses_;
   bool good_byes_arrive_ = false;
   std::vector<Conversation> conversations_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> by_handle_;  // of senders

@@ -92,7 +92,7 @@ void Network::detach(Endpoint at, const SimPort& port) {
 
 bool Network::has_work(std::size_t host) const {
   for (std::size_t nic = 0; nic < nics_; ++nic) {
-    const std::size_t first = (nic * kMostHosts + host) * 2;
+    const std::size_t first = (nic * kNetworkHosts + host) * 2;
     for (const SimPort* port : {ports_[first], ports_[first + 1]}) {
       if (port != nullptr && port->has_work()) return true;
     }

@@ -78,9 +78,7 @@ class Network {
 
   // The NIC has another address from now on; who opens a port there has it.
   void renumber(Plug at) { ++generations_[place_of({at.host, Channel::kCommand, at.nic})]; }
-  std::uint8_t generation(Endpoint at) const {
-    return generations_[place_of(at)];
-  }
+  std::uint8_t generation(Endpoint at) const { return generations_[place_of(at)]; }
   // A port at `at`; the one there before is gone, or hears nothing from now on.
   std::unique_ptr<nic::Port> open(Endpoint at, const PortPlan& plan);
   const SimPort* port(Endpoint at) const { return ports_[at.index()]; }
@@ -133,7 +131,7 @@ class Network {
     Datagrams::Slot slot = Datagrams::kNone;  // none: only wakes the port
     Endpoint from{};                          // of a datagram
     bool refusal = false;                     // without a datagram: `from` says that nobody listens
-    std::array<std::byte, nic::PortEvent::kMostQuoted> quoted{};  // of what was refused
+    std::array<std::byte, nic::PortEvent::kMaxQuoted> quoted{};  // of what was refused
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : serial > other.serial;
     }
@@ -170,7 +168,7 @@ class Network {
   std::array<SimPort*, kMaxEndpoints> ports_{};
   std::array<std::uint8_t, kMaxEndpoints / 2> generations_{};
   std::size_t nics_ = 1;  // that any host has
-  std::array<bool, kMostHosts> muted_{};
+  std::array<bool, kNetworkHosts> muted_{};
   std::vector<Event> heap_;
   std::uint64_t serial_ = 0;
   std::function<bool(const Passing&)> drop_rule_;

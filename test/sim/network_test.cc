@@ -18,7 +18,7 @@ struct Pair {
   Network network{2, 1, findings};
   std::unique_ptr<nic::Port> here = network.open(kHere, {});
   std::unique_ptr<nic::Port> there = network.open(kThere, {});
-  nic::Destination to = nic::kNowhere;
+  nic::Destination to = nic::kInvalidDestination;
 
   explicit Pair(PortPlan receiver = {}) {
     there.reset();

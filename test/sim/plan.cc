@@ -183,7 +183,7 @@ void draw_wider_use(std::uint64_t seed, Plan& plan) {
 }
 
 void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
-  const auto add = [&](Happening::Kind kind, Duration longest) {
+  const auto add = [&](Fault::Kind kind, Duration longest) {
     const std::size_t count = between(random, 1, 3);
     for (std::size_t i = 0; i < count; ++i) {
       plan.happenings.push_back({.at = moment(random, work),
@@ -192,13 +192,13 @@ void draw_happenings(Random& random, const Troubles& troubles, Duration work, Pl
                                  .duration = log_between(random, microseconds(10), longest)});
     }
   };
-  if (troubles.stalls) add(Happening::Kind::kStall, percent(random, 10) ? seconds(60) : seconds(3));
-  if (troubles.jumps) add(Happening::Kind::kJump, percent(random, 10) ? seconds(90) : seconds(3));
+  if (troubles.stalls) add(Fault::Kind::kStall, percent(random, 10) ? seconds(60) : seconds(3));
+  if (troubles.jumps) add(Fault::Kind::kJump, percent(random, 10) ? seconds(90) : seconds(3));
   if (troubles.crashes) {
-    add(percent(random, 60) ? Happening::Kind::kCrash : Happening::Kind::kClose, seconds(1));
+    add(percent(random, 60) ? Fault::Kind::kCrash : Fault::Kind::kClose, seconds(1));
   }
   std::stable_sort(plan.happenings.begin(), plan.happenings.end(),
-                   [](const Happening& a, const Happening& b) { return a.at < b.at; });
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
 Noise draw_noise(Random& random) {
@@ -236,19 +236,19 @@ void make_alike(Random& random, const Troubles& troubles, Plan& plan) {
 
 }  // namespace
 
-const char* name(Happening::Kind kind) {
+const char* name(Fault::Kind kind) {
   switch (kind) {
-    case Happening::Kind::kCrash:
+    case Fault::Kind::kCrash:
       return "crashes";
-    case Happening::Kind::kClose:
+    case Fault::Kind::kClose:
       return "closes";
-    case Happening::Kind::kStall:
+    case Fault::Kind::kStall:
       return "stalls";
-    case Happening::Kind::kJump:
+    case Fault::Kind::kJump:
       return "its clock jumps";
-    case Happening::Kind::kJoin:
+    case Fault::Kind::kJoin:
       return "gets a NIC";
-    case Happening::Kind::kMove:
+    case Fault::Kind::kMove:
       return "has another address";
   }
   return "?";

@@ -33,7 +33,7 @@ struct ProgramPlan {
 };
 
 // Something that befalls a host.
-struct Happening {
+struct Fault {
   enum class Kind : std::uint8_t {
     kCrash,  // its process dies without a word; another starts after `duration`
     kClose,  // its process closes in good order, then another starts
@@ -49,7 +49,7 @@ struct Happening {
   std::uint8_t nic = 0;
 };
 
-const char* name(Happening::Kind kind);
+const char* name(Fault::Kind kind);
 
 // The wire between two NICs that are not both the first of their hosts.
 struct RailWire {
@@ -73,7 +73,7 @@ struct Plan {
   nic::Reach reach_alike = nic::Reach::kDirect;  // of NICs of one number
   nic::Reach reach_across = nic::Reach::kNone;   // of others
   std::vector<Narrowing> narrowings;             // in order of time
-  std::vector<Happening> happenings;             // in order of time
+  std::vector<Fault> happenings;                 // in order of time
   Noise noise;
   bool refuses = true;  // hosts say so when nobody has a port
   // At the end this host closes as soon as it has received what all others have just sent it.

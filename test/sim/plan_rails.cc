@@ -216,7 +216,7 @@ class RailDraw {
 void draw_changes(std::uint64_t seed, Duration work, Plan& plan) {
   Random random(seed * 0x9E3779B97F4A7C15u + 77);
   if (!percent(random, 30)) return;
-  const auto add = [&](Happening::Kind kind, std::size_t host, std::size_t nic) {
+  const auto add = [&](Fault::Kind kind, std::size_t host, std::size_t nic) {
     plan.happenings.push_back({.at = kPlanStart + between(random, Duration(0), work),
                                .kind = kind,
                                .host = static_cast<std::uint8_t>(host),
@@ -227,14 +227,14 @@ void draw_changes(std::uint64_t seed, Duration work, Plan& plan) {
     NodePlan& node = plan.nodes[host];
     if (node.more.empty()) continue;
     if (percent(random, 50)) node.late = between(random, 1, node.more.size());
-    for (std::size_t i = 0; i < node.late; ++i) add(Happening::Kind::kJoin, host, 0);
+    for (std::size_t i = 0; i < node.late; ++i) add(Fault::Kind::kJoin, host, 0);
     const std::size_t moves = percent(random, 40) ? between(random, 1, 3) : 0;
     for (std::size_t i = 0; i < moves; ++i) {
-      add(Happening::Kind::kMove, host, between(random, 1, node.more.size()));
+      add(Fault::Kind::kMove, host, between(random, 1, node.more.size()));
     }
   }
   std::stable_sort(plan.happenings.begin(), plan.happenings.end(),
-                   [](const Happening& a, const Happening& b) { return a.at < b.at; });
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
 std::string text_of(Plug plug) {

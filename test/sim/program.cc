@@ -61,7 +61,7 @@ void Program::note_meetings() {
   for (Known& known : known_) {
     // What was accepted for one that turned out to be known by another name is lost.
     if (known.host && node_.engine().peer_status(known.id) == Status::kRefused) {
-      shared_.excuses.add(node_.host(), *known.host, Excuses::kRefusal);
+      shared_.excuses.add(node_.host(), *known.host, AllowedFailures::kRefusal);
     }
     if (known.met || node_.engine().peer_state(known.id) != PeerState::kConnected) continue;
     known.met = true;

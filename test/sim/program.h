@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "pullman/multi_receive.h"
-#include "sim/excuses.h"
+#include "sim/allowed_failures.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
 #include "sim/plan.h"
@@ -27,7 +27,7 @@ class Program {
   // What all programs of a run share.
   struct Shared {
     Ledger& ledger;
-    Excuses& excuses;
+    AllowedFailures& excuses;
     Findings& findings;  // what counts in any run
     Trace& trace;
     std::vector<nic::Address> addresses;  // of all hosts

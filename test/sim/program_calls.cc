@@ -131,7 +131,7 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
     if (copied != Status::kBusy) return copied;
   }
   return node_.engine().send(node_.local_now(), peer, tag,
-                             count == 2 ? ConstPieces(pieces) : ConstPieces(whole), options,
+                             count == 2 ? ConstSegments(pieces) : ConstSegments(whole), options,
                              operation.request);
 }
 
@@ -141,7 +141,7 @@ Status Program::try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes,
   SendOptions options = operation.options;
   options.only_copy = true;
   const std::span<const std::byte> whole[] = {bytes};
-  const Status status = node_.engine().send(node_.local_now(), peer, tag, ConstPieces(whole),
+  const Status status = node_.engine().send(node_.local_now(), peer, tag, ConstSegments(whole),
                                             options, operation.request);
   if (status == Status::kPending) shared_.findings.report("a send of only a copy is pending");
   return status;
@@ -229,7 +229,7 @@ void Program::post_receive(const Wanted& wanted, bool must_match) {
     const std::span<std::byte> pieces[] = {buffer.first(cut), buffer.subspan(cut)};
     const std::span<std::byte> whole[] = {buffer};
     status = node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-                                    percent(random_, 50) ? Pieces(pieces) : Pieces(whole),
+                                    percent(random_, 50) ? Segments(pieces) : Segments(whole),
                                     {.space = wanted.space}, operation.request);
   }
   note("receive {} from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
@@ -282,9 +282,9 @@ void Program::disconnect() {
   const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), peer);
   note("disconnect peer {}.{}", peer.index, peer.generation);
   if (host) {
-    shared_.excuses.add(node_.host(), *host, Excuses::kGoodbye);
+    shared_.excuses.add(node_.host(), *host, AllowedFailures::kGoodbye);
   } else {
-    shared_.excuses.add_all(node_.host(), Excuses::kGoodbye);
+    shared_.excuses.add_all(node_.host(), AllowedFailures::kGoodbye);
   }
   node_.engine().disconnect(node_.local_now(), peer);
   forget(peer);

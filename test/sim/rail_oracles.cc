@@ -93,9 +93,9 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
 void Simulation::reinstate() {
   if (plan_.noise.knows_proof) return;
   Duration stood_still{0};
-  for (const Happening& happening : plan_.happenings) {
+  for (const Fault& happening : plan_.happenings) {
     const bool still =
-        happening.kind == Happening::Kind::kStall || happening.kind == Happening::Kind::kJump;
+        happening.kind == Fault::Kind::kStall || happening.kind == Fault::Kind::kJump;
     if (still) stood_still = std::max(stood_still, happening.duration);
   }
   Duration timeout{0};  // what says which rails there are may be lost as often as not

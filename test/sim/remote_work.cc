@@ -64,9 +64,9 @@ void RemoteWork::take_events() {
 }
 
 void RemoteWork::operate(const std::optional<Target>& target) {
-  constexpr std::size_t kMostDeeds = 24;
+  constexpr std::size_t kMaxDeeds = 24;
   if (percent(random_, 8)) return toggle();
-  if (!target || target->conversation >= Home::kSlots || deeds_.size() >= kMostDeeds) return;
+  if (!target || target->conversation >= Home::kSlots || deeds_.size() >= kMaxDeeds) return;
   switch (random_.below(8)) {
     case 0:
     case 1:
@@ -145,7 +145,7 @@ void RemoteWork::try_what_is_forbidden(const Target& target) {
   constexpr std::uint64_t kEnd = Home::kSlots * Home::kAreaBytes;
   Deed& deed = begin(Deed::Kind::kBad, target, log_between(random_, 8, 100'000));
   const std::uint64_t size = deed.bytes.size();
-  const RemotePlace places[] = {{Home::kNowhere, 0},
+  const RemotePlace places[] = {{Home::kInvalidDestination, 0},
                                 {Home::kAreas, kEnd - random_.below(size)},
                                 {Home::kAreas, kEnd + 1},
                                 {Home::kAreas, ~std::uint64_t{0} - random_.below(2 * size)}};

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "sim/excuses.h"
+#include "sim/allowed_failures.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
 
@@ -27,8 +27,8 @@ struct Home {
   static constexpr std::size_t kFlickerBytes = 16 * 1024;
   static constexpr std::uint64_t kWords = 1;
   static constexpr std::uint64_t kAreas = 2;
-  static constexpr std::uint64_t kFlicker = 3;  // comes and goes
-  static constexpr std::uint64_t kNowhere = 4;  // there is none of that key
+  static constexpr std::uint64_t kFlicker = 3;             // comes and goes
+  static constexpr std::uint64_t kInvalidDestination = 4;  // there is none of that key
 
   std::vector<std::byte> words = std::vector<std::byte>(kSlots * sizeof(std::uint64_t));
   // Zeros that cost nothing until they are touched: most slots never are.
@@ -52,7 +52,7 @@ class RemoteWork {
  public:
   struct Shared {
     Ledger& ledger;
-    Excuses& excuses;
+    AllowedFailures& excuses;
     Findings& findings;  // of what counts unless somebody on the path attacks
     Homes& homes;
   };

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sim/doings.h"
+#include "sim/operations.h"
 
 namespace pullman::sim {
 namespace {
@@ -217,13 +217,13 @@ TEST_CASE("a compare-and-swap changes what is as expected, and tells what was") 
 TEST_CASE("a vector of elements is worked on whole, also when it takes more than a packet") {
   Remote remote(4096);
   for (auto* wire : {&remote.scene.network().wire(0, 1)}) wire->loss = 200'000;
-  std::vector<double> there(kMostAtomicBytes / sizeof(double));
+  std::vector<double> there(kMaxAtomicBytes / sizeof(double));
   std::vector<double> operand(there.size());
   for (std::size_t i = 0; i < there.size(); ++i) {
     there[i] = static_cast<double>(i);
     operand[i] = 0.5 * static_cast<double>(i % 7);
   }
-  std::memcpy(remote.memory.data() + 3, there.data(), kMostAtomicBytes);
+  std::memcpy(remote.memory.data() + 3, there.data(), kMaxAtomicBytes);
 
   Act& act = remote.does.atomic(0, remote.there, {kKey, 3},
                                 {.op = AtomicOp::kSum,
@@ -232,7 +232,7 @@ TEST_CASE("a vector of elements is worked on whole, also when it takes more than
                                  .operand = std::as_bytes(std::span(operand)),
                                  .compare = {},
                                  .result = {}},
-                                kMostAtomicBytes);
+                                kMaxAtomicBytes);
 
   REQUIRE(remote.done(act));
   const auto expected = std::as_bytes(std::span(there));
@@ -243,10 +243,10 @@ TEST_CASE("a vector of elements is worked on whole, also when it takes more than
 
 // wire.md 10.3
 TEST_CASE("an atomic whose last packet is late is done when that is here, and not before") {
-  const std::size_t fetched = GENERATE(std::size_t{0}, kMostAtomicBytes);
-  Remote remote(kMostAtomicBytes);
-  std::vector<std::uint64_t> words(kMostAtomicBytes / sizeof(std::uint64_t));
-  std::memcpy(words.data(), remote.memory.data(), kMostAtomicBytes);
+  const std::size_t fetched = GENERATE(std::size_t{0}, kMaxAtomicBytes);
+  Remote remote(kMaxAtomicBytes);
+  std::vector<std::uint64_t> words(kMaxAtomicBytes / sizeof(std::uint64_t));
+  std::memcpy(words.data(), remote.memory.data(), kMaxAtomicBytes);
   std::vector<std::uint64_t> operand(words.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[i] += operand[i] = i + 1;
   bool late = true;
@@ -274,7 +274,7 @@ TEST_CASE("an atomic whose last packet is late is done when that is here, and no
   REQUIRE(remote.done(act));
   CHECK(act.status() == Status::kOk);
   CHECK(act.bytes == bytes_of(fetched, 3));
-  CHECK(std::memcmp(remote.memory.data(), words.data(), kMostAtomicBytes) == 0);
+  CHECK(std::memcmp(remote.memory.data(), words.data(), kMaxAtomicBytes) == 0);
 }
 
 TEST_CASE("a put with immediate data leaves one event, when all of it is in place") {

@@ -15,8 +15,8 @@ constexpr std::size_t kBytes = 64;
 
 // As little memory as they need.
 void modest(NodePlan& plan) {
-  plan.config.max_peers = kMostHosts;
-  plan.config.unexpected_bytes = kMostHosts * std::size_t{4096};
+  plan.config.max_peers = kNetworkHosts;
+  plan.config.unexpected_bytes = kNetworkHosts * std::size_t{4096};
   plan.config.send_packets = 512;  // each call takes one
   plan.config.send_window = 16;
   plan.turn_gap = microseconds(20);
@@ -97,10 +97,10 @@ class Crowd {
 // U44: every wire loses, doubles and delays, some hosts are cut off for a while, and some stand
 // still.
 TEST_CASE("256 hosts all to all: through faults each message arrives once") {
-  Crowd crowd(kMostHosts);
+  Crowd crowd(kNetworkHosts);
   Network& network = crowd.scene().network();
-  for (std::size_t from = 0; from < kMostHosts; ++from) {
-    for (std::size_t to = 0; to < kMostHosts; ++to) {
+  for (std::size_t from = 0; from < kNetworkHosts; ++from) {
+    for (std::size_t to = 0; to < kNetworkHosts; ++to) {
       WireFaults& wire = network.wire(from, to);
       wire.loss = 20'000;
       wire.duplicate = 10'000;
@@ -110,7 +110,7 @@ TEST_CASE("256 hosts all to all: through faults each message arrives once") {
   }
   const Instant start = crowd.scene().now();
   for (std::uint8_t host = 0; host < 250; host += 50) {
-    for (std::size_t other = 0; other < kMostHosts; ++other) {
+    for (std::size_t other = 0; other < kNetworkHosts; ++other) {
       const auto it = static_cast<std::uint8_t>(other);
       for (const auto& [from, to] : {std::pair(host, it), std::pair(it, host)}) {
         network.partitions().push_back({.from = from,

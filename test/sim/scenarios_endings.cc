@@ -3,7 +3,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "sim/doings.h"
+#include "sim/operations.h"
 #include "sim/rail_scene.h"
 
 namespace pullman::sim {

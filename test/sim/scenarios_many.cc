@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "sim/doings.h"
+#include "sim/operations.h"
 
 namespace pullman::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "sim/doings.h"
+#include "sim/operations.h"
 
 namespace pullman::sim {
 namespace {
@@ -265,7 +265,7 @@ TEST_CASE("a copy has its space and its immediate data, in one piece and in two"
   Request request;
   const Status status =
       talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 7,
-                                ConstPieces(pieces, two ? 2 : 1), options, request);
+                                ConstSegments(pieces, two ? 2 : 1), options, request);
   talk.scene.node(0).touched();
 
   CHECK(status == Status::kOk);
@@ -329,8 +329,8 @@ TEST_CASE("more pieces than there may be are an invalid argument") {
   Talk talk;
   std::vector<std::byte> bytes(100);
   Request request;
-  const auto pieces = cut_into(std::span<const std::byte>(bytes), kMostPieces + 1);
-  const auto sinks = cut_into(std::span<std::byte>(bytes), kMostPieces + 1);
+  const auto pieces = cut_into(std::span<const std::byte>(bytes), kMaxSegments + 1);
+  const auto sinks = cut_into(std::span<std::byte>(bytes), kMaxSegments + 1);
 
   CHECK(talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3, pieces, {},
                                   request) == Status::kInvalidArgument);
@@ -391,7 +391,7 @@ TEST_CASE("a receive in a space that another engine has not is not its to cancel
   Request receive;
   std::array<std::byte, 8> bytes;
   const std::span<std::byte> pieces[] = {bytes};
-  CHECK(talk.scene.engine(1).receive(talk.scene.now(), talk.back, 3, 0, Pieces(pieces),
+  CHECK(talk.scene.engine(1).receive(talk.scene.now(), talk.back, 3, 0, Segments(pieces),
                                      ReceiveOptions{.space = 5}, receive) == Status::kPending);
   CHECK_FALSE(talk.scene.engine(0).cancel(receive));
   CHECK(talk.scene.engine(1).cancel(receive));

@@ -315,7 +315,7 @@ TEST_CASE("who gives up what the peer does not take tells it so") {
   REQUIRE_FALSE(scene.engine(0).drained());
   Act& receive = scene.receive(1, back, 2, 100);
 
-  scene.engine(0).give_up(scene.node(0).local_now());
+  scene.engine(0).close_abortively(scene.node(0).local_now());
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(receive.status() == Status::kPeerClosed);
@@ -337,7 +337,7 @@ TEST_CASE("who gives up is heard though a packet is lost") {
   scene.network().set_drop_rule(
       [n = 0](const Passing& passing) mutable { return passing.from.host == 0 && n++ == 0; });
 
-  scene.engine(0).give_up(scene.node(0).local_now());
+  scene.engine(0).close_abortively(scene.node(0).local_now());
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(receive.status() == Status::kPeerClosed);
@@ -357,7 +357,7 @@ TEST_CASE("what has come to one who looks late is received though its sender has
 
   scene.begin_close(0);
   scene.run_for(milliseconds(100));
-  scene.engine(0).give_up(scene.node(0).local_now());
+  scene.engine(0).close_abortively(scene.node(0).local_now());
 
   for (Tag tag = 0; tag < 10; ++tag) {
     REQUIRE(scene.run_until_done(*receives[tag]));

@@ -42,7 +42,7 @@ TEST_CASE("a shorter second HELLO takes nothing back") {
   wire::Hello hello = stranger.hello(0);
   const auto rider = message_frame(hello, 5);
 
-  stranger.say(0, hello, {.riders = rider});
+  stranger.say(0, hello, {.early_data = rider});
   scene.run_for(milliseconds(1));
   REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
   hello.nics[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
@@ -60,7 +60,7 @@ TEST_CASE("a shorter second HELLO takes nothing back") {
   stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
   REQUIRE(scene.run_until_done(receive, seconds(1)));
   CHECK(receive.request.tag() == 5);
-  stranger.say(0, hello, {.repetition = 4, .riders = rider});
+  stranger.say(0, hello, {.repetition = 4, .early_data = rider});
   scene.run_for(seconds(1));
   CHECK_FALSE(none.done());
 }
@@ -101,15 +101,15 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
   Stranger stranger(scene, 3);
   const std::size_t taken_before = scene.engine(0).audit().packets_taken;
 
-  std::size_t most_taken = 0;
+  std::size_t max_taken = 0;
   for (int i = 0; i < 300; ++i) {
     const wire::Hello hello = stranger.hello(0);
     const auto rider = message_frame(hello, 5);
-    stranger.say(0, hello, {.riders = rider});
+    stranger.say(0, hello, {.early_data = rider});
     scene.run_for(microseconds(10));
-    most_taken = std::max(most_taken, scene.engine(0).audit().packets_taken);
+    max_taken = std::max(max_taken, scene.engine(0).audit().packets_taken);
   }
-  CHECK(most_taken <= taken_before + 64);  // a quarter of the peers, but 64 at least
+  CHECK(max_taken <= taken_before + 64);  // a quarter of the peers, but 64 at least
   CHECK(stranger.heard(PacketType::kWelcome) == 64);
 
   check_they_talk(scene, {couple.back, couple.there}, 9);
@@ -263,7 +263,7 @@ TEST_CASE("a HELLO that names another's address before connect does not capture 
   Act& at_one = scene.receive_any(1);
   Act& none = scene.receive_any(1);
 
-  stranger.say(0, hello, {.riders = rider});
+  stranger.say(0, hello, {.early_data = rider});
   scene.run_for(between);
   const PeerId there = scene.connect(0, 1);
   if (says_something) scene.send(0, there, 7, 100);
@@ -297,7 +297,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
   const PeerId there = scene.connect(0, 1);
   scene.send(0, there, 7, 100);
   scene.run_for(after);
-  stranger.say(0, hello, {.riders = rider});
+  stranger.say(0, hello, {.early_data = rider});
   if (crossing) {
     scene.run_for(microseconds(1));
     scene.send(1, scene.connect(1, 0), 6, 100);

@@ -9,7 +9,7 @@
 namespace pullman::sim {
 namespace {
 
-constexpr std::size_t kMostSteps = 100'000;  // without time going on
+constexpr std::size_t kMaxSteps = 100'000;  // without time going on
 
 MessageName name_for(Tag tag, std::size_t size) {
   return {static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(size)};
@@ -101,7 +101,7 @@ bool Scene::run_until(const std::function<bool()>& condition, Duration bound) {
     stage_.step(end);
     if (now() != before) steps = 0;
     before = now();
-    if (steps == kMostSteps) throw std::runtime_error("time stands still\n" + dump());
+    if (steps == kMaxSteps) throw std::runtime_error("time stands still\n" + dump());
   }
   return true;
 }

@@ -185,10 +185,10 @@ void SimPort::give_back(std::span<const nic::Incoming> batch) {
 }
 
 void SimPort::resolve(const nic::Address& address, std::uint64_t cookie) {
-  Resolution resolution{
-      .due = network_.now() + plan_.resolve_delay,
-      .event = {
-          .kind = nic::PortEvent::Kind::kResolveFailed, .cookie = cookie, .to = nic::kNowhere}};
+  Resolution resolution{.due = network_.now() + plan_.resolve_delay,
+                        .event = {.kind = nic::PortEvent::Kind::kResolveFailed,
+                                  .cookie = cookie,
+                                  .to = nic::kInvalidDestination}};
   const std::optional<Endpoint> to = endpoint_of(address, network_.hosts());
   if (to && !network_.chance(plan_.resolve_failure)) {
     resolution.event.kind = nic::PortEvent::Kind::kResolved;
@@ -236,7 +236,7 @@ bool SimPort::arrive(Datagrams::Slot slot) {
   return true;
 }
 
-void SimPort::refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMostQuoted> quoted) {
+void SimPort::refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMaxQuoted> quoted) {
   for (std::size_t i = 0; i < destinations_.size(); ++i) {
     if (destinations_[i].place != at) continue;
     refusals_.push_back({.kind = nic::PortEvent::Kind::kRefused,

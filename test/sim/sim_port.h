@@ -45,7 +45,7 @@ class SimPort final : public nic::Port {
   // For the network: a datagram has arrived. False if there was no buffer for it.
   bool arrive(Datagrams::Slot slot);
   // Nobody listens at `at`, as somebody says who quotes that of the packet.
-  void refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMostQuoted> quoted);
+  void refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMaxQuoted> quoted);
   bool has_work() const;
   Endpoint place() const { return at_; }
   // How often somebody asked for a way, which costs a kernel's port several system calls.

@@ -236,8 +236,8 @@ void Simulation::say_last_words() {
   const std::uint8_t leaver = *plan_.leaves_first;
   Node& node = stage_.node(leaver);
   programs_[leaver]->receive_again();
-  excuses_.add_all(leaver, Excuses::kGoodbye);
-  excuses_.add_all(leaver, Excuses::kRestart);
+  excuses_.add_all(leaver, AllowedFailures::kGoodbye);
+  excuses_.add_all(leaver, AllowedFailures::kRestart);
   const std::size_t before = ledger_.deliveries();
   std::size_t sent = ledger_.messages();
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {

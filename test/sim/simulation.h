@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/excuses.h"
+#include "sim/allowed_failures.h"
 #include "sim/ledger.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -57,11 +57,11 @@ class Simulation {
   void check_blame();
   bool cut_for(const Duration limit, std::size_t a, std::size_t b, bool home_only) const;
 
-  // What befalls the hosts (happenings.cc).
+  // What befalls the hosts (faults.cc).
   void excuse(const Plan& plan);
   Duration shortest_timeout() const;
   bool step(Instant limit);
-  void happen(const Happening& happening);
+  void happen(const Fault& happening);
   void end_process(std::uint8_t host, bool quietly);
   void reboot(std::uint8_t host);
 
@@ -77,12 +77,12 @@ class Simulation {
   const Plan plan_;
   Trace trace_;
   mutable Stage stage_;
-  Excuses excuses_;
+  AllowedFailures excuses_;
   Findings ignored_;  // with an attacker on the path anything may arrive: only crashes count
   Ledger ledger_;
   Program::Shared shared_;
   std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<Happening> waiting_;  // what is still to happen, the next one last
+  std::vector<Fault> waiting_;  // what is still to happen, the next one last
   std::vector<Closing> closing_;
   std::vector<std::pair<Instant, std::uint8_t>> reboots_;
   std::uint64_t steps_ = 0;

@@ -56,7 +56,7 @@ wire::Hello Stranger::hello_as(std::size_t whom, std::size_t to) {
 void Stranger::say(std::size_t to, const wire::Hello& hello, const Shape& shape) {
   const std::size_t body = std::max(shape.body_bytes, wire::encoded_bytes(hello));
   const std::size_t length =
-      wire::kHeaderBytes + wire::kFrameHeadBytes + body + shape.riders.size();
+      wire::kHeaderBytes + wire::kFrameHeadBytes + body + shape.early_data.size();
   std::vector<std::byte> packet(length);
   wire::PacketHeader header;
   header.type = shape.type;
@@ -67,7 +67,7 @@ void Stranger::say(std::size_t to, const wire::Hello& hello, const Shape& shape)
   std::byte* out = packet.data() + wire::kHeaderBytes;
   out += wire::put_hello(out, body);
   wire::encode(hello, out);
-  std::copy(shape.riders.begin(), shape.riders.end(), out + body);
+  std::copy(shape.early_data.begin(), shape.early_data.end(), out + body);
   put(to, packet);
 }
 

@@ -22,10 +22,10 @@ class Stranger {
   // How a HELLO or WELCOME is put into a packet.
   struct Shape {
     wire::PacketType type = wire::PacketType::kHello;
-    wire::ConnectionId to = {};              // HELLO goes to nobody in particular
-    std::uint32_t repetition = 0;            // its number is the first one plus this
-    std::size_t body_bytes = 328;            // padded to, if it is not longer
-    std::span<const std::byte> riders = {};  // frames that follow
+    wire::ConnectionId to = {};                  // HELLO goes to nobody in particular
+    std::uint32_t repetition = 0;                // its number is the first one plus this
+    std::size_t body_bytes = 328;                // padded to, if it is not longer
+    std::span<const std::byte> early_data = {};  // frames that follow
   };
 
   // Ends the process of `host`; hears everything that comes to its address from now on.

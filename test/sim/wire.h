@@ -10,9 +10,9 @@
 
 namespace pullman::sim {
 
-inline constexpr std::size_t kMaxHosts = 8;     // of a plan
-inline constexpr std::size_t kMostHosts = 256;  // of a network
-inline constexpr std::size_t kMaxNics = 8;      // of one host
+inline constexpr std::size_t kMaxHosts = 8;        // of a plan
+inline constexpr std::size_t kNetworkHosts = 256;  // of a network
+inline constexpr std::size_t kMaxNics = 8;         // of one host
 inline constexpr std::uint8_t kAnyNic = 0xFF;
 inline constexpr Duration kForever = std::chrono::hours(1000);
 inline constexpr std::size_t kAnyLength = ~std::size_t{0};
@@ -30,11 +30,11 @@ struct Endpoint {
   Channel channel = Channel::kCommand;
   std::uint8_t nic = 0;
   std::size_t index() const {
-    return (nic * kMostHosts + host) * 2u + static_cast<std::size_t>(channel);
+    return (nic * kNetworkHosts + host) * 2u + static_cast<std::size_t>(channel);
   }
   bool operator==(const Endpoint&) const = default;
 };
-inline constexpr std::size_t kMaxEndpoints = kMostHosts * kMaxNics * 2;
+inline constexpr std::size_t kMaxEndpoints = kNetworkHosts * kMaxNics * 2;
 
 // One end of a wire: a host's NIC, or any of them.
 struct Plug {

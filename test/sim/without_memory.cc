@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "sim/doings.h"
+#include "sim/operations.h"
 
 namespace {
 

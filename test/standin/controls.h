@@ -29,7 +29,7 @@ struct Tallies {
   std::uint64_t faults = 0;            // rules of the hardware broken by its user
   const char* first_fault = "";        // the first of them
   std::uint64_t sends = 0;             // posted
-  std::uint64_t most_sends = 0;        // outstanding at once
+  std::uint64_t max_sends = 0;         // outstanding at once
   std::uint64_t send_queue_reads = 0;  // fi_cq_read of a queue bound to sends
   std::uint64_t receives_dropped = 0;  // arrivals for which no buffer was posted
   std::uint64_t insertions = 0;

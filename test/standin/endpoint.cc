@@ -111,7 +111,7 @@ int Endpoint::post_send(const Work& work) {
   }
   sends.push_back(work);
   ++tallies.sends;
-  tallies.most_sends = std::max<std::uint64_t>(tallies.most_sends, sends.size());
+  tallies.max_sends = std::max<std::uint64_t>(tallies.max_sends, sends.size());
   return 0;
 }
 

@@ -107,11 +107,11 @@ TEST_CASE("an IPv6 port is the same whatever scope a host gives it") {
 TEST_CASE("sticky rails and the number of NICs are read from the environment") {
   CHECK_FALSE(Config::from_environment().sticky_rails);
   const Variable sticky("PULLMAN_STICKY_RAILS", "1");
-  const Variable nics("PULLMAN_MOST_NICS", "8");
+  const Variable nics("PULLMAN_MAX_NICS", "8");
   CHECK(Config::from_environment().sticky_rails);
-  CHECK(Config::from_environment().most_nics == 8);
+  CHECK(Config::from_environment().max_nics == 8);
   Config config;
-  config.most_nics = 9;
+  config.max_nics = 9;
   CHECK_THAT(complaint(config), Catch::Contains("1 to 8"));
 }
 

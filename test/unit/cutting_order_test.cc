@@ -91,8 +91,9 @@ TEST_CASE("a result that comes early ends what is still to be cut, wherever it s
   REQUIRE(sender.next() == kFirst);
   sender.grant(kFirst);
   const std::span<const std::byte> piece(sender.message);
-  const Parcel parcel{.tag = 5, .pieces = {&piece, 1}, .size = piece.size(), .wants_result = true};
-  sender.outbox.send({}, parcel, sender.requests.emplace_back());
+  const SendDescriptor descriptor{
+      .tag = 5, .pieces = {&piece, 1}, .size = piece.size(), .wants_result = true};
+  sender.outbox.send({}, descriptor, sender.requests.emplace_back());
   REQUIRE(sender.next() == kFirst + 1);
   REQUIRE(sender.next() == kFirst);
 

@@ -15,7 +15,7 @@ std::vector<std::byte> bye_of(MessageId missing, const std::vector<std::uint32_t
                               const std::set<MessageId>& ahead) {
   std::vector<std::uint64_t> words(ahead.empty() ? 0 : (*ahead.rbegin() - 1) / 64 + 1);
   for (const MessageId id : ahead) words[(id - 1) / 64] |= std::uint64_t{1} << (id - 1) % 64;
-  std::vector<std::byte> bytes(wire::kByeBytes + wire::kMostByeData);
+  std::vector<std::byte> bytes(wire::kByeBytes + wire::kMaxByeData);
   bytes.resize(wire::put_bye(bytes.data(), missing, excepted, words));
   return bytes;
 }

@@ -79,8 +79,8 @@ TEST_CASE(
   CHECK_FALSE(message_is_good(kind(Class::kGet), 15));
   CHECK_FALSE(message_is_good(kind(Class::kGet), 17));
   CHECK_FALSE(message_is_good(kind(Class::kAtomic), 15));
-  CHECK(message_is_good(kind(Class::kAtomic), 16 + kMostAtomicBytes));
-  CHECK_FALSE(message_is_good(kind(Class::kAtomic), 17 + kMostAtomicBytes));
+  CHECK(message_is_good(kind(Class::kAtomic), 16 + kMaxAtomicBytes));
+  CHECK_FALSE(message_is_good(kind(Class::kAtomic), 17 + kMaxAtomicBytes));
   CHECK(message_is_good(kind(Class::kAnswer), 0));
 }
 

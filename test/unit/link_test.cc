@@ -476,7 +476,7 @@ TEST_CASE("a rail that begins anew forgets the packet that was kept until its li
   pair.a.take_ack_of(pair.now, pair.b);
   REQUIRE(pair.a.link.rtt().smoothed() > std::chrono::milliseconds(400));
 
-  pair.a.link.begin_anew();
+  pair.a.link.reset_path_state();
 
   CHECK(pair.a.link.rtt().smoothed() == us(400));
   CHECK(pair.a.link.rtt().least() == us(400));

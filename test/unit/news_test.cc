@@ -70,7 +70,7 @@ TEST_CASE("who is about to sleep hears it at once") {
   REQUIRE_FALSE(scene.command->events.empty());
   CHECK(scene.engine->next_deadline() <= scene.now + microseconds(100));  // nobody sleeps over it
 
-  scene.engine->about_to_sleep();
+  scene.engine->prepare_to_block();
   scene.engine->progress(scene.now);
 
   CHECK(scene.command->events.empty());

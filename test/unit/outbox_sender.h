@@ -28,8 +28,9 @@ struct OutboxSender {
   }
   void send_ahead(std::size_t bytes) {
     const std::span<const std::byte> piece(message.data(), bytes);
-    const Parcel parcel{.tag = 5, .pieces = {&piece, 1}, .size = bytes, .goes_ahead = true};
-    outbox.send({}, parcel, requests.emplace_back());
+    const SendDescriptor descriptor{
+        .tag = 5, .pieces = {&piece, 1}, .size = bytes, .has_priority = true};
+    outbox.send({}, descriptor, requests.emplace_back());
   }
   void grant(std::uint32_t id) { REQUIRE(outbox.handle_grant(id, message.size())); }
 

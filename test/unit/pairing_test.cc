@@ -117,8 +117,8 @@ struct Case {
     };
     left = end();
     right = end();
-    for (std::size_t i = 0; i < kMostEntries; ++i) {
-      for (std::size_t j = 0; j < kMostEntries; ++j) ways.set(i, j, Reach{std::uint8_t(below(3))});
+    for (std::size_t i = 0; i < kMaxEntries; ++i) {
+      for (std::size_t j = 0; j < kMaxEntries; ++j) ways.set(i, j, Reach{std::uint8_t(below(3))});
     }
   }
 };
@@ -252,12 +252,12 @@ TEST_CASE("subnets decide, not masks: with the same prefix length NICs of two ne
 }
 
 TEST_CASE("more entries than there may be are not looked at") {
-  const Entries many(kMostEntries + 3, entry(0));
+  const Entries many(kMaxEntries + 3, entry(0));
   Entries different;
-  for (std::uint8_t i = 0; i < kMostEntries + 3; ++i) different.push_back(entry(i, 1000u + i));
+  for (std::uint8_t i = 0; i < kMaxEntries + 3; ++i) different.push_back(entry(i, 1000u + i));
 
   CHECK(paired(many, many, kAllDirect) == Picked{{0, 0}});
-  CHECK(paired(different, different, kAllDirect).size() == kMostEntries);
+  CHECK(paired(different, different, kAllDirect).size() == kMaxEntries);
   CHECK(!explain(different, different, kAllDirect, pair(different, different, kAllDirect)).empty());
 }
 
@@ -292,7 +292,7 @@ TEST_CASE("no pairing is better than the one chosen") {
 TEST_CASE("pairings of the greatest size are sound, and as good from either side") {
   std::mt19937 random(8);
   for (int i = 0; i < 2000; ++i) {
-    const Case given(random, kMostEntries);
+    const Case given(random, kMaxEntries);
     const auto pairs = pair(given.left, given.right, given.ways);
     const auto mirrored = pair(given.right, given.left, given.ways.transposed());
 
@@ -322,7 +322,7 @@ struct End {
 TEST_CASE("both ends compute the same pairs in the same order, however many are alike") {
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {
-    const Case given(random, kMostEntries);
+    const Case given(random, kMaxEntries);
     const Ways seen_there = Case(random, 1).ways;
     const End lower{0, given.left, given.right, given.ways, seen_there};
     const End higher{1, given.right, given.left, seen_there, given.ways};

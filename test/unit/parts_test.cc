@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 #include "message_wire.h"
 
 namespace pullman::message {
@@ -93,7 +93,7 @@ TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole")
 
 TEST_CASE("immediate data of a message of several packets come with it") {
   const bool posted_first = GENERATE(false, true);
-  for (std::size_t size = 1417; size <= Outbox::kMostCopied - wire::kImmediateBytes; ++size) {
+  for (std::size_t size = 1417; size <= Outbox::kMaxCopied - wire::kImmediateBytes; ++size) {
     Wire wire;
     const auto bytes = content(size, 3);
     std::vector<std::byte> buffer(size);
@@ -187,7 +187,7 @@ TEST_CASE("without packets for all of it nothing of it is copied, and it waits")
   const OutboxResources shared{packets, bitmaps, queues, parts, counters};
   Outbox outbox(shared, 0, 1, kPacketBytes);
   outbox.handle_hello(kPacketBytes, kShare, kEager);
-  const auto most = content(Outbox::kMostCopied, 1);
+  const auto most = content(Outbox::kMaxCopied, 1);
   const auto bytes = content(kJustOver, 2);
   Request first, second, third;
   Packet* const others[] = {packets.take(kPacketBytes), packets.take(kPacketBytes)};

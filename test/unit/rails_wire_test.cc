@@ -28,7 +28,7 @@ TEST_CASE("ways survive the wire, and are refused if they contradict themselves"
   Ways ways{.mine = 2, .theirs = 3, .home = 1, .home_there = 2, .reach = {}};
   ways.reach[0] = {2, 0, 1};
   ways.reach[1] = {0, 2, 1};
-  std::vector<std::byte> body(kMostWaysBytes);
+  std::vector<std::byte> body(kMaxWaysBytes);
   body.resize(put_ways(body.data(), ways));
   FrameReader reader(body);
   Frame frame;
@@ -63,8 +63,12 @@ TEST_CASE(
                    .command = address,
                    .data = address};
   };
-  NicList list{
-      .count = 0xfffffffe, .asks = true, .no_ways = true, .host = 77, .nic_count = 2, .rail_count = 1};
+  NicList list{.count = 0xfffffffe,
+               .asks = true,
+               .no_ways = true,
+               .host = 77,
+               .nic_count = 2,
+               .rail_count = 1};
   list.rails[0] = {.rail = 7, .mine = 1, .theirs = 3};
   list.nics[0] = nic(1);
   list.nics[1] = nic(2);

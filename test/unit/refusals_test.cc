@@ -12,7 +12,7 @@ constexpr Destination kOther{2};
 // How often a packet for `to` is refused until it is given up.
 int refused_until_given_up(Refusals& refusals, Destination to) {
   int times = 1;
-  while (!refusals.give_up(to)) ++times;
+  while (!refusals.close_abortively(to)) ++times;
   return times;
 }
 

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "channel/run.h"
 #include "message/outbox.h"
-#include "message/pieces.h"
+#include "message/segments.h"
 #include "reliability/link.h"
 
 namespace pullman::reliability {
@@ -315,14 +315,14 @@ TEST_CASE(
   const bool own_copy = GENERATE(false, true);
   const std::vector<std::byte> message = message_of(5000);
   const std::span<const std::byte> bytes = message;
-  message::Parcel parcel;
-  parcel.pieces = {&bytes, 1};
-  parcel.size = message.size();
+  message::SendDescriptor descriptor;
+  descriptor.pieces = {&bytes, 1};
+  descriptor.size = message.size();
   End end;
   Request second;
   end.outbox.send({}, 5, message, end.request);
-  parcel.is_own_copy = own_copy;
-  end.outbox.send({}, parcel, second);
+  descriptor.is_own_copy = own_copy;
+  end.outbox.send({}, descriptor, second);
 
   for (int i = 0; i < 4; ++i) {
     REQUIRE(end.send_packet());
@@ -334,8 +334,8 @@ TEST_CASE(
 
   end.take_ack(end.link.window().next());
   Request third;
-  parcel.is_own_copy = true;
-  end.outbox.send({}, parcel, third);
+  descriptor.is_own_copy = true;
+  end.outbox.send({}, descriptor, third);
   while (end.send_packet()) {
   }
   CHECK_FALSE(end.last_asks);
@@ -375,10 +375,10 @@ TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap
     Request another;
     // Who is to be told of their arrival: others are copied if they are short.
     const std::span<const std::byte> whole = message;
-    const message::Parcel parcel{
+    const message::SendDescriptor descriptor{
         .tag = 5, .pieces = {&whole, 1}, .size = size, .wants_arrival = true};
-    end.outbox.send({}, parcel, end.request);
-    end.outbox.send({}, parcel, another);
+    end.outbox.send({}, descriptor, end.request);
+    end.outbox.send({}, descriptor, another);
     const Run* run = end.send_run(64, true);
     REQUIRE(run != nullptr);
     std::size_t carried = 0;

@@ -82,10 +82,10 @@ TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
 
   REQUIRE(pair.b.engine->progress(pair.now) == 1);
   REQUIRE(pair.received[1].done());
-  CHECK(pair.b.engine->owes() == asked);
+  CHECK(pair.b.engine->has_pending_tx() == asked);
 
   pair.b.engine->progress(pair.now);
-  CHECK_FALSE(pair.b.engine->owes());
+  CHECK_FALSE(pair.b.engine->has_pending_tx());
   pair.b.deliver_to(pair.a);
   pair.a.engine->progress(pair.now);
   CHECK(request.done());
@@ -114,7 +114,7 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
   }
   REQUIRE(received.done());
   a.engine->progress(now);
-  CHECK(b.engine->owes() != sent.done());
+  CHECK(b.engine->has_pending_tx() != sent.done());
 
   b.engine->progress(now);
   b.deliver_to(a);
@@ -219,7 +219,7 @@ TEST_CASE("an ACK waits for the answer although the turn before has brought a me
 
   REQUIRE(pair.b.engine->progress(pair.now) == 1);
   CHECK(pair.b.sent() == 0);
-  CHECK(pair.b.engine->owes());
+  CHECK(pair.b.engine->has_pending_tx());
   pair.answer();
   CHECK(request.done());
   pair.b.engine->progress(pair.now);

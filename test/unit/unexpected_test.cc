@@ -278,13 +278,13 @@ TEST_CASE("short messages whose turn has not come wait for it, synchronous or no
   for (std::size_t i = 0; i < kMany; ++i) {
     const auto bytes = content(12, static_cast<unsigned>(i));
     const std::span<const std::byte> whole[] = {bytes};
-    Parcel parcel;
-    parcel.kind = i % 2 == 0 ? wire::kSynchronousOfKind : std::uint8_t{0};
-    parcel.tag = 1;
-    parcel.pieces = whole;
-    parcel.size = bytes.size();
-    parcel.wants_result = i % 2 == 0;
-    wire.outbox.send(kPeer, parcel, sends[i]);
+    SendDescriptor descriptor;
+    descriptor.kind = i % 2 == 0 ? wire::kSynchronousOfKind : std::uint8_t{0};
+    descriptor.tag = 1;
+    descriptor.pieces = whole;
+    descriptor.size = bytes.size();
+    descriptor.wants_result = i % 2 == 0;
+    wire.outbox.send(kPeer, descriptor, sends[i]);
     if (i % 10 == 9) wire.pull();
   }
   if (GENERATE(true, false)) {

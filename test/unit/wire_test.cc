@@ -383,21 +383,21 @@ TEST_CASE(
 
   CHECK(is_sane({}, 0, 0));
   CHECK(is_sane({}, 8, 1));
-  CHECK(is_sane({}, kMostByeData, 1));
+  CHECK(is_sane({}, kMaxByeData, 1));
   CHECK(is_sane({9}, 0, 0));
   CHECK(is_sane({0x80000010, 0xFFFFFFFF, 3, 9}, 16, 1));
   CHECK_FALSE(is_sane({}, 8, 0));
   CHECK_FALSE(is_sane({}, 7, 1));
   CHECK_FALSE(is_sane({}, 9, 1));
-  CHECK_FALSE(is_sane({}, kMostByeData + 8, 1));
-  CHECK_FALSE(is_sane({9}, kMostByeData, 1));
+  CHECK_FALSE(is_sane({}, kMaxByeData + 8, 1));
+  CHECK_FALSE(is_sane({9}, kMaxByeData, 1));
   CHECK_FALSE(is_sane({kMissing}, 0, 0));
   CHECK_FALSE(is_sane({11}, 0, 0));
   CHECK_FALSE(is_sane({9, 3}, 0, 0));
   CHECK_FALSE(is_sane({9, 9}, 0, 0));
   CHECK_FALSE(is_sane({}, 0, 0, 1));
   CHECK_FALSE(is_sane({}, 0, 0, 0xFFFFFFFF));
-  CHECK_FALSE(is_sane({}, 320, 1, kMostByeExcepted + 1));
+  CHECK_FALSE(is_sane({}, 320, 1, kMaxByeExcepted + 1));
 }
 
 TEST_CASE("a body cut anywhere inside a frame is not well-formed") {

@@ -26,7 +26,7 @@ std::size_t Connection::send(std::span<const Outgoing> packets, Gather& gather,
                              PortCounters& counters) {
   std::size_t done = 0;
   while (done < packets.size() && may_write()) {
-    const auto part = packets.subspan(done, std::min(packets.size() - done, Gather::kMostPackets));
+    const auto part = packets.subspan(done, std::min(packets.size() - done, Gather::kMaxPackets));
     gather.clear();
     gather.add(held());
     for (const Outgoing& packet : part) gather.add(packet);
@@ -87,11 +87,11 @@ std::size_t Connection::settle(std::span<const Outgoing> packets, std::size_t wr
 void Connection::drop_held(std::size_t bytes) {
   held_from_ += bytes;
   if (held_from_ == held_.size()) {
-    if (held_.capacity() > kMostKept) held_ = {};
+    if (held_.capacity() > kMaxKept) held_ = {};
     held_.clear();
     held_from_ = 0;
     held_packets_ = 0;
-  } else if (held_from_ >= kMostHeld / 2) {
+  } else if (held_from_ >= kMaxHeld / 2) {
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(held_from_));
     held_from_ = 0;
   }
@@ -116,7 +116,7 @@ std::size_t Connection::hold_or_drop(std::span<const Outgoing> packets, PortCoun
     return packets.size();
   }
   std::size_t done = 0;
-  while (done < packets.size() && held().size() + framed_bytes(packets[done]) <= kMostHeld) {
+  while (done < packets.size() && held().size() + framed_bytes(packets[done]) <= kMaxHeld) {
     hold(packets[done++], 0);
   }
   return done == packets.size() ? done : done + refuse(packets.size() - done, counters);

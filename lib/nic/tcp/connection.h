@@ -21,7 +21,7 @@
 
 namespace pullman::nic::tcp {
 
-struct Way;  // see switchboard.h
+struct Way;  // see connection_table.h
 
 class Connection {
  public:
@@ -73,11 +73,11 @@ class Connection {
   std::size_t usual_bytes = 0;  // of the last datagram and its length
 
   // Bytes held.
-  static constexpr std::size_t kMostHeld = 256 * 1024;
+  static constexpr std::size_t kMaxHeld = 256 * 1024;
 
  private:
   // Of the memory that was for them, when none are.
-  static constexpr std::size_t kMostKept = 64 * 1024;
+  static constexpr std::size_t kMaxKept = 64 * 1024;
   // Asked to send while blocked: once in so many times the kernel is tried all the same, since a
   // caller that only sends hears no events.
   static constexpr std::uint32_t kTry = 16;

@@ -14,7 +14,7 @@ class TcpDriver final : public Driver {
   std::vector<Device> devices() override {
     std::vector<Device> out = list_devices(name());
     for (Device& device : out) {
-      device.packet_bytes = kMostPacketBytes;
+      device.packet_bytes = kMaxPacketBytes;
       device.stream = true;
     }
     return out;

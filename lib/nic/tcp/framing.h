@@ -2,7 +2,7 @@
 //
 // Each end first says its preamble, once: "PULT", the version (1), a zero, and the port that it
 // listens on (2 bytes, most significant first). Then datagrams follow, each behind its length (2
-// bytes, the same order; 1 to kMostPacketBytes). Anything else is nonsense, and ends the stream.
+// bytes, the same order; 1 to kMaxPacketBytes). Anything else is nonsense, and ends the stream.
 //
 // Pure: knows no sockets.
 #pragma once
@@ -17,7 +17,7 @@ namespace pullman::nic::tcp {
 
 inline constexpr std::size_t kLengthBytes = 2;
 // With its length as many bytes as eight pages have.
-inline constexpr std::size_t kMostPacketBytes = 32 * 1024 - kLengthBytes;
+inline constexpr std::size_t kMaxPacketBytes = 32 * 1024 - kLengthBytes;
 inline constexpr std::size_t kPreambleBytes = 8;
 
 using Preamble = std::array<std::byte, kPreambleBytes>;
@@ -44,7 +44,7 @@ inline Next take_datagram(std::span<const std::byte>& stream,
   if (stream.size() < kLengthBytes) return Next::kUnfinished;
   const auto length =
       std::to_integer<std::size_t>(stream[0]) << 8 | std::to_integer<std::size_t>(stream[1]);
-  if (length == 0 || length > kMostPacketBytes) [[unlikely]]
+  if (length == 0 || length > kMaxPacketBytes) [[unlikely]]
     return Next::kNonsense;
   if (stream.size() - kLengthBytes < length) return Next::kUnfinished;
   datagram = stream.subspan(kLengthBytes, length);

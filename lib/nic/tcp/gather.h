@@ -16,7 +16,7 @@ namespace pullman::nic::tcp {
 
 class Gather {
  public:
-  static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
+  static constexpr std::size_t kMaxPackets = kBatchPackets;  // of a call
 
   void clear() { count_ = copied_ = bytes_ = 0; }
   std::size_t bytes() const { return bytes_; }
@@ -33,7 +33,7 @@ class Gather {
     }
   }
 
-  // A packet behind its length; at most kMostPackets.
+  // A packet behind its length; at most kMaxPackets.
   void add(const Outgoing& packet) {
     add(make_length(packet.head.size() + packet.payload.size()));
     add(packet.head);
@@ -50,7 +50,7 @@ class Gather {
  private:
   // A piece costs the kernel about what it costs to copy so many bytes.
   static constexpr std::size_t kWorthCopying = 256;
-  static constexpr std::size_t kMostPieces = 3 * kMostPackets + 1;
+  static constexpr std::size_t kMaxSegments = 3 * kMaxPackets + 1;
 
   void append_copy(std::span<const std::byte> bytes) {
     std::byte* const at = copies_.data() + copied_;
@@ -67,8 +67,8 @@ class Gather {
   std::size_t count_ = 0;   // of the pieces
   std::size_t copied_ = 0;  // of the copies
   std::size_t bytes_ = 0;   // of all
-  std::array<iovec, kMostPieces> pieces_;
-  std::array<std::byte, kMostPieces * kWorthCopying> copies_;
+  std::array<iovec, kMaxSegments> pieces_;
+  std::array<std::byte, kMaxSegments * kWorthCopying> copies_;
 };
 
 }  // namespace pullman::nic::tcp

@@ -14,7 +14,7 @@ constexpr std::size_t kPacketsPerTurn = 8;
 
 // What is sent is held unread by the socket, and what that has no room for by the sending port.
 std::size_t packets_in(const Buffers& buffers, std::size_t packet_bytes) {
-  const std::size_t bytes = buffers.holds_bytes + Connection::kMostHeld;
+  const std::size_t bytes = buffers.holds_bytes + Connection::kMaxHeld;
   return std::max<std::size_t>(1, bytes / (packet_bytes + kLengthBytes));
 }
 
@@ -31,16 +31,16 @@ TcpPort::TcpPort(Socket listener, const Device& device, const PortOptions& optio
               .packets_per_turn = kPacketsPerTurn},
       report_(device),
       receiver_(limits_.packet_bytes),
-      switchboard_(prepare(std::move(listener), options), device.name, buffers_, counters_),
-      peers_(switchboard_.own()),
-      interface_(device, switchboard_.own(), options.link_events) {
+      connection_table_(prepare(std::move(listener), options), device.name, buffers_, counters_),
+      peers_(connection_table_.own()),
+      interface_(device, connection_table_.own(), options.link_events) {
   limits_.receive_packets = packets_in(buffers_, limits_.packet_bytes);
 }
 
 int TcpPort::wait_fd() {
   if (!wait_set_) {
     wait_set_.emplace();
-    if (!wait_set_->add(switchboard_.wait_fd()) || !wait_set_->add_if_any(interface_.fd())) {
+    if (!wait_set_->add(connection_table_.wait_fd()) || !wait_set_->add_if_any(interface_.fd())) {
       wait_set_.reset();
       return -1;
     }
@@ -75,13 +75,13 @@ std::size_t TcpPort::send_some(std::span<const Outgoing> packets) {
   const Destination to = packets.front().to;
   PULLMAN_DCHECK(to < ways_.size() && ways_[to] != nullptr);
   Connection* const connection =
-      switchboard_.connection_for(*ways_[to], peers_.name_of(to), peers_.name_bytes());
+      connection_table_.connection_for(*ways_[to], peers_.name_of(to), peers_.name_bytes());
   if (connection == nullptr) {
     counters_.send_errors += packets.size();
     return packets.size();
   }
   const std::size_t taken = connection->send(packets, gather_, counters_);
-  switchboard_.tend(*connection);
+  connection_table_.tend(*connection);
   return taken;
 }
 
@@ -90,14 +90,14 @@ std::size_t TcpPort::receive(std::span<Incoming> batch, std::size_t enough) {
   std::size_t count = receiver_.has_some() ? hand_out(batch) : 0;
   ++looked_;
   bool first = true;
-  for (std::size_t reads = 0; reads < kMostReads && !receiver_.has_some(); ++reads) {
+  for (std::size_t reads = 0; reads < kMaxReads && !receiver_.has_some(); ++reads) {
     Connection* const connection = next_to_read(std::exchange(first, false));
     if (connection == nullptr) break;
     if (receiver_.read(*connection)) {
       busy_ = connection->name();
       if (!connection->greeted) greet(*connection);
     }
-    switchboard_.tend(*connection);
+    connection_table_.tend(*connection);
     if (receiver_.has_some()) count += hand_out(batch.subspan(count));
   }
   counters_.received += count;
@@ -107,26 +107,26 @@ std::size_t TcpPort::receive(std::span<Incoming> batch, std::size_t enough) {
 // What was read last goes on, then what was seen to be readable, then the busy one alone or all
 // that there are. One system call is enough where nothing has come.
 Connection* TcpPort::next_to_read(bool first) {
-  Connection* const busy = switchboard_.find(busy_);
+  Connection* const busy = connection_table_.find(busy_);
   if (receiver_.may_have_more() && looked_ < kRestAlone && busy != nullptr) return busy;
-  if (Connection* readable = switchboard_.next_readable()) return readable;
-  const std::size_t others = switchboard_.connections() - (busy != nullptr ? 1 : 0);
+  if (Connection* readable = connection_table_.next_readable()) return readable;
+  const std::size_t others = connection_table_.connections() - (busy != nullptr ? 1 : 0);
   if (looked_ < (others == 0 ? kRestAlone : kRestAmongMany)) return first ? busy : nullptr;
   looked_ = 0;
-  switchboard_.look(gather_);
-  return switchboard_.next_readable();
+  connection_table_.look(gather_);
+  return connection_table_.next_readable();
 }
 
 std::size_t TcpPort::hand_out(std::span<Incoming> batch) {
-  Connection* const from = switchboard_.find(receiver_.from());
+  Connection* const from = connection_table_.find(receiver_.from());
   const std::size_t count = receiver_.hand_out(batch, from, counters_);
-  if (from != nullptr) switchboard_.tend(*from);
+  if (from != nullptr) connection_table_.tend(*from);
   return count;
 }
 
 void TcpPort::greet(Connection& connection) {
   const auto port = receiver_.take_preamble(connection, counters_);
-  if (port && !switchboard_.introduce(connection, *port)) receiver_.drop();
+  if (port && !connection_table_.introduce(connection, *port)) receiver_.drop();
 }
 
 // Packets of one buffer lie side by side.
@@ -143,17 +143,17 @@ void TcpPort::give_back(std::span<const Incoming> batch) {
 // The address as the kernel will have it: with our own scope, if it needs one.
 void TcpPort::resolve(const Address& address, std::uint64_t cookie) {
   const Destination to = peers_.resolve(address, cookie);
-  if (to == kNowhere) return;
+  if (to == kInvalidDestination) return;
   if (to >= ways_.size()) ways_.resize(to + 1, nullptr);
   const auto reached = from_sockaddr(peers_.name_of(to), peers_.name_bytes());
-  const bool by_others = switchboard_.bound() && interface_.only_by_others(*reached);
-  ways_[to] = &switchboard_.add_destination(*reached);
+  const bool by_others = connection_table_.bound() && interface_.only_by_others(*reached);
+  ways_[to] = &connection_table_.add_destination(*reached);
   ways_[to]->by_others = by_others;
 }
 
 std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
   report_.look(counters_.errors);
-  for (const Address& address : switchboard_.take_refused()) {
+  for (const Address& address : connection_table_.take_refused()) {
     sockaddr_storage name;
     to_sockaddr(address, name);
     // A hint: a filter that resets connections for a while looks the same.
@@ -164,7 +164,7 @@ std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
 }
 
 void TcpPort::forget(Destination to) {
-  switchboard_.remove_destination(*ways_[to]);
+  connection_table_.remove_destination(*ways_[to]);
   ways_[to] = nullptr;
   peers_.forget(to);
 }

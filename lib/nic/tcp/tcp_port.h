@@ -15,9 +15,9 @@
 #include "nic/own_interface.h"
 #include "nic/peers.h"
 #include "nic/port.h"
+#include "nic/tcp/connection_table.h"
 #include "nic/tcp/gather.h"
 #include "nic/tcp/receiver.h"
-#include "nic/tcp/switchboard.h"
 
 namespace pullman::nic::tcp {
 
@@ -34,12 +34,12 @@ class TcpPort final : public Port {
   std::size_t poll_events(std::span<PortEvent> events) override;
   const PortLimits& limits() const override { return limits_; }
   const PortCounters& counters() const override { return counters_; }
-  const Address& address() const override { return switchboard_.own(); }
+  const Address& address() const override { return connection_table_.own(); }
   Reach reach(const Address& to) const override { return interface_.reach(to); }
   bool is_own(const Address& to) const override { return interface_.is_own(to); }
   int wait_fd() override;
 
-  const Switchboard& switchboard() const { return switchboard_; }
+  const ConnectionTable& connection_table() const { return connection_table_; }
 
  private:
   // So many receives look at all connections once: where there are none or one, which is read
@@ -47,7 +47,7 @@ class TcpPort final : public Port {
   static constexpr std::uint32_t kRestAlone = 16;
   static constexpr std::uint32_t kRestAmongMany = 2;
   // Of one receive(): so many buffers that held nothing to hand out are enough.
-  static constexpr std::size_t kMostReads = 16;
+  static constexpr std::size_t kMaxReads = 16;
 
   TcpPort(Socket listener, const Device& device, const PortOptions& options);
   Socket prepare(Socket listener, const PortOptions& options);
@@ -61,7 +61,7 @@ class TcpPort final : public Port {
   PortCounters counters_;
   ErrorReport report_;
   Receiver receiver_;
-  Switchboard switchboard_;
+  ConnectionTable connection_table_;
   Peers peers_;
   std::vector<Way*> ways_;  // of each destination
   Gather gather_;

@@ -14,7 +14,7 @@
 namespace pullman::nic::udp {
 namespace {
 
-constexpr int kMostAtOnce = 64;
+constexpr int kMaxAtOnce = 64;
 
 struct Error {
   sock_extended_err what{};
@@ -101,10 +101,10 @@ bool is_fatal(int error) {
 }
 
 void drain_errors(int socket, Peers& peers, PortCounters& counters) {
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) char control[256];
-    std::array<std::byte, PortEvent::kMostQuoted> quoted;  // of the packet
+    std::array<std::byte, PortEvent::kMaxQuoted> quoted;  // of the packet
     iovec place{quoted.data(), quoted.size()};
     msghdr message{};
     message.msg_iov = &place;

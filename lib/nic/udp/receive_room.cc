@@ -14,8 +14,8 @@ namespace {
 
 // A link has at most 4096 packets in flight (docs/wire.md); many that share the socket are to have
 // more than a burst each: 64 of them two. More memory than this is not asked of the system.
-constexpr std::size_t kMostPackets = 8192;
-constexpr std::size_t kMostBytes = 32u << 20;
+constexpr std::size_t kMaxPackets = 8192;
+constexpr std::size_t kMaxBytes = 32u << 20;
 
 // A struct sk_buff, and a buffer of the next power of two for headroom, headers, payload and
 // skb_shared_info; beyond 16 KiB pages of just the size. Seen on loopback and veth (Linux 6.18):
@@ -24,9 +24,9 @@ std::size_t estimated_charge(std::size_t packet_bytes) {
   constexpr std::size_t kSkBuff = 256;
   constexpr std::size_t kHeadersAndHeadroom = 28 + 64;
   constexpr std::size_t kSharedInfo = 320;
-  constexpr std::size_t kMostInOnePiece = 16384;
+  constexpr std::size_t kMaxInOnePiece = 16384;
   const std::size_t piece = std::bit_ceil(packet_bytes + kHeadersAndHeadroom + kSharedInfo);
-  if (piece <= kMostInOnePiece) return kSkBuff + piece;
+  if (piece <= kMaxInOnePiece) return kSkBuff + piece;
   return kSkBuff + kHeadersAndHeadroom + 2 * kSharedInfo + packet_bytes;
 }
 
@@ -86,7 +86,7 @@ ReceiveRoom make_receive_room(const Socket& socket, std::size_t charged, std::si
       ask_for(socket, SO_RCVBUFFORCE, room.wanted_bytes);  // refused without CAP_NET_ADMIN
     }
   } else {
-    room.wanted_bytes = std::min(kMostPackets * charged * 4 / 3, kMostBytes);
+    room.wanted_bytes = std::min(kMaxPackets * charged * 4 / 3, kMaxBytes);
     if (granted_bytes(socket) < room.wanted_bytes) {
       ask_for(socket, SO_RCVBUF, room.wanted_bytes);
       ask_for(socket, SO_RCVBUFFORCE, room.wanted_bytes);  // refused without CAP_NET_ADMIN

@@ -38,7 +38,7 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
       packet_bytes_(packet_bytes),
       names_(names),
       coalescing_(socket, bursts) {
-  for (std::size_t i = 0; i < kMostAtOnce; ++i) {
+  for (std::size_t i = 0; i < kMaxAtOnce; ++i) {
     msghdr& message = messages_[i].msg_hdr;
     message.msg_iov = &pieces_[i];
     message.msg_iovlen = 1;
@@ -99,7 +99,7 @@ std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t eno
       break;
     }
     // A lone one is asked for by a cheaper call.
-    if (datagrams > 1) datagrams_ = std::min(2 * datagrams_, kMostAtOnce);
+    if (datagrams > 1) datagrams_ = std::min(2 * datagrams_, kMaxAtOnce);
   }
   coalescing_.note(count, messages_[0].msg_len);
   counters.received += count;

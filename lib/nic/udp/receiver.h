@@ -43,7 +43,7 @@ class Receiver {
 
  private:
   static constexpr std::size_t kBuffers = 64;
-  static constexpr std::size_t kMostAtOnce = 32;  // datagrams of one call
+  static constexpr std::size_t kMaxAtOnce = 32;  // datagrams of one call
 
   // A datagram received, of one packet or many, not handed out yet or not all of it.
   struct Arrival {
@@ -88,11 +88,11 @@ class Receiver {
   std::size_t together_ = 1;   // packets that the last one held
   std::size_t next_ = 0;       // of the arrivals: the first that is not handed out
   std::size_t count_ = 0;      // and behind the last
-  std::array<Arrival, kMostAtOnce> arrivals_;
-  std::array<std::uint32_t, kMostAtOnce> aimed_{};  // the buffer of each message
-  std::array<mmsghdr, kMostAtOnce> messages_{};
-  std::array<iovec, kMostAtOnce> pieces_{};
-  std::array<Control, kMostAtOnce> controls_;
+  std::array<Arrival, kMaxAtOnce> arrivals_;
+  std::array<std::uint32_t, kMaxAtOnce> aimed_{};  // the buffer of each message
+  std::array<mmsghdr, kMaxAtOnce> messages_{};
+  std::array<iovec, kMaxAtOnce> pieces_{};
+  std::array<Control, kMaxAtOnce> controls_;
 };
 
 }  // namespace pullman::nic::udp

@@ -16,7 +16,7 @@ class Refusals {
  public:
   // A packet for `to` was refused again. True: often enough in a row for it to be given up, as a
   // full queue would have had room; those behind it that go there have less patience.
-  bool give_up(Destination to) {
+  bool close_abortively(Destination to) {
     if (to != to_) count_ = 0;
     to_ = to;
     if (++count_ < kPatience) return false;
@@ -24,15 +24,15 @@ class Refusals {
     return true;
   }
   void note_sent(Destination to) {
-    if (to == to_) to_ = kNowhere;
+    if (to == to_) to_ = kInvalidDestination;
   }
-  bool any() const { return to_ != kNowhere; }
+  bool any() const { return to_ != kInvalidDestination; }
 
  private:
   static constexpr std::uint32_t kPatience = 128;
   static constexpr std::uint32_t kPatienceBehind = 8;
 
-  Destination to_ = kNowhere;
+  Destination to_ = kInvalidDestination;
   std::uint32_t count_ = 0;
 };
 

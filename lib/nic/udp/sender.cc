@@ -111,7 +111,7 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
     const Trouble trouble = trouble_of(error, false);
     if (trouble == Trouble::kFull) return Outcome::kFull;
     if (trouble == Trouble::kRefused) {
-      if (!refusals_.give_up(packet.to)) return Outcome::kFull;
+      if (!refusals_.close_abortively(packet.to)) return Outcome::kFull;
       note_lost(trouble, error, counters);
       return Outcome::kTaken;
     }
@@ -206,7 +206,7 @@ std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& co
 // Cuts the batch, as much of it as there is room for and takes the first one's socket, into
 // messages.
 void Sender::prepare(std::span<const Outgoing> batch) {
-  const auto packets = batch.first(std::min(batch.size(), kMostPackets));
+  const auto packets = batch.first(std::min(batch.size(), kMaxPackets));
   const bool direct = is_direct(packets.front());
   const int socket = socket_for(packets.front());
   std::size_t pieces = 0;
@@ -248,7 +248,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
 // shorter behind them.
 std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
   const std::size_t size = size_of(batch.front());
-  const std::size_t most = bursts_ ? std::min(batch.size(), kMostTogether) : 1;
+  const std::size_t most = bursts_ ? std::min(batch.size(), kMaxTogether) : 1;
   std::size_t bytes = size;
   for (std::size_t length = 1; length < most; ++length) {
     const Outgoing& next = batch[length];

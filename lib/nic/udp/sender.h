@@ -26,7 +26,7 @@ namespace pullman::nic::udp {
 
 class Sender {
  public:
-  static constexpr std::size_t kMostBytes = 65507;  // of a burst: a UDP datagram's payload
+  static constexpr std::size_t kMaxBytes = 65507;  // of a burst: a UDP datagram's payload
 
   // `bursts`: the kernel knows UDP_SEGMENT.
   Sender(int socket, Peers& peers, bool bursts);
@@ -42,7 +42,7 @@ class Sender {
   void go_by_others(int socket) { others_socket_ = socket; }
   Destination direct_to() const { return direct_to_; }
 
-  std::size_t burst_bytes() const { return bursts_ ? kMostBytes : 0; }
+  std::size_t burst_bytes() const { return bursts_ ? kMaxBytes : 0; }
   bool broken() const { return broken_; }
   // Since looked_for_device(), a packet had no way: the device that a socket is bound to may be
   // gone.
@@ -50,8 +50,8 @@ class Sender {
   void looked_for_device() { misses_device_ = false; }
 
  private:
-  static constexpr std::size_t kMostPackets = kBatchPackets;  // of a call
-  static constexpr std::size_t kMostTogether = 64;            // of a burst: UDP_MAX_SEGMENTS
+  static constexpr std::size_t kMaxPackets = kBatchPackets;  // of a call
+  static constexpr std::size_t kMaxTogether = 64;            // of a burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost
@@ -86,15 +86,15 @@ class Sender {
   bool told_forbidden_ = false;
   bool misses_device_ = false;
   Refusals refusals_;
-  BurstLimit limit_{kMostBytes};
-  Destination direct_to_ = kNowhere;
+  BurstLimit limit_{kMaxBytes};
+  Destination direct_to_ = kInvalidDestination;
   int direct_socket_ = -1;
   int others_socket_ = -1;
-  std::size_t count_ = 0;                            // messages prepared
-  std::array<std::uint32_t, kMostPackets> packets_;  // of each message
-  std::array<mmsghdr, kMostPackets> messages_{};
-  std::array<iovec, 2 * kMostPackets> pieces_;
-  std::array<Control, kMostPackets> controls_{};
+  std::size_t count_ = 0;                           // messages prepared
+  std::array<std::uint32_t, kMaxPackets> packets_;  // of each message
+  std::array<mmsghdr, kMaxPackets> messages_{};
+  std::array<iovec, 2 * kMaxPackets> pieces_;
+  std::array<Control, kMaxPackets> controls_{};
 };
 
 }  // namespace pullman::nic::udp

@@ -51,7 +51,7 @@ UdpPort::UdpPort(Sockets sockets, const Device& device, const PortOptions& optio
       device_(device.name),
       offloads_(offloads_for(sockets.main, options)),
       limits_{.packet_bytes = packet_bytes_of(device, options),
-              .burst_bytes = offloads_.segment ? Sender::kMostBytes : 0,
+              .burst_bytes = offloads_.segment ? Sender::kMaxBytes : 0,
               .packets_per_turn = offloads_.segment ? kBatchPackets : kBatchPackets / 2},
       report_(device),
       address_(bound_address(sockets.main, device.name)),
@@ -94,7 +94,7 @@ ReceiveRoom UdpPort::prepare(const Socket& socket) {
 
 void UdpPort::resolve(const Address& address, std::uint64_t cookie) {
   const Destination to = peers_.resolve(address, cookie);
-  if (to == kNowhere || by_others_ == nullptr) return;
+  if (to == kInvalidDestination || by_others_ == nullptr) return;
   if (interface_.only_by_others(address)) peers_.set_by_others(to);
 }
 
@@ -108,8 +108,8 @@ void UdpPort::follow_device() {
   const int now = static_cast<int>(if_nametoindex(device_.c_str()));
   const int before = device_of(main_.socket);
   if (now == 0 || before == 0 || now == before) return;
-  sender_.go_directly(kNowhere, -1);
-  favourite_.choose(kNowhere);
+  sender_.go_directly(kInvalidDestination, -1);
+  connected_peer_.choose(kInvalidDestination);
   for (Line* line : {direct_.get(), &main_}) {
     if (line == nullptr) continue;
     const Socket fresh = open_another(Tie::kDevice);
@@ -120,9 +120,9 @@ void UdpPort::follow_device() {
   }
 }
 
-void UdpPort::favour(Destination to) {
-  favourite_.choose(to);
-  sender_.go_directly(kNowhere, -1);
+void UdpPort::connect_to_peer(Destination to) {
+  connected_peer_.choose(to);
+  sender_.go_directly(kInvalidDestination, -1);
   if (peers_.by_others(to)) return;
   if (direct_ != nullptr) {
     if (move_ == Move::kNone) begin(Move::kEmptiesDirect);
@@ -146,11 +146,12 @@ bool UdpPort::open_direct() {
 }
 
 void UdpPort::connect_direct() {
-  const Destination to = favourite_.chosen();
+  const Destination to = connected_peer_.chosen();
   move_ = Move::kNone;
-  if (to == kNowhere) return;  // forgotten since
+  if (to == kInvalidDestination) return;  // forgotten since
   if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes()))
-    return favourite_.choose(kNowhere);  // no way there just now: tried again if it stays worth it
+    return connected_peer_.choose(
+        kInvalidDestination);  // no way there just now: tried again if it stays worth it
   sender_.go_directly(to, direct_->socket.fd());
   begin(Move::kEmptiesMain);
 }
@@ -218,7 +219,7 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
   count += more;
   if (move_ != Move::kEmptiesMain || !done_with(main_, more)) return count;
   // The favourite may have changed meanwhile, and changed back.
-  begin(favourite_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect);
+  begin(connected_peer_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect);
   if (count < enough) {
     count += receive_from(*direct_, batch.subspan(count), enough - count);
   }
@@ -268,9 +269,9 @@ void UdpPort::unwatch() {
 
 void UdpPort::forget(Destination to) {
   peers_.forget(to);
-  if (favourite_.chosen() != to) return;
-  favourite_.choose(kNowhere);
-  sender_.go_directly(kNowhere, -1);
+  if (connected_peer_.chosen() != to) return;
+  connected_peer_.choose(kInvalidDestination);
+  sender_.go_directly(kInvalidDestination, -1);
 }
 
 std::size_t UdpPort::report_failure(std::span<PortEvent> events) {

@@ -24,7 +24,7 @@
 #include "nic/own_interface.h"
 #include "nic/peers.h"
 #include "nic/port.h"
-#include "nic/udp/favourite.h"
+#include "nic/udp/connected_peer.h"
 #include "nic/udp/receive_room.h"
 #include "nic/udp/receiver.h"
 #include "nic/udp/sender.h"
@@ -38,7 +38,7 @@ class UdpPort final : public Port {
   UdpPort(const Device& device, const PortOptions& options);
 
   std::size_t send(std::span<const Outgoing> batch) override {
-    if (!batch.empty() && favourite_.note(batch.back().to)) favour(batch.back().to);
+    if (!batch.empty() && connected_peer_.note(batch.back().to)) connect_to_peer(batch.back().to);
     const std::size_t taken = sender_.send(batch, counters_);
     limits_.burst_bytes = sender_.burst_bytes();
     return taken;
@@ -113,7 +113,7 @@ class UdpPort final : public Port {
   Socket open_another(Tie tie) const;
   void receive_by_others(Socket socket);
   void follow_device();
-  void favour(Destination to);
+  void connect_to_peer(Destination to);
   bool open_direct();
   void connect_direct();
   void give_back(std::uint64_t buffer, std::uint32_t packets) {
@@ -156,7 +156,7 @@ class UdpPort final : public Port {
   Line main_;
   ReceiveRoom room_;
   Sender sender_;
-  Favourite favourite_;
+  ConnectedPeer connected_peer_;
   std::unique_ptr<Line> direct_;     // connected to the favourite, once there was one
   std::unique_ptr<Line> by_others_;  // bound to no device; null where main_ is not, either
   // In the order in which they are asked: direct_ first, by_others_ last.

@@ -22,7 +22,7 @@ void Engine::Impl::handle_timers(Instant now, bool only_acks) {
     Peer& peer = *peers_.at(timer->peer);
     if (timer == &peer.alarm) {
       handle_alarm(now, peer);
-    } else if (timer->of_care != 0) {
+    } else if (timer->of_upkeep != 0) {
       handle_rail_due(now, rail_of(*timer));
     } else if (timer->of_check != 0) {
       handle_check_due(now, peer, *timer);
@@ -35,11 +35,11 @@ void Engine::Impl::handle_timers(Instant now, bool only_acks) {
 }
 
 // Once in a while, while nothing ends: who waits for a peer that may never answer ought to know.
-void Engine::Impl::tell_of_silence(Instant now, const Peer& peer, bool calling) {
+void Engine::Impl::warn_peer_unresponsive(Instant now, const Peer& peer, bool calling) {
   const Duration silence = now - peer.heard_at;
-  if (silence < kLongSilence || now < silence_told_ + kSilenceTold) return;
+  if (silence < kLongSilence || now < unresponsive_warned_ + kUnresponsiveWarned) return;
   if (!calling && !died(peer)) return;  // it may be computing
-  silence_told_ = now;
+  unresponsive_warned_ = now;
   const auto seconds = [](Duration time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time).count();
   };
@@ -61,7 +61,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   if (peer.rails != nullptr && rail.link.timeouts() != timeouts) handle_rail_silence(now, rail);
   arm(now, peer);  // whatever it was: it must not be asked about for ever
   repeat_nics(packet, peer);
-  tell_of_silence(now, peer, calling);
+  warn_peer_unresponsive(now, peer, calling);
   if (!calling) {
     doubt(now, peer);
     if (peer.flows()) mark_ready(peer);
@@ -69,7 +69,7 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   }
   const bool in_vain =
       rail.link.timeouts() >= kTimeoutsBeforeOther && now - peer.heard_at >= kTimeBeforeOther;
-  const bool moved = in_vain && call_otherwise(peer);
+  const bool moved = in_vain && try_next_nic(peer);
   if (!moved && packet.in_channel) return;
   rail.link.take_probe();
   if (moved) return;
@@ -101,7 +101,7 @@ bool Engine::Impl::nothing_to_deliver(const Peer& peer) const {
 }
 
 // Something is to be delivered that is no question.
-bool Engine::Impl::owes(const Peer& peer) const {
+bool Engine::Impl::has_pending_tx(const Peer& peer) const {
   bool any = peer.rails != nullptr && !peer.rails->evacuated.empty();
   peer.for_each_rail([&](const Rail& rail) {
     const auto& window = rail.link.window();
@@ -115,13 +115,13 @@ bool Engine::Impl::owes(const Peer& peer) const {
 }
 
 // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too long.
-Duration Engine::Impl::alarm_stay() const {
+Duration Engine::Impl::alarm_timeout() const {
   return config_.peer_timeout / 8;
 }
 
 // And while somebody waits, sooner: the peer may be dead.
 Duration Engine::Impl::look() const {
-  return std::min(alarm_stay(), kLook);
+  return std::min(alarm_timeout(), kLook);
 }
 
 // There is no place for another, and some may have died while nothing was pending with them: who
@@ -129,7 +129,7 @@ Duration Engine::Impl::look() const {
 // those go first.
 void Engine::Impl::ask_idle_peers(Instant now) {
   if (now < idle_peers_due_) return;
-  idle_peers_due_ = now + alarm_stay();
+  idle_peers_due_ = now + alarm_timeout();
   peers_.for_each([&](Peer& peer) {
     if (peer.alarm.checked_in() || !peer.flows()) return;
     arm(now, peer);
@@ -158,7 +158,7 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
   if (peer.refused_at != Instant::min()) peer.refused_at = std::min(now, peer.refused_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
   // A peer that answers probes but acknowledges nothing else cannot be reached either.
-  const bool fruitless = now - peer.news_at >= config_.peer_timeout && owes(peer);
+  const bool fruitless = now - peer.news_at >= config_.peer_timeout && has_pending_tx(peer);
   if (silent || (fruitless && peer.phase >= Phase::kConnected)) {
     return end_peer(peer, died(peer) ? Status::kPeerDied : Status::kUnreachable);
   }
@@ -182,7 +182,7 @@ void Engine::Impl::handle_alarm(Instant now, Peer& peer) {
 // here; hosts say such things once a second, so it may not be said again.
 bool Engine::Impl::died(const Peer& peer) const {
   return peer.introduced && peer.refused_at != Instant::min() &&
-         peer.refused_at + alarm_stay() >= peer.heard_at;
+         peer.refused_at + alarm_timeout() >= peer.heard_at;
 }
 
 void Engine::Impl::update_loss_timer(Instant now, Rail& rail) {
@@ -297,7 +297,7 @@ void Engine::Impl::abort() {
 // Closes, although not all is delivered: those who hear us are told so if there is room, and by the
 // data channel of the rail that small messages take, behind what they have not read yet. Nobody
 // stays who could tell them again, so they are told twice: a packet may be lost.
-void Engine::Impl::give_up(Instant now) {
+void Engine::Impl::close_abortively(Instant now) {
   begin_close(now);
   for (int i = 0; i < kGoodByes; ++i) {
     peers_.for_each([&](Peer& peer) {
@@ -325,8 +325,9 @@ void Engine::Impl::abandon(PeerId id) {
 void Engine::Impl::end_peer(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone);
   peer.why = why;
-  if (late_ack_.rail != nullptr && &late_ack_.rail->peer == &peer) late_ack_.rail = nullptr;
-  starving_ = 0;  // its packets go back
+  if (deferred_ack_.rail != nullptr && &deferred_ack_.rail->peer == &peer)
+    deferred_ack_.rail = nullptr;
+  blocked_on_pool_ = 0;  // its packets go back
   take_back_packets(peer);
   end_checking(peer);
   forget_said(peer);
@@ -389,7 +390,7 @@ void Engine::Impl::stop_timers(Rail& rail) {
   rail.ping_due = false;
   if (rail.loss_timer.checked_in()) alarms_.check_out(rail.loss_timer);
   if (rail.peer.rails == nullptr) return;
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   if (care.timer.checked_in()) alarms_.check_out(care.timer);
   failover::RailNews::forget(care.news);
 }
@@ -400,7 +401,7 @@ void Engine::Impl::withdraw(const Rail& rail, Packet& packet) {
 
 // A packet that was acked or is not needed again.
 void Engine::Impl::release(const Rail& rail, Packet& packet) {
-  starving_ = 0;
+  blocked_on_pool_ = 0;
   if (packet.in_channel) withdraw(rail, packet);
   packets_.give_back(packet);
 }
@@ -411,8 +412,8 @@ void Engine::Impl::discard(Peer& peer) {
   peer.for_each_rail([this](Rail& rail) {
     if (rail.ack.is_linked()) ack_now_.erase(ack_now_.iterator_to(rail));
     if (rail.ack_timer.checked_in()) ack_timers_.check_out(rail.ack_timer);
-    if (rail.command_to != nic::kNowhere) command(rail).port().forget(rail.command_to);
-    if (rail.data_to != nic::kNowhere) data(rail).port().forget(rail.data_to);
+    if (rail.command_to != nic::kInvalidDestination) command(rail).port().forget(rail.command_to);
+    if (rail.data_to != nic::kInvalidDestination) data(rail).port().forget(rail.data_to);
   });
   std::erase_if(regions_.events(), [&](const RemoteEvent& one) { return one.source == peer.id; });
   peers_.remove(peer);

@@ -1,5 +1,5 @@
-// message/pieces.h: packets too long for their path leave piece by piece.
-#include "message/pieces.h"
+// message/segments.h: packets too long for their path leave piece by piece.
+#include "message/segments.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

@@ -7,7 +7,7 @@
 
 namespace pullman::nic::udp {
 
-class Favourite {
+class ConnectedPeer {
  public:
   // send() was called for `to`. True: it should be the favourite from now on; the caller says
   // choose() if it can be.
@@ -28,8 +28,8 @@ class Favourite {
   // Connecting the socket anew costs as much as a few sends.
   static constexpr std::uint32_t kInARow = 64;
 
-  Destination chosen_ = kNowhere;
-  Destination latest_ = kNowhere;
+  Destination chosen_ = kInvalidDestination;
+  Destination latest_ = kInvalidDestination;
   std::uint32_t in_a_row_ = 0;  // for latest_, which is not the chosen one
 };
 

@@ -1,4 +1,4 @@
-#include "message/pieces.h"
+#include "message/segments.h"
 
 #include <algorithm>
 #include <cstring>

@@ -13,7 +13,7 @@
 
 namespace pullman::message {
 
-class MoreMatchers {
+class SpaceMatchers {
  public:
   // 0 < space < kSpaces, of all. Null: nothing of it has come.
   Matcher* find(std::uint8_t space) const {

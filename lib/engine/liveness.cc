@@ -30,7 +30,7 @@ constexpr Duration kTimeToAnswer = std::chrono::milliseconds(100);
 
 // Of the packet's header (wire.md 2.1).
 constexpr std::size_t kConnectionAt = 4;
-static_assert(nic::PortEvent::kMostQuoted == kConnectionAt + 8);
+static_assert(nic::PortEvent::kMaxQuoted == kConnectionAt + 8);
 
 }  // namespace
 
@@ -45,24 +45,24 @@ bool Engine::Impl::is_silent(Instant now, const Peer& peer) const {
 }
 
 // What was said before the peer was heard counts for nothing.
-Doubt& Engine::Impl::doubt_of(Instant now, Peer& peer) {
-  Doubt& doubt = checking_of(peer).doubt;
-  if (peer.heard_at > doubt.since) dispel(peer);
+LivenessProbe& Engine::Impl::liveness_probe_of(Instant now, Peer& peer) {
+  LivenessProbe& doubt = checking_of(peer).doubt;
+  if (peer.heard_at > doubt.since) clear_liveness_probe(peer);
   if ((doubt.denied | doubt.refused) == 0 && doubt.tries == 0) doubt.since = now;
   return doubt;
 }
 
 // Silence begins later than it did: the peer has not been heard for that.
 void Engine::Impl::set_heard(Peer& peer, Instant at) {
-  Doubt* doubt = peer.checking == nullptr ? nullptr : &peer.checking->doubt;
+  LivenessProbe* doubt = peer.checking == nullptr ? nullptr : &peer.checking->doubt;
   const bool goes_on = doubt != nullptr && doubt->since >= peer.heard_at;
   peer.heard_at = at;
   if (goes_on) doubt->since = std::max(doubt->since, at);
 }
 
 // It is there, and the same. (The timer stays: it paces what strangers make us ask.)
-void Engine::Impl::dispel(Peer& peer) {
-  Doubt& doubt = peer.checking->doubt;
+void Engine::Impl::clear_liveness_probe(Peer& peer) {
+  LivenessProbe& doubt = peer.checking->doubt;
   doubt.asked = false;
   doubt.denied = doubt.refused = 0;
   doubt.tries = 0;
@@ -73,7 +73,7 @@ void Engine::Impl::dispel(Peer& peer) {
 // comes.
 void Engine::Impl::doubt(Instant now, Peer& peer) {
   if (!is_silent(now, peer) || !peer.flows() || !was_met_on(peer.home)) return;
-  Doubt& doubt = doubt_of(now, peer);
+  LivenessProbe& doubt = liveness_probe_of(now, peer);
   if (now < doubt.due || doubt.timer.checked_in()) return;
   doubt.due = now + std::min(now - peer.heard_at, kLongestDoubt);
   ask_who_it_is(peer);
@@ -82,7 +82,7 @@ void Engine::Impl::doubt(Instant now, Peer& peer) {
 // On the rail behind the one before, round and round. One denial counts of a round: each rail is
 // asked with words that were told on no other.
 void Engine::Impl::ask_who_it_is(Peer& peer) {
-  Doubt& doubt = peer.checking->doubt;
+  LivenessProbe& doubt = peer.checking->doubt;
   if (peer.checking->asking.running) return;
   const Rail* next = nullptr;
   peer.for_each_rail([&](const Rail& rail) {
@@ -97,9 +97,9 @@ void Engine::Impl::ask_who_it_is(Peer& peer) {
   ask_on(*next, wire::CheckSize::kSmallest);
 }
 
-void Engine::Impl::note_denial(Instant now, const Rail& rail) {
+void Engine::Impl::note_unknown_peer_reply(Instant now, const Rail& rail) {
   Peer& peer = rail.peer;
-  Doubt& doubt = peer.checking->doubt;
+  LivenessProbe& doubt = peer.checking->doubt;
   doubt.asked = false;
   if (!peer.flows() || peer.heard_at > doubt.since || rail.number != doubt.rail) return;
   doubt.denied |= bit_of(rail);
@@ -113,7 +113,7 @@ void Engine::Impl::note_denial(Instant now, const Rail& rail) {
 void Engine::Impl::note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event) {
   Peer& peer = rail.peer;
   if (!peer.flows() || !was_met_on(rail)) return;
-  Doubt& doubt = doubt_of(now, peer);
+  LivenessProbe& doubt = liveness_probe_of(now, peer);
   if (quotes_us(peer, event)) doubt.refused |= bit_of(rail);
   if (doubt.tries == 0 && !doubt.timer.checked_in()) ask_whether_it_lives(now, peer);
 }
@@ -126,7 +126,7 @@ bool Engine::Impl::quotes_us(const Peer& peer, const nic::PortEvent& event) {
 }
 
 void Engine::Impl::ask_whether_it_lives(Instant now, Peer& peer) {
-  Doubt& doubt = peer.checking->doubt;
+  LivenessProbe& doubt = peer.checking->doubt;
   peer.for_each_rail([&](Rail& rail) {
     if (!rail.resolved() || !was_met_on(rail)) return;
     drop_probes(rail, kQuestionsKept);
@@ -137,9 +137,9 @@ void Engine::Impl::ask_whether_it_lives(Instant now, Peer& peer) {
   rearm(now, doubt.timer, kPauses[doubt.tries++]);
 }
 
-void Engine::Impl::handle_doubt_due(Instant now, Peer& peer) {
-  Doubt& doubt = peer.checking->doubt;
-  if (!peer.flows() || peer.heard_at > doubt.since) return dispel(peer);
+void Engine::Impl::handle_liveness_due(Instant now, Peer& peer) {
+  LivenessProbe& doubt = peer.checking->doubt;
+  if (!peer.flows() || peer.heard_at > doubt.since) return clear_liveness_probe(peer);
   if (doubt.tries == 0 && doubt.refused == 0) {
     if (nobody_is_left(peer)) return end_peer(peer, Status::kPeerRestarted);
     if (doubt.denied != 0) ask_who_it_is(peer);
@@ -162,7 +162,7 @@ bool Engine::Impl::nobody_is_left(const Peer& peer) {
     met |= bit_of(rail);
     if (usable(rail)) in_use |= bit_of(rail);
   });
-  const Doubt& doubt = peer.checking->doubt;
+  const LivenessProbe& doubt = peer.checking->doubt;
   const RailBits gone = doubt.denied | doubt.refused;
   const RailBits asked = in_use != 0 ? in_use : met;
   return gone != 0 && (asked & ~gone) == 0;

@@ -13,7 +13,7 @@
 // there is no connection yet; it can neither read what is sealed nor be taken for the peer (that
 // takes the proof of wire.md), and a port that asks first is not concerned.
 //
-// Bounds: kMost connections. Of those that have said nothing yet kMostSilent, the oldest goes
+// Bounds: kMost connections. Of those that have said nothing yet kMaxSilent, the oldest goes
 // first. Beyond kMost one goes that none of our destinations needs; is there none, nobody comes in.
 //
 // Where connecting failed nobody tries again before the port's timer has run, which is the
@@ -51,14 +51,14 @@ struct Way {
   bool resting = false;            // connecting failed just now
 };
 
-class Switchboard {
+class ConnectionTable {
  public:
   static constexpr std::size_t kMost = 4096;
-  static constexpr std::size_t kMostSilent = 256;
+  static constexpr std::size_t kMaxSilent = 256;
 
   // Connections are bound to `device` if the listener is; another listens for what comes by others.
-  Switchboard(Socket listener, const std::string& device, const Buffers& buffers,
-              PortCounters& counters);
+  ConnectionTable(Socket listener, const std::string& device, const Buffers& buffers,
+                  PortCounters& counters);
 
   const Address& own() const { return own_; }
   bool bound() const { return !device_.empty(); }
@@ -92,7 +92,7 @@ class Switchboard {
 
  private:
   static constexpr std::size_t kEventsAtOnce = 64;
-  static constexpr std::size_t kMostRefused = 16;  // that wait to be taken
+  static constexpr std::size_t kMaxRefused = 16;  // that wait to be taken
   static constexpr std::size_t kAcceptsAtOnce = 64;
 
   struct Hash {

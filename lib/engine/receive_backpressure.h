@@ -16,12 +16,12 @@
 
 namespace pullman::engine {
 
-class Pause {
+class ReceiveBackpressure {
  public:
   static constexpr std::uint64_t kWorth = 16;  // messages, of this turn and the last
   static constexpr Duration kLongest = std::chrono::milliseconds(2);
-  static constexpr std::uint32_t kOff = 1024;   // packets, after a pause in vain
-  static constexpr unsigned kMostUntimed = 16;  // turns in a row
+  static constexpr std::uint32_t kOff = 1024;  // packets, after a pause in vain
+  static constexpr unsigned kMaxUntimed = 16;  // turns in a row
 
   // A turn is about to take what has come; `left`: the last one left something.
   void begin_turn(Instant now, const message::InboxCounters& told, bool left) {
@@ -50,7 +50,7 @@ class Pause {
   // Whether timers wait in a turn that leaves something, or had something left. But several NICs
   // may leave something in turn, for as long as they like.
   bool holds_timers(bool left) {
-    if (left && ++untimed_ < kMostUntimed) return true;
+    if (left && ++untimed_ < kMaxUntimed) return true;
     untimed_ = 0;
     return false;
   }

@@ -30,48 +30,48 @@ failover::Health::Pace Engine::Impl::pace_of(const Rail& rail) const {
 // A packet's timeout has passed, and the link asks.
 void Engine::Impl::handle_rail_silence(Instant now, Rail& rail) {
   const bool was_usable = usable(rail);
-  if (care_of(rail).health.handle_silence(now, pace_of(rail))) settle_rail(now, rail, was_usable);
+  if (upkeep_of(rail).health.handle_silence(now, pace_of(rail))) settle_rail(now, rail, was_usable);
 }
 
 bool Engine::Impl::others_up(const Rail& rail) {
   bool any = false;
   rail.peer.for_each_rail(
-      [&](const Rail& other) { any = any || (&other != &rail && care_of(other).health.up()); });
+      [&](const Rail& other) { any = any || (&other != &rail && upkeep_of(other).health.up()); });
   return any;
 }
 
 // If none is up, those that were left are asked at once: one may have been mended since it was
 // asked last.
 void Engine::Impl::ask_left_rails(Instant now, Peer& peer) {
-  if (care_of(peer.home).health.up() || others_up(peer.home)) return;
+  if (upkeep_of(peer.home).health.up() || others_up(peer.home)) return;
   peer.for_each_rail([&](Rail& rail) {
     if (usable(rail)) return;
-    care_of(rail).health.ask_at_once(now);
-    arm_care(now, rail);
+    upkeep_of(rail).health.ask_at_once(now);
+    arm_upkeep(now, rail);
   });
 }
 
 // An ack brought news of this rail. If it came over the rail itself both directions work; for the
 // others it is a witness in any case that the peer is alive.
 void Engine::Impl::handle_rail_answer(Instant now, Rail& rail, bool own_way) {
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   const Instant sent_at = rail.link.answered_sent_at();
   if (own_way && !care.health.up() && rail.resolved()) {
     const bool was_usable = usable(rail);
     if (care.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
       settle_rail(now, rail, was_usable);
-    arm_care(now, rail);
+    arm_upkeep(now, rail);
   }
   rail.peer.for_each_rail([&](Rail& other) {
-    Care& its = care_of(other);
+    RailUpkeep& its = upkeep_of(other);
     if (&other == &rail || its.health.state() != RailState::kSuspect) return;
-    if (its.health.handle_witness(now, sent_at, its.heard_at)) arm_care(now, other);
+    if (its.health.handle_witness(now, sent_at, its.heard_at)) arm_upkeep(now, other);
   });
   judge_losses(now, rail);
 }
 
 void Engine::Impl::judge_losses(Instant now, Rail& rail) {
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   const std::uint64_t arrived = rail.link.packets_arrived() - care.arrived_before;
   const std::uint32_t lost = rail.link.packets_lost() - care.lost_before;
   if (arrived + lost < kJudged) return;
@@ -82,7 +82,7 @@ void Engine::Impl::judge_losses(Instant now, Rail& rail) {
   if (care.loss < kTooMuch || !care.health.up()) return;
   bool better = false;
   rail.peer.for_each_rail([&](const Rail& other) {
-    const Care& its = care_of(other);
+    const RailUpkeep& its = upkeep_of(other);
     better = better || (&other != &rail && its.health.up() && its.loss * 3 < care.loss);
   });
   if (better) leave_rail(now, rail, RailReason::kLossy);
@@ -91,7 +91,7 @@ void Engine::Impl::judge_losses(Instant now, Rail& rail) {
 // There is something to do with the peer again.
 void Engine::Impl::wake_rails(Instant now, Peer& peer) {
   peer.rails->resting = false;
-  peer.for_each_rail([&](Rail& rail) { arm_care(now, rail); });
+  peer.for_each_rail([&](Rail& rail) { arm_upkeep(now, rail); });
 }
 
 // A question is due on this rail, unless nobody has needed the peer for long; and on the others, if
@@ -107,9 +107,9 @@ void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
   if (was_usable && !others_up(rail) && now - peer.heard_at > config_.peer_timeout / kLastWays) {
     allow_kept_out(now, peer);
   }
-  const bool ask = care_of(rail).health.handle_due(now, pace_of(rail));
+  const bool ask = upkeep_of(rail).health.handle_due(now, pace_of(rail));
   if (was_usable && !usable(rail)) settle_rail(now, rail, was_usable);
-  arm_care(now, rail);
+  arm_upkeep(now, rail);
   if (!ask || !peer.flows()) return;
   if (!rail.resolved()) return resolve_rail(rail);
   if (usable(rail)) {
@@ -127,25 +127,25 @@ void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
 
 void Engine::Impl::leave_rail(Instant now, Rail& rail, RailReason reason) {
   const bool was_usable = usable(rail);
-  if (care_of(rail).health.leave(now, reason)) settle_rail(now, rail, was_usable);
-  arm_care(now, rail);
+  if (upkeep_of(rail).health.leave(now, reason)) settle_rail(now, rail, was_usable);
+  arm_upkeep(now, rail);
 }
 
 void Engine::Impl::handle_link_up(Instant now, Rail& rail) {
-  if (care_of(rail).health.handle_link_up(now)) settle_rail(now, rail, usable(rail));
-  arm_care(now, rail);
+  if (upkeep_of(rail).health.handle_link_up(now)) settle_rail(now, rail, usable(rail));
+  arm_upkeep(now, rail);
 }
 
 void Engine::Impl::allow_rail(Instant now, Rail& rail) {
-  if (care_of(rail).health.allow(now)) settle_rail(now, rail, usable(rail));
-  arm_care(now, rail);
+  if (upkeep_of(rail).health.allow(now)) settle_rail(now, rail, usable(rail));
+  arm_upkeep(now, rail);
 }
 
 // The rail's state has changed: what is on it leaves, or work comes back; and the other end is
 // told.
 void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
   Peer& peer = rail.peer;
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   log().debug("rail {} by {}: {}, {}", rail.number, module_of(rail).device().name,
               name(care.health.state()), name(care.health.reason()));
   if (was_usable && !usable(rail)) {
@@ -162,14 +162,14 @@ void Engine::Impl::settle_rail(Instant now, Rail& rail, bool was_usable) {
   } else if (!was_usable && usable(rail)) {
     drop_probes(rail);
     links_down_ &= ~(std::uint32_t{1} << rail.module);  // it works, whatever was said
-    rail.link.begin_anew();
+    rail.link.reset_path_state();
     care.loss = 0;
     forget_fault(rail);
     report(rail);
   }
   rail_news_.handle_change(care.news, usable(rail));
   settle_sizes(peer);
-  arm_care(now, rail);
+  arm_upkeep(now, rail);
   if (!any_usable(peer)) allow_kept_out(now, peer);
   if (!care.health.up()) ask_left_rails(now, peer);
   mark_ready(peer);
@@ -184,7 +184,7 @@ bool Engine::Impl::any_usable(const Peer& peer) {
 // To be without a way is worse than to have one that fails now and then (Config::sticky_rails).
 void Engine::Impl::allow_kept_out(Instant now, Peer& peer) {
   peer.for_each_rail([&](Rail& rail) {
-    Care& care = care_of(rail);
+    RailUpkeep& care = upkeep_of(rail);
     if (!care.kept_out_here && !care.kept_out_there) return;
     care.kept_out_here = care.kept_out_there = false;
     if (!care.stays_out()) allow_rail(now, rail);
@@ -192,8 +192,8 @@ void Engine::Impl::allow_kept_out(Instant now, Peer& peer) {
   });
 }
 
-void Engine::Impl::arm_care(Instant now, Rail& rail) {
-  Care& care = care_of(rail);
+void Engine::Impl::arm_upkeep(Instant now, Rail& rail) {
+  RailUpkeep& care = upkeep_of(rail);
   const Instant due = care.health.next_due();
   if (care.timer.checked_in()) {
     if (care.timer.due == due) return;
@@ -204,7 +204,7 @@ void Engine::Impl::arm_care(Instant now, Rail& rail) {
 }
 
 void Engine::Impl::report(Rail& rail) {
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   ++care.told;
   care.report_due = true;
   rail.peer.rails->reports_due = true;
@@ -236,7 +236,7 @@ void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
   if (packet.is_probe) return release(rail, packet);
   if (&packet == rail.peer.hello)
     rail.peer.hello = nullptr;  // what rode with it is all that counts
-  ++care_of(rail).evacuated;
+  ++upkeep_of(rail).evacuated;
   ++stats_.evacuated_packets;
   rail.peer.rails->evacuated.push_back(packet);
 }
@@ -300,14 +300,14 @@ std::optional<RailEvent> Engine::Impl::take_rail_event(PeerId id) {
     oldest = rail_news_.oldest();
   } else if (Peer* peer = peers_.find(id); peer != nullptr && peer->rails != nullptr) {
     peer->for_each_rail([&](const Rail& rail) {
-      RailNews::Note& note = care_of(rail).news;
+      RailNews::Note& note = upkeep_of(rail).news;
       if (!RailNews::has_news(note)) return;
       if (oldest == nullptr || note.since < oldest->since) oldest = &note;
     });
   }
   if (oldest == nullptr) return std::nullopt;
   const Rail& rail = *peers_.find(oldest->peer)->rail(oldest->number);
-  const failover::Health& health = care_of(rail).health;
+  const failover::Health& health = upkeep_of(rail).health;
   return RailEvent{.peer = oldest->peer,
                    .number = oldest->number,
                    .nic = module_of(rail).device().name,
@@ -353,7 +353,7 @@ Status Engine::Impl::set_drained(Instant now, std::string_view nic, bool drained
 
 // The other end is told, and leaves it, too.
 void Engine::Impl::set_drained(Instant now, Rail& rail, bool drained) {
-  Care& care = care_of(rail);
+  RailUpkeep& care = upkeep_of(rail);
   const bool kept_out = care.kept_out_here && !drained;
   if (care.drained_here == drained && !kept_out) return;
   care.drained_here = drained;

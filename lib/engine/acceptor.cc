@@ -93,7 +93,7 @@ bool Engine::Impl::may_be_caller_at(const Peer& peer, const nic::Address& addres
 void Engine::Impl::adopt_caller_at(Peer& peer, const nic::Address& address) {
   peers_.move(peer, address);
   adopt_caller(peer);
-  if (peer.home.command_to != nic::kNowhere) aim_home(peer);  // or when that is known
+  if (peer.home.command_to != nic::kInvalidDestination) aim_home(peer);  // or when that is known
 }
 
 // A process that we have called, and that has answered, had called us before, of which we had made
@@ -125,12 +125,12 @@ void Engine::Impl::leave_half_open(const Peer& peer) {
   std::erase_if(half_open_, [&](const Caller& caller) { return caller.id == peer.id; });
 }
 
-std::size_t Engine::Impl::most_half_open() const {
+std::size_t Engine::Impl::max_half_open() const {
   return std::min(std::max(kLeastHalfOpen, config_.max_peers / 4), config_.max_peers);
 }
 
 bool Engine::Impl::has_room_for_caller(Instant now) {
-  const std::size_t most = most_half_open();
+  const std::size_t most = max_half_open();
   if (half_open_.size() >= most) drop_silent_callers(now);
   return half_open_.size() < most;
 }
@@ -142,7 +142,7 @@ bool Engine::Impl::has_room_for_caller(Instant now) {
 bool Engine::Impl::renew(Instant now, const Caller& caller) {
   constexpr std::uint8_t kMost = 3;
   if (now - caller.since < config_.rto_initial / 2) return true;
-  if (caller.renewals == kMost && half_open_.size() >= most_half_open()) return false;
+  if (caller.renewals == kMost && half_open_.size() >= max_half_open()) return false;
   Caller renewed = caller;
   renewed.since = now;
   if (renewed.renewals < kMost) ++renewed.renewals;
@@ -169,10 +169,10 @@ void Engine::Impl::drop_oldest_caller() {
 void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& header,
                              const wire::Hello& hello, std::span<const std::byte> body) {
   if (peer.said == nullptr) {
-    peer.said = std::make_unique<Introduction>();
+    peer.said = std::make_unique<PendingHello>();
     peer.said->hello = hello;
   }
-  Introduction& said = *peer.said;
+  PendingHello& said = *peer.said;
   const auto number = [&](const wire::PacketHeader& of) {
     return expand(of.number, hello.first_number);
   };
@@ -184,33 +184,33 @@ void Engine::Impl::note_said(Instant now, Peer& peer, const wire::PacketHeader& 
   if (!peer.introduced) aim_answer(peer, *module_called(hello), hello.nic);
   if (!first) return;
   said.crossed = peer.hello != nullptr;
-  hold_riders(said, body);
+  hold_early_data(said, body);
 }
 
 // What came with a HELLO waits, too: a caller that is dropped before it has proved itself, and
 // calls again, must not have been heard twice.
-void Engine::Impl::hold_riders(Introduction& said, std::span<const std::byte> body) {
-  said.riders = packets_.take(packets_.large_bytes());
-  if (said.riders == nullptr) return;
-  PULLMAN_CHECK(body.size() <= said.riders->room());
-  std::copy(body.begin(), body.end(), said.riders->end());
-  said.riders->used += static_cast<std::uint32_t>(body.size());
+void Engine::Impl::hold_early_data(PendingHello& said, std::span<const std::byte> body) {
+  said.early_data = packets_.take(packets_.large_bytes());
+  if (said.early_data == nullptr) return;
+  PULLMAN_CHECK(body.size() <= said.early_data->room());
+  std::copy(body.begin(), body.end(), said.early_data->end());
+  said.early_data->used += static_cast<std::uint32_t>(body.size());
 }
 
 void Engine::Impl::forget_said(Peer& peer) {
   if (peer.said == nullptr) return;
   answer_at_home(peer);
-  if (peer.said->riders != nullptr) packets_.give_back(*peer.said->riders);
+  if (peer.said->early_data != nullptr) packets_.give_back(*peer.said->early_data);
   peer.said.reset();
 }
 
 // Without a place for them they are not acknowledged, and come again in a packet of their own.
-void Engine::Impl::deliver_riders(Instant now, Peer& peer) {
-  const Introduction& said = *peer.said;
-  wire::FrameList riders;
-  if (said.riders != nullptr && riders.read(said.riders->body()) &&
+void Engine::Impl::deliver_early_data(Instant now, Peer& peer) {
+  const PendingHello& said = *peer.said;
+  wire::FrameList early_data;
+  if (said.early_data != nullptr && early_data.read(said.early_data->body()) &&
       peer.home.link.judge(said.header) == reliability::Arrival::kNew &&
-      !act_on(peer, riders).refused) {
+      !act_on(peer, early_data).refused) {
     peer.home.link.handle_arrival(said.heard_at, said.header);
     look_after_frames(now, peer);
   }

@@ -15,18 +15,18 @@
 
 namespace pullman::message {
 
-struct Parcel {
+struct SendDescriptor {
   std::uint8_t kind = 0;
   Tag tag = 0;
   wire::Lead lead{};
   std::uint8_t lead_bytes = 0;
-  ConstPieces pieces;  // of the caller's bytes; not with a packer
+  ConstSegments pieces;  // of the caller's bytes; not with a packer
   const Packer* packer = nullptr;
   std::uint64_t size = 0;      // of the caller's bytes, all pieces together
   bool wants_result = false;   // done when the receiver's RESULT has come
   bool wants_arrival = false;  // done when all of it has arrived
   bool is_own_copy = false;    // of the bytes: nobody waits for it
-  bool goes_ahead = false;
+  bool has_priority = false;
   bool only_copy = false;
   detail::Operation* asker = nullptr;  // learns the message's id
   bool is_solicited = false;  // the receiver asked for it: costs no allowance, waits for no other
@@ -34,7 +34,7 @@ struct Parcel {
   std::uint64_t total() const { return lead_bytes + size; }
 };
 
-inline std::uint64_t size_of_all(ConstPieces pieces) {
+inline std::uint64_t size_of_all(ConstSegments pieces) {
   std::uint64_t size = 0;
   for (const auto& piece : pieces) size += piece.size();
   return size;
@@ -45,7 +45,7 @@ inline std::uint64_t size_of_all(ConstPieces pieces) {
 void make_room(detail::Operation& op, std::size_t pieces);
 
 // Notes it in an operation that begins and has room. Pieces are copied, the bytes are not.
-void describe(detail::Operation& op, const Parcel& parcel);
+void describe(detail::Operation& op, const SendDescriptor& descriptor);
 
 // Bytes [at, at + out.size()) of the operation's message.
 void copy_out(const detail::Operation& op, std::uint64_t at, std::span<std::byte> out);
@@ -54,7 +54,7 @@ void copy_out(const detail::Operation& op, std::uint64_t at, std::span<std::byte
 std::span<const std::byte> one_place(const detail::Operation& op, std::uint64_t at);
 
 // Notes where a receive's bytes go. It has room.
-void describe_sink(detail::Operation& op, Pieces pieces);
+void describe_sink(detail::Operation& op, Segments pieces);
 // Writes to bytes [at, at + data.size()) of the caller's, as far as there is room.
 void scatter(const detail::Operation& op, std::uint64_t at, std::span<const std::byte> data);
 // What of them lies in one place, from `at` on.

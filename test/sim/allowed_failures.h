@@ -11,7 +11,7 @@
 
 namespace pullman::sim {
 
-class Excuses {
+class AllowedFailures {
  public:
   enum Reason : std::uint8_t {
     kSilence = 1,     // they could not hear each other for so long that one may give up

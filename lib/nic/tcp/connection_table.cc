@@ -1,4 +1,4 @@
-#include "nic/tcp/switchboard.h"
+#include "nic/tcp/connection_table.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
@@ -46,8 +46,8 @@ bool serves(const Connection* connection) {
 
 }  // namespace
 
-Switchboard::Switchboard(Socket listener, const std::string& device, const Buffers& buffers,
-                         PortCounters& counters)
+ConnectionTable::ConnectionTable(Socket listener, const std::string& device, const Buffers& buffers,
+                                 PortCounters& counters)
     : listener_(std::move(listener)),
       device_(device_of(listener_) != 0 ? device : ""),
       by_others_(bound() ? listen_beside(listener_) : Socket()),
@@ -68,7 +68,7 @@ Switchboard::Switchboard(Socket listener, const std::string& device, const Buffe
   }
 }
 
-Way& Switchboard::add_destination(const Address& address) {
+Way& ConnectionTable::add_destination(const Address& address) {
   Way& way = ways_[address];
   way.address = address;
   ++way.destinations;
@@ -76,7 +76,7 @@ Way& Switchboard::add_destination(const Address& address) {
 }
 
 // What we opened for it is closed when all has been delivered; what came in is its caller's to end.
-void Switchboard::remove_destination(Way& way) {
+void ConnectionTable::remove_destination(Way& way) {
   PULLMAN_CHECK(way.destinations > 0);
   if (--way.destinations > 0) return;
   Connection* const connection = way.connection;
@@ -88,11 +88,11 @@ void Switchboard::remove_destination(Way& way) {
   drop_if_unused(way);
 }
 
-void Switchboard::drop_if_unused(Way& way) {
+void ConnectionTable::drop_if_unused(Way& way) {
   if (way.destinations + way.connections == 0 && !way.resting) ways_.erase(Address(way.address));
 }
 
-Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_t bytes) {
+Connection* ConnectionTable::connection_for(Way& way, const sockaddr* name, socklen_t bytes) {
   if (serves(way.connection)) [[likely]]
     return way.connection;
   if (way.resting || !make_room()) return nullptr;
@@ -115,7 +115,7 @@ Connection* Switchboard::connection_for(Way& way, const sockaddr* name, socklen_
 }
 
 // None if it cannot be watched: nobody would notice what it brings.
-Connection* Switchboard::add(Socket socket, State state) {
+Connection* ConnectionTable::add(Socket socket, State state) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -133,14 +133,14 @@ Connection* Switchboard::add(Socket socket, State state) {
   return slots_[place].get();
 }
 
-Connection* Switchboard::find(std::uint64_t name) const {
+Connection* ConnectionTable::find(std::uint64_t name) const {
   const std::size_t place = place_of(name);
   Connection* const found = place < slots_.size() ? slots_[place].get() : nullptr;
   return found != nullptr && found->name() == name ? found : nullptr;
 }
 
 template <typename Is>
-Connection* Switchboard::oldest(Is is) const {
+Connection* ConnectionTable::oldest(Is is) const {
   Connection* found = nullptr;
   for (const auto& connection : slots_) {
     if (connection == nullptr || !is(*connection)) continue;
@@ -149,7 +149,7 @@ Connection* Switchboard::oldest(Is is) const {
   return found;
 }
 
-bool Switchboard::close_one() {
+bool ConnectionTable::close_one() {
   Connection* victim = silent_ == 0 ? nullptr : oldest(is_silent);
   if (victim == nullptr) {
     victim = oldest([](const Connection& connection) { return connection.way->destinations == 0; });
@@ -159,12 +159,12 @@ bool Switchboard::close_one() {
   return true;
 }
 
-bool Switchboard::make_room() {
+bool ConnectionTable::make_room() {
   return count_ < kMost || close_one();
 }
 
 // A connection that opened and was good for something is not rested after.
-void Switchboard::close(Connection& connection) {
+void ConnectionTable::close(Connection& connection) {
   counters_.send_errors += connection.held_packets();
   note_error(connection.error());
   Way* const way = connection.way;
@@ -187,15 +187,15 @@ void Switchboard::close(Connection& connection) {
   drop_if_unused(*way);
 }
 
-void Switchboard::note_error(int error) {
+void ConnectionTable::note_error(int error) {
   if (error != 0) counters_.errors.note(class_of(error), error);
 }
 
-void Switchboard::note_refused(const Way& way) {
-  if (refused_.size() < kMostRefused) refused_.push_back(way.address);
+void ConnectionTable::note_refused(const Way& way) {
+  if (refused_.size() < kMaxRefused) refused_.push_back(way.address);
 }
 
-void Switchboard::rest(Way& way) {
+void ConnectionTable::rest(Way& way) {
   way.resting = true;
   itimerspec spec{};
   timerfd_gettime(timer_.fd(), &spec);
@@ -204,7 +204,7 @@ void Switchboard::rest(Way& way) {
   timerfd_settime(timer_.fd(), 0, &spec, nullptr);
 }
 
-void Switchboard::end_rests() {
+void ConnectionTable::end_rests() {
   std::uint64_t times = 0;
   if (read(timer_.fd(), &times, sizeof times) < 0) return;
   for (auto at = ways_.begin(); at != ways_.end();) {
@@ -214,7 +214,7 @@ void Switchboard::end_rests() {
   }
 }
 
-void Switchboard::tend(Connection& connection) {
+void ConnectionTable::tend(Connection& connection) {
   if (connection.state() == State::kBroken) return close(connection);
   if (connection.awaits_writable() == connection.watched_for_out) [[likely]]
     return;
@@ -228,7 +228,7 @@ void Switchboard::tend(Connection& connection) {
   }
 }
 
-void Switchboard::look(Gather& gather) {
+void ConnectionTable::look(Gather& gather) {
   next_event_ = 0;
   const int got = epoll_wait(epoll_.fd(), events_.data(), static_cast<int>(events_.size()), 0);
   event_count_ = static_cast<std::size_t>(std::max(got, 0));
@@ -248,7 +248,7 @@ void Switchboard::look(Gather& gather) {
   }
 }
 
-Connection* Switchboard::next_readable() {
+Connection* ConnectionTable::next_readable() {
   while (next_event_ < event_count_) {
     const epoll_event& event = events_[next_event_++];
     if ((event.events & ~std::uint32_t{EPOLLOUT}) == 0) continue;
@@ -259,7 +259,7 @@ Connection* Switchboard::next_readable() {
 
 // The system says that there is no descriptor before it says that there is no connection: so after
 // one was made free for a connection no more are asked for, until the next look.
-void Switchboard::accept_all(const Socket& listener) {
+void ConnectionTable::accept_all(const Socket& listener) {
   for (std::size_t left = kAcceptsAtOnce; left > 0; --left) {
     Socket socket = accept_from(listener);
     if (socket.fd() < 0) {
@@ -269,20 +269,20 @@ void Switchboard::accept_all(const Socket& listener) {
       left = 2;
       continue;
     }
-    if (silent_ >= kMostSilent) close(*oldest(is_silent));
+    if (silent_ >= kMaxSilent) close(*oldest(is_silent));
     if (!make_room()) continue;
     silent_ += add(std::move(socket), State::kOpen) != nullptr;
   }
 }
 
 // Without a descriptor for it the connection would wait, and whoever waits for us never sleep.
-void Switchboard::refuse_one(const Socket& listener) {
+void ConnectionTable::refuse_one(const Socket& listener) {
   spare_ = Socket();
   accept_from(listener);
   spare_ = Socket(eventfd(0, EFD_CLOEXEC));
 }
 
-bool Switchboard::introduce(Connection& connection, std::uint16_t port) {
+bool ConnectionTable::introduce(Connection& connection, std::uint16_t port) {
   if (is_own_echo(connection.socket())) {
     connection.handle_end();
     return false;

@@ -80,7 +80,7 @@ std::optional<std::uint8_t> Engine::Impl::other_module(const Peer& peer) const {
 }
 
 // By the next NIC. False if there is no other one: then nothing has changed.
-bool Engine::Impl::call_otherwise(Peer& peer) {
+bool Engine::Impl::try_next_nic(Peer& peer) {
   const auto next = other_module(peer);
   if (!next) return false;
   leave_home(peer);
@@ -110,7 +110,7 @@ void Engine::Impl::handle_no_way(Peer& peer) {
   if (!peer.introduced && !is_aimed(peer)) return aim_home(peer);  // was to be called elsewhere
   peer.unresolved |= 1u << peer.home.module;
   const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
-  if (calling && call_otherwise(peer)) return;
+  if (calling && try_next_nic(peer)) return;
   end_peer(peer, Status::kUnreachable);
 }
 
@@ -122,22 +122,22 @@ void Engine::Impl::leave_home(Peer& peer) {
     if (hello->state == channel::PacketState::kInFlight) home.link.abandon(*hello);
     hello->state = channel::PacketState::kQueued;
   }
-  const nic::Destination to = std::exchange(home.command_to, nic::kNowhere);
+  const nic::Destination to = std::exchange(home.command_to, nic::kInvalidDestination);
   home.resolving = home.stale = 0;  // what the NIC answers is for nobody
   if (peer.said != nullptr && !peer.said->elsewhere) {
     peer.said->elsewhere = true;
     peer.said->to = to;
-  } else if (to != nic::kNowhere) {
+  } else if (to != nic::kInvalidDestination) {
     command(home).port().forget(to);
   }
 }
 
 // A HELLO is answered by the NIC that it called, where it came from.
 void Engine::Impl::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from) {
-  Introduction& said = *peer.said;
+  PendingHello& said = *peer.said;
   if (from >= said.hello.nic_count) return;
   const bool same = said.module == module && said.hello.nic == from;
-  if (same && said.elsewhere && (said.to != nic::kNowhere || said.resolving)) return;
+  if (same && said.elsewhere && (said.to != nic::kInvalidDestination || said.resolving)) return;
   answer_at_home(peer);
   said.module = module;
   said.hello.nic = from;
@@ -150,22 +150,22 @@ void Engine::Impl::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from
 // Where it is to be answered has become a destination, or not; it may mean another place by now.
 void Engine::Impl::handle_answer_resolved(Peer& peer, std::size_t module,
                                           const nic::PortEvent& event) {
-  Introduction& said = *peer.said;
+  PendingHello& said = *peer.said;
   const bool resolved = event.kind == nic::PortEvent::Kind::kResolved;
   said.resolving = false;
   if (said.elsewhere && said.module == module && said.asked == said.hello.nic) {
-    said.to = resolved ? event.to : nic::kNowhere;
+    said.to = resolved ? event.to : nic::kInvalidDestination;
     return answer(peer);
   }
   if (resolved) modules_[module]->channel(ChannelKind::kCommand).port().forget(event.to);
-  if (said.elsewhere && said.to == nic::kNowhere) resolve_answer(peer);
+  if (said.elsewhere && said.to == nic::kInvalidDestination) resolve_answer(peer);
 }
 
 // It needs no destination of its own.
 void Engine::Impl::answer_at_home(Peer& peer) {
-  Introduction& said = *peer.said;
-  const nic::Destination to = std::exchange(said.to, nic::kNowhere);
-  if (to != nic::kNowhere) {
+  PendingHello& said = *peer.said;
+  const nic::Destination to = std::exchange(said.to, nic::kInvalidDestination);
+  if (to != nic::kInvalidDestination) {
     modules_[said.module]->channel(ChannelKind::kCommand).port().forget(to);
   }
   said.elsewhere = false;
@@ -174,10 +174,10 @@ void Engine::Impl::answer_at_home(Peer& peer) {
 // The answer has arrived: where it went is the home rail. One that cannot have been sent has not:
 // the home rail stays.
 void Engine::Impl::adopt_answer(Peer& peer) {
-  Introduction& said = *peer.said;
+  PendingHello& said = *peer.said;
   if (!said.elsewhere) return;
-  if (said.to == nic::kNowhere) return answer_at_home(peer);
-  const nic::Destination to = std::exchange(said.to, nic::kNowhere);
+  if (said.to == nic::kInvalidDestination) return answer_at_home(peer);
+  const nic::Destination to = std::exchange(said.to, nic::kInvalidDestination);
   leave_home(peer);
   // What rode with the call leaves by this one; it is a packet like others now.
   if (Packet* hello = std::exchange(peer.hello, nullptr)) peer.home.link.lost().push_back(*hello);
@@ -209,7 +209,7 @@ bool Engine::Impl::is_at(const Peer& peer, const nic::Address& address) const {
   const auto same = [&](const nic::Address& other) { return nic::same_port(other, address); };
   bool reached = false;
   peer.for_each_rail([&](const Rail& rail) {
-    const bool answered = usable(rail) || care_of(rail).times_left > 0;
+    const bool answered = usable(rail) || upkeep_of(rail).times_left > 0;
     reached = reached || (answered && same(rail.remote));
   });
   if (reached || peer.nic_news == nullptr) return reached;
@@ -223,7 +223,7 @@ void Engine::Impl::leave_calls_by(std::size_t module) {
     const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
     if (!calling || peer.home.module != module) return;
     const auto next = other_module(peer);
-    if (next && !in_trouble(*next)) call_otherwise(peer);
+    if (next && !in_trouble(*next)) try_next_nic(peer);
   });
 }
 

@@ -24,7 +24,7 @@ class TwoPeers {
   }
 
   // The third sends so often to this one that it becomes the favourite.
-  void favour(std::size_t peer) {
+  void connect_to_peer(std::size_t peer) {
     const Packet packet = make_packet(60, 0);
     for (int i = 0; i < 200; ++i) {
       const Outgoing out{packet, {}, to_[peer]};
@@ -115,7 +115,7 @@ TEMPLATE_LIST_TEST_CASE("what a peer sent keeps its order when it gets a socket 
   TwoPeers peers(factory);
 
   peers.send(50);
-  peers.favour(0);
+  peers.connect_to_peer(0);
   peers.send(50);
 
   peers.receive_all();
@@ -125,25 +125,25 @@ TEMPLATE_LIST_TEST_CASE("what two peers sent keeps its order when the socket goe
                         Bursting) {
   TestType factory;
   TwoPeers peers(factory);
-  peers.favour(0);
+  peers.connect_to_peer(0);
   peers.send(20);
   peers.receive_all();
 
   peers.send(20);
-  peers.favour(1);
+  peers.connect_to_peer(1);
   peers.send(20);
   peers.receive();
   peers.send(20);
   SECTION("") {}
   SECTION("and back at once") {
-    peers.favour(0);
+    peers.connect_to_peer(0);
     peers.send(20);
     peers.receive();
     peers.send(20);
   }
   SECTION("and back while there is much to read") {
     for (int i = 0; i < 8; ++i) peers.receive();
-    peers.favour(0);
+    peers.connect_to_peer(0);
     peers.send(20);
     peers.receive();
     peers.send(20);
@@ -156,7 +156,7 @@ TEMPLATE_LIST_TEST_CASE("who was silent for long is heard soon beside a favourit
                         Bursting) {
   TestType factory;
   TwoPeers peers(factory);
-  peers.favour(0);
+  peers.connect_to_peer(0);
   peers.listen_to(0, 4000);
   REQUIRE(peers.received(0) >= 3990);
 
@@ -177,12 +177,12 @@ TEMPLATE_LIST_TEST_CASE("who floods a socket while the favourite changes keeps n
   TestType factory;
   TwoPeers peers(factory);
   SECTION("the socket of all") {
-    peers.favour(0);
+    peers.connect_to_peer(0);
   }
   SECTION("the one of the favourite before") {
-    peers.favour(1);
+    peers.connect_to_peer(1);
     for (int i = 0; i < 32; ++i) peers.receive_one();
-    peers.favour(0);
+    peers.connect_to_peer(0);
   }
 
   peers.flood(1);

@@ -18,24 +18,25 @@ void Simulation::excuse(const Plan& plan) {
   const Duration limit = shortest_timeout() / 4;
   for (std::uint8_t a = 0; a < plan.hosts(); ++a) {
     for (std::uint8_t b = 0; b < a; ++b) {
-      if (cut_for(limit, a, b, false)) excuses_.add(a, b, Excuses::kSilence);
-      if (cut_for(limit, a, b, true)) excuses_.add(a, b, Excuses::kNoMeeting);
+      if (cut_for(limit, a, b, false)) excuses_.add(a, b, AllowedFailures::kSilence);
+      if (cut_for(limit, a, b, true)) excuses_.add(a, b, AllowedFailures::kNoMeeting);
       const bool others = plan.nodes[a].nics() + plan.nodes[b].nics() > 2;
       const bool believed =
           plan.nodes[a].config.believe_addresses && plan.nodes[b].config.believe_addresses;
       if (others && plan.reach_across != nic::Reach::kNone && !believed) {
-        excuses_.add(a, b, Excuses::kTwoNames);
+        excuses_.add(a, b, AllowedFailures::kTwoNames);
       }
     }
   }
   for (std::size_t a = 0; a < plan.hosts(); ++a) {
-    if (plan.nodes[a].config.max_peers < plan.hosts()) excuses_.add_all(a, Excuses::kCrowded);
-    if (plan.noise.knows_proof) excuses_.add_all(a, Excuses::kAttack);
+    if (plan.nodes[a].config.max_peers < plan.hosts())
+      excuses_.add_all(a, AllowedFailures::kCrowded);
+    if (plan.noise.knows_proof) excuses_.add_all(a, AllowedFailures::kAttack);
     if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
-      excuses_.add_all(a, Excuses::kSilence);
+      excuses_.add_all(a, AllowedFailures::kSilence);
     }
     for (std::size_t b = 0; b < plan.hosts(); ++b) {
-      if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, Excuses::kSilence);
+      if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, AllowedFailures::kSilence);
     }
   }
 }
@@ -67,7 +68,7 @@ bool Simulation::step(Instant limit) {
   for (std::size_t i = 0; i < closing_.size();) {
     Node& node = stage_.node(closing_[i].host);
     if (node.engine().drained() || closing_[i].deadline <= stage_.now()) {
-      if (!node.engine().drained()) node.engine().give_up(node.local_now());
+      if (!node.engine().drained()) node.engine().close_abortively(node.local_now());
       end_process(closing_[i].host, false);
       reboot(closing_[i].host);
       closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -78,7 +79,7 @@ bool Simulation::step(Instant limit) {
   return stage_.step(limit) && !failed();
 }
 
-void Simulation::happen(const Happening& happening) {
+void Simulation::happen(const Fault& happening) {
   Node& node = stage_.node(happening.host);
   if (!node.alive() || std::any_of(closing_.begin(), closing_.end(), [&](const Closing& closing) {
         return closing.host == happening.host;
@@ -90,31 +91,31 @@ void Simulation::happen(const Happening& happening) {
   trace_.note(stage_.now(), fmt::format("host {}: {} for {} us", happening.host,
                                         name(happening.kind), happening.duration.count() / 1000));
   switch (happening.kind) {
-    case Happening::Kind::kCrash:
-      excuses_.add_all(happening.host, Excuses::kRestart);
+    case Fault::Kind::kCrash:
+      excuses_.add_all(happening.host, AllowedFailures::kRestart);
       end_process(happening.host, true);
       reboots_.emplace_back(until, happening.host);
       return;
-    case Happening::Kind::kClose:
-      excuses_.add_all(happening.host, Excuses::kGoodbye);
-      excuses_.add_all(happening.host, Excuses::kRestart);
+    case Fault::Kind::kClose:
+      excuses_.add_all(happening.host, AllowedFailures::kGoodbye);
+      excuses_.add_all(happening.host, AllowedFailures::kRestart);
       programs_[happening.host]->stop();
       node.engine().begin_close(node.local_now());
       node.touched();
       closing_.push_back(
           {happening.host, stage_.now() + plan_.nodes[happening.host].config.close_timeout});
       return;
-    case Happening::Kind::kStall:
-      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+    case Fault::Kind::kStall:
+      if (silent) excuses_.add_all(happening.host, AllowedFailures::kSilence);
       node.stall_until(until);
       return;
-    case Happening::Kind::kJump:
-      if (silent) excuses_.add_all(happening.host, Excuses::kSilence);
+    case Fault::Kind::kJump:
+      if (silent) excuses_.add_all(happening.host, AllowedFailures::kSilence);
       node.jump_clock(happening.duration);
       return;
-    case Happening::Kind::kJoin:
+    case Fault::Kind::kJoin:
       return node.join();
-    case Happening::Kind::kMove:
+    case Fault::Kind::kMove:
       return node.move(happening.nic);
   }
 }

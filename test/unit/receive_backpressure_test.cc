@@ -1,6 +1,6 @@
 // What of a batch waits for the next turn, so that the program posts before messages find no
 // receive.
-#include "engine/pause.h"
+#include "engine/receive_backpressure.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -116,7 +116,7 @@ TEST_CASE("a turn that keeps packets back is to be followed by another, and owes
 
   pair.post(kInPacket + 3 * kInPacket);
   REQUIRE(pair.take() == 4);  // one is left; and the ACK that had waited has left
-  CHECK_FALSE(pair.b.engine->owes());
+  CHECK_FALSE(pair.b.engine->has_pending_tx());
   CHECK(pair.b.engine->next_deadline() <= pair.now);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread
 }
 
 TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave something in turn") {
-  engine::Pause pause;
+  engine::ReceiveBackpressure pause;
   for (int turn = 1; turn <= 48; ++turn) CHECK(pause.holds_timers(true) == (turn % 16 != 0));
   CHECK(pause.holds_timers(true));
   CHECK_FALSE(pause.holds_timers(false));
@@ -174,7 +174,7 @@ TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave som
 
 TEST_CASE("a turn pauses for all channels that bring what finds no receive") {
   const Instant now{std::chrono::seconds(1)};
-  engine::Pause pause;
+  engine::ReceiveBackpressure pause;
   message::InboxCounters told;
   pause.begin_turn(now, told, false);
   told.messages = 16;
@@ -188,7 +188,7 @@ TEST_CASE("a turn pauses for all channels that bring what finds no receive") {
 
 TEST_CASE("after a pause in vain there is none for 1024 packets, then there is one again") {
   const Instant now{std::chrono::seconds(1)};
-  engine::Pause pause;
+  engine::ReceiveBackpressure pause;
   message::InboxCounters told;
   pause.begin_turn(now, told, false);
   told.messages = 16;
@@ -202,7 +202,7 @@ TEST_CASE("after a pause in vain there is none for 1024 packets, then there is o
 
 TEST_CASE("nothing is left for more than two milliseconds, however often the program posts") {
   Instant now{std::chrono::seconds(1)};
-  engine::Pause pause;
+  engine::ReceiveBackpressure pause;
   message::InboxCounters told;
   pause.begin_turn(now, told, false);
   const Instant began = now;

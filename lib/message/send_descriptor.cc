@@ -1,4 +1,4 @@
-#include "message/parcel.h"
+#include "message/send_descriptor.h"
 
 #include <cstring>
 
@@ -51,25 +51,25 @@ void note_pieces(Operation& op, std::span<const std::span<Bytes>> pieces) {
 
 void make_room(Operation& op, std::size_t pieces) {
   if (pieces < 2 || op.pieces != nullptr) return;
-  op.pieces = std::make_unique<std::array<Piece, kMostPieces>>();
+  op.pieces = std::make_unique<std::array<Piece, kMaxSegments>>();
 }
 
-void describe(Operation& op, const Parcel& parcel) {
-  note_pieces(op, parcel.pieces);
-  op.size = parcel.total();
+void describe(Operation& op, const SendDescriptor& descriptor) {
+  note_pieces(op, descriptor.pieces);
+  op.size = descriptor.total();
   op.special.is_special = true;
-  op.lead = parcel.lead;
-  op.special.wire_kind = parcel.kind;
-  op.special.lead_bytes = parcel.lead_bytes;
-  op.special.wants_result = parcel.wants_result;
+  op.lead = descriptor.lead;
+  op.special.wire_kind = descriptor.kind;
+  op.special.lead_bytes = descriptor.lead_bytes;
+  op.special.wants_result = descriptor.wants_result;
   op.special.has_result = false;
-  op.special.wants_arrival = parcel.wants_arrival;
-  op.special.is_own_copy = parcel.is_own_copy;
-  op.special.goes_ahead = parcel.goes_ahead;
-  op.special.is_solicited = parcel.is_solicited;
-  op.asker = parcel.asker;
-  op.special.packs = parcel.packer != nullptr;
-  if (parcel.packer != nullptr) op.packer = *parcel.packer;
+  op.special.wants_arrival = descriptor.wants_arrival;
+  op.special.is_own_copy = descriptor.is_own_copy;
+  op.special.has_priority = descriptor.has_priority;
+  op.special.is_solicited = descriptor.is_solicited;
+  op.asker = descriptor.asker;
+  op.special.packs = descriptor.packer != nullptr;
+  if (descriptor.packer != nullptr) op.packer = *descriptor.packer;
 }
 
 void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out) {
@@ -103,7 +103,7 @@ std::span<const std::byte> one_place(const Operation& op, std::uint64_t at) {
   return {op.buffer + (at - lead), op.size - at};
 }
 
-void describe_sink(Operation& op, Pieces pieces) {
+void describe_sink(Operation& op, Segments pieces) {
   op.size = 0;
   for (const auto& piece : pieces) op.size += piece.size();
   note_pieces(op, pieces);

@@ -6,14 +6,14 @@
 
 namespace pullman::ofi {
 
-class Courtesy {
+class YieldPolicy {
  public:
-  explicit Courtesy(bool wanted) : wanted_(wanted) {}
+  explicit YieldPolicy(bool wanted) : wanted_(wanted) {}
 
   // Whether to give way now. A poll takes about a microsecond, giving way to nobody a fifth of one.
   bool due(bool found_nothing) {
-    polls_in_vain_ = found_nothing ? polls_in_vain_ + 1 : 0;
-    return wanted_ && polls_in_vain_ >= kPatience && polls_in_vain_ % kEvery == 0;
+    empty_polls_ = found_nothing ? empty_polls_ + 1 : 0;
+    return wanted_ && empty_polls_ >= kPatience && empty_polls_ % kEvery == 0;
   }
 
  private:
@@ -22,7 +22,7 @@ class Courtesy {
 
   // Not where strangers compute on the same processors: they keep it for a slice.
   const bool wanted_;
-  unsigned polls_in_vain_ = 0;  // in a row
+  unsigned empty_polls_ = 0;  // in a row
 };
 
 }  // namespace pullman::ofi
