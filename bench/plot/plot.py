@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "docs/plots"
 MOST_BYTES = 128 * 1024
-# What docs/architecture.md shows.
+# What docs/congestion.md shows.
 SHOWN = ["two", "sixteen", "incast", "incast-shallow", "shallow", "deep", "loss-5", "reordering"]
 MOST_LINES = 16  # of one part; of more flows the least, the median and the greatest are drawn
 

@@ -1,4 +1,4 @@
-// The engine: the only place where all layers meet (DESIGN 2). One engine is one process on the
+// The engine: the only place where all layers meet. One engine is one process on the
 // fabric: its NICs, its peers, its matching, its timers.
 //
 // Pure but for its ports: it reads no clock, draws no randomness but from its key, and never

@@ -136,7 +136,7 @@ class Engine::Impl {
   std::string dump() const;
 
  private:
-  // Retransmissions in one turn, then new work and ACKs (DESIGN section 5).
+  // Retransmissions in one turn, then new work and ACKs (wire.md 7.4).
   static constexpr std::size_t kRetransmitsPerTurn = 16;
   // Callers that have not proved themselves are a quarter of the peers at most, but this many at
   // least (wire.md 5.5).

@@ -442,7 +442,7 @@ void Engine::Impl::schedule_ack(Instant now, Rail& rail) {
   }
 }
 
-// What the NIC can hold, shared among the peers heard lately (DESIGN, principle 8). Told in every
+// What the NIC can hold, shared among the peers heard lately (wire.md 2.6). Told in every
 // packet, and reckoned when the number of those peers changes.
 void Engine::Impl::share_credit() {
   const std::uint32_t active = std::max({heard_this_tick_, heard_last_tick_, 1u});

@@ -1,6 +1,6 @@
 // Many packets of one long message at once. A burst of kernel UDP is up to 44 packets, nearly
 // always consecutive, with one CHUNK of one message each: what the first of them needed to be
-// judged, found and noted, the others need only once together (docs/performance.md).
+// judged, found and noted, the others need only once together (decision 0005).
 #include "engine/engine_impl.h"
 #include "wire/run.h"
 

@@ -1,5 +1,5 @@
 // How bytes of a message are cut into the chunks of a run. Where packets of one length are cheap
-// they are of one length, as far as that costs few bytes more (docs/architecture.md). Pure.
+// they are of one length, as far as that costs few bytes more (decision 0004). Pure.
 #pragma once
 
 #include <cstddef>

@@ -358,7 +358,7 @@ bool Inbox::has_place(InMessage& message) try {
   return false;
 }
 
-// Lets every message match whose predecessors have all had their turn (DESIGN, principle 3).
+// Lets every message match whose predecessors have all had their turn (wire.md 4.8).
 void Inbox::let_turns_be_taken() {
   while (begun_ != nullptr && begun_->waiting_turn > 0) {
     if (ShortMessage* early = find_early(next_turn_)) {

@@ -118,7 +118,7 @@ class Outbox {
 
   // Messages that fit no packet are copied, too, up to this, into the packets of those beside them
   // (outbox_parts.cc). Longer ones are cut into chunks where they lie: the few packets that would
-  // save cost less than what is done for each that is no part of a run (docs/performance.md).
+  // save cost less than what is done for each that is no part of a run (decision 0006).
   static constexpr std::size_t kMaxCopied = 2048;
 
   // Takes a plain message if it goes into the packet that others wait in: of many small ones nearly

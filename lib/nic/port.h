@@ -1,4 +1,4 @@
-// The NIC interface: what the rest of Pullman knows of a datagram device (DESIGN 4). A driver
+// The NIC interface: what the rest of Pullman knows of a datagram device (decision 0007). A driver
 // derives Port once; batches, not packets, cross it, so a virtual call is paid per batch.
 //
 // Nobody above knows sockets, completion queues, prefixes, registered memory or address vectors; no

@@ -30,8 +30,8 @@ constexpr std::size_t kUnexpected = std::size_t{4} << 30;
 constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
 
 // Beside such a share a message may bring more of itself unasked than where a share is small: a
-// grant takes a round trip, which is a tenth of the time of what is longer (docs/mpi.md). With room
-// for immediate data.
+// grant takes a round trip, which is a tenth of the time of what is longer (decision 0023). With
+// room for immediate data.
 constexpr std::size_t kEagerBytes = 257 * 1024;
 
 // A look costs some 3 us: below one in a thousand.

@@ -8,7 +8,7 @@
 // come to equal shares. Above the target, which is the same for all and greater for small windows,
 // it shrinks in proportion to the excess, at most by half. Loss is a weak signal: datagram networks
 // lose at random. Where there is no queue one packet in twelve may be lost; where there is, a loss
-// costs a quarter. Which number is from where: docs/architecture.md. Does not know what the packets
+// costs a quarter. Which number is from where: docs/congestion.md. Does not know what the packets
 // are, nor the receiver's credit.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The hotel: timers for guests that nearly always leave before their stay is over (DESIGN,
-// principle 7).
+// The hotel: timers for guests that nearly always leave before their stay is over (decision
+// 0002).
 //
 // All guests of a floor have the same stay, so a floor is a FIFO ordered by due time: check-in,
 // check-out and finding the next eviction are O(1), without a heap and without allocation. Floors

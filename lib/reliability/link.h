@@ -64,7 +64,7 @@ class Link {
 
   // --- getters
   // Whether another packet may leave: the least of the window, the congestion window and the peer's
-  // credit (DESIGN, principle 8).
+  // credit (docs/congestion.md).
   bool may_send() const { return window_.in_flight() < allowed_ && window_.has_space(); }
   bool has_space() const { return window_.has_space(); }
   // How many.
@@ -98,7 +98,7 @@ class Link {
   // Our HELLO was answered: the timeout is no longer doubled (wire.md 7.3), that of the HELLO,
   // which asks for the proof again (5.9), is counted from now on, and there is a first round trip,
   // if this is the one that was answered. Without it the loss of all that is sent first costs the
-  // initial timeout (incast: docs/architecture.md).
+  // initial timeout (incast: docs/congestion.md).
   void handle_answer(Instant now, Packet& hello, std::uint32_t answered);
 
   // The acknowledging half of a header, with the SACK frame that came along, if any. On kAccepted,
@@ -116,7 +116,7 @@ class Link {
   }
 
   // Without a SACK frame it says what the newest ACK before it said: handle_ack() has nothing to
-  // do. Of a stream one way so are nearly all that ride on the data (docs/performance.md).
+  // do. Of a stream one way so are nearly all that ride on the data.
   bool repeats_ack(const wire::PacketHeader& header) const {
     return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
            header.late == late_seen_;

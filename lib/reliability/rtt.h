@@ -44,7 +44,7 @@ class Rtt {
     if (!sampled_) return initial_;
     const Duration rto =
         std::max<Duration>(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
-    // DESIGN, principle 6: the initial value is also the ceiling, unless the round trip is larger.
+    // The initial value is also the ceiling, unless the round trip is larger.
     return std::min(rto, std::max<Duration>(initial_, 2 * smoothed_ + ack_delay));
   }
 

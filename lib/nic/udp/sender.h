@@ -2,7 +2,7 @@
 //
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
 // the kernel, or the NIC, cuts up again (UDP_SEGMENT). It is copied together first: the kernel
-// takes longer over two pieces for each packet than that takes (docs/performance.md). Bursts and
+// takes longer over two pieces for each packet than that takes (decision 0004). Bursts and
 // single packets of a batch leave by one sendmmsg(), four of the longest bursts at most, a burst
 // alone by sendmsg(); a packet alone by a plain sendto(), or send() where there is a socket
 // connected to its destination. What is by others (Peers) leaves by a socket of its own. A burst

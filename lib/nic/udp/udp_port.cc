@@ -261,7 +261,7 @@ void UdpPort::unwatch_all() {
 }
 
 // A watched socket wakes its watchers with every packet: on this host that is 0.1 to 0.9 us of each
-// of the peer's sends (docs/performance.md).
+// of the peer's sends (decision 0019).
 void UdpPort::unwatch() {
   if (!std::exchange(watched_, false)) return;
   unwatch_all();
