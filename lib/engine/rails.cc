@@ -133,13 +133,17 @@ Engine::Impl::Sends Engine::Impl::rails_can_send(Peer& peer) {
   });
   if (some) return Sends::kSomething;
   const bool left = !peer.rails->evacuated.empty();
-  const bool small = !left && (peer.outbox.queued_packets() > 0 || has_control(peer));
-  if (!left && !small && !peer.outbox.has_packets()) return Sends::kNothing;
-  const Rail* rail = small ? quickest_rail(peer, 0) : rail_for_bulk(peer, 0);
-  if (rail == nullptr) return Sends::kNothing;
-  const bool something = left || peer.outbox.has_packets() || has_pending_frames(peer) ||
-                         peer.outbox.queued_packets() > 0;
-  return something && (small || in_flight == 0) ? Sends::kSomething : Sends::kPerhaps;
+  const bool due = peer.outbox.queued_packets() > 0 || has_pending_frames(peer);
+  if (!left && due) {
+    return quickest_rail(peer, 0) != nullptr ? Sends::kSomething : Sends::kNothing;
+  }
+  // Chunks may wait for a rail that is faster than those with room, and then an allowance, which
+  // rides on what leaves, waits with them.
+  if ((left || peer.outbox.has_packets()) && rail_for_bulk(peer, 0) != nullptr) {
+    return in_flight == 0 ? Sends::kSomething : Sends::kPerhaps;
+  }
+  const bool rides = !left && has_control(peer) && quickest_rail(peer, 0) != nullptr;
+  return rides ? Sends::kPerhaps : Sends::kNothing;
 }
 
 Rail* Engine::Impl::rail_for_small(Peer& peer) {
