@@ -173,7 +173,7 @@ bool Engine::Impl::sends_at_once(const Peer& peer) const {
   const Rail* rail = &peer.home;
   if (peer.rails != nullptr) [[unlikely]] {
     rail = const_cast<Peer&>(peer).rail(peer.rails->favourite);
-    if (!usable(*rail)) return false;
+    if (!usable(*rail) || !rail->resolved()) return false;
   }
   const bool none_in_flight =
       rail->link.in_flight() == 0 ||

@@ -236,7 +236,7 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
   }
   if (peer.phase != Phase::kClosing || !peer.outbox.idle() || !nothing_to_deliver(peer)) return;
   if (peer.one_sided.asked() != 0 || peer.inbox.is_being_answered()) return;
-  if (!peer.home.resolved()) return;
+  if (!peer.flows()) return;
   set_phase(peer, Phase::kFarewell);
   peer.bye_due = true;
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);

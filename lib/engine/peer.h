@@ -118,10 +118,10 @@ struct Peer {
     const_cast<Peer*>(this)->for_each_rail([&](const Rail& rail) { visit(rail); });
   }
 
-  // Packets may leave: both ends have proved themselves and both destinations are known.
+  // Packets may leave: both ends have proved themselves and both destinations of a rail are known.
   bool flows() const {
     return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
-           home.resolved();
+           (home.resolved() || (rails != nullptr && rails->any_resolved()));
   }
 
   PeerId id;

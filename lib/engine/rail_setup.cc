@@ -335,8 +335,8 @@ void Engine::Impl::handle_rail_resolved(Instant now, Rail& rail) {
   if ((drained_ & nics_of(rail)) != 0) set_drained(now, rail, true);
   arm_upkeep(now, rail);
   check_new_rail(now, rail.peer);
-  // While the home rail has no destination nothing leaves by the others either (Peer::flows()).
-  if (rail.number == 0 && has_work(rail.peer)) mark_ready(rail.peer);
+  // It may be the only one that has a destination.
+  if (has_work(rail.peer) || rail.peer.phase == Phase::kClosing) mark_ready(rail.peer);
 }
 
 // Reports may overtake each other: the newest of a rail counts.

@@ -16,7 +16,7 @@ using Loads = std::array<failover::Load, wire::kMaxRails>;
 // streams, those of the pairing before the one the peers happened to meet on.
 int rank_of(const Rail& rail, const Rails& rails) {
   const RailUpkeep& care = *rails.care[rail.number];
-  if (!care.health.usable()) return -1;
+  if (!care.health.usable() || !rail.resolved()) return -1;
   return (care.health.up() ? 4 : 0) + (care.stream ? 0 : 2) +
          (rail.number == 0 && rails.spare_home ? 0 : 1);
 }
@@ -53,6 +53,11 @@ bool Engine::Impl::serve_rails(Instant now, Peer& peer) {
 // What a rail has to do for itself: to ask, and to send again what it lost. Sets `more` if it could
 // not do all of it now.
 void Engine::Impl::tend_rail(Instant now, Rail& rail, bool& more) {
+  if (!rail.resolved()) {
+    rail.link.take_probe();
+    rail.ping_due = false;
+    return;
+  }
   if (!usable(rail)) {
     rail.link.take_probe();  // what is in flight there are questions themselves
     if (rail.ping_due && !send_probe(now, rail)) more = true;
@@ -128,7 +133,7 @@ Engine::Impl::Sends Engine::Impl::rails_can_send(Peer& peer) {
   bool some = false;
   std::size_t in_flight = 0;
   peer.for_each_rail([&](const Rail& rail) {
-    some = some || (usable(rail) ? can_tend(rail) : rail.ping_due);
+    some = some || (rail.resolved() && (usable(rail) ? can_tend(rail) : rail.ping_due));
     in_flight += rail.link.in_flight();
   });
   if (some) return Sends::kSomething;

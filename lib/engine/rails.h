@@ -1,6 +1,7 @@
 // What a peer has more if both ends have several NICs: its other rails, and what is known of each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,10 @@ struct RailUpkeep {
 struct Rails {
   // Index: the rail's number; 0 is the peer's home, and more[0] stays empty.
   std::array<std::unique_ptr<Rail>, wire::kMaxRails> more;
+  bool any_resolved() const {
+    return std::any_of(more.begin(), more.end(),
+                       [](const auto& rail) { return rail != nullptr && rail->resolved(); });
+  }
   std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> care;
   std::vector<wire::NicInfo> theirs;       // the other end's NICs, as its HELLO numbers them
   channel::PacketQueue evacuated;          // from rails that were left: to leave on others
