@@ -110,8 +110,9 @@ void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
   const bool ask = upkeep_of(rail).health.handle_due(now, pace_of(rail));
   if (was_usable && !usable(rail)) settle_rail(now, rail, was_usable);
   arm_upkeep(now, rail);
-  if (!ask || !peer.flows()) return;
-  if (!rail.resolved()) return resolve_rail(rail);
+  if (!ask) return;
+  if (!rail.resolved()) return resolve_rail(rail);  // nothing flows before one is
+  if (!peer.flows()) return;
   if (usable(rail)) {
     peer.for_each_rail([&](Rail& other) {
       if (!usable(other)) return;

@@ -73,6 +73,13 @@ class Node {
   // An operator takes back all rails that are kept out (Config::sticky_rails).
   void restore_rails();
   void stall_until(Instant until) { stalled_until_ = std::max(stalled_until_, until); }
+  // The chance, in millionths, that a NIC that has moved since finds no way to an address.
+  void fail_resolving(std::uint64_t chance) {
+    plan_.command.resolve_failure = plan_.data.resolve_failure = chance;
+    for (NicPlan& nic : plan_.more) {
+      nic.command.resolve_failure = nic.data.resolve_failure = chance;
+    }
+  }
   void set_poll_interval(Duration interval) { plan_.poll_interval = interval; }
   void jump_clock(Duration by);
   Instant network_now() const { return network_.now(); }

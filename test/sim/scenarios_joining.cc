@@ -159,6 +159,21 @@ TEST_CASE("a rail goes on at the new address of its NIC") {
   CHECK(carries(scene, couple, 1));
 }
 
+// The simulator's seed 9513, where the home rail held up all others.
+TEST_CASE("rails of which none can resolve the peer from its new address are there when they can") {
+  const std::size_t mover = GENERATE(0u, 1u);
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  scene.node(mover).fail_resolving(800'000);
+
+  scene.node(mover).move(0);
+  scene.node(mover).move(1);
+
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(20)));
+  CHECK(carries(scene, couple, 0));
+  CHECK(carries(scene, couple, 1));
+}
+
 TEST_CASE("of the lists that tell where a NIC is, only the newest is told anew, wire.md 9.11") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
