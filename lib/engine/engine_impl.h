@@ -467,6 +467,8 @@ class Engine::Impl {
   void replace_module(Instant now, std::size_t slot, std::unique_ptr<channel::Module> module);
   void forget_channels(std::size_t slot);
   void drop_callers_at(std::size_t slot);
+  void forget_destination(std::size_t slot, ChannelKind kind, nic::Destination& to);
+  void forget_destinations(Rail& rail);
   void detach(Instant now, Rail& rail);
   void pull_out(Rail& rail);
   void attach(Instant now, Rail& rail);

@@ -30,11 +30,13 @@ std::size_t Engine::Impl::longest_packet() const {
   return packets_.large_bytes() - message::kPieceRoom;
 }
 
+// By those who have proved themselves: anybody can call.
 bool Engine::Impl::is_in_use(std::size_t slot) const {
   bool any = false;
   peers_.for_each([&](const Peer& peer) {
-    if (peer.phase == Phase::kGone) return;
-    peer.for_each_rail([&](const Rail& rail) { any = any || rail.module == slot; });
+    const bool unproved = peer.called_us && peer.phase < Phase::kConnected;
+    if (peer.phase == Phase::kGone || unproved) return;
+    peer.for_each_rail([&](const Rail& rail) { any = any || (nics_of(rail) >> slot & 1) != 0; });
   });
   return any;
 }
@@ -98,8 +100,13 @@ bool Engine::Impl::move_nic(Instant now, std::size_t from, std::size_t to) {
 void Engine::Impl::forget_events(std::size_t slot) {
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
     nic::Port& port = modules_[slot]->channel(kind).port();
-    while (port.poll_events(events_) == events_.size()) {
-    }
+    std::size_t count = 0;
+    do {
+      count = port.poll_events(events_);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (events_[i].kind == nic::PortEvent::Kind::kResolved) port.forget(events_[i].to);
+      }
+    } while (count == events_.size());
   }
 }
 
@@ -119,6 +126,9 @@ void Engine::Impl::enlist(std::size_t slot) {
     } else {
       packets_per_turn_ = std::min(packets_per_turn_, channel.port().limits().packets_per_turn);
     }
+  }
+  if ((drained_ & modules_named(modules_[slot]->device().name)) != 0) {
+    drained_ |= std::uint32_t{1} << slot;
   }
   const std::size_t first = first_address_of(slot);
   const bool further =
@@ -179,7 +189,7 @@ void Engine::Impl::drop_callers_at(std::size_t slot) {
     if (unproved && (peer.home.module == slot || answered_there)) {
       dropped.push_back(peer.id);
     } else if (answered_there) {
-      peer.said->to = nic::kInvalidDestination;
+      forget_destination(slot, ChannelKind::kCommand, peer.said->to);
       peer.said->resolving = false;
     }
   });
@@ -198,7 +208,18 @@ void Engine::Impl::detach(Instant now, Rail& rail) {
     pull_out(rail);
     if (peer.rails != nullptr) drop_probes(rail);
   }
-  rail.command_to = rail.data_to = nic::kInvalidDestination;
+  forget_destinations(rail);
+}
+
+// A port that is kept would keep the destination, too, and what it has for it.
+void Engine::Impl::forget_destination(std::size_t slot, ChannelKind kind, nic::Destination& to) {
+  if (to != nic::kInvalidDestination) modules_[slot]->channel(kind).port().forget(to);
+  to = nic::kInvalidDestination;
+}
+
+void Engine::Impl::forget_destinations(Rail& rail) {
+  forget_destination(rail.module, ChannelKind::kCommand, rail.command_to);
+  forget_destination(rail.module, ChannelKind::kData, rail.data_to);
 }
 
 // Packets that wait for the NIC count as sent, and as lost when that is found.
@@ -331,6 +352,8 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
                                          nic.data_packet_bytes >= kLeastDataBytes;
                                 });
   if (!sane) return false;
+  // A list takes nothing back (wire.md 9.11): the NIC by which we met is in it.
+  if (peer.rails == nullptr && list->nic_count <= peer.home.there) return false;
   if (!is_newer(list->count, news_of(peer).lists_heard)) return true;
   forget_own_addresses(list->host, {list->nics.data(), list->nic_count});
   if (peer.rails != nullptr && !peer.rails->paired && list->no_ways) pair_none(peer);
@@ -348,6 +371,12 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
 void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list) {
   news_of(peer).lists_heard = list.count;
   note_names(peer, {list.nics.data(), list.nic_count});
+  if (peer.rails != nullptr) {
+    auto& theirs = peer.rails->theirs;
+    const std::size_t known = theirs.size();
+    theirs.resize(std::max<std::size_t>(known, list.nic_count));
+    for (std::size_t i = known; i < list.nic_count; ++i) theirs[i] = list.nics[i];
+  }
   peer.for_each_rail([&](Rail& rail) {
     if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);
   });
@@ -361,9 +390,7 @@ void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list)
     settle_sizes(peer);
   }
   if (peer.rails != nullptr) {
-    auto& theirs = peer.rails->theirs;
-    theirs.resize(std::max<std::size_t>(theirs.size(), list.nic_count));
-    std::copy_n(list.nics.begin(), list.nic_count, theirs.begin());
+    std::copy_n(list.nics.begin(), list.nic_count, peer.rails->theirs.begin());
     follow_rails(peer, list);
     answers = plan_rails(peer) || answers;
   }
@@ -376,6 +403,7 @@ void Engine::Impl::note_address(Instant now, Rail& rail, const wire::NicInfo& ni
   Peer& peer = rail.peer;
   const nic::Address known = rail.remote;
   const bool data_known = peer.rails != nullptr;
+  PULLMAN_CHECK(!data_known || rail.there < peer.rails->theirs.size());
   const bool moved = data_known ? !same_ports(peer.rails->theirs[rail.there], nic)
                                 : !nic::same_port(known, nic.command);
   if (moved && known.kind == nic.command.kind) return aim_anew(now, rail, nic);
@@ -395,12 +423,7 @@ void Engine::Impl::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
   }
   pull_out(rail);
   if (peer.rails != nullptr) drop_probes(rail);
-  const auto forget = [&](ChannelKind kind, nic::Destination& to) {
-    if (to != nic::kInvalidDestination) module_of(rail).channel(kind).port().forget(to);
-    to = nic::kInvalidDestination;
-  };
-  forget(ChannelKind::kCommand, rail.command_to);
-  forget(ChannelKind::kData, rail.data_to);
+  forget_destinations(rail);
   rail.remote = nic.command;
   rail.stale = rail.resolving;
   const bool alone = peer.rails == nullptr && (rail.resolving & bit_of(ChannelKind::kData)) == 0;

@@ -194,7 +194,10 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   const bool fits = theirs.mine == rails.theirs.size() && theirs.theirs == peer.told;
   rails.paired = true;
   rails.their_ways = theirs;
-  if (theirs.home_there < peer.told) rails.care[0]->here = theirs.home_there;
+  if (theirs.home_there < peer.told) {
+    rails.care[0]->here = theirs.home_there;
+    attend(theirs.home_there);
+  }
   if (fits) {
     make_pairs(peer);
   } else {

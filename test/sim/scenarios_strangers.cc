@@ -1,10 +1,13 @@
 // Scenarios: what somebody can do who may send HELLOs to anybody, and hears only what is sent to
-// him. Nothing, but be answered.
+// it. Nothing, but be answered.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "sim/rail_scene.h"
 #include "sim/sim_port.h"
 #include "sim/stranger.h"
+#include "wire/nics.h"
 
 namespace pullman::sim {
 namespace {
@@ -349,6 +352,41 @@ TEST_CASE("forged WELCOMEs connect nobody") {
   scene.network().wire(1, 0).loss = 0;
   CHECK(scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; },
                         seconds(2)));
+}
+
+wire::NicList list_of(const wire::Hello& hello, std::uint32_t count, std::uint8_t nics) {
+  wire::NicList list;
+  list.count = count;
+  list.host = hello.host;
+  list.nic_count = nics;
+  for (std::uint8_t i = 0; i < nics; ++i) {
+    list.nics[i] = hello.nics[0];
+    list.nics[i].device = i;
+  }
+  return list;
+}
+
+TEST_CASE("a list of NICs without the one by which the peers met is refused, wire.md 9.11") {
+  RailScene scene({2, 1});
+  Stranger stranger(scene, 1);
+  wire::Hello hello = stranger.hello(0);
+  hello.nic_count = wire::kMaxNics;
+  hello.nic = wire::kMaxNics - 1;
+  std::fill_n(hello.nics.begin(), wire::kMaxNics, hello.nics[0]);  // addresses of one NIC
+  stranger.say(0, hello);
+  REQUIRE(
+      scene.run_until([&] { return stranger.heard(wire::PacketType::kWelcome) != 0; }, seconds(1)));
+  const auto id = stranger.heard().back().hello->reply_to;
+
+  for (const std::uint8_t nics : {std::uint8_t{2}, std::uint8_t{wire::kMaxNics}}) {
+    std::array<std::byte, 1000> frames{};
+    const std::uint32_t count = nics == 2 ? 1 : 2;
+    const std::size_t bytes = wire::put_nics(frames.data(), list_of(hello, count, nics));
+    stranger.tell(0, id, hello, 100 + count, std::span(frames).first(bytes));
+    scene.run_for(milliseconds(10));
+    const auto dropped = scene.stats(0).dropped_by_reason;
+    CHECK(dropped[static_cast<std::size_t>(wire::Verdict::kOverLimit)] == 1);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sim/stranger.h"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/sim_port.h"
 
@@ -72,14 +73,21 @@ void Stranger::say(std::size_t to, const wire::Hello& hello, const Shape& shape)
 }
 
 void Stranger::prove(std::size_t to, wire::ConnectionId id, const wire::Hello& hello) {
-  std::vector<std::byte> packet(wire::kHeaderBytes + wire::kPingBytes);
+  std::array<std::byte, wire::kPingBytes> ping;
+  wire::put_ping(ping.data());
+  tell(to, id, hello, 100, ping);
+}
+
+void Stranger::tell(std::size_t to, wire::ConnectionId id, const wire::Hello& hello,
+                    std::uint32_t behind, std::span<const std::byte> frames) {
+  std::vector<std::byte> packet(wire::kHeaderBytes + frames.size());
   wire::PacketHeader header;
   header.type = wire::PacketType::kSequenced;
   header.length = static_cast<std::uint16_t>(packet.size());
   header.to = id;
-  header.number = static_cast<std::uint32_t>(hello.first_number) + 100;
+  header.number = static_cast<std::uint32_t>(hello.first_number) + behind;
   wire::encode(header, packet.data());
-  wire::put_ping(packet.data() + wire::kHeaderBytes);
+  std::copy(frames.begin(), frames.end(), packet.data() + wire::kHeaderBytes);
   put(to, packet);
 }
 

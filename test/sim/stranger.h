@@ -42,6 +42,10 @@ class Stranger {
   // A packet that knows `id`, its number the first of `hello` and one: the proof of who heard it.
   void prove(std::size_t to, wire::ConnectionId id, const wire::Hello& hello);
 
+  // These frames in a packet of that number behind the first of `hello`.
+  void tell(std::size_t to, wire::ConnectionId id, const wire::Hello& hello, std::uint32_t behind,
+            std::span<const std::byte> frames);
+
   std::size_t heard(wire::PacketType type) const;
   const std::vector<Heard>& heard() const { return heard_; }
 
