@@ -238,6 +238,7 @@ void Engine::Impl::begin_leaving(Instant now, Peer& peer) {
   if (peer.one_sided.asked() != 0 || peer.inbox.is_being_answered()) return;
   if (!peer.flows()) return;
   set_phase(peer, Phase::kFarewell);
+  peer.inbox.withdraw_lacking();
   peer.bye_due = true;
   if (peer.alarm.checked_in()) alarms_.check_out(peer.alarm);
   alarms_.check_in(now, kFarewell, peer.alarm);

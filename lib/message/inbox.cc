@@ -573,6 +573,13 @@ std::size_t Inbox::write_bye(std::byte* out) const {
                        std::span(words).first(count));
 }
 
+void Inbox::withdraw_lacking() {
+  if (begun_ == nullptr) return;
+  for (InMessage& message : begun_->incomplete) {
+    if (message.state == InState::kUnexpected && !has_all(message)) claim(message);
+  }
+}
+
 bool Inbox::is_news(const wire::Frame& frame) const {
   return !has_all_of(expand(frame.id, next_turn_));
 }

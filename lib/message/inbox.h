@@ -166,6 +166,9 @@ class Inbox {
   // BYE, which says what has arrived: in so many bytes at most.
   static constexpr std::size_t kMaxByeBytes = wire::kByeBytes + wire::kMaxByeData;
   std::size_t write_bye(std::byte* out) const;
+  // Before BYE: what it will except must not be received afterwards, by a receive that is short
+  // enough for what has arrived. It keeps its place, and nobody can match it.
+  void withdraw_lacking();
   // A frame of a message that has not arrived whole.
   bool is_news(const wire::Frame& frame) const;
 
