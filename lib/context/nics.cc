@@ -267,7 +267,7 @@ std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet,
   if (change) {
     look_at_ = Instant::min();  // there may be more
   } else {
-    changed_ = false;
+    changed_ = move_waits_;
     settled_at_ = now + kSettling;
   }
   return change;
@@ -302,9 +302,9 @@ std::vector<nic::Device> Nics::devices_by_now() const {
 // Of the NICs that would be chosen now, one that is not used, or at another address. One that
 // cannot be opened after all is looked at again when the kernel tells of it.
 std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const InUse& in_use) {
-  if (!is_news() && !not_ready_) return std::nullopt;
+  if (!is_news() && !not_ready_ && !move_waits_) return std::nullopt;
   const auto devices = devices_by_now();
-  not_ready_ = false;
+  not_ready_ = move_waits_ = false;
   const auto choice = nic::choose_devices(devices, config_->nics, most());
   for (nic::Device device : choice.chosen) {
     const auto number = number_for(device, devices, in_use);
@@ -332,13 +332,13 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const 
       log().warn("{}", error.what());
     }
   }
-  return find_move(devices, in_use);
+  return find_move(in_use);
 }
 
 // An address by which peers are connected has gone, and its NIC has another of its family, by which
-// nobody is.
-std::optional<Nics::Change> Nics::find_move(const std::vector<nic::Device>& devices,
-                                            const InUse& in_use) {
+// nobody is, or is soon: it is looked at again. Each move leaves one fewer that has gone in use.
+std::optional<Nics::Change> Nics::find_move(const InUse& in_use) {
+  const auto devices = nic::devices_of(*driver_);
   const auto there = [&](const Known& known) {
     return std::any_of(devices.begin(), devices.end(), [&](const nic::Device& device) {
       return is_of(device, known.device.name, known.device.address);
@@ -350,7 +350,11 @@ std::optional<Nics::Change> Nics::find_move(const std::vector<nic::Device>& devi
       const nic::Device& other = known_[from].device;
       const bool fits = !known_[from].beside && other.name == known_[to].device.name &&
                         other.address.kind == known_[to].device.address.kind;
-      if (!fits || !there(known_[from]) || in_use(from)) continue;
+      if (!fits || !there(known_[from])) continue;
+      if (in_use(from)) {
+        move_waits_ = true;
+        continue;
+      }
       log().info("NIC {} is used at {} from now on", other.name, nic::host_string(other.address));
       std::swap(known_[from], known_[to]);
       seen_.clear();  // there may be more

@@ -85,7 +85,7 @@ class Nics {
   void hear();
   bool is_news();
   std::optional<Change> find_change(std::size_t longest_packet, const InUse& in_use);
-  std::optional<Change> find_move(const std::vector<nic::Device>& devices, const InUse& in_use);
+  std::optional<Change> find_move(const InUse& in_use);
   std::vector<nic::Device> devices_by_now() const;
   std::optional<std::size_t> number_for(const nic::Device& device,
                                         const std::vector<nic::Device>& devices,
@@ -98,8 +98,9 @@ class Nics {
   std::vector<Known> known_;  // by their numbers
   std::vector<Seen> seen_;    // when they were looked at last
   bool stands_in_ = false;
-  bool not_ready_ = false;  // one could not be opened then
-  bool changed_ = false;    // since they were looked at last
+  bool not_ready_ = false;   // one could not be opened then
+  bool move_waits_ = false;  // for peers at the only address that one could move to
+  bool changed_ = false;     // since they were looked at last
   Instant look_at_ = Instant::min();
   Instant settled_at_ = Instant::min();  // when a change is looked at
 };

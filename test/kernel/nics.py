@@ -167,11 +167,11 @@ def a_client_that_calls_before_its_nic_is_up_gets_there(place, build):
     expect(server.wait(60) == 0, netns.text_of(server))
 
 
-def stream(place, build, change, **environment):
-    """A verified stream of 6 s; after 2 of them `change` is done."""
+def stream(place, build, change, called=None, **environment):
+    """A verified stream of 6 s to an address of the server's; after 2 of them `change` is done."""
     server = perf(place, build, 0, server=True, **environment)
     client = perf(place, build, 1, "--test", "failover", "--size", "16K", "--duration", 6, "--format", "json",
-                  place.host(0), **environment)
+                  called or place.host(0), **environment)
     time.sleep(2)
     change()
     result = result_of(client)
@@ -328,6 +328,32 @@ def a_stream_goes_on_at_the_address_that_came_before_the_old_one_went(place, bui
         time.sleep(0.5)
         address(place, "del", 1, 0, place.host(1))
     stream(place, build, change)
+
+
+@case(count=1, megabits=200)
+def a_stream_goes_on_when_all_addresses_of_its_nic_go_and_one_comes_back(place, build):
+    give(place, "10.77.0.101", 0)
+
+    def change():
+        netns.run("ip", "-n", place.names[0], "addr", "flush", "dev", place.devices[0])
+        time.sleep(0.7)
+        give(place, "10.77.0.101", 0)
+    stream(place, build, change, called="10.77.0.101")
+
+
+@case(count=1, megabits=200)
+def a_program_whose_addresses_all_go_ends_in_time(place, build):
+    give(place, "10.77.0.101", 0)
+    ends = [perf(place, build, 0, server=True, PULLMAN_PEER_TIMEOUT_MS=2000)]
+    ends.append(perf(place, build, 1, "--test", "failover", "--size", "16K", "--duration", 30, "10.77.0.101",
+                     PULLMAN_PEER_TIMEOUT_MS=2000))
+    time.sleep(2)
+    netns.run("ip", "-n", place.names[0], "addr", "flush", "dev", place.devices[0])
+    for program in ends:
+        try:
+            expect(program.wait(20) != 0, "it ended well, though nothing can have got through")
+        except subprocess.TimeoutExpired:
+            raise cases.Failed("hangs") from None
 
 
 @case(count=1)
