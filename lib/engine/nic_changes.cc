@@ -373,9 +373,7 @@ void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list)
   note_names(peer, {list.nics.data(), list.nic_count});
   if (peer.rails != nullptr) {
     auto& theirs = peer.rails->theirs;
-    const std::size_t known = theirs.size();
-    theirs.resize(std::max<std::size_t>(known, list.nic_count));
-    for (std::size_t i = known; i < list.nic_count; ++i) theirs[i] = list.nics[i];
+    for (std::size_t i = theirs.size(); i < list.nic_count; ++i) theirs.push_back(list.nics[i]);
   }
   peer.for_each_rail([&](Rail& rail) {
     if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);
