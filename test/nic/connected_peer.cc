@@ -23,7 +23,7 @@ class TwoPeers {
     to_ = {third_.resolve(first_.here().address()), third_.resolve(second_.here().address())};
   }
 
-  // The third sends so often to this one that it becomes the favourite.
+  // The third sends so often to this one that it becomes the connected peer.
   void connect_to_peer(std::size_t peer) {
     const Packet packet = make_packet(60, 0);
     for (int i = 0; i < 200; ++i) {

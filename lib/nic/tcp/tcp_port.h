@@ -1,4 +1,5 @@
-// A kernel TCP port as a Port: puts the peers' table, the switchboard and the receiver together.
+// A kernel TCP port as a Port: puts the peers' table, the connection table and the receiver
+// together.
 //
 // Not quite a network of datagrams: what is sent by a connection arrives, and in order, as long as
 // the connection lasts. What it held when it broke is lost, and so is what its peer had no room for

@@ -9,7 +9,7 @@ namespace pullman::nic::udp {
 
 class ConnectedPeer {
  public:
-  // send() was called for `to`. True: it should be the favourite from now on; the caller says
+  // send() was called for `to`. True: it should be the connected peer from now on; the caller says
   // choose() if it can be.
   bool note(Destination to) {
     if (to == chosen_) [[likely]] {

@@ -100,9 +100,9 @@ void UdpPort::resolve(const Address& address, std::uint64_t cookie) {
 
 // A device that was taken away and has come back is another to the kernel, and what is bound stays
 // bound to the one that is gone. The new sockets have the descriptors of the old ones; the one of
-// the favourite is connected again when it is one again. Where there is no new one, as when the
-// device has no address yet, the next packet that finds no device has us look again: main_ comes
-// last, and tells whether all is done.
+// the connected peer is connected anew when packets for one peer follow each other again. Where
+// there is no new one, as when the device has no address yet, the next packet that finds no device
+// has us look again: main_ comes last, and tells whether all is done.
 void UdpPort::follow_device() {
   sender_.looked_for_device();
   const int now = static_cast<int>(if_nametoindex(device_.c_str()));
@@ -185,8 +185,8 @@ bool UdpPort::all_quiet() const {
                      [](const Line* line) { return line->quiet(); });
 }
 
-// What the favourite sends may be enough each time, and leave nothing for the others: they come
-// first.
+// What the connected peer sends may be enough each time, and leave nothing for the others: they
+// come first.
 std::size_t UdpPort::look_everywhere(std::span<Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
   look_due_ = receives_ + kLongestRest;
@@ -218,7 +218,7 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
   const std::size_t more = receive_from(main_, batch.subspan(count), enough - count);
   count += more;
   if (move_ != Move::kEmptiesMain || !done_with(main_, more)) return count;
-  // The favourite may have changed meanwhile, and changed back.
+  // The connected peer may have changed meanwhile, and changed back.
   begin(connected_peer_.chosen() == sender_.direct_to() ? Move::kNone : Move::kEmptiesDirect);
   if (count < enough) {
     count += receive_from(*direct_, batch.subspan(count), enough - count);

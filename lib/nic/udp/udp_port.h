@@ -99,12 +99,12 @@ class UdpPort final : public Port {
   static constexpr std::uint64_t kDirectNames = std::uint64_t{1} << 32;
   static constexpr std::uint64_t kByOthersNames = std::uint64_t{2} << 32;
 
-  // On the way to another favourite. Who sends faster than we read would keep us on it for ever:
-  // when more has come than a socket holds, it goes on, and a packet may overtake another.
+  // On the way to another connected peer. Who sends faster than we read would keep us on it for
+  // ever: when more has come than a socket holds, it goes on, and a packet may overtake another.
   enum class Move : std::uint8_t {
     kNone,
     kEmptiesDirect,  // then direct_ is connected
-    kEmptiesMain,    // which has what the favourite sent before
+    kEmptiesMain,    // which has what the connected peer sent before
   };
   static constexpr std::size_t kLongestMove = 1 << 14;  // packets of each step
 
@@ -157,7 +157,7 @@ class UdpPort final : public Port {
   ReceiveRoom room_;
   Sender sender_;
   ConnectedPeer connected_peer_;
-  std::unique_ptr<Line> direct_;     // connected to the favourite, once there was one
+  std::unique_ptr<Line> direct_;     // connected to that peer, once there was one
   std::unique_ptr<Line> by_others_;  // bound to no device; null where main_ is not, either
   // In the order in which they are asked: direct_ first, by_others_ last.
   std::array<Line*, 3> line_{};
