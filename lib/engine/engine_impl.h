@@ -484,7 +484,8 @@ class Engine::Impl {
   static NicNews& news_of(Peer& peer);
   bool handle_nics(Peer& peer, const wire::Frame& frame);
   void take_nics(Instant now, Peer& peer, const wire::NicList& list);
-  void note_address(Instant now, Rail& rail, const wire::NicInfo& nic);
+  void note_address(Instant now, Rail& rail, std::span<const wire::NicInfo> before,
+                    const wire::NicInfo& nic);
   void aim(Rail& rail);
   void aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic);
 

@@ -5,6 +5,7 @@
 // which of those that no rail uses become one.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
@@ -371,12 +372,15 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
 void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list) {
   news_of(peer).lists_heard = list.count;
   note_names(peer, {list.nics.data(), list.nic_count});
+  std::vector<wire::NicInfo> before;  // two rails may share a NIC: each is compared with that
   if (peer.rails != nullptr) {
     auto& theirs = peer.rails->theirs;
-    for (std::size_t i = theirs.size(); i < list.nic_count; ++i) theirs.push_back(list.nics[i]);
+    before = theirs;
+    theirs.resize(std::max<std::size_t>(theirs.size(), list.nic_count));
+    std::copy_n(list.nics.begin(), list.nic_count, theirs.begin());
   }
   peer.for_each_rail([&](Rail& rail) {
-    if (rail.there < list.nic_count) note_address(now, rail, list.nics[rail.there]);
+    if (rail.there < list.nic_count) note_address(now, rail, before, list.nics[rail.there]);
   });
   bool answers = list.asks;
   const bool several = wire::several_nics({list.nics.data(), list.nic_count});
@@ -388,7 +392,6 @@ void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list)
     settle_sizes(peer);
   }
   if (peer.rails != nullptr) {
-    std::copy_n(list.nics.begin(), list.nic_count, peer.rails->theirs.begin());
     follow_rails(peer, list);
     answers = plan_rails(peer) || answers;
   }
@@ -396,14 +399,15 @@ void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list)
   mark_ready(peer);
 }
 
-// Where the other end's NIC is by now.
-void Engine::Impl::note_address(Instant now, Rail& rail, const wire::NicInfo& nic) {
+// Where the other end's NIC is by now. `before`: all its NICs as we knew them, if we have rails.
+void Engine::Impl::note_address(Instant now, Rail& rail, std::span<const wire::NicInfo> before,
+                                const wire::NicInfo& nic) {
   Peer& peer = rail.peer;
   const nic::Address known = rail.remote;
   const bool data_known = peer.rails != nullptr;
-  PULLMAN_CHECK(!data_known || rail.there < peer.rails->theirs.size());
-  const bool moved = data_known ? !same_ports(peer.rails->theirs[rail.there], nic)
-                                : !nic::same_port(known, nic.command);
+  PULLMAN_CHECK(!data_known || rail.there < before.size());
+  const bool moved =
+      data_known ? !same_ports(before[rail.there], nic) : !nic::same_port(known, nic.command);
   if (moved && known.kind == nic.command.kind) return aim_anew(now, rail, nic);
   const bool asked = (rail.resolving & bit_of(ChannelKind::kData)) != 0;
   if (!data_known && !asked && rail.data_to == nic::kInvalidDestination) {
@@ -415,10 +419,7 @@ void Engine::Impl::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
   Peer& peer = rail.peer;
   log().info("rail {} by {}: the other end is at {} by now", rail.number,
              module_of(rail).device().name, nic::to_string(nic.command));
-  if (peer.rails != nullptr) {
-    leave_rail(now, rail, RailReason::kTold);
-    peer.rails->theirs[rail.there] = nic;
-  }
+  if (peer.rails != nullptr) leave_rail(now, rail, RailReason::kTold);
   pull_out(rail);
   if (peer.rails != nullptr) drop_probes(rail);
   forget_destinations(rail);

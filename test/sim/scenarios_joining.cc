@@ -19,6 +19,16 @@ bool have_rails(RailScene& scene, Scene::Couple couple, std::size_t count) {
          scene.rails(1, couple.back).size() == count && scene.all_up(couple);
 }
 
+// What is local to the one is remote to the other.
+bool are_mirrored(RailScene& scene, Scene::Couple couple) {
+  const auto here = scene.rails(0, couple.there);
+  const auto there = scene.rails(1, couple.back);
+  return std::equal(here.begin(), here.end(), there.begin(), there.end(),
+                    [](const RailView& a, const RailView& b) {
+                      return a.number == b.number && a.local == b.remote && a.remote == b.local;
+                    });
+}
+
 // Wires of 1 Gb/s.
 void slow_down(RailScene& scene) {
   for (const std::uint8_t nic : {0, 1}) {
@@ -157,6 +167,26 @@ TEST_CASE("a rail goes on at the new address of its NIC") {
   REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
   CHECK(carries(scene, couple, 0));
   CHECK(carries(scene, couple, 1));
+}
+
+// They met by NICs of different numbers, which both have better use for: seeds 54979 and 59306.
+TEST_CASE("two rails that share a NIC go on at its new address, both of them") {
+  const std::size_t mover = GENERATE(0u, 1u);
+  const std::uint8_t moved = GENERATE(std::uint8_t{0}, std::uint8_t{1});
+  CAPTURE(mover, moved);
+  RailScene scene({2, 2});
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
+  scene.cut_both_ways(0);
+  const auto couple = scene.couple(0, 1);
+  scene.mend();
+  REQUIRE(scene.run_until([&] { return have_rails(scene, couple, 3); }, seconds(5)));
+  REQUIRE(scene.rail(0, couple.there, 0).local == scene.rail(0, couple.there, 2).local);
+  REQUIRE(scene.rail(0, couple.there, 0).remote == scene.rail(0, couple.there, 1).remote);
+
+  scene.node(mover).move(moved);
+
+  REQUIRE(scene.run_until([&] { return are_mirrored(scene, couple); }, seconds(5)));
+  CHECK(scene.run_until([&] { return have_rails(scene, couple, 3); }, seconds(5)));
 }
 
 // The simulator's seed 9513, where the home rail held up all others.
