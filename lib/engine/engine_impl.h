@@ -483,6 +483,8 @@ class Engine::Impl {
   static bool holds_old_list(const Packet& packet, const Peer& peer);
   static NicNews& news_of(Peer& peer);
   bool handle_nics(Peer& peer, const wire::Frame& frame);
+  static Instant list_due(const Peer& peer);
+  void take_newest_list(Instant now, Peer& peer);
   void take_nics(Instant now, Peer& peer, const wire::NicList& list);
   void note_address(Instant now, Rail& rail, std::span<const wire::NicInfo> before,
                     const wire::NicInfo& nic);

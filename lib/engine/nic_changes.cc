@@ -17,6 +17,10 @@ namespace {
 // A list takes no more than HELLO has room for, and its rails three bytes each.
 constexpr std::size_t kMaxNicsBytes = 400;
 
+// To take a list may be to ask the kernel for ways: so many may come at once, then one in a while.
+constexpr int kListsAtOnce = 4;
+constexpr Duration kListRest = std::chrono::milliseconds(50);
+
 bool is_newer(std::uint32_t count, std::uint32_t than) {
   return static_cast<std::int32_t>(count - than) > 0;
 }
@@ -358,15 +362,32 @@ bool Engine::Impl::handle_nics(Peer& peer, const wire::Frame& frame) {
   if (!is_newer(list->count, news_of(peer).lists_heard)) return true;
   forget_own_addresses(list->host, {list->nics.data(), list->nic_count});
   if (peer.rails != nullptr && !peer.rails->paired && list->no_ways) pair_none(peer);
-  if (peer.rails != nullptr && !peer.rails->paired) {
-    auto& later = peer.rails->renewed;
-    if (later == nullptr || is_newer(list->count, later->count)) {
-      later = std::make_unique<wire::NicList>(*list);
-    }
+  if (peer.rails == nullptr) {
+    take_nics(polled_until_, peer, *list);
     return true;
   }
-  take_nics(polled_until_, peer, *list);
+  auto& newest = peer.rails->newest;
+  if (newest == nullptr || is_newer(list->count, newest->count)) {
+    newest = std::make_unique<wire::NicList>(*list);
+  }
+  take_newest_list(polled_until_, peer);
   return true;
+}
+
+Instant Engine::Impl::list_due(const Peer& peer) {
+  const Rails& rails = *peer.rails;
+  return rails.newest != nullptr && rails.paired ? rails.lists_due : kNever;
+}
+
+// If it is due; if not, the home rail's timer comes back to it.
+void Engine::Impl::take_newest_list(Instant now, Peer& peer) {
+  Rails& rails = *peer.rails;
+  if (now >= list_due(peer)) {
+    rails.lists_due = std::max(rails.lists_due, now - (kListsAtOnce - 1) * kListRest) + kListRest;
+    const auto list = std::exchange(rails.newest, nullptr);
+    take_nics(now, peer, *list);
+  }
+  arm_upkeep(now, peer.home);
 }
 
 void Engine::Impl::take_nics(Instant now, Peer& peer, const wire::NicList& list) {

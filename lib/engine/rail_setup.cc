@@ -204,9 +204,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
     peer.nics_due = true;
   }
   settle_sizes(peer);
-  if (const auto renewed = std::exchange(rails.renewed, nullptr)) {
-    take_nics(polled_until_, peer, *renewed);
-  }
+  take_newest_list(polled_until_, peer);
   mark_ready(peer);
 }
 

@@ -98,6 +98,7 @@ void Engine::Impl::wake_rails(Instant now, Peer& peer) {
 // it is to be known whether the peer lives.
 void Engine::Impl::handle_rail_due(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
+  if (now >= list_due(peer)) take_newest_list(now, peer);
   if (!usable(rail) && !has_pending(peer) && now - peer.heard_at > config_.peer_timeout) {
     drop_probes(rail);
     peer.rails->resting = true;
@@ -195,7 +196,8 @@ void Engine::Impl::allow_kept_out(Instant now, Peer& peer) {
 
 void Engine::Impl::arm_upkeep(Instant now, Rail& rail) {
   RailUpkeep& care = upkeep_of(rail);
-  const Instant due = care.health.next_due();
+  Instant due = care.health.next_due();
+  if (rail.number == 0) due = std::min(due, list_due(rail.peer));
   if (care.timer.checked_in()) {
     if (care.timer.due == due) return;
     alarms_.check_out(care.timer);

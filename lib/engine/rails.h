@@ -54,11 +54,12 @@ struct Rails {
                        [](const auto& rail) { return rail != nullptr && rail->resolved(); });
   }
   std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> care;
-  std::vector<wire::NicInfo> theirs;       // the other end's NICs, as its HELLO numbers them
-  channel::PacketQueue evacuated;          // from rails that were left: to leave on others
-  std::size_t favourite = 0;               // of small messages
-  wire::Ways their_ways;                   // if paired
-  std::unique_ptr<wire::NicList> renewed;  // came before that
+  std::vector<wire::NicInfo> theirs;      // the other end's NICs, as its HELLO numbers them
+  channel::PacketQueue evacuated;         // from rails that were left: to leave on others
+  std::size_t favourite = 0;              // of small messages
+  wire::Ways their_ways;                  // if paired
+  std::unique_ptr<wire::NicList> newest;  // waits for that, and for lists_due
+  Instant lists_due{};                    // when the next may be taken
   bool paired = false;  // the other's WAYS came: more rails are what the lower epoch says
   bool ways_due = true;
   bool reports_due = true;  // WAYS or a RAIL frame is to be sent

@@ -389,5 +389,42 @@ TEST_CASE("a list of NICs without the one by which the peers met is refused, wir
   }
 }
 
+// Each list has a NIC to which a way would have to be sought; the last one has one to which there
+// is one.
+TEST_CASE(
+    "a peer that tells lists of NICs without end has few ways sought, and its newest counts") {
+  RailScene scene({2, 2});
+  Stranger stranger(scene, 1);
+  wire::Hello hello = stranger.hello(0);
+  hello.nic_count = 1;
+  hello.epoch = std::numeric_limits<std::uint64_t>::max();  // the other end plans rails
+  stranger.say(0, hello);
+  REQUIRE(scene.run_until([&] { return stranger.heard(PacketType::kWelcome) != 0; }, seconds(1)));
+  const auto id = stranger.heard().back().hello->reply_to;
+  const SimPort& port = *scene.network().port({0, Channel::kCommand, 1});
+  const std::size_t before = port.questions();
+  std::size_t by_rail = 0;
+  scene.network().set_observer([&](const Passing& passing) {
+    by_rail += passing.from.host == 0 && passing.from.nic == 1 && passing.to.nic == 1;
+  });
+
+  constexpr std::uint32_t kLists = 500;
+  for (std::uint32_t count = 1; count <= kLists; ++count) {
+    wire::NicList list = list_of(hello, count, 2);
+    const std::uint8_t nic = count == kLists ? 1 : 3;
+    list.nics[1].command = address_of({1, Channel::kCommand, nic});
+    list.nics[1].data = address_of({1, Channel::kData, nic});
+    std::array<std::byte, 1000> frames{};
+    const std::size_t bytes = wire::put_nics(frames.data(), list);
+    stranger.tell(0, id, hello, count, std::span(frames).first(bytes));
+    scene.run_for(microseconds(100));
+  }
+  const std::size_t asked = port.questions() - before;
+
+  CHECK(asked > 0);
+  CHECK(asked < kLists / 20);
+  CHECK(scene.run_until([&] { return by_rail > 0; }, seconds(1)));
+}
+
 }  // namespace
 }  // namespace pullman::sim
