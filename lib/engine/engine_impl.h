@@ -618,6 +618,7 @@ class Engine::Impl {
   bool leads_here(std::uint64_t host, const nic::Address& address) const;
   void forget_own_addresses(std::uint64_t host, std::span<wire::NicInfo> nics) const;
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
+  bool is_own_port(const nic::Address& address) const;
   std::optional<std::uint8_t> other_module(const Peer& peer) const;
   bool in_trouble(std::size_t module) const {
     return ((links_down_ | drained_) >> module & 1) != 0;

@@ -45,6 +45,13 @@ std::optional<std::uint8_t> Engine::Impl::module_called(const wire::Hello& hello
   return std::nullopt;
 }
 
+// The address of the command channel of one of our NICs.
+bool Engine::Impl::is_own_port(const nic::Address& address) const {
+  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) {
+    return nic::same_port(module->channel(ChannelKind::kCommand).port().address(), address);
+  });
+}
+
 // An address that a process of that host names as its own, but that is not its: this host has it,
 // too, and whatever is sent there from here stays here (wire.md 5.11).
 bool Engine::Impl::leads_here(std::uint64_t host, const nic::Address& address) const {

@@ -34,10 +34,7 @@ bool Engine::Impl::is_self(PeerId id) const {
   const Peer* peer = peers_.find(id);
   if (peer == nullptr) return false;
   if (peer->introduced) return peer->epoch == epoch_;
-  return std::any_of(modules_.begin(), modules_.end(), [&](const auto& module) {
-    const auto& own = module->channel(ChannelKind::kCommand).port().address();
-    return nic::same_port(own, nic::Address(peer->command_address));
-  });
+  return is_own_port(peer->command_address);
 }
 
 std::optional<LinkView> Engine::Impl::link(PeerId id) const {

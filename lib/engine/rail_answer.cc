@@ -89,13 +89,16 @@ void Engine::Impl::answer_on(const Rail& rail, CheckSize size) {
 
 // --- strangers
 
-// To a connection that is none of ours. A question for another engine is answered: it is for want
-// of the right address that it came here. Whom we asked, and who is not the one, says so.
+// To a connection that is none of ours. A question for another engine that was sent to an address
+// of ours is answered: the one it is for is not there. What was led astray, or back to who asks, is
+// not. Whom we asked, and who is not the one, says so.
 Verdict Engine::Impl::handle_unknown(Instant now, const wire::PacketHeader& header) {
   const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(frame->data);
-    if (check && check->epoch != epoch_) send_unknown_peer_reply(now, header, *check);
+    if (check && check->epoch != epoch_ && is_own_port(check->called)) {
+      send_unknown_peer_reply(now, header, *check);
+    }
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->stranger && header.to == wire::ConnectionId{}) {

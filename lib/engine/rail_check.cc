@@ -147,6 +147,7 @@ void Engine::Impl::ask_on(const Rail& rail, CheckSize size) {
   const wire::Check check{.round = rail.peer.checking->asking.round,
                           .size = size,
                           .epoch = rail.peer.epoch,
+                          .called = nic::Address(rail.remote),
                           .reply_to = command(rail).port().address()};
   auto packet = packet_of(check_bytes(rail, size), rail.peer.theirs, rail.number);
   wire::put_check(frame_of(packet), check);
@@ -156,7 +157,8 @@ void Engine::Impl::ask_on(const Rail& rail, CheckSize size) {
 // Of a question.
 std::size_t Engine::Impl::check_bytes(const Rail& rail, CheckSize size) {
   if (size == CheckSize::kLargest) return rail.link.path().most();
-  return wire::kHeaderBytes + wire::least_check_bytes(command(rail).port().address());
+  return wire::kHeaderBytes +
+         wire::least_check_bytes(nic::Address(rail.remote), command(rail).port().address());
 }
 
 // Unremembered, like an ACK: if the NIC has no room it counts as lost.

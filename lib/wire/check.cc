@@ -38,15 +38,17 @@ std::byte* begin_frame(std::span<std::byte> out, FrameType type) {
 
 }  // namespace
 
-std::size_t least_check_bytes(const WireAddress& reply_to) {
-  return kCheckHeadBytes + kCheckFixedBytes + wire_bytes(reply_to);
+std::size_t least_check_bytes(const WireAddress& called, const WireAddress& reply_to) {
+  return kCheckHeadBytes + kCheckFixedBytes + wire_bytes(called) + wire_bytes(reply_to);
 }
 
 void put_check(std::span<std::byte> out, const Check& check) {
   std::byte* at = begin_frame(out, FrameType::kCheck);
   put_round(at, check.round, static_cast<std::uint8_t>(check.size));
   store64(at + 12, check.epoch);
-  put_address(at + kCheckFixedBytes, check.reply_to);
+  std::byte* reply_to = at + kCheckFixedBytes + wire_bytes(check.called);
+  put_address(at + kCheckFixedBytes, check.called);
+  put_address(reply_to, check.reply_to);
 }
 
 void put_checked(std::span<std::byte> out, const Checked& checked) {
@@ -65,9 +67,11 @@ std::optional<Check> decode_check(std::span<const std::byte> body) {
   Check check{.round = load_round(body.data()),
               .size = static_cast<CheckSize>(size),
               .epoch = load64(body.data() + 12),
+              .called = {},
               .reply_to = {}};
   auto rest = body.subspan(kCheckFixedBytes);
-  if (!take_address(rest, check.reply_to) || !is_padding(rest)) return std::nullopt;
+  if (!take_address(rest, check.called) || !take_address(rest, check.reply_to)) return std::nullopt;
+  if (!is_padding(rest)) return std::nullopt;
   return check;
 }
 

@@ -38,7 +38,8 @@ struct Check {
   CheckRound round;
   CheckSize size = CheckSize::kSmallest;
   std::uint64_t epoch = 0;  // of the engine that is asked; another one is the wrong host
-  WireAddress reply_to;     // where that one may say so: the asker's command channel on this rail
+  WireAddress called;       // its command channel on this rail, as the asker knows it
+  WireAddress reply_to;     // where the wrong one may say so: the asker's command channel
 };
 
 struct Checked {
@@ -52,8 +53,8 @@ struct Checked {
 inline constexpr std::size_t kCheckFixedBytes = 20;
 inline constexpr std::size_t kCheckedBytes = kCheckHeadBytes + 15;
 
-// Of the shortest CHECK frame that says this address.
-std::size_t least_check_bytes(const WireAddress& reply_to);
+// Of the shortest CHECK frame that says these addresses.
+std::size_t least_check_bytes(const WireAddress& called, const WireAddress& reply_to);
 
 // The frame fills `out`, which has room for the shortest: what is left of it is padding.
 void put_check(std::span<std::byte> out, const Check& check);

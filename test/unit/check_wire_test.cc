@@ -10,14 +10,18 @@ namespace {
 
 constexpr CheckRound kRound{.count = 0x0102, .token = 0x1122334455667788};
 
-WireAddress some_address() {
+WireAddress some_address(std::size_t first = 10) {
   WireAddress address{.kind = 4, .length = 6};
-  for (std::size_t i = 0; i < 6; ++i) address.bytes[i] = static_cast<std::byte>(10 + i);
+  for (std::size_t i = 0; i < 6; ++i) address.bytes[i] = static_cast<std::byte>(first + i);
   return address;
 }
 
 Check some_check(CheckSize size = CheckSize::kSmallest) {
-  return {.round = kRound, .size = size, .epoch = 0xABCDEF, .reply_to = some_address()};
+  return {.round = kRound,
+          .size = size,
+          .epoch = 0xABCDEF,
+          .called = some_address(20),
+          .reply_to = some_address()};
 }
 
 Frame frame_in(std::span<const std::byte> packet, FrameType type) {
@@ -33,7 +37,8 @@ Frame frame_in(std::span<const std::byte> packet, FrameType type) {
 }
 
 std::vector<std::byte> encoded(const Check& check, std::size_t padding) {
-  std::vector<std::byte> bytes(least_check_bytes(check.reply_to) + padding, std::byte{0xEE});
+  std::vector<std::byte> bytes(least_check_bytes(check.called, check.reply_to) + padding,
+                               std::byte{0xEE});
   put_check(bytes, check);
   return bytes;
 }
@@ -49,18 +54,20 @@ TEST_CASE("a CHECK survives the wire, whatever it is padded to") {
   CHECK(read->round == kRound);
   CHECK(read->size == size);
   CHECK(read->epoch == 0xABCDEF);
+  CHECK(read->called == some_address(20));
   CHECK(read->reply_to == some_address());
 }
 
 TEST_CASE("a CHECK's fields lie where wire.md 9.8 says") {
   const auto bytes = encoded(some_check(CheckSize::kLargest), 2);
 
-  const std::vector<int> expected{12, 0,    0,    30,                            // head
+  const std::vector<int> expected{12, 0,    0,    38,                            // head
                                   1,  2,    1,    0,                             // round, size
                                   17, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,  // token
                                   0,  0,    0,    0,    0,    0xAB, 0xCD, 0xEF,  // epoch
-                                  4,  6,    10,   11,   12,   13,   14,   15,
-                                  0,  0};  // address, padding
+                                  4,  6,    20,   21,   22,   23,   24,   25,    // called
+                                  4,  6,    10,   11,   12,   13,   14,   15,    // reply to
+                                  0,  0};                                        // padding
   REQUIRE(bytes.size() == expected.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) CHECK(static_cast<int>(bytes[i]) == expected[i]);
 }
@@ -79,6 +86,7 @@ TEST_CASE("a CHECK that contradicts itself is refused") {
   CHECK_FALSE(with(3, 1).has_value());                 // reserved
   CHECK_FALSE(with(kCheckFixedBytes, 5).has_value());  // a kind of address there is not
   CHECK_FALSE(with(kCheckFixedBytes + 1, 7).has_value());
+  CHECK_FALSE(with(kCheckFixedBytes + 8, 5).has_value());
   CHECK_FALSE(with(body.size() - 1, 1).has_value());  // padding is zero
   CHECK_FALSE(with(body.size() - 3, 1).has_value());
   for (std::size_t size = 0; size + 3 < body.size(); ++size) {
@@ -128,7 +136,8 @@ TEST_CASE("a CHECKED that contradicts itself is refused") {
 
 // What an engine says to somebody who has proved nothing must not be more than what it heard.
 TEST_CASE("no CHECK is as short as a CHECKED") {
-  CHECK(least_check_bytes(WireAddress{.kind = 255, .length = 1}) > kCheckedBytes);
+  const WireAddress shortest{.kind = 255, .length = 1};
+  CHECK(least_check_bytes(shortest, shortest) > kCheckedBytes);
 }
 
 }  // namespace
