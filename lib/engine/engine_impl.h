@@ -441,7 +441,9 @@ class Engine::Impl {
   void handle_ways(Peer& peer, const wire::Frame& frame);
   void handle_rail_report(Peer& peer, const wire::Frame& frame);
   struct Pairing;
-  Pairing pairing_with(const Peer& peer) const;  // once their_ways are known
+  const wire::Ways& settle_ways(Peer& peer);
+  Pairing pairing_with(const Peer& peer, std::span<const wire::NicInfo> mine,
+                       const wire::Ways& ours) const;  // once their_ways are known
   void pair_rails(Peer& peer, const wire::Ways& theirs);
   void pair_none(Peer& peer);
   void make_pairs(Peer& peer);
@@ -452,7 +454,7 @@ class Engine::Impl {
   wire::Ways ways_to(const Peer& peer) const;
   void name_home(const Peer& peer, wire::Ways& ways) const;
 
-  void list_entries(const Peer& peer, Pairing& out) const;
+  static void list_entries(const Peer& peer, std::span<const wire::NicInfo> mine, Pairing& out);
   void follow_rails(Peer& peer, const wire::NicList& list);
   bool plan_rails(Peer& peer);
 

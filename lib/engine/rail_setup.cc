@@ -113,14 +113,26 @@ wire::Ways Engine::Impl::ways_to(const Peer& peer) const {
   return ways;
 }
 
+// What we tell, and pair by, whatever changes meanwhile. If it is not what HELLO said by now, none
+// is to be paired: of no NICs, they do not fit.
+const wire::Ways& Engine::Impl::settle_ways(Peer& peer) {
+  Rails& rails = *peer.rails;
+  if (rails.our_ways.theirs == 0) {
+    const wire::Hello mine = describe(peer);
+    rails.ours.assign(mine.nics.begin(), mine.nics.begin() + mine.nic_count);
+    rails.our_ways = ways_to(peer);
+    if (peer.nics_due) rails.our_ways.mine = 0;
+  }
+  return rails.our_ways;
+}
+
 // As many reports as there is room for; the rest waits for another packet.
 std::size_t Engine::Impl::write_reports(Peer& peer, std::byte* out, std::size_t room) {
   Rails& rails = *peer.rails;
   std::size_t used = 0;
   if (rails.ways_due) {
-    const wire::Ways ways = ways_to(peer);
     if (room < wire::kMaxWaysBytes) return 0;
-    used += wire::put_ways(out, ways);
+    used += wire::put_ways(out, settle_ways(peer));
     rails.ways_due = false;
   }
   bool all = true;
@@ -151,21 +163,21 @@ void Engine::Impl::handle_ways(Peer& peer, const wire::Frame& frame) {
   pair_rails(peer, *ways);
 }
 
-void Engine::Impl::list_entries(const Peer& peer, Pairing& out) const {
+void Engine::Impl::list_entries(const Peer& peer, std::span<const wire::NicInfo> mine,
+                                Pairing& out) {
   const auto& theirs = peer.rails->theirs;
-  const wire::Hello mine = describe(peer);
-  std::transform(mine.nics.begin(), mine.nics.begin() + mine.nic_count,
-                 std::back_inserter(out.here), entry_of);
+  std::transform(mine.begin(), mine.end(), std::back_inserter(out.here), entry_of);
   std::transform(theirs.begin(), theirs.end(), std::back_inserter(out.there), entry_of);
 }
 
 // Both ends have the same in hand, and compute the same. Rail 0 is what the left one takes for it:
 // where two calls crossed and each was answered, the ends may mean other pairs by it.
-Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
+Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer,
+                                                 std::span<const wire::NicInfo> mine,
+                                                 const wire::Ways& ours) const {
   const Rails& rails = *peer.rails;
   Pairing out;
-  list_entries(peer, out);
-  const wire::Ways ours = ways_to(peer);
+  list_entries(peer, mine, out);
   out.ways = ways_of(ours).worse_of(ways_of(rails.their_ways).transposed());
   peer.for_each_rail([&](const Rail& rail) {  // of NICs that came later
     const auto reach = static_cast<nic::Reach>(ours.reach[rail.module][rail.there]);
@@ -184,6 +196,7 @@ Engine::Impl::Pairing Engine::Impl::pairing_with(const Peer& peer) const {
 void Engine::Impl::pair_none(Peer& peer) {
   peer.rails->paired = true;
   peer.rails->ways_due = false;
+  peer.rails->ours = {};
   peer.nics_due = true;
 }
 
@@ -191,7 +204,9 @@ void Engine::Impl::pair_none(Peer& peer) {
 // there is to pair they find out by telling their NICs anew.
 void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   Rails& rails = *peer.rails;
-  const bool fits = theirs.mine == rails.theirs.size() && theirs.theirs == peer.told;
+  const wire::Ways& ours = settle_ways(peer);
+  const bool fits =
+      theirs.mine == rails.theirs.size() && theirs.theirs == peer.told && ours.mine == peer.told;
   rails.paired = true;
   rails.their_ways = theirs;
   if (theirs.home_there < peer.told) {
@@ -203,6 +218,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
   } else {
     peer.nics_due = true;
   }
+  rails.ours = {};
   settle_sizes(peer);
   take_newest_list(polled_until_, peer);
   mark_ready(peer);
@@ -210,7 +226,7 @@ void Engine::Impl::pair_rails(Peer& peer, const wire::Ways& theirs) {
 
 void Engine::Impl::make_pairs(Peer& peer) {
   Rails& rails = *peer.rails;
-  const Pairing found = pairing_with(peer);
+  const Pairing found = pairing_with(peer, rails.ours, rails.our_ways);
   rails.spare_home = !found.pairs.empty();
   std::size_t number = 1;
   for (const failover::Pair& pair : found.pairs) {
@@ -237,7 +253,8 @@ bool Engine::Impl::plan_rails(Peer& peer) {
   if (epoch_ > peer.epoch) return false;
   const auto& theirs = peer.rails->theirs;
   Pairing unused;
-  list_entries(peer, unused);
+  const wire::Hello mine = describe(peer);
+  list_entries(peer, {mine.nics.data(), mine.nic_count}, unused);
   std::uint32_t used_here = 0;
   std::uint32_t used_there = 0;
   peer.for_each_rail([&](const Rail& rail) {
@@ -272,7 +289,8 @@ bool Engine::Impl::plan_rails(Peer& peer) {
 std::string Engine::Impl::explain_rails(PeerId id) const {
   const Peer* peer = peers_.find(id);
   if (peer == nullptr || peer->rails == nullptr || !peer->rails->paired) return {};
-  const Pairing found = pairing_with(*peer);
+  const wire::Hello mine = describe(*peer);
+  const Pairing found = pairing_with(*peer, {mine.nics.data(), mine.nic_count}, ways_to(*peer));
   return failover::explain(found.here, found.there, found.ways, found.pairs);
 }
 

@@ -57,6 +57,8 @@ struct Rails {
   std::vector<wire::NicInfo> theirs;      // the other end's NICs, as its HELLO numbers them
   channel::PacketQueue evacuated;         // from rails that were left: to leave on others
   std::size_t favourite = 0;              // of small messages
+  std::vector<wire::NicInfo> ours;        // ours when our_ways were found; until paired
+  wire::Ways our_ways;                    // as told; of no NICs before
   wire::Ways their_ways;                  // if paired
   std::unique_ptr<wire::NicList> newest;  // waits for that, and for lists_due
   Instant lists_due{};                    // when the next may be taken

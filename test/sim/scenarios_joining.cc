@@ -189,6 +189,54 @@ TEST_CASE("two rails that share a NIC go on at its new address, both of them") {
   CHECK(scene.run_until([&] { return have_rails(scene, couple, 3); }, seconds(5)));
 }
 
+// NIC 1 of that host is another from now on, as the kernel says of the new one.
+void replace_nic(RailScene& scene, std::uint8_t host, std::uint32_t mbps) {
+  Node& node = scene.node(host);
+  scene.network().renumber({host, 1});
+  engine::NicPorts ports;
+  ports.command = scene.network().open({host, Channel::kCommand, 1}, node.plan().more[0].command);
+  ports.data = scene.network().open({host, Channel::kData, 1}, node.plan().more[0].data);
+  ports.device.driver = "sim";
+  ports.device.name = node.name_of(1);
+  ports.device.mbps = mbps;
+  REQUIRE(node.engine().set_nic(node.local_now(), 1, std::move(ports)));
+  node.touched();
+}
+
+// As it is now the pairing would be crosswise; the other end has heard of what it was.
+TEST_CASE("a NIC that changes while the peers meet leaves both with the same rails, wire.md 9.2") {
+  const auto [host, lost] = GENERATE(std::tuple{0, "WELCOME"}, std::tuple{0, "WAYS"},
+                                     std::tuple{1, "WAYS"}, std::tuple{1, "WELCOME"});
+  CAPTURE(host, lost);
+  RailScene scene({2, 2}, {}, [host = host, i = 0](NodePlan& plan) mutable {
+    plan.mbps = i++ == host ? 5000 : 10'000;
+    plan.more[0].mbps = 1000;
+  });
+  scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kDirect);
+  scene.network().set_drop_rule([&, host = host, lost = std::string(lost)](const Passing& passing) {
+    const Opened packet(passing.bytes);
+    return lost == "WAYS" ? passing.from.host != host && packet.has(wire::FrameType::kWays)
+                          : packet.is(wire::PacketType::kWelcome);
+  });
+  const PeerId there = scene.connect(0, 1);
+  scene.run_for(milliseconds(1));
+
+  replace_nic(scene, static_cast<std::uint8_t>(host), 40'000);
+  scene.run_for(milliseconds(1));
+  scene.network().set_drop_rule({});
+
+  std::optional<PeerId> back;
+  REQUIRE(scene.run_until([&] { return (back = scene.accept(1)).has_value(); }, seconds(1)));
+  const Scene::Couple couple{.there = there, .back = *back};
+  const auto agree = [&] {
+    return scene.rails(0, couple.there).size() > 1 && are_mirrored(scene, couple) &&
+           scene.all_up(couple);
+  };
+  CHECK(scene.run_until(agree, seconds(5)));
+  scene.run_for(milliseconds(100));
+  CHECK(agree());
+}
+
 // The simulator's seed 9513, where the home rail held up all others.
 TEST_CASE("rails of which none can resolve the peer from its new address are there when they can") {
   const std::size_t mover = GENERATE(0u, 1u);
