@@ -145,7 +145,7 @@ void AddressVector::detach(Endpoint& endpoint) {
 
 void AddressVector::introduce(Endpoint& endpoint) const {
   for (fi_addr_t number = 0; number < addresses_.size(); ++number) {
-    if (addresses_[number]) endpoint.meet(number, *addresses_[number]);
+    if (addresses_[number]) endpoint.connect(number, *addresses_[number]);
   }
 }
 
@@ -173,7 +173,7 @@ void AddressVector::insert_one(const std::optional<Address>& address, std::size_
     error = 0;
     number = add(*address);
     for (Endpoint* endpoint : endpoints_) {
-      const int failed = endpoint->meet(number, *address);
+      const int failed = endpoint->connect(number, *address);
       if (error == 0) error = failed;
     }
     if (error != 0) {

@@ -33,7 +33,7 @@ template <typename Message>
 ReceiveCall receive_call(const Message& message, std::uint64_t flags) {
   const Label label = label_of(message);
   return {.space = space_of(message),
-          .pieces = message.msg_iov,
+          .segments = message.msg_iov,
           .count = message.iov_count,
           .from = message.addr,
           .tag = label.tag,
@@ -45,7 +45,7 @@ ReceiveCall receive_call(const Message& message, std::uint64_t flags) {
 template <typename Message>
 SendCall send_call(const Message& message, std::uint64_t flags) {
   return {.space = space_of(message),
-          .pieces = message.msg_iov,
+          .segments = message.msg_iov,
           .count = message.iov_count,
           .to = message.addr,
           .tag = label_of(message).tag,
@@ -56,7 +56,7 @@ SendCall send_call(const Message& message, std::uint64_t flags) {
 
 // An operation on memory of a peer names one place there.
 template <typename Message>
-bool has_one_place(const Message& message) {
+bool has_one_target(const Message& message) {
   return message.rma_iov_count == 1 && message.rma_iov != nullptr;
 }
 
@@ -64,7 +64,7 @@ enum class Way { kRead, kWrite };
 
 inline MemoryCall memory_call(Way way, const fi_msg_rma& message, std::uint64_t flags) {
   return {.writes = way == Way::kWrite,
-          .pieces = message.msg_iov,
+          .segments = message.msg_iov,
           .count = message.iov_count,
           .at = message.addr,
           .offset = message.rma_iov[0].addr,

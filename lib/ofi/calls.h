@@ -23,7 +23,7 @@ enum class Space : std::uint8_t {
 
 struct SendCall {
   Space space = Space::kTagged;
-  const iovec* pieces = nullptr;
+  const iovec* segments = nullptr;
   std::size_t count = 0;
   fi_addr_t to = FI_ADDR_UNSPEC;
   Tag tag = 0;
@@ -37,7 +37,7 @@ struct SendCall {
 // Writes to memory of a peer, or reads from it.
 struct MemoryCall {
   bool writes = false;
-  const iovec* pieces = nullptr;
+  const iovec* segments = nullptr;
   std::size_t count = 0;
   fi_addr_t at = FI_ADDR_UNSPEC;
   std::uint64_t offset = 0;  // from the region's start
@@ -68,7 +68,7 @@ struct AtomicCall {
 
 struct ReceiveCall {
   Space space = Space::kTagged;
-  const iovec* pieces = nullptr;
+  const iovec* segments = nullptr;
   std::size_t count = 0;
   fi_addr_t from = FI_ADDR_UNSPEC;
   Tag tag = 0;

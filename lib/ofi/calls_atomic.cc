@@ -9,18 +9,18 @@
 namespace pullman::ofi {
 namespace {
 
-fi_ioc piece_of(const void* elements, std::size_t count) {
+fi_ioc segment_of(const void* elements, std::size_t count) {
   return {const_cast<void*>(elements), count};
 }
 
-ssize_t write_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t count, fi_addr_t at,
-                     std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
-                     void* context) {
+ssize_t write_segments(fid_ep* plain, const fi_ioc* segments, void**, std::size_t count,
+                       fi_addr_t at, std::uint64_t offset, std::uint64_t key, fi_datatype type,
+                       fi_op op, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kWrite,
                                 .type = type,
                                 .op = op,
-                                .operands = {pieces, count},
+                                .operands = {segments, count},
                                 .at = at,
                                 .offset = offset,
                                 .key = key,
@@ -30,17 +30,17 @@ ssize_t write_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
 
 ssize_t write(fid_ep* plain, const void* elements, std::size_t count, void*, fi_addr_t at,
               std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  const fi_ioc piece = piece_of(elements, count);
-  return write_pieces(plain, &piece, nullptr, 1, at, offset, key, type, op, context);
+  const fi_ioc segment = segment_of(elements, count);
+  return write_segments(plain, &segment, nullptr, 1, at, offset, key, type, op, context);
 }
 
 ssize_t inject(fid_ep* plain, const void* elements, std::size_t count, fi_addr_t at,
                std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op) {
-  const fi_ioc piece = piece_of(elements, count);
+  const fi_ioc segment = segment_of(elements, count);
   return Endpoint::handle_of(plain).call(AtomicCall{.kind = AtomicKind::kWrite,
                                                     .type = type,
                                                     .op = op,
-                                                    .operands = {&piece, 1},
+                                                    .operands = {&segment, 1},
                                                     .at = at,
                                                     .offset = offset,
                                                     .key = key,
@@ -48,15 +48,15 @@ ssize_t inject(fid_ep* plain, const void* elements, std::size_t count, fi_addr_t
                                                     .silent = true});
 }
 
-ssize_t fetch_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t count,
-                     fi_ioc* results, void**, std::size_t result_count, fi_addr_t at,
-                     std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
-                     void* context) {
+ssize_t fetch_segments(fid_ep* plain, const fi_ioc* segments, void**, std::size_t count,
+                       fi_ioc* results, void**, std::size_t result_count, fi_addr_t at,
+                       std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
+                       void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kFetch,
                                 .type = type,
                                 .op = op,
-                                .operands = {pieces, count},
+                                .operands = {segments, count},
                                 .results = {results, result_count},
                                 .at = at,
                                 .offset = offset,
@@ -68,21 +68,21 @@ ssize_t fetch_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t co
 ssize_t fetch(fid_ep* plain, const void* elements, std::size_t count, void*, void* results, void*,
               fi_addr_t at, std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
               void* context) {
-  const fi_ioc piece = piece_of(elements, count);
-  fi_ioc result = piece_of(results, count);
-  return fetch_pieces(plain, &piece, nullptr, 1, &result, nullptr, 1, at, offset, key, type, op,
-                      context);
+  const fi_ioc segment = segment_of(elements, count);
+  fi_ioc result = segment_of(results, count);
+  return fetch_segments(plain, &segment, nullptr, 1, &result, nullptr, 1, at, offset, key, type, op,
+                        context);
 }
 
-ssize_t compare_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t count,
-                       const fi_ioc* compares, void**, std::size_t compare_count, fi_ioc* results,
-                       void**, std::size_t result_count, fi_addr_t at, std::uint64_t offset,
-                       std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+ssize_t compare_segments(fid_ep* plain, const fi_ioc* segments, void**, std::size_t count,
+                         const fi_ioc* compares, void**, std::size_t compare_count, fi_ioc* results,
+                         void**, std::size_t result_count, fi_addr_t at, std::uint64_t offset,
+                         std::uint64_t key, fi_datatype type, fi_op op, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kCompare,
                                 .type = type,
                                 .op = op,
-                                .operands = {pieces, count},
+                                .operands = {segments, count},
                                 .compares = {compares, compare_count},
                                 .results = {results, result_count},
                                 .at = at,
@@ -95,17 +95,17 @@ ssize_t compare_pieces(fid_ep* plain, const fi_ioc* pieces, void**, std::size_t 
 ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, const void* compares,
                 void*, void* results, void*, fi_addr_t at, std::uint64_t offset, std::uint64_t key,
                 fi_datatype type, fi_op op, void* context) {
-  const fi_ioc piece = piece_of(elements, count);
-  const fi_ioc compared = piece_of(compares, count);
-  fi_ioc result = piece_of(results, count);
-  return compare_pieces(plain, &piece, nullptr, 1, &compared, nullptr, 1, &result, nullptr, 1, at,
-                        offset, key, type, op, context);
+  const fi_ioc segment = segment_of(elements, count);
+  const fi_ioc compared = segment_of(compares, count);
+  fi_ioc result = segment_of(results, count);
+  return compare_segments(plain, &segment, nullptr, 1, &compared, nullptr, 1, &result, nullptr, 1,
+                          at, offset, key, type, op, context);
 }
 
 // What the three kinds of message calls have in common.
 ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
                 const AtomicCall& call) {
-  if (!has_one_place(message)) return -FI_EINVAL;
+  if (!has_one_target(message)) return -FI_EINVAL;
   return Endpoint::handle_of(plain).call(atomic_call(message, flags, call));
 }
 
@@ -138,14 +138,14 @@ int is_valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
 fi_ops_atomic& atomic_operations() {
   static fi_ops_atomic table{.size = sizeof(fi_ops_atomic),
                              .write = write,
-                             .writev = write_pieces,
+                             .writev = write_segments,
                              .writemsg = write_message,
                              .inject = inject,
                              .readwrite = fetch,
-                             .readwritev = fetch_pieces,
+                             .readwritev = fetch_segments,
                              .readwritemsg = fetch_message,
                              .compwrite = compare,
-                             .compwritev = compare_pieces,
+                             .compwritev = compare_segments,
                              .compwritemsg = compare_message,
                              .writevalid = is_valid<AtomicKind::kWrite>,
                              .readwritevalid = is_valid<AtomicKind::kFetch>,

@@ -7,7 +7,7 @@
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
 #include "ofi/fids.h"
-#include "ofi/promises.h"
+#include "ofi/limits.h"
 #include "ofi/refuse.h"
 
 namespace pullman::ofi {

@@ -10,11 +10,11 @@ namespace pullman::ofi {
 namespace {
 
 template <Way way>
-ssize_t move_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t at,
-                    std::uint64_t offset, std::uint64_t key, void* context) {
+ssize_t move_segments(fid_ep* plain, const iovec* segments, void**, std::size_t count, fi_addr_t at,
+                      std::uint64_t offset, std::uint64_t key, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   return handle.call(MemoryCall{.writes = way == Way::kWrite,
-                                .pieces = pieces,
+                                .segments = segments,
                                 .count = count,
                                 .at = at,
                                 .offset = offset,
@@ -26,22 +26,22 @@ ssize_t move_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t coun
 template <Way way, typename Bytes>
 ssize_t move(fid_ep* plain, Bytes* bytes, std::size_t length, void*, fi_addr_t at,
              std::uint64_t offset, std::uint64_t key, void* context) {
-  const iovec piece{const_cast<void*>(static_cast<const void*>(bytes)), length};
-  return move_pieces<way>(plain, &piece, nullptr, 1, at, offset, key, context);
+  const iovec segment{const_cast<void*>(static_cast<const void*>(bytes)), length};
+  return move_segments<way>(plain, &segment, nullptr, 1, at, offset, key, context);
 }
 
 template <Way way>
 ssize_t move_message(fid_ep* plain, const fi_msg_rma* message, std::uint64_t flags) {
-  if (!has_one_place(*message)) return -FI_EINVAL;
+  if (!has_one_target(*message)) return -FI_EINVAL;
   return Endpoint::handle_of(plain).call(memory_call(way, *message, flags));
 }
 
 ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
                    fi_addr_t at, std::uint64_t offset, std::uint64_t key, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  const iovec piece{const_cast<void*>(bytes), length};
+  const iovec segment{const_cast<void*>(bytes), length};
   return handle.call(MemoryCall{.writes = true,
-                                .pieces = &piece,
+                                .segments = &segment,
                                 .count = 1,
                                 .at = at,
                                 .offset = offset,
@@ -53,9 +53,9 @@ ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, 
 
 ssize_t inject_with(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t at, std::uint64_t offset, std::uint64_t key, std::uint64_t flags) {
-  const iovec piece{const_cast<void*>(bytes), length};
+  const iovec segment{const_cast<void*>(bytes), length};
   return Endpoint::handle_of(plain).call(MemoryCall{.writes = true,
-                                                    .pieces = &piece,
+                                                    .segments = &segment,
                                                     .count = 1,
                                                     .at = at,
                                                     .offset = offset,
@@ -80,10 +80,10 @@ ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::u
 fi_ops_rma& memory_operations() {
   static fi_ops_rma table{.size = sizeof(fi_ops_rma),
                           .read = move<Way::kRead, void>,
-                          .readv = move_pieces<Way::kRead>,
+                          .readv = move_segments<Way::kRead>,
                           .readmsg = move_message<Way::kRead>,
                           .write = move<Way::kWrite, const void>,
-                          .writev = move_pieces<Way::kWrite>,
+                          .writev = move_segments<Way::kWrite>,
                           .writemsg = move_message<Way::kWrite>,
                           .inject = inject,
                           .writedata = write_data,

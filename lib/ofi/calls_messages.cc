@@ -5,8 +5,8 @@
 #include "ofi/call_forms.h"
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
-#include "ofi/receive_pool.h"
 #include "ofi/refuse.h"
+#include "ofi/shared_receive.h"
 
 namespace pullman::ofi {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 template <typename... Tags>
 constexpr Space kSpace = sizeof...(Tags) == 0 ? Space::kMessages : Space::kTagged;
 
-iovec piece_of(const void* bytes, std::size_t length) {
+iovec segment_of(const void* bytes, std::size_t length) {
   return {const_cast<void*>(bytes), length};
 }
 
@@ -27,19 +27,19 @@ struct ToEndpoint {
 };
 
 // Or to what several endpoints share.
-struct ToPool {
+struct ToSharedContext {
   static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
-    return ReceivePool::from(plain).receive(asked);
+    return SharedReceiveContext::from(plain).receive(asked);
   }
-  static std::uint64_t flags(fid_ep* plain) { return ReceivePool::from(plain).flags(); }
+  static std::uint64_t flags(fid_ep* plain) { return SharedReceiveContext::from(plain).flags(); }
 };
 
 template <typename To, typename... Tags>
-ssize_t receive_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count,
-                       fi_addr_t from, Tags... tags, void* context) {
+ssize_t receive_segments(fid_ep* plain, const iovec* segments, void**, std::size_t count,
+                         fi_addr_t from, Tags... tags, void* context) {
   const Label label{tags...};
   return To::call(plain, ReceiveCall{.space = kSpace<Tags...>,
-                                     .pieces = pieces,
+                                     .segments = segments,
                                      .count = count,
                                      .from = from,
                                      .tag = label.tag,
@@ -51,8 +51,8 @@ ssize_t receive_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t c
 template <typename To, typename... Tags>
 ssize_t receive(fid_ep* plain, void* bytes, std::size_t length, void*, fi_addr_t from, Tags... tags,
                 void* context) {
-  const iovec piece = piece_of(bytes, length);
-  return receive_pieces<To, Tags...>(plain, &piece, nullptr, 1, from, tags..., context);
+  const iovec segment = segment_of(bytes, length);
+  return receive_segments<To, Tags...>(plain, &segment, nullptr, 1, from, tags..., context);
 }
 
 template <typename To, typename Message>
@@ -61,11 +61,11 @@ ssize_t receive_message(fid_ep* plain, const Message* message, std::uint64_t fla
 }
 
 template <typename... Tags>
-ssize_t send_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t count, fi_addr_t to,
-                    Tags... tag, void* context) {
+ssize_t send_segments(fid_ep* plain, const iovec* segments, void**, std::size_t count, fi_addr_t to,
+                      Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
   return handle.call(SendCall{.space = kSpace<Tags...>,
-                              .pieces = pieces,
+                              .segments = segments,
                               .count = count,
                               .to = to,
                               .tag = Label{tag...}.tag,
@@ -76,8 +76,8 @@ ssize_t send_pieces(fid_ep* plain, const iovec* pieces, void**, std::size_t coun
 template <typename... Tags>
 ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_addr_t to, Tags... tag,
              void* context) {
-  const iovec piece = piece_of(bytes, length);
-  return send_pieces<Tags...>(plain, &piece, nullptr, 1, to, tag..., context);
+  const iovec segment = segment_of(bytes, length);
+  return send_segments<Tags...>(plain, &segment, nullptr, 1, to, tag..., context);
 }
 
 template <typename Message>
@@ -89,9 +89,9 @@ template <typename... Tags>
 ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t to, Tags... tag, void* context) {
   const EndpointHandle& handle = Endpoint::handle_of(plain);
-  const iovec piece = piece_of(bytes, length);
+  const iovec segment = segment_of(bytes, length);
   return handle.call(SendCall{.space = kSpace<Tags...>,
-                              .pieces = &piece,
+                              .segments = &segment,
                               .count = 1,
                               .to = to,
                               .tag = Label{tag...}.tag,
@@ -102,9 +102,9 @@ ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, s
 
 template <typename... Tags>
 ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t to, Tags... tag) {
-  const iovec piece = piece_of(bytes, length);
+  const iovec segment = segment_of(bytes, length);
   return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
-                                                  .pieces = &piece,
+                                                  .segments = &segment,
                                                   .count = 1,
                                                   .to = to,
                                                   .tag = Label{tag...}.tag,
@@ -115,9 +115,9 @@ ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t t
 template <typename... Tags>
 ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t to, Tags... tag) {
-  const iovec piece = piece_of(bytes, length);
+  const iovec segment = segment_of(bytes, length);
   return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
-                                                  .pieces = &piece,
+                                                  .segments = &segment,
                                                   .count = 1,
                                                   .to = to,
                                                   .tag = Label{tag...}.tag,
@@ -131,10 +131,10 @@ ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::u
 fi_ops_msg& message_operations() {
   static fi_ops_msg table{.size = sizeof(fi_ops_msg),
                           .recv = receive<ToEndpoint>,
-                          .recvv = receive_pieces<ToEndpoint>,
+                          .recvv = receive_segments<ToEndpoint>,
                           .recvmsg = receive_message<ToEndpoint>,
                           .send = send<>,
-                          .sendv = send_pieces<>,
+                          .sendv = send_segments<>,
                           .sendmsg = send_message,
                           .inject = inject<>,
                           .senddata = send_data<>,
@@ -145,10 +145,10 @@ fi_ops_msg& message_operations() {
 fi_ops_tagged& tagged_operations() {
   static fi_ops_tagged table{.size = sizeof(fi_ops_tagged),
                              .recv = receive<ToEndpoint, Tag, Tag>,
-                             .recvv = receive_pieces<ToEndpoint, Tag, Tag>,
+                             .recvv = receive_segments<ToEndpoint, Tag, Tag>,
                              .recvmsg = receive_message<ToEndpoint>,
                              .send = send<Tag>,
-                             .sendv = send_pieces<Tag>,
+                             .sendv = send_segments<Tag>,
                              .sendmsg = send_message,
                              .inject = inject<Tag>,
                              .senddata = send_data<Tag>,
@@ -156,27 +156,27 @@ fi_ops_tagged& tagged_operations() {
   return table;
 }
 
-fi_ops_msg& pool_message_operations() {
+fi_ops_msg& shared_receive_message_operations() {
   using T = fi_ops_msg;
   static T table = [] {
     T own = refused_table<T, &T::send, &T::sendv, &T::sendmsg, &T::inject, &T::senddata,
                           &T::injectdata>();
-    own.recv = receive<ToPool>;
-    own.recvv = receive_pieces<ToPool>;
-    own.recvmsg = receive_message<ToPool>;
+    own.recv = receive<ToSharedContext>;
+    own.recvv = receive_segments<ToSharedContext>;
+    own.recvmsg = receive_message<ToSharedContext>;
     return own;
   }();
   return table;
 }
 
-fi_ops_tagged& pool_tagged_operations() {
+fi_ops_tagged& shared_receive_tagged_operations() {
   using T = fi_ops_tagged;
   static T table = [] {
     T own = refused_table<T, &T::send, &T::sendv, &T::sendmsg, &T::inject, &T::senddata,
                           &T::injectdata>();
-    own.recv = receive<ToPool, Tag, Tag>;
-    own.recvv = receive_pieces<ToPool, Tag, Tag>;
-    own.recvmsg = receive_message<ToPool>;
+    own.recv = receive<ToSharedContext, Tag, Tag>;
+    own.recvv = receive_segments<ToSharedContext, Tag, Tag>;
+    own.recvmsg = receive_message<ToSharedContext>;
     return own;
   }();
   return table;

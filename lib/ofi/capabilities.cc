@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "ofi/promises.h"
+#include "ofi/limits.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
 

@@ -122,7 +122,7 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
     }
     taken = take(out, count, sources);
     emptied_ = taken > 0 && static_cast<std::size_t>(taken) < count;
-    give_way = courtesy_.due(taken == -FI_EAGAIN);
+    give_way = yield_policy_.due(taken == -FI_EAGAIN);
   }
   if (give_way) [[unlikely]]
     std::this_thread::yield();

@@ -46,7 +46,7 @@ class CompletionQueue : public fid_cq, public Waitable {
   Domain& domain_;
   const fi_cq_format format_;
   Ring<Completion> entries_;
-  YieldPolicy courtesy_{read_yield_policy()};
+  YieldPolicy yield_policy_{read_yield_policy()};
   std::uint64_t signals_ = 0;  // by fi_cq_signal: all who wait return
   unsigned waiting_ = 0;       // threads
   bool signalled_ = false;     // while nobody waited: who comes first returns

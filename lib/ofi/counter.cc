@@ -62,7 +62,7 @@ Counter::~Counter() {
 int Counter::close() {
   {
     Locked locked(lock());
-    if (held() || is_busy()) return -FI_EBUSY;
+    if (held() || is_in_use()) return -FI_EBUSY;
     domain_.regions().remove_counter(*this);
     domain_.triggers().forget(*this);
   }
@@ -72,13 +72,13 @@ int Counter::close() {
 
 // Something counts there, or will; what only did (for deferred work, or a region that has gone)
 // lets go.
-bool Counter::is_busy() {
-  if (domain_.triggers().need(*this)) return true;
+bool Counter::is_in_use() {
+  if (domain_.triggers().refers_to(*this)) return true;
   const std::vector<Endpoint*> tellers = endpoints();
   for (Endpoint* endpoint : tellers) {
     if (endpoint->counts_for(*this)) return true;
   }
-  if (!domain_.regions().tells(*this)) {
+  if (!domain_.regions().counts(*this)) {
     for (Endpoint* endpoint : tellers) endpoint->stop_feeding(*this);
   }
   return attached();

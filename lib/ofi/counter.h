@@ -70,7 +70,7 @@ class Counter : public fid_cntr, public Waitable {
     wake();
   }
   void tell_triggers();
-  bool is_busy();
+  bool is_in_use();
 
   Domain& domain_;
   bool watched_ = false;

@@ -52,7 +52,7 @@ int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, Cal
   }
   return domain.triggers().add(
       trigger, work.threshold, Triggers::Counted::kAll,
-      {.what = DeferredOperation{&endpoint, DeferredCall(Kept<Call>(call))},
+      {.what = DeferredOperation{&endpoint, DeferredCall(OwnedCall<Call>(call))},
        .work = &work,
        .completion = completion});
 }
@@ -69,14 +69,14 @@ int queue_receive(Domain& domain, const fi_deferred_work& work, const Operation&
 
 int queue_access(Domain& domain, const fi_deferred_work& work, Way way) {
   const fi_op_rma& operation = *work.op.rma;
-  if (!has_one_place(operation.msg)) return -FI_EINVAL;
+  if (!has_one_target(operation.msg)) return -FI_EINVAL;
   return queue_call(domain, work, operation.ep, memory_call(way, operation.msg, operation.flags));
 }
 
 template <typename Operation>
 int queue_atomic(Domain& domain, const fi_deferred_work& work, const Operation& operation,
                  const AtomicCall& kind) {
-  if (!has_one_place(operation.msg)) return -FI_EINVAL;
+  if (!has_one_target(operation.msg)) return -FI_EINVAL;
   return queue_call(domain, work, operation.ep, atomic_call(operation.msg, operation.flags, kind));
 }
 

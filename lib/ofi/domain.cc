@@ -14,8 +14,8 @@
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 #include "ofi/poll_set.h"
-#include "ofi/receive_pool.h"
 #include "ofi/settings.h"
+#include "ofi/shared_receive.h"
 #include "ofi/shared_transmit.h"
 #include "ofi/versions.h"
 
@@ -47,8 +47,8 @@ fi_ops_domain& domain_operations() {
                              .scalable_ep = Endpoint::open_scalable,
                              .cntr_open = Counter::open,
                              .poll_open = PollSet::open,
-                             .stx_ctx = SharedTransmit::open,
-                             .srx_ctx = ReceivePool::open,
+                             .stx_ctx = SharedTransmitContext::open,
+                             .srx_ctx = SharedReceiveContext::open,
                              .query_atomic = query_atomic,
                              .query_collective = kRefuse<decltype(fi_ops_domain::query_collective)>,
                              .endpoint2 = [](fid_domain* domain, fi_info* info, fid_ep** out,

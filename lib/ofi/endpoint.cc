@@ -16,7 +16,7 @@
 #include "ofi/guarded.h"
 #include "ofi/progress_thread.h"
 #include "ofi/provider.h"
-#include "ofi/receive_pool.h"
+#include "ofi/shared_receive.h"
 #include "ofi/shared_transmit.h"
 
 namespace pullman::ofi {
@@ -34,7 +34,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, Form form, void* context
       triggers_(domain.triggers()),
       caps_(info.caps),
       is_reached_((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
-      place_(Place::from(info)),
+      requested_address_(RequestedAddress::from(info)),
       shares_transmit_(form == Form::kPlain && is_shared(info.ep_attr->tx_ctx_cnt)),
       shares_receive_(form == Form::kPlain && is_shared(info.ep_attr->rx_ctx_cnt)) {
   const std::size_t fid_class = form == Form::kPlain ? FI_CLASS_EP : FI_CLASS_SEP;
@@ -80,7 +80,7 @@ int Endpoint::open(Form form, fid_domain* domain, fi_info* info, fid_ep** out, v
 
 void Endpoint::open_context() {
   if (context_) return;
-  Config config = place_.config();
+  Config config = requested_address_.config();
   if (vector_ != nullptr) config.max_peers = std::max(config.max_peers, vector_->expected());
   context_ = std::make_unique<Context>(config);
   close_timeout_ = config.close_timeout;
@@ -112,7 +112,7 @@ int Endpoint::enable(EndpointHandle& handle) {
     const std::size_t fid_class = handle.fid.fclass;
     lane.sends = fid_class == FI_CLASS_EP || fid_class == FI_CLASS_TX_CTX;
     lane.receives = (fid_class == FI_CLASS_EP && !shares_receive_) || fid_class == FI_CLASS_RX_CTX;
-    if (pool_ != nullptr) match_pool(false);  // what came before
+    if (shared_receive_ != nullptr) match_shared_receive(false);  // what came before
     return 0;
   });
 }
@@ -128,7 +128,7 @@ template ssize_t Endpoint::call(const ReceiveCall& asked);
 template ssize_t Endpoint::call(const MemoryCall& asked);
 template ssize_t Endpoint::call(const AtomicCall& asked);
 
-int Endpoint::meet(fi_addr_t number, const Address& address) {
+int Endpoint::connect(fi_addr_t number, const Address& address) {
   if (!context_) return 0;  // when it is opened
   return -guarded([&]() -> int {
     peers_.set(number, context_->connect(address.text()));
@@ -139,7 +139,7 @@ int Endpoint::meet(fi_addr_t number, const Address& address) {
 // The peer stays connected: it may still send, and other numbers may mean it. One that never
 // answered, or is gone, makes room.
 void Endpoint::forget(fi_addr_t number) {
-  undo_wait();
+  note_call();
   const PeerId peer = peers_.peer(number);
   peers_.erase(number);
   if (!context_ || peer == kAnyPeer || peers_.number(peer) != FI_ADDR_NOTAVAIL) return;
@@ -182,9 +182,9 @@ int Endpoint::close(EndpointHandle& handle) {
     domain_.regions().close_to(*this);
     // From here on nobody else knows it, but for endpoints that share its receives; what it waits
     // for may need the domain's other endpoints.
-    if (pool_ == nullptr) locked.unlock();
+    if (shared_receive_ == nullptr) locked.unlock();
     close_context();
-    if (pool_ != nullptr) pool_->remove(*this);
+    if (shared_receive_ != nullptr) shared_receive_->remove(*this);
   }
   delete this;
   return 0;

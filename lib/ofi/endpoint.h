@@ -16,14 +16,14 @@
 #include <vector>
 
 #include "ofi/address.h"
+#include "ofi/bounce_buffers.h"
 #include "ofi/calls.h"
 #include "ofi/lane.h"
+#include "ofi/limits.h"
 #include "ofi/memory_region.h"
 #include "ofi/operation.h"
 #include "ofi/peers.h"
-#include "ofi/place.h"
-#include "ofi/promises.h"
-#include "ofi/send_copies.h"
+#include "ofi/requested_address.h"
 #include "ofi/triggers.h"
 #include "pullman/context.h"
 
@@ -34,8 +34,8 @@ class CompletionQueue;
 class Counter;
 class Domain;
 class Endpoint;
-class ReceivePool;
-class SharedTransmit;
+class SharedReceiveContext;
+class SharedTransmitContext;
 
 // What an application holds: an endpoint, a context of a scalable one, or an alias of either that
 // has other default flags.
@@ -75,7 +75,7 @@ class Endpoint {
   int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
   // Somebody sleeps, or may sleep, on that descriptor while others let packets move: it goes on
   // being watched whatever they do.
-  void stay_watched() { stays_watched_ = true; }
+  void keep_watched() { keeps_watched_ = true; }
 
   // --- For the progress thread, once its NICs are open.
 
@@ -92,7 +92,7 @@ class Endpoint {
     if (is_reached_) take_events();
     const bool more = refill_due_;
     if (more) refill();
-    const bool matched = pool_ != nullptr && match_pool(true);
+    const bool matched = shared_receive_ != nullptr && match_shared_receive(true);
     return !triggers_.run() && !more && !matched && nothing;
   }
 
@@ -116,14 +116,14 @@ class Endpoint {
   bool counts_for(const Counter& counter);
 
   // Connects to the address of that number; an error number if that is impossible.
-  int meet(fi_addr_t number, const Address& address);
+  int connect(fi_addr_t number, const Address& address);
   void forget(fi_addr_t number);
 
   // --- Under the lock, for the receives of several endpoints.
 
   // Takes the earliest message for it that has come here. False: there is none. `buffer`: of the
   // call, if it takes many.
-  bool take(const ReceiveCall& call, SharedBuffer* buffer);
+  bool take(const ReceiveCall& call, MultiReceiveBuffer* buffer);
   // A message that no receive has matched; each once.
   std::optional<Probe> next_unexpected(Space space);
   bool fits(const ReceiveCall& call, const Probe& message) const;
@@ -132,14 +132,14 @@ class Endpoint {
     call.lane = &own_;
     fail(call, why);
   }
-  bool tells_receives() const { return own_.outlets.receive_queue != nullptr; }
+  bool reports_receives() const { return own_.bindings.receive_queue != nullptr; }
   bool is_receiving(const void* context);
   // Of the peer that a receive names: there is such an address; how it is (kConnecting: it names
   // none); why it has gone, kOk if it has not.
   bool knows_source(const ReceiveCall& call) const;
   PeerState state_of_source(const ReceiveCall& call) const;
   Status why_gone(fi_addr_t number) const;
-  void find_again(fi_addr_t number) { meet_again(number, peers_.peer(number)); }
+  void reconnect_if_gone(fi_addr_t number) { reconnect(number, peers_.peer(number)); }
   const AddressVector* vector() const { return vector_; }
 
   // --- The application's calls; they take the lock.
@@ -176,8 +176,8 @@ class Endpoint {
   int bind_vector(AddressVector& vector);
   int bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags);
   int bind_counter(Lane& lane, Counter& counter, std::uint64_t flags);
-  int bind_transmit(SharedTransmit& shared);
-  int bind_pool(ReceivePool& pool);
+  int bind_transmit(SharedTransmitContext& shared);
+  int bind_shared_receive(SharedReceiveContext& shared);
   bool is_fully_bound() const;
   std::vector<CompletionQueue*> queues();
   bool counts_into(const Counter& counter);
@@ -210,27 +210,27 @@ class Endpoint {
   bool is_idle(const Lane& lane);
   Side* side_of(const EndpointHandle& handle);
   bool any_side_open() const;
-  bool match_pool(bool thoroughly);
+  bool match_shared_receive(bool thoroughly);
 
   // The application lets packets move. No read-modify-write: nobody else writes.
   void begin_turn() {
     turns_.store(turns() + 1, std::memory_order_relaxed);
-    undo_wait();
+    note_call();
   }
   void progress_by(std::size_t (Context::*turn)()) {
     begin_turn();
     if (!context_) return;
-    if (stays_watched_ && turns() % kTurnsPerWatch == 0) wait_descriptor();
+    if (keeps_watched_ && turns() % kTurnsPerWatch == 0) wait_descriptor();
     const bool news = (*context_.*turn)() != 0 || refill_due_;
     if (refill_due_) refill();
-    if (pool_ != nullptr) {
+    if (shared_receive_ != nullptr) {
       const bool thoroughly = turns() % kTurnsPerCare == 0;
-      if (news || thoroughly) match_pool(thoroughly);
+      if (news || thoroughly) match_shared_receive(thoroughly);
     }
     if (is_reached_) take_events();
     triggers_.run();
   }
-  void undo_wait() { awaited_.store(false, std::memory_order_relaxed); }
+  void note_call() { awaited_.store(false, std::memory_order_relaxed); }
 
   // --- endpoint_deferred.cc
   template <typename Call>
@@ -248,19 +248,19 @@ class Endpoint {
   static ssize_t check(const MemoryCall& call);
   static ssize_t check(const AtomicCall& call);
   bool is_in_line(const Deferred& deferred) const;
-  class OwnOutlets;
-  static Outlets outlets_for(const Deferred& deferred);
+  class ScopedBindings;
+  static CompletionBindings bindings_for(const Deferred& deferred);
 
   // --- endpoint_send.cc
   ssize_t begin(const SendCall& call);
   Status start(const SendCall& call, PeerId peer, Operation& operation);
-  static bool is_announced(const SendCall& call);
+  static bool reports_success(const SendCall& call);
   SendOptions options_for(const SendCall& call) const;
   bool inject(const SendCall& call, PeerId peer);
   Status start_inject(const SendCall& call, PeerId peer, Operation& operation);
   Status start_copied(const SendCall& call, std::size_t length, PeerId peer, Operation& operation);
   ssize_t settle(Operation& operation, Status status);
-  void meet_again(fi_addr_t number, PeerId gone);
+  void reconnect(fi_addr_t number, PeerId gone);
 
   // --- endpoint_receive.cc
   ssize_t begin(const ReceiveCall& call);
@@ -280,7 +280,7 @@ class Endpoint {
   bool post_shared(Lane& lane);
 
   // --- endpoint_look.cc
-  ssize_t look(const ReceiveCall& call, PeerId source);
+  ssize_t peek_or_claim(const ReceiveCall& call, PeerId source);
   ssize_t peek(const ReceiveCall& call, PeerId source);
   ssize_t take_claimed(const ReceiveCall& call);
 
@@ -302,18 +302,18 @@ class Endpoint {
   void tell_copied(Operation& operation) const;
   void write(const Operation& operation) const;
   void use_shared(Operation& operation);
-  const Outlets* outlets_of_events() const;
-  static Counter* counter_for(const SendCall& call) { return call.lane->outlets.send_counter; }
+  const CompletionBindings* bindings_for_events() const;
+  static Counter* counter_for(const SendCall& call) { return call.lane->bindings.send_counter; }
   static Counter* counter_for(const ReceiveCall& call) {
-    return call.lane->outlets.receive_counter;
+    return call.lane->bindings.receive_counter;
   }
   static Counter* counter_for(const MemoryCall& call) {
-    const Outlets& outlets = call.lane->outlets;
-    return call.writes ? outlets.write_counter : outlets.read_counter;
+    const CompletionBindings& bindings = call.lane->bindings;
+    return call.writes ? bindings.write_counter : bindings.read_counter;
   }
   static Counter* counter_for(const AtomicCall& call) {
-    const Outlets& outlets = call.lane->outlets;
-    return call.kind == AtomicKind::kWrite ? outlets.write_counter : outlets.read_counter;
+    const CompletionBindings& bindings = call.lane->bindings;
+    return call.kind == AtomicKind::kWrite ? bindings.write_counter : bindings.read_counter;
   }
   // An operation that nobody waits for an answer of: an error entry.
   template <typename Call>
@@ -333,11 +333,11 @@ class Endpoint {
   // after more turns.
   static constexpr std::uint64_t kTurnsPerWatch = 256;
 
-  Place place_;
+  RequestedAddress requested_address_;
   std::unique_ptr<Context> context_;  // once enabled
   bool full_ = false;                 // something due could not begin: nothing overtakes it
   bool closing_ = false;              // completions are of no use any more
-  bool stays_watched_ = false;
+  bool keeps_watched_ = false;
   int watched_descriptor_ = -1;  // for who has not the lock; once enabled
   bool refill_due_ = false;      // of a multi-receive buffer, its own or of several endpoints
   std::atomic<std::uint64_t> turns_ = 0;  // written under the lock
@@ -348,19 +348,19 @@ class Endpoint {
   AddressVector* vector_ = nullptr;
   const bool shares_transmit_;  // it is to be bound to a context that others share
   const bool shares_receive_;
-  SharedTransmit* transmit_ = nullptr;
-  ReceivePool* pool_ = nullptr;
-  UseCounters use_counters_;  // with FI_RMA_EVENT: of all that peers do
+  SharedTransmitContext* transmit_ = nullptr;
+  SharedReceiveContext* shared_receive_ = nullptr;
+  RemoteAccessCounters remote_access_counters_;  // with FI_RMA_EVENT: of all that peers do
   // Without it, of writes with immediate data only, which complete in the queue: programs bind one
   // counter to all that comes in, and take its value for the number of those and of messages.
-  Counter* told_counter_ = nullptr;
+  Counter* immediate_counter_ = nullptr;
   RemoteUse counted_use_;
   std::vector<Counter*> counters_;  // all that are bound
 
   Peers peers_;
   OperationPool operations_{*this, kMaxOperations};
   Request injected_;  // of sends that are done when the call returns
-  SendCopies copies_;
+  BounceBuffers copies_;
 };
 
 template <typename Call>

@@ -19,30 +19,30 @@ namespace {
 using Room = std::array<std::byte, kMaxAtomicBytes>;
 
 // Of which there are too many anyhow, counts for as many.
-std::size_t elements_in(std::span<const fi_ioc> pieces) {
+std::size_t elements_in(std::span<const fi_ioc> segments) {
   std::size_t count = 0;
-  for (const fi_ioc& piece : pieces) count += std::min(piece.count, kMaxAtomicBytes + 1);
+  for (const fi_ioc& segment : segments) count += std::min(segment.count, kMaxAtomicBytes + 1);
   return count;
 }
 
-bool is_list(std::span<const fi_ioc> pieces) {
-  return pieces.size() <= kMaxSegments && (pieces.empty() || pieces.data() != nullptr);
+bool is_list(std::span<const fi_ioc> segments) {
+  return segments.size() <= kMaxSegments && (segments.empty() || segments.data() != nullptr);
 }
 
-bool are_somewhere(std::span<const fi_ioc> pieces) {
-  return std::none_of(pieces.begin(), pieces.end(),
-                      [](const fi_ioc& piece) { return piece.addr == nullptr; });
+bool are_somewhere(std::span<const fi_ioc> segments) {
+  return std::none_of(segments.begin(), segments.end(),
+                      [](const fi_ioc& segment) { return segment.addr == nullptr; });
 }
 
 // All elements in one place: where they are, or gathered in `room`, which is large enough.
-std::span<const std::byte> gather(std::span<const fi_ioc> pieces, std::size_t size, Room& room) {
-  if (pieces.size() == 1) {
-    return {static_cast<const std::byte*>(pieces[0].addr), pieces[0].count * size};
+std::span<const std::byte> gather(std::span<const fi_ioc> segments, std::size_t size, Room& room) {
+  if (segments.size() == 1) {
+    return {static_cast<const std::byte*>(segments[0].addr), segments[0].count * size};
   }
   std::byte* out = room.data();
-  for (const fi_ioc& piece : pieces) {
-    if (piece.count != 0) std::memcpy(out, piece.addr, piece.count * size);
-    out += piece.count * size;
+  for (const fi_ioc& segment : segments) {
+    if (segment.count != 0) std::memcpy(out, segment.addr, segment.count * size);
+    out += segment.count * size;
   }
   return {room.data(), out};
 }
@@ -54,20 +54,21 @@ ssize_t Endpoint::begin(const AtomicCall& call) {
   if (!kind) return -FI_EOPNOTSUPP;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EBADFLAGS;
   if (!call.lane->sends) return -FI_EOPBADSTATE;
-  undo_wait();
+  note_call();
   const PeerId peer = peers_.peer(call.at);
   if (peer == kAnyPeer || !is_complete(call, *kind)) return -FI_EINVAL;
   Operation* operation = operations_.take();
   if (operation == nullptr) return -FI_EAGAIN;
   operation->context = call.context;
   operation->flags = completion_flags(call);
-  operation->queue = call.silent ? nullptr : call.lane->outlets.send_queue;
-  operation->announced = !call.lane->outlets.selective_sends || (call.flags & FI_COMPLETION) != 0;
+  operation->queue = call.silent ? nullptr : call.lane->bindings.send_queue;
+  operation->reports_success =
+      !call.lane->bindings.selective_sends || (call.flags & FI_COMPLETION) != 0;
   operation->counter = counter_for(call);
   operation->lane = call.lane;
   operation->shared = nullptr;
   const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
-  if (result < 0 && result != -FI_EAGAIN) meet_again(call.at, peer);
+  if (result < 0 && result != -FI_EAGAIN) reconnect(call.at, peer);
   return result;
 }
 
@@ -91,23 +92,23 @@ Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Opera
   atomic.count = elements_in(reads ? call.results : call.operands);
   if (!reads) atomic.operand = gather(call.operands, size, operands);
   if (call.kind == AtomicKind::kCompare) atomic.compare = gather(call.compares, size, compares);
-  const RemotePlace place{.key = call.key, .offset = call.offset};
+  const RemotePlace target{.key = call.key, .offset = call.offset};
   if (call.results.size() <= 1) {
     if (call.results.size() == 1) {
       atomic.result = {static_cast<std::byte*>(call.results[0].addr), atomic.count * size};
     }
-    return context_->atomic(peer, place, atomic, operation.request);
+    return context_->atomic(peer, target, atomic, operation.request);
   }
   if (operation.scattered == nullptr) operation.scattered.reset(new (std::nothrow) ScatteredResult);
   if (operation.scattered == nullptr) return Status::kBusy;
   ScatteredResult& scattered = *operation.scattered;
   scattered.count = call.results.size();
-  std::transform(call.results.begin(), call.results.end(), scattered.pieces.begin(),
-                 [size](const fi_ioc& piece) {
-                   return iovec{piece.addr, piece.count * size};
+  std::transform(call.results.begin(), call.results.end(), scattered.segments.begin(),
+                 [size](const fi_ioc& segment) {
+                   return iovec{segment.addr, segment.count * size};
                  });
   atomic.result = std::span(scattered.bytes).first(atomic.count * size);
-  const Status status = context_->atomic(peer, place, atomic, operation.request);
+  const Status status = context_->atomic(peer, target, atomic, operation.request);
   if (status == Status::kOk) scattered.scatter();
   operation.scatters = status == Status::kPending;
   return status;
@@ -116,8 +117,8 @@ Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Opera
 void ScatteredResult::scatter() const {
   const std::byte* from = bytes.data();
   for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(pieces[i].iov_base, from, pieces[i].iov_len);
-    from += pieces[i].iov_len;
+    std::memcpy(segments[i].iov_base, from, segments[i].iov_len);
+    from += segments[i].iov_len;
   }
 }
 

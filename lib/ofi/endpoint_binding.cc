@@ -10,7 +10,7 @@
 #include "ofi/endpoint.h"
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
-#include "ofi/receive_pool.h"
+#include "ofi/shared_receive.h"
 #include "ofi/shared_transmit.h"
 
 namespace pullman::ofi {
@@ -64,9 +64,9 @@ int Endpoint::bind_locked(EndpointHandle& handle, struct fid& other, std::uint64
     case FI_CLASS_EQ:
       return 0;  // an endpoint of this kind has no events of its own
     case FI_CLASS_STX_CTX:
-      return bind_transmit(object_of<SharedTransmit, fid_stx>(&other));
+      return bind_transmit(object_of<SharedTransmitContext, fid_stx>(&other));
     case FI_CLASS_SRX_CTX:
-      return bind_pool(object_of<ReceivePool, fid_ep>(&other));
+      return bind_shared_receive(object_of<SharedReceiveContext, fid_ep>(&other));
     default:
       return -FI_EINVAL;
   }
@@ -84,19 +84,19 @@ int Endpoint::bind_vector(AddressVector& vector) {
 
 int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags) {
   if (&queue.domain() != &domain_) return -FI_EDOMAIN;
-  Outlets& outlets = lane.outlets;
+  CompletionBindings& bindings = lane.bindings;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if (((flags & FI_TRANSMIT) != 0 && outlets.send_queue != nullptr) ||
-      ((flags & FI_RECV) != 0 && outlets.receive_queue != nullptr)) {
+  if (((flags & FI_TRANSMIT) != 0 && bindings.send_queue != nullptr) ||
+      ((flags & FI_RECV) != 0 && bindings.receive_queue != nullptr)) {
     return -FI_EINVAL;
   }
   if ((flags & FI_TRANSMIT) != 0) {
-    outlets.send_queue = &queue;
-    outlets.selective_sends = selective;
+    bindings.send_queue = &queue;
+    bindings.selective_sends = selective;
   }
   if ((flags & FI_RECV) != 0) {
-    outlets.receive_queue = &queue;
-    outlets.selective_receives = selective;
+    bindings.receive_queue = &queue;
+    bindings.selective_receives = selective;
   }
   queue.attach(*this);
   return 0;
@@ -106,41 +106,43 @@ int Endpoint::bind_queue(Lane& lane, CompletionQueue& queue, std::uint64_t flags
 int Endpoint::bind_counter(Lane& lane, Counter& counter, std::uint64_t flags) {
   if (&counter.domain() != &domain_) return -FI_EDOMAIN;
   const std::uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);
-  const bool told = told_counter_ != nullptr && (flags & FI_REMOTE_WRITE) != 0;
-  if (&lane != &own_ && (told || use_counters_.tell_any(remote))) return -FI_EINVAL;
+  const bool told = immediate_counter_ != nullptr && (flags & FI_REMOTE_WRITE) != 0;
+  if (&lane != &own_ && (told || remote_access_counters_.counts_any(remote))) return -FI_EINVAL;
   if (remote != 0) lane.remote_counters.push_back(&counter);
-  Outlets& outlets = lane.outlets;
-  if ((flags & FI_SEND) != 0) outlets.send_counter = &counter;
-  if ((flags & FI_RECV) != 0) outlets.receive_counter = &counter;
-  if ((flags & FI_READ) != 0) outlets.read_counter = &counter;
-  if ((flags & FI_WRITE) != 0) outlets.write_counter = &counter;
+  CompletionBindings& bindings = lane.bindings;
+  if ((flags & FI_SEND) != 0) bindings.send_counter = &counter;
+  if ((flags & FI_RECV) != 0) bindings.receive_counter = &counter;
+  if ((flags & FI_READ) != 0) bindings.read_counter = &counter;
+  if ((flags & FI_WRITE) != 0) bindings.write_counter = &counter;
   if ((caps_ & FI_RMA_EVENT) != 0) {
-    use_counters_.bind(counter, flags);
+    remote_access_counters_.bind(counter, flags);
   } else if ((flags & FI_REMOTE_WRITE) != 0) {
-    told_counter_ = &counter;
+    immediate_counter_ = &counter;
   }
   feed(counter);
   return 0;
 }
 
-int Endpoint::bind_transmit(SharedTransmit& shared) {
+int Endpoint::bind_transmit(SharedTransmitContext& shared) {
   if (!shares_transmit_ || transmit_ != nullptr || &shared.domain() != &domain_) return -FI_EINVAL;
   transmit_ = &shared;
   shared.hold();
   return 0;
 }
 
-int Endpoint::bind_pool(ReceivePool& pool) {
-  if (!shares_receive_ || pool_ != nullptr || &pool.domain() != &domain_) return -FI_EINVAL;
-  pool.add(*this);
-  pool_ = &pool;
+int Endpoint::bind_shared_receive(SharedReceiveContext& shared) {
+  if (!shares_receive_ || shared_receive_ != nullptr || &shared.domain() != &domain_)
+    return -FI_EINVAL;
+  shared.add(*this);
+  shared_receive_ = &shared;
   return 0;
 }
 
 // What it cannot do without is bound.
 bool Endpoint::is_fully_bound() const {
-  return shares_transmit_ == (transmit_ != nullptr) && shares_receive_ == (pool_ != nullptr) &&
-         (pool_ == nullptr || pool_->is_of_one_vector());
+  return shares_transmit_ == (transmit_ != nullptr) &&
+         shares_receive_ == (shared_receive_ != nullptr) &&
+         (shared_receive_ == nullptr || shared_receive_->has_one_address_vector());
 }
 
 void Endpoint::feed(Counter& counter) {
@@ -155,9 +157,9 @@ void Endpoint::stop_feeding(Counter& counter) {
 }
 
 bool Endpoint::counts_into(const Counter& counter) {
-  bool found = use_counters_.tells(counter) || told_counter_ == &counter;
+  bool found = remote_access_counters_.counts(counter) || immediate_counter_ == &counter;
   for_each_lane([&](const Lane& lane) {
-    const Outlets& own = lane.outlets;
+    const CompletionBindings& own = lane.bindings;
     for (const Counter* one :
          {own.send_counter, own.receive_counter, own.read_counter, own.write_counter}) {
       found = found || one == &counter;
@@ -170,7 +172,7 @@ bool Endpoint::counts_into(const Counter& counter) {
 std::vector<CompletionQueue*> Endpoint::queues() {
   std::vector<CompletionQueue*> all;
   for_each_lane([&](const Lane& lane) {
-    for (CompletionQueue* one : {lane.outlets.send_queue, lane.outlets.receive_queue}) {
+    for (CompletionQueue* one : {lane.bindings.send_queue, lane.bindings.receive_queue}) {
       if (one != nullptr) all.push_back(one);
     }
   });

@@ -19,10 +19,10 @@ fi_ops_collective& collective_operations();
 void fill_tables(fid_ep& handle);
 
 // Of receives that several endpoints share, and of a shared transmit context.
-fi_ops& pool_object_operations();
-fi_ops_msg& pool_message_operations();
-fi_ops_tagged& pool_tagged_operations();
-void fill_pool_tables(fid_ep& handle);
+fi_ops& shared_receive_object_operations();
+fi_ops_msg& shared_receive_message_operations();
+fi_ops_tagged& shared_receive_tagged_operations();
+void fill_shared_receive_tables(fid_ep& handle);
 fi_ops_ep& refused_endpoint_operations();
 
 }  // namespace pullman::ofi

@@ -8,7 +8,7 @@
 #include "ofi/counter.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
-#include "ofi/receive_pool.h"
+#include "ofi/shared_receive.h"
 
 namespace pullman::ofi {
 
@@ -31,21 +31,21 @@ void Endpoint::complete(Operation& operation) {
   }
   if (!closing_) {
     if (operation.counter != nullptr) operation.counter->count(success);
-    if (operation.queue != nullptr && (operation.announced || !success)) write(operation);
+    if (operation.queue != nullptr && (operation.reports_success || !success)) write(operation);
   }
   end(operation);
 }
 
 void Endpoint::end(Operation& operation) {
   operation.is_own_copy = false;
-  if (operation.lent != nullptr) copies_.give_back(std::exchange(operation.lent, nullptr));
+  if (operation.bounce != nullptr) copies_.give_back(std::exchange(operation.bounce, nullptr));
   operations_.give_back(operation);
 }
 
 // The application has its buffer back: that is all it hears of the operation.
 void Endpoint::tell_copied(Operation& operation) const {
   if (operation.counter != nullptr) operation.counter->count(true);
-  if (operation.queue != nullptr && operation.announced) {
+  if (operation.queue != nullptr && operation.reports_success) {
     Completion& completion = operation.queue->push();
     completion.context = operation.context;
     completion.flags = operation.flags;
@@ -80,9 +80,9 @@ void Endpoint::write(const Operation& operation) const {
 
 // The last message a multi-receive buffer has room for gives it back to the application.
 void Endpoint::use_shared(Operation& operation) {
-  SharedBuffer& buffer = *operation.shared;
+  MultiReceiveBuffer& buffer = *operation.shared;
   const bool usable = operation.request.status() == Status::kOk;
-  --buffer.on_their_way;
+  --buffer.in_flight;
   if (operation.taken == nullptr) {
     operation.taken = buffer.at;
     buffer.use(operation.request.length(), usable);
@@ -90,10 +90,10 @@ void Endpoint::use_shared(Operation& operation) {
     buffer.used_up = true;
   }
   refill_due_ = true;
-  if (buffer.used_up && pool_ != nullptr) pool_->note_used_up();
-  if (!buffer.used_up || buffer.on_their_way != 0 || closing_) return;
+  if (buffer.used_up && shared_receive_ != nullptr) shared_receive_->note_used_up();
+  if (!buffer.used_up || buffer.in_flight != 0 || closing_) return;
   operation.flags |= FI_MULTI_RECV;
-  operation.announced = true;  // whatever was asked: nothing else says so (fi_msg(3))
+  operation.reports_success = true;  // whatever was asked: nothing else says so (fi_msg(3))
   buffer.told = true;
 }
 
@@ -101,8 +101,8 @@ template <typename Call>
 void Endpoint::fail(const Call& call, Status why) {
   if (Counter* const counter = counter_for(call)) counter->count(false);
   constexpr bool kReceives = std::is_same_v<Call, ReceiveCall>;
-  const Outlets& outlets = call.lane->outlets;
-  CompletionQueue* const queue = kReceives ? outlets.receive_queue : outlets.send_queue;
+  const CompletionBindings& bindings = call.lane->bindings;
+  CompletionQueue* const queue = kReceives ? bindings.receive_queue : bindings.send_queue;
   if (queue == nullptr) return;
   Completion& completion = queue->push();
   completion.context = call.context;

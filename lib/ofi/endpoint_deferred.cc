@@ -16,19 +16,19 @@ namespace pullman::ofi {
 namespace {
 
 // Looking at messages answers at once, so it cannot be put off.
-constexpr std::uint64_t kNow = FI_PEEK | FI_CLAIM | FI_DISCARD;
+constexpr std::uint64_t kPeekFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
 template <typename Call>
 bool is_list(const Call& call) {
-  return call.count <= kMaxSegments && (call.count == 0 || call.pieces != nullptr);
+  return call.count <= kMaxSegments && (call.count == 0 || call.segments != nullptr);
 }
 
 template <typename Call>
 bool is_short(const Call& call) {
   std::size_t room = kInjectBytes;
   for (std::size_t i = 0; i < call.count; ++i) {
-    if (call.pieces[i].iov_len > room) return false;
-    room -= call.pieces[i].iov_len;
+    if (call.segments[i].iov_len > room) return false;
+    room -= call.segments[i].iov_len;
   }
   return true;
 }
@@ -40,7 +40,7 @@ ssize_t Endpoint::check(const SendCall& call) {
   return (call.flags & FI_INJECT) == 0 || is_short(call) ? 0 : -FI_EINVAL;
 }
 ssize_t Endpoint::check(const ReceiveCall& call) {
-  if ((call.flags & kNow) != 0) return -FI_ENOSYS;
+  if ((call.flags & kPeekFlags) != 0) return -FI_ENOSYS;
   return is_list(call) ? 0 : -FI_EINVAL;
 }
 ssize_t Endpoint::check(const MemoryCall& call) {
@@ -66,12 +66,12 @@ ssize_t Endpoint::defer(const Call& call) {
   return guarded([&]() -> ssize_t {
     Locked locked(domain_.lock());
     if (!is_enabled(call)) return -FI_EOPBADSTATE;
-    undo_wait();
+    note_call();
     Call later = call;
     later.flags &= ~FI_TRIGGER;
     const int result = triggers_.add(
         Counter::from(counter), when->trigger.threshold.threshold, Triggers::Counted::kSuccesses,
-        {.what = DeferredOperation{this, DeferredCall(Kept<Call>(later))}});
+        {.what = DeferredOperation{this, DeferredCall(OwnedCall<Call>(later))}});
     if (result == 0) triggers_.run();
     return result;
   });
@@ -98,12 +98,12 @@ template ssize_t Endpoint::check_work(const AtomicCall& call) const;
 
 // Deferred work is counted where it says, and completes in the queues if it says so; failures of it
 // are counted only.
-Outlets Endpoint::outlets_for(const Deferred& deferred) {
-  const Outlets& usual = lane_of(deferred)->outlets;
+CompletionBindings Endpoint::bindings_for(const Deferred& deferred) {
+  const CompletionBindings& usual = lane_of(deferred)->bindings;
   if (deferred.work == nullptr) return usual;
-  const auto flags = std::visit([](const auto& kept) { return kept.call().flags; },
+  const auto flags = std::visit([](const auto& owned) { return owned.call().flags; },
                                 std::get<DeferredOperation>(deferred.what).call);
-  Outlets own;
+  CompletionBindings own;
   if ((flags & FI_COMPLETION) != 0) {
     own.send_queue = usual.send_queue;
     own.receive_queue = usual.receive_queue;
@@ -113,24 +113,24 @@ Outlets Endpoint::outlets_for(const Deferred& deferred) {
   return own;
 }
 
-// An operation takes its outlets when it begins: so long they are those of its lane.
-class Endpoint::OwnOutlets {
+// An operation takes its bindings when it begins: so long they are those of its lane.
+class Endpoint::ScopedBindings {
  public:
-  explicit OwnOutlets(const Deferred& deferred)
-      : lane_(*lane_of(deferred)), usual_(std::exchange(lane_.outlets, outlets_for(deferred))) {}
-  ~OwnOutlets() { lane_.outlets = usual_; }
-  OwnOutlets(const OwnOutlets&) = delete;
-  OwnOutlets& operator=(const OwnOutlets&) = delete;
+  explicit ScopedBindings(const Deferred& deferred)
+      : lane_(*lane_of(deferred)), usual_(std::exchange(lane_.bindings, bindings_for(deferred))) {}
+  ~ScopedBindings() { lane_.bindings = usual_; }
+  ScopedBindings(const ScopedBindings&) = delete;
+  ScopedBindings& operator=(const ScopedBindings&) = delete;
 
  private:
   Lane& lane_;
-  const Outlets usual_;
+  const CompletionBindings usual_;
 };
 
 // A receive behind a multi-receive buffer would complete as those of the endpoint do.
 bool Endpoint::is_in_line(const Deferred& deferred) const {
   const auto* receive =
-      std::get_if<Kept<ReceiveCall>>(&std::get<DeferredOperation>(deferred.what).call);
+      std::get_if<OwnedCall<ReceiveCall>>(&std::get<DeferredOperation>(deferred.what).call);
   return deferred.work != nullptr && receive != nullptr &&
          receive->call().space == Space::kMessages && receive->call().lane->shared.active();
 }
@@ -138,8 +138,8 @@ bool Endpoint::is_in_line(const Deferred& deferred) const {
 bool Endpoint::begin(const Deferred& deferred) {
   if (full_ || is_in_line(deferred)) return false;
   const ssize_t result = guarded([&] {
-    const OwnOutlets own(deferred);
-    return std::visit([&](const auto& kept) { return begin(kept.call()); },
+    const ScopedBindings own(deferred);
+    return std::visit([&](const auto& owned) { return begin(owned.call()); },
                       std::get<DeferredOperation>(deferred.what).call);
   });
   full_ = result == -FI_EAGAIN;
@@ -149,8 +149,8 @@ bool Endpoint::begin(const Deferred& deferred) {
 
 void Endpoint::drop(const Deferred& deferred, Status why) {
   guarded([&] {
-    const OwnOutlets own(deferred);
-    std::visit([&](const auto& kept) { fail(kept.call(), why); },
+    const ScopedBindings own(deferred);
+    std::visit([&](const auto& owned) { fail(owned.call(), why); },
                std::get<DeferredOperation>(deferred.what).call);
     return 0;
   });

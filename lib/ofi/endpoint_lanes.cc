@@ -16,7 +16,7 @@
 #include "ofi/endpoint.h"
 #include "ofi/endpoint_calls.h"
 #include "ofi/guarded.h"
-#include "ofi/receive_pool.h"
+#include "ofi/shared_receive.h"
 
 namespace pullman::ofi {
 
@@ -137,7 +137,7 @@ void Endpoint::withdraw(Lane& lane) {
 // Those whose bytes are in memory of ours may go on.
 bool Endpoint::is_idle(const Lane& lane) {
   return operations_.find([&](const Operation& one) {
-    return one.lane == &lane && one.lent == nullptr && !one.is_own_copy;
+    return one.lane == &lane && one.bounce == nullptr && !one.is_own_copy;
   }) == nullptr;
 }
 
@@ -145,22 +145,22 @@ bool Endpoint::is_idle(const Lane& lane) {
 // closed: work may count there.
 void Endpoint::unbind(Lane& lane) {
   std::vector<CompletionQueue*> left = queues();
-  const Outlets gone = std::exchange(lane.outlets, Outlets());
+  const CompletionBindings gone = std::exchange(lane.bindings, CompletionBindings());
   for (CompletionQueue* queue : {gone.send_queue, gone.receive_queue}) {
     if (queue == nullptr) continue;
     if (std::count(left.begin(), left.end(), queue) == 1) queue->detach(*this);
   }
   for (Counter* counter : lane.remote_counters) {
-    use_counters_.forget(*counter);
-    if (told_counter_ == counter) told_counter_ = nullptr;
+    remote_access_counters_.forget(*counter);
+    if (immediate_counter_ == counter) immediate_counter_ = nullptr;
   }
   lane.remote_counters.clear();
 }
 
 // --- Shared receives.
 
-bool Endpoint::match_pool(bool thoroughly) {
-  return pool_->match(thoroughly);
+bool Endpoint::match_shared_receive(bool thoroughly) {
+  return shared_receive_->match(thoroughly);
 }
 
 std::optional<Probe> Endpoint::next_unexpected(Space space) {
@@ -173,7 +173,7 @@ bool Endpoint::fits(const ReceiveCall& call, const Probe& message) const {
          (!is_directed(call) || peers_.peer(call.from) == message.source);
 }
 
-bool Endpoint::take(const ReceiveCall& call, SharedBuffer* buffer) {
+bool Endpoint::take(const ReceiveCall& call, MultiReceiveBuffer* buffer) {
   const PeerId source = source_of(call);
   if (!own_.sends || (source == kAnyPeer && is_directed(call))) return false;
   Operation* operation = operations_.take();
@@ -189,15 +189,15 @@ bool Endpoint::take(const ReceiveCall& call, SharedBuffer* buffer) {
   iovec place{};
   if (buffer != nullptr) {
     place = {buffer->at, buffer->left};
-    own.pieces = &place;
+    own.segments = &place;
     own.count = 1;
     operation->shared = buffer;
     operation->taken = buffer->at;
-    ++buffer->on_their_way;
+    ++buffer->in_flight;
     buffer->use(static_cast<std::size_t>(std::min<std::uint64_t>(found->length, buffer->left)),
                 found->length <= buffer->left);
   }
-  undo_wait();
+  note_call();
   const Status status = receive_claimed(found->claimed, own, *operation);
   PULLMAN_CHECK(status == Status::kOk || status == Status::kPending ||
                 status == Status::kTruncated);  // it was claimed just now

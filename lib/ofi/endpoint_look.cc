@@ -23,8 +23,8 @@ void tell_immediate(Completion& answer, const Probe& message) {
 
 }  // namespace
 
-ssize_t Endpoint::look(const ReceiveCall& call, PeerId source) {
-  if (call.lane->outlets.receive_queue == nullptr) return -FI_ENOCQ;
+ssize_t Endpoint::peek_or_claim(const ReceiveCall& call, PeerId source) {
+  if (call.lane->bindings.receive_queue == nullptr) return -FI_ENOCQ;
   if ((call.flags & FI_PEEK) != 0) return peek(call, source);
   if ((call.flags & FI_CLAIM) != 0) return take_claimed(call);
   return -FI_EBADFLAGS;
@@ -41,7 +41,7 @@ ssize_t Endpoint::peek(const ReceiveCall& call, PeerId source) {
   } else if (found && takes) {
     claimed_by(call)[call.context] = *found;
   }
-  Completion& answer = call.lane->outlets.receive_queue->push();
+  Completion& answer = call.lane->bindings.receive_queue->push();
   answer.context = call.context;
   answer.flags = completion_flags(call);
   answer.tag = call.tag;
@@ -64,7 +64,7 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
   if ((call.flags & FI_DISCARD) != 0) {
     claimed.erase(found);
     context_->discard(message.claimed);
-    Completion& answer = call.lane->outlets.receive_queue->push();
+    Completion& answer = call.lane->bindings.receive_queue->push();
     answer.context = call.context;
     answer.flags = completion_flags(call);
     answer.tag = message.tag;
@@ -80,11 +80,12 @@ ssize_t Endpoint::take_claimed(const ReceiveCall& call) {
 
 Status Endpoint::receive_claimed(const Claimed& claimed, const ReceiveCall& call,
                                  Operation& operation) {
-  std::array<std::span<std::byte>, kMaxSegments> pieces;
+  std::array<std::span<std::byte>, kMaxSegments> segments;
   for (std::size_t i = 0; i < call.count; ++i) {
-    pieces[i] = {static_cast<std::byte*>(call.pieces[i].iov_base), call.pieces[i].iov_len};
+    segments[i] = {static_cast<std::byte*>(call.segments[i].iov_base), call.segments[i].iov_len};
   }
-  return context_->receive_claimed(claimed, Segments(pieces.data(), call.count), operation.request);
+  return context_->receive_claimed(claimed, Segments(segments.data(), call.count),
+                                   operation.request);
 }
 
 }  // namespace pullman::ofi

@@ -27,13 +27,13 @@ int Endpoint::set_name(const void* address, std::size_t length) {
     if (context_) return -FI_EOPBADSTATE;
     const auto read = Format(domain_.address_format()).read(address, length);
     if (!read) return -FI_EINVAL;
-    place_.own = read;
+    requested_address_.own = read;
     return 0;
   });
 }
 
 int Endpoint::get_option(const Lane& lane, int name, void* out, std::size_t* length) {
-  return read_option(name, lane.shared.least_room(), out, length);
+  return read_option(name, lane.shared.min_room(), out, length);
 }
 
 int Endpoint::set_option(Lane& lane, int name, const void* value, std::size_t length) {
@@ -41,7 +41,7 @@ int Endpoint::set_option(Lane& lane, int name, const void* value, std::size_t le
   if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (!take_size(value, length, bytes)) return -FI_EINVAL;
   Locked locked(domain_.lock());
-  lane.shared.set_least_room(bytes);
+  lane.shared.set_min_room(bytes);
   return 0;
 }
 

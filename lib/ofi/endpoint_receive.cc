@@ -9,30 +9,30 @@
 #include "ofi/domain.h"
 #include "ofi/endpoint.h"
 #include "ofi/errors.h"
-#include "ofi/receive_pool.h"
+#include "ofi/shared_receive.h"
 
 namespace pullman::ofi {
 namespace {
 
-constexpr std::uint64_t kLooking = FI_PEEK | FI_CLAIM | FI_DISCARD;
+constexpr std::uint64_t kPeekFlags = FI_PEEK | FI_CLAIM | FI_DISCARD;
 
-std::span<std::byte> bytes_of(const iovec& piece) {
-  return {static_cast<std::byte*>(piece.iov_base), piece.iov_len};
+std::span<std::byte> bytes_of(const iovec& segment) {
+  return {static_cast<std::byte*>(segment.iov_base), segment.iov_len};
 }
 
 }  // namespace
 
 ssize_t Endpoint::begin(const ReceiveCall& call) {
   if (!call.lane->receives) return -FI_EOPBADSTATE;
-  undo_wait();
+  note_call();
   if (call.count > kMaxSegments) return -FI_EINVAL;
   const PeerId source = source_of(call);
   if (lacks_its_source(call, source)) return -FI_EINVAL;
-  if ((call.flags & kLooking) != 0) return look(call, source);
+  if ((call.flags & kPeekFlags) != 0) return peek_or_claim(call, source);
   if (call.space == Space::kMessages) {
     const bool many = (call.flags & FI_MULTI_RECV) != 0;
-    if (many && (call.count != 1 || call.pieces[0].iov_len == 0)) return -FI_EINVAL;
-    SharedBuffers& shared = call.lane->shared;
+    if (many && (call.count != 1 || call.segments[0].iov_len == 0)) return -FI_EINVAL;
+    MultiReceiveQueue& shared = call.lane->shared;
     if (shared.active()) {
       shared.wait(call);
       return 0;
@@ -59,24 +59,24 @@ ssize_t Endpoint::post(const ReceiveCall& call, PeerId source) {
   if (operation == nullptr) return -FI_EAGAIN;
   prepare(*operation, call);
   const ssize_t result = settle(*operation, start(call, source, *operation));
-  if (result < 0 && source != kAnyPeer) meet_again(call.from, source);
+  if (result < 0 && source != kAnyPeer) reconnect(call.from, source);
   return result;
 }
 
 void Endpoint::prepare(Operation& operation, const ReceiveCall& call) {
-  const Outlets& outlets = call.lane->outlets;
+  const CompletionBindings& bindings = call.lane->bindings;
   operation.lane = call.lane;
   operation.context = call.context;
   operation.flags = completion_flags(call);
-  operation.queue = outlets.receive_queue;
-  operation.announced = !outlets.selective_receives || (call.flags & FI_COMPLETION) != 0;
+  operation.queue = bindings.receive_queue;
+  operation.reports_success = !bindings.selective_receives || (call.flags & FI_COMPLETION) != 0;
   operation.counter = counter_for(call);
   operation.shared = nullptr;
   operation.taken = nullptr;
 }
 
 Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operation) {
-  const auto first = call.count == 0 ? std::span<std::byte>() : bytes_of(call.pieces[0]);
+  const auto first = call.count == 0 ? std::span<std::byte>() : bytes_of(call.segments[0]);
   const std::uint8_t space = space_at(call.lane->index, call.space);
   if (space == 0 && call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, operation.request);
@@ -85,9 +85,9 @@ Status Endpoint::start(const ReceiveCall& call, PeerId source, Operation& operat
   if (call.count <= 1) {
     return context_->receive(source, call.tag, call.ignore, first, options, operation.request);
   }
-  std::array<std::span<std::byte>, kMaxSegments> pieces;
-  for (std::size_t i = 0; i < call.count; ++i) pieces[i] = bytes_of(call.pieces[i]);
-  return context_->receive(source, call.tag, call.ignore, Segments(pieces.data(), call.count),
+  std::array<std::span<std::byte>, kMaxSegments> segments;
+  for (std::size_t i = 0; i < call.count; ++i) segments[i] = bytes_of(call.segments[i]);
+  return context_->receive(source, call.tag, call.ignore, Segments(segments.data(), call.count),
                            options, operation.request);
 }
 
@@ -99,9 +99,9 @@ void Endpoint::refill() {
 // The multi-receive buffer gets its next message, or the receives behind it their turn. Not from
 // inside a completion: this calls the context.
 void Endpoint::refill(Lane& lane) {
-  SharedBuffers& shared = lane.shared;
+  MultiReceiveQueue& shared = lane.shared;
   for (;;) {
-    const bool busy = shared.active() && shared.buffer().on_their_way != 0;
+    const bool busy = shared.active() && shared.buffer().in_flight != 0;
     if (shared.active() && shared.buffer().used_up && !busy) shared.end();
     if (shared.active()) {
       if (busy || !post_shared(lane)) return;
@@ -136,7 +136,7 @@ bool Endpoint::post_waiting(const ReceiveCall& call) {
 
 // True if the buffer took a message at once, or no message ever will: there may be more to do.
 bool Endpoint::post_shared(Lane& lane) {
-  if (SharedBuffer& buffer = lane.shared.buffer();
+  if (MultiReceiveBuffer& buffer = lane.shared.buffer();
       lacks_its_source(buffer.call, source_of(buffer.call))) {
     buffer.used_up = true;
     fail(buffer.call, Status::kUnknownPeer);
@@ -147,27 +147,27 @@ bool Endpoint::post_shared(Lane& lane) {
     refill_due_ = true;
     return false;
   }
-  SharedBuffer& buffer = lane.shared.buffer();
+  MultiReceiveBuffer& buffer = lane.shared.buffer();
   prepare(*operation, buffer.call);
   operation->shared = &buffer;
-  ++buffer.on_their_way;
+  ++buffer.in_flight;
   const iovec rest{buffer.at, buffer.left};
   ReceiveCall call = buffer.call;
-  call.pieces = &rest;
+  call.segments = &rest;
   call.count = 1;
   const Status status = start(call, source_of(call), *operation);
   if (settle(*operation, status) < 0) {
     buffer.used_up = true;
-    --buffer.on_their_way;
+    --buffer.in_flight;
     fail(buffer.call, status);
   }
-  return buffer.on_their_way == 0;
+  return buffer.in_flight == 0;
 }
 
 ssize_t Endpoint::cancel(Lane& lane, void* context) {
   Locked locked(domain_.lock());
   if (!context_) return -FI_EOPBADSTATE;
-  undo_wait();
+  note_call();
   Operation* operation = operations_.find([&](const Operation& one) {
     return one.lane == &lane && one.context == context && (one.flags & FI_RECV) != 0 &&
            !one.request.done();
@@ -176,7 +176,7 @@ ssize_t Endpoint::cancel(Lane& lane, void* context) {
     // A message that is on its way there is the buffer's last.
     if (operation->shared != nullptr) {
       operation->shared->used_up = true;
-      if (pool_ != nullptr) pool_->note_used_up();
+      if (shared_receive_ != nullptr) shared_receive_->note_used_up();
     }
     context_->cancel(operation->request);  // its completion says so; too late is no error
     return 0;

@@ -11,10 +11,10 @@
 #include "ofi/address.h"
 #include "ofi/capabilities.h"
 #include "ofi/guarded.h"
+#include "ofi/limits.h"
 #include "ofi/nic_attributes.h"
-#include "ofi/place.h"
-#include "ofi/promises.h"
 #include "ofi/provider.h"
+#include "ofi/requested_address.h"
 #include "ofi/versions.h"
 #include "pullman/operations.h"
 
@@ -185,7 +185,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     take_caps(*info, 0);
     if (hints != nullptr) take_hints(*info, *hints, version);
     if (!take_addresses(*info, node, service, flags, hints)) return -FI_ENODATA;
-    info->nic = describe_nic(Place::from(*info));
+    info->nic = describe_nic(RequestedAddress::from(*info));
     *out = info.release();
     return 0;
   });

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "ofi/calls.h"
-#include "ofi/outlets.h"
-#include "ofi/promises.h"
-#include "ofi/shared_buffers.h"
+#include "ofi/completion_bindings.h"
+#include "ofi/limits.h"
+#include "ofi/multi_receive.h"
 #include "pullman/context.h"
 #include "pullman/operations.h"
 
@@ -30,8 +30,8 @@ struct Lane {
   bool sends = false;  // it is enabled, and one that does
   bool receives = false;
   std::uint8_t index = 0;  // among the endpoint's contexts of its direction
-  Outlets outlets;
-  SharedBuffers shared;
+  CompletionBindings bindings;
+  MultiReceiveQueue shared;
   using Claimed = std::unordered_map<void*, Probe>;  // by the context of the call that claimed it
   std::array<Claimed, 2> claimed;                    // by Space
   std::vector<Counter*> remote_counters;             // bound here, of what peers do to memory

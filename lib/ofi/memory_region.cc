@@ -48,11 +48,11 @@ int register_attributes(fid* plain, const fi_mr_attr* attributes, std::uint64_t,
   });
 }
 
-int register_pieces(fid* plain, const iovec* pieces, std::size_t count, std::uint64_t access,
-                    std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** out,
-                    void* context) {
+int register_segments(fid* plain, const iovec* segments, std::size_t count, std::uint64_t access,
+                      std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** out,
+                      void* context) {
   fi_mr_attr attributes{};
-  attributes.mr_iov = pieces;
+  attributes.mr_iov = segments;
   attributes.iov_count = count;
   attributes.access = access;
   attributes.offset = offset;
@@ -64,8 +64,8 @@ int register_pieces(fid* plain, const iovec* pieces, std::size_t count, std::uin
 int register_bytes(fid* plain, const void* bytes, std::size_t length, std::uint64_t access,
                    std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** out,
                    void* context) {
-  const iovec piece{const_cast<void*>(bytes), length};
-  return register_pieces(plain, &piece, 1, access, offset, key, flags, out, context);
+  const iovec segment{const_cast<void*>(bytes), length};
+  return register_segments(plain, &segment, 1, access, offset, key, flags, out, context);
 }
 
 int close_region(fid* plain) {
@@ -125,22 +125,22 @@ void MemoryRegion::count_use(const Context& context) {
   if (counters_.any()) counters_.count(context.remote_use(key), counted_[&context]);
 }
 
-void UseCounters::bind(Counter& counter, std::uint64_t kinds) {
+void RemoteAccessCounters::bind(Counter& counter, std::uint64_t kinds) {
   if ((kinds & FI_REMOTE_READ) != 0) reads_ = &counter;
   if ((kinds & FI_REMOTE_WRITE) != 0) writes_ = &counter;
 }
 
-bool UseCounters::tell_any(std::uint64_t kinds) const {
+bool RemoteAccessCounters::counts_any(std::uint64_t kinds) const {
   return ((kinds & FI_REMOTE_READ) != 0 && reads_ != nullptr) ||
          ((kinds & FI_REMOTE_WRITE) != 0 && writes_ != nullptr);
 }
 
-void UseCounters::forget(const Counter& counter) {
+void RemoteAccessCounters::forget(const Counter& counter) {
   if (reads_ == &counter) reads_ = nullptr;
   if (writes_ == &counter) writes_ = nullptr;
 }
 
-void UseCounters::count(const RemoteUse& now, RemoteUse& before) const {
+void RemoteAccessCounters::count(const RemoteUse& now, RemoteUse& before) const {
   if (reads_ != nullptr) reads_->count_many(now.reads - before.reads);
   if (writes_ != nullptr) writes_->count_many(now.writes - before.writes);
   before = now;
@@ -159,14 +159,14 @@ void Regions::remove(const MemoryRegion& region) {
   drop_idle_counters();
 }
 
-bool Regions::tells(const Counter& counter) const {
+bool Regions::counts(const Counter& counter) const {
   return std::any_of(by_key_.begin(), by_key_.end(),
-                     [&](const auto& one) { return one.second->tells(counter); });
+                     [&](const auto& one) { return one.second->counts(counter); });
 }
 
 // They are fed until they are closed.
 void Regions::drop_idle_counters() {
-  std::erase_if(counters_, [&](const Counter* counter) { return !tells(*counter); });
+  std::erase_if(counters_, [&](const Counter* counter) { return !counts(*counter); });
 }
 
 void Regions::open_to(Endpoint& endpoint) {
@@ -206,7 +206,7 @@ void Regions::count_each_use(const Context& context) {
 fi_ops_mr& registration_operations() {
   static fi_ops_mr table{.size = sizeof(fi_ops_mr),
                          .reg = register_bytes,
-                         .regv = register_pieces,
+                         .regv = register_segments,
                          .regattr = register_attributes};
   return table;
 }

@@ -20,15 +20,15 @@ class Domain;
 class Endpoint;
 
 // Counts what peers do to memory here: as far as it was told them.
-class UseCounters {
+class RemoteAccessCounters {
  public:
   // FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
   void bind(Counter& counter, std::uint64_t kinds);
   void forget(const Counter& counter);
   // Whether one of those kinds is counted.
-  bool tell_any(std::uint64_t kinds) const;
+  bool counts_any(std::uint64_t kinds) const;
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
-  bool tells(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
+  bool counts(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
   // What there was now and what there was the last time.
   void count(const RemoteUse& now, RemoteUse& before) const;
 
@@ -46,7 +46,7 @@ class MemoryRegion : public fid_mr {
   void begin_counting(const Context& context);
   // What they have done since the last time.
   void count_use(const Context& context);
-  bool tells(const Counter& counter) const { return counters_.tells(counter); }
+  bool counts(const Counter& counter) const { return counters_.counts(counter); }
   // They go: another may have their address later.
   void forget(const Counter& counter) { counters_.forget(counter); }
   void forget(const Context& context) { counted_.erase(&context); }
@@ -59,7 +59,7 @@ class MemoryRegion : public fid_mr {
   Domain& domain_;
   const std::span<std::byte> bytes_;
   const Access access_;
-  UseCounters counters_;
+  RemoteAccessCounters counters_;
   std::unordered_map<const Context*, RemoteUse> counted_;
 };
 
@@ -84,7 +84,7 @@ class Regions {
   void add_counter(Counter& counter);
   void begin_counting(MemoryRegion& region) const;
   void remove_counter(const Counter& counter);
-  bool tells(const Counter& counter) const;
+  bool counts(const Counter& counter) const;
   // What peers of that context did, to the counters of all regions.
   void count_use(const Context& context) {
     if (!counters_.empty()) count_each_use(context);

@@ -124,9 +124,9 @@ fid_nic* describe(const Config& config) {
 
 }  // namespace
 
-fid_nic* describe_nic(const Place& place) {
+fid_nic* describe_nic(const RequestedAddress& requested) {
   try {
-    return describe(place.config());
+    return describe(requested.config());
   } catch (const Error&) {
     return nullptr;
   }

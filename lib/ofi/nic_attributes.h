@@ -3,13 +3,13 @@
 
 #include <rdma/fabric.h>
 
-#include "ofi/place.h"
+#include "ofi/requested_address.h"
 
 namespace pullman::ofi {
 
 // Of the first NIC that an endpoint there uses; fi_freeinfo() closes it. Null if there is none, if
 // a driver is asked for that does not work on the kernel's interfaces, or if the settings cannot be
 // read: opening the endpoint says why. A guess: what is up is looked at anew then.
-fid_nic* describe_nic(const Place& place);
+fid_nic* describe_nic(const RequestedAddress& requested);
 
 }  // namespace pullman::ofi

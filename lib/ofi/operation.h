@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "ofi/promises.h"
+#include "ofi/limits.h"
 #include "pullman/operations.h"
 #include "pullman/request.h"
 
@@ -20,14 +20,14 @@ class Counter;
 class CompletionQueue;
 class Endpoint;
 struct Lane;
-struct SharedBuffer;
+struct MultiReceiveBuffer;
 
 // What an atomic fetches into several places: together at first.
 struct ScatteredResult {
   void scatter() const;
 
   std::array<std::byte, kMaxAtomicBytes> bytes;
-  std::array<iovec, kMaxSegments> pieces;
+  std::array<iovec, kMaxSegments> segments;
   std::size_t count = 0;
 };
 
@@ -36,15 +36,15 @@ struct Operation {
   Endpoint* endpoint = nullptr;
   Lane* lane = nullptr;              // which it is of
   CompletionQueue* queue = nullptr;  // for its completion; null: it has none
-  bool announced = true;             // success is a completion; an error always is
+  bool reports_success = true;       // success is a completion; an error always is
   Counter* counter = nullptr;
-  void* context = nullptr;            // the application's
-  std::uint64_t flags = 0;            // of its completion: FI_SEND, FI_RECV, FI_TAGGED, ...
-  SharedBuffer* shared = nullptr;     // receive: into a multi-receive buffer
-  void* taken = nullptr;              // and where in it the message is
-  std::unique_ptr<std::byte[]> copy;  // what an inject sends that had to wait
-  bool is_own_copy = false;           // the bytes are in `copy`
-  std::byte* lent = nullptr;          // what is sent instead of the application's bytes
+  void* context = nullptr;               // the application's
+  std::uint64_t flags = 0;               // of its completion: FI_SEND, FI_RECV, FI_TAGGED, ...
+  MultiReceiveBuffer* shared = nullptr;  // receive: into a multi-receive buffer
+  void* taken = nullptr;                 // and where in it the message is
+  std::unique_ptr<std::byte[]> copy;     // what an inject sends that had to wait
+  bool is_own_copy = false;              // the bytes are in `copy`
+  std::byte* bounce = nullptr;           // what is sent instead of the application's bytes
   std::unique_ptr<ScatteredResult> scattered;
   bool scatters = false;      // its result goes there first
   Operation* next = nullptr;  // in the pool

@@ -7,17 +7,17 @@
 #include <cstddef>
 #include <cstring>
 
-#include "ofi/promises.h"
+#include "ofi/limits.h"
 
 namespace pullman::ofi {
 
-// `least_room`: FI_OPT_MIN_MULTI_RECV. 0 or an error number.
-inline int read_option(int name, std::size_t least_room, void* out, std::size_t* length) {
+// `min_room`: FI_OPT_MIN_MULTI_RECV. 0 or an error number.
+inline int read_option(int name, std::size_t min_room, void* out, std::size_t* length) {
   if (out == nullptr || length == nullptr) return -FI_EINVAL;
   if (name != FI_OPT_MIN_MULTI_RECV && name != FI_OPT_TX_SIZE && name != FI_OPT_RX_SIZE) {
     return -FI_ENOPROTOOPT;
   }
-  const std::size_t value = name == FI_OPT_MIN_MULTI_RECV ? least_room : kQueueSize;
+  const std::size_t value = name == FI_OPT_MIN_MULTI_RECV ? min_room : kQueueSize;
   if (*length < sizeof value) return -FI_ETOOSMALL;
   std::memcpy(out, &value, sizeof value);
   *length = sizeof value;

@@ -53,9 +53,9 @@ void ProgressThread::start() {
 
 void ProgressThread::remove(Endpoint& endpoint) {
   const std::lock_guard locked(managed_endpoints_mutex_);
-  std::erase_if(managed_endpoints_, [&](ManagedEndpoint& ward) {
-    if (ward.endpoint != &endpoint) return false;
-    hand_back(ward);
+  std::erase_if(managed_endpoints_, [&](ManagedEndpoint& managed) {
+    if (managed.endpoint != &endpoint) return false;
+    hand_back(managed);
     return true;
   });
 }
@@ -76,7 +76,7 @@ void ProgressThread::run() {
 
 milliseconds ProgressThread::round() {
   idle_ = true;
-  if (look() && step_in()) return milliseconds(0);
+  if (check_all() && step_in()) return milliseconds(0);
   idle_rounds_ = idle_ ? std::min(idle_rounds_ + 1, kMaxDoublings) : 0;
   if (idle_rounds_ != 0) {
     lock_.lock_awake();
@@ -86,56 +86,56 @@ milliseconds ProgressThread::round() {
   return patience_ * (1 << idle_rounds_);
 }
 
-bool ProgressThread::look() {
+bool ProgressThread::check_all() {
   const std::lock_guard locked(managed_endpoints_mutex_);
   bool any = false;
-  for (ManagedEndpoint& ward : managed_endpoints_) {
-    ward.neglected = is_unattended(ward);
-    any = any || ward.neglected || ward.ours;
+  for (ManagedEndpoint& managed : managed_endpoints_) {
+    managed.unattended = is_unattended(managed);
+    any = any || managed.unattended || managed.taken_over;
   }
   return any;
 }
 
-bool ProgressThread::is_unattended(ManagedEndpoint& ward) {
-  const std::uint64_t turns = ward.endpoint->turns();
-  if (turns != ward.turns_seen) {
-    ward.turns_seen = turns;
-    ward.looks_unanswered = 0;
+bool ProgressThread::is_unattended(ManagedEndpoint& managed) {
+  const std::uint64_t turns = managed.endpoint->turns();
+  if (turns != managed.turns_seen) {
+    managed.turns_seen = turns;
+    managed.unanswered_checks = 0;
     idle_ = false;
     return false;
   }
-  if (!ward.endpoint->awaited()) return true;
-  ward.looks_unanswered = ward.endpoint->has_work() ? ward.looks_unanswered + 1 : 0;
-  return ward.looks_unanswered >= kMaxUnanswered;
+  if (!managed.endpoint->awaited()) return true;
+  managed.unanswered_checks = managed.endpoint->has_work() ? managed.unanswered_checks + 1 : 0;
+  return managed.unanswered_checks >= kMaxUnanswered;
 }
 
 bool ProgressThread::step_in() {
   lock_.lock_awake();
   const Locked locked(lock_, std::adopt_lock);
   bool busy = false;
-  for (ManagedEndpoint& ward : managed_endpoints_) {
-    if (!ward.neglected) {
-      hand_back(ward);
+  for (ManagedEndpoint& managed : managed_endpoints_) {
+    if (!managed.unattended) {
+      hand_back(managed);
       continue;
     }
-    take_over(ward);
-    if (ward.endpoint->step_in()) continue;
+    take_over(managed);
+    if (managed.endpoint->step_in()) continue;
     idle_ = false;
-    busy = busy || ward.endpoint->wait_descriptor() >= 0;
+    busy = busy || managed.endpoint->wait_descriptor() >= 0;
   }
   return busy;
 }
 
-void ProgressThread::take_over(ManagedEndpoint& ward) {
-  if (ward.ours) return;
-  ward.ours = true;
-  waiter_.watch(ward.endpoint->wait_descriptor());
+void ProgressThread::take_over(ManagedEndpoint& managed) {
+  if (managed.taken_over) return;
+  managed.taken_over = true;
+  waiter_.watch(managed.endpoint->wait_descriptor());
 }
 
-void ProgressThread::hand_back(ManagedEndpoint& ward) {
-  if (!ward.ours) return;
-  ward.ours = false;
-  waiter_.forget(ward.endpoint->wait_descriptor());
+void ProgressThread::hand_back(ManagedEndpoint& managed) {
+  if (!managed.taken_over) return;
+  managed.taken_over = false;
+  waiter_.forget(managed.endpoint->wait_descriptor());
 }
 
 }  // namespace pullman::ofi

@@ -35,22 +35,22 @@ class ProgressThread {
   struct ManagedEndpoint {
     Endpoint* endpoint = nullptr;
     std::uint64_t turns_seen = 0;  // of the application
-    int looks_unanswered = 0;      // it waits, there is something to do, and it did not come
-    bool neglected = false;        // as we found it the last time
-    bool ours = false;             // we move its packets, and wait for its descriptor
+    int unanswered_checks = 0;     // it waits, there is something to do, and it did not come
+    bool unattended = false;       // as we found it the last time
+    bool taken_over = false;       // we move its packets, and wait for its descriptor
   };
 
   void start();
   void run();
   // Looks after all; returns how long to sleep then.
   std::chrono::milliseconds round();
-  // Whether any is, or was, neglected. Takes no lock that a polling application has nearly always.
-  bool look();
-  bool is_unattended(ManagedEndpoint& ward);
+  // Whether any is, or was, unattended. Takes no lock that a polling application has nearly always.
+  bool check_all();
+  bool is_unattended(ManagedEndpoint& managed);
   // True if there was something to do, and may be more.
   bool step_in();
-  void take_over(ManagedEndpoint& ward);
-  void hand_back(ManagedEndpoint& ward);
+  void take_over(ManagedEndpoint& managed);
+  void hand_back(ManagedEndpoint& managed);
 
   Lock& lock_;
   const Patience patience_;

@@ -11,28 +11,30 @@
 
 namespace pullman::ofi {
 
-SharedTransmit::SharedTransmit(Domain& domain, void* context) : fid_stx{}, domain_(domain) {
+SharedTransmitContext::SharedTransmitContext(Domain& domain, void* context)
+    : fid_stx{}, domain_(domain) {
   static fi_ops object = table_of({.close = close});
   fid = {.fclass = FI_CLASS_STX_CTX, .context = context, .ops = &object};
   ops = &refused_endpoint_operations();
   domain_.hold();
 }
 
-SharedTransmit::~SharedTransmit() {
+SharedTransmitContext::~SharedTransmitContext() {
   domain_.release();
 }
 
-int SharedTransmit::open(fid_domain* domain, fi_tx_attr* attributes, fid_stx** out, void* context) {
+int SharedTransmitContext::open(fid_domain* domain, fi_tx_attr* attributes, fid_stx** out,
+                                void* context) {
   return guarded([&]() -> int {
     if (attributes != nullptr && unmet(*attributes) != nullptr) return -FI_EINVAL;
     if (attributes != nullptr) describe(*attributes);
-    *out = new SharedTransmit(Domain::from(domain), context);
+    *out = new SharedTransmitContext(Domain::from(domain), context);
     return 0;
   });
 }
 
-int SharedTransmit::close(struct fid* plain) {
-  auto& shared = object_of<SharedTransmit, fid_stx>(plain);
+int SharedTransmitContext::close(struct fid* plain) {
+  auto& shared = object_of<SharedTransmitContext, fid_stx>(plain);
   {
     Locked locked(shared.domain_.lock());
     if (shared.holders_ != 0) return -FI_EBUSY;

@@ -10,10 +10,10 @@ namespace pullman::ofi {
 
 class Domain;
 
-class SharedTransmit : public fid_stx {
+class SharedTransmitContext : public fid_stx {
  public:
   static int open(fid_domain* domain, fi_tx_attr* attributes, fid_stx** out, void* context);
-  ~SharedTransmit();
+  ~SharedTransmitContext();
 
   Domain& domain() const { return domain_; }
   // Endpoints that keep it from being closed. Under the lock.
@@ -21,7 +21,7 @@ class SharedTransmit : public fid_stx {
   void release() { --holders_; }
 
  private:
-  SharedTransmit(Domain& domain, void* context);
+  SharedTransmitContext(Domain& domain, void* context);
   static int close(struct fid* plain);
 
   Domain& domain_;

@@ -12,7 +12,7 @@ namespace pullman::ofi {
 namespace {
 
 const void* context_of(const DeferredCall& call) {
-  return std::visit([](const auto& kept) -> const void* { return kept.call().context; }, call);
+  return std::visit([](const auto& owned) -> const void* { return owned.call().context; }, call);
 }
 
 bool is_of(const Deferred& deferred, const Endpoint& endpoint) {
@@ -24,7 +24,7 @@ bool is_of(const Deferred& deferred, const Lane& lane) {
   return std::holds_alternative<DeferredOperation>(deferred.what) && lane_of(deferred) == &lane;
 }
 
-bool needs(const Deferred& deferred, const Counter& counter) {
+bool uses(const Deferred& deferred, const Counter& counter) {
   const auto* change = std::get_if<CounterChange>(&deferred.what);
   return deferred.completion == &counter || (change != nullptr && change->counter == &counter);
 }
@@ -32,14 +32,14 @@ bool needs(const Deferred& deferred, const Counter& counter) {
 }  // namespace
 
 Lane* lane_of(const Deferred& deferred) {
-  return std::visit([](const auto& kept) { return kept.call().lane; },
+  return std::visit([](const auto& owned) { return owned.call().lane; },
                     std::get<DeferredOperation>(deferred.what).call);
 }
 
 int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred) {
   if (count_ == kMaxOperations) return -FI_EAGAIN;
-  Line& line = lines_[&counter];
-  Waiting& waiting = counted == Counted::kSuccesses ? line.by_successes : line.by_all;
+  Thresholds& found = thresholds_[&counter];
+  Waiting& waiting = counted == Counted::kSuccesses ? found.by_successes : found.by_all;
   List one;
   one.push_back(std::move(deferred));
   waiting.emplace(threshold, std::move(one));
@@ -50,10 +50,10 @@ int Triggers::add(Counter& counter, std::uint64_t threshold, Counted counted, De
 }
 
 void Triggers::note(const Counter& counter) {
-  const auto line = lines_.find(&counter);
-  if (line == lines_.end()) return;
-  take(line->second.by_successes, counter.successes());
-  take(line->second.by_all, counter.successes() + counter.failures());
+  const auto found = thresholds_.find(&counter);
+  if (found == thresholds_.end()) return;
+  take(found->second.by_successes, counter.successes());
+  take(found->second.by_all, counter.successes() + counter.failures());
 }
 
 void Triggers::take(Waiting& waiting, std::uint64_t reached) {
@@ -100,8 +100,8 @@ Triggers::List Triggers::remove(std::size_t most, Matches&& matches) {
     if (matches(*one, nullptr)) removed.splice(removed.end(), due_, one);
     one = next;
   }
-  for (auto& [counter, line] : lines_) {
-    for (Waiting* waiting : {&line.by_successes, &line.by_all}) {
+  for (auto& [counter, found] : thresholds_) {
+    for (Waiting* waiting : {&found.by_successes, &found.by_all}) {
       for (auto one = waiting->begin(); one != waiting->end() && removed.size() < most;) {
         const auto next = std::next(one);
         if (matches(one->second.front(), counter)) {
@@ -144,21 +144,22 @@ void Triggers::forget(const Lane& lane) {
 }
 
 void Triggers::forget(const Counter& counter) {
-  lines_.erase(&counter);
+  thresholds_.erase(&counter);
 }
 
-bool Triggers::need(const Counter& counter) const {
-  const auto own = lines_.find(&counter);
-  if (own != lines_.end() && !(own->second.by_successes.empty() && own->second.by_all.empty())) {
+bool Triggers::refers_to(const Counter& counter) const {
+  const auto own = thresholds_.find(&counter);
+  if (own != thresholds_.end() &&
+      !(own->second.by_successes.empty() && own->second.by_all.empty())) {
     return true;
   }
   const auto names = [&](const auto& waiting) {
     return std::any_of(waiting.begin(), waiting.end(),
-                       [&](const auto& one) { return needs(one.second.front(), counter); });
+                       [&](const auto& one) { return uses(one.second.front(), counter); });
   };
   return std::any_of(due_.begin(), due_.end(),
-                     [&](const Deferred& one) { return needs(one, counter); }) ||
-         std::any_of(lines_.begin(), lines_.end(), [&](const auto& one) {
+                     [&](const Deferred& one) { return uses(one, counter); }) ||
+         std::any_of(thresholds_.begin(), thresholds_.end(), [&](const auto& one) {
            return names(one.second.by_successes) || names(one.second.by_all);
          });
 }

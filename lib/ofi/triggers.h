@@ -10,15 +10,15 @@
 #include <variant>
 
 #include "ofi/counter.h"
-#include "ofi/kept_call.h"
-#include "ofi/promises.h"
+#include "ofi/limits.h"
+#include "ofi/owned_call.h"
 
 namespace pullman::ofi {
 
 class Endpoint;
 
-using DeferredCall =
-    std::variant<Kept<SendCall>, Kept<ReceiveCall>, Kept<MemoryCall>, Kept<AtomicCall>>;
+using DeferredCall = std::variant<OwnedCall<SendCall>, OwnedCall<ReceiveCall>,
+                                  OwnedCall<MemoryCall>, OwnedCall<AtomicCall>>;
 
 // An operation of an endpoint.
 struct DeferredOperation {
@@ -66,14 +66,14 @@ class Triggers {
   void forget(const Lane& lane);
   void forget(const Counter& counter);
   // Something that has not begun needs it.
-  bool need(const Counter& counter) const;
+  bool refers_to(const Counter& counter) const;
 
  private:
   // One each, which goes from list to list without an allocation that could fail.
   using List = std::list<Deferred>;
   // Of one counter, in the order of their thresholds; equal ones as they came.
   using Waiting = std::multimap<std::uint64_t, List>;
-  struct Line {
+  struct Thresholds {
     Waiting by_successes;
     Waiting by_all;
   };
@@ -84,7 +84,7 @@ class Triggers {
   template <typename Matches>
   List remove(std::size_t most, Matches&& matches);
 
-  std::map<const Counter*, Line> lines_;
+  std::map<const Counter*, Thresholds> thresholds_;
   List due_;
   std::size_t count_ = 0;  // all that have not begun
 };

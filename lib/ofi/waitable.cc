@@ -34,12 +34,12 @@ void Waitable::attach(Endpoint& endpoint) {
     endpoints_.push_back(&endpoint);
   }
   watch(endpoint.wait_descriptor());
-  if (expects_sleepers_) endpoint.stay_watched();
+  if (expects_sleepers_) endpoint.keep_watched();
 }
 
 void Waitable::expect_sleepers() {
   if (std::exchange(expects_sleepers_, true)) return;
-  for (Endpoint* endpoint : endpoints_) endpoint->stay_watched();
+  for (Endpoint* endpoint : endpoints_) endpoint->keep_watched();
 }
 
 void Waitable::detach(Endpoint& endpoint) {

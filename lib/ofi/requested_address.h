@@ -10,8 +10,8 @@
 
 namespace pullman::ofi {
 
-struct Place {
-  static Place from(const fi_info& info);
+struct RequestedAddress {
+  static RequestedAddress from(const fi_info& info);
   // The settings, with the NICs of this place. Throws Error(kBadOption).
   Config config() const;
 

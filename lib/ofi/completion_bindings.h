@@ -7,7 +7,7 @@ class CompletionQueue;
 class Counter;
 
 // Null: nowhere.
-struct Outlets {
+struct CompletionBindings {
   CompletionQueue* send_queue = nullptr;  // of all that is not a receive
   CompletionQueue* receive_queue = nullptr;
   bool selective_sends = false;  // only those with FI_COMPLETION complete

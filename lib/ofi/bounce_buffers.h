@@ -8,7 +8,7 @@
 
 namespace pullman::ofi {
 
-class SendCopies {
+class BounceBuffers {
  public:
   // Of one. What is longer waits for its ACK, which costs as much as this copy.
   static constexpr std::size_t kBytes = 64 * 1024;

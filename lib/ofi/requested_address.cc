@@ -1,4 +1,4 @@
-#include "ofi/place.h"
+#include "ofi/requested_address.h"
 
 #include <string>
 
@@ -19,13 +19,13 @@ std::optional<Address> read(const fi_info& info, const void* address, std::size_
 
 }  // namespace
 
-Place Place::from(const fi_info& info) {
+RequestedAddress RequestedAddress::from(const fi_info& info) {
   const auto to = read(info, info.dest_addr, info.dest_addrlen);
   return {.own = read(info, info.src_addr, info.src_addrlen),
           .near_loopback = to && is_loopback(*to)};
 }
 
-Config Place::config() const {
+Config RequestedAddress::config() const {
   Config config = read_settings();
   if (own) config.port = own->port();
   if (own && !own->is_any()) {

@@ -11,39 +11,39 @@
 
 namespace pullman::ofi {
 
-class KeptLists {
+class OwnedLists {
  public:
-  void keep(SendCall& call);
-  void keep(ReceiveCall& call) { keep_pieces(call); }
-  void keep(MemoryCall& call);
-  void keep(AtomicCall& call);
+  void copy(SendCall& call);
+  void copy(ReceiveCall& call) { copy_segments(call); }
+  void copy(MemoryCall& call);
+  void copy(AtomicCall& call);
 
  private:
   template <typename Call>
-  void keep_pieces(Call& call);
+  void copy_segments(Call& call);
   template <typename Call>
-  void keep_bytes(Call& call);
-  void keep_elements(std::span<fi_ioc> lists, std::size_t size);
+  void copy_bytes(Call& call);
+  void copy_elements(std::span<fi_ioc> lists, std::size_t size);
 
-  std::vector<iovec> pieces_;
+  std::vector<iovec> segments_;
   std::vector<fi_ioc> elements_;
   std::vector<std::byte> bytes_;
 };
 
 // It can be moved: its lists stay where they are.
 template <typename Call>
-class Kept {
+class OwnedCall {
  public:
   // What would be refused now is not kept: its lists may be anything.
-  explicit Kept(const Call& asked) : call_(asked) { lists_.keep(call_); }
-  Kept(Kept&&) noexcept = default;
-  Kept& operator=(Kept&&) noexcept = default;
+  explicit OwnedCall(const Call& asked) : call_(asked) { lists_.copy(call_); }
+  OwnedCall(OwnedCall&&) noexcept = default;
+  OwnedCall& operator=(OwnedCall&&) noexcept = default;
 
   const Call& call() const { return call_; }
 
  private:
   Call call_;
-  KeptLists lists_;
+  OwnedLists lists_;
 };
 
 }  // namespace pullman::ofi
