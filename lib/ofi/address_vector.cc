@@ -8,7 +8,7 @@
 #include <string>
 
 #include "ofi/domain.h"
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/connections.h"
 #include "ofi/event_queue.h"
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
@@ -135,15 +135,15 @@ int AddressVector::close() {
   return 0;
 }
 
-void AddressVector::attach(Endpoint& endpoint) {
+void AddressVector::attach(Connections& endpoint) {
   endpoints_.push_back(&endpoint);
 }
 
-void AddressVector::detach(Endpoint& endpoint) {
+void AddressVector::detach(Connections& endpoint) {
   std::erase(endpoints_, &endpoint);
 }
 
-void AddressVector::introduce(Endpoint& endpoint) const {
+void AddressVector::connect_all(Connections& endpoint) const {
   for (fi_addr_t number = 0; number < addresses_.size(); ++number) {
     if (addresses_[number]) endpoint.connect(number, *addresses_[number]);
   }
@@ -172,7 +172,7 @@ void AddressVector::insert_one(const std::optional<Address>& address, std::size_
   if (address && address->port() != 0 && !address->is_any()) {
     error = 0;
     number = add(*address);
-    for (Endpoint* endpoint : endpoints_) {
+    for (Connections* endpoint : endpoints_) {
       const int failed = endpoint->connect(number, *address);
       if (error == 0) error = failed;
     }
@@ -270,7 +270,7 @@ int AddressVector::remove(const fi_addr_t* numbers, std::size_t count) {
 }
 
 void AddressVector::withdraw(fi_addr_t number) {
-  for (Endpoint* endpoint : endpoints_) endpoint->forget(number);
+  for (Connections* endpoint : endpoints_) endpoint->remove(number);
   addresses_[number].reset();
   free_.push_back(number);
 }

@@ -13,8 +13,8 @@
 
 namespace pullman::ofi {
 
+class Connections;
 class Domain;
-class Endpoint;
 class EventQueue;
 
 class AddressVector : public fid_av {
@@ -24,12 +24,11 @@ class AddressVector : public fid_av {
 
   static AddressVector& from(fid_av* handle) { return static_cast<AddressVector&>(*handle); }
 
-  // Under the lock.
-  void attach(Endpoint& endpoint);
-  void detach(Endpoint& endpoint);
-
-  // The endpoint has opened its NICs: tells it all addresses. Under the lock.
-  void introduce(Endpoint& endpoint) const;
+  // The peers of an endpoint that it is bound to. Under the lock.
+  void attach(Connections& endpoint);
+  void detach(Connections& endpoint);
+  // Connects that endpoint to all addresses, because it has opened. Under the lock.
+  void connect_all(Connections& endpoint) const;
   // Nothing if there is no such number. Under the lock.
   const Address* find(fi_addr_t number) const;
   // What it was opened for, at least what is in it.
@@ -76,7 +75,7 @@ class AddressVector : public fid_av {
   EventQueue* events_ = nullptr;
   std::vector<std::optional<Address>> addresses_;  // by number
   std::vector<fi_addr_t> free_;                    // numbers of those removed
-  std::vector<Endpoint*> endpoints_;
+  std::vector<Connections*> endpoints_;
 };
 
 }  // namespace pullman::ofi

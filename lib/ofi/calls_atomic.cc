@@ -3,8 +3,8 @@
 #include <rdma/fi_errno.h>
 
 #include "ofi/call_forms.h"
-#include "ofi/endpoint.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/endpoint.h"
+#include "ofi/endpoint/tables.h"
 
 namespace pullman::ofi {
 namespace {
@@ -16,7 +16,7 @@ fi_ioc segment_of(const void* elements, std::size_t count) {
 ssize_t write_segments(fid_ep* plain, const fi_ioc* segments, void**, std::size_t count,
                        fi_addr_t at, std::uint64_t offset, std::uint64_t key, fi_datatype type,
                        fi_op op, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kWrite,
                                 .type = type,
                                 .op = op,
@@ -37,22 +37,22 @@ ssize_t write(fid_ep* plain, const void* elements, std::size_t count, void*, fi_
 ssize_t inject(fid_ep* plain, const void* elements, std::size_t count, fi_addr_t at,
                std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op) {
   const fi_ioc segment = segment_of(elements, count);
-  return Endpoint::handle_of(plain).call(AtomicCall{.kind = AtomicKind::kWrite,
-                                                    .type = type,
-                                                    .op = op,
-                                                    .operands = {&segment, 1},
-                                                    .at = at,
-                                                    .offset = offset,
-                                                    .key = key,
-                                                    .flags = FI_INJECT,
-                                                    .silent = true});
+  return EndpointHandle::of(plain).call(AtomicCall{.kind = AtomicKind::kWrite,
+                                                   .type = type,
+                                                   .op = op,
+                                                   .operands = {&segment, 1},
+                                                   .at = at,
+                                                   .offset = offset,
+                                                   .key = key,
+                                                   .flags = FI_INJECT,
+                                                   .silent = true});
 }
 
 ssize_t fetch_segments(fid_ep* plain, const fi_ioc* segments, void**, std::size_t count,
                        fi_ioc* results, void**, std::size_t result_count, fi_addr_t at,
                        std::uint64_t offset, std::uint64_t key, fi_datatype type, fi_op op,
                        void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kFetch,
                                 .type = type,
                                 .op = op,
@@ -78,7 +78,7 @@ ssize_t compare_segments(fid_ep* plain, const fi_ioc* segments, void**, std::siz
                          const fi_ioc* compares, void**, std::size_t compare_count, fi_ioc* results,
                          void**, std::size_t result_count, fi_addr_t at, std::uint64_t offset,
                          std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   return handle.call(AtomicCall{.kind = AtomicKind::kCompare,
                                 .type = type,
                                 .op = op,
@@ -106,7 +106,7 @@ ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, c
 ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
                 const AtomicCall& call) {
   if (!has_one_target(message)) return -FI_EINVAL;
-  return Endpoint::handle_of(plain).call(atomic_call(message, flags, call));
+  return EndpointHandle::of(plain).call(atomic_call(message, flags, call));
 }
 
 ssize_t write_message(fid_ep* plain, const fi_msg_atomic* message, std::uint64_t flags) {

@@ -4,8 +4,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
-#include "ofi/endpoint.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/endpoint.h"
+#include "ofi/endpoint/tables.h"
 #include "ofi/fids.h"
 #include "ofi/limits.h"
 #include "ofi/refuse.h"
@@ -13,12 +13,8 @@
 namespace pullman::ofi {
 namespace {
 
-EndpointHandle& handle_of(fid* plain) {
-  return object_of<EndpointHandle, fid_ep>(plain);
-}
-
 Endpoint& endpoint_of(fid* plain) {
-  return *handle_of(plain).endpoint;
+  return *EndpointHandle::of(plain).endpoint;
 }
 
 // FI_GETOPSFLAG and FI_SETOPSFLAG: the flags of calls that say none, of one direction.
@@ -35,7 +31,7 @@ int exchange_flags(EndpointHandle& handle, int command, std::uint64_t& flags) {
 }
 
 int control(fid* plain, int command, void* argument) {
-  EndpointHandle& handle = handle_of(plain);
+  EndpointHandle& handle = EndpointHandle::of(plain);
   switch (command) {
     case FI_ENABLE:
       return handle.endpoint->enable(handle);
@@ -51,24 +47,24 @@ int control(fid* plain, int command, void* argument) {
 
 int get_option(fid* plain, int level, int name, void* out, std::size_t* length) {
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  return Endpoint::get_option(*handle_of(plain).lane, name, out, length);
+  return Endpoint::get_option(*EndpointHandle::of(plain).lane, name, out, length);
 }
 
 int set_option(fid* plain, int level, int name, const void* value, std::size_t length) {
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  return endpoint_of(plain).set_option(*handle_of(plain).lane, name, value, length);
+  return endpoint_of(plain).set_option(*EndpointHandle::of(plain).lane, name, value, length);
 }
 
 }  // namespace
 
 fi_ops& endpoint_object_operations() {
-  static fi_ops table =
-      table_of({.close = [](fid* plain) { return endpoint_of(plain).close(handle_of(plain)); },
-                .bind =
-                    [](fid* plain, fid* other, std::uint64_t flags) {
-                      return endpoint_of(plain).bind(handle_of(plain), *other, flags);
-                    },
-                .control = control});
+  static fi_ops table = table_of(
+      {.close = [](fid* plain) { return endpoint_of(plain).close(EndpointHandle::of(plain)); },
+       .bind =
+           [](fid* plain, fid* other, std::uint64_t flags) {
+             return endpoint_of(plain).bind(EndpointHandle::of(plain), *other, flags);
+           },
+       .control = control});
   return table;
 }
 
@@ -77,7 +73,7 @@ fi_ops_ep& endpoint_operations() {
       .size = sizeof(fi_ops_ep),
       .cancel =
           [](fid* plain, void* context) {
-            return endpoint_of(plain).cancel(*handle_of(plain).lane, context);
+            return endpoint_of(plain).cancel(*EndpointHandle::of(plain).lane, context);
           },
       .getopt = get_option,
       .setopt = set_option,

@@ -3,8 +3,8 @@
 #include <rdma/fi_rma.h>
 
 #include "ofi/call_forms.h"
-#include "ofi/endpoint.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/endpoint.h"
+#include "ofi/endpoint/tables.h"
 
 namespace pullman::ofi {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 template <Way way>
 ssize_t move_segments(fid_ep* plain, const iovec* segments, void**, std::size_t count, fi_addr_t at,
                       std::uint64_t offset, std::uint64_t key, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   return handle.call(MemoryCall{.writes = way == Way::kWrite,
                                 .segments = segments,
                                 .count = count,
@@ -33,12 +33,12 @@ ssize_t move(fid_ep* plain, Bytes* bytes, std::size_t length, void*, fi_addr_t a
 template <Way way>
 ssize_t move_message(fid_ep* plain, const fi_msg_rma* message, std::uint64_t flags) {
   if (!has_one_target(*message)) return -FI_EINVAL;
-  return Endpoint::handle_of(plain).call(memory_call(way, *message, flags));
+  return EndpointHandle::of(plain).call(memory_call(way, *message, flags));
 }
 
 ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
                    fi_addr_t at, std::uint64_t offset, std::uint64_t key, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   const iovec segment{const_cast<void*>(bytes), length};
   return handle.call(MemoryCall{.writes = true,
                                 .segments = &segment,
@@ -54,15 +54,15 @@ ssize_t write_data(fid_ep* plain, const void* bytes, std::size_t length, void*, 
 ssize_t inject_with(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t at, std::uint64_t offset, std::uint64_t key, std::uint64_t flags) {
   const iovec segment{const_cast<void*>(bytes), length};
-  return Endpoint::handle_of(plain).call(MemoryCall{.writes = true,
-                                                    .segments = &segment,
-                                                    .count = 1,
-                                                    .at = at,
-                                                    .offset = offset,
-                                                    .key = key,
-                                                    .data = data,
-                                                    .flags = flags,
-                                                    .silent = true});
+  return EndpointHandle::of(plain).call(MemoryCall{.writes = true,
+                                                   .segments = &segment,
+                                                   .count = 1,
+                                                   .at = at,
+                                                   .offset = offset,
+                                                   .key = key,
+                                                   .data = data,
+                                                   .flags = flags,
+                                                   .silent = true});
 }
 
 ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t at,

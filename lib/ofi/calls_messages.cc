@@ -3,8 +3,8 @@
 #include <rdma/fi_tagged.h>
 
 #include "ofi/call_forms.h"
-#include "ofi/endpoint.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/endpoint.h"
+#include "ofi/endpoint/tables.h"
 #include "ofi/refuse.h"
 #include "ofi/shared_receive.h"
 
@@ -21,9 +21,9 @@ iovec segment_of(const void* bytes, std::size_t length) {
 // Where receives are posted: to an endpoint, or a context of one.
 struct ToEndpoint {
   static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
-    return Endpoint::handle_of(plain).call(asked);
+    return EndpointHandle::of(plain).call(asked);
   }
-  static std::uint64_t flags(fid_ep* plain) { return Endpoint::handle_of(plain).receive_flags; }
+  static std::uint64_t flags(fid_ep* plain) { return EndpointHandle::of(plain).receive_flags; }
 };
 
 // Or to what several endpoints share.
@@ -63,7 +63,7 @@ ssize_t receive_message(fid_ep* plain, const Message* message, std::uint64_t fla
 template <typename... Tags>
 ssize_t send_segments(fid_ep* plain, const iovec* segments, void**, std::size_t count, fi_addr_t to,
                       Tags... tag, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   return handle.call(SendCall{.space = kSpace<Tags...>,
                               .segments = segments,
                               .count = count,
@@ -82,13 +82,13 @@ ssize_t send(fid_ep* plain, const void* bytes, std::size_t length, void*, fi_add
 
 template <typename Message>
 ssize_t send_message(fid_ep* plain, const Message* message, std::uint64_t flags) {
-  return Endpoint::handle_of(plain).call(send_call(*message, flags));
+  return EndpointHandle::of(plain).call(send_call(*message, flags));
 }
 
 template <typename... Tags>
 ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t to, Tags... tag, void* context) {
-  const EndpointHandle& handle = Endpoint::handle_of(plain);
+  const EndpointHandle& handle = EndpointHandle::of(plain);
   const iovec segment = segment_of(bytes, length);
   return handle.call(SendCall{.space = kSpace<Tags...>,
                               .segments = &segment,
@@ -103,27 +103,27 @@ ssize_t send_data(fid_ep* plain, const void* bytes, std::size_t length, void*, s
 template <typename... Tags>
 ssize_t inject(fid_ep* plain, const void* bytes, std::size_t length, fi_addr_t to, Tags... tag) {
   const iovec segment = segment_of(bytes, length);
-  return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
-                                                  .segments = &segment,
-                                                  .count = 1,
-                                                  .to = to,
-                                                  .tag = Label{tag...}.tag,
-                                                  .flags = FI_INJECT,
-                                                  .silent = true});
+  return EndpointHandle::of(plain).call(SendCall{.space = kSpace<Tags...>,
+                                                 .segments = &segment,
+                                                 .count = 1,
+                                                 .to = to,
+                                                 .tag = Label{tag...}.tag,
+                                                 .flags = FI_INJECT,
+                                                 .silent = true});
 }
 
 template <typename... Tags>
 ssize_t inject_data(fid_ep* plain, const void* bytes, std::size_t length, std::uint64_t data,
                     fi_addr_t to, Tags... tag) {
   const iovec segment = segment_of(bytes, length);
-  return Endpoint::handle_of(plain).call(SendCall{.space = kSpace<Tags...>,
-                                                  .segments = &segment,
-                                                  .count = 1,
-                                                  .to = to,
-                                                  .tag = Label{tag...}.tag,
-                                                  .data = data,
-                                                  .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-                                                  .silent = true});
+  return EndpointHandle::of(plain).call(SendCall{.space = kSpace<Tags...>,
+                                                 .segments = &segment,
+                                                 .count = 1,
+                                                 .to = to,
+                                                 .tag = Label{tag...}.tag,
+                                                 .data = data,
+                                                 .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
+                                                 .silent = true});
 }
 
 }  // namespace

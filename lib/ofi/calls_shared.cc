@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/tables.h"
 #include "ofi/fids.h"
 #include "ofi/limits.h"
 #include "ofi/options.h"

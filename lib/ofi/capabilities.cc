@@ -31,7 +31,7 @@ bool are_mixed(std::size_t one, std::size_t other) {
 const char* unmet_endpoint(const fi_ep_attr& asked) {
   if (asked.type != FI_EP_UNSPEC && asked.type != FI_EP_RDM) return "the type of endpoint";
   if (asked.protocol != FI_PROTO_UNSPEC) return "the protocol";
-  if (asked.max_msg_size > kLongestMessage) return "max_msg_size";
+  if (asked.max_msg_size > kMaxMessageBytes) return "max_msg_size";
   if (too_many(asked.tx_ctx_cnt) || too_many(asked.rx_ctx_cnt)) return "so many contexts";
   if (are_mixed(asked.tx_ctx_cnt, asked.rx_ctx_cnt)) return "shared and several contexts together";
   if (asked.auth_key_size != 0) return "an authorisation key";

@@ -2,8 +2,10 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
+
 #include "ofi/domain.h"
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/binding.h"
 #include "ofi/guarded.h"
 #include "ofi/wait_set.h"
 #include "ofi/waitable_calls.h"
@@ -59,6 +61,19 @@ Counter::~Counter() {
   domain_.release();
 }
 
+void Counter::attach(EndpointBinding& endpoint) {
+  // Twice: when it is bound, and when its transport opens.
+  if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end()) {
+    endpoints_.push_back(&endpoint);
+  }
+  Waitable::attach(endpoint.progress());
+}
+
+void Counter::detach(EndpointBinding& endpoint) {
+  std::erase(endpoints_, &endpoint);
+  Waitable::detach(endpoint.progress());
+}
+
 int Counter::close() {
   {
     Locked locked(lock());
@@ -74,12 +89,12 @@ int Counter::close() {
 // lets go.
 bool Counter::is_in_use() {
   if (domain_.triggers().refers_to(*this)) return true;
-  const std::vector<Endpoint*> tellers = endpoints();
-  for (Endpoint* endpoint : tellers) {
-    if (endpoint->counts_for(*this)) return true;
+  const std::vector<EndpointBinding*> endpoints = endpoints_;  // detach() changes the member
+  for (EndpointBinding* endpoint : endpoints) {
+    if (endpoint->has_outstanding(*this)) return true;
   }
   if (!domain_.regions().counts(*this)) {
-    for (Endpoint* endpoint : tellers) endpoint->stop_feeding(*this);
+    for (EndpointBinding* endpoint : endpoints) endpoint->detach(*this);
   }
   return attached();
 }

@@ -5,12 +5,14 @@
 #include <rdma/fi_eq.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "ofi/waitable.h"
 
 namespace pullman::ofi {
 
 class Domain;
+class EndpointBinding;
 
 class Counter : public fid_cntr, public Waitable {
  public:
@@ -31,6 +33,11 @@ class Counter : public fid_cntr, public Waitable {
     value_ += number;
     tell();
   }
+
+  // Endpoints whose packets may count here. Under the lock.
+  void attach(EndpointBinding& endpoint);
+  void detach(EndpointBinding& endpoint);
+  const std::vector<EndpointBinding*>& endpoints() const { return endpoints_; }
 
   enum class Which { kSuccesses, kErrors };
   enum class How { kAdd, kSet };
@@ -73,6 +80,7 @@ class Counter : public fid_cntr, public Waitable {
   bool is_in_use();
 
   Domain& domain_;
+  std::vector<EndpointBinding*> endpoints_;
   bool watched_ = false;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;

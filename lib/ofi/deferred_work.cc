@@ -6,15 +6,15 @@
 #include "ofi/call_forms.h"
 #include "ofi/counter.h"
 #include "ofi/domain.h"
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/endpoint.h"
 #include "ofi/triggers.h"
 
 namespace pullman::ofi {
 namespace {
 
-// Whoever reads `told` moves the packets that `teller` waits for, too.
-void feed(Counter& told, const Counter& teller) {
-  for (Endpoint* endpoint : teller.endpoints()) endpoint->feed(told);
+// Reading `counter` makes progress on what brings `trigger` to its threshold, too.
+void attach_endpoints_of(const Counter& trigger, Counter& counter) {
+  for (EndpointBinding* endpoint : trigger.endpoints()) endpoint->attach(counter);
 }
 
 // A counter of that domain.
@@ -28,31 +28,32 @@ int queue_change(Domain& domain, const fi_deferred_work& work) {
   Counter& counter = Counter::from(change.cntr);
   Counter& trigger = Counter::from(work.triggering_cntr);
   const auto how = work.op_type == FI_OP_CNTR_ADD ? Counter::How::kAdd : Counter::How::kSet;
-  feed(counter, trigger);
+  attach_endpoints_of(trigger, counter);
   return domain.triggers().add(trigger, work.threshold, Triggers::Counted::kAll,
                                {.what = CounterChange{&counter, change.value, how}, .work = &work});
 }
 
-// What is not whole is refused before anything of it is copied.
+// Checks the call before anything of it is copied.
 template <typename Call>
 int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, Call call) {
   if (handle == nullptr) return -FI_EINVAL;
   if (handle->fid.fclass == FI_CLASS_SRX_CTX) return -FI_ENOSYS;
   if (&Endpoint::from(handle).domain() != &domain) return -FI_EINVAL;
-  call.lane = Endpoint::handle_of(handle).lane;
+  call.lane = EndpointHandle::of(handle).lane;
   if (work.completion_cntr != nullptr && !belongs(work.completion_cntr, domain)) return -FI_EINVAL;
   Endpoint& endpoint = Endpoint::from(handle);
-  if (const ssize_t wrong = endpoint.check_work(call); wrong != 0) return static_cast<int>(wrong);
+  if (const ssize_t wrong = DeferredIssuer::check_work(call); wrong != 0)
+    return static_cast<int>(wrong);
   Counter* const completion =
       work.completion_cntr != nullptr ? &Counter::from(work.completion_cntr) : nullptr;
   Counter& trigger = Counter::from(work.triggering_cntr);
   if (completion != nullptr) {
-    endpoint.feed(*completion);
-    feed(*completion, trigger);
+    endpoint.binding().attach(*completion);
+    attach_endpoints_of(trigger, *completion);
   }
   return domain.triggers().add(
       trigger, work.threshold, Triggers::Counted::kAll,
-      {.what = DeferredOperation{&endpoint, DeferredCall(OwnedCall<Call>(call))},
+      {.what = DeferredOperation{&endpoint.deferred(), DeferredCall(OwnedCall<Call>(call))},
        .work = &work,
        .completion = completion});
 }

@@ -8,7 +8,7 @@
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
 #include "ofi/deferred_work.h"
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/endpoint.h"
 #include "ofi/event_queue.h"
 #include "ofi/fabric.h"
 #include "ofi/fids.h"

@@ -15,7 +15,6 @@
 
 namespace pullman::ofi {
 
-class Endpoint;
 class Fabric;
 
 class Domain : public fid_domain {

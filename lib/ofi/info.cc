@@ -10,11 +10,11 @@
 
 #include "ofi/address.h"
 #include "ofi/capabilities.h"
+#include "ofi/endpoint/requested_address.h"
 #include "ofi/guarded.h"
 #include "ofi/limits.h"
 #include "ofi/nic_attributes.h"
 #include "ofi/provider.h"
-#include "ofi/requested_address.h"
 #include "ofi/versions.h"
 #include "pullman/operations.h"
 
@@ -39,7 +39,7 @@ Info describe_provider() {
   ep.type = FI_EP_RDM;
   ep.protocol = FI_PROTO_UNSPEC;
   ep.protocol_version = 1;
-  ep.max_msg_size = kLongestMessage;
+  ep.max_msg_size = kMaxMessageBytes;
   // Of atomics: longer ones there are none.
   ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = kMaxAtomicBytes;
   ep.mem_tag_format = kTagFormat;

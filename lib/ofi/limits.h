@@ -13,7 +13,7 @@ inline constexpr std::size_t kQueueSize = 4096;    // operations an application 
 inline constexpr std::size_t kMaxOperations = std::size_t{1} << 20;
 // Of one scalable endpoint, in each direction.
 inline constexpr std::size_t kMaxContexts = 16;
-inline constexpr std::uint64_t kLongestMessage = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 40;
 inline constexpr std::size_t kDataBytes = 8;                     // of immediate data
 inline constexpr std::uint64_t kTagFormat = 0xAAAAAAAAAAAAAAAA;  // all 64 bits are the user's
 

@@ -7,7 +7,7 @@
 
 #include "ofi/counter.h"
 #include "ofi/domain.h"
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/binding.h"
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 
@@ -148,14 +148,14 @@ void RemoteAccessCounters::count(const RemoteUse& now, RemoteUse& before) const 
 
 void Regions::add(MemoryRegion& region) {
   by_key_[region.key] = &region;
-  for (Endpoint* endpoint : endpoints_) {
-    endpoint->context().register_region(region.key, region.bytes(), region.access());
+  for (const Reached& endpoint : endpoints_) {
+    endpoint.context->register_region(region.key, region.bytes(), region.access());
   }
 }
 
 void Regions::remove(const MemoryRegion& region) {
   by_key_.erase(region.key);
-  for (Endpoint* endpoint : endpoints_) endpoint->context().unregister_region(region.key);
+  for (const Reached& endpoint : endpoints_) endpoint.context->unregister_region(region.key);
   drop_idle_counters();
 }
 
@@ -169,19 +169,19 @@ void Regions::drop_idle_counters() {
   std::erase_if(counters_, [&](const Counter* counter) { return !counts(*counter); });
 }
 
-void Regions::open_to(Endpoint& endpoint) {
-  endpoints_.push_back(&endpoint);
+void Regions::open_to(Context& context, EndpointBinding& binding) {
+  endpoints_.push_back({&context, &binding});
   for (const auto& [key, region] : by_key_) {
-    endpoint.context().register_region(key, region->bytes(), region->access());
+    context.register_region(key, region->bytes(), region->access());
   }
-  for (Counter* counter : counters_) endpoint.feed(*counter);
+  for (Counter* counter : counters_) binding.attach(*counter);
 }
 
-void Regions::close_to(Endpoint& endpoint) {
-  if (std::erase(endpoints_, &endpoint) == 0) return;
+void Regions::close_to(Context& context) {
+  std::erase_if(endpoints_, [&](const Reached& one) { return one.context == &context; });
   for (const auto& [key, region] : by_key_) {
-    region->forget(endpoint.context());
-    endpoint.context().unregister_region(key);
+    region->forget(context);
+    context.unregister_region(key);
   }
 }
 
@@ -192,11 +192,11 @@ void Regions::remove_counter(const Counter& counter) {
 
 void Regions::add_counter(Counter& counter) {
   counters_.push_back(&counter);
-  for (Endpoint* endpoint : endpoints_) endpoint->feed(counter);
+  for (const Reached& endpoint : endpoints_) endpoint.binding->attach(counter);
 }
 
 void Regions::begin_counting(MemoryRegion& region) const {
-  for (Endpoint* endpoint : endpoints_) region.begin_counting(endpoint->context());
+  for (const Reached& endpoint : endpoints_) region.begin_counting(*endpoint.context);
 }
 
 void Regions::count_each_use(const Context& context) {

@@ -17,7 +17,7 @@ namespace pullman::ofi {
 
 class Counter;
 class Domain;
-class Endpoint;
+class EndpointBinding;
 
 // Counts what peers do to memory here: as far as it was told them.
 class RemoteAccessCounters {
@@ -74,10 +74,10 @@ class Regions {
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
 
-  // An endpoint's peers reach all regions, of now and later; none any more when it begins to close,
-  // since whoever closes a region meanwhile may do with the memory what he likes.
-  void open_to(Endpoint& endpoint);
-  void close_to(Endpoint& endpoint);
+  // The peers of an endpoint reach all regions, of now and later; none any more when it begins to
+  // close, because an application that closes a region then may use its memory for anything.
+  void open_to(Context& context, EndpointBinding& binding);
+  void close_to(Context& context);
 
   // A counter that a region tells what peers do: all endpoints' packets bring it news, until no
   // region is left that does.
@@ -96,7 +96,11 @@ class Regions {
 
   const bool draws_keys_;
   std::map<std::uint64_t, MemoryRegion*> by_key_;
-  std::vector<Endpoint*> endpoints_;
+  struct Reached {
+    Context* context;
+    EndpointBinding* binding;
+  };
+  std::vector<Reached> endpoints_;
   std::vector<Counter*> counters_;
 };
 

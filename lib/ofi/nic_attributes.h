@@ -3,7 +3,7 @@
 
 #include <rdma/fabric.h>
 
-#include "ofi/requested_address.h"
+#include "ofi/endpoint/requested_address.h"
 
 namespace pullman::ofi {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <system_error>
 
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/progress.h"
 
 namespace pullman::ofi {
 namespace {
@@ -30,7 +30,7 @@ ProgressThread::~ProgressThread() {
   thread_.join();
 }
 
-void ProgressThread::add(Endpoint& endpoint) {
+void ProgressThread::add(EndpointProgress& endpoint) {
   if (!thread_.joinable()) start();
   const std::lock_guard locked(managed_endpoints_mutex_);
   managed_endpoints_.push_back({.endpoint = &endpoint});
@@ -51,7 +51,7 @@ void ProgressThread::start() {
   pthread_setname_np(thread_.native_handle(), "pullman-fi");
 }
 
-void ProgressThread::remove(Endpoint& endpoint) {
+void ProgressThread::remove(EndpointProgress& endpoint) {
   const std::lock_guard locked(managed_endpoints_mutex_);
   std::erase_if(managed_endpoints_, [&](ManagedEndpoint& managed) {
     if (managed.endpoint != &endpoint) return false;
@@ -97,14 +97,14 @@ bool ProgressThread::check_all() {
 }
 
 bool ProgressThread::is_unattended(ManagedEndpoint& managed) {
-  const std::uint64_t turns = managed.endpoint->turns();
+  const std::uint64_t turns = managed.endpoint->activity().turns();
   if (turns != managed.turns_seen) {
     managed.turns_seen = turns;
     managed.unanswered_checks = 0;
     idle_ = false;
     return false;
   }
-  if (!managed.endpoint->awaited()) return true;
+  if (!managed.endpoint->activity().is_waiting()) return true;
   managed.unanswered_checks = managed.endpoint->has_work() ? managed.unanswered_checks + 1 : 0;
   return managed.unanswered_checks >= kMaxUnanswered;
 }

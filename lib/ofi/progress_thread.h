@@ -15,7 +15,7 @@
 
 namespace pullman::ofi {
 
-class Endpoint;
+class EndpointProgress;
 
 class ProgressThread {
  public:
@@ -28,12 +28,12 @@ class ProgressThread {
   ProgressThread& operator=(const ProgressThread&) = delete;
 
   // From when its NICs are open until they are closed. Under the lock. Throws std::bad_alloc.
-  void add(Endpoint& endpoint);
-  void remove(Endpoint& endpoint);
+  void add(EndpointProgress& endpoint);
+  void remove(EndpointProgress& endpoint);
 
  private:
   struct ManagedEndpoint {
-    Endpoint* endpoint = nullptr;
+    EndpointProgress* endpoint = nullptr;
     std::uint64_t turns_seen = 0;  // of the application
     int unanswered_checks = 0;     // it waits, there is something to do, and it did not come
     bool unattended = false;       // as we found it the last time

@@ -9,8 +9,8 @@
 #include "ofi/address_vector.h"
 #include "ofi/capabilities.h"
 #include "ofi/domain.h"
-#include "ofi/endpoint.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/shared_receiver.h"
+#include "ofi/endpoint/tables.h"
 #include "ofi/guarded.h"
 #include "ofi/limits.h"
 
@@ -57,7 +57,7 @@ int SharedReceiveContext::close() {
   return 0;
 }
 
-void SharedReceiveContext::remove(const Endpoint& endpoint) noexcept {
+void SharedReceiveContext::remove(const SharedReceiver& endpoint) noexcept {
   std::erase(members_, &endpoint);
   guarded([&] {
     sweep();
@@ -66,7 +66,7 @@ void SharedReceiveContext::remove(const Endpoint& endpoint) noexcept {
 }
 
 bool SharedReceiveContext::has_one_address_vector() const {
-  return std::all_of(members_.begin(), members_.end(), [&](const Endpoint* one) {
+  return std::all_of(members_.begin(), members_.end(), [&](const SharedReceiver* one) {
     return one->vector() == nullptr || one->vector() == members_.front()->vector();
   });
 }
@@ -80,35 +80,38 @@ ssize_t SharedReceiveContext::receive(const ReceiveCall& call) {
     Locked locked(domain_.lock());
     Queue& queue = queue_of(call.space);
     if (queue.size() >= kMaxOperations) return -FI_EAGAIN;
-    if (!members_.empty() && !members_.front()->knows_source(call)) return -FI_EINVAL;
+    if (!members_.empty() && !members_.front()->has_source(call)) return -FI_EINVAL;
     if (is_orphaned(call)) {
-      for (Endpoint* member : members_) member->reconnect_if_gone(call.from);
+      for (SharedReceiver* member : members_) member->reconnect_if_gone(call.from);
     }
     queue.emplace_back(call);
     const Position last = std::prev(queue.end());
-    if (many) last->buffer.emplace(call, min_room_);
+    if (many) {
+      last->buffer.emplace(call, min_room_);
+      last->buffer->owner = this;
+    }
     match_unexpected(queue, last);  // what has come was looked at for those before it
     return 0;
   });
 }
 
-bool SharedReceiveContext::match(bool thoroughly) {
+bool SharedReceiveContext::match(Orphans orphans) {
   sweep();
   bool any = false;
   for (const Space space : {Space::kTagged, Space::kMessages}) {
-    for (Endpoint* member : members_) any = match(space, *member) || any;
-    if (thoroughly) fail_orphaned_receives(queue_of(space));
+    for (SharedReceiver* member : members_) any = match(space, *member) || any;
+    if (orphans == Orphans::kFail) fail_orphaned_receives(queue_of(space));
   }
   if (rescan_due_) rescan();
   return any;
 }
 
 // What is new there, each to the first it fits.
-bool SharedReceiveContext::match(Space space, Endpoint& endpoint) {
+bool SharedReceiveContext::match(Space space, SharedReceiver& endpoint) {
   Queue& queue = queue_of(space);
   bool any = false;
   while (const auto message = endpoint.next_unexpected(space)) {
-    const auto fits = [&](const Waiting& one) { return endpoint.fits(one.call(), *message); };
+    const auto fits = [&](const Waiting& one) { return endpoint.matches(one.call(), *message); };
     const auto first = std::find_if(queue.begin(), queue.end(), fits);
     if (first == queue.end()) continue;
     any = true;
@@ -127,17 +130,17 @@ void SharedReceiveContext::rescan() {
 
 // With what has come already.
 void SharedReceiveContext::match_unexpected(Queue& queue, Position one) {
-  for (Endpoint* member : members_) {
+  for (SharedReceiver* member : members_) {
     Taken taken = Taken::kOne;
     while (taken == Taken::kOne) taken = take(*member, queue, one);
     if (taken == Taken::kLast) return;
   }
 }
 
-SharedReceiveContext::Taken SharedReceiveContext::take(Endpoint& endpoint, Queue& queue,
+SharedReceiveContext::Taken SharedReceiveContext::take(SharedReceiver& endpoint, Queue& queue,
                                                        Position one) {
   MultiReceiveBuffer* const buffer = one->buffer ? &*one->buffer : nullptr;
-  if (!endpoint.take(one->call(), buffer)) return Taken::kNothing;
+  if (!endpoint.receive(one->call(), buffer)) return Taken::kNothing;
   if (buffer == nullptr) {
     queue.erase(one);
   } else if (buffer->used_up) {
@@ -155,7 +158,7 @@ void SharedReceiveContext::sweep() {
   for (auto one = leaving_.begin(); one != leaving_.end();) {
     const auto next = std::next(one);
     if (one->buffer->in_flight == 0) {
-      if (!one->buffer->told) refuse(one->call(), Status::kCancelled);
+      if (!one->buffer->returned) report_failure(one->call(), Status::kCancelled);
       leaving_.erase(one);
     }
     one = next;
@@ -185,15 +188,15 @@ bool SharedReceiveContext::is_orphaned(const ReceiveCall& call) const {
   if (call.from == FI_ADDR_UNSPEC) return false;
   const auto is = [&](PeerState state) {
     return std::any_of(members_.begin(), members_.end(),
-                       [&](const Endpoint* one) { return one->state_of_source(call) == state; });
+                       [&](const SharedReceiver* one) { return one->source_state(call) == state; });
   };
   return is(PeerState::kGone) && !is(PeerState::kConnected);
 }
 
 Status SharedReceiveContext::why_gone(fi_addr_t number) const {
   Status why = Status::kUnknownPeer;
-  for (const Endpoint* one : members_) {
-    const Status said = one->why_gone(number);
+  for (const SharedReceiver* one : members_) {
+    const Status said = one->peer_status(number);
     if (said != Status::kOk) why = said;
   }
   return why;
@@ -206,14 +209,15 @@ void SharedReceiveContext::withdraw(Queue& queue, Position one, Status why) {
     leaving_.splice(leaving_.end(), queue, one);
     return;
   }
-  refuse(one->call(), why);
+  report_failure(one->call(), why);
   queue.erase(one);
 }
 
-void SharedReceiveContext::refuse(const ReceiveCall& call, Status why) const {
-  const auto teller = std::find_if(members_.begin(), members_.end(),
-                                   [](const Endpoint* one) { return one->reports_receives(); });
-  if (teller != members_.end()) (*teller)->refuse(call, why);
+void SharedReceiveContext::report_failure(const ReceiveCall& call, Status why) const {
+  const auto reporter =
+      std::find_if(members_.begin(), members_.end(),
+                   [](const SharedReceiver* one) { return one->reports_receives(); });
+  if (reporter != members_.end()) (*reporter)->report_failure(call, why);
 }
 
 // Too late is no error.
@@ -229,7 +233,7 @@ int SharedReceiveContext::cancel(void* context) {
       return 0;
     }
     const bool late = std::any_of(members_.begin(), members_.end(),
-                                  [&](Endpoint* one) { return one->is_receiving(context); });
+                                  [&](SharedReceiver* one) { return one->is_receiving(context); });
     return late ? 0 : -FI_ENOENT;
   });
 }

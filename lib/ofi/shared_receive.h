@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "ofi/calls.h"
-#include "ofi/multi_receive.h"
+#include "ofi/endpoint/multi_receive.h"
 #include "ofi/owned_call.h"
 #include "pullman/status.h"
 
 namespace pullman::ofi {
 
 class Domain;
-class Endpoint;
+class SharedReceiver;
 
-class SharedReceiveContext : public fid_ep {
+class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
  public:
   static int open(fid_domain* domain, fi_rx_attr* attributes, fid_ep** out, void* context);
   ~SharedReceiveContext();
@@ -36,16 +36,16 @@ class SharedReceiveContext : public fid_ep {
   Domain& domain() const { return domain_; }
 
   // Endpoints whose messages it receives. Under the lock.
-  void add(Endpoint& endpoint) { members_.push_back(&endpoint); }
-  // It has closed: nothing of its is on its way any more.
-  void remove(const Endpoint& endpoint) noexcept;
+  void add(SharedReceiver& endpoint) { members_.push_back(&endpoint); }
+  // It has closed: none of its messages is on its way any more.
+  void remove(const SharedReceiver& endpoint) noexcept;
   // An fi_addr_t means the same to all.
   bool has_one_address_vector() const;
-  // A member has used up a buffer of these.
-  void note_used_up() { used_up_elsewhere_ = true; }
-  // Receives what has come; true if there was any. `thoroughly`: looks for receives that wait for
-  // nobody, too.
-  bool match(bool thoroughly);
+  // What becomes of receives from a peer that has gone: to look for them takes a while.
+  enum class Orphans { kKeep, kFail };
+  // Receives what has come; true if there was anything.
+  bool match(Orphans orphans);
+  void note_used_up() override { used_up_elsewhere_ = true; }
 
   // What the application calls.
   ssize_t receive(const ReceiveCall& call);
@@ -63,17 +63,17 @@ class SharedReceiveContext : public fid_ep {
     bool is_used_up() const { return buffer && buffer->used_up; }
 
     OwnedCall<ReceiveCall> owned;
-    std::optional<MultiReceiveBuffer> buffer;  // of a receive of many messages
+    std::optional<MultiReceiveBuffer> buffer;  // of a multi-receive
   };
   using Queue = std::list<Waiting>;
   using Position = Queue::iterator;
 
-  enum class Taken { kNothing, kOne, kLast };  // with the last one the place is gone
+  enum class Taken { kNothing, kOne, kLast };  // with the last one the position is gone
 
   SharedReceiveContext(Domain& domain, std::uint64_t flags, void* context);
-  bool match(Space space, Endpoint& endpoint);
+  bool match(Space space, SharedReceiver& endpoint);
   void match_unexpected(Queue& queue, Position one);
-  Taken take(Endpoint& endpoint, Queue& queue, Position one);
+  Taken take(SharedReceiver& endpoint, Queue& queue, Position one);
   void rescan();
   void sweep();
   void take_out_used_up();
@@ -81,16 +81,16 @@ class SharedReceiveContext : public fid_ep {
   bool is_orphaned(const ReceiveCall& call) const;
   Status why_gone(fi_addr_t number) const;
   void withdraw(Queue& queue, Position one, Status why);
-  void refuse(const ReceiveCall& call, Status why) const;
+  void report_failure(const ReceiveCall& call, Status why) const;
   Queue& queue_of(Space space) { return queues_[static_cast<std::size_t>(space)]; }
 
   Domain& domain_;
   std::uint64_t flags_;  // of calls that say none
   std::size_t min_room_ = 64;
-  std::vector<Endpoint*> members_;
+  std::vector<SharedReceiver*> members_;
   std::array<Queue, 2> queues_;  // by space, in the order they were posted
-  bool rescan_due_ = false;      // something new was not taken, though a receive fits it
-  // A buffer in the lines is used up. They may be long, and are looked through only then.
+  bool rescan_due_ = false;      // a message was not taken, though a receive fits it
+  // A buffer in the queues is used up. They may be long, and are searched only then.
   bool used_up_elsewhere_ = false;
   Queue leaving_;  // buffers that are used up, while messages are on their way into them
 };

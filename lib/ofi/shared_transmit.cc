@@ -5,7 +5,7 @@
 
 #include "ofi/capabilities.h"
 #include "ofi/domain.h"
-#include "ofi/endpoint_calls.h"
+#include "ofi/endpoint/tables.h"
 #include "ofi/fids.h"
 #include "ofi/guarded.h"
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ofi/counter.h"
-#include "ofi/endpoint.h"
 
 namespace pullman::ofi {
 namespace {
@@ -15,9 +14,9 @@ const void* context_of(const DeferredCall& call) {
   return std::visit([](const auto& owned) -> const void* { return owned.call().context; }, call);
 }
 
-bool is_of(const Deferred& deferred, const Endpoint& endpoint) {
+bool is_of(const Deferred& deferred, const DeferredTarget& target) {
   const auto* operation = std::get_if<DeferredOperation>(&deferred.what);
-  return operation != nullptr && operation->endpoint == &endpoint;
+  return operation != nullptr && operation->target == &target;
 }
 
 bool is_of(const Deferred& deferred, const Lane& lane) {
@@ -78,13 +77,13 @@ bool Triggers::run_due() {
     }
   }
   due_.swap(held);
-  for (const Deferred& one : due_) std::get<DeferredOperation>(one.what).endpoint->try_again();
+  for (const Deferred& one : due_) std::get<DeferredOperation>(one.what).target->try_again();
   return began;
 }
 
 bool Triggers::begin(const Deferred& deferred) {
   if (const auto* operation = std::get_if<DeferredOperation>(&deferred.what)) {
-    return operation->endpoint->begin(deferred);
+    return operation->target->begin(deferred);
   }
   const auto& change = std::get<CounterChange>(deferred.what);
   change.counter->alter(Counter::Which::kSuccesses, change.value, change.how);
@@ -120,12 +119,14 @@ bool Triggers::cancel(const fi_deferred_work& work) {
   return !remove(1, [&](const Deferred& one, const Counter*) { return one.work == &work; }).empty();
 }
 
-bool Triggers::cancel(Endpoint& endpoint, const Lane& lane, void* context) {
+bool Triggers::cancel(const Lane& lane, void* context) {
   const List removed = remove(1, [&](const Deferred& one, const Counter*) {
     return one.work == nullptr && is_of(one, lane) &&
            context_of(std::get<DeferredOperation>(one.what).call) == context;
   });
-  for (const Deferred& one : removed) endpoint.drop(one, Status::kCancelled);
+  for (const Deferred& one : removed) {
+    std::get<DeferredOperation>(one.what).target->drop(one, Status::kCancelled);
+  }
   return !removed.empty();
 }
 
@@ -135,8 +136,8 @@ void Triggers::flush(const Counter* counter) {
   });
 }
 
-void Triggers::forget(const Endpoint& endpoint) {
-  remove(kMaxOperations, [&](const Deferred& one, const Counter*) { return is_of(one, endpoint); });
+void Triggers::forget(const DeferredTarget& target) {
+  remove(kMaxOperations, [&](const Deferred& one, const Counter*) { return is_of(one, target); });
 }
 
 void Triggers::forget(const Lane& lane) {

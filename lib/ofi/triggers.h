@@ -12,17 +12,33 @@
 #include "ofi/counter.h"
 #include "ofi/limits.h"
 #include "ofi/owned_call.h"
+#include "pullman/status.h"
 
 namespace pullman::ofi {
 
-class Endpoint;
+struct Deferred;
+struct Lane;
 
 using DeferredCall = std::variant<OwnedCall<SendCall>, OwnedCall<ReceiveCall>,
                                   OwnedCall<MemoryCall>, OwnedCall<AtomicCall>>;
 
-// An operation of an endpoint.
+// Starts deferred operations: the endpoint that they were called on.
+class DeferredTarget {
+ public:
+  // The operation is due. True: it has begun, or has failed and reported that. False: it cannot
+  // begin now, and none behind it may until try_again().
+  virtual bool begin(const Deferred& deferred) = 0;
+  // What could not begin is in its place again, and begin() may be called once more.
+  virtual void try_again() = 0;
+  // The operation never begins, and reports why.
+  virtual void drop(const Deferred& deferred, Status why) = 0;
+
+ protected:
+  ~DeferredTarget() = default;
+};
+
 struct DeferredOperation {
-  Endpoint* endpoint;
+  DeferredTarget* target;
   DeferredCall call;
 };
 
@@ -55,14 +71,14 @@ class Triggers {
   // Begins what is due, as far as it can; false: nothing began. Not from inside a completion.
   bool run() { return !due_.empty() && run_due(); }
 
-  // Takes back one that has not begun. Work that is taken back is not heard of again; a triggered
-  // operation completes, as a cancelled one. False: there is none.
+  // Takes back one that has not begun. Work reports nothing then; a triggered operation completes
+  // as cancelled. False: there is none.
   bool cancel(const fi_deferred_work& work);
-  bool cancel(Endpoint& endpoint, const Lane& lane, void* context);
+  bool cancel(const Lane& lane, void* context);
   // All work, or that which waits for this counter.
   void flush(const Counter* counter);
-  // They go.
-  void forget(const Endpoint& endpoint);
+  // Takes back all of an object that closes.
+  void forget(const DeferredTarget& target);
   void forget(const Lane& lane);
   void forget(const Counter& counter);
   // Something that has not begun needs it.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ofi/endpoint.h"
+#include "ofi/endpoint/progress.h"
 #include "ofi/wait_set.h"
 
 namespace pullman::ofi {
@@ -28,7 +28,7 @@ Waitable::~Waitable() {
   if (set_ != nullptr) set_->remove(*this);
 }
 
-void Waitable::attach(Endpoint& endpoint) {
+void Waitable::attach(EndpointProgress& endpoint) {
   // Twice: when it is bound, and when its NICs are open.
   if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end()) {
     endpoints_.push_back(&endpoint);
@@ -39,10 +39,10 @@ void Waitable::attach(Endpoint& endpoint) {
 
 void Waitable::expect_sleepers() {
   if (std::exchange(expects_sleepers_, true)) return;
-  for (Endpoint* endpoint : endpoints_) endpoint->keep_watched();
+  for (EndpointProgress* endpoint : endpoints_) endpoint->keep_watched();
 }
 
-void Waitable::detach(Endpoint& endpoint) {
+void Waitable::detach(EndpointProgress& endpoint) {
   std::erase(endpoints_, &endpoint);
   forget(endpoint.wait_descriptor());
 }
@@ -59,17 +59,17 @@ void Waitable::forget(int descriptor) {
 }
 
 void Waitable::progress() {
-  for (Endpoint* endpoint : endpoints_) endpoint->progress();
+  for (EndpointProgress* endpoint : endpoints_) endpoint->progress();
 }
 
 void Waitable::progress_again() {
-  for (Endpoint* endpoint : endpoints_) endpoint->progress_again();
+  for (EndpointProgress* endpoint : endpoints_) endpoint->progress_again();
 }
 
 bool Waitable::prepare_wait() {
   if (can_wait()) expect_sleepers();
   bool asleep = true;
-  for (Endpoint* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
+  for (EndpointProgress* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
   return asleep && !has_news();
 }
 

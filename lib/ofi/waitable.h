@@ -14,7 +14,7 @@
 
 namespace pullman::ofi {
 
-class Endpoint;
+class EndpointProgress;
 class WaitSet;
 
 class Waitable {
@@ -29,10 +29,9 @@ class Waitable {
   virtual bool has_news() const = 0;
 
   // Endpoints whose packets bring news. Under the lock.
-  void attach(Endpoint& endpoint);
-  void detach(Endpoint& endpoint);
+  void attach(EndpointProgress& endpoint);
+  void detach(EndpointProgress& endpoint);
   bool attached() const { return !endpoints_.empty(); }
-  const std::vector<Endpoint*>& endpoints() const { return endpoints_; }
 
   // Moves packets once. Under the lock.
   void progress();
@@ -83,7 +82,7 @@ class Waitable {
   std::shared_ptr<Waiter> waiter_;  // null: never waited for
   bool expects_sleepers_ = false;
   unsigned holds_ = 0;
-  std::vector<Endpoint*> endpoints_;
+  std::vector<EndpointProgress*> endpoints_;
   std::vector<int> watched_;
 };
 

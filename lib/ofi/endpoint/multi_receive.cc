@@ -1,4 +1,4 @@
-#include "ofi/multi_receive.h"
+#include "ofi/endpoint/multi_receive.h"
 
 #include <algorithm>
 
@@ -25,13 +25,18 @@ void MultiReceiveQueue::begin(const ReceiveCall& call) {
 }
 
 bool MultiReceiveQueue::withdraw(void* context, ReceiveCall& out) {
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& one) {
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
     return one.owned.call().context == context;
   });
   if (found == waiting_.end()) return false;
   out = found->owned.call();
   waiting_.erase(found);
   return true;
+}
+
+void MultiReceiveQueue::close() {
+  waiting_.clear();
+  if (active_) buffer_.used_up = true;
 }
 
 }  // namespace pullman::ofi

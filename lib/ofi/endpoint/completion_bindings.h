@@ -1,4 +1,5 @@
-// Where it is said what became of an endpoint's operations.
+// The completion queues and counters bound to an endpoint, or to one of its contexts
+// (fi_ep_bind(3)).
 #pragma once
 
 namespace pullman::ofi {
@@ -6,11 +7,11 @@ namespace pullman::ofi {
 class CompletionQueue;
 class Counter;
 
-// Null: nowhere.
+// Null: none is bound.
 struct CompletionBindings {
-  CompletionQueue* send_queue = nullptr;  // of all that is not a receive
+  CompletionQueue* send_queue = nullptr;  // of all operations but receives
   CompletionQueue* receive_queue = nullptr;
-  bool selective_sends = false;  // only those with FI_COMPLETION complete
+  bool selective_sends = false;  // FI_SELECTIVE_COMPLETION: only operations with FI_COMPLETION
   bool selective_receives = false;
   Counter* send_counter = nullptr;
   Counter* receive_counter = nullptr;

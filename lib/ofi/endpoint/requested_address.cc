@@ -1,4 +1,4 @@
-#include "ofi/requested_address.h"
+#include "ofi/endpoint/requested_address.h"
 
 #include <string>
 
@@ -20,18 +20,18 @@ std::optional<Address> read(const fi_info& info, const void* address, std::size_
 }  // namespace
 
 RequestedAddress RequestedAddress::from(const fi_info& info) {
-  const auto to = read(info, info.dest_addr, info.dest_addrlen);
-  return {.own = read(info, info.src_addr, info.src_addrlen),
-          .near_loopback = to && is_loopback(*to)};
+  const auto destination = read(info, info.dest_addr, info.dest_addrlen);
+  return {.source = read(info, info.src_addr, info.src_addrlen),
+          .reaches_loopback = destination && is_loopback(*destination)};
 }
 
 Config RequestedAddress::config() const {
   Config config = read_settings();
-  if (own) config.port = own->port();
-  if (own && !own->is_any()) {
-    config.nics = {own->host()};
-  } else if (near_loopback && config.nics.empty()) {
-    // Who says that it wants to reach the loopback's address needs the loopback.
+  if (source) config.port = source->port();
+  if (source && !source->is_any()) {
+    config.nics = {source->host()};
+  } else if (reaches_loopback && config.nics.empty()) {
+    // No other NIC reaches an address of the loopback.
     config.nics = {"lo"};
   }
   return config;

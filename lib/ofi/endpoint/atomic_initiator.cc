@@ -1,6 +1,5 @@
-// Endpoint: atomic operations on memory that a peer registered. Operands are copied before a call
-// returns; results come into the application's memory, by way of the operation's own where they
-// belong in several places.
+#include "ofi/endpoint/atomic_initiator.h"
+
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -8,34 +7,31 @@
 #include <cstring>
 #include <new>
 
-#include "ofi/completion_queue.h"
-#include "ofi/domain.h"
-#include "ofi/endpoint.h"
-#include "ofi/errors.h"
-
 namespace pullman::ofi {
 namespace {
 
+// Room for the elements of the largest atomic.
 using Room = std::array<std::byte, kMaxAtomicBytes>;
 
-// Of which there are too many anyhow, counts for as many.
+// Caps each count, lest the sum overflow: more than the cap is too many anyhow.
 std::size_t elements_in(std::span<const fi_ioc> segments) {
   std::size_t count = 0;
   for (const fi_ioc& segment : segments) count += std::min(segment.count, kMaxAtomicBytes + 1);
   return count;
 }
 
-bool is_list(std::span<const fi_ioc> segments) {
+bool is_segment_list(std::span<const fi_ioc> segments) {
   return segments.size() <= kMaxSegments && (segments.empty() || segments.data() != nullptr);
 }
 
-bool are_somewhere(std::span<const fi_ioc> segments) {
+bool have_addresses(std::span<const fi_ioc> segments) {
   return std::none_of(segments.begin(), segments.end(),
                       [](const fi_ioc& segment) { return segment.addr == nullptr; });
 }
 
-// All elements in one place: where they are, or gathered in `room`, which is large enough.
-std::span<const std::byte> gather(std::span<const fi_ioc> segments, std::size_t size, Room& room) {
+// All elements in one piece: where they are, or gathered in `room`, which is large enough.
+std::span<const std::byte> gather_elements(std::span<const fi_ioc> segments, std::size_t size,
+                                           Room& room) {
   if (segments.size() == 1) {
     return {static_cast<const std::byte*>(segments[0].addr), segments[0].count * size};
   }
@@ -49,55 +45,49 @@ std::span<const std::byte> gather(std::span<const fi_ioc> segments, std::size_t 
 
 }  // namespace
 
-ssize_t Endpoint::begin(const AtomicCall& call) {
+ssize_t AtomicInitiator::begin(const AtomicCall& call) {
   const auto kind = find_atomic(call.kind, call.type, call.op);
   if (!kind) return -FI_EOPNOTSUPP;
   if ((call.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EBADFLAGS;
-  if (!call.lane->sends) return -FI_EOPBADSTATE;
-  note_call();
-  const PeerId peer = peers_.peer(call.at);
+  if (!is_enabled(call)) return -FI_EOPBADSTATE;
+  const PeerId peer = connections_.peer(call.at);
   if (peer == kAnyPeer || !is_complete(call, *kind)) return -FI_EINVAL;
-  Operation* operation = operations_.take();
+  Operation* operation = operations_.take(call);
   if (operation == nullptr) return -FI_EAGAIN;
-  operation->context = call.context;
-  operation->flags = completion_flags(call);
-  operation->queue = call.silent ? nullptr : call.lane->bindings.send_queue;
-  operation->reports_success =
-      !call.lane->bindings.selective_sends || (call.flags & FI_COMPLETION) != 0;
-  operation->counter = counter_for(call);
-  operation->lane = call.lane;
-  operation->shared = nullptr;
-  const ssize_t result = settle(*operation, start(call, *kind, peer, *operation));
-  if (result < 0 && result != -FI_EAGAIN) reconnect(call.at, peer);
+  const ssize_t result = operations_.settle(*operation, start(call, *kind, peer, *operation));
+  if (result < 0 && result != -FI_EAGAIN) connections_.reconnect(call.at, peer);
   return result;
 }
 
-// As many operands, compares and results as belong to it, and not too many.
-bool Endpoint::is_complete(const AtomicCall& call, const Atomic& kind) {
-  if (!is_list(call.operands) || !is_list(call.compares) || !is_list(call.results)) return false;
+bool is_complete(const AtomicCall& call, const Atomic& kind) {
+  if (!is_segment_list(call.operands) || !is_segment_list(call.compares) ||
+      !is_segment_list(call.results))
+    return false;
   const std::size_t count =
       kind.op == AtomicOp::kRead ? elements_in(call.results) : elements_in(call.operands);
-  const bool somewhere = (kind.op == AtomicOp::kRead || are_somewhere(call.operands)) &&
-                         (call.kind != AtomicKind::kCompare || are_somewhere(call.compares)) &&
-                         (call.kind == AtomicKind::kWrite || are_somewhere(call.results));
-  return somewhere && count != 0 && count <= max_elements(call.kind, kind.type) &&
+  const bool addressed = (kind.op == AtomicOp::kRead || have_addresses(call.operands)) &&
+                         (call.kind != AtomicKind::kCompare || have_addresses(call.compares)) &&
+                         (call.kind == AtomicKind::kWrite || have_addresses(call.results));
+  return addressed && count != 0 && count <= max_elements(call.kind, kind.type) &&
          (call.kind != AtomicKind::kCompare || elements_in(call.compares) == count) &&
          (call.kind == AtomicKind::kWrite || elements_in(call.results) == count);
 }
 
-Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Operation& operation) {
+Status AtomicInitiator::start(const AtomicCall& call, Atomic atomic, PeerId peer,
+                              Operation& operation) {
   const std::size_t size = size_of(atomic.type);
   Room operands, compares;
   const bool reads = atomic.op == AtomicOp::kRead;
   atomic.count = elements_in(reads ? call.results : call.operands);
-  if (!reads) atomic.operand = gather(call.operands, size, operands);
-  if (call.kind == AtomicKind::kCompare) atomic.compare = gather(call.compares, size, compares);
+  if (!reads) atomic.operand = gather_elements(call.operands, size, operands);
+  if (call.kind == AtomicKind::kCompare)
+    atomic.compare = gather_elements(call.compares, size, compares);
   const RemotePlace target{.key = call.key, .offset = call.offset};
   if (call.results.size() <= 1) {
     if (call.results.size() == 1) {
       atomic.result = {static_cast<std::byte*>(call.results[0].addr), atomic.count * size};
     }
-    return context_->atomic(peer, target, atomic, operation.request);
+    return transport_->atomic(peer, target, atomic, operation.request);
   }
   if (operation.scattered == nullptr) operation.scattered.reset(new (std::nothrow) ScatteredResult);
   if (operation.scattered == nullptr) return Status::kBusy;
@@ -108,7 +98,7 @@ Status Endpoint::start(const AtomicCall& call, Atomic atomic, PeerId peer, Opera
                    return iovec{segment.addr, segment.count * size};
                  });
   atomic.result = std::span(scattered.bytes).first(atomic.count * size);
-  const Status status = context_->atomic(peer, target, atomic, operation.request);
+  const Status status = transport_->atomic(peer, target, atomic, operation.request);
   if (status == Status::kOk) scattered.scatter();
   operation.scatters = status == Status::kPending;
   return status;

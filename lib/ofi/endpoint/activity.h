@@ -1,0 +1,33 @@
+// What the application does with an endpoint: how often it makes progress, and whether it waits for
+// the endpoint's descriptor instead. The progress thread reads this without the domain's lock and
+// steps in for an application that does neither.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace pullman::ofi {
+
+class Activity {
+ public:
+  // The application makes progress. Under the lock: there is one writer at a time, so the increment
+  // needs no read-modify-write.
+  void note_progress() {
+    turns_.store(turns() + 1, std::memory_order_relaxed);
+    note_call();
+  }
+  // The application did something that may make packets due earlier than what it waits for.
+  void note_call() { waiting_.store(false, std::memory_order_relaxed); }
+  // It may go to sleep on the descriptor.
+  void set_waiting(bool waiting) { waiting_.store(waiting, std::memory_order_relaxed); }
+
+  // How often the application has made progress.
+  std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
+  bool is_waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> turns_ = 0;
+  std::atomic<bool> waiting_ = false;
+};
+
+}  // namespace pullman::ofi

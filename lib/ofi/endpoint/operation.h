@@ -1,0 +1,59 @@
+// One outstanding operation.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "ofi/limits.h"
+#include "pullman/operations.h"
+#include "pullman/request.h"
+
+namespace pullman::ofi {
+
+class Counter;
+class CompletionQueue;
+class OutstandingOperations;
+struct Lane;
+struct MultiReceiveBuffer;
+
+// The result of an atomic that goes to several places: gathered here first.
+struct ScatteredResult {
+  void scatter() const;
+
+  std::array<std::byte, kMaxAtomicBytes> bytes;
+  std::array<iovec, kMaxSegments> segments;
+  std::size_t count = 0;
+};
+
+struct Operation {
+  Request request;  // its `user` is this
+  OutstandingOperations* owner = nullptr;
+  Lane* lane = nullptr;              // that it was called on
+  CompletionQueue* queue = nullptr;  // for its completion; null: it writes none
+  bool reports_success = true;       // success writes a completion; an error always does
+  Counter* counter = nullptr;
+  void* context = nullptr;  // the application's
+  std::uint64_t flags = 0;  // of its completion: FI_SEND, FI_RECV, FI_TAGGED, ...
+  MultiReceiveBuffer* multi_receive = nullptr;  // a receive into a multi-receive buffer
+  void* taken = nullptr;                        // where in that buffer the message is
+  std::unique_ptr<std::byte[]> copy;            // the bytes of an inject that has to wait
+  bool is_own_copy = false;                     // the bytes are in `copy`
+  std::byte* bounce = nullptr;                  // sent instead of the application's bytes
+  std::unique_ptr<ScatteredResult> scattered;
+  bool scatters = false;      // its result goes to `scattered` first
+  Operation* next = nullptr;  // in the pool
+  bool busy = false;          // not in the pool
+
+  // Room for the bytes of an inject; null: there is no memory.
+  std::byte* make_copy() {
+    if (copy == nullptr) copy.reset(new (std::nothrow) std::byte[kInjectBytes]);
+    return copy.get();
+  }
+};
+
+}  // namespace pullman::ofi

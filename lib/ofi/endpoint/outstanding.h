@@ -1,0 +1,86 @@
+// The outstanding operations of an endpoint: each is taken for a call, settled with what the
+// Pullman context answered, and given back when it completes, which writes the completion and
+// counts. Does not know how an operation is started. Under the domain's lock.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <sys/types.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "ofi/calls.h"
+#include "ofi/endpoint/bounce_buffers.h"
+#include "ofi/endpoint/connections.h"
+#include "ofi/endpoint/lane.h"
+#include "ofi/endpoint/operation.h"
+#include "ofi/endpoint/operation_pool.h"
+#include "ofi/limits.h"
+#include "pullman/status.h"
+
+namespace pullman::ofi {
+
+class OutstandingOperations {
+ public:
+  // `connections`: the sources of what is received.
+  explicit OutstandingOperations(const Connections& connections) : connections_(connections) {}
+  OutstandingOperations(const OutstandingOperations&) = delete;
+  OutstandingOperations& operator=(const OutstandingOperations&) = delete;
+
+  // An operation that reports where the lane of the call says. Null: too many are outstanding.
+  template <typename Call>
+  Operation* take(const Call& call) {
+    Operation* const operation = pool_.take();
+    if (operation == nullptr) [[unlikely]]
+      return nullptr;
+    operation->context = call.context;
+    operation->flags = completion_flags(call);
+    operation->queue = queue_for(call);
+    operation->reports_success = reports_success(call);
+    operation->counter = counter_for(call);
+    operation->lane = call.lane;
+    operation->multi_receive = nullptr;
+    if constexpr (std::is_same_v<Call, ReceiveCall>) operation->taken = nullptr;
+    return operation;
+  }
+  // It was not started; nothing is reported.
+  void give_back(Operation& operation);
+  // Its bytes are sent from a bounce buffer. Null: there is none left.
+  std::byte* take_bounce_buffer(Operation& operation) {
+    return operation.bounce = bounce_buffers_.take();
+  }
+
+  // The context has answered: what the application is told of its call. 0: a completion follows or
+  // has been written.
+  ssize_t settle(Operation& operation, Status status);
+
+  // The receive with that context of the application on that lane, or null.
+  Operation* find_receive(const Lane& lane, const void* context) const;
+  // Whether an operation will count there.
+  bool any_counted_by(const Counter& counter) const;
+  // Whether an operation of that lane uses memory of the application.
+  bool any_using_memory_of(const Lane& lane) const;
+  // The lane closes: nothing more is reported of its operations, and its receives are cancelled.
+  void withdraw(const Lane& lane, Transport& transport);
+  // The endpoint closes: nothing more is reported.
+  void stop_reporting() { reporting_ = false; }
+
+  // A message has left a multi-receive buffer, so that another may enter it.
+  bool is_refill_due() const { return refill_due_; }
+  void set_refill_due(bool due) { refill_due_ = due; }
+
+ private:
+  static void handle_done(Request& request);
+  void complete(Operation& operation);
+  void report_copied(Operation& operation) const;
+  void write_completion(const Operation& operation) const;
+  void leave_buffer(Operation& operation);
+
+  const Connections& connections_;
+  OperationPool pool_{*this, kMaxOperations};
+  BounceBuffers bounce_buffers_;
+  bool reporting_ = true;
+  bool refill_due_ = false;
+};
+
+}  // namespace pullman::ofi

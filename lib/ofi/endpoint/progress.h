@@ -1,0 +1,91 @@
+// Moves the packets of an endpoint, and does what has become possible then: refills multi-receive
+// buffers, matches shared receives, reports accesses by peers, and starts triggered operations.
+// Called by queues and counters for the application, and by the progress thread in its place. Under
+// the domain's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ofi/endpoint/activity.h"
+#include "ofi/endpoint/multi_receiver.h"
+#include "ofi/endpoint/remote_access.h"
+#include "ofi/endpoint/transport.h"
+#include "ofi/triggers.h"
+#include "pullman/context.h"
+
+namespace pullman::ofi {
+
+class SharedReceiveContext;
+
+class EndpointProgress {
+ public:
+  // Whether peers may reach memory of the domain.
+  enum class Target { kNo, kYes };
+
+  EndpointProgress(Transport& transport, Activity& activity, MultiReceiver& multi_receiver,
+                   RemoteAccess& remote_access, Triggers& triggers, Target target)
+      : transport_(transport),
+        activity_(activity),
+        multi_receiver_(multi_receiver),
+        remote_access_(remote_access),
+        triggers_(triggers),
+        is_target_(target == Target::kYes) {}
+
+  // Receives are matched there, too.
+  void bind(SharedReceiveContext& shared) { shared_ = &shared; }
+
+  // --- For queues and counters.
+
+  void progress() { progress_by(&Context::progress); }
+  void progress_again() { progress_by(&Context::progress_again); }
+  // True: nothing is to be done, and the descriptor will say when there is.
+  bool prepare_wait() {
+    activity_.note_progress();
+    const bool nothing = step_in();
+    activity_.set_waiting(nothing);
+    return nothing;
+  }
+  int wait_descriptor() const { return transport_.wait_descriptor(); }
+  // Somebody sleeps, or may sleep, on the descriptor while others make progress: it goes on being
+  // watched.
+  void keep_watched() { keeps_watched_ = true; }
+
+  // --- For the progress thread, once the transport is open. Without the lock, but for step_in().
+
+  const Activity& activity() const { return activity_; }
+  bool has_work() const { return transport_.has_work(); }
+  // As prepare_wait(), in the application's place.
+  bool step_in();
+
+ private:
+  // Receives that wait for a peer that has gone are looked for so often without any packet.
+  static constexpr std::uint64_t kTurnsPerOrphanCheck = 1024;
+  // The context is asked for its descriptor so often, because after more turns it stops watching.
+  static constexpr std::uint64_t kTurnsPerWatch = 256;
+
+  void progress_by(std::size_t (Context::*turn)()) {
+    activity_.note_progress();
+    if (!transport_.is_open()) return;
+    const std::uint64_t turns = activity_.turns();
+    if (keeps_watched_ && turns % kTurnsPerWatch == 0) transport_.wait_descriptor();
+    const bool moved = ((*transport_).*turn)() != 0;
+    const bool refill_due = multi_receiver_.is_refill_due();
+    if (refill_due) multi_receiver_.refill();
+    if (shared_ != nullptr) match_shared(moved || refill_due, turns % kTurnsPerOrphanCheck == 0);
+    if (is_target_) remote_access_.report();
+    triggers_.run();
+  }
+  void match_shared(bool has_news, bool check_orphans);
+
+  Transport& transport_;
+  Activity& activity_;
+  MultiReceiver& multi_receiver_;
+  RemoteAccess& remote_access_;
+  Triggers& triggers_;
+  SharedReceiveContext* shared_ = nullptr;
+  const bool is_target_;
+  bool keeps_watched_ = false;
+};
+
+}  // namespace pullman::ofi

@@ -1,0 +1,35 @@
+#include "ofi/endpoint/transport.h"
+
+#include <poll.h>
+#include <rdma/providers/fi_log.h>
+
+#include <algorithm>
+
+#include "ofi/provider.h"
+
+namespace pullman::ofi {
+
+void Transport::open(std::size_t expected_peers) {
+  Config config = requested_.config();
+  config.max_peers = std::max(config.max_peers, expected_peers);
+  context_ = std::make_unique<Context>(config);
+  close_timeout_ = config.close_timeout;
+  descriptor_ = context_->wait_fd();
+}
+
+void Transport::close() {
+  if (context_ && context_->close() == Status::kTimedOut) {
+    FI_WARN(
+        &provider(), FI_LOG_EP_CTRL,
+        "an endpoint is closed before it is known that all has arrived: FI_PULLMAN_CLOSE_TIMEOUT "
+        "is over\n");
+  }
+  context_.reset();
+}
+
+bool Transport::has_work() const {
+  pollfd one{.fd = descriptor_, .events = POLLIN, .revents = 0};
+  return poll(&one, 1, 0) > 0;
+}
+
+}  // namespace pullman::ofi

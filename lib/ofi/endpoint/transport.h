@@ -1,0 +1,48 @@
+// The Pullman context of an endpoint and its NICs: from when the endpoint is enabled, or asked for
+// its name, until it is closed. Does not know what the endpoint does with it.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "ofi/address.h"
+#include "ofi/endpoint/requested_address.h"
+#include "pullman/context.h"
+
+namespace pullman::ofi {
+
+class Transport {
+ public:
+  explicit Transport(const fi_info& info) : requested_(RequestedAddress::from(info)) {}
+
+  bool is_open() const { return context_ != nullptr; }
+  // Throws Error if the NICs cannot be opened.
+  void open(std::size_t expected_peers);
+  // Waits until all that was sent has arrived, for the close timeout at most.
+  void close();
+  std::chrono::nanoseconds close_timeout() const { return close_timeout_; }
+
+  // Before it is open: the address that it is to have.
+  void set_source(const Address& address) { requested_.source = address; }
+
+  // Once it is open.
+  Context& operator*() const { return *context_; }
+  Context* operator->() const { return context_.get(); }
+
+  // Becomes readable when there is work; -1 before it is open. The context stops watching a
+  // descriptor that nobody has asked for in a while.
+  int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
+  // The descriptor is readable. Without the lock, once it is open.
+  bool has_work() const;
+
+ private:
+  RequestedAddress requested_;
+  std::unique_ptr<Context> context_;
+  std::chrono::nanoseconds close_timeout_{0};
+  int descriptor_ = -1;  // for has_work(), which may not call the context
+};
+
+}  // namespace pullman::ofi
