@@ -495,7 +495,7 @@ class Engine::Impl {
 
   // --- rail_upkeep.cc
   failover::Health::Pace pace_of(const Rail& rail) const;
-  void handle_rail_silence(Instant now, Rail& rail);
+  void handle_rail_silence(Instant now, Rail& rail, Duration waited);
   void handle_rail_answer(Instant now, Rail& rail, bool own_way);
   static bool others_up(const Rail& rail);
   void ask_left_rails(Instant now, Peer& peer);

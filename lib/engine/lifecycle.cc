@@ -57,8 +57,11 @@ void Engine::Impl::handle_eviction(Instant now, Packet& packet) {
   const bool calling = &packet == peer.hello && peer.phase < Phase::kConnected && !peer.called_us;
   Rail& rail = *peer.rail(packet.rail);
   const std::uint64_t timeouts = rail.link.timeouts();
+  const Duration waited = now - packet.sent_at;
   rail.link.handle_eviction(now, packet);
-  if (peer.rails != nullptr && rail.link.timeouts() != timeouts) handle_rail_silence(now, rail);
+  if (peer.rails != nullptr && rail.link.timeouts() != timeouts) {
+    handle_rail_silence(now, rail, waited);
+  }
   arm(now, peer);  // whatever it was: it must not be asked about for ever
   repeat_nics(packet, peer);
   warn_peer_unresponsive(now, peer, calling);

@@ -20,6 +20,19 @@ RailReason reason_of(nic::PortEvent::Kind kind) {
                                                     : RailReason::kFailed;
 }
 
+bool is_question(const Packet* packet) {
+  return packet != nullptr && packet->is_probe && !packet->is_path_probe;
+}
+
+// Nothing else is in flight.
+bool has_only_questions(const reliability::SendWindow& window) {
+  for (auto n = window.floor(); n < window.next(); ++n) {
+    const Packet* packet = window.holder(n);
+    if (packet != nullptr && !is_question(packet)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 failover::Health::Pace Engine::Impl::pace_of(const Rail& rail) const {
@@ -28,9 +41,11 @@ failover::Health::Pace Engine::Impl::pace_of(const Rail& rail) const {
 }
 
 // A packet's timeout has passed, and the link asks.
-void Engine::Impl::handle_rail_silence(Instant now, Rail& rail) {
+void Engine::Impl::handle_rail_silence(Instant now, Rail& rail, Duration waited) {
   const bool was_usable = usable(rail);
-  if (upkeep_of(rail).health.handle_silence(now, pace_of(rail))) settle_rail(now, rail, was_usable);
+  failover::Health& health = upkeep_of(rail).health;
+  if (health.is_patient(waited) && has_only_questions(rail.link.window())) return;
+  if (health.handle_silence(now, pace_of(rail), waited)) settle_rail(now, rail, was_usable);
 }
 
 bool Engine::Impl::others_up(const Rail& rail) {
@@ -248,9 +263,6 @@ void Engine::Impl::evacuate_packet(Rail& rail, Packet& packet) {
 // flight, or lost.
 void Engine::Impl::drop_probes(Rail& rail, std::size_t kept) {
   auto& window = rail.link.window();
-  const auto is_question = [](const Packet* packet) {
-    return packet != nullptr && packet->is_probe && !packet->is_path_probe;
-  };
   for (auto n = window.next(); n > window.floor() && rail.link.in_flight() > 0;) {
     Packet* packet = rail.link.find(--n);
     if (!is_question(packet)) continue;

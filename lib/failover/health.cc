@@ -42,13 +42,14 @@ Duration Health::interval(Pace pace) {
   return std::clamp(std::min(pace.timeout, two), kLeastInterval, kMaxInterval);
 }
 
-bool Health::handle_silence(Instant now, Pace pace) {
+bool Health::handle_silence(Instant now, Pace pace, Duration waited) {
   if (state_ != RailState::kUp) return false;
   set(now, RailState::kSuspect, RailReason::kSilent);
   // The packet's own timeout has just asked (reliability/link.h): the first question.
   questions_ = 1;
   witnessed_ = false;
   asked_at_ = now;
+  overdue_ = now - waited;
   alive_at_ = kNever;
   pause_ = first_pause_ = interval(pace);
   due_ = now + pause_;
@@ -58,6 +59,7 @@ bool Health::handle_silence(Instant now, Pace pace) {
 bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) {
   if (state_ == RailState::kUp || state_ == RailState::kDrained) return false;
   if (state_ == RailState::kSuspect) {
+    took_ = std::min(now - overdue_, kLongestPatience);
     come_back(now);
     return true;
   }

@@ -39,13 +39,17 @@ class Health {
   bool up() const { return state_ == RailState::kUp; }
   // What is on it stays, and if no rail is up it carries on.
   bool usable() const { return state_ == RailState::kUp || state_ == RailState::kSuspect; }
+  // When it was suspect last, what was overdue was answered after longer than that: its peer looks
+  // seldom. Questions alone that are overdue say nothing yet. Or rails would be asked for ever,
+  // each since another one, which was asked with it, has not answered yet.
+  bool is_patient(Duration waited) const { return waited < took_; }
   // When handle_due() has something to say; kNever: nothing.
   Instant next_due() const { return due_; }
   double penalty(Instant now) const;
 
   // --- input. Those that return bool: true if the state has changed.
-  // A packet on it is overdue.
-  bool handle_silence(Instant now, Pace pace);
+  // A packet on it that was sent so long ago is overdue.
+  bool handle_silence(Instant now, Pace pace, Duration waited = {});
   // Something sent on it at `sent_at` was acknowledged, over this rail. `alone`: no other rail is
   // up, so one answer is enough to use it, whatever it did before.
   bool handle_answer(Instant now, Instant sent_at, Pace pace, bool alone = false);
@@ -119,6 +123,8 @@ class Health {
   Instant since_{};
   Instant due_ = kNever;
   Instant asked_at_{};  // what was sent earlier is no evidence: when it became suspect, or was left
+  Instant overdue_{};   // suspect: when what had no answer in time was sent
+  Duration took_{};     // from then to the answer, the last time
   Instant alive_at_ = kNever;  // suspect: when the first witness came since
   Duration pause_ = kFirstPause;
   Duration first_pause_ = kFirstPause;  // suspect: the pace of questions

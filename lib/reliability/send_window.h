@@ -88,8 +88,8 @@ class SendWindow {
     return run == nullptr ? packet : split(*run, number);
   }
   // What is in flight under this number, a packet or a run; null if nothing is.
-  Packet* holder(PacketNumber number) {
-    return number >= floor_ && number < next_ ? slot(number) : nullptr;
+  Packet* holder(PacketNumber number) const {
+    return number >= floor_ && number < next_ ? ring_[number & (slots_ - 1)] : nullptr;
   }
   // The run that has this number; null if a packet has it, or nobody.
   Run* find_run(PacketNumber number) { return channel::as_run(holder(number)); }

@@ -604,6 +604,23 @@ TEST_CASE("no rail is blamed for a peer that looks only now and then") {
   CHECK(scene.engine(1).audit().rails_blamed == 0);
 }
 
+TEST_CASE("a peer that looks now and then is asked little more when it has what it was sent") {
+  const Duration interval = GENERATE(milliseconds(20), milliseconds(40));
+  RailScene scene({5, 5}, [](NodePlan& plan) { plan.polls_once = true; });
+  const auto couple = scene.couple_by_rails(5);
+  Stream stream(scene, couple, 32 << 10, 4);
+  stream.run_for(milliseconds(20));
+  scene.node(1).set_poll_interval(interval);
+  stream.run_for(milliseconds(300));
+  REQUIRE(stream.finish());
+
+  std::size_t packets = 0;
+  scene.network().set_observer([&](const Passing&) { ++packets; });
+  scene.run_for(seconds(20));
+
+  CHECK(packets < 60);
+}
+
 TEST_CASE(
     "a rail that is drained loses nothing, rests at both ends, and is used again when it may") {
   RailScene scene({2, 2});

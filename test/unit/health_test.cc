@@ -61,6 +61,26 @@ TEST_CASE("an answer clears a suspect rail at once") {
   CHECK(rail.health.next_due() == kNever);
 }
 
+TEST_CASE("who answered late the last time is given that time to answer questions") {
+  Rail rail;
+  CHECK_FALSE(rail.health.is_patient(microseconds(1)));
+  rail.health.handle_silence(rail.now, kPace, milliseconds(15));
+  rail.pass(milliseconds(25));
+  rail.health.handle_answer(rail.now, rail.now, kPace);
+  CHECK(rail.health.is_patient(milliseconds(39)));
+  CHECK_FALSE(rail.health.is_patient(milliseconds(40)));
+
+  rail.health.handle_silence(rail.now, kPace, microseconds(400));
+  rail.pass(microseconds(100));
+  rail.health.handle_answer(rail.now, rail.now, kPace);
+  CHECK_FALSE(rail.health.is_patient(microseconds(500)));  // the last one was soon
+
+  rail.health.handle_silence(rail.now, kPace, microseconds(400));
+  rail.pass(std::chrono::seconds(30));  // the network was gone
+  rail.health.handle_answer(rail.now, rail.now, kPace);
+  CHECK_FALSE(rail.health.is_patient(std::chrono::seconds(2)));
+}
+
 TEST_CASE("a rail that is silent while another answers what was asked later is left") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
