@@ -10,11 +10,13 @@ namespace pullman::ofi {
 
 class Activity {
  public:
-  // The application makes progress. Under the lock: there is one writer at a time, so the increment
-  // needs no read-modify-write.
-  void note_progress() {
-    turns_.store(turns() + 1, std::memory_order_relaxed);
+  // The application makes progress; returns how often it has. Under the lock: there is one writer
+  // at a time, so the increment needs no read-modify-write.
+  std::uint64_t note_progress() {
+    const std::uint64_t turns = this->turns() + 1;
+    turns_.store(turns, std::memory_order_relaxed);
     note_call();
+    return turns;
   }
   // The application did something that may make packets due earlier than what it waits for.
   void note_call() { waiting_.store(false, std::memory_order_relaxed); }

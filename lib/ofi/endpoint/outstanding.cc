@@ -6,16 +6,7 @@
 
 namespace pullman::ofi {
 
-ssize_t OutstandingOperations::settle(Operation& operation, Status status) {
-  if (status == Status::kPending) {
-    operation.request.on_done = handle_done;
-    if (operation.bounce != nullptr) report_copied(operation);
-    return 0;
-  }
-  if (status == Status::kOk || status == Status::kTruncated) {
-    complete(operation);
-    return 0;
-  }
+ssize_t OutstandingOperations::refuse(Operation& operation, Status status) {
   give_back(operation);
   return -error_number(status);
 }

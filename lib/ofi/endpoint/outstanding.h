@@ -52,7 +52,18 @@ class OutstandingOperations {
 
   // The context has answered: what the application is told of its call. 0: a completion follows or
   // has been written.
-  ssize_t settle(Operation& operation, Status status);
+  ssize_t settle(Operation& operation, Status status) {
+    if (status == Status::kPending) {
+      operation.request.on_done = handle_done;
+      if (operation.bounce != nullptr) report_copied(operation);
+      return 0;
+    }
+    if (status == Status::kOk || status == Status::kTruncated) {
+      complete(operation);
+      return 0;
+    }
+    return refuse(operation, status);
+  }
 
   // The receive with that context of the application on that lane, or null.
   Operation* find_receive(const Lane& lane, const void* context) const;
@@ -72,6 +83,7 @@ class OutstandingOperations {
  private:
   static void handle_done(Request& request);
   void complete(Operation& operation);
+  ssize_t refuse(Operation& operation, Status status);
   void report_copied(Operation& operation) const;
   void write_completion(const Operation& operation) const;
   void leave_buffer(Operation& operation);

@@ -14,7 +14,8 @@ bool EndpointProgress::step_in() {
   return !triggers_.run() && !refilled && !matched && nothing;
 }
 
-void EndpointProgress::match_shared(bool has_news, bool check_orphans) {
+void EndpointProgress::match_shared(bool has_news) {
+  const bool check_orphans = activity_.turns() % kTurnsPerOrphanCheck == 0;
   using Orphans = SharedReceiveContext::Orphans;
   if (has_news || check_orphans) shared_->match(check_orphans ? Orphans::kFail : Orphans::kKeep);
 }

@@ -65,18 +65,17 @@ class EndpointProgress {
   static constexpr std::uint64_t kTurnsPerWatch = 256;
 
   void progress_by(std::size_t (Context::*turn)()) {
-    activity_.note_progress();
+    const std::uint64_t turns = activity_.note_progress();
     if (!transport_.is_open()) return;
-    const std::uint64_t turns = activity_.turns();
     if (keeps_watched_ && turns % kTurnsPerWatch == 0) transport_.wait_descriptor();
     const bool moved = ((*transport_).*turn)() != 0;
     const bool refill_due = multi_receiver_.is_refill_due();
     if (refill_due) multi_receiver_.refill();
-    if (shared_ != nullptr) match_shared(moved || refill_due, turns % kTurnsPerOrphanCheck == 0);
+    if (shared_ != nullptr) match_shared(moved || refill_due);
     if (is_target_) remote_access_.report();
     triggers_.run();
   }
-  void match_shared(bool has_news, bool check_orphans);
+  void match_shared(bool has_news);
 
   Transport& transport_;
   Activity& activity_;
