@@ -40,8 +40,8 @@ LinkPair::LinkPair(std::size_t others)
     turn();
     if (const auto caller = b_.engine->accept()) b_.peer = *caller;
   }
-  PULLMAN_CHECK(a_.engine->peer_state(a_.peer) == PeerState::kConnected);
-  PULLMAN_CHECK(b_.engine->peer_state(b_.peer) == PeerState::kConnected);
+  PULLMAN_CHECK(a_.engine->inspector().peer_state(a_.peer) == PeerState::kConnected);
+  PULLMAN_CHECK(b_.engine->inspector().peer_state(b_.peer) == PeerState::kConnected);
 }
 
 // Its engine goes without a word: to the other end the peer is connected, and idle.
@@ -52,14 +52,14 @@ void LinkPair::meet(std::size_t host) {
   Config config;
   config.max_peers = 1;
   const auto caller = make_engine(network_, host, config, now_);
-  b_.engine->receive(now_, kAnyPeer, kTag, 0, to, receive);
+  b_.engine->matching().receive(now_, kAnyPeer, kTag, 0, to, receive);
   caller->send(now_, caller->connect(now_, b_.engine->address()).peer, kTag, from, send);
   for (int turns = 0; turns < 100 || !receive.done(); ++turns) {
     caller->progress(tick());
     b_.engine->progress(now_);
   }
   PULLMAN_CHECK(b_.engine->accept() == receive.source());
-  PULLMAN_CHECK(b_.engine->peer_state(receive.source()) == PeerState::kConnected);
+  PULLMAN_CHECK(b_.engine->inspector().peer_state(receive.source()) == PeerState::kConnected);
   caller->abort();
   for (const auto channel : {MemoryNetwork::Channel::kCommand, MemoryNetwork::Channel::kData}) {
     network_.mailbox(host, channel).clear();
@@ -78,8 +78,8 @@ void LinkPair::turn() {
 }
 
 std::uint64_t LinkPair::packets() const {
-  const Stats a = a_.engine->stats();
-  const Stats b = b_.engine->stats();
+  const Stats a = a_.engine->inspector().stats();
+  const Stats b = b_.engine->inspector().stats();
   PULLMAN_CHECK(a.retransmits + b.retransmits + network_.dropped() == 0);
   return a.packets_sent + b.packets_sent;
 }

@@ -18,8 +18,8 @@ void ping_pong(benchmark::State& state) {
   std::array<std::byte, 64> from{}, to{};
   Request send, receive;
   const auto one_way = [&](LinkPair::End& sender, LinkPair::End& receiver) {
-    receiver.engine->receive(pair.now(), receiver.peer, kTag, 0, to, receive);
-    sender.engine->send(pair.now(), sender.peer, kTag, from, send);
+    receiver.engine->matching().receive(pair.now(), receiver.peer, kTag, 0, to, receive);
+    sender.engine->sending().send(pair.now(), sender.peer, kTag, from, send);
     receiver.engine->progress(pair.tick());
     // Now and then a message does not leave from inside send(): an ALLOWANCE is on its way.
     while (!receive.done()) pair.turn();

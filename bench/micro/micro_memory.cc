@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/check.h"
-#include "engine/peer.h"
+#include "engine/peer/peer.h"
 #include "micro/link_pair.h"
 
 namespace pullman::bench {
@@ -80,7 +80,7 @@ class Crowd {
     }
     for (Caller& caller : callers) {
       Request receive;
-      caller.engine->receive(now_, caller.hub, kTag, 0, buffer_, receive);
+      caller.engine->matching().receive(now_, caller.hub, kTag, 0, buffer_, receive);
       while (!receive.done()) caller.engine->progress(tick());
       rest(caller);
     }

@@ -47,7 +47,7 @@ void Host::send_to(const Host& to, std::size_t flow, Instant start) {
 engine::LinkView Host::link(std::size_t flow) const {
   const auto at = std::find_if(flows_.begin(), flows_.end(),
                                [&](const Flow& other) { return other.tag == flow; });
-  return engine_->link(at->peer).value_or(engine::LinkView{});
+  return engine_->inspector().link(at->peer).value_or(engine::LinkView{});
 }
 
 Instant Host::next_start() const {
@@ -73,7 +73,7 @@ void Host::take(std::size_t senders, std::vector<std::uint64_t>& taken) {
   taken_ = &taken;
   for (std::size_t i = 0; i < senders * scenario_.messages; ++i) {
     receives_.push_back(std::make_unique<Request>());
-    engine_->receive(road_.now(), kAnyPeer, 0, ~Tag{0}, buffer_, *receives_.back());
+    engine_->matching().receive(road_.now(), kAnyPeer, 0, ~Tag{0}, buffer_, *receives_.back());
   }
 }
 
@@ -106,13 +106,13 @@ void Host::turn(Instant now) {
 void Host::run_program(Instant now) {
   for (Flow& flow : flows_) {
     for (auto& request : flow.sends) {
-      if (request->done()) engine_->send(now, flow.peer, flow.tag, buffer_, *request);
+      if (request->done()) engine_->sending().send(now, flow.peer, flow.tag, buffer_, *request);
     }
   }
   for (auto& request : receives_) {
     if (!request->done()) continue;
     (*taken_)[request->tag()] += request->length();
-    engine_->receive(now, kAnyPeer, 0, ~Tag{0}, buffer_, *request);
+    engine_->matching().receive(now, kAnyPeer, 0, ~Tag{0}, buffer_, *request);
   }
 }
 

@@ -28,7 +28,7 @@ class Host {
   void turn(Instant now);
 
   engine::LinkView link(std::size_t flow) const;
-  Stats stats() const { return engine_->stats(); }
+  Stats stats() const { return engine_->inspector().stats(); }
   std::size_t number() const { return number_; }
 
  private:

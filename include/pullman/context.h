@@ -40,23 +40,6 @@
 
 namespace pullman {
 
-// A message that has arrived (at least its first bytes) and waits for a receive.
-struct Probe {
-  PeerId source;
-  Tag tag = 0;
-  std::uint64_t length = 0;                // bytes of the whole message
-  Claimed claimed;                         // claim(): for receive_claimed() and discard()
-  std::optional<std::uint64_t> immediate;  // beside the bytes
-};
-
-enum class PeerState : std::uint8_t {
-  kUnknown,     // no such peer
-  kConnecting,  // no answer yet; sends queue and leave with the answer
-  kConnected,   // messages flow
-  kDraining,    // this side is closing: what was accepted is being delivered
-  kGone,        // closed, restarted, died or unreachable: operations fail with peer_status()
-};
-
 class __attribute__((visibility("default"))) Context {
  public:
   // Opens the NICs. Throws Error: kBadOption, kNoDevice.

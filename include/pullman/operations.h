@@ -151,4 +151,13 @@ struct Atomic {
   std::span<std::byte> result;         // count elements as they were before; or empty: not fetched
 };
 
+// A message that has arrived (at least its first bytes) and waits for a receive.
+struct Probe {
+  PeerId source;
+  Tag tag = 0;
+  std::uint64_t length = 0;                // bytes of the whole message
+  Claimed claimed;                         // claim(): for receive_claimed() and discard()
+  std::optional<std::uint64_t> immediate;  // beside the bytes
+};
+
 }  // namespace pullman

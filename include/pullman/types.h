@@ -20,4 +20,12 @@ struct PeerId {
 // As the source of a receive: whoever sends.
 inline constexpr PeerId kAnyPeer{};
 
+enum class PeerState : std::uint8_t {
+  kUnknown,     // no such peer
+  kConnecting,  // no answer yet; sends queue and leave with the answer
+  kConnected,   // messages flow
+  kDraining,    // this side is closing: what was accepted is being delivered
+  kGone,        // closed, restarted, died or unreachable: operations fail with peer_status()
+};
+
 }  // namespace pullman

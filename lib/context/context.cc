@@ -75,7 +75,7 @@ struct Context::State {
   Instant time_for(const engine::Departure& departure) {
     return departure.at_once ? look() : looked_at;
   }
-  Instant time_for(PeerId peer) { return time_for(engine.departure(peer)); }
+  Instant time_for(PeerId peer) { return time_for(engine.sending().departure(peer)); }
 
   // One that need not be the last before a sleep. Of many threads one may be asleep meanwhile.
   std::size_t turn(Instant now) {
@@ -203,7 +203,7 @@ PeerId Context::connect(std::string_view address) {
   if (connected.status != Status::kOk) {
     throw Error(connected.status, to_sentence(connected.status));
   }
-  if (state_->engine.is_self(connected.peer)) {
+  if (state_->engine.inspector().is_self(connected.peer)) {
     log().info("{} is this process itself", address);
   }
   return connected.peer;
@@ -215,33 +215,34 @@ std::optional<PeerId> Context::accept() {
 }
 PeerState Context::peer_state(PeerId peer) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.peer_state(peer);
+  return state_->engine.inspector().peer_state(peer);
 }
 bool Context::is_self(PeerId peer) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.is_self(peer);
+  return state_->engine.inspector().is_self(peer);
 }
 Status Context::peer_status(PeerId peer) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.peer_status(peer);
+  return state_->engine.inspector().peer_status(peer);
 }
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) {
   Gate::Hold held(state_->gate);
-  const engine::Departure departure = state_->engine.departure(peer);
-  if (state_->engine.append(departure, tag, bytes, request)) return Status::kOk;
-  return state_->engine.send(state_->time_for(departure), departure, peer, tag, bytes, request);
+  const engine::Departure departure = state_->engine.sending().departure(peer);
+  if (state_->engine.sending().append(departure, tag, bytes, request)) return Status::kOk;
+  return state_->engine.sending().send(state_->time_for(departure), departure, peer, tag, bytes,
+                                       request);
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.receive(state_->looked_at, source, tag, ignore, buffer, request);
+  return state_->engine.matching().receive(state_->looked_at, source, tag, ignore, buffer, request);
 }
 
 bool Context::cancel(Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.cancel(request);
+  return state_->engine.matching().cancel(request);
 }
 
 bool Context::cancel(MultiReceive& receive) {
@@ -250,12 +251,6 @@ bool Context::cancel(MultiReceive& receive) {
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                      const SendOptions& options, Request& request) {
-  if (options.only_copy) {
-    Gate::Hold held(state_->gate);
-    const engine::Departure departure = state_->engine.departure(peer);
-    return state_->engine.send_copy(state_->time_for(departure), departure, peer, tag, bytes,
-                                    options, request);
-  }
   const std::span<const std::byte> whole[] = {bytes};
   return send(peer, tag, ConstSegments(whole), options, request);
 }
@@ -263,13 +258,19 @@ Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
 Status Context::send(PeerId peer, Tag tag, ConstSegments pieces, const SendOptions& options,
                      Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.send(state_->time_for(peer), peer, tag, pieces, options, request);
+  engine::Sending& sending = state_->engine.sending();
+  const engine::Departure departure = sending.departure(peer);
+  return sending.submit(state_->time_for(departure), departure,
+                        {.peer = peer, .tag = tag, .segments = pieces, .options = options},
+                        request);
 }
 
 Status Context::send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
                      const SendOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.send(state_->time_for(peer), peer, tag, packer, length, options, request);
+  return state_->engine.sending().submit(
+      state_->time_for(peer),
+      {.peer = peer, .tag = tag, .packer = &packer, .length = length, .options = options}, request);
 }
 
 Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
@@ -295,28 +296,35 @@ Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte>
 Status Context::receive(PeerId source, Tag tag, Tag ignore, Segments pieces,
                         const ReceiveOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.receive(state_->looked_at, source, tag, ignore, pieces, options, request);
+  return state_->engine.matching().submit(
+      state_->looked_at,
+      {.source = source, .tag = tag, .ignore = ignore, .segments = pieces, .options = options},
+      request);
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         const ReceiveOptions& options, MultiReceive& receive) {
+  const std::span<std::byte> whole[] = {buffer};
   Gate::Hold held(state_->gate);
-  return state_->engine.receive(state_->looked_at, source, tag, ignore, buffer, options, receive);
+  return state_->engine.matching().submit(
+      state_->looked_at,
+      {.source = source, .tag = tag, .ignore = ignore, .segments = Segments(whole), .options = options},
+      receive);
 }
 
 std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   Gate::Hold held(state_->gate);
-  return state_->engine.probe(source, tag, ignore, space);
+  return state_->engine.matching().probe(source, tag, ignore, space);
 }
 
 std::optional<Probe> Context::next_unexpected(std::uint8_t space) {
   Gate::Hold held(state_->gate);
-  return state_->engine.next_unexpected(space);
+  return state_->engine.matching().next_unexpected(space);
 }
 
 std::optional<Probe> Context::claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {
   Gate::Hold held(state_->gate);
-  return state_->engine.claim(source, tag, ignore, space);
+  return state_->engine.matching().claim(source, tag, ignore, space);
 }
 
 Status Context::receive_claimed(const Claimed& claimed, std::span<std::byte> buffer,
@@ -327,27 +335,28 @@ Status Context::receive_claimed(const Claimed& claimed, std::span<std::byte> buf
 
 Status Context::receive_claimed(const Claimed& claimed, Segments pieces, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.receive_claimed(state_->looked_at, claimed, pieces, request);
+  return state_->engine.matching().receive_claimed(state_->looked_at, claimed, pieces, request);
 }
 
 Status Context::discard(const Claimed& claimed) {
   Gate::Hold held(state_->gate);
-  return state_->engine.discard(state_->looked_at, claimed);
+  return state_->engine.matching().discard(state_->looked_at, claimed);
 }
 
 Status Context::register_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
   Gate::Hold held(state_->gate);
-  return state_->engine.add_region(key, bytes, access) ? Status::kOk : Status::kInvalidArgument;
+  return state_->engine.remote_memory().add_region(key, bytes, access) ? Status::kOk
+                                                                       : Status::kInvalidArgument;
 }
 
 std::uint64_t Context::register_region(std::span<std::byte> bytes, Access access) {
   Gate::Hold held(state_->gate);
-  return state_->engine.add_region(bytes, access);
+  return state_->engine.remote_memory().add_region(bytes, access);
 }
 
 bool Context::unregister_region(std::uint64_t key) {
   Gate::Hold held(state_->gate);
-  return state_->engine.remove_region(key);
+  return state_->engine.remote_memory().remove_region(key);
 }
 
 Status Context::put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
@@ -359,7 +368,8 @@ Status Context::put(PeerId peer, const RemotePlace& place, std::span<const std::
 Status Context::put(PeerId peer, const RemotePlace& place, ConstSegments pieces,
                     const PutOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.put(state_->time_for(peer), peer, place, pieces, options, request);
+  return state_->engine.remote_memory().put(state_->time_for(peer), peer, place, pieces, options,
+                                            request);
 }
 
 Status Context::get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer,
@@ -370,28 +380,29 @@ Status Context::get(PeerId peer, const RemotePlace& place, std::span<std::byte> 
 
 Status Context::get(PeerId peer, const RemotePlace& place, Segments pieces, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.get(state_->time_for(peer), peer, place, pieces, request);
+  return state_->engine.remote_memory().get(state_->time_for(peer), peer, place, pieces, request);
 }
 
 Status Context::atomic(PeerId peer, const RemotePlace& place, const Atomic& atomic,
                        Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.atomic(state_->time_for(peer), peer, place, atomic, request);
+  return state_->engine.remote_memory().atomic(state_->time_for(peer), peer, place, atomic,
+                                               request);
 }
 
 std::optional<RemoteEvent> Context::take_event() {
   Gate::Hold held(state_->gate);
-  return state_->engine.take_event();
+  return state_->engine.remote_memory().take_event();
 }
 
 RemoteUse Context::remote_use() const {
   Gate::Hold held(state_->gate);
-  return state_->engine.remote_use();
+  return state_->engine.remote_memory().use();
 }
 
 RemoteUse Context::remote_use(std::uint64_t key) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.remote_use(key);
+  return state_->engine.remote_memory().use(key);
 }
 
 std::size_t Context::progress() {
@@ -482,7 +493,7 @@ std::string Context::explain_rails(PeerId peer) const {
 }
 std::vector<RailView> Context::rails(PeerId peer) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.rails(read_clock(), peer);
+  return state_->engine.inspector().rails(read_clock(), peer);
 }
 std::optional<RailEvent> Context::take_rail_event(PeerId peer) {
   Gate::Hold held(state_->gate);
@@ -505,7 +516,7 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   for (;;) {
     const std::size_t received = engine.progress(state_->look());
     if (auto rows = engine.check_result(peer)) return *rows;
-    if (engine.peer_state(peer) == PeerState::kUnknown) return {};
+    if (engine.inspector().peer_state(peer) == PeerState::kUnknown) return {};
     state_->rest(received, kNever, idle, held);
   }
 }
@@ -548,11 +559,11 @@ Status Context::close() {
 
 Stats Context::stats() const {
   Gate::Hold held(state_->gate);
-  return state_->engine.stats();
+  return state_->engine.inspector().stats();
 }
 std::string Context::dump() const {
   Gate::Hold held(state_->gate);
-  return state_->engine.dump();
+  return state_->engine.inspector().dump();
 }
 
 }  // namespace pullman

@@ -1,22 +1,22 @@
 // Many packets of one long message at once. A burst of kernel UDP is up to 44 packets, nearly
 // always consecutive, with one CHUNK of one message each: what the first of them needed to be
 // judged, found and noted, the others need only once together (decision 0005).
-#include "engine/engine_impl.h"
+#include "engine/receiver.h"
 #include "wire/run.h"
 
 namespace pullman::engine {
 
-// Takes the packets behind the first of a batch, just accepted and still in hand, that come to the
+// Takes the packets behind the first of a batch, just accepted, that come to the
 // same as if each were handled for itself: nothing about them is new but bytes and numbers that are
 // the very next ones. How many; the rest goes the usual way.
-std::size_t Engine::Impl::take_run(Instant now, const wire::PacketHeader& first,
-                                   std::span<const nic::Incoming> batch) {
+std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
+                               std::span<const nic::Incoming> batch) {
   wire::ChunkRun run;
-  if (!run.begin(batch.front().bytes, first, frames_)) return 0;
+  if (!run.begin(batch.front().bytes, first, frame_handler_.frames())) return 0;
   Peer* peer = peers_.find(run.last().to);
   Rail* rail = peer == nullptr ? nullptr : peer->rail(run.last().rail);
   if (rail == nullptr || !in_order_behind(*rail, run.last())) return 0;
-  auto bytes = peer->inbox.in_order_behind(frames_.front());
+  auto bytes = peer->inbox.in_order_behind(frame_handler_.frames().front());
   std::uint32_t count = 0;
   for (const nic::Incoming& incoming : batch.subspan(1)) {
     const auto data = run.next(incoming.bytes, bytes.most());
@@ -26,21 +26,21 @@ std::size_t Engine::Impl::take_run(Instant now, const wire::PacketHeader& first,
   }
   if (count == 0) return 0;
   peer->inbox.handle_in_order(bytes);
-  rail->link.handle_run(now, run.last(), count, poll_gap_);
-  if (peer->inbox.has_frames() || peer->outbox.has_packets()) mark_ready(*peer);
-  schedule_ack(now, *rail);
+  rail->link.handle_run(now, run.last(), count, clock_.poll_gap());
+  if (peer->inbox.has_frames() || peer->outbox.has_packets()) ready_.mark(*peer);
+  acks_.schedule(now, *rail);
   stats_.packets_received += count;
   return count;
 }
 
 // Whether a packet that repeats this one's ack, with the next number, is new, and no news but for
 // its frames.
-bool Engine::Impl::in_order_behind(const Rail& rail, const wire::PacketHeader& header) const {
+bool Receiver::in_order_behind(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
   const auto& acks = rail.link.acks();
   return peer.phase == Phase::kConnected && peer.introduced && peer.said == nullptr &&
          (!header.has(wire::kFlagAck) || rail.link.repeats_ack(header) ||
-          repeats_deferred_ack(rail, header)) &&
+          acks_.repeats_deferred(rail, header)) &&
          !acks.has_gap() && acks.next() == acks.number_of(header) + 1;
 }
 

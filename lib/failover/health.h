@@ -5,7 +5,7 @@
 // with growing pauses, and taken back after several answers in a row; one that goes down again and
 // again is kept out for a while (a penalty that decays, as RFC 2439 damps routes). Pure: no clock,
 // no I/O. Does not know packets or links; the engine says what happened on them, asks what is due,
-// and does it (engine/rails.cc).
+// and does it (engine/rails/rail_manager.h).
 #pragma once
 
 #include <cstdint>

@@ -135,7 +135,7 @@ class Script {
 };
 
 void check(const Host& host, const Config& config) {
-  const engine::Audit audit = host.engine->audit();
+  const engine::Audit audit = host.engine->inspector().audit();
   require(audit.hotel_guests == audit.packets_in_flight);
   require(audit.packets_taken == audit.packets_accounted);
   require(audit.unexpected_bytes <= config.unexpected_bytes);
@@ -256,24 +256,26 @@ void use(Script& script, Host& host, const Host& other, Instant now) {
     case 2:
       if (host.sends[slot].done()) {
         const std::size_t size = script.word() % 4096;
-        engine.send(now, host.peer, tag, {host.buffers[slot].data(), size}, host.sends[slot]);
+        engine.sending().send(now, host.peer, tag, {host.buffers[slot].data(), size},
+                              host.sends[slot]);
       }
       break;
     case 3:
     case 4:
       if (host.receives[slot].done()) {
-        engine.receive(now, script.byte() % 2 == 0 ? kAnyPeer : host.peer, tag, script.byte() % 4,
-                       {host.buffers[slot].data(), script.word() % 4096}, host.receives[slot]);
+        engine.matching().receive(
+            now, script.byte() % 2 == 0 ? kAnyPeer : host.peer, tag, script.byte() % 4,
+            {host.buffers[slot].data(), script.word() % 4096}, host.receives[slot]);
       }
       break;
     case 5:
-      engine.cancel(host.receives[slot]);
+      engine.matching().cancel(host.receives[slot]);
       break;
     case 6:
-      engine.probe(kAnyPeer, tag, 0);
+      engine.matching().probe(kAnyPeer, tag, 0);
       if (script.byte() % 4 == 0) engine.drain_rail(now, tag % 2 == 0 ? "first" : "second");
       if (script.byte() % 4 == 0) engine.restore_rail(now, tag % 2 == 0 ? "first" : "second");
-      engine.rails(now, host.peer);
+      engine.inspector().rails(now, host.peer);
       break;
     case 7:
       if (const auto caller = engine.accept()) host.peer = *caller;

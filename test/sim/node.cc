@@ -164,15 +164,15 @@ void Node::note_turn(std::size_t received, std::uint64_t sent) {
   if (idle_turns_ == kMaxIdleTurns) {
     network_.findings().report(
         fmt::format("host {} asks for progress() at once, {} times in a row, and does nothing\n{}",
-                    host_, idle_turns_, engine_->dump()));
+                    host_, idle_turns_, engine_->inspector().dump()));
   }
 }
 
 void Node::audit() {
-  const engine::Audit audit = engine_->audit();
+  const engine::Audit audit = engine_->inspector().audit();
   const auto report = [&](const char* what, std::uint64_t a, std::uint64_t b) {
     network_.findings().report(
-        fmt::format("host {}: {}: {} and {}\n{}", host_, what, a, b, engine_->dump()));
+        fmt::format("host {}: {}: {} and {}\n{}", host_, what, a, b, engine_->inspector().dump()));
   };
   if (audit.hotel_guests != audit.packets_in_flight) {
     report("hotel guests and packets in flight differ", audit.hotel_guests,

@@ -39,54 +39,59 @@ class Doings {
             const SendOptions& options) {
     Act& act = begin(std::move(bytes));
     const std::span<const std::byte> whole[] = {act.bytes};
-    act.returned = engine(host).send(now(host), to, tag, whole, options, act.request);
+    act.returned = engine(host).sending().submit(
+        now(host), {.peer = to, .tag = tag, .segments = whole, .options = options}, act.request);
     return touched(host, act);
   }
   Act& receive(std::size_t host, PeerId from, Tag tag, std::size_t capacity,
                const ReceiveOptions& options = {}) {
     Act& act = begin(std::vector<std::byte>(capacity));
     const std::span<std::byte> whole[] = {act.bytes};
-    act.returned = engine(host).receive(now(host), from, tag, 0, whole, options, act.request);
+    act.returned = engine(host).matching().submit(
+        now(host), {.source = from, .tag = tag, .segments = whole, .options = options},
+        act.request);
     return touched(host, act);
   }
   Act& receive_claimed(std::size_t host, const Claimed& claimed, std::size_t capacity) {
     Act& act = begin(std::vector<std::byte>(capacity));
     const std::span<std::byte> whole[] = {act.bytes};
-    act.returned = engine(host).receive_claimed(now(host), claimed, whole, act.request);
+    act.returned = engine(host).matching().receive_claimed(now(host), claimed, whole, act.request);
     return touched(host, act);
   }
   Act& put(std::size_t host, PeerId to, const RemotePlace& place, std::vector<std::byte> bytes,
            const PutOptions& options = {}) {
     Act& act = begin(std::move(bytes));
     const std::span<const std::byte> whole[] = {act.bytes};
-    act.returned = engine(host).put(now(host), to, place, whole, options, act.request);
+    act.returned =
+        engine(host).remote_memory().put(now(host), to, place, whole, options, act.request);
     return touched(host, act);
   }
   Act& get(std::size_t host, PeerId from, const RemotePlace& place, std::size_t length) {
     Act& act = begin(std::vector<std::byte>(length));
     const std::span<std::byte> whole[] = {act.bytes};
-    act.returned = engine(host).get(now(host), from, place, whole, act.request);
+    act.returned = engine(host).remote_memory().get(now(host), from, place, whole, act.request);
     return touched(host, act);
   }
   // A sum of 64-bit integers; what was there before goes to `bytes` if it fetches.
   Act& add(std::size_t host, PeerId to, const RemotePlace& place, std::uint64_t amount,
            bool fetches) {
     Act& act = begin(std::vector<std::byte>(fetches ? sizeof amount : 0));
-    act.returned = engine(host).atomic(now(host), to, place,
-                                       {.op = AtomicOp::kSum,
-                                        .type = AtomicType::kUint64,
-                                        .count = 1,
-                                        .operand = std::as_bytes(std::span(&amount, 1)),
-                                        .compare = {},
-                                        .result = act.bytes},
-                                       act.request);
+    act.returned =
+        engine(host).remote_memory().atomic(now(host), to, place,
+                                            {.op = AtomicOp::kSum,
+                                             .type = AtomicType::kUint64,
+                                             .count = 1,
+                                             .operand = std::as_bytes(std::span(&amount, 1)),
+                                             .compare = {},
+                                             .result = act.bytes},
+                                            act.request);
     return touched(host, act);
   }
   Act& atomic(std::size_t host, PeerId to, const RemotePlace& place, Atomic atomic,
               std::size_t result_bytes) {
     Act& act = begin(std::vector<std::byte>(result_bytes));
     atomic.result = act.bytes;
-    act.returned = engine(host).atomic(now(host), to, place, atomic, act.request);
+    act.returned = engine(host).remote_memory().atomic(now(host), to, place, atomic, act.request);
     return touched(host, act);
   }
 

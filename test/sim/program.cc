@@ -60,10 +60,11 @@ void Program::accept() {
 void Program::note_meetings() {
   for (Known& known : known_) {
     // What was accepted for one that turned out to be known by another name is lost.
-    if (known.host && node_.engine().peer_status(known.id) == Status::kRefused) {
+    if (known.host && node_.engine().inspector().peer_status(known.id) == Status::kRefused) {
       shared_.excuses.add(node_.host(), *known.host, AllowedFailures::kRefusal);
     }
-    if (known.met || node_.engine().peer_state(known.id) != PeerState::kConnected) continue;
+    if (known.met || node_.engine().inspector().peer_state(known.id) != PeerState::kConnected)
+      continue;
     known.met = true;
     shared_.ledger.met(node_.process(), known.id);
   }
@@ -109,7 +110,7 @@ void Program::keep_receiving() {
 void Program::cancel_receives() {
   for (const auto& operation : pending_) {
     if (operation->kind != Operation::Kind::kReceive || operation->posted().done()) continue;
-    operation->cancelled = node_.engine().cancel(operation->posted());
+    operation->cancelled = node_.engine().matching().cancel(operation->posted());
     if (operation->cancelled && operation->must_match &&
         !shared_.excuses.any(node_.host(),
                              shared_.ledger.host_of(node_.process(), operation->wanted.source))) {

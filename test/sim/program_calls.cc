@@ -58,7 +58,7 @@ void Program::connect() {
       return;
     }
     if (known.host == host && !shared_.excuses.any(node_.host(), host) &&
-        node_.engine().peer_state(known.id) == PeerState::kConnected) {
+        node_.engine().inspector().peer_state(known.id) == PeerState::kConnected) {
       shared_.findings.report(
           fmt::format("host {}: connecting twice to host {} gave two handles", node_.host(), host));
     }
@@ -75,7 +75,7 @@ void Program::say_last(std::uint8_t host) {
   const auto all = known_;
   for (const Known& known : all) {
     const auto its = known.host ? known.host : shared_.ledger.host_of(node_.process(), known.id);
-    const bool connected = node_.engine().peer_state(known.id) == PeerState::kConnected;
+    const bool connected = node_.engine().inspector().peer_state(known.id) == PeerState::kConnected;
     if (its == host && connected) send_to(known);
   }
   node_.touched();
@@ -113,7 +113,7 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
   const bool plain = plan_.options_percent == 0 || !percent(random_, plan_.options_percent);
   if (plain) {
     shared_.ledger.sent(operation.name, tag, bytes.size(), {});
-    return node_.engine().send(node_.local_now(), peer, tag, bytes, operation.request);
+    return node_.engine().sending().send(node_.local_now(), peer, tag, bytes, operation.request);
   }
   SendOptions& options = operation.options;
   options.space = draw_space();
@@ -130,9 +130,13 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
     const Status copied = try_copy(peer, tag, bytes, operation);
     if (copied != Status::kBusy) return copied;
   }
-  return node_.engine().send(node_.local_now(), peer, tag,
-                             count == 2 ? ConstSegments(pieces) : ConstSegments(whole), options,
-                             operation.request);
+  return node_.engine().sending().submit(
+      node_.local_now(),
+      {.peer = peer,
+       .tag = tag,
+       .segments = count == 2 ? ConstSegments(pieces) : ConstSegments(whole),
+       .options = options},
+      operation.request);
 }
 
 // kBusy: nothing happened.
@@ -141,8 +145,10 @@ Status Program::try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes,
   SendOptions options = operation.options;
   options.only_copy = true;
   const std::span<const std::byte> whole[] = {bytes};
-  const Status status = node_.engine().send(node_.local_now(), peer, tag, ConstSegments(whole),
-                                            options, operation.request);
+  const Status status = node_.engine().sending().submit(
+      node_.local_now(),
+      {.peer = peer, .tag = tag, .segments = ConstSegments(whole), .options = options},
+      operation.request);
   if (status == Status::kPending) shared_.findings.report("a send of only a copy is pending");
   return status;
 }
@@ -204,9 +210,14 @@ void Program::post_shared(Wanted wanted) {
   operation.kind = Operation::Kind::kReceive;
   operation.wanted = wanted;
   operation.many = std::make_unique<MultiReceive>(1 + random_.below(12), kNameBytes);
-  const Status status = node_.engine().receive(
-      node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-      {operation.buffer.get(), wanted.capacity}, {.space = wanted.space}, *operation.many);
+  const std::span<std::byte> whole[] = {{operation.buffer.get(), wanted.capacity}};
+  const Status status = node_.engine().matching().submit(node_.local_now(),
+                                                         {.source = wanted.source,
+                                                          .tag = wanted.tag,
+                                                          .ignore = wanted.ignore,
+                                                          .segments = whole,
+                                                          .options = {.space = wanted.space}},
+                                                         *operation.many);
   note("receive {} of many from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
        static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
        wanted.ignore, wanted.capacity, name(status));
@@ -222,15 +233,20 @@ void Program::post_receive(const Wanted& wanted, bool must_match) {
   const std::span<std::byte> buffer(operation.buffer.get(), wanted.capacity);
   Status status = Status::kOk;
   if (plan_.options_percent == 0) {
-    status = node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-                                    buffer, operation.request);
+    status = node_.engine().matching().receive(node_.local_now(), wanted.source, wanted.tag,
+                                               wanted.ignore, buffer, operation.request);
   } else {
     const std::size_t cut = random_.below(buffer.size() + 1);
     const std::span<std::byte> pieces[] = {buffer.first(cut), buffer.subspan(cut)};
     const std::span<std::byte> whole[] = {buffer};
-    status = node_.engine().receive(node_.local_now(), wanted.source, wanted.tag, wanted.ignore,
-                                    percent(random_, 50) ? Segments(pieces) : Segments(whole),
-                                    {.space = wanted.space}, operation.request);
+    status = node_.engine().matching().submit(
+        node_.local_now(),
+        {.source = wanted.source,
+         .tag = wanted.tag,
+         .ignore = wanted.ignore,
+         .segments = percent(random_, 50) ? Segments(pieces) : Segments(whole),
+         .options = {.space = wanted.space}},
+        operation.request);
   }
   note("receive {} from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
        static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
@@ -248,7 +264,7 @@ void Program::cancel() {
       operation.posted().done()) {
     return;
   }
-  const bool taken_back = node_.engine().cancel(operation.posted());
+  const bool taken_back = node_.engine().matching().cancel(operation.posted());
   note("cancel receive {}: {}", operation.wanted.order, taken_back);
   operation.cancelled = taken_back;
   if (taken_back != (operation.posted().status() == Status::kCancelled)) {
@@ -263,7 +279,7 @@ void Program::probe() {
   const bool any_tag = percent(random_, 60);
   const Tag label = random_.below(plan_.labels);
   const auto probe =
-      node_.engine().probe(source, any_tag ? 0 : label, any_tag ? ~Tag{0} : ~kLabelBits);
+      node_.engine().matching().probe(source, any_tag ? 0 : label, any_tag ? ~Tag{0} : ~kLabelBits);
   if (!probe) return;
   note("probe: tag {:x}, {} B", probe->tag, probe->length);
   shared_.ledger.probed(node_.process(), *probe);

@@ -158,8 +158,8 @@ std::string Simulation::rail_not_up() {
     Node& node = stage_.node(host);
     if (!node.alive()) continue;
     for (const PeerId id : programs_[host]->handles()) {
-      if (node.engine().peer_state(id) != PeerState::kConnected) continue;
-      all.push_back({host, node.engine().rails(node.local_now(), id)});
+      if (node.engine().inspector().peer_state(id) != PeerState::kConnected) continue;
+      all.push_back({host, node.engine().inspector().rails(node.local_now(), id)});
     }
   }
   for (const Seen& seen : all) {
@@ -209,7 +209,7 @@ bool Simulation::blames_nobody() const {
 void Simulation::check_blame() {
   if (!blames_nobody()) return;
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    const std::uint64_t blamed = stage_.node(host).engine().audit().rails_blamed;
+    const std::uint64_t blamed = stage_.node(host).engine().inspector().audit().rails_blamed;
     if (blamed == 0) continue;
     stage_.findings().report(
         fmt::format("host {} blamed rails {} times, though the network was fine", host, blamed));

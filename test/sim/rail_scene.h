@@ -27,7 +27,7 @@ class RailScene : public Scene {
         }) {}
 
   std::vector<RailView> rails(std::size_t host, PeerId peer) {
-    return engine(host).rails(node(host).local_now(), peer);
+    return engine(host).inspector().rails(node(host).local_now(), peer);
   }
   RailView rail(std::size_t host, PeerId peer, std::size_t number) {
     return rails(host, peer).at(number);

@@ -22,9 +22,9 @@ void RemoteWork::booted() {
   home_ = shared_.homes.all.emplace_back(std::make_unique<Home>()).get();
   shared_.homes.now[node_.host()] = home_;
   engine::Engine& engine = node_.engine();
-  engine.add_region(Home::kWords, home_->words, Access::kReadWrite);
-  engine.add_region(Home::kAreas, home_->areas, Access::kReadWrite);
-  engine.add_region(Home::kFlicker, home_->flicker, Access::kReadWrite);
+  engine.remote_memory().add_region(Home::kWords, home_->words, Access::kReadWrite);
+  engine.remote_memory().add_region(Home::kAreas, home_->areas, Access::kReadWrite);
+  engine.remote_memory().add_region(Home::kFlicker, home_->flicker, Access::kReadWrite);
 }
 
 void RemoteWork::ended() {
@@ -51,7 +51,7 @@ void RemoteWork::run() {
 }
 
 void RemoteWork::take_events() {
-  while (const auto event = node_.engine().take_event()) {
+  while (const auto event = node_.engine().remote_memory().take_event()) {
     if (!shared_.homes.told.contains(event->immediate)) {
       shared_.findings.report(fmt::format("host {}: an event that nobody sent", node_.host()));
     }
@@ -101,8 +101,9 @@ void RemoteWork::add(const Target& target) {
   Atomic atomic;
   atomic.operand = std::as_bytes(std::span(&one, 1));
   atomic.result = deed.bytes;
-  node_.engine().atomic(node_.local_now(), target.peer,
-                        {Home::kWords, target.conversation * sizeof one}, atomic, deed.request);
+  node_.engine().remote_memory().atomic(node_.local_now(), target.peer,
+                                        {Home::kWords, target.conversation * sizeof one}, atomic,
+                                        deed.request);
 }
 
 void RemoteWork::put(const Target& target) {
@@ -121,9 +122,10 @@ void RemoteWork::put(const Target& target) {
   const std::size_t cut = random_.below(size + 1);
   const std::span<const std::byte> bytes = deed.bytes;
   const std::span<const std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
-  node_.engine().put(node_.local_now(), target.peer,
-                     {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces,
-                     options, deed.request);
+  node_.engine().remote_memory().put(
+      node_.local_now(), target.peer,
+      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces, options,
+      deed.request);
 }
 
 void RemoteWork::get(const Target& target) {
@@ -136,9 +138,9 @@ void RemoteWork::get(const Target& target) {
   const std::size_t cut = random_.below(size + 1);
   const std::span<std::byte> bytes = deed.bytes;
   const std::span<std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
-  node_.engine().get(node_.local_now(), target.peer,
-                     {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces,
-                     deed.request);
+  node_.engine().remote_memory().get(
+      node_.local_now(), target.peer,
+      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces, deed.request);
 }
 
 void RemoteWork::try_what_is_forbidden(const Target& target) {
@@ -152,10 +154,11 @@ void RemoteWork::try_what_is_forbidden(const Target& target) {
   const RemotePlace place = places[random_.below(std::size(places))];
   if (percent(random_, 50)) {
     const std::span<const std::byte> whole[] = {deed.bytes};
-    node_.engine().put(node_.local_now(), target.peer, place, whole, {}, deed.request);
+    node_.engine().remote_memory().put(node_.local_now(), target.peer, place, whole, {},
+                                       deed.request);
   } else {
     const std::span<std::byte> whole[] = {deed.bytes};
-    node_.engine().get(node_.local_now(), target.peer, place, whole, deed.request);
+    node_.engine().remote_memory().get(node_.local_now(), target.peer, place, whole, deed.request);
   }
 }
 
@@ -163,22 +166,23 @@ void RemoteWork::put_where_it_flickers(const Target& target) {
   Deed& deed = begin(Deed::Kind::kFlicker, target, log_between(random_, 1, Home::kFlickerBytes));
   for (std::byte& byte : deed.bytes) byte = static_cast<std::byte>(random_.next());
   const std::span<const std::byte> whole[] = {deed.bytes};
-  node_.engine().put(node_.local_now(), target.peer,
-                     {Home::kFlicker, random_.below(Home::kFlickerBytes - deed.bytes.size() + 1)},
-                     whole, {}, deed.request);
+  node_.engine().remote_memory().put(
+      node_.local_now(), target.peer,
+      {Home::kFlicker, random_.below(Home::kFlickerBytes - deed.bytes.size() + 1)}, whole, {},
+      deed.request);
 }
 
 void RemoteWork::toggle() {
   Home& home = *home_;
   if (home.flickers_on) {
-    node_.engine().remove_region(Home::kFlicker);
+    node_.engine().remote_memory().remove_region(Home::kFlicker);
     home.when_off = home.flicker;
   } else {
     if (home.when_off != home.flicker) {
       shared_.findings.report(
           fmt::format("host {}: a region was written after it was withdrawn", node_.host()));
     }
-    node_.engine().add_region(Home::kFlicker, home.flicker, Access::kReadWrite);
+    node_.engine().remote_memory().add_region(Home::kFlicker, home.flicker, Access::kReadWrite);
   }
   home.flickers_on = !home.flickers_on;
 }

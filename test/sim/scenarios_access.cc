@@ -18,7 +18,7 @@ constexpr std::uint64_t kSomeLost = 100'000;  // of a million
 struct Remote {
   explicit Remote(std::size_t size = 1 << 20, Access access = Access::kReadWrite)
       : memory(bytes_of(size, 3)) {
-    REQUIRE(scene.engine(1).add_region(kKey, memory, access));
+    REQUIRE(scene.engine(1).remote_memory().add_region(kKey, memory, access));
     const auto couple = scene.couple(0, 1);
     there = couple.there;
     back = couple.back;
@@ -106,7 +106,7 @@ TEST_CASE("what a region does not grant is refused, and nothing is written") {
   REQUIRE(remote.done(good));
   CHECK(good.status() == Status::kOk);
   remote.scene.run_for(milliseconds(50));
-  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK(remote.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("a region grants what it was registered for and no more") {
@@ -138,13 +138,13 @@ TEST_CASE("a region that is withdrawn while a put is written is not touched afte
   REQUIRE(remote.scene.run_until(
       [&] { return remote.memory[600'000] != bytes_of(600'001, 3).back(); }));
 
-  CHECK(remote.scene.engine(1).remove_region(kKey));
+  CHECK(remote.scene.engine(1).remote_memory().remove_region(kKey));
   const std::vector<std::byte> then = remote.memory;
 
   REQUIRE(remote.done(put));
   CHECK(put.status() == Status::kRefusedAccess);
   CHECK(remote.memory == then);
-  CHECK_FALSE(remote.scene.engine(1).remove_region(kKey));
+  CHECK_FALSE(remote.scene.engine(1).remote_memory().remove_region(kKey));
 }
 
 TEST_CASE("what a get was promised comes, though the region is withdrawn while it is read") {
@@ -155,7 +155,7 @@ TEST_CASE("what a get was promised comes, though the region is withdrawn while i
   Act& get = remote.does.get(0, remote.there, {kKey, 0}, 4 << 20);
   REQUIRE(remote.scene.run_until([&] { return get.bytes[600'000] == before[600'000]; }));
 
-  remote.scene.engine(1).remove_region(kKey);
+  remote.scene.engine(1).remote_memory().remove_region(kKey);
   std::fill(remote.memory.begin(), remote.memory.end(), std::byte{0});
 
   REQUIRE(remote.done(get));
@@ -287,8 +287,8 @@ TEST_CASE("a put with immediate data leaves one event, when all of it is in plac
 
   remote.does.put(0, remote.there, {kKey, 77}, bytes, options);
   std::optional<RemoteEvent> event;
-  REQUIRE(
-      remote.scene.run_until([&] { return bool(event = remote.scene.engine(1).take_event()); }));
+  REQUIRE(remote.scene.run_until(
+      [&] { return bool(event = remote.scene.engine(1).remote_memory().take_event()); }));
 
   CHECK(remote.holds_at(77, bytes));
   CHECK(event->source == remote.back);
@@ -297,8 +297,8 @@ TEST_CASE("a put with immediate data leaves one event, when all of it is in plac
   CHECK(event->offset == 77);
   CHECK(event->length == size);
   remote.scene.run_for(seconds(1));
-  CHECK_FALSE(remote.scene.engine(1).take_event());
-  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK_FALSE(remote.scene.engine(1).remote_memory().take_event());
+  CHECK(remote.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("events that nobody takes go with the slot of who caused them") {
@@ -316,7 +316,7 @@ TEST_CASE("events that nobody takes go with the slot of who caused them") {
     remote.back = couple.back;
   }
 
-  CHECK_FALSE(remote.scene.engine(1).take_event());
+  CHECK_FALSE(remote.scene.engine(1).remote_memory().take_event());
 }
 
 TEST_CASE("a refused put leaves no event") {
@@ -329,8 +329,8 @@ TEST_CASE("a refused put leaves no event") {
   REQUIRE(remote.done(put));
   CHECK(put.status() == Status::kRefusedAccess);
   remote.scene.run_for(milliseconds(50));
-  CHECK_FALSE(remote.scene.engine(1).take_event());
-  CHECK(remote.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK_FALSE(remote.scene.engine(1).remote_memory().take_event());
+  CHECK(remote.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("a get is answered though its caller holds more of the answerer's messages than it may") {
@@ -441,7 +441,7 @@ TEST_CASE("what rides with calls that cross is answered at once") {
   });
   Doings does(scene);
   for (std::size_t at : {0u, 1u}) {
-    scene.engine(at).add_region(kKey, memory[at], Access::kReadWrite);
+    scene.engine(at).remote_memory().add_region(kKey, memory[at], Access::kReadWrite);
   }
   std::vector<Act*> acts;
   const auto call = [&](std::size_t from) {

@@ -223,7 +223,7 @@ TEST_CASE("an address that another host answers at is the wrong host") {
   scene.misroute(1);
 
   CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kWrongHost});
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
 TEST_CASE("a peer that was started anew is the wrong host, until it is known to be gone") {
@@ -251,7 +251,7 @@ TEST_CASE("a question that comes to another host, or back to who asks, is not an
   Act& send = scene.send(0, couple.there, 1, 100);
   scene.run_for(seconds(15));
   CHECK(scene.checks() > 1);
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 
   CHECK(scene.run_until_done(send));
   CHECK(send.status() == Status::kOk);
@@ -270,7 +270,7 @@ TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that
   Act& send = scene.send(0, couple.there, 1, 100);
   scene.run_for(seconds(10));
   CHECK(scene.checks() > 1);
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 
   CHECK(scene.run_until_done(send));
   CHECK(send.status() == Status::kOk);
@@ -291,7 +291,7 @@ TEST_CASE(
 
   if (computes) CHECK(scene.checks() > 0);
   CHECK(send.status() == Status::kOk);
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
 TEST_CASE("a peer of two rails that was started anew is found out when both have said so") {
@@ -325,7 +325,7 @@ TEST_CASE(
   Act& send = scene.send(0, couple.there, 1, 200'000);
   CHECK(scene.run_until_done(send, restarts ? seconds(1) : seconds(50)) == restarts);
 
-  CHECK(scene.engine(0).peer_status(couple.there) ==
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) ==
         (restarts ? Status::kPeerRestarted : Status::kOk));
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("nobody at one address, another process at the other: not of one that 
 
   scene.network().refuse({1, Channel::kCommand, 0}, {0, Channel::kCommand, 0}, microseconds(1));
   scene.run_for(seconds(1));
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
 TEST_CASE("who was asked whether it is the same is checked as before when it is back") {
@@ -381,7 +381,7 @@ TEST_CASE("a denial that comes when the peer has been heard again counts for not
   scene.send(1, couple.back, 2, 10);  // it is heard at once
   REQUIRE(scene.run_until_done(send));
   scene.run_for(seconds(10));
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
 TEST_CASE("a check ends in time although the peer dies, is silent, or leaves meanwhile") {
@@ -398,7 +398,7 @@ TEST_CASE("a check ends in time although the peer dies, is silent, or leaves mea
   const Instant start = scene.now();
   REQUIRE(scene.run_until([&] {
     return scene.engine(0).check_result(couple.there).has_value() ||
-           scene.engine(0).peer_state(couple.there) == PeerState::kUnknown;
+           scene.engine(0).inspector().peer_state(couple.there) == PeerState::kUnknown;
   }));
 
   CHECK(scene.now() - start <= milliseconds(400));
@@ -535,7 +535,7 @@ TEST_CASE("a check beside a stream disturbs nobody: not one packet is sent again
   CHECK(scene.engine(0).check_result(couple.there).has_value());
   CHECK(scene.engine(1).check_result(couple.back).has_value());
   CHECK(scene.stats(0).retransmits == before);
-  CHECK(scene.engine(0).audit().rails_blamed == 0);
+  CHECK(scene.engine(0).inspector().audit().rails_blamed == 0);
   CHECK(stream.finish());
 }
 

@@ -30,8 +30,9 @@ TEST_CASE("a message that was received is delivered, though the good-bye overtak
 
   CHECK(Scene::holds(receive, 1, size));
   CHECK(send.status() == Status::kOk);
-  REQUIRE(scene.run_until([&] { return scene.engine(0).peer_status(there) != Status::kOk; }));
-  CHECK(scene.engine(0).peer_status(there) == Status::kPeerClosed);
+  REQUIRE(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_status(there) != Status::kOk; }));
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerClosed);
 }
 
 TEST_CASE("a good-bye says which of the messages behind a gap have arrived") {
@@ -138,7 +139,7 @@ TEST_CASE("a good-bye that names messages nobody has sent ends nothing") {
                          microseconds(10));
   scene.run_for(milliseconds(1));
 
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
 }
 
 // --- who died
@@ -161,7 +162,7 @@ TEST_CASE("a peer whose host says that nobody listens is known to be dead within
   REQUIRE(scene.run_until_done(waits, seconds(1)));
 
   CHECK(waits.status() == Status::kPeerDied);
-  CHECK(scene.engine(0).peer_status(there) == Status::kPeerDied);
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerDied);
 }
 
 TEST_CASE("one refusal on each rail is enough, as hosts say it seldom") {
@@ -201,7 +202,7 @@ TEST_CASE("who computes is not dead, whatever is said in its host's name") {
 
   scene.run_for(seconds(25));
 
-  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kOk);
   CHECK(packets - before < 25 * 60 * nics);
   scene.network().set_observer({});
   Act& receive = scene.receive(1, back, 1, 200'000);
@@ -242,7 +243,7 @@ TEST_CASE("nobody at one of its addresses does not end a peer that is heard by t
 
   scene.run_for(seconds(20));
 
-  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kOk);
   CHECK(scene.stats(0).probes_sent - before < 20 * 60);
 }
 

@@ -287,8 +287,8 @@ TEST_CASE("a call that is under way goes on from the new address") {
   scene.node(0).move(0);
   scene.mend();
 
-  CHECK(
-      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
+  CHECK(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kConnected; }));
 }
 
 TEST_CASE("two ends whose only addresses change at the same moment give up in time") {
@@ -318,7 +318,7 @@ Scene::Couple meet_at(RailScene& scene, std::uint8_t nic) {
   std::optional<PeerId> back;
   scene.run_until([&] {
     if (!back) back = scene.accept(1);
-    return back && scene.engine(0).peer_state(couple.there) == PeerState::kConnected;
+    return back && scene.engine(0).inspector().peer_state(couple.there) == PeerState::kConnected;
   });
   REQUIRE(back);
   couple.back = *back;

@@ -259,7 +259,7 @@ TEST_CASE("when all packets of the pool are lost, one of them asks in place of a
   scene.send(0, there, 2, 300'000);
   scene.send(0, there, 3, 300'000);
   scene.run_for(milliseconds(500));
-  REQUIRE(scene.engine(0).audit().packets_in_flight >= 64);
+  REQUIRE(scene.engine(0).inspector().audit().packets_in_flight >= 64);
   scene.network().set_drop_rule({});
 
   REQUIRE(scene.run_until([&] { return first.done() && second.done(); }, seconds(5)));

@@ -20,8 +20,10 @@ struct Shared {
     back = couple.back;
   }
   Status post(PeerId source = kAnyPeer, Tag tag = 1) {
-    const Status status =
-        scene.engine(1).receive(scene.node(1).local_now(), source, tag, 0, buffer, {}, many);
+    const std::span<std::byte> whole[] = {buffer};
+    const Status status = scene.engine(1).matching().submit(
+        scene.node(1).local_now(),
+        {.source = source, .tag = tag, .ignore = 0, .segments = whole, .options = {}}, many);
     scene.node(1).touched();
     return status;
   }
@@ -115,7 +117,7 @@ TEST_CASE("a shared buffer is not posted again before its messages are taken") {
   CHECK(shared.post() == Status::kBusy);
   shared.expect(4, 1);
   CHECK(shared.post() == Status::kPending);
-  shared.scene.engine(1).cancel(shared.many.posted());
+  shared.scene.engine(1).matching().cancel(shared.many.posted());
 }
 
 TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes no more") {
@@ -123,13 +125,13 @@ TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes n
   shared.post();
   shared.send(300'000, 1);
   shared.scene.run_for(milliseconds(1));
-  CHECK(shared.scene.engine(1).cancel(shared.many.posted()));
+  CHECK(shared.scene.engine(1).matching().cancel(shared.many.posted()));
   shared.send(4, 2);
   shared.expect(300'000, 1);
   REQUIRE(shared.scene.run_until([&] { return shared.many.done(); }));
   CHECK(shared.many.status() == Status::kCancelled);
   CHECK(shared.scene.run_until(
-      [&] { return shared.scene.engine(1).probe(shared.back, 1, 0).has_value(); }));
+      [&] { return shared.scene.engine(1).matching().probe(shared.back, 1, 0).has_value(); }));
 }
 
 TEST_CASE("a shared buffer for a peer that goes ends with the reason, and so do its messages") {

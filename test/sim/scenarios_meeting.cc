@@ -44,8 +44,8 @@ TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 9, 100));
-  REQUIRE(
-      scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }));
+  REQUIRE(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kConnected; }));
   scene.run_for(seconds(2));
   CHECK_FALSE(none.done());
 }
@@ -133,7 +133,8 @@ TEST_CASE("a HELLO is acknowledged when its riders are delivered, not before") {
 
   REQUIRE(scene.run_until_done(receive));
   CHECK_FALSE(acked_by_welcome);
-  REQUIRE(scene.run_until([&] { return scene.engine(0).audit().packets_in_flight == 0; }));
+  REQUIRE(
+      scene.run_until([&] { return scene.engine(0).inspector().audit().packets_in_flight == 0; }));
   CHECK(scene.stats(0).probes_sent == 0);
 }
 
@@ -223,7 +224,7 @@ TEST_CASE("connects that cross cost a few round trips and no retransmission") {
     CHECK(scene.stats(at).retransmits == 0);
     CHECK(scene.stats(at).timeouts == 0);
     CHECK(scene.stats(at).peers_connected == 1);
-    CHECK(scene.engine(at).audit().windows_in_use == 0);
+    CHECK(scene.engine(at).inspector().audit().windows_in_use == 0);
   }
 }
 
@@ -260,7 +261,7 @@ TEST_CASE("a caller that is cut off when his HELLO was accepted is heard once") 
   CHECK(heard <= 1);
   if (lived) CHECK(heard == 1);
   if (heard == 1) CHECK(Scene::holds(*receives[0], 9, 100));
-  if (lived) CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  if (lived) CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
 }
 
 // What leaves or comes by one NIC of a host is lost.
@@ -297,7 +298,7 @@ TEST_CASE("a call whose NIC is cut off is made by another NIC that reaches the a
   const auto back = scene.accept(1);
   REQUIRE(back);
   scene.run_for(seconds(2));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
   const RailView home = scene.rail(0, there, 0);
   const RailView mirrored = scene.rail(1, *back, 0);
   CHECK(home.local == mirrored.remote);
@@ -372,7 +373,7 @@ TEST_CASE("calls that cross between hosts whose first NICs are cut off end in on
   for (const std::size_t at : {0u, 1u}) {
     CHECK(Scene::holds(*receives[at], 1 - at, 100));
     CHECK_FALSE(none[at]->done());
-    CHECK(scene.engine(at).peer_state(handles[at]) == PeerState::kConnected);
+    CHECK(scene.engine(at).inspector().peer_state(handles[at]) == PeerState::kConnected);
   }
   CHECK(scene.rails(0, handles[0]).size() == scene.rails(1, handles[1]).size());
   CHECK(scene.rail(0, handles[0], 0).local == scene.rail(1, handles[1], 0).remote);
@@ -431,7 +432,7 @@ TEST_CASE("calls that cross while one process begins anew end in one connection 
     std::sort(known.begin(), known.end(), [](PeerId a, PeerId b) { return a.index < b.index; });
     known.erase(std::unique(known.begin(), known.end()), known.end());
     std::erase_if(known, [&](PeerId id) {
-      return scene.engine(host).peer_state(id) != PeerState::kConnected;
+      return scene.engine(host).inspector().peer_state(id) != PeerState::kConnected;
     });
     return known.size();
   };

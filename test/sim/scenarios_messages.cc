@@ -75,29 +75,29 @@ TEST_CASE("a cancelled receive takes no message") {
   Act& first = scene.receive(1, back, 1, 10);
   Act& second = scene.receive(1, back, 1, 10);
 
-  CHECK(scene.engine(1).cancel(first.request));
+  CHECK(scene.engine(1).matching().cancel(first.request));
   scene.send(0, there, 1, 10);
 
   REQUIRE(scene.run_until_done(second));
   CHECK(first.status() == Status::kCancelled);
   CHECK(Scene::holds(second, 1, 10));
-  CHECK_FALSE(scene.engine(1).cancel(second.request));
+  CHECK_FALSE(scene.engine(1).matching().cancel(second.request));
 }
 
 TEST_CASE("probe sees the message that a receive would match, and leaves it there") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
-  CHECK_FALSE(scene.engine(1).probe(kAnyPeer, 0, kAnyTag));
+  CHECK_FALSE(scene.engine(1).matching().probe(kAnyPeer, 0, kAnyTag));
   const std::size_t size = GENERATE(10u, 300000u);
 
   scene.send(0, there, 5, size);
   scene.run_for(milliseconds(10));
 
-  const auto probe = scene.engine(1).probe(back, 5, 0);
+  const auto probe = scene.engine(1).matching().probe(back, 5, 0);
   REQUIRE(probe);
   CHECK(probe->length == size);
   CHECK(probe->source == back);
-  CHECK_FALSE(scene.engine(1).probe(back, 6, 0));
+  CHECK_FALSE(scene.engine(1).matching().probe(back, 6, 0));
   Act& receive = scene.receive(1, probe->source, probe->tag, size);
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 5, size));
@@ -117,7 +117,7 @@ TEST_CASE("unexpected messages hold the sender back, not grow the process") {
   for (Tag i = 0; i < kMessages; ++i) sends.push_back(&scene.send(0, there, i, size));
   scene.run_for(seconds(5));
 
-  CHECK(scene.engine(1).audit().unexpected_bytes <= kBudget);
+  CHECK(scene.engine(1).inspector().audit().unexpected_bytes <= kBudget);
   CHECK_FALSE(sends.back()->done());
   for (Tag i = 0; i < kMessages; ++i) {
     Act& receive = scene.receive(1, back, i, size);
@@ -152,7 +152,7 @@ TEST_CASE("a message is received before hundreds that were sent before it and no
     Act& next = scene.receive(1, back, 1000, 1500);
     REQUIRE(scene.run_until_done(next));
   }
-  CHECK(scene.engine(1).audit().unexpected_bytes <= kBudget);
+  CHECK(scene.engine(1).inspector().audit().unexpected_bytes <= kBudget);
   for (Tag i = 0; i < 300; ++i) {
     Act& next = scene.receive(1, back, i, 2000);
     REQUIRE(scene.run_until_done(next));

@@ -57,7 +57,8 @@ TEST_CASE("a message matches receives of its own space only") {
   }
   talk.scene.run_for(milliseconds(20));
   for (std::uint8_t space = 0; space < kSpaces; ++space) {
-    CHECK(talk.scene.engine(1).probe(talk.back, 1, 0, space).has_value() == !posted_first);
+    CHECK(talk.scene.engine(1).matching().probe(talk.back, 1, 0, space).has_value() ==
+          !posted_first);
   }
   if (!posted_first) post();
 
@@ -78,12 +79,12 @@ TEST_CASE("what no receive has matched is told once each, in the order it came, 
     talk.does.send(0, talk.there, tag, bytes_of(tag == 14 ? 300'000 : 10, 1), options);
     talk.scene.run_for(milliseconds(20));
   };
-  CHECK_FALSE(there.next_unexpected(space));
+  CHECK_FALSE(there.matching().next_unexpected(space));
   for (Tag tag = 11; tag <= 15; ++tag) send(tag);
-  CHECK_FALSE(there.next_unexpected(2));
-  CHECK_FALSE(there.next_unexpected(kSpaces));
+  CHECK_FALSE(there.matching().next_unexpected(2));
+  CHECK_FALSE(there.matching().next_unexpected(kSpaces));
 
-  const auto first = there.next_unexpected(space);
+  const auto first = there.matching().next_unexpected(space);
   REQUIRE(first);
   CHECK(first->tag == 11);
   CHECK(first->source == talk.back);
@@ -93,16 +94,16 @@ TEST_CASE("what no receive has matched is told once each, in the order it came, 
   for (const Tag gone : {11u, 12u}) {
     REQUIRE(talk.done(talk.does.receive(1, talk.back, gone, 10, {.space = space})));
   }
-  CHECK(there.next_unexpected(space)->tag == 13);
-  const auto large = there.next_unexpected(space);
+  CHECK(there.matching().next_unexpected(space)->tag == 13);
+  const auto large = there.matching().next_unexpected(space);
   CHECK(large->tag == 14);
   CHECK(large->length == 300'000);
   CHECK(large->immediate == 14u);
   REQUIRE(talk.done(talk.does.receive(1, talk.back, 15, 10, {.space = space})));
-  CHECK_FALSE(there.next_unexpected(space));
+  CHECK_FALSE(there.matching().next_unexpected(space));
   send(17);
-  CHECK(there.next_unexpected(space)->tag == 17);
-  CHECK_FALSE(there.next_unexpected(space));
+  CHECK(there.matching().next_unexpected(space)->tag == 17);
+  CHECK_FALSE(there.matching().next_unexpected(space));
 }
 
 TEST_CASE("a space that does not exist is an invalid argument") {
@@ -129,7 +130,7 @@ TEST_CASE("immediate data comes with the message, truncated or not, expected or 
   Act& send = talk.does.send(0, talk.there, 7, bytes_of(size, 5), options);
   if (!posted_first) {
     talk.scene.run_for(milliseconds(20));
-    const auto probed = talk.scene.engine(1).probe(talk.back, 7, 0);
+    const auto probed = talk.scene.engine(1).matching().probe(talk.back, 7, 0);
     CHECK((probed || lossy));
     if (probed) CHECK(probed->immediate == options.immediate);
     if (probed) CHECK(probed->length == size);
@@ -153,7 +154,8 @@ TEST_CASE("a message without immediate data has none, also in a request that had
   Request request;
   std::vector<std::byte> buffer(8);
   const auto receive_into = [&] {
-    talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, 1, 0, buffer, request);
+    talk.scene.engine(1).matching().receive(talk.scene.node(1).local_now(), talk.back, 1, 0, buffer,
+                                            request);
     talk.scene.node(1).touched();
     REQUIRE(talk.scene.run_until([&] { return request.done(); }));
   };
@@ -185,7 +187,7 @@ TEST_CASE("a synchronous send is done when it is matched, and not before") {
   CHECK(send.status() == Status::kOk);
   CHECK(receive.bytes == bytes_of(size, 5));
   talk.scene.run_for(milliseconds(100));
-  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("a synchronous message of a peer that is gone is received, and nothing of it is kept") {
@@ -197,13 +199,14 @@ TEST_CASE("a synchronous message of a peer that is gone is received, and nothing
   talk.scene.restart(0);
   talk.scene.connect(0, 1);
   REQUIRE(talk.scene.run_until(
-      [&] { return talk.scene.engine(1).peer_state(talk.back) == PeerState::kGone; }, seconds(60)));
+      [&] { return talk.scene.engine(1).inspector().peer_state(talk.back) == PeerState::kGone; },
+      seconds(60)));
 
   Act& receive = talk.does.receive(1, talk.back, 7, 100);
 
   CHECK(receive.returned == Status::kOk);
   CHECK(receive.bytes == bytes_of(100, 5));
-  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("a send until delivered is done when all of it has arrived, matched or not") {
@@ -220,7 +223,7 @@ TEST_CASE("a send until delivered is done when all of it has arrived, matched or
   CHECK_FALSE(send.done());
   REQUIRE(talk.done(send));
   CHECK(send.status() == Status::kOk);
-  CHECK(talk.scene.engine(1).probe(talk.back, 7, 0));
+  CHECK(talk.scene.engine(1).matching().probe(talk.back, 7, 0));
 }
 
 TEST_CASE("only a copy: it is made at once, or nothing happens") {
@@ -242,7 +245,7 @@ TEST_CASE("only a copy: it is made at once, or nothing happens") {
   for (;; ++received) {
     Act& receive = talk.does.receive(1, talk.back, 7, 2000);
     if (!talk.scene.run_until_done(receive, seconds(1))) {
-      talk.scene.engine(1).cancel(receive.request);
+      talk.scene.engine(1).matching().cancel(receive.request);
       break;
     }
   }
@@ -264,8 +267,12 @@ TEST_CASE("a copy has its space and its immediate data, in one piece and in two"
 
   Request request;
   const Status status =
-      talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 7,
-                                ConstSegments(pieces, two ? 2 : 1), options, request);
+      talk.scene.engine(0).sending().submit(talk.scene.node(0).local_now(),
+                                            {.peer = talk.there,
+                                             .tag = 7,
+                                             .segments = ConstSegments(pieces, two ? 2 : 1),
+                                             .options = options},
+                                            request);
   talk.scene.node(0).touched();
 
   CHECK(status == Status::kOk);
@@ -308,10 +315,13 @@ TEST_CASE("pieces are gathered from and scattered to as if they were one") {
   const auto sources = cut_into(std::span<const std::byte>(bytes), from);
   const auto sinks = cut_into(std::span<std::byte>(buffer), to);
 
-  talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, 3, 0, sinks, {},
-                               received);
+  talk.scene.engine(1).matching().submit(
+      talk.scene.node(1).local_now(),
+      {.source = talk.back, .tag = 3, .ignore = 0, .segments = sinks, .options = {}}, received);
   talk.scene.node(1).touched();
-  talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3, sources, options, sent);
+  talk.scene.engine(0).sending().submit(
+      talk.scene.node(0).local_now(),
+      {.peer = talk.there, .tag = 3, .segments = sources, .options = options}, sent);
   talk.scene.node(0).touched();
   const bool both = talk.scene.run_until([&] { return sent.done() && received.done(); });
 
@@ -332,10 +342,14 @@ TEST_CASE("more pieces than there may be are an invalid argument") {
   const auto pieces = cut_into(std::span<const std::byte>(bytes), kMaxSegments + 1);
   const auto sinks = cut_into(std::span<std::byte>(bytes), kMaxSegments + 1);
 
-  CHECK(talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3, pieces, {},
-                                  request) == Status::kInvalidArgument);
-  CHECK(talk.scene.engine(0).receive(talk.scene.node(0).local_now(), talk.there, 3, 0, sinks, {},
-                                     request) == Status::kInvalidArgument);
+  CHECK(talk.scene.engine(0).sending().submit(
+            talk.scene.node(0).local_now(),
+            {.peer = talk.there, .tag = 3, .segments = pieces, .options = {}},
+            request) == Status::kInvalidArgument);
+  CHECK(talk.scene.engine(0).matching().submit(
+            talk.scene.node(0).local_now(),
+            {.source = talk.there, .tag = 3, .ignore = 0, .segments = sinks, .options = {}},
+            request) == Status::kInvalidArgument);
 }
 
 // Every other column of a matrix, packed as it is asked for.
@@ -362,10 +376,12 @@ TEST_CASE("a packed source equals the flattened one, and is packed packet by pac
   const std::size_t size = GENERATE(0u, 10u, 5000u, 300'000u);
   Strided strided(size);
   Act& receive = talk.does.receive(1, talk.back, 3, size);
+  const Packer packer{&Strided::pack, &strided};
   Request sent;
 
-  talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, 3,
-                            Packer{&Strided::pack, &strided}, size, {}, sent);
+  talk.scene.engine(0).sending().submit(
+      talk.scene.node(0).local_now(),
+      {.peer = talk.there, .tag = 3, .packer = &packer, .length = size, .options = {}}, sent);
   talk.scene.node(0).touched();
 
   REQUIRE(talk.scene.run_until([&] { return sent.done() && receive.done(); }));
@@ -377,12 +393,17 @@ TEST_CASE("a packed source equals the flattened one, and is packed packet by pac
 TEST_CASE("a length without a function that packs so much is refused") {
   Talk talk;
   Request sent;
+  const Packer nothing;
   engine::Engine& engine = talk.scene.engine(0);
-  CHECK(engine.send(talk.scene.now(), talk.there, 3, Packer{}, 10, {}, sent) ==
-        Status::kInvalidArgument);
+  CHECK(engine.sending().submit(
+            talk.scene.now(),
+            {.peer = talk.there, .tag = 3, .packer = &nothing, .length = 10, .options = {}},
+            sent) == Status::kInvalidArgument);
   CHECK(sent.status() == Status::kInvalidArgument);
-  CHECK(engine.send(talk.scene.now(), talk.there, 3, Packer{}, 0, {}, sent) !=
-        Status::kInvalidArgument);
+  CHECK(engine.sending().submit(
+            talk.scene.now(),
+            {.peer = talk.there, .tag = 3, .packer = &nothing, .length = 0, .options = {}},
+            sent) != Status::kInvalidArgument);
   REQUIRE(talk.scene.run_until([&] { return sent.done(); }));
 }
 
@@ -391,10 +412,15 @@ TEST_CASE("a receive in a space that another engine has not is not its to cancel
   Request receive;
   std::array<std::byte, 8> bytes;
   const std::span<std::byte> pieces[] = {bytes};
-  CHECK(talk.scene.engine(1).receive(talk.scene.now(), talk.back, 3, 0, Segments(pieces),
-                                     ReceiveOptions{.space = 5}, receive) == Status::kPending);
-  CHECK_FALSE(talk.scene.engine(0).cancel(receive));
-  CHECK(talk.scene.engine(1).cancel(receive));
+  CHECK(talk.scene.engine(1).matching().submit(talk.scene.now(),
+                                               {.source = talk.back,
+                                                .tag = 3,
+                                                .ignore = 0,
+                                                .segments = Segments(pieces),
+                                                .options = ReceiveOptions{.space = 5}},
+                                               receive) == Status::kPending);
+  CHECK_FALSE(talk.scene.engine(0).matching().cancel(receive));
+  CHECK(talk.scene.engine(1).matching().cancel(receive));
 }
 
 TEST_CASE("a claimed message matches nothing else and is received by its claim") {
@@ -404,7 +430,7 @@ TEST_CASE("a claimed message matches nothing else and is received by its claim")
   talk.does.send(0, talk.there, 1, bytes_of(size, 2), {});
   talk.scene.run_for(milliseconds(20));
 
-  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  const auto claimed = talk.scene.engine(1).matching().claim(talk.back, 1, 0);
   REQUIRE(claimed);
   CHECK(claimed->length == size);
   Act& second = talk.does.receive(1, talk.back, 1, size);
@@ -415,7 +441,7 @@ TEST_CASE("a claimed message matches nothing else and is received by its claim")
   CHECK(first.bytes == bytes_of(size, 1));
   CHECK(second.bytes == bytes_of(size, 2));
   CHECK(talk.does.receive_claimed(1, claimed->claimed, size).returned == Status::kInvalidArgument);
-  CHECK(talk.scene.engine(1).discard(talk.scene.now(), claimed->claimed) ==
+  CHECK(talk.scene.engine(1).matching().discard(talk.scene.now(), claimed->claimed) ==
         Status::kInvalidArgument);
 }
 
@@ -427,28 +453,29 @@ TEST_CASE("a discarded message is gone, its sender done, and nothing of it is ke
   Act& send = talk.does.send(0, talk.there, 1, bytes_of(size, 1), options);
   talk.scene.run_for(milliseconds(20));
 
-  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  const auto claimed = talk.scene.engine(1).matching().claim(talk.back, 1, 0);
   REQUIRE(claimed);
-  CHECK(talk.scene.engine(1).discard(talk.scene.node(1).local_now(), claimed->claimed) ==
+  CHECK(talk.scene.engine(1).matching().discard(talk.scene.node(1).local_now(), claimed->claimed) ==
         Status::kOk);
   talk.scene.node(1).touched();
 
   REQUIRE(talk.done(send));
   talk.scene.run_for(milliseconds(20));
-  CHECK(talk.scene.engine(1).audit().unexpected_bytes == 0);
+  CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("a claim outlives nothing: when its peer goes, an incomplete message does") {
   Talk talk;
   talk.does.send(0, talk.there, 1, bytes_of(300'000, 1), {});
   talk.scene.run_for(milliseconds(20));
-  const auto claimed = talk.scene.engine(1).claim(talk.back, 1, 0);
+  const auto claimed = talk.scene.engine(1).matching().claim(talk.back, 1, 0);
   REQUIRE(claimed);
 
   talk.scene.restart(0);
   talk.scene.connect(0, 1);
   REQUIRE(talk.scene.run_until(
-      [&] { return talk.scene.engine(1).peer_state(talk.back) == PeerState::kGone; }, seconds(60)));
+      [&] { return talk.scene.engine(1).inspector().peer_state(talk.back) == PeerState::kGone; },
+      seconds(60)));
 
   Act& receive = talk.does.receive_claimed(1, claimed->claimed, 300'000);
   CHECK(receive.done());
@@ -483,10 +510,10 @@ TEST_CASE("whoever asks is told of each request that is done") {
     act.request.on_done = [](Request& request) { told += request.done() ? 1 : 100; };
   }
   for (std::size_t i = 0; i < 3; ++i) {
-    talk.scene.engine(1).receive(talk.scene.node(1).local_now(), talk.back, i, 0, acts[i].bytes,
-                                 acts[i].request);
-    talk.scene.engine(0).send(talk.scene.node(0).local_now(), talk.there, i, acts[i + 3].bytes,
-                              acts[i + 3].request);
+    talk.scene.engine(1).matching().receive(talk.scene.node(1).local_now(), talk.back, i, 0,
+                                            acts[i].bytes, acts[i].request);
+    talk.scene.engine(0).sending().send(talk.scene.node(0).local_now(), talk.there, i,
+                                        acts[i + 3].bytes, acts[i + 3].request);
   }
   talk.scene.node(0).touched();
   talk.scene.node(1).touched();

@@ -204,8 +204,8 @@ TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
   scene.run_for(seconds(2));
   CHECK(scene.stats(0).peers_connected == 1);
   CHECK(scene.stats(1).peers_connected == 1);
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
-  CHECK(scene.engine(1).peer_state(back) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(1).inspector().peer_state(back) == PeerState::kConnected);
 }
 
 // The simulator's seeds 92634 and 97385: one who has proved himself is not called anew.

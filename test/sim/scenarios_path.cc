@@ -19,7 +19,7 @@ void narrow(Scene& scene, std::uint8_t from, std::uint8_t to, std::size_t bytes,
 }
 
 std::size_t packet_bytes(Scene& scene, std::size_t host, PeerId peer) {
-  return scene.engine(host).link(peer)->packet_bytes;
+  return scene.engine(host).inspector().link(peer)->packet_bytes;
 }
 
 void jumbo(NodePlan& plan) {
@@ -110,7 +110,7 @@ TEST_CASE("small messages that shared a packet arrive one by one, in order, when
     CHECK(Scene::holds(*receives[i], i, i % 7 == 3 ? 3000 : i * 9));
   }
   scene.run_for(milliseconds(100));
-  CHECK(scene.engine(0).audit().packets_taken == 0);
+  CHECK(scene.engine(0).inspector().audit().packets_taken == 0);
 }
 
 TEST_CASE("when the path becomes wide again packets grow to what the NICs take") {
@@ -224,7 +224,7 @@ TEST_CASE("a black hole is found although every packet of the pool fell into it"
   scene.send(0, pair.there, 2, 300'000);
   scene.send(0, pair.there, 3, 300'000);
   scene.run_for(milliseconds(500));
-  REQUIRE(scene.engine(0).audit().packets_in_flight >= 64);
+  REQUIRE(scene.engine(0).inspector().audit().packets_in_flight >= 64);
   narrow(scene, 0, 1, 1300);
   scene.network().set_drop_rule({});
 

@@ -30,7 +30,7 @@ TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with 
   REQUIRE(scene.run_until_done(old_receive));
   CHECK(old_send.status() == Status::kPeerRestarted);
   CHECK(old_receive.status() == Status::kPeerRestarted);
-  CHECK(scene.engine(0).peer_status(there) == Status::kPeerRestarted);
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerRestarted);
   CHECK(scene.send(0, there, 3, 10).status() != Status::kOk);
   Act& receive = scene.receive_any(0);
   scene.send(1, anew, 4, 100);
@@ -52,7 +52,8 @@ TEST_CASE("a peer that was started anew and calls nobody is found out within sec
 
   CHECK(old_receive.status() == Status::kPeerRestarted);
   const PeerId anew = scene.connect(0, 1);
-  CHECK(scene.run_until([&] { return scene.engine(0).peer_state(anew) == PeerState::kConnected; }));
+  CHECK(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_state(anew) == PeerState::kConnected; }));
 }
 
 // One question where it has been silent twice as long, then one a minute: what nobody reads fills
@@ -90,9 +91,9 @@ TEST_CASE("a silent peer fails every pending operation after peer_timeout") {
   CHECK(receive.status() == Status::kUnreachable);
   CHECK(waited >= seconds(9));
   CHECK(waited <= seconds(12));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kGone);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kGone);
   CHECK(scene.send(0, there, 3, 1).status() == Status::kUnreachable);
-  CHECK(scene.engine(0).audit().packets_in_flight == 0);
+  CHECK(scene.engine(0).inspector().audit().packets_in_flight == 0);
 }
 
 // The simulator's seed 70460.
@@ -106,11 +107,11 @@ TEST_CASE("half a message of a silent peer is not kept for ever") {
   scene.send(0, there, 1, 5000);
   scene.run_for(microseconds(20));
   scene.node(0).end(true);
-  REQUIRE(scene.engine(1).audit().unexpected_bytes > 0);
+  REQUIRE(scene.engine(1).inspector().audit().unexpected_bytes > 0);
   scene.run_for(seconds(15));
 
-  CHECK(scene.engine(1).audit().unexpected_bytes == 0);
-  CHECK(scene.engine(1).peer_status(back) == Status::kPeerDied);
+  CHECK(scene.engine(1).inspector().audit().unexpected_bytes == 0);
+  CHECK(scene.engine(1).inspector().peer_status(back) == Status::kPeerDied);
 }
 
 TEST_CASE("a peer that died is told from a network that died, if its host says so") {
@@ -135,7 +136,7 @@ TEST_CASE("a peer that died is told from a network that died, if its host says s
   const Status expected = told ? Status::kPeerDied : Status::kUnreachable;
   CHECK(send.status() == expected);
   CHECK(receive.status() == expected);
-  CHECK(scene.engine(0).peer_status(there) == expected);
+  CHECK(scene.engine(0).inspector().peer_status(there) == expected);
   const bool at_once = scene.now() - start < seconds(1);
   CHECK(at_once == told);
   CHECK((at_once || scene.now() - start >= seconds(9)));
@@ -154,7 +155,7 @@ TEST_CASE(
 
   scene.send(0, there, 1, 200000);
   REQUIRE(scene.run_until_done(before));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
   CHECK(scene.stats(0).retransmits == 0);
   scene.run_for(seconds(2));
   Act& answer = scene.receive(0, there, 3, 10);
@@ -198,7 +199,7 @@ TEST_CASE("a peer that never answers is unreachable after peer_timeout") {
 
   REQUIRE(scene.run_until_done(send, seconds(15)));
   CHECK(send.status() == Status::kUnreachable);
-  CHECK(scene.engine(0).audit().packets_taken == 0);
+  CHECK(scene.engine(0).inspector().audit().packets_taken == 0);
 }
 
 TEST_CASE(
@@ -253,7 +254,7 @@ TEST_CASE("disconnect delivers what was accepted, and tells the peer") {
   CHECK(Scene::holds(receive, 1, 50000));
   CHECK(send.status() == Status::kOk);
   CHECK(never.status() == Status::kPeerClosed);
-  CHECK(scene.engine(1).peer_status(back) == Status::kPeerClosed);
+  CHECK(scene.engine(1).inspector().peer_status(back) == Status::kPeerClosed);
 }
 
 TEST_CASE("close drains") {
@@ -319,7 +320,7 @@ TEST_CASE("who gives up what the peer does not take tells it so") {
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(receive.status() == Status::kPeerClosed);
-  CHECK(scene.engine(1).peer_state(back) == PeerState::kGone);
+  CHECK(scene.engine(1).inspector().peer_state(back) == PeerState::kGone);
 }
 
 TEST_CASE("who gives up is heard though a packet is lost") {
@@ -378,7 +379,7 @@ TEST_CASE("who abandons a peer that never answered has nothing pending with it")
   CHECK(send.status() == Status::kClosed);
   CHECK(receive.status() == Status::kClosed);
   scene.run_for(milliseconds(5));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kGone);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kGone);
   scene.node(1).stall_until(scene.now());
 }
 
@@ -418,7 +419,7 @@ TEST_CASE("where there is no place for a caller those who have died make room, a
     scene.run_for(seconds(1));
   }
   CHECK(receive.done() == dies);
-  CHECK(scene.engine(2).peer_status(there[1]) == Status::kOk);
+  CHECK(scene.engine(2).inspector().peer_status(there[1]) == Status::kOk);
   scene.send(2, there[1], 7, 100);
   CHECK(scene.run_until_done(dies ? scene.receive_any(0) : receive));
 }
@@ -438,7 +439,7 @@ TEST_CASE("callers that prove nothing do not end a peer that is idle, though the
     scene.run_for(seconds(15));
   }
 
-  CHECK(scene.engine(0).peer_status(back) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(back) == Status::kOk);
 }
 
 TEST_CASE("the slots of peers that are gone are found again") {
@@ -503,10 +504,10 @@ TEST_CASE("disconnect ends in time when both ends hold long messages that nobody
   CHECK(to_one.status() == Status::kTimedOut);
   CHECK((to_zero.status() == Status::kTimedOut || to_zero.status() == Status::kUnreachable));
   scene.run_for(milliseconds(1));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kUnknown);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kUnknown);
   for (const std::size_t host : {0u, 1u}) {
-    CHECK(scene.engine(host).audit().packets_taken == 0);
-    CHECK(scene.engine(host).audit().unexpected_bytes == 0);
+    CHECK(scene.engine(host).inspector().audit().packets_taken == 0);
+    CHECK(scene.engine(host).inspector().audit().unexpected_bytes == 0);
   }
 }
 
@@ -528,11 +529,12 @@ TEST_CASE("accept passes over callers that were forgotten, and keeps as many as 
   std::vector<PeerId> accepted;
   while (const auto caller = scene.accept(0)) accepted.push_back(*caller);
 
-  CHECK(scene.engine(2).peer_state(last) == PeerState::kConnected);
+  CHECK(scene.engine(2).inspector().peer_state(last) == PeerState::kConnected);
   REQUIRE_FALSE(accepted.empty());
   CHECK(accepted.size() <= 3);
-  for (const PeerId id : accepted) CHECK(scene.engine(0).peer_state(id) != PeerState::kUnknown);
-  CHECK(scene.engine(0).peer_state(accepted.back()) == PeerState::kConnected);
+  for (const PeerId id : accepted)
+    CHECK(scene.engine(0).inspector().peer_state(id) != PeerState::kUnknown);
+  CHECK(scene.engine(0).inspector().peer_state(accepted.back()) == PeerState::kConnected);
 }
 
 }  // namespace

@@ -512,7 +512,7 @@ TEST_CASE("all rails down for longer: each operation fails once, as unreachable"
     REQUIRE(scene.run_until_done(*act, seconds(15)));
     CHECK(act->status() == Status::kUnreachable);
   }
-  const engine::Audit audit = scene.engine(0).audit();
+  const engine::Audit audit = scene.engine(0).inspector().audit();
   CHECK(audit.packets_taken == 0);
   CHECK(audit.windows_in_use == 0);
 }
@@ -550,7 +550,7 @@ TEST_CASE("a peer that is silent on all rails is asked again and again with few 
   Act& act = scene.receive(0, couple.there, 1, 100);
 
   scene.run_for(seconds(45));
-  CHECK(scene.engine(0).audit().packets_in_flight <= 3 * 6);
+  CHECK(scene.engine(0).inspector().audit().packets_in_flight <= 3 * 6);
 
   scene.send(1, couple.back, 1, 100);
   CHECK(scene.run_until_done(act, seconds(10)));
@@ -566,8 +566,8 @@ TEST_CASE("no rail is blamed for a peer that died") {
   scene.node(1).end(true);
   scene.run_for(seconds(12));
 
-  CHECK(scene.engine(0).peer_status(couple.there) == Status::kPeerDied);
-  CHECK(scene.engine(0).audit().rails_blamed == 0);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kPeerDied);
+  CHECK(scene.engine(0).inspector().audit().rails_blamed == 0);
 }
 
 TEST_CASE("no rail is blamed for a peer that does nothing for a while") {
@@ -584,8 +584,8 @@ TEST_CASE("no rail is blamed for a peer that does nothing for a while") {
     stream.run_for(pause + milliseconds(10));
   }
 
-  CHECK(scene.engine(0).audit().rails_blamed == 0);
-  CHECK(scene.engine(1).audit().rails_blamed == 0);
+  CHECK(scene.engine(0).inspector().audit().rails_blamed == 0);
+  CHECK(scene.engine(1).inspector().audit().rails_blamed == 0);
   CHECK(stream.finish());
 }
 
@@ -600,8 +600,8 @@ TEST_CASE("no rail is blamed for a peer that looks only now and then") {
   stream.run_for(seconds(1));
 
   CHECK(stream.arrived() > 0);
-  CHECK(scene.engine(0).audit().rails_blamed == 0);
-  CHECK(scene.engine(1).audit().rails_blamed == 0);
+  CHECK(scene.engine(0).inspector().audit().rails_blamed == 0);
+  CHECK(scene.engine(1).inspector().audit().rails_blamed == 0);
 }
 
 TEST_CASE("a peer that looks now and then is asked little more when it has what it was sent") {

@@ -102,7 +102,7 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
   Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 128; });
   const auto couple = scene.couple(1, 0);
   Stranger stranger(scene, 3);
-  const std::size_t taken_before = scene.engine(0).audit().packets_taken;
+  const std::size_t taken_before = scene.engine(0).inspector().audit().packets_taken;
 
   std::size_t max_taken = 0;
   for (int i = 0; i < 300; ++i) {
@@ -110,7 +110,7 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
     const auto rider = message_frame(hello, 5);
     stranger.say(0, hello, {.early_data = rider});
     scene.run_for(microseconds(10));
-    max_taken = std::max(max_taken, scene.engine(0).audit().packets_taken);
+    max_taken = std::max(max_taken, scene.engine(0).inspector().audit().packets_taken);
   }
   CHECK(max_taken <= taken_before + 64);  // a quarter of the peers, but 64 at least
   CHECK(stranger.heard(PacketType::kWelcome) == 64);
@@ -122,10 +122,10 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
   scene.send(2, there, 8, 100);
   REQUIRE(scene.run_until_done(receive, seconds(5)));
   CHECK(scene.now() - start <= 5 * kRtoInitial);
-  CHECK(scene.engine(0).peer_status(couple.back) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(couple.back) == Status::kOk);
   CHECK(scene.stats(0).peers_connected == 2);
   scene.run_for(seconds(15));
-  CHECK(scene.engine(0).audit().packets_taken == 0);
+  CHECK(scene.engine(0).inspector().audit().packets_taken == 0);
 }
 
 TEST_CASE("connect has priority over unproved callers when there is no place for more peers") {
@@ -175,7 +175,7 @@ TEST_CASE("an address that we have, too, is not a peer's unless that is of this 
   const PeerId here = scene.connect(0, 0);
 
   CHECK((here == *caller) == same_host);
-  CHECK(scene.engine(0).is_self(here) == !same_host);
+  CHECK(scene.engine(0).inspector().is_self(here) == !same_host);
 }
 
 TEST_CASE("a caller that names an address of ours is not taken for who is called there") {
@@ -193,7 +193,7 @@ TEST_CASE("a caller that names an address of ours is not taken for who is called
   const auto caller = scene.accept(0);
   REQUIRE(caller.has_value());
   CHECK_FALSE(here == *caller);
-  CHECK(scene.engine(0).is_self(here));
+  CHECK(scene.engine(0).inspector().is_self(here));
 }
 
 TEST_CASE("a caller of another host is not answered at an address of ours") {
@@ -272,14 +272,15 @@ TEST_CASE("a HELLO that names another's address before connect does not capture 
   if (says_something) scene.send(0, there, 7, 100);
 
   REQUIRE(scene.run_until(
-      [&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; }, seconds(2)));
+      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kConnected; },
+      seconds(2)));
   if (!says_something) scene.send(0, there, 7, 100);
   REQUIRE(scene.run_until_done(at_one, seconds(2)));
   CHECK(Scene::holds(at_one, 7, 100));
   scene.run_for(seconds(1));
   CHECK_FALSE(none.done());
   CHECK_FALSE(at_zero.done());
-  CHECK(scene.engine(0).peer_status(there) == Status::kOk);
+  CHECK(scene.engine(0).inspector().peer_status(there) == Status::kOk);
 }
 
 TEST_CASE("a HELLO that names the address being called does not capture the call") {
@@ -313,7 +314,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
     CHECK(Scene::holds(at_zero, 6, 100));
   }
   scene.run_for(seconds(1));
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
   CHECK_FALSE(none.done());
   CHECK(at_zero.done() == crossing);
 }
@@ -333,7 +334,7 @@ TEST_CASE("whoever claims a peer's epoch from an address of his own ends nothing
 
   CHECK(scene.stats(0).peers_connected == 2);
   check_they_talk(scene, couple, 9);
-  CHECK(scene.engine(0).peer_state(couple.there) == PeerState::kConnected);
+  CHECK(scene.engine(0).inspector().peer_state(couple.there) == PeerState::kConnected);
 }
 
 TEST_CASE("forged WELCOMEs connect nobody") {
@@ -347,11 +348,12 @@ TEST_CASE("forged WELCOMEs connect nobody") {
     stranger.say(0, stranger.hello_as(1, 0), {.type = PacketType::kWelcome, .to = guess});
     scene.run_for(microseconds(10));
   }
-  CHECK(scene.engine(0).peer_state(there) == PeerState::kConnecting);
+  CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnecting);
 
   scene.network().wire(1, 0).loss = 0;
-  CHECK(scene.run_until([&] { return scene.engine(0).peer_state(there) == PeerState::kConnected; },
-                        seconds(2)));
+  CHECK(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kConnected; },
+      seconds(2)));
 }
 
 wire::NicList list_of(const wire::Hello& hello, std::uint32_t count, std::uint8_t nics) {

@@ -52,10 +52,10 @@ TEST_CASE("thousands of messages of seven senders are received in reverse order,
 
   const auto senders = send_all(scene, 8, kMessages);
   REQUIRE(scene.run_until(
-      [&] { return scene.engine(0).audit().unexpected_bytes == 7 * kMessages * 128; }));
+      [&] { return scene.engine(0).inspector().audit().unexpected_bytes == 7 * kMessages * 128; }));
   receive_in_reverse(scene, senders);
 
-  CHECK(scene.engine(0).audit().unexpected_bytes == 0);
+  CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("messages that fill small memory but for a little are received in reverse order") {
@@ -68,7 +68,7 @@ TEST_CASE("messages that fill small memory but for a little are received in reve
   const auto senders = send_all(scene, 4, kMessages);
   receive_in_reverse(scene, senders);
 
-  CHECK(scene.engine(0).audit().unexpected_bytes == 0);
+  CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 0);
 }
 
 TEST_CASE("at the bound of memory a receive that waits ends with kNoMemory, and all goes on") {
@@ -85,8 +85,8 @@ TEST_CASE("at the bound of memory a receive that waits ends with kNoMemory, and 
   REQUIRE(scene.run_until_done(last, seconds(20)));
 
   CHECK(last.status() == Status::kNoMemory);
-  CHECK(scene.engine(0).audit().unexpected_bytes <= kBudget);
-  CHECK(scene.engine(0).audit().unexpected_bytes > kBudget / 4);
+  CHECK(scene.engine(0).inspector().audit().unexpected_bytes <= kBudget);
+  CHECK(scene.engine(0).inspector().audit().unexpected_bytes > kBudget / 4);
   CHECK_FALSE(senders[0].sends.back()->done());
   for (Tag tag = 1; tag <= kMessages; ++tag) {
     Act& receive = scene.receive(0, senders[0].back, tag, 16);
@@ -141,7 +141,7 @@ TEST_CASE("at the bound of memory one message received lets one more come") {
   });
   const auto senders = send_all(scene, 2, kMessages);
   scene.run_for(seconds(1));
-  const Tag held = scene.engine(0).audit().unexpected_bytes / 128;
+  const Tag held = scene.engine(0).inspector().audit().unexpected_bytes / 128;
   REQUIRE(held < kMessages);
 
   for (Tag tag = 1; tag <= 20; ++tag) {
@@ -152,7 +152,7 @@ TEST_CASE("at the bound of memory one message received lets one more come") {
     scene.run_for(seconds(1));
   }
 
-  CHECK(scene.engine(0).audit().unexpected_bytes == 128 * held);
+  CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 128 * held);
 }
 
 TEST_CASE("at the bound of memory a receive waits while a message leaves for another peer") {

@@ -44,8 +44,8 @@ Scene::Couple Scene::couple(std::size_t from, std::size_t to) {
   std::optional<PeerId> accepted;
   const bool met = run_until([&] {
     if (!accepted) accepted = accept(to);
-    return accepted && engine(from).peer_state(couple.there) == PeerState::kConnected &&
-           engine(to).peer_state(*accepted) == PeerState::kConnected;
+    return accepted && engine(from).inspector().peer_state(couple.there) == PeerState::kConnected &&
+           engine(to).inspector().peer_state(*accepted) == PeerState::kConnected;
   });
   if (!met) throw std::runtime_error("they do not meet");
   couple.back = *accepted;
@@ -57,7 +57,8 @@ Act& Scene::send(std::size_t host, PeerId to, Tag tag, std::size_t size) {
   Act& act = acts_.emplace_back();
   act.bytes.resize(size);
   fill(act.bytes, name_for(tag, size));
-  act.returned = engine(host).send(node(host).local_now(), to, tag, act.bytes, act.request);
+  act.returned =
+      engine(host).sending().send(node(host).local_now(), to, tag, act.bytes, act.request);
   node(host).touched();
   return act;
 }
@@ -65,8 +66,8 @@ Act& Scene::send(std::size_t host, PeerId to, Tag tag, std::size_t size) {
 Act& Scene::receive(std::size_t host, PeerId from, Tag tag, std::size_t capacity, Tag ignore) {
   Act& act = acts_.emplace_back();
   act.bytes.resize(capacity);
-  act.returned =
-      engine(host).receive(node(host).local_now(), from, tag, ignore, act.bytes, act.request);
+  act.returned = engine(host).matching().receive(node(host).local_now(), from, tag, ignore,
+                                                 act.bytes, act.request);
   node(host).touched();
   return act;
 }
@@ -109,7 +110,7 @@ bool Scene::run_until(const std::function<bool()>& condition, Duration bound) {
 std::string Scene::dump() {
   std::string text;
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    if (node(host).alive()) text += engine(host).dump();
+    if (node(host).alive()) text += engine(host).inspector().dump();
   }
   return text;
 }

@@ -38,7 +38,7 @@ class Scene {
   Network& network() { return stage_.network(); }
   Node& node(std::size_t host) { return stage_.node(host); }
   engine::Engine& engine(std::size_t host) { return stage_.node(host).engine(); }
-  Stats stats(std::size_t host) { return engine(host).stats(); }
+  Stats stats(std::size_t host) { return engine(host).inspector().stats(); }
   Instant now() const { return stage_.now(); }
 
   // Calls connect and returns at once.

@@ -131,7 +131,7 @@ void Simulation::did_not_finish(const char* what) {
                            pending, owed));
   std::string dumps;
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    if (stage_.node(host).alive()) dumps += stage_.node(host).engine().dump() + "\n";
+    if (stage_.node(host).alive()) dumps += stage_.node(host).engine().inspector().dump() + "\n";
   }
   stage_.findings() = {};
   stage_.findings().report(whole.first() + "\n" + dumps);
@@ -158,7 +158,7 @@ void Simulation::settle() {
 
 bool Simulation::all_quiet() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    const engine::Audit audit = stage_.node(host).engine().audit();
+    const engine::Audit audit = stage_.node(host).engine().inspector().audit();
     if (audit.packets_taken != 0 || audit.unexpected_bytes != 0) return false;
   }
   return true;
@@ -166,7 +166,7 @@ bool Simulation::all_quiet() {
 
 bool Simulation::all_idle() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    const engine::Audit audit = stage_.node(host).engine().audit();
+    const engine::Audit audit = stage_.node(host).engine().inspector().audit();
     if (programs_[host]->pending() != 0 || audit.packets_in_flight != 0 ||
         audit.packets_taken != 0 || audit.sends_pending != 0 || audit.receives_posted != 0 ||
         audit.unexpected_bytes != 0 || audit.windows_in_use != 0) {
@@ -192,7 +192,7 @@ void Simulation::check_stats() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     // What goes to a peer that has left is lost as well.
     if (excuses_.any(static_cast<std::uint8_t>(host), {})) continue;
-    const Stats stats = stage_.node(host).engine().stats();
+    const Stats stats = stage_.node(host).engine().inspector().stats();
     if (stats.retransmits != 0) {
       stage_.findings().report(fmt::format("host {} retransmitted {} packets though none was lost",
                                            host, stats.retransmits));

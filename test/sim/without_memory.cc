@@ -66,7 +66,8 @@ constexpr std::size_t kBytes = 2000;
 struct Places {
   Places() {
     for (const std::size_t other : {1, 2}) {
-      REQUIRE(scene.engine(other).add_region(kKey, memory[other - 1], Access::kReadWrite));
+      REQUIRE(scene.engine(other).remote_memory().add_region(kKey, memory[other - 1],
+                                                             Access::kReadWrite));
     }
     there = scene.couple(0, 1).there;
   }
@@ -104,8 +105,10 @@ struct Case {
 const Case kCases[] = {
     {"a send from two places",
      [](Places& places, Request& request) {
-       return places.engine().send(places.now(), places.there, 1, places.from, SendOptions{},
-                                   request);
+       return places.engine().sending().submit(
+           places.now(),
+           {.peer = places.there, .tag = 1, .segments = places.from, .options = SendOptions{}},
+           request);
      },
      [](Places& places) {
        Act& receive = places.scene.receive(places.host, kAnyPeer, 1, kBytes);
@@ -114,8 +117,13 @@ const Case kCases[] = {
      }},
     {"a receive into two places",
      [](Places& places, Request& request) {
-       return places.engine().receive(places.now(), kAnyPeer, 1, 0, places.to, ReceiveOptions{},
-                                      request);
+       return places.engine().matching().submit(places.now(),
+                                                {.source = kAnyPeer,
+                                                 .tag = 1,
+                                                 .ignore = 0,
+                                                 .segments = places.to,
+                                                 .options = ReceiveOptions{}},
+                                                request);
      },
      [](Places& places) {
        const PeerId back = places.scene.connect(places.host, 0);
@@ -125,8 +133,8 @@ const Case kCases[] = {
      }},
     {"a put from two places",
      [](Places& places, Request& request) {
-       return places.engine().put(places.now(), places.there, {kKey, kPlace}, places.from, {},
-                                  request);
+       return places.engine().remote_memory().put(places.now(), places.there, {kKey, kPlace},
+                                                  places.from, {}, request);
      },
      [](Places& places) {
        places.wait();
@@ -135,7 +143,8 @@ const Case kCases[] = {
      }},
     {"a get into two places",
      [](Places& places, Request& request) {
-       return places.engine().get(places.now(), places.there, {kKey, kPlace}, places.to, request);
+       return places.engine().remote_memory().get(places.now(), places.there, {kKey, kPlace},
+                                                  places.to, request);
      },
      [](Places& places) {
        places.wait();
@@ -145,14 +154,14 @@ const Case kCases[] = {
     {"an atomic that compares",
      [](Places& places, Request& request) {
        const std::span bytes(places.bytes);
-       return places.engine().atomic(places.now(), places.there, {kKey, kPlace},
-                                     {.op = AtomicOp::kSwapIfNotEqual,
-                                      .type = AtomicType::kUint64,
-                                      .count = 1,
-                                      .operand = bytes.first(8),
-                                      .compare = bytes.subspan(8, 8),
-                                      .result = std::span(places.buffer).first(8)},
-                                     request);
+       return places.engine().remote_memory().atomic(places.now(), places.there, {kKey, kPlace},
+                                                     {.op = AtomicOp::kSwapIfNotEqual,
+                                                      .type = AtomicType::kUint64,
+                                                      .count = 1,
+                                                      .operand = bytes.first(8),
+                                                      .compare = bytes.subspan(8, 8),
+                                                      .result = std::span(places.buffer).first(8)},
+                                                     request);
      },
      [](Places& places) {
        places.wait();
@@ -227,10 +236,15 @@ TEST_CASE("a space and a region that there is no memory for can be had when ther
     const ReceiveOptions space{.space = 3};
     places.scene.connect(0, 2);
     bool added = false;
-    const auto lend = [&] { added = places.engine().add_region(9, lent, Access::kWrite); };
+    const auto lend = [&] {
+      added = places.engine().remote_memory().add_region(9, lent, Access::kWrite);
+    };
     const auto receive = [&] {
       const std::span<std::byte> whole[] = {here};
-      places.engine().receive(places.now(), kAnyPeer, 1, 0, whole, space, *places.request);
+      places.engine().matching().submit(
+          places.now(),
+          {.source = kAnyPeer, .tag = 1, .ignore = 0, .segments = whole, .options = space},
+          *places.request);
     };
 
     int refusals = 0;
@@ -252,11 +266,14 @@ TEST_CASE("a space and a region that there is no memory for can be had when ther
     SendOptions in_space;
     in_space.space = space.space;
     const std::span<const std::byte> whole[] = {sent};
-    places.scene.engine(2).send(places.scene.node(2).local_now(), back, 1, whole, in_space, send);
+    places.scene.engine(2).sending().submit(
+        places.scene.node(2).local_now(),
+        {.peer = back, .tag = 1, .segments = whole, .options = in_space}, send);
     places.wait();
     CHECK(here == sent);
     Request put;
-    places.scene.engine(2).put(places.scene.node(2).local_now(), back, {9, 0}, whole, {}, put);
+    places.scene.engine(2).remote_memory().put(places.scene.node(2).local_now(), back, {9, 0},
+                                               whole, {}, put);
     REQUIRE(places.scene.run_until([&] { return put.done() && send.done(); }));
     CHECK(put.status() == Status::kOk);
     CHECK(lent == sent);

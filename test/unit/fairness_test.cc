@@ -123,10 +123,11 @@ class Crowd {
     REQUIRE(connected() == peers);
     buffers_.assign(peers, std::vector<std::byte>(bytes));
     for (std::size_t i = 0; i < peers; ++i) {
-      hosts_[i + 1]->engine->receive(now_, kAnyPeer, 0, ~Tag{0}, buffers_[i], receives_[i]);
+      hosts_[i + 1]->engine->matching().receive(now_, kAnyPeer, 0, ~Tag{0}, buffers_[i],
+                                                receives_[i]);
     }
     for (std::size_t i = 0; i < peers; ++i) {
-      sender().send(now_, there_[i], 1, message_, sends_[i]);
+      sender().sending().send(now_, there_[i], 1, message_, sends_[i]);
     }
   }
 
@@ -136,7 +137,7 @@ class Crowd {
   void turn(std::size_t room) {
     hosts_[0]->data->room = room;
     sender().progress(now_);
-    const engine::Audit audit = sender().audit();
+    const engine::Audit audit = sender().inspector().audit();
     forgotten_ += audit.peers_forgotten;
     in_vain_ += audit.peers_in_vain;
     for (std::size_t i = 1; i < hosts_.size(); ++i) {
@@ -146,7 +147,7 @@ class Crowd {
     }
     now_ += microseconds(20);
   }
-  std::size_t connected() { return sender().stats().peers_connected; }
+  std::size_t connected() { return sender().inspector().stats().peers_connected; }
   // Of those that have all.
   std::size_t done() const {
     return static_cast<std::size_t>(std::count_if(receives_.begin(), receives_.end(),

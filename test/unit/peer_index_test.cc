@@ -1,11 +1,11 @@
 // engine/peer_index.h and kept_address.h: how peers are found, in little memory.
-#include "engine/peer_index.h"
+#include "engine/peer/peer_index.h"
 
 #include <catch2/catch.hpp>
 #include <map>
 
 #include "base/random.h"
-#include "engine/kept_address.h"
+#include "engine/peer/kept_address.h"
 
 namespace pullman::engine {
 namespace {

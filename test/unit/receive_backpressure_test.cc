@@ -38,7 +38,7 @@ struct Pair {
       turn();
       now += microseconds(10);
     }
-    REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
+    REQUIRE(a.engine->inspector().peer_state(peer) == PeerState::kConnected);
     back = *b.engine->accept();
   }
   void turn() {
@@ -49,7 +49,7 @@ struct Pair {
   }
   void post(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      b.engine->receive(now, kAnyPeer, kTag, 0, buffer, received.emplace_back());
+      b.engine->matching().receive(now, kAnyPeer, kTag, 0, buffer, received.emplace_back());
     }
   }
   // `b` has the first, and where one is there may be more: all others are before it.
@@ -61,7 +61,7 @@ struct Pair {
   void send(std::size_t messages) {
     for (std::size_t i = 0; i < messages; ++i) {
       Request request;
-      REQUIRE(a.engine->send(now, peer, kTag, bytes, request) == Status::kOk);
+      REQUIRE(a.engine->sending().send(now, peer, kTag, bytes, request) == Status::kOk);
     }
     a.engine->progress(now);
     a.deliver_to(b);
@@ -77,7 +77,7 @@ struct Pair {
       now += microseconds(10);
     }
   }
-  std::uint64_t unexpected() const { return b.engine->stats().unexpected_messages; }
+  std::uint64_t unexpected() const { return b.engine->inspector().stats().unexpected_messages; }
   // The packets of a turn of `b`.
   std::size_t take() { return b.engine->progress(now); }
 
@@ -151,7 +151,7 @@ TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread
   pair.send(1);
   REQUIRE(pair.take() == 1);
   pair.send(kPosted - 1 + 2 * kInPacket);
-  pair.b.engine->send(pair.now, pair.back, kTag, pair.bytes, asked);
+  pair.b.engine->sending().send(pair.now, pair.back, kTag, pair.bytes, asked);
   pair.b.deliver_to(pair.a);
   pair.a.engine->progress(pair.now);
   if (!unread) pair.send(kInPacket);  // says that it has come
@@ -161,7 +161,7 @@ TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread
   if (unread) pair.send(kInPacket);
   pair.take();
   pair.take();
-  CHECK(pair.b.engine->stats().timeouts == 0);
+  CHECK(pair.b.engine->inspector().stats().timeouts == 0);
 }
 
 TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave something in turn") {

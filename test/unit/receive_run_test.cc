@@ -260,8 +260,8 @@ class Twins {
       : random_(seed), sender_(1, seed), batched_(2, seed + 1), single_(2, seed + 1) {
     const auto peer = sender_.engine->connect(now_, batched_.engine->address()).peer;
     for (int i = 0; i < 1000; ++i) meet();
-    REQUIRE(sender_.engine->peer_state(peer) == PeerState::kConnected);
-    REQUIRE(batched_.engine->stats().peers_connected == 1);
+    REQUIRE(sender_.engine->inspector().peer_state(peer) == PeerState::kConnected);
+    REQUIRE(batched_.engine->inspector().stats().peers_connected == 1);
     cutter_.chunk.tag = kTag;
   }
 
@@ -270,8 +270,8 @@ class Twins {
     REQUIRE(batched_.command->sent == single_.command->sent);
     REQUIRE(batched_.data->sent == single_.data->sent);
     hear();
-    const Stats a = batched_.engine->stats();
-    const Stats b = single_.engine->stats();
+    const Stats a = batched_.engine->inspector().stats();
+    const Stats b = single_.engine->inspector().stats();
     REQUIRE(a.packets_received == b.packets_received);
     REQUIRE(a.duplicate_packets == b.duplicate_packets);
     REQUIRE(a.messages_received == b.messages_received);
@@ -282,7 +282,8 @@ class Twins {
       if (i == static_cast<std::size_t>(wire::Verdict::kTooShort)) continue;
       REQUIRE(a.dropped_by_reason[i] == b.dropped_by_reason[i]);
     }
-    REQUIRE(batched_.engine->audit().receives_posted == single_.engine->audit().receives_posted);
+    REQUIRE(batched_.engine->inspector().audit().receives_posted ==
+            single_.engine->inspector().audit().receives_posted);
     REQUIRE(batched_.engine->next_deadline() == single_.engine->next_deadline());
     for (const auto& both : receives_) {
       REQUIRE(both->a.request.status() == both->b.request.status());
@@ -296,7 +297,7 @@ class Twins {
     for (auto [end, one] :
          {std::pair{&batched_, &receives_.back()->a}, std::pair{&single_, &receives_.back()->b}}) {
       one->buffer.resize(size);
-      end->engine->receive(now_, kAnyPeer, kTag, 0, one->buffer, one->request);
+      end->engine->matching().receive(now_, kAnyPeer, kTag, 0, one->buffer, one->request);
     }
   }
 
@@ -318,7 +319,7 @@ class Twins {
   Random& random() { return random_; }
   // The next packet of the sender is like this one, its number one more.
   Cutter& cutter() { return cutter_; }
-  std::uint64_t messages() const { return batched_.engine->stats().messages_received; }
+  std::uint64_t messages() const { return batched_.engine->inspector().stats().messages_received; }
 
  private:
   struct One {

@@ -39,7 +39,7 @@ struct Pair {
     for (std::size_t i = 0; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 >> 4);
     peer = a.engine->connect(now, b.engine->address()).peer;
     for (int i = 0; i < 1000; ++i) turn();
-    REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
+    REQUIRE(a.engine->inspector().peer_state(peer) == PeerState::kConnected);
   }
   void turn() {
     a.engine->progress(now);
@@ -59,12 +59,12 @@ struct Pair {
   }
   // Until the message has arrived.
   void deliver() {
-    b.engine->receive(now, kAnyPeer, kTag, 0, buffer, receive);
-    a.engine->send(now, peer, kTag, message, send);
+    b.engine->matching().receive(now, kAnyPeer, kTag, 0, buffer, receive);
+    a.engine->sending().send(now, peer, kTag, message, send);
     finish();
   }
   void deliver_sent() {
-    b.engine->receive(now, kAnyPeer, kTag, 0, buffer, receive);
+    b.engine->matching().receive(now, kAnyPeer, kTag, 0, buffer, receive);
     finish();
   }
   void finish() {
@@ -95,9 +95,9 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   const std::size_t taken = GENERATE(0u, 1u, 6u);
   const bool bursts = GENERATE(false, true);
   Pair pair({.bursts = bursts, .eager = 64 * 1024});
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.data->room = taken;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   pair.turn();
   CHECK(pair.a.engine->next_deadline() <= pair.now);  // nobody sleeps on it
   for (int i = 0; i < 10; ++i) pair.turn();
@@ -114,14 +114,14 @@ TEST_CASE("a message leaves from inside send() if it has nobody to wait for, wha
   const std::size_t size = GENERATE(1u, 800u, 1400u, 5000u, 60'000u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, size);
   Request second;
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
-  const std::size_t window = pair.a.engine->link(pair.peer)->window;
+  const std::size_t window = pair.a.engine->inspector().link(pair.peer)->window;
   const std::size_t left = pair.a.data->sent.size() + pair.a.command->sent.size();
   CHECK(left == std::min(window, (size + 1407) / 1408));
-  pair.a.engine->send(pair.now, pair.peer, kTag + 1, pair.message, second);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag + 1, pair.message, second);
   CHECK(pair.a.data->sent.size() + pair.a.command->sent.size() == left);
   pair.turn();
   pair.turn();
@@ -131,10 +131,10 @@ TEST_CASE("a message leaves from inside send() if it has nobody to wait for, wha
 
 TEST_CASE("what the port refuses of a message that would leave at once leaves with the next turn") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 8);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.command->room = 0;
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
   CHECK(pair.a.command->sent.empty());
   pair.a.command->room = ListPort::kUnbounded;
@@ -142,7 +142,7 @@ TEST_CASE("what the port refuses of a message that would leave at once leaves wi
   CHECK(pair.a.command->sent.size() == 1);
   for (int i = 0; i < 10; ++i) pair.turn();
   CHECK((pair.buffer == pair.message));
-  CHECK(pair.a.engine->stats().retransmits == 0);
+  CHECK(pair.a.engine->inspector().stats().retransmits == 0);
 }
 
 TEST_CASE(
@@ -150,10 +150,13 @@ TEST_CASE(
   const std::size_t size = GENERATE(1500u, 2048u, 5000u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, size);
   const std::span<const std::byte> piece = pair.message;
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.data->offered.clear();
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, {.immediate = 42}, pair.send);
+  pair.a.engine->sending().submit(
+      pair.now,
+      {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = {.immediate = 42}},
+      pair.send);
 
   CHECK(pair.a.data->offered == std::vector{(size + 8 + 1407) / 1408});
   CHECK(pair.a.command->sent.empty());
@@ -165,9 +168,9 @@ TEST_CASE(
 TEST_CASE("a long message begins with short bursts where nothing is under way") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 300'000);
   for (int i = 0; i < 20; ++i) pair.deliver();
-  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 >= 44);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window / 4 >= 44);
   for (int i = 0; i < 10; ++i) pair.turn();
-  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->in_flight == 0);
   pair.a.data->offered.clear();
 
   pair.deliver();
@@ -183,10 +186,10 @@ TEST_CASE("the last few packets of a message leave in the turn of the others") {
   Pair pair({.bursts = true, .eager = 512 * 1024}, packets * 1408);
   for (int i = 0; i < 40; ++i) pair.deliver();
   for (int i = 0; i < 10; ++i) pair.turn();
-  REQUIRE(pair.a.engine->link(pair.peer)->window >= packets);
-  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window >= packets);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->in_flight == 0);
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
   CHECK(pair.a.data->sent.size() == packets - left);
   pair.deliver_sent();
@@ -205,10 +208,10 @@ TEST_CASE("few packets behind a burst share it by halves") {
   Pair pair({.bursts = true, .eager = 512 * 1024}, packets * 1408);
   for (int i = 0; i < 40; ++i) pair.deliver();
   for (int i = 0; i < 10; ++i) pair.turn();
-  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->in_flight == 0);
   pair.a.data->offered.clear();
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
   CHECK(pair.a.data->offered == offered);
   pair.deliver_sent();
@@ -218,11 +221,11 @@ TEST_CASE("where the window ends a burst, not the message, it takes all of the w
   Pair pair({.bursts = true, .eager = 512 * 1024, .window = 24}, 40 * 1408);
   for (int i = 0; i < 40; ++i) pair.deliver();
   for (int i = 0; i < 10; ++i) pair.turn();
-  REQUIRE(pair.a.engine->link(pair.peer)->window == 24);
-  REQUIRE(pair.a.engine->link(pair.peer)->in_flight == 0);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window == 24);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->in_flight == 0);
   pair.a.data->offered.clear();
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
   CHECK(pair.a.data->offered == std::vector<std::size_t>{24});
   pair.deliver_sent();
@@ -233,7 +236,7 @@ TEST_CASE("a peer that answers at once is sent in one burst what another is sent
   Pair pair({.bursts = true, .eager = 64 * 1024, .window = 16}, 14'000);
   if (!at_once) pair.step = std::chrono::microseconds(100);
   for (int i = 0; i < 40; ++i) pair.deliver();
-  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 == 4);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window / 4 == 4);
   pair.a.data->offered.clear();
 
   pair.deliver();
@@ -251,11 +254,11 @@ TEST_CASE(
   Request second, third;
   std::vector<std::byte> room(6'000'000);
   Pair pair({.bursts = true, .eager = 64 * 1024, .window = window}, room.size());
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag + 1, 0, room, third);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
-  if (several) pair.a.engine->send(pair.now, pair.peer, kTag + 1, pair.message, second);
-  while (pair.a.engine->link(pair.peer)->window < window) pair.turn();
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag + 1, 0, room, third);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  if (several) pair.a.engine->sending().send(pair.now, pair.peer, kTag + 1, pair.message, second);
+  while (pair.a.engine->inspector().link(pair.peer)->window < window) pair.turn();
   const auto look = [&] {
     pair.a.engine->progress(pair.now);
     for (const Datagram& packet : pair.a.data->sent) pair.note(packet);
@@ -292,10 +295,10 @@ TEST_CASE(
 
 TEST_CASE("the last few bytes of a message leave behind the others, not by the command channel") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 4 * 1408 + 100);  // a run of four, and a packet
-  REQUIRE(pair.a.engine->link(pair.peer)->window / 4 == 4);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window / 4 == 4);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
 
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
 
   CHECK(pair.a.data->sent.size() == 5);
   CHECK(pair.a.command->sent.empty());
@@ -305,8 +308,8 @@ TEST_CASE("the last few bytes of a message leave behind the others, not by the c
 
 TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
   Pair pair({.bursts = true}, 3'000'000);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   std::size_t full = 0, others = 0;
   for (int i = 0; i < 3000 && !pair.send.done(); ++i) {
     pair.turn();
@@ -322,8 +325,8 @@ TEST_CASE("a port is offered bursts of full length, and a shorter one only at th
 
 TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not every 32") {
   Pair pair({.bursts = true}, 12'000'000);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   const auto turns = [&](int count) {
     const std::size_t asked = pair.a.data->asked;
     for (int i = 0; i < count; ++i) pair.turn();
@@ -332,8 +335,8 @@ TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not ev
   turns(1000);
   REQUIRE(pair.send.status() == Status::kOk);  // the window is open, and the data channel quiet
 
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   turns(4);
   CHECK(turns(39) == 3);
   CHECK_FALSE(pair.send.done());
@@ -347,18 +350,18 @@ TEST_CASE("of messages of a few packets a burst has whole ones, and all its pack
   std::vector<Request> sends(kMessages), receives(kMessages);
   const auto exchange = [&] {
     for (std::size_t i = 0; i < kMessages; ++i) {
-      pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, receives[i]);
-      pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, sends[i]);
+      pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, receives[i]);
+      pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, sends[i]);
     }
     for (int i = 0; i < 1000 && !sends.back().done(); ++i) pair.turn();
     for (std::size_t i = 0; i < kMessages; ++i) CHECK(receives[i].status() == Status::kOk);
   };
   for (int i = 0; i < 20; ++i) exchange();  // until the window is large
-  REQUIRE(pair.a.engine->link(pair.peer)->window >= packets * kMessages);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window >= packets * kMessages);
 
   for (Request& request : sends) REQUIRE(request.done());
   for (std::size_t i = 0; i < kMessages; ++i) {
-    pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, sends[i]);
+    pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, sends[i]);
   }
   std::vector<std::size_t> lengths;
   for (int i = 0; i < 100; ++i) {
@@ -377,10 +380,10 @@ TEST_CASE("of messages of a few packets a burst has whole ones, and all its pack
 
 TEST_CASE("where bursts are short no byte is sent twice to make packets of one length") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 16'384);
-  REQUIRE(pair.a.engine->link(pair.peer)->window < 64);
+  REQUIRE(pair.a.engine->inspector().link(pair.peer)->window < 64);
   Request another;
   pair.bytes = 0;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, another);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, another);
   pair.deliver();
   for (int i = 0; i < 100; ++i) pair.turn();
   CHECK(pair.bytes == 2 * (16'384 + 12 * 64));
@@ -388,19 +391,19 @@ TEST_CASE("where bursts are short no byte is sent twice to make packets of one l
 
 TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits for a ride") {
   Pair pair({.bursts = true}, 300'000);
-  const Stats before = pair.a.engine->stats();
+  const Stats before = pair.a.engine->inspector().stats();
   const std::size_t others = pair.other;
 
   pair.deliver();
 
   // The GRANT is owed an ACK: the first two packets behind it take that along, and are no bulk.
-  const Stats after = pair.a.engine->stats();
+  const Stats after = pair.a.engine->inspector().stats();
   CHECK(after.acks_piggybacked > before.acks_piggybacked);
   CHECK(after.acks_sent == before.acks_sent);
   CHECK(after.retransmits == 0);
   CHECK(pair.other - others == (kEager + 1407) / 1408 + 2);
   CHECK(pair.bulk > 100);
-  CHECK(pair.b.engine->stats().dropped_packets == 0);
+  CHECK(pair.b.engine->inspector().stats().dropped_packets == 0);
 }
 
 // The sender waits, and has nothing to send that would bring the ACK.
@@ -411,8 +414,8 @@ TEST_CASE("a long message is acknowledged when it is whole, not after the ACK de
   CAPTURE(bursts, checksum, size);
   Pair pair({.bursts = bursts, .checksum = checksum}, size);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   for (int i = 0; i < 1000 && !pair.receive.done(); ++i) pair.turn();
   REQUIRE(pair.receive.done());
   REQUIRE_FALSE(pair.send.done());
@@ -428,9 +431,11 @@ TEST_CASE("who sends a copy of his own waits for no ACK, and asks for none") {
   options.is_own_copy = own_copy;
   Pair pair({.bursts = true, .eager = 64 * 1024}, 12'000);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   const std::span<const std::byte> bytes = pair.message;
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&bytes, 1}, options, pair.send);
+  pair.a.engine->sending().submit(
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&bytes, 1}, .options = options},
+      pair.send);
 
   for (int i = 0; i < 10; ++i) pair.turn();
 
@@ -449,11 +454,13 @@ TEST_CASE("whose messages are answered need not ask, as the answers bring the AC
     Request sent;
     Request received;
     Request heard;
-    pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, received);
-    pair.a.engine->receive(pair.now, kAnyPeer, kTag, 0, {&word, 1}, heard);
-    pair.a.engine->send(pair.now, pair.peer, kTag, {&bytes, 1}, options, sent);
+    pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, received);
+    pair.a.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, {&word, 1}, heard);
+    pair.a.engine->sending().submit(
+        pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&bytes, 1}, .options = options},
+        sent);
     for (int turn = 0; turn < 100 && !received.done(); ++turn) pair.turn();
-    pair.b.engine->send(pair.now, back, kTag, {&word, 1}, pair.send);
+    pair.b.engine->sending().send(pair.now, back, kTag, {&word, 1}, pair.send);
     for (int turn = 0; turn < 100 && !(heard.done() && sent.done()); ++turn) pair.turn();
     REQUIRE(sent.done());
   }
@@ -465,9 +472,11 @@ TEST_CASE("a short message that is to be told when it is there asks for its ACK"
   options.until_delivered = true;
   Pair pair({.bursts = true}, 100);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   const std::span<const std::byte> bytes = pair.message;
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&bytes, 1}, options, pair.send);
+  pair.a.engine->sending().submit(
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&bytes, 1}, .options = options},
+      pair.send);
 
   for (int i = 0; i < 5; ++i) pair.turn();
 
@@ -481,7 +490,7 @@ TEST_CASE("of messages that wait for each other only the last asks for its ACK")
   Request third;
   pair.a.data->room = 0;
   for (Request* send : {&first, &second, &third}) {
-    pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, *send);
+    pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, *send);
   }
   pair.a.data->room = ListPort::kUnbounded;
   pair.step = std::chrono::microseconds(1);
@@ -494,9 +503,9 @@ TEST_CASE("of messages that wait for each other only the last asks for its ACK")
 TEST_CASE("a last packet that the port refused asks for its ACK when it leaves") {
   const std::size_t taken = GENERATE(0u, 5u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, 14'000);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.data->room = taken;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   for (int i = 0; i < 3; ++i) pair.turn();
   CHECK(pair.asking == 0);
   pair.a.data->room = ListPort::kUnbounded;
@@ -509,8 +518,8 @@ TEST_CASE("a last packet that the port refused asks for its ACK when it leaves")
 TEST_CASE("what leaves again asks for its ACK: all behind it may wait for that") {
   Pair pair({.eager = 64 * 1024}, 5 * 1408);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   pair.a.engine->progress(pair.now);
   REQUIRE(pair.a.data->sent.size() == 5);
   pair.a.data->sent.erase(pair.a.data->sent.begin() + 2);
@@ -529,9 +538,9 @@ TEST_CASE("a window that is shorter than what is acknowledged unasked is filled 
   CAPTURE(bursts, window);
   Pair pair({.bursts = bursts, .eager = 64 * 1024, .window = window}, 600 * 1408);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   const Instant start = pair.now;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   for (int i = 0; i < 10'000 && !pair.send.done(); ++i) pair.turn();
 
   REQUIRE(pair.send.done());
@@ -547,9 +556,9 @@ TEST_CASE("who has fewer packets than are acknowledged unasked does not wait for
   CAPTURE(bursts, packets);
   Pair pair({.bursts = bursts, .eager = 64 * 1024, .packets = packets}, 600 * 1408);
   pair.step = std::chrono::microseconds(1);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   const Instant start = pair.now;
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   for (int i = 0; i < 10'000 && !pair.send.done(); ++i) pair.turn();
 
   REQUIRE(pair.send.done());
@@ -565,8 +574,8 @@ TEST_CASE("nothing leaves as bulk under checksums, or where bursts are no cheape
 
 TEST_CASE("bulk packets that the port refused leave when it has room again, each once") {
   Pair pair({.bursts = true}, 300'000);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   for (int i = 0; i < 1000 && !pair.send.done(); ++i) {
     pair.a.data->room = 7;
     pair.turn();
@@ -575,13 +584,13 @@ TEST_CASE("bulk packets that the port refused leave when it has room again, each
   CHECK((pair.buffer == pair.message));
   CHECK(pair.bulk > 100);
   CHECK(pair.bulk + pair.other < 230);
-  CHECK(pair.a.engine->stats().retransmits == 0);
+  CHECK(pair.a.engine->inspector().stats().retransmits == 0);
 }
 
 TEST_CASE("of bulk packets each that is lost is sent again, and no other") {
   Pair pair({.bursts = true}, 300'000);
-  pair.b.engine->receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
-  pair.a.engine->send(pair.now, pair.peer, kTag, pair.message, pair.send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   std::size_t lost = 0;
   for (int i = 0; i < 3000 && !pair.send.done(); ++i) {
     pair.turn();
@@ -594,7 +603,7 @@ TEST_CASE("of bulk packets each that is lost is sent again, and no other") {
   CHECK(lost == 5);
   CHECK(pair.send.status() == Status::kOk);
   CHECK((pair.buffer == pair.message));
-  CHECK(pair.a.engine->stats().retransmits == 5);
+  CHECK(pair.a.engine->inspector().stats().retransmits == 5);
 }
 
 }  // namespace pullman

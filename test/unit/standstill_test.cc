@@ -1,4 +1,4 @@
-#include "engine/standstill.h"
+#include "engine/frames/standstill.h"
 
 #include <catch2/catch.hpp>
 

@@ -36,10 +36,10 @@ struct Pair {
       b.deliver_to(a);
       now += microseconds(10);
     }
-    REQUIRE(a.engine->peer_state(peer) == PeerState::kConnected);
+    REQUIRE(a.engine->inspector().peer_state(peer) == PeerState::kConnected);
     back = *b.engine->accept();
     for (auto& request : received) {
-      b.engine->receive(now, kAnyPeer, kTag, 0, {&byte, 1}, request);
+      b.engine->matching().receive(now, kAnyPeer, kTag, 0, {&byte, 1}, request);
     }
     ask();
     b.engine->progress(now);
@@ -49,12 +49,12 @@ struct Pair {
   // A message of `a` is before `b`, with an ACK of the answer to the one before.
   void ask() {
     Request request;
-    REQUIRE(a.engine->send(now, peer, kTag, {&byte, 1}, request) == Status::kOk);
+    REQUIRE(a.engine->sending().send(now, peer, kTag, {&byte, 1}, request) == Status::kOk);
     a.deliver_to(b);
   }
   void answer() {
     Request request;
-    REQUIRE(b.engine->send(now, back, kTag, {&byte, 1}, request) == Status::kOk);
+    REQUIRE(b.engine->sending().send(now, back, kTag, {&byte, 1}, request) == Status::kOk);
     REQUIRE(b.sent() == 1);
     b.deliver_to(a);
     for (int i = 0; i < 2; ++i) a.engine->progress(now);
@@ -77,7 +77,9 @@ TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
   options.until_delivered = asked;
   Request request;
   const std::span<const std::byte> piece(&pair.byte, 1);
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, options, request);
+  pair.a.engine->sending().submit(
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      request);
   pair.a.deliver_to(pair.b);
 
   REQUIRE(pair.b.engine->progress(pair.now) == 1);
@@ -99,13 +101,14 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
   ListEnd b{2, 3 - seed, config_of()};
   std::byte byte{};
   Request sent, received;
-  b.engine->receive(now, kAnyPeer, kTag, 0, {&byte, 1}, received);
+  b.engine->matching().receive(now, kAnyPeer, kTag, 0, {&byte, 1}, received);
   const PeerId peer = a.engine->connect(now, b.engine->address()).peer;
   if (both_call) b.engine->connect(now, a.engine->address());
   SendOptions options;
   options.until_delivered = true;
   const std::span<const std::byte> piece(&byte, 1);
-  a.engine->send(now, peer, kTag, {&piece, 1}, options, sent);
+  a.engine->sending().submit(
+      now, {.peer = peer, .tag = kTag, .segments = {&piece, 1}, .options = options}, sent);
   for (int i = 0; i < 100 && !received.done(); ++i) {
     a.engine->progress(now);
     b.engine->progress(now);
@@ -132,7 +135,7 @@ void ask(Pair& pair, std::span<const std::byte> bytes, Request& request) {
     pair.now += microseconds(10);
     pair.b.engine->progress(pair.now);
   }
-  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, request);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, bytes, request);
   pair.a.deliver_to(pair.b);
 }
 
@@ -142,7 +145,9 @@ void send_until_delivered(Pair& pair, Request& request) {
   SendOptions options;
   options.until_delivered = true;
   const std::span<const std::byte> piece(&pair.byte, 1);
-  pair.b.engine->send(pair.now, pair.back, kTag, {&piece, 1}, options, request);
+  pair.b.engine->sending().submit(
+      pair.now, {.peer = pair.back, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      request);
   pair.b.engine->progress(pair.now);
   REQUIRE(pair.b.sent() == 1);
   pair.b.deliver_to(pair.a);
@@ -189,10 +194,10 @@ TEST_CASE("small messages that wait leave before the NIC is asked for anything, 
   Pair pair;
   std::vector<std::byte> bytes(size);
   std::array<Request, 3> requests;
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, requests[0]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, requests[0]);
   REQUIRE(pair.a.sent() == 1);
-  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, requests[1]);
-  pair.a.engine->send(pair.now, pair.peer, kTag, bytes, requests[2]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, bytes, requests[1]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, bytes, requests[2]);
   REQUIRE(pair.a.sent() == 1);
 
   pair.a.engine->progress(pair.now);
@@ -213,7 +218,9 @@ TEST_CASE("an ACK waits for the answer although the turn before has brought a me
   options.until_delivered = true;
   Request request;
   const std::span<const std::byte> piece(&pair.byte, 1);
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&piece, 1}, options, request);
+  pair.a.engine->sending().submit(
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      request);
   pair.a.engine->progress(pair.now);
   pair.a.deliver_to(pair.b);
 
@@ -232,7 +239,7 @@ TEST_CASE(
   Pair pair;
   std::array<Request, 3> requests;
   const auto send = [&](Request& request) {
-    return pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
+    return pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
   };
   REQUIRE(send(requests[0]) == Status::kOk);
   REQUIRE(send(requests[1]) == Status::kOk);
@@ -247,41 +254,41 @@ TEST_CASE(
 TEST_CASE("a program may answer a message before an ACK is owed for it") {
   Pair pair;
   pair.ask();
-  const std::uint32_t in_flight = pair.b.engine->link(pair.back)->in_flight;
+  const std::uint32_t in_flight = pair.b.engine->inspector().link(pair.back)->in_flight;
   REQUIRE(in_flight == 1);
 
   CHECK(pair.b.engine->progress(pair.now) == 1);
   CHECK(pair.received[1].done());
-  CHECK(pair.b.engine->link(pair.back)->in_flight == in_flight);
+  CHECK(pair.b.engine->inspector().link(pair.back)->in_flight == in_flight);
   CHECK(pair.b.engine->next_deadline() <= pair.now);  // nobody sleeps on it
 
-  const Stats before = pair.b.engine->stats();
+  const Stats before = pair.b.engine->inspector().stats();
   SECTION("an answer takes it along, and none leaves alone") {
     pair.answer();
     pair.b.engine->progress(pair.now + microseconds(60));
     CHECK(pair.b.sent() == 0);
-    CHECK(pair.b.engine->stats().acks_piggybacked == before.acks_piggybacked + 1);
-    CHECK(pair.b.engine->stats().acks_sent == before.acks_sent);
+    CHECK(pair.b.engine->inspector().stats().acks_piggybacked == before.acks_piggybacked + 1);
+    CHECK(pair.b.engine->inspector().stats().acks_sent == before.acks_sent);
   }
   SECTION("if there is no answer it leaves in time") {
     pair.b.engine->progress(pair.now);
-    CHECK(pair.b.engine->link(pair.back)->in_flight == 0);
+    CHECK(pair.b.engine->inspector().link(pair.back)->in_flight == 0);
     CHECK(pair.b.engine->next_deadline() <= pair.now + microseconds(50));
     pair.b.engine->progress(pair.now + microseconds(60));
     CHECK(pair.b.sent() == 1);
-    CHECK(pair.b.engine->stats().acks_sent == before.acks_sent + 1);
+    CHECK(pair.b.engine->inspector().stats().acks_sent == before.acks_sent + 1);
   }
 }
 
 TEST_CASE("but a gap that a lone message opens is told in the turn it comes in, wire.md 6.2") {
   Pair pair;
   Request lost, next;
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, lost);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, lost);
   pair.a.engine->progress(pair.now);
   REQUIRE(pair.a.sent() == 1);
   pair.a.command->sent.clear();
   pair.a.data->sent.clear();
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, next);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, next);
   pair.a.engine->progress(pair.now);
   pair.a.deliver_to(pair.b);
   CHECK(pair.b.engine->progress(pair.now) == 1);
@@ -295,13 +302,15 @@ TEST_CASE(
   std::vector<std::byte> bytes(kPackets * 1400), room(bytes.size());
   Request send, receive;
   Pair pair;
-  pair.b.engine->receive(pair.now, kAnyPeer, kLong, 0, room, receive);
-  pair.a.engine->send(pair.now, pair.peer, kLong, bytes, send);
+  pair.b.engine->matching().receive(pair.now, kAnyPeer, kLong, 0, room, receive);
+  pair.a.engine->sending().send(pair.now, pair.peer, kLong, bytes, send);
   pair.a.engine->progress(pair.now);
   std::vector<Datagram>& packets = pair.a.data->sent;
   REQUIRE(packets.size() >= kPackets);
-  const Stats before = pair.b.engine->stats();
-  const auto alone = [&] { return pair.b.engine->stats().acks_sent - before.acks_sent; };
+  const Stats before = pair.b.engine->inspector().stats();
+  const auto alone = [&] {
+    return pair.b.engine->inspector().stats().acks_sent - before.acks_sent;
+  };
   const auto take = [&] {  // all but the first in one turn
     pair.a.deliver_to(pair.b);
     for (std::size_t taken = 0; taken < 2; pair.now += microseconds(1)) {
@@ -351,10 +360,11 @@ TEST_CASE("the end of a message of several packets leaves on the data channel, i
   const std::vector<std::byte> full(1400), message(1425);
   std::array<Request, kWindow> sends;
   for (std::size_t i = 0; i + 1 < kWindow; ++i) {
-    pair.a.engine->send(pair.now, pair.peer, kTag, full, sends[i]);
+    pair.a.engine->sending().send(pair.now, pair.peer, kTag, full, sends[i]);
     pair.a.engine->progress(pair.now);
   }
-  REQUIRE(pair.a.engine->send(pair.now, pair.peer, kTag, message, sends.back()) == Status::kOk);
+  REQUIRE(pair.a.engine->sending().send(pair.now, pair.peer, kTag, message, sends.back()) ==
+          Status::kOk);
   pair.a.engine->progress(pair.now);
   REQUIRE(pair.a.data->sent.size() == kWindow);  // its first packet, too
   pair.a.deliver_to(pair.b);
@@ -371,9 +381,9 @@ TEST_CASE("a packet that comes twice is late, though it is filled up with what h
   Pair pair;
   const std::vector<std::byte> nearly_full(1410), message(1425);
   std::array<Request, 3> sends;
-  pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, sends[0]);
-  pair.a.engine->send(pair.now, pair.peer, kTag, nearly_full, sends[1]);
-  pair.a.engine->send(pair.now, pair.peer, kTag, message, sends[2]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, sends[0]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, nearly_full, sends[1]);
+  pair.a.engine->sending().send(pair.now, pair.peer, kTag, message, sends[2]);
   pair.a.engine->progress(pair.now);
   auto& sent = pair.a.data->sent;
   REQUIRE(sent.size() == 3);
@@ -396,7 +406,7 @@ TEST_CASE("a packet that comes twice is late, though it is filled up with what h
   pair.a.deliver_to(pair.b);
 
   CHECK(late() == 1);
-  CHECK(pair.b.engine->stats().dropped_packets == 0);
+  CHECK(pair.b.engine->inspector().stats().dropped_packets == 0);
 }
 
 // Turns of 1 us for so long, of which every fourth brings a message.
@@ -404,7 +414,7 @@ void turn_for(Pair& pair, int turns) {
   for (int i = 0; i < turns; ++i, pair.now += microseconds(1)) {
     if (i % 4 == 0) {
       Request request;
-      pair.a.engine->send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
+      pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, request);
     }
     pair.a.engine->progress(pair.now);
     pair.a.deliver_to(pair.b);

@@ -1,0 +1,70 @@
+// ACKs that come: what they deliver goes home, what they prove lost or make room for makes the peer
+// ready, and a rail that answers is told so.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/rails/rail_manager.h"
+#include "engine/session/path_sizer.h"
+#include "wire/verdict.h"
+
+namespace pullman::engine {
+
+// How a datagram came: alone, with others, or with some that had been left for a later turn.
+enum class Came : std::uint8_t { kAlone, kTogether, kBehindDeferred };
+
+struct ReceivedAck {
+  const wire::PacketHeader& header;
+  std::size_t module;  // the NIC it came through
+  const wire::Frame* sack = nullptr;
+};
+
+// A packet that came through that NIC came the way the other end sends what is on this rail.
+inline bool came_by(const Rail& rail, std::size_t module) {
+  return module == (rail.peer.rails == nullptr ? rail.module : upkeep_of(rail).here);
+}
+
+class AckHandler {
+ public:
+  AckHandler(ReadyPeers& ready, AckScheduler& acks, PacketReclaimer& reclaimer, Alarms& alarms,
+             PeerLifecycle& lifecycle, PathSizer& path_sizer, RailManager& rails)
+      : ready_(ready),
+        acks_(acks),
+        reclaimer_(reclaimer),
+        alarms_(alarms),
+        lifecycle_(lifecycle),
+        path_sizer_(path_sizer),
+        rails_(rails) {}
+
+  wire::Verdict handle(Instant now, Rail& rail, const ReceivedAck& ack,
+                       reliability::AckTiming timing);
+  // Releases what the link has found to be delivered.
+  void collect(Instant now, Rail& rail);
+
+  // Whether the ACK of a packet, and its own, may wait until the program has had its turn with the
+  // message it came with: a good part of what receiving costs, nobody waits for the one, and the
+  // other rides on the answer if there is one. Of a message of several packets that is so where
+  // nothing waits to be sent; the receiver sees whether one of them was the message's last.
+  bool may_defer(const Rail& rail, const wire::PacketHeader& header, Came came,
+                 bool is_one_message) const;
+  void handle_deferred(Instant now) {
+    if (acks_.has_deferred()) handle_deferred(now, acks_.take_deferred());
+  }
+
+  // Of the rail that was heard last; 0 before the first sample.
+  std::uint64_t rtt_ns() const { return rtt_ns_; }
+
+ private:
+  void handle_deferred(Instant now, DeferredAck ack);
+
+  ReadyPeers& ready_;
+  AckScheduler& acks_;
+  PacketReclaimer& reclaimer_;
+  Alarms& alarms_;
+  PeerLifecycle& lifecycle_;
+  PathSizer& path_sizer_;
+  RailManager& rails_;
+  std::uint64_t rtt_ns_ = 0;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,67 @@
+// What the frames of a packet ask for, done.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "engine/frames/blocked_peers.h"
+#include "engine/nics/poll_clock.h"
+#include "engine/rails/nic_exchange.h"
+#include "wire/frame.h"
+#include "wire/verdict.h"
+
+namespace pullman::engine {
+
+// What a packet's frames amounted to.
+struct FrameEffect {
+  bool refused = false;    // one of them is beyond what was granted: the packet counts as lost
+  bool redundant = false;  // all of its message bytes had come before
+  bool urgent = false;     // it asks for an ACK at once
+  bool bye = false;
+};
+
+class FrameHandler {
+ public:
+  FrameHandler(const PollClock& clock, ReadyPeers& ready, PacketReclaimer& reclaimer,
+               PeerLifecycle& lifecycle, RailManager& rails, NicExchange& exchange,
+               BlockedPeers& blocked)
+      : clock_(clock),
+        ready_(ready),
+        reclaimer_(reclaimer),
+        lifecycle_(lifecycle),
+        rails_(rails),
+        exchange_(exchange),
+        blocked_(blocked) {}
+
+  // Those of the packet that is being received.
+  wire::FrameList& frames() { return frames_; }
+  const wire::FrameList& frames() const { return frames_; }
+
+  // Acts on the frames of the sequenced packet that is being received. All of them are idempotent,
+  // so a packet of which one is refused is simply not noted: it will be sent again.
+  wire::Verdict handle(Instant now, Rail& rail, const wire::PacketHeader& header);
+  FrameEffect act_on(Peer& peer, wire::FrameList& frames);
+  // Frames were acted on: the peer may have to be told something, or owe us more.
+  void follow_up(Instant now, Peer& peer);
+
+  // Something of a message that had not arrived when our BYE was written: it says so, and shall be
+  // true. The packet's body, or nothing of a bulk packet.
+  bool brings_news(const Peer& peer, std::span<const std::byte> body) const;
+
+ private:
+  FrameEffect act_on_message(Peer& peer);
+  void handle_bye(Peer& peer);
+
+  const PollClock& clock_;
+  ReadyPeers& ready_;
+  PacketReclaimer& reclaimer_;
+  PeerLifecycle& lifecycle_;
+  RailManager& rails_;
+  NicExchange& exchange_;
+  BlockedPeers& blocked_;
+
+  wire::FrameList frames_;
+  wire::Frame bye_;  // the one among them, if there is any
+};
+
+}  // namespace pullman::engine

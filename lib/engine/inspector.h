@@ -1,0 +1,75 @@
+// What the outside sees: states, statistics, the audit, the dump. Changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/frames/ack_handler.h"
+#include "engine/resources.h"
+#include "engine/transmitter.h"
+#include "pullman/rails.h"
+#include "pullman/types.h"
+
+namespace pullman::engine {
+
+// What must balance whatever happens: the simulator's oracles ask after every step.
+struct Audit {
+  std::size_t packets_in_flight = 0;  // counted in the windows
+  std::size_t hotel_guests = 0;       // checked in: equals packets_in_flight, always
+  std::size_t packets_taken = 0;      // out of the packet pools
+  std::size_t packets_accounted = 0;  // found in windows, queues and channels: equals packets_taken
+  std::uint64_t unexpected_bytes = 0;  // charged to peers: at most Config::unexpected_bytes
+  std::size_t sends_pending = 0;       // requests in outboxes
+  std::size_t receives_posted = 0;     // requests in the matcher or being filled
+  std::size_t windows_in_use = 0;      // links that hold a window
+  std::uint64_t rails_blamed = 0;      // rails left because they were silent, ever
+  std::size_t peers_inconsistent = 0;  // whose state is none that its phase allows: 0, always
+  // After a turn none of either: in the list of those to be served is who can be.
+  std::size_t peers_forgotten = 0;  // with work, credit and window, but not in the list
+  std::size_t peers_in_vain = 0;    // in the list, without one of these
+};
+
+// The link to a peer as it stands now.
+struct LinkView {
+  Duration rtt{};                // smoothed; 0 before the first sample
+  std::size_t packet_bytes = 0;  // so long may packets be, on the path as it is known
+  std::uint32_t window = 0;      // congestion window, packets
+  std::uint32_t in_flight = 0;   // packets
+};
+
+class Inspector {
+ public:
+  Inspector(const EngineResources& resources, const NicTable& nics, const PathCheck& check,
+            const RailManager& rails, const AckHandler& ack_handler, const Transmitter& transmitter)
+      : resources_(resources),
+        nics_(nics),
+        check_(check),
+        rails_(rails),
+        ack_handler_(ack_handler),
+        transmitter_(transmitter) {}
+
+  PeerState peer_state(PeerId peer) const;
+  Status peer_status(PeerId peer) const;
+  // It is this process.
+  bool is_self(PeerId peer) const;
+  std::optional<LinkView> link(PeerId peer) const;
+  // All of a peer's, the one they met on first. Empty if it is not known.
+  std::vector<RailView> rails(Instant now, PeerId peer) const;
+  Stats stats() const;
+  Audit audit() const;
+  std::string dump() const;
+
+ private:
+  std::size_t packets_in_flight() const;
+
+  const EngineResources& resources_;
+  const NicTable& nics_;
+  const PathCheck& check_;
+  const RailManager& rails_;
+  const AckHandler& ack_handler_;
+  const Transmitter& transmitter_;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,59 @@
+// The program receives: posts receives, looks at what has come without one, claims it.
+//
+// All as in Context, with the time given. A request that is in use is refused with kBusy, and
+// nothing happens to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "engine/session/peer_lifecycle.h"
+#include "message/matcher_table.h"
+#include "pullman/multi_receive.h"
+#include "pullman/operations.h"
+#include "pullman/request.h"
+
+namespace pullman::engine {
+
+// One receive with options. The segments outlive the request.
+struct ReceiveOp {
+  PeerId source = kAnyPeer;
+  Tag tag = 0;
+  Tag ignore = 0;  // bits of the tag that may differ
+  Segments segments{};
+  ReceiveOptions options{};
+};
+
+class Matching {
+ public:
+  Matching(const PeerTable& peers, message::MatcherTable& matchers, ReadyPeers& ready,
+           PeerLifecycle& lifecycle)
+      : peers_(peers), matchers_(matchers), ready_(ready), lifecycle_(lifecycle) {}
+
+  Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
+                 Request& request);
+  Status submit(Instant now, const ReceiveOp& op, Request& request);
+  // Of the first segment only: the buffer that many messages share.
+  Status submit(Instant now, const ReceiveOp& op, MultiReceive& receive);
+  bool cancel(Request& request);
+
+  // --- messages without a receive; nothing if none matches, or its first bytes are still to come
+
+  std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  std::optional<Probe> next_unexpected(std::uint8_t space);
+  std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  Status receive_claimed(Instant now, const Claimed& claimed, Segments segments, Request& request);
+  Status discard(Instant now, const Claimed& claimed) noexcept;
+
+ private:
+  Status match_or_post(Instant now, Request& request) noexcept;
+  void follow_up(Instant now, Peer& peer, bool more_to_come) noexcept;
+
+  const PeerTable& peers_;
+  message::MatcherTable& matchers_;
+  ReadyPeers& ready_;
+  PeerLifecycle& lifecycle_;
+};
+
+}  // namespace pullman::engine

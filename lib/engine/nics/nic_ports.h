@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "channel/module.h"
+#include "nic/port.h"
+
+namespace pullman::engine {
+
+// One NIC's two channels, opened.
+struct NicPorts {
+  nic::Device device;
+  std::unique_ptr<nic::Port> command;
+  std::unique_ptr<nic::Port> data;
+};
+
+inline std::unique_ptr<channel::Module> make_module(NicPorts nic) {
+  return std::make_unique<channel::Module>(std::move(nic.device), std::move(nic.command),
+                                           std::move(nic.data));
+}
+
+}  // namespace pullman::engine

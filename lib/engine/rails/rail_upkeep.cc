@@ -1,0 +1,299 @@
+// How rails do, and what follows: evidence goes to failover/health.h, what that says is done here.
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/peer/rail_choice.h"
+#include "engine/rails/rail_manager.h"
+
+namespace pullman::engine {
+namespace {
+
+// Losses are judged so many packets at a time.
+constexpr std::uint64_t kJudged = 128;
+// A rail that loses more than this, and three times what another one does, is left.
+constexpr double kTooMuch = 0.15;
+// Of the peer timeout: silent for so long on all rails that are not kept out, those are asked, too.
+constexpr int kLastWays = 4;
+
+RailReason reason_of(nic::PortEvent::Kind kind) {
+  if (kind == nic::PortEvent::Kind::kLinkDown) return RailReason::kLinkDown;
+  return kind == nic::PortEvent::Kind::kAddressGone ? RailReason::kAddressGone
+                                                    : RailReason::kFailed;
+}
+
+// Nothing else is in flight.
+bool has_only_probes(const reliability::SendWindow& window) {
+  for (auto n = window.floor(); n < window.next(); ++n) {
+    const Packet* packet = window.holder(n);
+    if (packet != nullptr && !is_probe(packet)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+failover::Health::Pace RailManager::pace_of(const Rail& rail) const {
+  const auto& rtt = rail.link.rtt();
+  return {.rtt = rtt.smoothed(), .timeout = rtt.timeout(config_.ack_delay)};
+}
+
+void RailManager::handle_silence(Instant now, Rail& rail, Duration waited) {
+  const bool was_usable = usable(rail);
+  failover::Health& health = upkeep_of(rail).health;
+  if (health.is_patient(waited) && has_only_probes(rail.link.window())) return;
+  if (health.handle_silence(now, pace_of(rail), waited)) settle(now, rail, was_usable);
+}
+
+// If none is up, those that were left are asked at once: one may have been mended since it was
+// asked last.
+void RailManager::ask_left_rails(Instant now, Peer& peer) {
+  if (upkeep_of(peer.home).health.up() || others_up(peer.home)) return;
+  peer.for_each_rail([&](Rail& rail) {
+    if (usable(rail)) return;
+    upkeep_of(rail).health.ask_at_once(now);
+    alarms_.arm_upkeep(now, rail);
+  });
+}
+
+void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
+  RailUpkeep& care = upkeep_of(rail);
+  const Instant sent_at = rail.link.answered_sent_at();
+  if (own_way && !care.health.up() && rail.resolved()) {
+    const bool was_usable = usable(rail);
+    if (care.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
+      settle(now, rail, was_usable);
+    alarms_.arm_upkeep(now, rail);
+  }
+  rail.peer.for_each_rail([&](Rail& other) {
+    RailUpkeep& its = upkeep_of(other);
+    if (&other == &rail || its.health.state() != RailState::kSuspect) return;
+    if (its.health.handle_witness(now, sent_at, its.heard_at)) alarms_.arm_upkeep(now, other);
+  });
+  judge_losses(now, rail);
+}
+
+void RailManager::judge_losses(Instant now, Rail& rail) {
+  RailUpkeep& care = upkeep_of(rail);
+  const std::uint64_t arrived = rail.link.packets_arrived() - care.arrived_before;
+  const std::uint32_t lost = rail.link.packets_lost() - care.lost_before;
+  if (arrived + lost < kJudged) return;
+  care.arrived_before = rail.link.packets_arrived();
+  care.lost_before = rail.link.packets_lost();
+  const double share = static_cast<double>(lost) / static_cast<double>(arrived + lost);
+  care.loss = (care.loss + share) / 2;
+  if (care.loss < kTooMuch || !care.health.up()) return;
+  bool better = false;
+  rail.peer.for_each_rail([&](const Rail& other) {
+    const RailUpkeep& its = upkeep_of(other);
+    better = better || (&other != &rail && its.health.up() && its.loss * 3 < care.loss);
+  });
+  if (better) leave(now, rail, RailReason::kLossy);
+}
+
+void RailManager::handle_due(Instant now, Rail& rail) {
+  Peer& peer = rail.peer;
+  if (!usable(rail) && !lifecycle_.has_pending(peer) &&
+      now - peer.heard_at > config_.peer_timeout) {
+    reclaimer_.drop_probes(rail);
+    peer.rails->resting = true;
+    return;
+  }
+  const bool was_usable = usable(rail);
+  if (was_usable && !others_up(rail) && now - peer.heard_at > config_.peer_timeout / kLastWays) {
+    allow_kept_out(now, peer);
+  }
+  const bool ask = upkeep_of(rail).health.handle_due(now, pace_of(rail));
+  if (was_usable && !usable(rail)) settle(now, rail, was_usable);
+  alarms_.arm_upkeep(now, rail);
+  if (!ask) return;
+  if (!rail.resolved()) return resolver_.resolve_both(rail);  // nothing flows before one is
+  if (!peer.flows()) return;
+  if (usable(rail)) {
+    peer.for_each_rail([&](Rail& other) {
+      if (!usable(other)) return;
+      reclaimer_.drop_probes(other, kProbesKept);
+      other.ping_due = true;
+    });
+  } else {
+    reclaimer_.drop_probes(rail, kProbesKept);
+    rail.ping_due = true;
+  }
+  ready_.mark(peer);
+}
+
+void RailManager::leave(Instant now, Rail& rail, RailReason reason) {
+  const bool was_usable = usable(rail);
+  if (upkeep_of(rail).health.leave(now, reason)) settle(now, rail, was_usable);
+  alarms_.arm_upkeep(now, rail);
+}
+
+void RailManager::handle_link_up(Instant now, Rail& rail) {
+  if (upkeep_of(rail).health.handle_link_up(now)) settle(now, rail, usable(rail));
+  alarms_.arm_upkeep(now, rail);
+}
+
+void RailManager::allow(Instant now, Rail& rail) {
+  if (upkeep_of(rail).health.allow(now)) settle(now, rail, usable(rail));
+  alarms_.arm_upkeep(now, rail);
+}
+
+// The rail's state has changed: what is on it leaves, or work comes back; and the other end is
+// told.
+void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
+  Peer& peer = rail.peer;
+  RailUpkeep& care = upkeep_of(rail);
+  log().debug("rail {} by {}: {}, {}", rail.number, rail.nic->device().name,
+              name(care.health.state()), name(care.health.reason()));
+  if (was_usable && !usable(rail)) {
+    ++care.times_left;
+    if (care.health.reason() == RailReason::kSilent) ++rails_blamed_;
+    evacuate(rail);
+    lifecycle_.arm(now, peer);
+    const bool failed = care.health.state() != RailState::kDrained && !care.kept_out_there;
+    if (failed && config_.sticky_rails) {
+      care.kept_out_here = true;
+      care.health.keep_out(now);
+    }
+    report(rail);
+  } else if (!was_usable && usable(rail)) {
+    reclaimer_.drop_probes(rail);
+    nics_.set_link(rail.module, true);  // it works, whatever was said
+    rail.link.reset_path_state();
+    care.loss = 0;
+    forget_fault(rail);
+    report(rail);
+  }
+  news_.handle_change(care.news, usable(rail));
+  settle_sizes(peer);
+  alarms_.arm_upkeep(now, rail);
+  if (!any_usable(peer)) allow_kept_out(now, peer);
+  if (!care.health.up()) ask_left_rails(now, peer);
+  ready_.mark(peer);
+}
+
+// To be without a way is worse than to have one that fails now and then (Config::sticky_rails).
+void RailManager::allow_kept_out(Instant now, Peer& peer) {
+  peer.for_each_rail([&](Rail& rail) {
+    RailUpkeep& care = upkeep_of(rail);
+    if (!care.kept_out_here && !care.kept_out_there) return;
+    care.kept_out_here = care.kept_out_there = false;
+    if (!care.stays_out()) allow(now, rail);
+    report(rail);
+  });
+}
+
+void RailManager::report(Rail& rail) {
+  RailUpkeep& care = upkeep_of(rail);
+  ++care.told;
+  care.report_due = true;
+  rail.peer.rails->reports_due = true;
+}
+
+// Everything un-acked on the rail, and everything that waits for it, is to leave on others. What
+// arrives all the same, or has arrived, comes twice then, which is harmless (wire.md 4.2).
+void RailManager::evacuate(Rail& rail) {
+  auto& window = rail.link.window();
+  const auto end = window.next();
+  for (auto n = window.floor(); n < end && rail.link.in_flight() > 0; ++n) {
+    if (Packet* packet = rail.link.find(n)) {
+      rail.link.abandon(*packet);
+      packet->state = channel::PacketState::kQueued;
+      evacuate_packet(rail, *packet);
+    }
+  }
+  for (auto& lost = rail.link.lost(); !lost.empty();) {
+    Packet& packet = lost.front();
+    lost.pop_front();
+    evacuate_packet(rail, packet);
+  }
+  alarms_.cancel(rail.loss_timer);
+  rail.ping_due = false;
+}
+
+void RailManager::evacuate_packet(Rail& rail, Packet& packet) {
+  if (packet.in_channel) withdraw(rail, packet);
+  if (packet.is_probe) return reclaimer_.release(rail, packet);
+  if (&packet == rail.peer.hello)
+    rail.peer.hello = nullptr;  // what rode with it is all that counts
+  ++upkeep_of(rail).evacuated;
+  ++stats_.evacuated_packets;
+  rail.peer.rails->evacuated.push_back(packet);
+}
+
+void RailManager::handle_link_event(Instant now, std::size_t slot, nic::PortEvent::Kind kind) {
+  peers_.for_each([&](Peer& peer) {
+    if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
+    peer.for_each_rail([&](Rail& rail) {
+      if ((nics_of(rail) >> slot & 1) == 0) return;
+      if (kind == nic::PortEvent::Kind::kLinkUp) return handle_link_up(now, rail);
+      leave(now, rail, reason_of(kind));
+    });
+  });
+}
+
+std::optional<RailEvent> RailManager::take_event(PeerId id) {
+  using failover::RailNews;
+  RailNews::Note* oldest = nullptr;
+  if (id == kAnyPeer) {
+    oldest = news_.oldest();
+  } else if (Peer* peer = peers_.find(id); peer != nullptr && peer->rails != nullptr) {
+    peer->for_each_rail([&](const Rail& rail) {
+      RailNews::Note& note = upkeep_of(rail).news;
+      if (!RailNews::has_news(note)) return;
+      if (oldest == nullptr || note.since < oldest->since) oldest = &note;
+    });
+  }
+  if (oldest == nullptr) return std::nullopt;
+  const Rail& rail = *peers_.find(oldest->peer)->rail(oldest->number);
+  const failover::Health& health = upkeep_of(rail).health;
+  return RailEvent{.peer = oldest->peer,
+                   .number = oldest->number,
+                   .nic = rail.nic->device().name,
+                   .carries = oldest->carries,
+                   .state = health.state(),
+                   .reason = health.reason(),
+                   .changes = RailNews::take(*oldest)};
+}
+
+// Without these modules there would be no rail to it that may be used.
+bool RailManager::needs(const Peer& peer, std::uint32_t modules) const {
+  if (peer.phase == Phase::kGone) return false;
+  bool other = false;
+  peer.for_each_rail(
+      [&](const Rail& rail) { other = other || ((modules & nics_of(rail)) == 0 && usable(rail)); });
+  return !other;
+}
+
+Status RailManager::set_drained(Instant now, std::string_view nic, bool drained) {
+  const std::uint32_t named = nics_.modules_named(nic);
+  if (named == 0) return Status::kInvalidArgument;
+  bool needed = false;
+  peers_.for_each([&](const Peer& peer) { needed = needed || needs(peer, named); });
+  if (drained && needed) return Status::kBusy;
+  nics_.set_drained(named, drained);
+  peers_.for_each([&](Peer& peer) {
+    if (peer.rails == nullptr || peer.phase == Phase::kGone) return;
+    peer.for_each_rail([&](Rail& rail) {
+      if ((named & nics_of(rail)) != 0) set_drained(now, rail, drained);
+    });
+  });
+  return Status::kOk;
+}
+
+// The other end is told, and leaves it, too.
+void RailManager::set_drained(Instant now, Rail& rail, bool drained) {
+  RailUpkeep& care = upkeep_of(rail);
+  const bool kept_out = care.kept_out_here && !drained;
+  if (care.drained_here == drained && !kept_out) return;
+  care.drained_here = drained;
+  if (kept_out) care.kept_out_here = false;
+  if (drained) {
+    leave(now, rail, RailReason::kOperator);
+  } else if (!care.stays_out()) {
+    allow(now, rail);
+  }
+  report(rail);
+  ready_.mark(rail.peer);
+}
+
+}  // namespace pullman::engine

@@ -1,0 +1,237 @@
+// From a datagram to its frames. A datagram is judged in full before any of it is acted on.
+#include "engine/receiver.h"
+
+#include <bit>
+
+namespace pullman::engine {
+
+using reliability::AckNeed;
+using reliability::Arrival;
+using wire::Verdict;
+
+std::size_t Receiver::receive_all(Instant now) {
+  credits_.begin_turn(now);
+  poller_.begin_turn();
+  backpressure_.begin_turn(now, inbox_counters_, poller_.has_deferred());
+  std::size_t received = 0;
+  // Command channels come first in the row.
+  for (std::uint32_t bits = poller_.due(now); bits != 0; bits &= bits - 1) {
+    const auto place = static_cast<unsigned>(std::countr_zero(bits));
+    Channel& channel = nics_.at(place);
+    if (const auto batch = channel.receive(); !batch.empty()) [[likely]] {
+      received += take_batch(now, place, batch);
+    } else if (channel.quiet()) {
+      poller_.note_quiet(now, channel);
+    }
+  }
+  poller_.end_turn(received);
+  return received;
+}
+
+// Returns how many packets of it: the rest is for the next turn if the program is to post first.
+std::size_t Receiver::take_batch(Instant now, std::size_t place,
+                                 std::span<const nic::Incoming> batch) {
+  Channel& channel = nics_.at(place);
+  const std::uint64_t unexpected = inbox_counters_.unexpected;
+  poller_.note_active(place);
+  place_ = place;
+  slot_ = place % NicTable::kRow;
+  batch_ = batch;
+  came_ = batch.size() == 1 ? Came::kAlone : Came::kTogether;
+  if (poller_.has_deferred(channel)) [[unlikely]]
+    came_ = Came::kBehindDeferred;
+  const std::uint64_t received = inbox_counters_.messages;
+  auto rest = batch;
+  for (; !rest.empty(); rest = rest.subspan(1)) {
+    if (inbox_counters_.unexpected != unexpected && backpressure_.due(inbox_counters_)) [[unlikely]]
+      break;
+    wire::PacketHeader header;
+    const Verdict verdict = handle_datagram(now, rest.front().bytes, header);
+    if (verdict == Verdict::kAccepted) [[likely]] {
+      ++stats_.packets_received;
+      if (rest.size() > 1) rest = rest.subspan(take_run(now, header, rest));
+    } else if (verdict == Verdict::kDuplicate) {
+      ++stats_.duplicate_packets;
+    } else {
+      ++stats_.dropped_packets;
+      ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
+    }
+  }
+  if (came_ == Came::kTogether && inbox_counters_.messages == received)
+    ack_handler_.handle_deferred(now);
+  poller_.set_deferred(channel, !rest.empty());
+  channel.keep(rest.size());
+  batch_ = {};
+  const std::size_t taken = batch.size() - rest.size();
+  channel.give_back(batch.first(taken));
+  return taken;
+}
+
+// wire.md 1.3: the order of the checks. The header is the caller's place for it.
+Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagram,
+                                  wire::PacketHeader& header) {
+  if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
+    return verdict;
+  }
+  if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
+  if (config_.checksum && !wire::checksum_holds(datagram, header)) [[unlikely]]
+    return Verdict::kBadChecksum;
+  const bool bulk = header.type == wire::PacketType::kBulk;
+  const auto body = bulk ? std::span<const std::byte>{} : datagram.subspan(wire::kHeaderBytes);
+  if (!(bulk ? frame_handler_.frames().read_bulk(datagram) : frame_handler_.frames().read(body)))
+    return Verdict::kBadFrame;
+  if (header.type == wire::PacketType::kHello) [[unlikely]]
+    return handshake_.handle_hello(now, header, body);
+  Peer* peer = peers_.find(header.to);
+  if (peer == nullptr) [[unlikely]]
+    return handle_unknown(now, header);
+  Rail* rail = &peer->home;
+  if (header.rail != 0) [[unlikely]] {
+    rail = peer->rail(header.rail);
+    if (rail == nullptr) return Verdict::kUnknownConnection;
+  }
+  switch (header.type) {
+    case wire::PacketType::kHello:
+      return Verdict::kBadType;  // handled above
+    case wire::PacketType::kWelcome:
+      return handshake_.handle_welcome(now, *peer, header, body);
+    case wire::PacketType::kControl:
+      return handle_control(now, *rail, header, body);
+    case wire::PacketType::kSequenced:
+    case wire::PacketType::kBulk:
+      return handle_sequenced(now, *rail, header, body);
+    case wire::PacketType::kCheck:
+      return handle_check(now, *rail, header);
+  }
+  return Verdict::kBadType;
+}
+
+// It has proved itself, or it knows what only our WELCOME has told.
+bool Receiver::may_speak(const Peer& peer) const {
+  if (peer.introduced) [[likely]]
+    return true;
+  return peer.phase == Phase::kAnswering && peer.said != nullptr && !handshake_.is_superseded(peer);
+}
+
+// An ACK alone: nothing, or one SACK frame (wire.md 2.2).
+Verdict Receiver::handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
+                                 std::span<const std::byte> body) {
+  Peer& peer = rail.peer;
+  if (!may_speak(peer) || peer.phase == Phase::kGone) return Verdict::kWrongState;
+  wire::FrameReader reader(body);
+  wire::Frame sack;
+  const bool has_sack = reader.next(sack);
+  if (has_sack && sack.type != wire::FrameType::kSack) return Verdict::kBadFrame;
+  if (wire::Frame more; has_sack && reader.next(more)) return Verdict::kBadFrame;
+  const Verdict verdict =
+      ack_handler_.handle(now, rail, {header, slot_, has_sack ? &sack : nullptr},
+                          {.ago = {}, .unseen = clock_.unpolled()});
+  if (verdict != Verdict::kAccepted) return verdict;
+  if (peer.said != nullptr) handshake_.handle_proof(now, peer);
+  if (peer.rails != nullptr) upkeep_of(rail).heard_at = now;
+  credits_.note_heard(now, peer);
+  return verdict;
+}
+
+Verdict Receiver::handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
+                                   std::span<const std::byte> body) {
+  Peer& peer = rail.peer;
+  if (!may_speak(peer)) return Verdict::kWrongState;
+  if (peer.phase >= Phase::kFarewell) [[unlikely]] {
+    if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
+    if (frame_handler_.brings_news(peer, body)) return Verdict::kWrongState;
+  }
+  const bool deferred =
+      ack_handler_.may_defer(rail, header, came_, frame_handler_.frames().is_one_message());
+  if (deferred) {
+    acks_.defer({&rail, header, now, clock_.unpolled(), slot_});
+  } else if (header.has(wire::kFlagAck) && !acks_.repeats_deferred(rail, header)) {
+    const Verdict verdict =
+        ack_handler_.handle(now, rail, {header, slot_}, {.ago = {}, .unseen = clock_.unpolled()});
+    if (verdict != Verdict::kAccepted) return verdict;
+    if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
+  }
+  if (peer.said != nullptr) handshake_.handle_proof(now, peer);
+  const Verdict verdict = frame_handler_.handle(now, rail, header);
+  if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) [[likely]] {
+    if (peer.rails != nullptr) [[unlikely]]
+      upkeep_of(rail).heard_at = now;
+    credits_.note_heard(now, peer);
+    if (!deferred || rail.link.ack_need() == AckNeed::kNow) acks_.schedule(now, rail);
+  }
+  return verdict;
+}
+
+// A packet of a peer that is gone. After an orderly end it may lack our last ACK, or be its own BYE
+// that crossed ours; anything else has nobody to go to.
+Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
+                              std::span<const std::byte> body) {
+  const Peer& peer = rail.peer;
+  if (peer.why != Status::kPeerClosed && peer.why != Status::kClosed) return Verdict::kWrongState;
+  const Arrival arrival = rail.link.judge(header);
+  wire::FrameReader reader(body);
+  wire::Frame frame;
+  const bool bye = reader.next(frame) && frame.type == wire::FrameType::kBye;
+  if (arrival == Arrival::kNew && bye) rail.link.handle_arrival(now, header);
+  if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye))
+    return Verdict::kWrongState;
+  rail.link.handle_redundant();
+  acks_.schedule(now, rail);
+  return Verdict::kDuplicate;
+}
+
+// To a connection that is none of ours. A question for another engine that was sent to an address
+// of ours is answered: the one it is for is not there. What was led astray, or back to the engine
+// that asks, is not. An engine that we asked and that is not the one says so.
+Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) {
+  const wire::Frame* frame =
+      header.type == wire::PacketType::kCheck ? frame_handler_.frames().next() : nullptr;
+  if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
+    const auto check = wire::decode_check(frame->data);
+    const bool for_another = check && check->epoch != epoch_ && nics_.is_own_port(check->called);
+    if (for_another && !lifecycle_.closing()) replies_.reply(now, slot_, header, *check);
+  } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
+    const auto checked = wire::decode_checked(frame->data);
+    if (checked && checked->stranger && header.to == wire::ConnectionId{}) {
+      return liveness_.handle_unknown_peer_reply(now, header, *checked);
+    }
+  }
+  return Verdict::kUnknownConnection;
+}
+
+// By another NIC than it was sent to, by the driver's word.
+bool Receiver::came_by_another_nic(std::span<const std::byte> part) const {
+  for (const nic::Incoming& incoming : batch_) {
+    const std::byte* const end = incoming.bytes.data() + incoming.bytes.size();
+    if (part.data() < incoming.bytes.data() || part.data() > end) continue;
+    return nics_.at(place_).port().by_another_nic(incoming);
+  }
+  return false;
+}
+
+// One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
+// nothing of the rail.
+Verdict Receiver::handle_check(Instant now, Rail& rail, const wire::PacketHeader& header) {
+  const wire::Frame* frame = frame_handler_.frames().next();
+  if (frame == nullptr) return Verdict::kBadFrame;
+  const wire::Frame only = *frame;
+  if (frame_handler_.frames().next() != nullptr) return Verdict::kBadFrame;
+  if (!rail.peer.introduced || rail.peer.phase == Phase::kGone) return Verdict::kWrongState;
+  if (!rail.peer.flows()) return Verdict::kAccepted;  // no answer can leave yet: it asks again
+  const bool own_way = came_by(rail, slot_);
+  if (only.type == wire::FrameType::kCheck) {
+    const auto check = wire::decode_check(only.data);
+    if (!check || header.length < check_.least_length(rail, check->size)) return Verdict::kBadFrame;
+    if (own_way) check_.handle_question(now, rail, *check, came_by_another_nic(only.data));
+    return Verdict::kAccepted;
+  }
+  if (only.type != wire::FrameType::kChecked) return Verdict::kBadFrame;
+  const auto checked = wire::decode_checked(only.data);
+  if (!checked || checked->stranger || header.length < check_.least_length(rail, checked->size)) {
+    return Verdict::kBadFrame;
+  }
+  if (own_way) check_.handle_answer(rail, *checked, came_by_another_nic(only.data));
+  return Verdict::kAccepted;
+}
+
+}  // namespace pullman::engine

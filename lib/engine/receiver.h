@@ -1,0 +1,100 @@
+// Takes what has come by the channels that are due, packet by packet: what it is, whether it may be
+// believed, and who handles it (wire.md 1.3). Runs of chunks go together (receive_run.cc).
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "engine/frames/ack_handler.h"
+#include "engine/handshake/handshake.h"
+#include "engine/receive_backpressure.h"
+#include "engine/session/liveness.h"
+#include "engine/session/unknown_peer_replies.h"
+
+namespace pullman::engine {
+
+class Receiver {
+ public:
+  // `epoch`: of this engine.
+  Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
+           ChannelPoller& poller, CreditAllocator& credits, const PollClock& clock,
+           ReadyPeers& ready, AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
+           const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
+           AckHandler& ack_handler, Handshake& handshake,
+           const message::InboxCounters& inbox_counters, Stats& stats)
+      : config_(config),
+        epoch_(epoch),
+        peers_(peers),
+        nics_(nics),
+        poller_(poller),
+        credits_(credits),
+        clock_(clock),
+        ready_(ready),
+        acks_(acks),
+        check_(check),
+        replies_(replies),
+        lifecycle_(lifecycle),
+        liveness_(liveness),
+        frame_handler_(frame_handler),
+        ack_handler_(ack_handler),
+        handshake_(handshake),
+        inbox_counters_(inbox_counters),
+        stats_(stats) {}
+
+  // Returns the packets received, whatever became of them.
+  std::size_t receive_all(Instant now);
+  // Timers wait in a turn that leaves received packets for a later one, or had some left: those may
+  // acknowledge what is overdue.
+  bool holds_timers(bool had_deferred) {
+    return backpressure_.holds_timers(had_deferred || poller_.has_deferred());
+  }
+
+ private:
+  std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
+  wire::Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
+                                wire::PacketHeader& header);
+  bool may_speak(const Peer& peer) const;
+  wire::Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
+                               std::span<const std::byte> body);
+  wire::Verdict handle_sequenced(Instant now, Rail& rail, const wire::PacketHeader& header,
+                                 std::span<const std::byte> body);
+  wire::Verdict handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
+                            std::span<const std::byte> body);
+  wire::Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
+  wire::Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
+  bool came_by_another_nic(std::span<const std::byte> part) const;
+
+  // receive_run.cc
+  std::size_t take_run(Instant now, const wire::PacketHeader& first,
+                       std::span<const nic::Incoming> batch);
+  bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
+
+  const Config& config_;
+  const std::uint64_t epoch_;
+  const PeerTable& peers_;
+  NicTable& nics_;
+  ChannelPoller& poller_;
+  CreditAllocator& credits_;
+  const PollClock& clock_;
+  ReadyPeers& ready_;
+  AckScheduler& acks_;
+  PathCheck& check_;
+  UnknownPeerReplies& replies_;
+  const PeerLifecycle& lifecycle_;
+  Liveness& liveness_;
+  FrameHandler& frame_handler_;
+  AckHandler& ack_handler_;
+  Handshake& handshake_;
+  const message::InboxCounters& inbox_counters_;
+  Stats& stats_;
+
+  ReceiveBackpressure backpressure_;
+
+  // How the datagram that is being received came.
+  Came came_ = Came::kBehindDeferred;
+  std::size_t slot_ = 0;   // the NIC,
+  std::size_t place_ = 0;  // and its channel
+  std::span<const nic::Incoming> batch_;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,62 @@
+#include "engine/resources.h"
+
+#include <algorithm>
+
+#include "message/segments.h"
+
+namespace pullman::engine {
+namespace {
+
+reliability::LinkOptions link_options_of(const Config& config) {
+  return {.window = static_cast<std::uint32_t>(config.send_window),
+          .packets_per_ack = static_cast<std::uint32_t>(config.ack_packets),
+          .ack_delay = config.ack_delay,
+          .rto_initial = config.rto_initial,
+          .rto_floor = config.rto_min,
+          .rto_ceiling = std::max(config.rto_initial, config.peer_timeout / 8)};
+}
+
+// Half of what all peers may use is theirs alone, the rest is lent; but no less than a HELLO tells.
+std::uint64_t own_share(std::uint64_t window) {
+  return std::max<std::uint64_t>(window / 2, message::kLeastAllowance);
+}
+
+std::uint32_t eager_bytes_of(const Config& config, std::uint64_t window) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      window / 2 - message::kMessageCharge, message::kLeastEager, config.eager_bytes));
+}
+
+}  // namespace
+
+EngineResources::EngineResources(const Config& configuration, const Identity& identity,
+                                 std::size_t largest_packet)
+    : config(configuration),
+      random(identity.key),
+      epoch(random.next()),
+      host(identity.host),
+      packets(config.send_packets, largest_packet + message::kPieceRoom),
+      rings(config.max_peers * wire::kMaxRails),
+      arrival_bitmaps(config.max_peers * wire::kMaxRails),
+      id_bitmaps(2 * config.max_peers),
+      send_queues(config.max_peers),
+      send_parts(config.max_peers),
+      begun(config.max_peers),
+      link_options(link_options_of(config)),
+      link_resources{{hotel, rings, packets}, arrival_bitmaps},
+      window(config.unexpected_bytes / config.max_peers),
+      reserve(config.unexpected_bytes - own_share(window) * config.max_peers),
+      eager_bytes(eager_bytes_of(config, window)),
+      inbox{matchers.first(),
+            held.resource(),
+            id_bitmaps,
+            shorts,
+            begun,
+            inbox_counters,
+            {own_share(window), window, reserve},
+            eager_bytes,
+            &matchers.others(),
+            &regions},
+      outbox{packets, id_bitmaps, send_queues, send_parts, outbox_counters},
+      peers(config.max_peers) {}
+
+}  // namespace pullman::engine

@@ -1,0 +1,60 @@
+// One packet, to the channel it belongs on: numbered by its link, with a due ACK piggybacked.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "engine/nics/nic_table.h"
+#include "engine/send/ack_scheduler.h"
+#include "pullman/config.h"
+#include "wire/frame.h"
+
+namespace pullman::engine {
+
+// Whether a packet waits for others to leave with.
+enum class Leaves : std::uint8_t { kInBatch, kAlone };
+
+// Null if the rail's channel takes nothing now.
+inline Channel* with_room(const Rail& rail, ChannelKind kind) {
+  Channel& channel = rail.nic->channel(kind);
+  return channel.room() != 0 || channel.flush() ? &channel : nullptr;
+}
+
+class PacketSender {
+ public:
+  PacketSender(const Config& config, NicTable& nics, const CreditAllocator& credits,
+               AckScheduler& acks)
+      : config_(config), nics_(nics), credits_(credits), acks_(acks) {}
+
+  // Tiny messages take the command channel, others, and their last few bytes, the data channel:
+  // there they come behind the rest, and say by their ACK what became of that. A tiny one behind
+  // others that wait leaves with them: so it does not overtake what must match first.
+  ChannelKind kind_for(const Rail& rail, const Packet& packet, const Channel& data) const {
+    constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
+    const bool tiny =
+        packet.payload == nullptr && !wire::begins_with_chunk(packet.body()) &&
+        packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
+    return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
+  }
+  // Null if that has no room now.
+  Channel* channel_for(const Rail& rail, const Packet& packet) const {
+    return with_room(rail, kind_for(rail, packet, data(rail)));
+  }
+  // The link has a number for it, and the channel room.
+  void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type,
+            Leaves how = Leaves::kInBatch);
+  // Numbers a run of chunks, which the caller hands to the data channel.
+  void stamp(Instant now, Rail& rail, channel::Run& run);
+  // A packet without a number, of a connectivity check. Nobody remembers it: if the NIC has no room
+  // it counts as lost.
+  void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet) const;
+
+ private:
+  const Config& config_;
+  NicTable& nics_;
+  const CreditAllocator& credits_;
+  AckScheduler& acks_;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,179 @@
+#include "engine/sending.h"
+
+#include "channel/run.h"
+
+namespace pullman::engine {
+
+using message::SendDescriptor;
+
+namespace {
+
+std::uint8_t kind_of_message(const SendOptions& options) {
+  return static_cast<std::uint8_t>(wire::kind_of_space(options.space) |
+                                   (options.immediate ? wire::kImmediateOfKind : 0) |
+                                   (options.synchronous ? wire::kSynchronousOfKind : 0));
+}
+
+SendDescriptor descriptor_for(Tag tag, const SendOptions& options) {
+  SendDescriptor descriptor;
+  descriptor.kind = kind_of_message(options);
+  descriptor.tag = tag;
+  if (options.immediate) {
+    descriptor.lead_bytes =
+        static_cast<std::uint8_t>(wire::put_immediate(descriptor.lead.data(), *options.immediate));
+  }
+  descriptor.wants_result = options.synchronous;
+  descriptor.wants_arrival = options.until_delivered;
+  descriptor.only_copy = options.only_copy;
+  descriptor.is_own_copy = options.is_own_copy;
+  descriptor.has_priority = options.priority;
+  return descriptor;
+}
+
+// One that is copied cannot wait for anything.
+bool is_consistent(const SendOptions& options) {
+  return options.space < kSpaces &&
+         !(options.only_copy && (options.synchronous || options.until_delivered));
+}
+
+}  // namespace
+
+static_assert(kSpaces == wire::kSpacesOnWire);
+
+// The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
+// for.
+bool Sending::sends_at_once(const Peer& peer) const {
+  if (peer.ready.is_linked()) return false;
+  const Rail* rail = &peer.home;
+  if (peer.rails != nullptr) [[unlikely]] {
+    rail = const_cast<Peer&>(peer).rail(peer.rails->favourite);
+    if (!usable(*rail) || !rail->resolved()) return false;
+  }
+  const bool none_in_flight =
+      rail->link.in_flight() == 0 ||
+      (acks_.deferred().rail == rail && rail->link.acks_all(acks_.deferred().header));
+  return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
+}
+
+// Why nothing can be sent there; kOk if it can.
+Status Sending::why_not(const Peer* peer) const {
+  if (lifecycle_.closing()) return Status::kClosed;
+  if (peer == nullptr) return Status::kUnknownPeer;
+  if (peer->phase < Phase::kClosing) return Status::kOk;
+  return peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
+}
+
+Status Sending::refuse(PeerId id, Tag tag, Status why, Request& request) {
+  request.begin(detail::Operation::Kind::kSend, id, tag);
+  request.finish(why, 0);
+  return why;
+}
+
+// Something was accepted for the peer: it leaves now, or begins to, if nobody is to be waited for.
+void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept {
+  if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
+  if (!at_once) return transmitter_.wait_for_turn(peer);
+  ++stats_.fast_path_sends;
+  if (bytes <= config_.tiny_bytes && peer.outbox.queued_packets() != 0) {
+    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+    if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
+    const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
+    // Where packets are shorter than tiny messages may be there are two.
+    if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
+  } else if (transmitter_.serve(now, peer)) {
+    ready_.mark(peer);
+  }
+  nics_.flush();
+  ack_handler_.handle_deferred(now);
+}
+
+Status Sending::send(Instant now, const Departure& departure, PeerId id, Tag tag,
+                     std::span<const std::byte> bytes, Request& request) {
+  if (!request.done()) return Status::kBusy;
+  Peer* peer = departure.peer;
+  Status refused = Status::kOk;
+  if (lifecycle_.closing()) {
+    refused = Status::kClosed;
+  } else if (peer == nullptr) {
+    refused = Status::kUnknownPeer;
+  } else if (bytes.size() > wire::kMaxMessageBytes) {
+    refused = Status::kInvalidArgument;
+  } else if (peer->phase >= Phase::kClosing) {
+    refused = peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
+  }
+  if (refused != Status::kOk) {
+    request.begin(detail::Operation::Kind::kSend, id, tag);
+    request.finish(refused, 0);
+    return refused;
+  }
+  const bool copied = peer->outbox.send(id, tag, bytes, request);
+  note_sent(bytes.size());
+  depart(now, *peer, departure.at_once, bytes.size());
+  return copied ? Status::kOk : request.status();
+}
+
+Status Sending::send_copy(Instant now, const Departure& departure, const SendOp& op,
+                          Request& request) {
+  const Status refused = why_not(departure.peer);
+  if (refused != Status::kOk) return refuse(op.peer, op.tag, refused, request);
+  const message::Outbox::Small message{.kind = kind_of_message(op.options),
+                                       .tag = op.tag,
+                                       .immediate = op.options.immediate.value_or(0),
+                                       .bytes = op.segments[0]};
+  if (!departure.peer->outbox.send_copy(op.peer, message, request)) return Status::kBusy;
+  note_sent(message.bytes.size());
+  depart(now, *departure.peer, departure.at_once, message.bytes.size());
+  return Status::kOk;
+}
+
+Status Sending::submit(Instant now, const SendOp& op, Request& request) {
+  return submit(now, departure(op.peer), op, request);
+}
+
+Status Sending::submit(Instant now, const Departure& departure, const SendOp& op,
+                       Request& request) {
+  if (!request.done()) return Status::kBusy;
+  const bool packs = op.packer != nullptr && (op.packer->pack != nullptr || op.length == 0);
+  const bool sane = is_consistent(op.options) && (op.packer == nullptr || packs);
+  if (!sane) return refuse(op.peer, op.tag, Status::kInvalidArgument, request);
+  if (op.options.only_copy && op.segments.size() == 1) {
+    return send_copy(now, departure, op, request);
+  }
+  SendDescriptor descriptor = descriptor_for(op.tag, op.options);
+  descriptor.packer = op.packer;
+  descriptor.pieces = op.segments;
+  descriptor.size = op.packer != nullptr ? op.length : message::size_of_all(op.segments);
+  return start(now, departure, op.peer, descriptor, request);
+}
+
+Status Sending::start(Instant now, const Departure& departure, PeerId id,
+                      const SendDescriptor& descriptor, Request& request) {
+  if (!request.done()) return Status::kBusy;
+  Peer* peer = departure.peer;
+  Status refused = why_not(peer);
+  const bool sane =
+      descriptor.pieces.size() <= kMaxSegments && descriptor.size <= wire::kMaxMessageBytes / 2;
+  if (refused == Status::kOk && !sane) refused = Status::kInvalidArgument;
+  if (refused != Status::kOk) return refuse(id, descriptor.tag, refused, request);
+  message::make_room(request.operation(), descriptor.pieces.size());
+  const Status status = peer->outbox.send(id, descriptor, request);
+  if (status == Status::kBusy) return status;
+  note_sent(descriptor.size);
+  depart(now, *peer, departure.at_once, descriptor.size);
+  return request.status();
+}
+
+Status Sending::ask(Instant now, PeerId id, const SendDescriptor& question, Segments sink,
+                    Request& request) {
+  if (!request.done()) return Status::kBusy;
+  Peer* peer = peers_.find(id);
+  const Status refused = why_not(peer);
+  if (refused != Status::kOk) return refuse(id, question.tag, refused, request);
+  const bool at_once = sends_at_once(*peer);
+  peer->one_sided.ask(id, question, sink, request);
+  ++stats_.messages_sent;
+  depart(now, *peer, at_once, question.total());
+  return request.status();
+}
+
+}  // namespace pullman::engine

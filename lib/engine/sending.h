@@ -1,0 +1,111 @@
+// The program sends: messages, and the questions behind puts, gets and atomics (remote_memory.h).
+//
+// All as in Context, with the time given. A request that is in use is refused with kBusy, and
+// nothing happens to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/frames/ack_handler.h"
+#include "engine/transmitter.h"
+#include "message/send_descriptor.h"
+#include "pullman/operations.h"
+#include "pullman/request.h"
+
+namespace pullman::engine {
+
+// How a message to a peer would leave. Good until the engine's next call.
+struct Departure {
+  Peer* peer = nullptr;  // null: it is not known
+  bool at_once = false;  // from inside send(), if it is tiny
+};
+
+// One send with options. What it points to outlives the request, unless the options say that the
+// bytes are copied.
+struct SendOp {
+  PeerId peer{};
+  Tag tag = 0;
+  ConstSegments segments{};        // or, without any,
+  const Packer* packer = nullptr;  // what writes the message's bytes,
+  std::uint64_t length = 0;        // so many of them
+  SendOptions options{};
+};
+
+class Sending {
+ public:
+  Sending(const Config& config, PeerTable& peers, NicTable& nics, ReadyPeers& ready,
+          const AckScheduler& acks, PeerLifecycle& lifecycle, AckHandler& ack_handler,
+          Transmitter& transmitter, Stats& stats)
+      : config_(config),
+        peers_(peers),
+        nics_(nics),
+        ready_(ready),
+        acks_(acks),
+        lifecycle_(lifecycle),
+        ack_handler_(ack_handler),
+        transmitter_(transmitter),
+        stats_(stats) {}
+
+  // A message that leaves at once needs a fresh `now`.
+  Departure departure(PeerId id) const {
+    Peer* peer = peers_.find(id);
+    return {peer, peer != nullptr && sends_at_once(*peer)};
+  }
+  // True: it went into the packet that others wait in, as nearly all of many small ones do, and the
+  // request is done. False: it is for send().
+  bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
+              Request& request) {
+    Peer* peer = departure.peer;
+    if (departure.at_once || peer == nullptr || !request.done()) return false;
+    if (lifecycle_.closing() || peer->phase >= Phase::kClosing || !peer->alarm.checked_in())
+      return false;
+    if (!peer->outbox.append(tag, bytes)) return false;
+    request.finish_copied(peer->id, tag, bytes.size());
+    note_sent(bytes.size());
+    transmitter_.wait_for_turn(*peer);
+    return true;
+  }
+  Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
+              std::span<const std::byte> bytes, Request& request);
+  // Both of these.
+  Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
+              Request& request) {
+    const Departure how = departure(peer);
+    if (append(how, tag, bytes, request)) return Status::kOk;
+    return send(now, how, peer, tag, bytes, request);
+  }
+  Status submit(Instant now, const SendOp& op, Request& request);
+  // For those that have asked how it would leave.
+  Status submit(Instant now, const Departure& departure, const SendOp& op, Request& request);
+
+  // A message of any kind.
+  Status start(Instant now, const Departure& departure, PeerId id,
+               const message::SendDescriptor& descriptor, Request& request);
+  // A question, whose answer goes to `sink`.
+  Status ask(Instant now, PeerId id, const message::SendDescriptor& question, Segments sink,
+             Request& request);
+  static Status refuse(PeerId id, Tag tag, Status why, Request& request);
+
+ private:
+  bool sends_at_once(const Peer& peer) const;
+  Status why_not(const Peer* peer) const;
+  Status send_copy(Instant now, const Departure& departure, const SendOp& op, Request& request);
+  void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept;
+  void note_sent(std::uint64_t bytes) {
+    ++stats_.messages_sent;
+    stats_.bytes_sent += bytes;
+  }
+
+  const Config& config_;
+  PeerTable& peers_;
+  NicTable& nics_;
+  ReadyPeers& ready_;
+  const AckScheduler& acks_;
+  PeerLifecycle& lifecycle_;
+  AckHandler& ack_handler_;
+  Transmitter& transmitter_;
+  Stats& stats_;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,163 @@
+#include "engine/session/liveness.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/session/check_packet.h"
+#include "wire/bytes.h"
+
+namespace pullman::engine {
+
+using wire::RailBits;
+
+namespace {
+
+// Where a host has said that nobody listens: between our questions, and behind the last. All are
+// over well within a second.
+constexpr std::array<Duration, 4> kPauses{
+    std::chrono::milliseconds(50), std::chrono::milliseconds(100), std::chrono::milliseconds(150),
+    std::chrono::milliseconds(200)};
+// Who was denied on one rail is asked on the next one after so long: strangers answer once in 10
+// ms.
+constexpr Duration kNextRail = std::chrono::milliseconds(15);
+
+// For the true answer, which may be slower than a denial of what was garbled on the way (the
+// simulator's seed 3612).
+constexpr Duration kTimeToAnswer = std::chrono::milliseconds(100);
+
+// Of the packet's header (wire.md 2.1).
+constexpr std::size_t kConnectionAt = 4;
+static_assert(nic::PortEvent::kMaxQuoted == kConnectionAt + 8);
+
+std::size_t slot_in(std::uint64_t token) {
+  return token & ((std::uint64_t{1} << kSlotBits) - 1);
+}
+
+// On none of the rails in use: another process is there, or nobody.
+bool nobody_is_left(const Peer& peer) {
+  RailBits met = 0;
+  RailBits in_use = 0;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (!rail.resolved() || !was_met_on(rail)) return;
+    met |= bit_of(rail);
+    if (usable(rail)) in_use |= bit_of(rail);
+  });
+  const LivenessProbe& doubt = peer.checking->doubt;
+  const RailBits gone = doubt.denied | doubt.refused;
+  const RailBits asked = in_use != 0 ? in_use : met;
+  return gone != 0 && (asked & ~gone) == 0;
+}
+
+// The connection's name there, with the proof.
+bool quotes_connection(const Peer& peer, const nic::PortEvent& event) {
+  const std::byte* connection = event.quoted.data() + kConnectionAt;
+  return wire::load32(connection) == peer.theirs.index &&
+         wire::load32(connection + 4) == peer.theirs.proof && peer.theirs.proof != 0;
+}
+
+}  // namespace
+
+bool Liveness::is_silent(Instant now, const Peer& peer) const {
+  return now - peer.heard_at >= std::min(kDoubt, config_.peer_timeout / kDoubtPart);
+}
+
+// What was said before the peer was heard counts for nothing.
+LivenessProbe& Liveness::liveness_probe_of(Instant now, Peer& peer) {
+  LivenessProbe& doubt = checking_of(peer).doubt;
+  if (peer.heard_at > doubt.since) clear_liveness_probe(peer);
+  if ((doubt.denied | doubt.refused) == 0 && doubt.tries == 0) doubt.since = now;
+  return doubt;
+}
+
+void Liveness::probe_if_silent(Instant now, Peer& peer) {
+  if (!is_silent(now, peer) || !peer.flows() || !was_met_on(peer.home)) return;
+  LivenessProbe& doubt = liveness_probe_of(now, peer);
+  if (now < doubt.due || doubt.timer.checked_in()) return;
+  doubt.due = now + std::min(now - peer.heard_at, kLongestDoubt);
+  ask_who_it_is(peer);
+}
+
+// On the rail behind the one before, round and round. One denial counts of a round: each rail is
+// asked with words that were told on no other.
+void Liveness::ask_who_it_is(Peer& peer) {
+  LivenessProbe& doubt = peer.checking->doubt;
+  if (peer.checking->asking.running) return;
+  const Rail* next = nullptr;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (!rail.resolved() || !was_met_on(rail) || (doubt.denied & bit_of(rail)) != 0) return;
+    const bool behind = next != nullptr && next->number <= doubt.rail;
+    if (next == nullptr || (behind && rail.number > doubt.rail)) next = &rail;
+  });
+  if (next == nullptr) return;
+  peer.checking->asking.round = check_.next_round(peer);
+  doubt.asked = true;
+  doubt.rail = next->number;
+  check_.ask_on(*next, wire::CheckSize::kSmallest);
+}
+
+void Liveness::note_unknown_peer_reply(Instant now, const Rail& rail) {
+  Peer& peer = rail.peer;
+  LivenessProbe& doubt = peer.checking->doubt;
+  doubt.asked = false;
+  if (!peer.flows() || peer.heard_at > doubt.since || rail.number != doubt.rail) return;
+  doubt.denied |= bit_of(rail);
+  if (doubt.timer.checked_in()) return;
+  alarms_.rearm(now, nobody_is_left(peer) ? kTimeToAnswer : kNextRail, doubt.timer);
+}
+
+void Liveness::note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event) {
+  Peer& peer = rail.peer;
+  if (!peer.flows() || !was_met_on(rail)) return;
+  LivenessProbe& doubt = liveness_probe_of(now, peer);
+  if (quotes_connection(peer, event)) doubt.refused |= bit_of(rail);
+  if (doubt.tries == 0 && !doubt.timer.checked_in()) ask_whether_it_lives(now, peer);
+}
+
+void Liveness::ask_whether_it_lives(Instant now, Peer& peer) {
+  LivenessProbe& doubt = peer.checking->doubt;
+  peer.for_each_rail([&](Rail& rail) {
+    if (!rail.resolved() || !was_met_on(rail)) return;
+    reclaimer_.drop_probes(rail, kProbesKept);
+    rail.ping_due = true;
+  });
+  ready_.mark(peer);
+  ask_who_it_is(peer);
+  alarms_.rearm(now, kPauses[doubt.tries++], doubt.timer);
+}
+
+void Liveness::handle_due(Instant now, Peer& peer) {
+  LivenessProbe& doubt = peer.checking->doubt;
+  if (!peer.flows() || peer.heard_at > doubt.since) return clear_liveness_probe(peer);
+  if (doubt.tries == 0 && doubt.refused == 0) {
+    if (nobody_is_left(peer)) return lifecycle_.end(peer, Status::kPeerRestarted);
+    if (doubt.denied != 0) ask_who_it_is(peer);
+    return;
+  }
+  if (doubt.tries < kPauses.size()) return ask_whether_it_lives(now, peer);
+  if (!nobody_is_left(peer)) {
+    doubt.tries = 0;
+    return;
+  }
+  lifecycle_.end(peer, doubt.denied != 0 ? Status::kPeerRestarted : Status::kPeerDied);
+}
+
+wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                                                  const wire::Checked& checked) {
+  const std::size_t slot = slot_in(checked.round.token);
+  Peer* peer = slot < peers_.slots() ? peers_.at(static_cast<std::uint32_t>(slot)) : nullptr;
+  if (peer == nullptr || peer->checking == nullptr) return wire::Verdict::kUnknownConnection;
+  Asking& asking = peer->checking->asking;
+  const Rail* rail = peer->rail(header.rail);
+  const bool asked = asking.running || peer->checking->doubt.asked;
+  if (!asked || asking.round != checked.round || rail == nullptr) {
+    return wire::Verdict::kUnknownConnection;
+  }
+  if (asking.running) {
+    asking.wrong |= bit_of(*rail);
+  } else {
+    note_unknown_peer_reply(now, *rail);
+  }
+  return wire::Verdict::kAccepted;
+}
+
+}  // namespace pullman::engine

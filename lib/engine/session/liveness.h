@@ -1,0 +1,62 @@
+// Is a peer that is not heard still there, and still the same process (wire.md 5.7)? Its host may
+// say that nobody listens at its ports, another process that it is not the one we know; both are
+// only believed when the peer itself, asked on every rail, says nothing. Bounded, whoever says what
+// and however often.
+#pragma once
+
+#include <chrono>
+
+#include "engine/session/path_check.h"
+#include "engine/session/peer_lifecycle.h"
+#include "wire/verdict.h"
+
+namespace pullman::engine {
+
+class Liveness {
+ public:
+  Liveness(const Config& config, const PeerTable& peers, ReadyPeers& ready,
+           PacketReclaimer& reclaimer, Alarms& alarms, PathCheck& check, PeerLifecycle& lifecycle)
+      : config_(config),
+        peers_(peers),
+        ready_(ready),
+        reclaimer_(reclaimer),
+        alarms_(alarms),
+        check_(check),
+        lifecycle_(lifecycle) {}
+
+  // Something is overdue. A process that was killed and started anew on its port drops what we
+  // send, and need not call us: it is asked for the process that we know. Seldom: a process that
+  // computes does not read what comes.
+  void probe_if_silent(Instant now, Peer& peer);
+  // A host says that nobody listens at a port of the peer. Anybody can say so in its name, so it
+  // makes us ask at once, and counts only if it quotes what nobody off the path knows. (A live
+  // peer's host does not say it; a filter does.)
+  void note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event);
+  // Another process says that it is not the one that was asked (wire.md 9.10).
+  wire::Verdict handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
+                                          const wire::Checked& checked);
+  void handle_due(Instant now, Peer& peer);
+
+ private:
+  // After so long a silence a peer is asked whether it is still the same process, or after this
+  // part of its timeout; then when it has been silent twice as long, but so often.
+  static constexpr Duration kDoubt = std::chrono::milliseconds(250);
+  static constexpr int kDoubtPart = 4;
+  static constexpr Duration kLongestDoubt = std::chrono::minutes(1);
+
+  bool is_silent(Instant now, const Peer& peer) const;
+  LivenessProbe& liveness_probe_of(Instant now, Peer& peer);
+  void ask_who_it_is(Peer& peer);
+  void note_unknown_peer_reply(Instant now, const Rail& rail);
+  void ask_whether_it_lives(Instant now, Peer& peer);
+
+  const Config& config_;
+  const PeerTable& peers_;
+  ReadyPeers& ready_;
+  PacketReclaimer& reclaimer_;
+  Alarms& alarms_;
+  PathCheck& check_;
+  PeerLifecycle& lifecycle_;
+};
+
+}  // namespace pullman::engine

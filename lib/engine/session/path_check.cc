@@ -1,0 +1,244 @@
+#include "engine/session/path_check.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/session/check_packet.h"
+
+namespace pullman::engine {
+
+using wire::CheckSize;
+using wire::RailBits;
+
+namespace {
+
+// A question is sent so often, with pauses that double, before it counts as lost.
+constexpr std::uint8_t kTries = 4;
+// The first of them, as a part of the time there is.
+constexpr int kFirstPause = 16;
+constexpr Duration kMaxTime = std::chrono::hours(1);
+// Of rails that are new, which come one after the other and are checked together.
+constexpr Duration kNewRailsTime = std::chrono::seconds(1);
+constexpr Duration kGathering = std::chrono::milliseconds(1);
+
+constexpr std::array kSizes{CheckSize::kSmallest, CheckSize::kLargest};
+
+bool is_complete(const Asking& asking, RailBits rails) {
+  const RailBits all = asking.there[0] & asking.there[1] & asking.back[0] & asking.back[1];
+  return (rails & ~all) == 0;
+}
+
+RailFinding finding_of(const Asking& asking, RailBits rail) {
+  const auto has = [rail](RailBits bits) { return (bits & rail) != 0; };
+  if (has(asking.wrong)) return RailFinding::kWrongHost;
+  const bool there = has(asking.there[0]);
+  const bool back = has(asking.back[0]);
+  if (!there && !back) return RailFinding::kUnreachable;
+  if (!back) return RailFinding::kOneWayThere;
+  if (!there) return RailFinding::kOneWayBack;
+  if (!has(asking.there[1]) || !has(asking.back[1])) return RailFinding::kLargeLost;
+  if (has(asking.elsewhere_there)) return RailFinding::kOtherNicThere;
+  return has(asking.elsewhere_here) ? RailFinding::kOtherNicHere : RailFinding::kFine;
+}
+
+}  // namespace
+
+Status PathCheck::begin(Instant now, PeerId id, Duration limit) {
+  Peer* peer = peers_.find(id);
+  if (peer == nullptr) return Status::kUnknownPeer;
+  if (limit <= Duration(0) || limit > kMaxTime) return Status::kInvalidArgument;
+  if (peer->phase >= Phase::kClosing) {
+    return peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
+  }
+  start_asking(now, *peer, limit, Duration(0));
+  return Status::kOk;
+}
+
+void PathCheck::check_new_rail(Instant now, Peer& peer) {
+  if (peer.checking == nullptr || !peer.checking->asking.running) {
+    return start_asking(now, peer, kNewRailsTime, kGathering);
+  }
+  Asking& asking = peer.checking->asking;
+  asking.tries = 0;
+  asking.pause = asking.limit / kFirstPause;
+  arm_asking(now, asking, now + std::min(kGathering, asking.pause));
+}
+
+void PathCheck::start_asking(Instant now, Peer& peer, Duration limit, Duration delay) {
+  Asking& asking = checking_of(peer).asking;
+  asking.round = next_round(peer);
+  asking.running = true;
+  peer.checking->doubt.asked = false;
+  asking.tries = 0;
+  asking.limit = limit;
+  asking.pause = limit / kFirstPause;
+  // The hotel rounds up by a quarter at most.
+  asking.end = now + limit / 5 * 4;
+  asking.there = asking.back = {};
+  asking.elsewhere_there = asking.elsewhere_here = asking.wrong = 0;
+  arm_asking(now, asking, now + delay);
+}
+
+wire::CheckRound PathCheck::next_round(Peer& peer) {
+  const wire::CheckRound& before = checking_of(peer).asking.round;
+  const std::uint64_t random = random_.next();
+  const auto count = before.token == 0 ? random >> 48 : before.count + 1u;
+  // Whoever shows it has seen our question; the slot is how we find the peer.
+  return {.count = static_cast<std::uint16_t>(count), .token = random << kSlotBits | peer.id.index};
+}
+
+void PathCheck::arm_asking(Instant now, Asking& asking, Instant due) {
+  alarms_.rearm(now, std::min(due, asking.end) - now, asking.timer);
+}
+
+void PathCheck::handle_asking_due(Instant now, Peer& peer) {
+  Asking& asking = peer.checking->asking;
+  if (now >= asking.end) return end_asking(peer);
+  const bool ready = peer.flows() && (peer.rails == nullptr || peer.rails->paired);
+  if (!ready) return arm_asking(now, asking, now + asking.pause);
+  ask(peer);
+  const bool last = ++asking.tries >= kTries;
+  arm_asking(now, asking, last ? asking.end : now + asking.pause);
+  asking.pause *= 2;
+}
+
+// What has not been answered yet.
+void PathCheck::ask(const Peer& peer) const {
+  const Asking& asking = peer.checking->asking;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (!rail.resolved()) return;
+    for (const CheckSize size : kSizes) {
+      const std::size_t s = index_of(size);
+      if ((asking.there[s] & asking.back[s] & bit_of(rail)) == 0) ask_on(rail, size);
+    }
+  });
+}
+
+void PathCheck::ask_on(const Rail& rail, CheckSize size) const {
+  const wire::Check check{.round = rail.peer.checking->asking.round,
+                          .size = size,
+                          .epoch = rail.peer.epoch,
+                          .called = nic::Address(rail.remote),
+                          .reply_to = command(rail).port().address()};
+  auto packet = packet_of(check_bytes(rail, size), rail.peer.theirs, rail.number);
+  wire::put_check(frame_of(packet), check);
+  sender_.send_check(rail, size, packet);
+}
+
+// What stands by now is the result.
+void PathCheck::end_asking(Peer& peer) {
+  Asking& asking = peer.checking->asking;
+  alarms_.cancel(asking.timer);
+  asking.running = false;
+  asking.ended = true;
+  asking.found = {};
+  asking.outdated = 0;
+  asking.found_at = clock_.polled_until();  // of this turn
+  peer.for_each_rail([&](const Rail& rail) {
+    const RailFinding found = finding_of(asking, bit_of(rail));
+    asking.found[rail.number] = found;
+    if (found == RailFinding::kFine) return;
+    log().info("rail {} by {}: {}", rail.number, rail.nic->device().name, to_sentence(found));
+    warn_other_nic(rail, found);
+  });
+}
+
+// Once: it is the host's setting, and its other rails are the same.
+void PathCheck::warn_other_nic(const Rail& rail, RailFinding found) {
+  const bool other = found == RailFinding::kOtherNicThere || found == RailFinding::kOtherNicHere;
+  if (!other || std::exchange(warned_other_nic_, true)) return;
+  log().warn("rail {} by {} to {} is not independent of the others: {}", rail.number,
+             rail.nic->device().name, nic::to_string(rail.remote), to_sentence(found));
+}
+
+void PathCheck::end(Peer& peer) {
+  if (peer.checking == nullptr) return;
+  if (peer.checking->asking.running) end_asking(peer);
+  alarms_.cancel(peer.checking->answering.timer);
+  alarms_.cancel(peer.checking->doubt.timer);
+}
+
+void PathCheck::show_finding(Instant now, const Rail& rail, RailView& view) {
+  if (rail.peer.checking == nullptr) return;
+  const Asking& asking = rail.peer.checking->asking;
+  if ((asking.outdated & bit_of(rail)) != 0) return;
+  view.check = asking.found[rail.number];
+  if (view.check != RailFinding::kNotChecked) view.checked_ago = now - asking.found_at;
+}
+
+std::optional<std::vector<RailCheck>> PathCheck::result(PeerId id) const {
+  const Peer* peer = peers_.find(id);
+  if (peer == nullptr || peer->checking == nullptr) return std::nullopt;
+  const Asking& asking = peer->checking->asking;
+  if (asking.running || !asking.ended) return std::nullopt;
+  std::vector<RailCheck> rows;
+  peer->for_each_rail([&](const Rail& rail) {
+    const RailBits bit = bit_of(rail);
+    const auto passed = [&](CheckSize size) {
+      const std::size_t s = index_of(size);
+      return RailCheck::Passed{.bytes = check_bytes(rail, size),
+                               .there = (asking.there[s] & bit) != 0,
+                               .back = (asking.back[s] & bit) != 0};
+    };
+    const RailView view = this->view(clock_.polled_until(), rail);
+    rows.push_back({.number = rail.number,
+                    .nic = view.nic,
+                    .local = view.local,
+                    .remote = view.remote,
+                    .finding = asking.found[rail.number],
+                    .smallest = passed(CheckSize::kSmallest),
+                    .largest = passed(CheckSize::kLargest)});
+  });
+  return rows;
+}
+
+void PathCheck::handle_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere) {
+  Peer& peer = rail.peer;
+  if (peer.checking == nullptr) return;
+  Asking& asking = peer.checking->asking;
+  if (checked.round != asking.round) return;
+  if (!asking.running) return clear_liveness_probe(peer);
+  asking.back[index_of(checked.size)] |= bit_of(rail);
+  if (elsewhere) asking.elsewhere_here |= bit_of(rail);
+  asking.elsewhere_there |= checked.elsewhere;
+  for (std::size_t s = 0; s < wire::kCheckSizes; ++s) asking.there[s] |= checked.arrived[s];
+  RailBits rails = 0;
+  peer.for_each_rail([&](const Rail& one) { rails |= bit_of(one); });
+  if (is_complete(asking, rails)) end_asking(peer);
+}
+
+// A peer's only rail has no state of its own: it works, or the peer is gone.
+RailView PathCheck::view(Instant now, const Rail& rail) const {
+  const Peer& peer = rail.peer;
+  const channel::Module& module = nics_[rail.module];
+  RailView view;
+  view.number = rail.number;
+  view.nic = module.device().name;
+  view.local = nic::to_string(module.channel(ChannelKind::kCommand).port().address());
+  view.remote = nic::to_string(rail.remote);
+  view.stream = module.device().stream;
+  view.rtt = rail.link.rtt().smoothed();
+  view.packet_bytes = rail.link.path().bytes();
+  view.window = rail.link.congestion_window();
+  view.in_flight = rail.link.in_flight();
+  view.packets_lost = rail.link.packets_lost();
+  show_finding(now, rail, view);
+  if (peer.rails == nullptr) {
+    view.state = peer.flows() ? RailState::kUp : RailState::kDown;
+    view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;
+    return view;
+  }
+  const RailUpkeep& care = upkeep_of(rail);
+  view.state = care.health.state();
+  view.reason = care.health.reason();
+  view.in_state = now - care.health.since();
+  view.bytes_sent = care.bytes_sent;
+  view.packets_sent = care.packets_sent;
+  view.evacuated = care.evacuated;
+  view.times_left = care.times_left;
+  return view;
+}
+
+}  // namespace pullman::engine

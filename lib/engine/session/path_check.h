@@ -1,0 +1,79 @@
+// The connectivity check (wire.md 9.8, 9.9): which packets get through, over every rail, both ways,
+// the smallest and the largest. Beside everything else: its packets have no numbers, wait for
+// nobody and prove nothing to the links. What we ask, what we answer, and what comes of it;
+// bounded, whoever asks, and however often.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/keyed_random.h"
+#include "engine/nics/poll_clock.h"
+#include "engine/peer/alarms.h"
+#include "engine/peer/peer_table.h"
+#include "engine/send/packet_sender.h"
+#include "pullman/rails.h"
+#include "pullman/status.h"
+#include "wire/check.h"
+
+namespace pullman::engine {
+
+class PathCheck {
+ public:
+  PathCheck(const PeerTable& peers, const NicTable& nics, const PacketSender& sender,
+            const PollClock& clock, Alarms& alarms, KeyedRandom& random)
+      : peers_(peers),
+        nics_(nics),
+        sender_(sender),
+        clock_(clock),
+        alarms_(alarms),
+        random_(random) {}
+
+  // --- asking
+
+  Status begin(Instant now, PeerId id, Duration limit);
+  // Rails come up one by one. A peer that is being checked for another reason is asked about the
+  // new one, too, within the time that there was.
+  void check_new_rail(Instant now, Peer& peer);
+  void handle_asking_due(Instant now, Peer& peer);
+  // An answer. False: nothing of the kind is being asked; it may be for a liveness probe.
+  void handle_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere);
+  // Of the last check that ended; nothing while one runs.
+  std::optional<std::vector<RailCheck>> result(PeerId id) const;
+  // The peer has ended.
+  void end(Peer& peer);
+
+  // A question on one rail, of a round of its own.
+  wire::CheckRound next_round(Peer& peer);
+  void ask_on(const Rail& rail, wire::CheckSize size) const;
+
+  // --- answering
+
+  void handle_question(Instant now, const Rail& rail, const wire::Check& check, bool elsewhere);
+  void handle_answers_due(Instant now, Peer& peer);
+  // What calls itself the largest has to be so long.
+  std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
+
+  // How a rail stands, with what the last check has found.
+  RailView view(Instant now, const Rail& rail) const;
+
+ private:
+  void start_asking(Instant now, Peer& peer, Duration limit, Duration delay);
+  void arm_asking(Instant now, Asking& asking, Instant due);
+  void ask(const Peer& peer) const;
+  void end_asking(Peer& peer);
+  static void show_finding(Instant now, const Rail& rail, RailView& view);
+  void warn_other_nic(const Rail& rail, RailFinding found);
+  void answer_on(const Rail& rail, wire::CheckSize size) const;
+
+  const PeerTable& peers_;
+  const NicTable& nics_;
+  const PacketSender& sender_;
+  const PollClock& clock_;
+  Alarms& alarms_;
+  KeyedRandom& random_;
+  bool warned_other_nic_ = false;
+};
+
+}  // namespace pullman::engine

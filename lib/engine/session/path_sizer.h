@@ -1,0 +1,33 @@
+// How long packets may be on the way to a peer: what reliability/path_size.h decides, done.
+#pragma once
+
+#include "engine/send/packet_reclaimer.h"
+#include "engine/send/packet_sender.h"
+#include "engine/session/peer_lifecycle.h"
+
+namespace pullman::engine {
+
+class PathSizer {
+ public:
+  PathSizer(Stats& stats, PacketSender& sender, PacketReclaimer& reclaimer,
+            PeerLifecycle& lifecycle)
+      : stats_(stats), sender_(sender), reclaimer_(reclaimer), lifecycle_(lifecycle) {}
+
+  // The size may have changed, or packets of it were lost: then what the network said of the path
+  // counts.
+  void settle(Instant now, Rail& rail);
+  // If one is due and can leave.
+  void send_probe(Instant now, Rail& rail);
+  // It has nothing to deliver: what it asked has been answered, or will be asked again.
+  void drop_lost_probe(Instant now, Rail& rail, Packet& probe);
+  // A segment of the packet, which was too long for the path, has arrived: the rest is due.
+  void resume(Rail& rail, Packet& packet);
+
+ private:
+  Stats& stats_;
+  PacketSender& sender_;
+  PacketReclaimer& reclaimer_;
+  PeerLifecycle& lifecycle_;
+};
+
+}  // namespace pullman::engine

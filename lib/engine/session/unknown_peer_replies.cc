@@ -1,0 +1,33 @@
+#include "engine/session/unknown_peer_replies.h"
+
+#include <utility>
+
+#include "engine/session/check_packet.h"
+
+namespace pullman::engine {
+
+void UnknownPeerReplies::reply(Instant now, std::size_t slot, const wire::PacketHeader& header,
+                               const wire::Check& check) {
+  if (pending_ || now < next_) return;
+  next_ = now + kPause;
+  pending_ = Reply{.slot = slot, .rail = header.rail, .round = check.round};
+  resolver_.resolve_unknown_peer(slot, check.reply_to);
+}
+
+void UnknownPeerReplies::handle_resolved(const nic::PortEvent& event) {
+  const auto reply = std::exchange(pending_, std::nullopt);
+  if (!reply || event.kind != nic::PortEvent::Kind::kResolved) return;
+  auto packet =
+      packet_of(wire::kHeaderBytes + wire::kCheckedBytes, wire::ConnectionId{}, reply->rail);
+  wire::put_checked(frame_of(packet), {.round = reply->round, .stranger = true});
+  if (config_.checksum) wire::seal(packet, {});
+  Channel& channel = nics_.channel(reply->slot, ChannelKind::kCommand);
+  channel.send_unremembered(packet, event.to);
+  channel.port().forget(event.to);
+}
+
+void UnknownPeerReplies::forget(std::size_t slot) {
+  if (pending_ && pending_->slot == slot) pending_.reset();
+}
+
+}  // namespace pullman::engine

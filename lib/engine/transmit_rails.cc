@@ -1,0 +1,68 @@
+// A peer with several rails: one is chosen for each step.
+#include <algorithm>
+
+#include "engine/transmitter.h"
+
+namespace pullman::engine {
+namespace {
+
+// Chunks for which a rail is chosen at a time: a burst of kernel UDP.
+constexpr std::size_t kStripe = 44;
+
+}  // namespace
+
+bool Transmitter::serve_rails(Instant now, Peer& peer) {
+  bool more = false;
+  peer.for_each_rail([&](Rail& rail) { tend_rail(now, rail, more); });
+  const Next evacuated = resend_evacuated(now, peer);
+  if (evacuated != Next::kGoOn) return more || evacuated == Next::kBlocked;
+  const std::size_t share = share_of_turn(*peer.rail(peer.rails->favourite));
+  for (std::size_t sent = 0; sent < share; ++sent) {
+    const bool small = peer.outbox.queued_packets() > 0 || has_control(peer);
+    if (!small && !peer.outbox.has_packets()) return more;
+    Rail* rail = small ? rail_for_small(peer, ports_full_) : rail_for_bulk(peer, ports_full_);
+    if (rail == nullptr) return more || waits_for_port(peer, small, ports_full_);
+    peer.outbox.set_packet_bytes(rail->packet_bytes);
+    const std::size_t most = std::min(share, sent + kStripe);
+    if (send_next(now, *rail, most, sent) == Next::kBlocked) {
+      return more || can_send(peer) != Sends::kNothing;
+    }
+  }
+  return more || (engine::has_work(peer) && can_send(peer) != Sends::kNothing);
+}
+
+// What a rail has to do for itself: to ask, and to send again what it lost. Sets `more` if it could
+// not do all of it now.
+void Transmitter::tend_rail(Instant now, Rail& rail, bool& more) {
+  if (!rail.resolved()) {
+    rail.link.take_probe();
+    rail.ping_due = false;
+    return;
+  }
+  if (!usable(rail)) {
+    rail.link.take_probe();  // what is in flight there are questions themselves
+    if (rail.ping_due && !send_probe(now, rail)) more = true;
+    return;
+  }
+  if (!send_probe(now, rail) || !resend_lost(now, rail)) more = true;
+  if (rail.link.path().probe_due(now)) [[unlikely]]
+    path_sizer_.send_probe(now, rail);
+}
+
+// What was on rails that were left goes first, as fast as the others take it. An ack, or a rail
+// that comes back, makes the peer ready if none has room.
+Transmitter::Next Transmitter::resend_evacuated(Instant now, Peer& peer) {
+  auto& evacuated = peer.rails->evacuated;
+  while (!evacuated.empty()) {
+    Rail* rail = rail_for_bulk(peer, ports_full_);
+    if (rail == nullptr)
+      return waits_for_port(peer, false, ports_full_) ? Next::kBlocked : Next::kNothing;
+    Packet& packet = evacuated.front();
+    evacuated.pop_front();
+    rail->link.lost().push_back(packet);
+    if (!resend_lost(now, *rail)) return Next::kBlocked;
+  }
+  return Next::kGoOn;
+}
+
+}  // namespace pullman::engine

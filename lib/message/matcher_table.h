@@ -1,0 +1,48 @@
+// The matchers of all spaces, and what concerns the receives of all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "message/matcher.h"
+#include "message/space_matchers.h"
+#include "pullman/request.h"
+#include "pullman/status.h"
+
+namespace pullman::message {
+
+class MatcherTable {
+ public:
+  // Null: nothing of that space has come, nor been posted.
+  Matcher* find(std::uint8_t space) { return space == 0 ? &first_ : others_.find(space); }
+  // Of a receive, for which it was made.
+  Matcher& of(Request& receive) { return *find(receive.operation().special.wire_kind); }
+  bool make(std::uint8_t space) { return space == 0 || others_.make(space); }
+
+  // Ends the posted receives that name this peer, or kAnyPeer; how many.
+  std::size_t fail_receives(PeerId from, Status why);
+  void fail_all_receives(Status why);
+  std::size_t receives_posted() const;
+  bool any_receive_from(PeerId peer) const;
+
+  // For the inboxes, which find a message's matcher by its kind.
+  Matcher& first() { return first_; }
+  SpaceMatchers& others() { return others_; }
+
+ private:
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    visit(first_);
+    others_.for_each(visit);
+  }
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    visit(first_);
+    others_.for_each(visit);
+  }
+
+  Matcher first_;  // of space 0
+  SpaceMatchers others_;
+};
+
+}  // namespace pullman::message
