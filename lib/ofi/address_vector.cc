@@ -55,13 +55,14 @@ fi_ops_av& vector_operations() {
   return table;
 }
 
-// More than there are contexts, as some ask for; the rest is enough for addresses.
+// More than there are contexts, because some programs ask for more; the other bits are enough for
+// addresses.
 constexpr int kMaxContextBits = 16;
 
 constexpr std::size_t kHighestPort = 65535;
 
-// "node7" and 2 are "node9"; a name without a number stays. Nobody's name if the number is beyond
-// all bounds.
+// "node7" and 2 are "node9"; a name without a number stays. An empty name if the number is out of
+// range.
 std::string advance_name(const std::string& name, std::size_t by) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   if (by == 0 || digits >= name.size()) return name;
@@ -264,7 +265,7 @@ int AddressVector::remove(const fi_addr_t* numbers, std::size_t count) {
       result = -FI_EINVAL;
     }
   }
-  // What was asked of those that never answered has failed, and been counted.
+  // Operations to peers that never answered have failed, and been counted.
   domain_.triggers().run();
   return result;
 }

@@ -1,5 +1,5 @@
-// An address vector: numbers (fi_addr_t) for the addresses of peers. Endpoints bound to it connect
-// to each as it is inserted, so that a completion's sender can be told by its number.
+// An address vector (fi_av(3)): numbers (fi_addr_t) for the addresses of peers. Endpoints that are
+// bound to it connect to each address as it is inserted, so that completions name their source.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -31,12 +31,12 @@ class AddressVector : public fid_av {
   void connect_all(Connections& endpoint) const;
   // Nothing if there is no such number. Under the lock.
   const Address* find(fi_addr_t number) const;
-  // What it was opened for, at least what is in it.
+  // So many addresses it was opened for.
   std::size_t expected() const { return expected_; }
-  // Of an fi_addr_t, that name a receive context.
+  // So many bits of an fi_addr_t name a receive context.
   unsigned context_bits() const { return context_bits_; }
 
-  // What the application calls.
+  // --- Called by the application.
   Domain& domain() const { return domain_; }
 
   int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,

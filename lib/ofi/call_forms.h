@@ -1,4 +1,4 @@
-// From the structures that describe an operation (fi_msg and its like) to our calls.
+// From the structures that describe an operation (fi_msg and its like) to calls as values.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -9,7 +9,7 @@
 
 namespace pullman::ofi {
 
-// What a message says for the matching: a tag, of receives also what to ignore of it; or nothing.
+// What a message is matched by: a tag, and for receives the bits of it to ignore; or nothing.
 struct Label {
   Tag tag = 0;
   Tag ignore = 0;
@@ -54,7 +54,7 @@ SendCall send_call(const Message& message, std::uint64_t flags) {
           .flags = flags};
 }
 
-// An operation on memory of a peer names one place there.
+// An operation on memory of a peer has one target segment.
 template <typename Message>
 bool has_one_target(const Message& message) {
   return message.rma_iov_count == 1 && message.rma_iov != nullptr;

@@ -1,4 +1,4 @@
-// The many calls of libfabric that send and receive, brought to one form each.
+// The calls of libfabric that start operations, as values: one form for each kind.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -15,7 +15,7 @@ namespace pullman::ofi {
 
 struct Lane;
 
-// Which receives a message may match: those of the calls of the same kind.
+// Tagged messages match tagged receives, and others the others.
 enum class Space : std::uint8_t {
   kTagged = 0,
   kMessages = 1,
@@ -31,7 +31,7 @@ struct SendCall {
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_INJECT, FI_COMPLETION, ...
   bool silent = false;      // fi_inject and its like: no completion, whatever is bound
-  Lane* lane = nullptr;     // which it is for: by the handle it was called with
+  Lane* lane = nullptr;     // of the handle that it was called with
 };
 
 // Writes to memory of a peer, or reads from it.
@@ -46,7 +46,7 @@ struct MemoryCall {
   void* context = nullptr;
   std::uint64_t flags = 0;
   bool silent = false;   // fi_inject_write and its like
-  Lane* lane = nullptr;  // which it is for: by the handle it was called with
+  Lane* lane = nullptr;  // of the handle that it was called with
 };
 
 // Operates on elements in memory of a peer.
@@ -63,7 +63,7 @@ struct AtomicCall {
   void* context = nullptr;
   std::uint64_t flags = 0;
   bool silent = false;   // fi_inject_atomic
-  Lane* lane = nullptr;  // which it is for: by the handle it was called with
+  Lane* lane = nullptr;  // of the handle that it was called with
 };
 
 struct ReceiveCall {
@@ -75,10 +75,10 @@ struct ReceiveCall {
   Tag ignore = 0;
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_PEEK, FI_CLAIM, FI_MULTI_RECV, ...
-  Lane* lane = nullptr;     // which it is for: by the handle it was called with
+  Lane* lane = nullptr;     // of the handle that it was called with
 };
 
-// What a completion says of its operation.
+// The flags of an operation's completion.
 inline std::uint64_t completion_flags(const SendCall& call) {
   return FI_SEND | (call.space == Space::kTagged ? FI_TAGGED : FI_MSG);
 }

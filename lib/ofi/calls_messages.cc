@@ -26,7 +26,7 @@ struct ToEndpoint {
   static std::uint64_t flags(fid_ep* plain) { return EndpointHandle::of(plain).receive_flags; }
 };
 
-// Or to what several endpoints share.
+// Or to a shared receive context.
 struct ToSharedContext {
   static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
     return SharedReceiveContext::from(plain).receive(asked);

@@ -1,4 +1,4 @@
-// What applications call of contexts that endpoints share, beside receiving; and what those refuse.
+// The function tables of shared contexts, but for receives.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -19,7 +19,7 @@ SharedReceiveContext& context_of(fid* plain) {
   return object_of<SharedReceiveContext, fid_ep>(plain);
 }
 
-// The flags of calls that say none; it is enabled from the beginning.
+// The flags of calls that give none. A shared context is enabled from the beginning.
 int control(fid* plain, int command, void* argument) {
   SharedReceiveContext& shared = context_of(plain);
   if (command == FI_ENABLE) return 0;

@@ -11,7 +11,7 @@ namespace pullman::ofi {
 inline constexpr std::uint64_t kMessaging = FI_MSG | FI_TAGGED;
 // Reads and writes of a peer's memory, and atomics.
 inline constexpr std::uint64_t kMemory = FI_RMA | FI_ATOMIC;
-// Of no cost to those who did not ask for them.
+// Capabilities that cost nothing: granted though not asked for.
 inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kSendCaps =
     kMessaging | FI_SEND | kMemory | FI_READ | FI_WRITE | FI_TRIGGER | FI_NAMED_RX_CTX;

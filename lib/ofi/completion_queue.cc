@@ -111,10 +111,10 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
   ssize_t taken = 0;
   bool give_way = false;
   {
-    Turn turn(lock());
-    // Who asks for none wants packets to move. Who reads until nothing is left (Open MPI) has just
-    // been told of all there was: to look for more is a system call or two before the program gets
-    // to what came.
+    FairLocked locked(lock());
+    // A read of no entries asks for progress. A program that reads until nothing is left (Open MPI)
+    // has just been given all there was: to poll the NICs again would cost a system call or two
+    // before it handles that.
     if (count == 0 || (entries_.empty() && !emptied_)) {
       progress();
     } else if (entries_.empty()) {
@@ -131,7 +131,7 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
 
 ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) {
   if (entries_.empty()) {
-    rest();
+    clear_wake();
     return -FI_EAGAIN;
   }
   if (entries_.front().error != 0) return -FI_EAVAIL;
@@ -142,7 +142,7 @@ ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) 
     entries_.pop();
     ++taken;
   }
-  if (entries_.empty()) rest();
+  if (entries_.empty()) clear_wake();
   return static_cast<ssize_t>(taken);
 }
 
@@ -162,7 +162,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& out) {
   // Applications of before 1.5 have no room for its size; there never is any data.
   if (FI_VERSION_GE(domain_.api_version(), FI_VERSION(1, 5))) out.err_data_size = 0;
   entries_.pop();
-  if (entries_.empty()) rest();
+  if (entries_.empty()) clear_wake();
   return 1;
 }
 

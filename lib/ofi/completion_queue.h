@@ -1,6 +1,5 @@
-// A completion queue: what became of operations, in the order they finished. It grows rather than
-// overflow. Reading it moves packets when there is nothing to read, but not again right behind a
-// read that has emptied it. Does not know operations.
+// A completion queue (fi_cq(3)). It grows instead of overflowing. Reading it makes progress when it
+// is empty; less so right after a read that has emptied it. Does not know operations.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -21,13 +20,13 @@ class CompletionQueue : public fid_cq, public Waitable {
   static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** out, void* context);
   ~CompletionQueue() override;
 
-  // The new last entry, to be filled before the lock is let go of. Under the lock.
+  // The new last entry, to be filled before the lock is released. Under the lock.
   Completion& push() {
     wake();
     return entries_.push() = {};
   }
 
-  // A signal is none: it is for who waits in fi_cq_sread().
+  // A signal is no news: it concerns threads in fi_cq_sread() only.
   bool has_news() const override { return !entries_.empty(); }
 
   // As fi_cq_readfrom; `sources` may be null.
@@ -47,10 +46,10 @@ class CompletionQueue : public fid_cq, public Waitable {
   const fi_cq_format format_;
   Ring<Completion> entries_;
   YieldPolicy yield_policy_{read_yield_policy()};
-  std::uint64_t signals_ = 0;  // by fi_cq_signal: all who wait return
+  std::uint64_t signals_ = 0;  // by fi_cq_signal: all threads that wait return
   unsigned waiting_ = 0;       // threads
-  bool signalled_ = false;     // while nobody waited: who comes first returns
-  bool emptied_ = false;       // by the last read, which had room for more
+  bool signalled_ = false;     // while none waited: the first to wait returns
+  bool emptied_ = false;       // by the last read, which had room for more entries
 };
 
 }  // namespace pullman::ofi

@@ -85,8 +85,8 @@ int Counter::close() {
   return 0;
 }
 
-// Something counts there, or will; what only did (for deferred work, or a region that has gone)
-// lets go.
+// Whether something counts there, or will. Endpoints that only did (for deferred work, or a region
+// that has been closed) detach.
 bool Counter::is_in_use() {
   if (domain_.triggers().refers_to(*this)) return true;
   const std::vector<EndpointBinding*> endpoints = endpoints_;  // detach() changes the member
@@ -99,7 +99,7 @@ bool Counter::is_in_use() {
   return attached();
 }
 
-void Counter::tell_triggers() {
+void Counter::notify_triggers() {
   domain_.triggers().note(*this);
 }
 
@@ -117,14 +117,14 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** out, 
 }
 
 std::uint64_t Counter::read() {
-  Turn turn(lock());
+  FairLocked locked(lock());
   progress();
-  rest();
+  clear_wake();
   return read_value_ = value_;
 }
 
 std::uint64_t Counter::read_errors() {
-  Turn turn(lock());
+  FairLocked locked(lock());
   progress();
   return read_errors_ = errors_;
 }
@@ -137,9 +137,9 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
   }
   bool failed = false;
   const bool reached = wait_until(timeout_ms, [&] {
-    rest();
+    clear_wake();
     read_value_ = value_;
-    read_errors_ = errors_;  // or it would be news for ever, and nobody would sleep
+    read_errors_ = errors_;  // otherwise they would be news for ever, and no thread would sleep
     failed = errors_ != errors_before;
     return value_ >= threshold || failed;
   });

@@ -1,4 +1,4 @@
-// A counter: how many operations succeeded, and how many did not.
+// A counter (fi_cntr(3)): how many operations succeeded, and how many failed.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -24,14 +24,14 @@ class Counter : public fid_cntr, public Waitable {
   // Under the lock.
   void count(bool success) {
     ++(success ? value_ : errors_);
-    tell();
+    notify();
   }
 
-  // So many succeeded. Under the lock.
+  // Counts so many successes. Under the lock.
   void count_many(std::uint64_t number) {
     if (number == 0) return;
     value_ += number;
-    tell();
+    notify();
   }
 
   // Endpoints whose packets may count here. Under the lock.
@@ -45,18 +45,18 @@ class Counter : public fid_cntr, public Waitable {
   void alter(Which which, std::uint64_t value, How how) {
     std::uint64_t& counter = which == Which::kSuccesses ? value_ : errors_;
     counter = how == How::kAdd ? counter + value : value;
-    tell();
+    notify();
   }
 
   std::uint64_t successes() const { return value_; }
   std::uint64_t failures() const { return errors_; }
 
-  // Something is to begin when it has come so far.
+  // Deferred operations wait for a threshold of it.
   void set_watched() { watched_ = true; }
 
   Domain& domain() const { return domain_; }
 
-  // For poll and wait sets: it has changed since it was last read.
+  // For poll and wait sets: it has changed since the application read it.
   bool has_news() const override { return value_ != read_value_ || errors_ != read_errors_; }
 
   std::uint64_t read();
@@ -70,13 +70,13 @@ class Counter : public fid_cntr, public Waitable {
  private:
   Counter(Domain& domain, const fi_cntr_attr& attributes, void* context);
 
-  // Who waits for it; also from inside a completion.
-  void tell() {
+  // Wakes what waits for the counter; also from inside a completion.
+  void notify() {
     if (watched_) [[unlikely]]
-      tell_triggers();
+      notify_triggers();
     wake();
   }
-  void tell_triggers();
+  void notify_triggers();
   bool is_in_use();
 
   Domain& domain_;
@@ -84,7 +84,7 @@ class Counter : public fid_cntr, public Waitable {
   bool watched_ = false;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
-  std::uint64_t read_value_ = 0;  // as the application knows them
+  std::uint64_t read_value_ = 0;  // as the application has read them
   std::uint64_t read_errors_ = 0;
 };
 

@@ -107,7 +107,7 @@ void EventQueue::append(std::uint32_t kind, const void* bytes, std::size_t lengt
 
 ssize_t EventQueue::take(std::uint32_t* kind, void* out, std::size_t room, std::uint64_t flags) {
   if (events_.empty()) {
-    rest();
+    clear_wake();
     return -FI_EAGAIN;
   }
   const Event& event = events_.front();
@@ -117,7 +117,7 @@ ssize_t EventQueue::take(std::uint32_t* kind, void* out, std::size_t room, std::
   *kind = event.kind;
   if (length > 0) std::memcpy(out, event.bytes.data(), event.bytes.size());
   if ((flags & FI_PEEK) == 0) events_.pop_front();
-  if (events_.empty()) rest();
+  if (events_.empty()) clear_wake();
   return length;
 }
 
@@ -139,7 +139,7 @@ ssize_t EventQueue::read_error(fi_eq_err_entry& out, std::uint64_t flags) {
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
   out = events_.front().error;
   if ((flags & FI_PEEK) == 0) events_.pop_front();
-  if (events_.empty()) rest();
+  if (events_.empty()) clear_wake();
   return sizeof(fi_eq_err_entry);
 }
 

@@ -1,5 +1,5 @@
-// An event queue: what is not a completion, such as addresses that have been inserted. It belongs
-// to a fabric, so it has a lock of its own.
+// An event queue (fi_eq(3)): events that are no completions, such as addresses that have been
+// inserted. It belongs to a fabric, and so has a lock of its own.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -25,7 +25,7 @@ class EventQueue : public fid_eq, public Waitable {
   void add(std::uint32_t kind, const fi_eq_entry& entry);
   void add_error(const fi_eq_err_entry& entry);
 
-  // The object is about to be closed: nobody can make sense of its events any more.
+  // The object is about to be closed: its events would name nothing.
   void drop_events_of(const struct fid& object);
 
   // An address vector reports here.

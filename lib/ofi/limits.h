@@ -1,4 +1,4 @@
-// What the provider promises in fi_info, in one place.
+// The limits that the provider states in fi_info, in one place.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace pullman::ofi {
 inline constexpr std::size_t kMaxSegments = 16;    // of a scatter-gather list
 inline constexpr std::size_t kInjectBytes = 1024;  // copied by the inject calls
 inline constexpr std::size_t kQueueSize = 4096;    // operations an application should count on
-// Operations under way on one endpoint: only a program that has lost count has more.
+// Outstanding operations of one endpoint: only a program that has lost count has more.
 inline constexpr std::size_t kMaxOperations = std::size_t{1} << 20;
 // Of one scalable endpoint, in each direction.
 inline constexpr std::size_t kMaxContexts = 16;

@@ -1,4 +1,5 @@
-// One lock for everything of a domain, which wakes who wants to know that it is taken.
+// One lock for everything of a domain. A thread that sleeps can have itself woken when the lock is
+// taken next.
 #pragma once
 
 #include <mutex>
@@ -16,17 +17,17 @@ class Lock {
     if (sleeper_ != nullptr) [[unlikely]]
       wake_sleeper();
   }
-  // By who may be the sleeper: takes it, and takes back what it asked for.
+  // For a thread that may have called ring_when_taken(): takes the lock and withdraws that.
   void lock_awake() {
     mutex_.lock();
     sleeper_ = nullptr;
   }
   void unlock() { mutex_.unlock(); }
-  // Who sleeps until the lock is taken next: it is rung once. Under the lock.
+  // Rings `sleeper` once, when the lock is taken next. Under the lock.
   void ring_when_taken(Waiter& sleeper) { sleeper_ = &sleeper; }
 
  private:
-  friend class Turn;
+  friend class FairLocked;
   void wake_sleeper();
 
   AdaptiveMutex mutex_;
@@ -35,19 +36,19 @@ class Lock {
 
 using Locked = std::lock_guard<Lock>;
 
-// The same for a call that moves packets and that applications make in a loop: without it who
-// polls would leave the others nothing.
-class Turn {
+// A lock for calls that applications make in a loop: a thread that polls stands aside for others
+// when they have waited for their share.
+class FairLocked {
  public:
-  explicit Turn(Lock& lock) : lock_(lock) { lock_.lock(); }
-  ~Turn() {
+  explicit FairLocked(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~FairLocked() {
     const bool owed = lock_.mutex_.owed_to_others();
     lock_.unlock();
     if (owed) [[unlikely]]
       lock_.mutex_.stand_aside();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  FairLocked(const FairLocked&) = delete;
+  FairLocked& operator=(const FairLocked&) = delete;
 
  private:
   Lock& lock_;

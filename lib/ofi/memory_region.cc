@@ -103,7 +103,7 @@ MemoryRegion::MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::ui
   key = chosen_key;
 }
 
-// Endpoints need no binding: who binds one anyway (FI_MR_ENDPOINT) loses nothing.
+// Regions need no endpoint; binding one anyway (FI_MR_ENDPOINT) changes nothing.
 int MemoryRegion::bind(struct fid& other, std::uint64_t flags) {
   if (other.fclass == FI_CLASS_EP || other.fclass == FI_CLASS_SEP) return 0;
   if (other.fclass != FI_CLASS_CNTR) return -FI_EINVAL;
@@ -164,7 +164,7 @@ bool Regions::counts(const Counter& counter) const {
                      [&](const auto& one) { return one.second->counts(counter); });
 }
 
-// They are fed until they are closed.
+// Endpoints stay attached to such a counter until it is closed.
 void Regions::drop_idle_counters() {
   std::erase_if(counters_, [&](const Counter* counter) { return !counts(*counter); });
 }

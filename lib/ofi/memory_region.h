@@ -19,17 +19,17 @@ class Counter;
 class Domain;
 class EndpointBinding;
 
-// Counts what peers do to memory here: as far as it was told them.
+// The counters of accesses by peers.
 class RemoteAccessCounters {
  public:
-  // FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
+  // `kinds`: FI_REMOTE_READ, FI_REMOTE_WRITE, or both.
   void bind(Counter& counter, std::uint64_t kinds);
   void forget(const Counter& counter);
   // Whether one of those kinds is counted.
   bool counts_any(std::uint64_t kinds) const;
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
   bool counts(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
-  // What there was now and what there was the last time.
+  // Counts the accesses since the last time.
   void count(const RemoteUse& now, RemoteUse& before) const;
 
  private:
@@ -42,12 +42,12 @@ class MemoryRegion : public fid_mr {
   MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t chosen_key);
 
   int bind(struct fid& other, std::uint64_t flags);
-  // What peers of that context have done by now does not count.
+  // Accesses by peers of that context from now on count.
   void begin_counting(const Context& context);
-  // What they have done since the last time.
+  // Counts their accesses since the last time.
   void count_use(const Context& context);
   bool counts(const Counter& counter) const { return counters_.counts(counter); }
-  // They go: another may have their address later.
+  // The object is closed: another may have its address later.
   void forget(const Counter& counter) { counters_.forget(counter); }
   void forget(const Context& context) { counted_.erase(&context); }
 
@@ -66,7 +66,7 @@ class MemoryRegion : public fid_mr {
 // The regions of a domain, by key. Under the domain's lock.
 class Regions {
  public:
-  // Keys come as applications ask for them (scalable registration), or are drawn (basic).
+  // Keys are those that applications ask for (scalable registration), or are drawn (basic).
   explicit Regions(bool draws_keys) : draws_keys_(draws_keys) {}
 
   bool draws_keys() const { return draws_keys_; }
@@ -79,13 +79,12 @@ class Regions {
   void open_to(Context& context, EndpointBinding& binding);
   void close_to(Context& context);
 
-  // A counter that a region tells what peers do: all endpoints' packets bring it news, until no
-  // region is left that does.
+  // A counter that is bound to a region: all endpoints report there until no such region is left.
   void add_counter(Counter& counter);
   void begin_counting(MemoryRegion& region) const;
   void remove_counter(const Counter& counter);
   bool counts(const Counter& counter) const;
-  // What peers of that context did, to the counters of all regions.
+  // Counts the accesses by peers of that context, for all regions.
   void count_use(const Context& context) {
     if (!counters_.empty()) count_each_use(context);
   }

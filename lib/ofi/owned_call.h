@@ -1,5 +1,5 @@
-// Calls that are carried out later, with lists of their own: an application may use its lists again
-// when its call returns; with FI_INJECT the bytes, too.
+// Calls that are carried out later, with copies of their segment lists: an application may reuse
+// its lists when its call returns; with FI_INJECT its bytes, too.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class OwnedLists {
   std::vector<std::byte> bytes_;
 };
 
-// It can be moved: its lists stay where they are.
+// Can be moved: the lists stay where they are.
 template <typename Call>
 class OwnedCall {
  public:
-  // What would be refused now is not kept: its lists may be anything.
+  // The call has been checked: lists of an invalid call may be anything.
   explicit OwnedCall(const Call& asked) : call_(asked) { lists_.copy(call_); }
   OwnedCall(OwnedCall&&) noexcept = default;
   OwnedCall& operator=(OwnedCall&&) noexcept = default;

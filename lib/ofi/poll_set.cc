@@ -57,7 +57,7 @@ int PollSet::open(fid_domain* domain, fi_poll_attr* attributes, fid_poll** out) 
 }
 
 int PollSet::poll(void** contexts, int count) {
-  Turn turn(domain_.lock());
+  FairLocked locked(domain_.lock());
   int found = 0;
   for (const Member& member : members_) {
     if (!member.waitable->has_news()) member.waitable->progress();

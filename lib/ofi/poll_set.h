@@ -1,4 +1,4 @@
-// A poll set: several queues and counters that an application asks together which has news.
+// A poll set (fi_poll(3)): tells which of several queues and counters have news.
 #pragma once
 
 #include <rdma/fi_domain.h>

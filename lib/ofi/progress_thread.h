@@ -1,6 +1,6 @@
-// Moves the packets of a domain's endpoints in the application's place while it is elsewhere: ACKs,
-// retransmissions and grants are due at their time, not at its next call. An endpoint that the
-// application polls, or waits for, is left alone. Knows endpoints, and nothing of what they do.
+// Makes progress on a domain's endpoints while the application does not: ACKs, retransmissions and
+// grants are due at their time, not at its next call. An endpoint that the application polls or
+// waits for is left alone. Does not know what endpoints do.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class EndpointProgress;
 
 class ProgressThread {
  public:
-  // How long an application has to be silent before it counts as gone. The thread looks as often.
+  // How long an application may make no progress before the thread takes over. It checks as often.
   using Patience = std::chrono::milliseconds;
 
   ProgressThread(Lock& lock, Patience patience) : lock_(lock), patience_(patience) {}
@@ -27,7 +27,8 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // From when its NICs are open until they are closed. Under the lock. Throws std::bad_alloc.
+  // From when the NICs of the endpoint are open until they are closed. Under the lock. Throws
+  // std::bad_alloc.
   void add(EndpointProgress& endpoint);
   void remove(EndpointProgress& endpoint);
 
@@ -35,19 +36,20 @@ class ProgressThread {
   struct ManagedEndpoint {
     EndpointProgress* endpoint = nullptr;
     std::uint64_t turns_seen = 0;  // of the application
-    int unanswered_checks = 0;     // it waits, there is something to do, and it did not come
-    bool unattended = false;       // as we found it the last time
-    bool taken_over = false;       // we move its packets, and wait for its descriptor
+    int unanswered_checks = 0;     // it waits, there is work, and it made no progress
+    bool unattended = false;       // at the last check
+    bool taken_over = false;       // the thread makes progress, and waits for the descriptor
   };
 
   void start();
   void run();
-  // Looks after all; returns how long to sleep then.
+  // Makes progress where it is due; returns how long to sleep then.
   std::chrono::milliseconds round();
-  // Whether any is, or was, unattended. Takes no lock that a polling application has nearly always.
+  // Whether any endpoint is, or was, unattended. Without the lock, which a polling application
+  // holds nearly always.
   bool check_all();
   bool is_unattended(ManagedEndpoint& managed);
-  // True if there was something to do, and may be more.
+  // True if there was work, and may be more.
   bool step_in();
   void take_over(ManagedEndpoint& managed);
   void hand_back(ManagedEndpoint& managed);
@@ -55,9 +57,9 @@ class ProgressThread {
   Lock& lock_;
   const Patience patience_;
   Waiter waiter_;
-  std::mutex managed_endpoints_mutex_;  // of the list, for who has not lock_; taken after it
+  std::mutex managed_endpoints_mutex_;  // of the list, for threads without lock_; taken after it
   std::vector<ManagedEndpoint> managed_endpoints_;
-  bool idle_ = false;    // nothing was done in this round, by us or by the application
+  bool idle_ = false;    // neither thread nor application made progress in this round
   int idle_rounds_ = 0;  // in a row
   std::atomic<bool> stop_ = false;
   std::thread thread_;  // started with the first endpoint

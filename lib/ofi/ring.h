@@ -26,7 +26,8 @@ class Ring {
     if (count_ == values_.size()) grow();
     return values_[(first_ + count_++) & (values_.size() - 1)];
   }
-  // When it is empty it begins anew: one that seldom holds much stays in a few lines of the cache.
+  // Starts at the beginning when it is empty: a queue that seldom holds much stays in a few cache
+  // lines.
   void pop() { first_ = --count_ == 0 ? 0 : (first_ + 1) & (values_.size() - 1); }
 
  private:

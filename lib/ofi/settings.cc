@@ -20,8 +20,8 @@
 namespace pullman::ofi {
 namespace {
 
-// A rank of an MPI program that computes moves no packets, for minutes; it must not be taken for
-// dead. One that is dead is seen by who started it.
+// A rank of an MPI program that computes makes no progress, for minutes; it must not be taken for
+// dead. A rank that is dead is noticed by its launcher.
 constexpr auto kPeerTimeout = std::chrono::hours(1);
 
 // What all peers may have here that nobody has posted a receive for: a bound, not a reservation. A
@@ -34,7 +34,7 @@ constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
 // room for immediate data.
 constexpr std::size_t kEagerBytes = 257 * 1024;
 
-// A look costs some 3 us: below one in a thousand.
+// A check costs some 3 us: less than one part in a thousand.
 constexpr std::chrono::milliseconds kPatience(4);
 
 // A setting that is a number.
@@ -95,7 +95,7 @@ std::optional<std::size_t> read(const Number& number) {
   return std::clamp(value, number.least, number.most);
 }
 
-// One that is misspelt would be of no effect, and nobody would notice.
+// A misspelt setting would have no effect, and nobody would notice.
 void warn_of_unknown_variables() {
   const auto is_known = [](std::string_view name) {
     for (const char* other : {"driver", "nics", "give_way"}) {

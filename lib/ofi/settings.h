@@ -17,11 +17,12 @@ void define_settings(const fi_provider& provider);
 // Throws Error(kBadOption).
 Config read_settings();
 
-// How long an application may be silent before the progress thread takes its place.
+// How long an application may make no progress before the progress thread takes its place.
 std::chrono::milliseconds read_patience();
 inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
-// Whether who polls in vain gives way to other processes: for more ranks than processors.
+// Whether threads that poll and find nothing yield to other processes: for more ranks than
+// processors.
 bool read_yield_policy();
 
 }  // namespace pullman::ofi

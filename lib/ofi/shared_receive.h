@@ -1,8 +1,8 @@
-// A shared receive context (fi_srx_context()): receives that whichever of several endpoints takes a
-// message with. Each endpoint's context matches for itself, so none of these is posted there: what
-// comes is unexpected, and each message is offered, once, to the receives that wait; each receive
-// looks, once, at what has come before it. So a message's eager part is copied once more than on an
-// endpoint of its own. Under the domain's lock.
+// A shared receive context (fi_srx_context()): receives for the messages of several endpoints. Each
+// endpoint's Pullman context matches for itself, so that these receives are posted to none: every
+// message is unexpected there. It is offered once to the receives that wait, and a new receive is
+// matched once with the messages that came before it. The eager part of a message is therefore
+// copied once more than on an endpoint of its own. Under the domain's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -35,19 +35,19 @@ class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
 
   Domain& domain() const { return domain_; }
 
-  // Endpoints whose messages it receives. Under the lock.
+  // The endpoints that share it. Under the lock.
   void add(SharedReceiver& endpoint) { members_.push_back(&endpoint); }
   // It has closed: none of its messages is on its way any more.
   void remove(const SharedReceiver& endpoint) noexcept;
-  // An fi_addr_t means the same to all.
+  // Whether an fi_addr_t means the same peer to all endpoints.
   bool has_one_address_vector() const;
-  // What becomes of receives from a peer that has gone: to look for them takes a while.
+  // What becomes of receives from a peer that has gone; to search for them takes a while.
   enum class Orphans { kKeep, kFail };
   // Receives what has come; true if there was anything.
   bool match(Orphans orphans);
   void note_used_up() override { used_up_elsewhere_ = true; }
 
-  // What the application calls.
+  // --- Called by the application.
   ssize_t receive(const ReceiveCall& call);
   int cancel(void* context);
   std::uint64_t flags() const { return flags_; }
@@ -85,14 +85,14 @@ class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
   Queue& queue_of(Space space) { return queues_[static_cast<std::size_t>(space)]; }
 
   Domain& domain_;
-  std::uint64_t flags_;  // of calls that say none
+  std::uint64_t flags_;  // of calls that give none
   std::size_t min_room_ = 64;
   std::vector<SharedReceiver*> members_;
   std::array<Queue, 2> queues_;  // by space, in the order they were posted
   bool rescan_due_ = false;      // a message was not taken, though a receive fits it
   // A buffer in the queues is used up. They may be long, and are searched only then.
   bool used_up_elsewhere_ = false;
-  Queue leaving_;  // buffers that are used up, while messages are on their way into them
+  Queue leaving_;  // used-up buffers into which messages are on their way
 };
 
 }  // namespace pullman::ofi

@@ -1,5 +1,5 @@
-// What begins when a counter has come so far (fi_trigger(3)): triggered operations of endpoints,
-// and the deferred work of a domain. Under the domain's lock.
+// What begins when a counter reaches a threshold (fi_trigger(3)): triggered operations of
+// endpoints, and the deferred work of a domain. Under the domain's lock.
 #pragma once
 
 #include <rdma/fi_trigger.h>
@@ -52,20 +52,21 @@ struct CounterChange {
 struct Deferred {
   std::variant<DeferredOperation, CounterChange> what;
   const fi_deferred_work* work = nullptr;  // null: a triggered operation
-  Counter* completion = nullptr;           // counts it; of work
+  Counter* completion = nullptr;           // of work: counts its completion
 };
 
-// Of an operation.
+// The lane of an operation.
 Lane* lane_of(const Deferred& deferred);
 
 class Triggers {
  public:
-  // What is compared with the threshold: of work, failures count, too.
+  // What is compared with the threshold; for work failures count, too.
   enum class Counted { kSuccesses, kAll };
 
-  // If that is reached already, it begins with the next run(). 0 or an error number.
+  // An operation whose threshold is reached already begins with the next run(). Returns 0 or an
+  // error number.
   int add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred);
-  // That counter has changed. Also from inside a completion.
+  // The counter has changed. Also from inside a completion.
   void note(const Counter& counter);
 
   // Begins what is due, as far as it can; false: nothing began. Not from inside a completion.
@@ -81,13 +82,13 @@ class Triggers {
   void forget(const DeferredTarget& target);
   void forget(const Lane& lane);
   void forget(const Counter& counter);
-  // Something that has not begun needs it.
+  // Whether a deferred operation waits for the counter, changes it, or is counted by it.
   bool refers_to(const Counter& counter) const;
 
  private:
-  // One each, which goes from list to list without an allocation that could fail.
+  // Lists of one operation are spliced, because no allocation may fail later.
   using List = std::list<Deferred>;
-  // Of one counter, in the order of their thresholds; equal ones as they came.
+  // The operations of one counter by threshold; those of one threshold as they were added.
   using Waiting = std::multimap<std::uint64_t, List>;
   struct Thresholds {
     Waiting by_successes;
@@ -102,7 +103,7 @@ class Triggers {
 
   std::map<const Counter*, Thresholds> thresholds_;
   List due_;
-  std::size_t count_ = 0;  // all that have not begun
+  std::size_t count_ = 0;  // operations that have not begun
 };
 
 }  // namespace pullman::ofi

@@ -1,5 +1,5 @@
-// What differs between the versions of libfabric that this compiles with: 1.17 to 2. Names that the
-// later ones have given up, or warn of, by their values: programs of before still say them.
+// What differs between the versions of libfabric that this compiles with: 1.17 to 2. Flags whose
+// names later versions have dropped or deprecated, by value: older programs still use them.
 #pragma once
 
 #include <rdma/fabric.h>

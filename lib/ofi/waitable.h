@@ -1,5 +1,5 @@
-// What can be waited for: completion queues, counters, event queues. The common part: progress of
-// the endpoints behind it, and going to sleep without missing anything.
+// The common part of completion queues, counters and event queues: makes progress on the endpoints
+// that report there, and lets threads sleep without missing anything.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -19,35 +19,35 @@ class WaitSet;
 
 class Waitable {
  public:
-  // `set`: where several are waited for together, or null.
+  // `set`: the wait set that it is in, or null.
   Waitable(Lock& lock, fi_wait_obj kind, WaitSet* set);
   virtual ~Waitable();
   Waitable(const Waitable&) = delete;
   Waitable& operator=(const Waitable&) = delete;
 
-  // Whether a read would bring something. Under the lock.
+  // Whether a read would return something. Under the lock.
   virtual bool has_news() const = 0;
 
-  // Endpoints whose packets bring news. Under the lock.
+  // Endpoints that report here. Under the lock.
   void attach(EndpointProgress& endpoint);
   void detach(EndpointProgress& endpoint);
   bool attached() const { return !endpoints_.empty(); }
 
-  // Moves packets once. Under the lock.
+  // Makes progress on all endpoints. Under the lock.
   void progress();
-  // For whoever has just read all there was, and reads once more.
+  // The same after a read that has taken all there was: polls less.
   void progress_again();
 
   // progress(), then whether a thread may go to sleep: there is no news, and every NIC will wake
   // it. Under the lock.
   bool prepare_wait();
 
-  // There is news: wakes who sleeps. Under the lock.
+  // There is news: wakes the threads that sleep. Under the lock.
   void wake() {
     if (waiter_ != nullptr) waiter_->ring();
   }
   // The news has been taken.
-  void rest() {
+  void clear_wake() {
     if (waiter_ != nullptr) waiter_->silence();
   }
 
@@ -71,7 +71,7 @@ class Waitable {
  private:
   // From now on a thread may be asleep at any time. Under the lock.
   void expect_sleepers();
-  // What the endpoints' packets make readable: each once.
+  // The descriptors of endpoints, each once.
   void watch(int descriptor);
   void forget(int descriptor);
   static int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms);

@@ -68,10 +68,11 @@ void Waiter::ring() {
 
 void Waiter::silence() {
   if (!ringing_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard locked(mutex_);  // who rings for one that sleeps is not forgotten
+  const std::lock_guard locked(mutex_);  // a ring for a thread that sleeps is not lost
   if (unaware_.load() != 0) return;
   std::uint64_t count = 0;
-  // Nothing yet: somebody is about to ring. Were that forgotten the bell would ring on, unheard.
+  // Nothing to read yet: another thread is about to ring. If that were forgotten, the bell would
+  // ring on unheard.
   if (read(bell_, &count, sizeof count) < 0) return;
   ringing_.store(false);
 }

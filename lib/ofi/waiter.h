@@ -1,5 +1,5 @@
-// What a thread sleeps on: descriptors that say when there is something to do, and a bell for those
-// who cannot be seen from a descriptor. Does not know what is waited for.
+// What a thread sleeps on: descriptors that become readable when there is work, and a bell for
+// events that no descriptor shows. Does not know what is waited for.
 #pragma once
 
 #include <atomic>
@@ -20,18 +20,17 @@ class Waiter {
   // Becomes readable when any of the descriptors does, or the bell rings.
   int descriptor() const { return epoll_; }
 
-  // Of several that watch one descriptor the last forgets it.
+  // A descriptor that was watched several times is watched until it is forgotten as often.
   void watch(int descriptor);
   void forget(int descriptor);
 
-  // Any thread. Rings until it is silenced, which nobody can before each of those has woken who
-  // slept when it rang. What rings while another thread silences it may be lost: who silences it
-  // looks for news then, not before.
+  // Any thread. The bell rings until it is silenced, which has no effect before every thread that
+  // slept when it rang has woken. A ring while another thread silences the bell may be lost:
+  // whoever silences it checks for news afterwards, not before.
   void ring();
   void silence();
 
-  // A thread that is about to sleep, and has seen all that it has to see: what rings from here on
-  // wakes it.
+  // A thread that is about to sleep and has checked for news: rings from here on wake it.
   class Sleep {
    public:
     explicit Sleep(Waiter& waiter);
@@ -52,8 +51,8 @@ class Waiter {
   int bell_ = -1;
   std::atomic<bool> ringing_ = false;  // saves system calls
   std::atomic<unsigned> sleepers_ = 0;
-  std::atomic<unsigned> unaware_ = 0;  // of those, who slept when it rang last
-  std::uint64_t rung_ = 0;             // while somebody slept: how often
+  std::atomic<unsigned> unaware_ = 0;  // of those, that slept when it rang last
+  std::uint64_t rung_ = 0;             // how often, while a thread slept
   std::mutex mutex_;
   std::map<int, unsigned> watchers_;  // how many, by descriptor
 };

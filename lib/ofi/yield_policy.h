@@ -1,7 +1,6 @@
-// When who polls and finds nothing should let others have the processor. Some applications spin on
-// a queue without ever giving way (Open MPI's MTL in a blocking send), and what they wait for may
-// be another process of the same processor, which would come after a time slice only: 4 ms for an
-// ACK.
+// When a thread that polls and finds nothing yields the processor. Some applications spin on a
+// queue (Open MPI's MTL in a blocking send), and what they wait for may be another process on the
+// same processor, which would run after a time slice only: 4 ms for an ACK.
 #pragma once
 
 namespace pullman::ofi {
@@ -10,7 +9,7 @@ class YieldPolicy {
  public:
   explicit YieldPolicy(bool wanted) : wanted_(wanted) {}
 
-  // Whether to give way now. A poll takes about a microsecond, giving way to nobody a fifth of one.
+  // Whether to yield now. A poll takes about a microsecond, a yield to nobody a fifth of one.
   bool due(bool found_nothing) {
     empty_polls_ = found_nothing ? empty_polls_ + 1 : 0;
     return wanted_ && empty_polls_ >= kPatience && empty_polls_ % kEvery == 0;
@@ -20,7 +19,7 @@ class YieldPolicy {
   static constexpr unsigned kPatience = 64;
   static constexpr unsigned kEvery = 8;
 
-  // Not where strangers compute on the same processors: they keep it for a slice.
+  // Not where unrelated programs compute on the same processors: they keep it for a slice.
   const bool wanted_;
   unsigned empty_polls_ = 0;  // in a row
 };
