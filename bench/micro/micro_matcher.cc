@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "message/in_message.h"
-#include "message/matcher.h"
+#include "message/match/matcher.h"
+#include "message/rx/in_message.h"
 #include "micro/run.h"
 
 namespace pullman::bench {

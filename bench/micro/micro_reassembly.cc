@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "message/inbox.h"
+#include "message/rx/inbox.h"
 #include "micro/run.h"
 
 namespace pullman::bench {

@@ -49,7 +49,7 @@ struct Packet : Guest, QueueHook {
   std::uint32_t capacity = 0;
   const std::byte* payload = nullptr;  // the last frame's data, if it lies in the user's memory
   std::uint32_t payload_bytes = 0;
-  std::uint32_t rest = 0;      // bytes that follow when these have arrived (message/segments.h)
+  std::uint32_t rest = 0;      // bytes that follow when these have arrived (message/tx/fragments.h)
   std::uint32_t peer = 0;      // index of the peer whose packet this is
   std::uint32_t chunks = 1;    // of `message`, that are done with when this is acked
   Request* message = nullptr;  // the send that `payload` belongs to
@@ -59,8 +59,9 @@ struct Packet : Guest, QueueHook {
   // Small messages in it, under consecutive ids, and no other; kUncounted: its frames say.
   std::uint32_t messages = kUncounted;
   static constexpr std::uint32_t kUncounted = ~std::uint32_t{0};
-  // While bytes of our own leave in pieces: the offset, in the message, behind their frame's last.
-  std::uint32_t piece_end = 0;
+  // While bytes of its own leave in fragments: the offset, in the message, behind their frame's
+  // last.
+  std::uint32_t fragment_end = 0;
   ChannelKind channel = ChannelKind::kData;
   PacketState state = PacketState::kFree;
   bool in_channel = false;         // the channel has yet to hand it to the port

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 
 namespace pullman::engine {
 namespace {
@@ -136,7 +136,7 @@ bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
 }
 
 std::size_t Engine::longest_packet() const {
-  return resources_.packets.large_bytes() - message::kPieceRoom;
+  return resources_.packets.large_bytes() - message::kFragmentRoom;
 }
 
 bool Engine::move_nic(Instant now, std::size_t from, std::size_t to) {

@@ -117,7 +117,7 @@ Audit Inspector::audit() const {
     audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
                                (peer.said != nullptr && peer.said->early_data != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
-    audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.asked();
+    audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.pending();
     audit.receives_posted += peer.inbox.filling();
     audit.peers_inconsistent += is_consistent(peer) ? 0 : 1;
     const Sends sends = transmitter_.can_send(peer);

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 #include "wire/kind.h"
 
 namespace pullman::engine {

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "engine/session/peer_lifecycle.h"
-#include "message/matcher_table.h"
+#include "message/match/matcher_table.h"
 #include "pullman/multi_receive.h"
 #include "pullman/operations.h"
 #include "pullman/request.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "message/inbox.h"
+#include "message/rx/inbox.h"
 
 namespace pullman::engine {
 

@@ -7,7 +7,7 @@
 
 #include "base/keyed_random.h"
 #include "engine/sending.h"
-#include "message/regions.h"
+#include "message/rx/regions.h"
 
 namespace pullman::engine {
 

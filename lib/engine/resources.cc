@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 
 namespace pullman::engine {
 namespace {
@@ -34,7 +34,7 @@ EngineResources::EngineResources(const Config& configuration, const Identity& id
       random(identity.key),
       epoch(random.next()),
       host(identity.host),
-      packets(config.send_packets, largest_packet + message::kPieceRoom),
+      packets(config.send_packets, largest_packet + message::kFragmentRoom),
       rings(config.max_peers * wire::kMaxRails),
       arrival_bitmaps(config.max_peers * wire::kMaxRails),
       id_bitmaps(2 * config.max_peers),

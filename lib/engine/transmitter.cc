@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 
 namespace pullman::engine {
 
@@ -133,7 +133,7 @@ bool Transmitter::resend_lost(Instant now, Rail& rail) {
       --retransmits_left_;
       ++stats_.retransmits;
     }
-    message::shorten(packet, rail.link.path().bytes());
+    message::fragment(packet, rail.link.path().bytes());
     sender_.post(now, rail, packet, *channel, wire::PacketType::kSequenced);
   }
   return true;
@@ -168,7 +168,7 @@ bool Transmitter::probe_with_oldest(Instant now, Rail& rail) {
     rail.link.abandon(*oldest);
     oldest->wants_ack = true;
     ++stats_.probes_sent;
-    if (!oldest->is_path_probe) message::shorten(*oldest, reliability::PathSize::kLeast);
+    if (!oldest->is_path_probe) message::fragment(*oldest, reliability::PathSize::kLeast);
     sender_.post(now, rail, *oldest, *channel, wire::PacketType::kSequenced);
   }
   rail.ping_due = false;

@@ -166,13 +166,15 @@ class AllowanceGranted {
   }
   bool is_blocked() const { return blocked_ != kNotBlocked; }
 
-  // The sender is gone: it is promised nothing any more.
+  // The sender is gone: it is promised nothing, and told nothing, any more.
   void end() {
     ended_ = true;
     limit_ = std::min(limit_, charged_);
     terms_.reserve.remove_blocked(blocked_);
     repay();
   }
+
+  bool ended() const { return ended_; }
 
   std::uint64_t outstanding() const { return charged_ - returned_; }
 

@@ -96,7 +96,7 @@ typedef Rail {
 
 Rail rail[2];
 
-/* The sender's messages, from the lowest that is not complete on: lib/message/outbox.h. */
+/* The sender's messages, from the lowest that is not complete on: lib/message/tx/outbox.h. */
 byte stands[IDS];
 
 /* The receiver's: lib/message/id_window.h, inbox.h. */

@@ -1,4 +1,4 @@
-// message/outbox.cc: the short way of small messages behind others that wait. What it takes, and
+// message/tx/outbox.cc: the short way of small messages behind others that wait. What it takes, and
 // that it takes nothing that send() would not.
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,5 +1,6 @@
-// message/atomic.h: the arithmetic, against numbers worked out by hand; and what is defined at all.
-#include "message/atomic.h"
+// message/rx/atomic.h: the arithmetic, against numbers worked out by hand; and what is defined at
+// all.
+#include "message/rx/atomic.h"
 
 #include <catch2/catch.hpp>
 #include <complex>

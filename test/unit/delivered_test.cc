@@ -1,4 +1,4 @@
-#include "message/delivered.h"
+#include "message/tx/delivered.h"
 
 #include <catch2/catch.hpp>
 #include <set>

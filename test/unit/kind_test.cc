@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "message/regions.h"
+#include "message/rx/regions.h"
 #include "wire/frame.h"
 
 namespace pullman::wire {

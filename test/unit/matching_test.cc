@@ -1,4 +1,4 @@
-// message/range_set.h, id_window.h, matcher.h: against models that are too simple to be wrong.
+// message/rx/range_set.h, id_window.h, matcher.h: against models that are too simple to be wrong.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -8,9 +8,9 @@
 
 #include "base/random.h"
 #include "message/id_window.h"
-#include "message/in_message.h"
-#include "message/matcher.h"
-#include "message/range_set.h"
+#include "message/match/matcher.h"
+#include "message/rx/in_message.h"
+#include "message/rx/range_set.h"
 
 namespace pullman::message {
 

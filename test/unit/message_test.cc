@@ -1,4 +1,4 @@
-// message/outbox.h and inbox.h, wired by their packets' frames.
+// message/tx/outbox.h and inbox.h, wired by their packets' frames.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <deque>

@@ -8,8 +8,8 @@
 #include <new>
 #include <vector>
 
-#include "message/inbox.h"
-#include "message/outbox.h"
+#include "message/rx/inbox.h"
+#include "message/tx/outbox.h"
 
 namespace pullman::message {
 

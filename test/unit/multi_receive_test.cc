@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "message/matcher.h"
+#include "message/match/matcher.h"
 
 namespace pullman {
 namespace {

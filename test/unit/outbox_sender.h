@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "message/outbox.h"
+#include "message/tx/outbox.h"
 
 namespace pullman::message {
 

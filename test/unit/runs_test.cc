@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "channel/run.h"
-#include "message/outbox.h"
-#include "message/segments.h"
+#include "message/tx/fragments.h"
+#include "message/tx/outbox.h"
 #include "reliability/link.h"
 
 namespace pullman::reliability {
@@ -637,7 +637,7 @@ TEST_CASE("a bulk packet that is too long for its path leaves in pieces that are
   Packet& packet = end.link.lost().front();
   std::uint64_t at = kEager + 4 * kBulkData;
   for (;;) {
-    message::shorten(packet, 576);
+    message::fragment(packet, 576);
     CHECK(packet.size() <= 576);
     CHECK(packet.used == wire::kBulkHeadBytes);
     const wire::Frame head = wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes);
@@ -646,7 +646,7 @@ TEST_CASE("a bulk packet that is too long for its path leaves in pieces that are
     CHECK(packet.payload == end.message.data() + at);
     at += packet.payload_bytes;
     if (packet.rest == 0) break;
-    message::go_on(packet);
+    message::advance_fragment(packet);
   }
   CHECK(at == end.message.size());
   end.link.lost().pop_front();

@@ -1,5 +1,5 @@
-// Unexpected messages in numbers: message/unexpected_table.h, reserve.h, allowance.h, and what
-// short ones cost.
+// Unexpected messages in numbers: message/match/unexpected_table.h, reserve.h, allowance.h, and
+// what short ones cost.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "message/unexpected_table.h"
+#include "message/match/unexpected_table.h"
 #include "message_wire.h"
 #include "pullman/config.h"
 

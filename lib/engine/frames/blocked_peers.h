@@ -8,7 +8,7 @@
 #include "engine/frames/standstill.h"
 #include "engine/peer/peer_table.h"
 #include "engine/send/ready_peers.h"
-#include "message/matcher_table.h"
+#include "message/match/matcher_table.h"
 #include "message/reserve.h"
 #include "pullman/config.h"
 #include "pullman/stats.h"

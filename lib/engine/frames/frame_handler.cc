@@ -1,6 +1,6 @@
 #include "engine/frames/frame_handler.h"
 
-#include "message/one_sided.h"
+#include "message/rma/one_sided.h"
 
 namespace pullman::engine {
 

@@ -6,7 +6,7 @@
 
 #include "engine/nics/credit_allocator.h"
 #include "engine/peer/peer_table.h"
-#include "message/inbox.h"
+#include "message/rx/inbox.h"
 #include "pullman/config.h"
 #include "pullman/stats.h"
 #include "reliability/hotel.h"

@@ -42,7 +42,7 @@ void PathSizer::drop_lost_probe(Instant now, Rail& rail, Packet& probe) {
 
 void PathSizer::resume(Rail& rail, Packet& packet) {
   if (packet.in_channel) withdraw(rail, packet);
-  rail.peer.outbox.handle_piece_acked(packet);
+  rail.peer.outbox.handle_fragment_acked(packet);
   packet.state = channel::PacketState::kQueued;
   rail.link.lost().push_back(packet);
 }

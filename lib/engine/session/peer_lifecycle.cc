@@ -11,7 +11,7 @@ namespace pullman::engine {
 bool PeerLifecycle::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || in_flight(peer) > 0 ||
          peer.inbox.expects_more() || peer.bye_due ||
-         (peer.rails != nullptr && !peer.rails->evacuated.empty()) || peer.one_sided.asked() != 0 ||
+         (peer.rails != nullptr && !peer.rails->evacuated.empty()) || peer.one_sided.pending() != 0 ||
          endings_.matchers.any_receive_from(peer.id);
 }
 
@@ -89,7 +89,7 @@ void PeerLifecycle::begin_leaving(Instant now, Peer& peer) {
     return end(peer, Status::kClosed);
   }
   if (peer.phase != Phase::kClosing || !peer.outbox.idle() || !nothing_to_deliver(peer)) return;
-  if (peer.one_sided.asked() != 0 || peer.inbox.is_being_answered()) return;
+  if (peer.one_sided.pending() != 0 || peer.inbox.is_being_answered()) return;
   if (!peer.flows()) return;
   set_phase(peer, Phase::kFarewell, "all is delivered");
   peer.inbox.withdraw_lacking();

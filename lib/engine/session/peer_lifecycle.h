@@ -14,8 +14,8 @@
 #include "engine/send/packet_reclaimer.h"
 #include "engine/session/accept_queue.h"
 #include "engine/session/path_check.h"
-#include "message/matcher_table.h"
-#include "message/regions.h"
+#include "message/match/matcher_table.h"
+#include "message/rx/regions.h"
 
 namespace pullman::engine {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "message/atomic.h"
-#include "message/inbox.h"
+#include "message/rx/atomic.h"
+#include "message/rx/inbox.h"
 
 namespace pullman::message {
 namespace {
@@ -44,7 +44,7 @@ Access access_for(AtomicOp op, bool fetches) {
 bool Inbox::may_begin(const wire::Frame& frame, std::uint64_t total) const {
   if (!knows(frame.kind)) return false;
   if (wire::class_of(frame.kind) != wire::Class::kAnswer) return true;
-  Request* asker = one_sided_->waiting_for(frame.tag);
+  Request* asker = remote_->find_pending(frame.tag);
   return asker != nullptr && asker->operation().size == total;
 }
 
@@ -101,9 +101,9 @@ void Inbox::answer_get(InMessage& message) {
   message.refused = message.wants_result = !place;
   if (!place) return;
   shared_.regions->count_read(*shared_.regions->find(message.tag));
-  const OneSided::Question question{peer_, message.id, allowance_, message.charge};
+  const RemoteOperations::Asker to{peer_, message.id, allowance_, message.charge};
   message.charge = 0;
-  one_sided_->answer(question, *place);
+  remote_->answer(to, *place);
 }
 
 void Inbox::do_atomic(InMessage& message) {
@@ -132,16 +132,16 @@ void Inbox::do_atomic(InMessage& message) {
   Region& region = *shared_.regions->find(message.tag);
   if (!lead->fetches) return shared_.regions->count_write(region);
   shared_.regions->count_read(region);
-  const OneSided::Question question{peer_, message.id, allowance_, message.charge};
+  const RemoteOperations::Asker to{peer_, message.id, allowance_, message.charge};
   message.charge = 0;
-  one_sided_->answer_with_copy(question, std::span(before).first(elements->bytes));
+  remote_->answer_with_copy(to, std::span(before).first(elements->bytes));
 }
 
 void Inbox::take_answer(InMessage& message) {
   ++begun_->answers;
-  Request* asker = one_sided_->waiting_for(message.tag);
+  Request* asker = remote_->find_pending(message.tag);
   if (asker != nullptr) {
-    one_sided_->answered(*asker);
+    remote_->remove_pending(*asker);
     return give_to(message, *asker);
   }
   message.receive = nullptr;  // there were two

@@ -1,4 +1,4 @@
-#include "message/unexpected_table.h"
+#include "message/match/unexpected_table.h"
 
 #include <new>
 

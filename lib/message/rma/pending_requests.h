@@ -1,7 +1,7 @@
-// Gets and atomics of this process whose peer has not answered yet. One per peer.
+// Gets and atomics of this process that the peer has not answered yet. One per peer.
 //
-// What asks is a message of its own; this is what the answer goes to: an ANSWER message, or a
-// RESULT. Does not know how either comes.
+// Each was sent as a message of its own. Here is what its answer goes to, whether that comes as an
+// ANSWER message or as a RESULT; how it comes is not known here.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -12,19 +12,19 @@
 
 namespace pullman::message {
 
-class Asked {
+class PendingRequests {
  public:
   static constexpr MessageId kNotSent = 0;  // no message has that id (wire.md 2.4: they are large)
 
-  Asked() = default;
-  Asked(const Asked&) = delete;
-  Asked& operator=(const Asked&) = delete;
+  PendingRequests() = default;
+  PendingRequests(const PendingRequests&) = delete;
+  PendingRequests& operator=(const PendingRequests&) = delete;
 
-  // The operation's message is the one that asks, or kNotSent as long as it has no id.
+  // The operation's message id is that of the message that asks, or kNotSent until it has one.
   void add(detail::Operation& op) { list_.push_back(op); }
 
-  // The one whose question has that id; null if there is none. Answers come about in the order of
-  // questions.
+  // The request whose message has that id; null if there is none. A linear search will do, since
+  // answers come about in the order of requests.
   Request* find(MessageId id) {
     for (detail::Operation& op : list_) {
       if (op.message == id) return op.request;
@@ -34,7 +34,7 @@ class Asked {
 
   void remove(Request& request) { list_.erase(list_.iterator_to(request.operation())); }
 
-  // The peer is gone.
+  // The peer is gone: all finish with that status.
   void fail(Status status) {
     while (!list_.empty()) {
       detail::Operation& op = list_.front();

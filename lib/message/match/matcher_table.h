@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "message/matcher.h"
-#include "message/space_matchers.h"
+#include "message/match/matcher.h"
+#include "message/match/space_matchers.h"
 #include "pullman/request.h"
 #include "pullman/status.h"
 

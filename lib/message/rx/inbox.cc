@@ -1,4 +1,4 @@
-#include "message/inbox.h"
+#include "message/rx/inbox.h"
 
 #include <algorithm>
 #include <array>
@@ -26,8 +26,8 @@ wire::Result result_of(const InMessage& message) {
 
 }  // namespace
 
-Inbox::Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided)
-    : shared_(shared), peer_(peer), allowance_(shared.terms), one_sided_(one_sided) {}
+Inbox::Inbox(const InboxResources& shared, PeerId peer, RemoteOperations* remote)
+    : shared_(shared), peer_(peer), allowance_(shared.terms), remote_(remote) {}
 
 Inbox::~Inbox() {
   fail(Status::kClosed);
@@ -174,7 +174,7 @@ void Inbox::give(ShortMessage& message, Request& receive) {
 // All is done, but for a RESULT that may be due.
 void Inbox::end(ShortMessage& message) {
   message.state = InState::kOver;
-  if (!wire::is_synchronous(message.kind) || failed_) return destroy(message);
+  if (!wire::is_synchronous(message.kind) || allowance_.ended()) return destroy(message);
   begun_->results.push_back(message);
 }
 
@@ -187,7 +187,7 @@ ShortMessage* Inbox::find_early(MessageId id) const {
 // are not, is from nobody who means well; nor is an answer to nothing that was asked.
 bool Inbox::knows(std::uint8_t kind) const {
   if (wire::class_of(kind) != wire::Class::kMessage) {
-    return one_sided_ != nullptr && shared_.regions != nullptr;
+    return remote_ != nullptr && shared_.regions != nullptr;
   }
   const std::uint8_t space = wire::space_of(kind);
   return space == 0 || (shared_.more != nullptr && shared_.more->make(space));
@@ -515,7 +515,7 @@ void Inbox::end(InMessage& message) {
     }
     finish(*receive, message.tag, message.total - wire::lead_bytes(message.kind));
   }
-  const bool tells = message.wants_result && !failed_;
+  const bool tells = message.wants_result && !allowance_.ended();
   if (tells && !message.to_grant.is_linked()) begun_->grants.push_back(message);
   if (!message.to_grant.is_linked()) destroy(message);
 }
@@ -599,7 +599,7 @@ bool Inbox::has_all_of(MessageId id) const {
 }
 
 void Inbox::fail(Status status) {
-  failed_ = true;
+  allowance_.end();
   while (begun_ != nullptr && !begun_->grants.empty()) {
     InMessage& message = as_whole(begun_->grants.front());
     begun_->grants.pop_front();
@@ -619,7 +619,6 @@ void Inbox::fail(Status status) {
     }
     destroy(message);
   }
-  allowance_.end();
 }
 
 void Inbox::release_held(InMessage& message) {

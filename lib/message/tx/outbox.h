@@ -21,10 +21,10 @@
 #include "channel/packet.h"
 #include "channel/run.h"
 #include "message/allowance.h"
-#include "message/delivered.h"
 #include "message/id_window.h"
-#include "message/parts.h"
 #include "message/send_descriptor.h"
+#include "message/tx/delivered.h"
+#include "message/tx/spanning_messages.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -221,8 +221,8 @@ class Outbox {
   // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
   void handle_acked(Packet& packet);
 
-  // A packet from here has arrived, but for its rest, which it now holds (message/segments.h).
-  void handle_piece_acked(Packet& packet);
+  // A packet from here has arrived, but for its rest, which it now holds (message/tx/fragments.h).
+  void handle_fragment_acked(Packet& packet);
 
   // The peer leaves, and says what it has. False: something of that was never sent.
   bool may_say(const wire::Frame& bye) const { return Delivered(bye, next_id_).end() <= next_id_; }

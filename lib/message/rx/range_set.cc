@@ -1,4 +1,4 @@
-#include "message/range_set.h"
+#include "message/rx/range_set.h"
 
 #include <algorithm>
 

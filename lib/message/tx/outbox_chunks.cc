@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "message/cutting.h"
-#include "message/outbox.h"
-#include "message/segments.h"
+#include "message/tx/cut_plan.h"
+#include "message/tx/fragments.h"
+#include "message/tx/outbox.h"
 
 namespace pullman::message {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "message/range_set.h"
-#include "message/unexpected.h"
+#include "message/match/unexpected.h"
+#include "message/rx/range_set.h"
 
 namespace pullman {
 class Request;

@@ -1,4 +1,4 @@
-#include "message/atomic.h"
+#include "message/rx/atomic.h"
 
 #include <bit>
 #include <complex>

@@ -13,7 +13,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "message/in_message.h"
+#include "message/rx/in_message.h"
 #include "pullman/operations.h"
 
 namespace pullman::message {

@@ -1,4 +1,4 @@
-#include "message/matcher_table.h"
+#include "message/match/matcher_table.h"
 
 namespace pullman::message {
 

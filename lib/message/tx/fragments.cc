@@ -1,4 +1,4 @@
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,7 +36,7 @@ void set_chunk(Packet& packet, std::uint64_t offset, std::size_t length) {
   }
 }
 
-void shorten_chunk(Packet& packet, std::size_t limit) {
+void fragment_chunk(Packet& packet, std::size_t limit) {
   const std::size_t length = packet.payload_bytes;
   std::size_t piece = limit - packet.used;
   if (piece >= length) return;
@@ -62,37 +62,37 @@ std::size_t whole_frames(const Packet& packet, std::size_t limit) {
 
 // The first frame is a CHUNK of so many bytes in the packet's memory: they become the payload, and
 // other frames behind it the rest.
-void set_payload_of_own(Packet& packet, std::uint64_t offset, std::size_t length) {
+void take_own_bytes_as_payload(Packet& packet, std::uint64_t offset, std::size_t length) {
   packet.rest += narrow(packet.used - wire::kHeaderBytes - wire::kChunkBytes - length);
   packet.used = wire::kHeaderBytes + wire::kChunkBytes;
   packet.payload = packet.end();
   packet.payload_bytes = narrow(length);
-  packet.piece_end = narrow(offset + length);
+  packet.fragment_end = narrow(offset + length);
 }
 
 // A first frame that is a MESSAGE becomes a CHUNK of all its bytes.
-void set_payload_of_own(Packet& packet) {
+void take_own_bytes_as_payload(Packet& packet) {
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
   const bool read = reader.next(frame);
   if (read && frame.type == wire::FrameType::kChunk)
-    return set_payload_of_own(packet, frame.offset, frame.data.size());
+    return take_own_bytes_as_payload(packet, frame.offset, frame.data.size());
   PULLMAN_CHECK(read && frame.type == wire::FrameType::kMessage);
-  PULLMAN_CHECK(packet.used + packet.rest + kPieceRoom <= packet.capacity);
+  PULLMAN_CHECK(packet.used + packet.rest + kFragmentRoom <= packet.capacity);
   const std::size_t length = frame.data.size();
   std::byte* const data = frames_of(packet) + wire::kMessageBytes;
-  std::memmove(data + kPieceRoom, data,
+  std::memmove(data + kFragmentRoom, data,
                packet.used + packet.rest - wire::kHeaderBytes - wire::kMessageBytes);
-  packet.used += narrow(kPieceRoom);
+  packet.used += narrow(kFragmentRoom);
   frame.total = length;
   frame.offset = 0;
   wire::put_chunk(frames_of(packet), frame, length);
-  set_payload_of_own(packet, 0, length);
+  take_own_bytes_as_payload(packet, 0, length);
 }
 
 }  // namespace
 
-void shorten(Packet& packet, std::size_t limit) {
+void fragment(Packet& packet, std::size_t limit) {
   if (packet.size() <= limit) return;
   packet.messages = Packet::kUncounted;
   if (packet.payload == nullptr) {
@@ -101,12 +101,12 @@ void shorten(Packet& packet, std::size_t limit) {
       packet.used = narrow(whole);
       return;
     }
-    set_payload_of_own(packet);
+    take_own_bytes_as_payload(packet);
   }
-  shorten_chunk(packet, limit);
+  fragment_chunk(packet, limit);
 }
 
-void go_on(Packet& packet) {
+void advance_fragment(Packet& packet) {
   PULLMAN_DCHECK(packet.rest > 0);
   const std::byte* from = packet.end();
   if (packet.payload != nullptr) {
@@ -115,7 +115,7 @@ void go_on(Packet& packet) {
     from = packet.payload + packet.payload_bytes;
     const bool own = packet.message == nullptr;  // perhaps with other frames behind it
     const std::uint64_t data =
-        own ? std::min<std::uint64_t>(packet.piece_end - offset, packet.rest) : packet.rest;
+        own ? std::min<std::uint64_t>(packet.fragment_end - offset, packet.rest) : packet.rest;
     if (data > 0) {
       packet.payload = from;
       packet.rest -= narrow(data);

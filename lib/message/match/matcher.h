@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "message/unexpected_table.h"
+#include "message/match/unexpected_table.h"
 #include "pullman/request.h"
 #include "pullman/types.h"
 

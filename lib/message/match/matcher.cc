@@ -1,4 +1,4 @@
-#include "message/matcher.h"
+#include "message/match/matcher.h"
 
 #include <bit>
 #include <iterator>

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "message/matcher.h"
+#include "message/match/matcher.h"
 #include "pullman/operations.h"
 
 namespace pullman::message {

@@ -3,8 +3,8 @@
 // nothing here knows what is in flight.
 #include <algorithm>
 
-#include "message/outbox.h"
 #include "message/send_descriptor.h"
+#include "message/tx/outbox.h"
 
 namespace pullman::message {
 

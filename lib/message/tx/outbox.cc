@@ -1,11 +1,11 @@
-#include "message/outbox.h"
+#include "message/tx/outbox.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/short_copy.h"
-#include "message/segments.h"
+#include "message/tx/fragments.h"
 
 namespace pullman::message {
 
@@ -306,7 +306,7 @@ Packet* Outbox::next_packet(Heads heads) {
     Packet& packet = ready_.front();
     ready_.pop_front();
     if (packet.used > packet_bytes_) [[unlikely]]
-      shorten(packet, packet_bytes_);
+      fragment(packet, packet_bytes_);
     packet.wants_ack = packet.wants_ack || count_unasked(1);
     if (packet.wants_ack) [[unlikely]]
       unasked_ = 0;  // it may take another rail than the long message to which an ACK is owed
@@ -411,9 +411,9 @@ void Outbox::finish(Operation& op, Status status) {
   op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
 }
 
-void Outbox::handle_piece_acked(Packet& packet) {
+void Outbox::handle_fragment_acked(Packet& packet) {
   if (packet.message == nullptr) finish_messages(packet);
-  go_on(packet);
+  advance_fragment(packet);
 }
 
 // Those of which nothing was under way but what the packet carried.
@@ -422,7 +422,7 @@ void Outbox::finish_messages(const Packet& packet) {
     return ids_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
   if (packet.payload != nullptr) {  // a frame that left in pieces
     const wire::Frame head = wire::chunk_head(packet.body().data());
-    if (head.offset + packet.payload_bytes == packet.piece_end) note_arrived(head.id);
+    if (head.offset + packet.payload_bytes == packet.fragment_end) note_arrived(head.id);
     return;
   }
   wire::FrameReader reader(packet.body());

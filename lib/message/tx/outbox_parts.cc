@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "message/outbox.h"
+#include "message/tx/outbox.h"
 
 namespace pullman::message {
 

@@ -1,4 +1,4 @@
-#include "message/cutting.h"
+#include "message/tx/cut_plan.h"
 
 #include <algorithm>
 

@@ -18,11 +18,11 @@
 #include "base/slab.h"
 #include "message/allowance.h"
 #include "message/id_window.h"
-#include "message/in_message.h"
-#include "message/matcher.h"
-#include "message/one_sided.h"
-#include "message/regions.h"
-#include "message/space_matchers.h"
+#include "message/match/matcher.h"
+#include "message/match/space_matchers.h"
+#include "message/rx/in_message.h"
+#include "message/rx/regions.h"
+#include "message/rx/remote_operations.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -96,7 +96,7 @@ struct InboxResources {
 
 class Inbox {
  public:
-  Inbox(const InboxResources& shared, PeerId peer, OneSided* one_sided = nullptr);
+  Inbox(const InboxResources& shared, PeerId peer, RemoteOperations* remote = nullptr);
   ~Inbox();
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
@@ -250,11 +250,10 @@ class Inbox {
   const InboxResources& shared_;
   PeerId peer_;
   AllowanceGranted allowance_;
-  bool failed_ = false;      // the peer is gone: it is told nothing any more
   IdWindow ids_;             // of messages that have begun to arrive
   MessageId next_turn_ = 0;  // the next message to be matched
   Begun* begun_ = nullptr;   // only while there are any
-  OneSided* one_sided_;
+  RemoteOperations* remote_;
 };
 
 }  // namespace pullman::message

@@ -1,5 +1,5 @@
-// message/segments.h: packets too long for their path leave piece by piece.
-#include "message/segments.h"
+// message/tx/fragments.h: packets too long for their path leave piece by piece.
+#include "message/tx/fragments.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -39,11 +39,11 @@ struct Bench {
   std::vector<std::size_t> deliver(std::size_t limit) {
     std::vector<std::size_t> lengths;
     for (;;) {
-      shorten(packet, limit);
+      fragment(packet, limit);
       lengths.push_back(packet.size());
       read();
       if (packet.rest == 0) return lengths;
-      go_on(packet);
+      advance_fragment(packet);
     }
   }
   void read() {
@@ -74,7 +74,7 @@ struct Bench {
     return true;
   }
 
-  PacketPool pool{64, kLong + kPieceRoom};
+  PacketPool pool{64, kLong + kFragmentRoom};
   Packet& packet = *pool.take(kLong);
   std::vector<Got> got;
   int others = 0;
@@ -85,7 +85,7 @@ TEST_CASE("a packet that is short enough stays as it is") {
   bench.add_message(0, 1000);
   const std::size_t size = bench.packet.size();
 
-  shorten(bench.packet, size);
+  fragment(bench.packet, size);
 
   CHECK(bench.packet.size() == size);
   CHECK(bench.packet.rest == 0);
@@ -197,11 +197,11 @@ TEST_CASE("a chunk of the user's memory is cut into chunks of 512 bytes and more
 TEST_CASE("a piece that is lost can be cut again, and the rest with it") {
   Bench bench;
   bench.add_message(0, 8000);
-  shorten(bench.packet, 4000);
-  go_on(bench.packet);
+  fragment(bench.packet, 4000);
+  advance_fragment(bench.packet);
 
-  shorten(bench.packet, 1400);
-  shorten(bench.packet, 576);
+  fragment(bench.packet, 1400);
+  fragment(bench.packet, 576);
   bench.deliver(576);
 
   const std::size_t first = 4000 - wire::kHeaderBytes - wire::kChunkBytes;

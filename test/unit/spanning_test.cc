@@ -1,12 +1,11 @@
-// message/outbox_parts.cc: messages that fit no packet, copied into those of their neighbours.
-#include "message/parts.h"
-
+// message/tx/outbox_parts.cc: messages that fit no packet, copied into those of their neighbours.
 #include <catch2/catch.hpp>
 #include <deque>
 #include <vector>
 
 #include "base/random.h"
-#include "message/segments.h"
+#include "message/tx/fragments.h"
+#include "message/tx/spanning_messages.h"
 #include "message_wire.h"
 
 namespace pullman::message {
@@ -224,12 +223,12 @@ TEST_CASE("their packets leave piece by piece where the path has become narrow")
   packets.swap(wire.in_flight);
   for (Packet* packet : packets) {
     for (;;) {
-      shorten(*packet, limit);
+      fragment(*packet, limit);
       CHECK(packet->size() <= limit);
       CHECK(wire.deliver(*packet) == Taken::kNew);
       if (packet->rest == 0) break;
       CHECK_FALSE(wire.outbox.idle());
-      wire.outbox.handle_piece_acked(*packet);
+      wire.outbox.handle_fragment_acked(*packet);
     }
     wire.outbox.handle_acked(*packet);
     wire.packets.give_back(*packet);

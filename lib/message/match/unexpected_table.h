@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "message/unexpected.h"
+#include "message/match/unexpected.h"
 
 namespace pullman::message {
 
