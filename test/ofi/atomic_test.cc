@@ -64,7 +64,7 @@ TEST_CASE("compare and swap changes only what is as expected") {
   CHECK(pair.there == std::array<std::uint64_t, 4>{100, 11, 12, 13});
 }
 
-TEST_CASE("operands, compares and results may lie in several places") {
+TEST_CASE("operands, compares and results may lie in several segments") {
   AtomicPair pair;
   std::uint64_t first = 100;
   std::array<std::uint64_t, 2> rest{101, 102};
@@ -101,7 +101,7 @@ TEST_CASE("operands, compares and results may lie in several places") {
   CHECK(pair.there == std::array<std::uint64_t, 4>{300, 303, 306, 13});
 }
 
-TEST_CASE("injected atomics are all done, each once, and no completion tells of them") {
+TEST_CASE("injected atomics are each done once, and write no completion") {
   AtomicPair pair;
   for (int i = 0; i < 1000; ++i) {
     std::uint64_t one = 1;
@@ -122,7 +122,7 @@ TEST_CASE("injected atomics are all done, each once, and no completion tells of 
   CHECK(now == 1010);
 }
 
-TEST_CASE("what may not be reached is an error entry") {
+TEST_CASE("an atomic on memory that may not be reached is an error entry") {
   AtomicPair pair;
   const std::uint64_t operand = 1;
   MUST(fi_atomic(pair.a->endpoint.get(), &operand, 1, nullptr, pair.to_b, 0, kKey + 1, FI_UINT64,
@@ -139,7 +139,8 @@ TEST_CASE("what may not be reached is an error entry") {
   }
 }
 
-TEST_CASE("which atomics there are, and how long, is told before") {
+TEST_CASE(
+    "fi_query_atomic and the valid calls tell which atomics there are, and of how many elements") {
   AtomicPair pair;
   fid_ep* endpoint = pair.a->endpoint.get();
   std::size_t count = 0;
@@ -164,7 +165,7 @@ TEST_CASE("which atomics there are, and how long, is told before") {
         -FI_EOPNOTSUPP);
 }
 
-TEST_CASE("atomics that cannot be are refused at once") {
+TEST_CASE("invalid atomics are refused at once") {
   AtomicPair pair;
   std::array<std::uint64_t, 2> numbers{};
   fid_ep* endpoint = pair.a->endpoint.get();

@@ -89,7 +89,7 @@ class Crowd {
 
 }  // namespace
 
-TEST_CASE("everybody hears everybody, of whom it expects it: mesh, ring, gather, broadcast") {
+TEST_CASE("every endpoint receives what every other sent it: mesh, ring, gather, broadcast") {
   Crowd crowd;
   for (std::size_t i = 0; i < kMembers; ++i) {
     for (std::size_t j = 0; j < kMembers; ++j) crowd.say(i, j);
@@ -106,7 +106,7 @@ TEST_CASE("everybody hears everybody, of whom it expects it: mesh, ring, gather,
   crowd.settle();
 }
 
-TEST_CASE("who shares a queue and a vector may leave, and the others go on") {
+TEST_CASE("endpoints that share a queue and a vector go on when one of them is closed") {
   Crowd crowd;
   for (std::size_t i = 0; i < kMembers; ++i) crowd.say(i, (i + 1) % kMembers);
   crowd.settle();

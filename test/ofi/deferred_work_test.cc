@@ -23,7 +23,7 @@ Operation operation_on(const Owned<fid_ep>& endpoint, const iovec& piece, fi_add
 
 }  // namespace
 
-TEST_CASE("deferred work is counted where it says, and nowhere else") {
+TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
   Pair pair({.caps = kTriggerCaps});
   const auto trigger = counter_of(*pair.a);
   auto done = counter_of(*pair.a);
@@ -152,7 +152,7 @@ TEST_CASE("deferred work is counted where it says, and nowhere else") {
   }
 }
 
-TEST_CASE("work that is under way keeps its counter, whatever else counted there") {
+TEST_CASE("outstanding work keeps its counter from being closed, whatever else counted there") {
   Pair pair({.caps = kTriggerCaps | FI_RMA_EVENT});
   const auto trigger = counter_of(*pair.a);
   auto done = counter_of(*pair.a);
@@ -178,7 +178,9 @@ TEST_CASE("work that is under way keeps its counter, whatever else counted there
   CHECK(fi_close(&done.release()->fid) == 0);
 }
 
-TEST_CASE("a deferred receive waits behind a multi-receive buffer, and is counted where it says") {
+TEST_CASE(
+    "a deferred receive waits behind a multi-receive buffer, and counts in its completion "
+    "counter") {
   Pair pair({.caps = kTriggerCaps | FI_MULTI_RECV});
   const auto trigger = counter_of(*pair.a);
   const auto done = counter_of(*pair.a);
@@ -218,7 +220,7 @@ TEST_CASE("a deferred receive waits behind a multi-receive buffer, and is counte
   CHECK(silent(*pair.a));
 }
 
-TEST_CASE("a counter that is closed leaves the others of its wait set what they wait for") {
+TEST_CASE("closing a counter leaves the others of its wait set their endpoints") {
   const auto patient = patient_pair({.caps = kTriggerCaps});  // the domains' threads would help
   Pair& pair = *patient;
   fi_wait_attr by_descriptor{};
@@ -267,7 +269,7 @@ TEST_CASE("a counter that is closed leaves the others of its wait set what they 
   wait_for(pair, receives[1].done, 1);
 }
 
-TEST_CASE("deferred work does every operation") {
+TEST_CASE("every operation can be deferred work") {
   Pair pair({.caps = kTriggerCaps});
   const auto trigger = counter_of(*pair.a);
   const auto done = counter_of(*pair.a);
@@ -350,7 +352,7 @@ TEST_CASE("deferred work does every operation") {
   }
 }
 
-TEST_CASE("deferred work sets and adds to counters, and so starts more") {
+TEST_CASE("deferred work that sets or adds to a counter starts the work that waits for it") {
   Pair pair({.caps = kTriggerCaps});
   const auto first = counter_of(*pair.a);
   const auto second = counter_of(*pair.a);
@@ -378,7 +380,7 @@ TEST_CASE("deferred work sets and adds to counters, and so starts more") {
 }
 
 // As collectives do it: each message that arrives sends the next, without the program.
-TEST_CASE("a chain of deferred work runs while the program waits for its end only") {
+TEST_CASE("a chain of deferred work runs while the program only waits for its last counter") {
   Pair pair({.caps = kTriggerCaps});
   constexpr std::size_t kSteps = 8;
   struct Hop {

@@ -134,7 +134,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an endpoint that was not to receive by source takes from anybody, whom it names or not") {
+    "an endpoint without FI_DIRECTED_RECV receives from every source, whichever a call names") {
   Pair pair({.caps = FI_TAGGED | FI_SOURCE});
   const auto sent = content(100, 1);
   std::vector<char> buffer(100);

@@ -23,7 +23,7 @@ struct MemoryPair : Pair {
 
 }  // namespace
 
-TEST_CASE("what is written is there when the write is complete, and can be read") {
+TEST_CASE("a write that is complete is in the target's memory, and can be read back") {
   for (const std::size_t size : {1, 1000, 65536, 1 << 20}) {
     MemoryPair pair(size + 16);
     const auto before = pair.there;
@@ -49,7 +49,7 @@ TEST_CASE("what is written is there when the write is complete, and can be read"
   }
 }
 
-TEST_CASE("what is written may come from several places, and what is read go to several") {
+TEST_CASE("writes gather several segments, and reads scatter to several") {
   MemoryPair pair(300);
   auto first = content(100, 2), second = content(200, 3);
   const std::array<iovec, 2> pieces{{{first.data(), 100}, {second.data(), 200}}};
@@ -66,7 +66,7 @@ TEST_CASE("what is written may come from several places, and what is read go to 
   CHECK(second == second_before);
 }
 
-TEST_CASE("a write with immediate data tells the target when it is there") {
+TEST_CASE("a write with immediate data completes at the target when its bytes are there") {
   MemoryPair pair(100);
   const auto bytes = content(100, 2);
   MUST(fi_writedata(pair.a->endpoint.get(), bytes.data(), 100, nullptr, 0x123456789, pair.to_b, 0,
@@ -82,7 +82,7 @@ TEST_CASE("a write with immediate data tells the target when it is there") {
   CHECK(pair.there == bytes);  // not before: the second write may come while we look
 }
 
-TEST_CASE("an injected write may change at once, and no completion tells of it") {
+TEST_CASE("the buffer of an injected write may change at once, and it writes no completion") {
   MemoryPair pair(64);
   auto bytes = content(64, 2);
   const auto before = bytes;
@@ -95,7 +95,7 @@ TEST_CASE("an injected write may change at once, and no completion tells of it")
   CHECK(bytes == before);
 }
 
-TEST_CASE("who may only read cannot write, and nobody reaches beyond the end") {
+TEST_CASE("a region for reads cannot be written, and no access reaches beyond its end") {
   MemoryPair pair(64, FI_REMOTE_READ);
   const auto before = pair.there;
   auto bytes = content(64, 2);
@@ -112,7 +112,7 @@ TEST_CASE("who may only read cannot write, and nobody reaches beyond the end") {
   CHECK(pair.there == before);
 }
 
-TEST_CASE("counters tell what peers did: all of them at the endpoint, a region's at the region") {
+TEST_CASE("accesses by peers count at the endpoint, and those to a region at the region") {
   Pair pair({.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT | FI_TAGGED});
   std::vector<char> there(64), other(64);
   const auto other_region =
@@ -150,7 +150,7 @@ TEST_CASE("counters tell what peers did: all of them at the endpoint, a region's
 }
 
 // One counter for all that comes in, as fabtests' rma_bw has it: a read or a write is no message.
-TEST_CASE("where nobody asked for events, a peer's write is counted if it has immediate data") {
+TEST_CASE("without FI_RMA_EVENT a peer's write counts only if it has immediate data") {
   Pair pair({.caps = FI_MSG | FI_RMA, .counted = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE});
   std::vector<char> there(64), bytes = content(64, 2), got(64);
   const auto region = lend(pair.b->domain.get(), std::as_writable_bytes(std::span(there)), kKey);
@@ -196,7 +196,7 @@ TEST_CASE("the message calls of reads and writes take flags") {
   CHECK(fi_readmsg(pair.a->endpoint.get(), &message, 0) == -FI_EINVAL);
 }
 
-TEST_CASE("what was registered before and after the endpoint is reached until it is closed") {
+TEST_CASE("regions registered before and after the endpoint are reached until they are closed") {
   MemoryPair pair(64);
   std::vector<char> later(64, 'x'), bytes(64);
   {

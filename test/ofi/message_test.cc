@@ -35,7 +35,8 @@ struct MessagePair : Pair {
 
 }  // namespace
 
-TEST_CASE("messages without tags match in the order they were sent, whatever tagged ones do") {
+TEST_CASE(
+    "messages without tags match in the order in which they were sent, whatever tagged ones do") {
   const auto first = content(100, 1), second = content(2000, 2), tagged = content(50, 3);
   MessagePair pair;
   std::vector<char> one(2000), other(2000), third(2000);
@@ -60,7 +61,7 @@ TEST_CASE("messages without tags match in the order they were sent, whatever tag
   CHECK(other == second);
 }
 
-TEST_CASE("immediate data comes with the message, tagged or not, injected or not, cut off or not") {
+TEST_CASE("immediate data comes with a message, tagged or not, injected or not, truncated or not") {
   MessagePair pair;
   fid_ep* from = pair.a->endpoint.get();
   const auto bytes = content(100, 1);
@@ -89,7 +90,7 @@ TEST_CASE("immediate data comes with the message, tagged or not, injected or not
   }
 }
 
-TEST_CASE("a message is gathered from sixteen places and scattered to as many") {
+TEST_CASE("a message is gathered from sixteen segments and scattered to as many") {
   auto bytes = content(1600, 1);
   std::vector<char> buffer(1600);
   MessagePair pair;
@@ -108,7 +109,8 @@ TEST_CASE("a message is gathered from sixteen places and scattered to as many") 
         -FI_EINVAL);
 }
 
-TEST_CASE("pieces have any lengths, empty ones among them, and others here than there") {
+TEST_CASE(
+    "segments have any length, empty ones among them, and differ between sender and receiver") {
   MessagePair pair;
   std::minstd_rand random(1);
   const auto cut = [&](std::vector<char>& bytes, std::size_t count) {
@@ -140,7 +142,7 @@ TEST_CASE("pieces have any lengths, empty ones among them, and others here than 
   }
 }
 
-TEST_CASE("every flag of fi_sendmsg does what it says") {
+TEST_CASE("every flag of fi_sendmsg has its effect") {
   MessagePair pair(FI_SELECTIVE_COMPLETION);
   auto bytes = content(200, 1);
   const auto before = bytes;
@@ -188,7 +190,9 @@ TEST_CASE("every flag of fi_sendmsg does what it says") {
   CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
 }
 
-TEST_CASE("many messages share a buffer, one behind the other, until too little is left") {
+TEST_CASE(
+    "a multi-receive buffer takes messages one behind the other until less than the minimum is "
+    "left") {
   MessagePair pair;
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
@@ -213,7 +217,8 @@ TEST_CASE("many messages share a buffer, one behind the other, until too little 
   CHECK(next == bytes);
 }
 
-TEST_CASE("two shared buffers take turns, each given back when it is full and posted again") {
+TEST_CASE(
+    "two multi-receive buffers take turns, each given back when it is full and posted again") {
   MessagePair pair;
   std::size_t least = 300;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
@@ -239,7 +244,9 @@ TEST_CASE("two shared buffers take turns, each given back when it is full and po
 }
 
 // How far the message has come when it is cancelled is left to chance: nobody may look there.
-TEST_CASE("a shared buffer that is cancelled while a message comes into it is given back with it") {
+TEST_CASE(
+    "a multi-receive buffer cancelled while a message comes into it is given back with the "
+    "message") {
   const int turns = GENERATE(2, 8, 32);
   MessagePair pair;
   std::vector<char> shared(41'000'000), next(300);
@@ -272,7 +279,8 @@ TEST_CASE("a shared buffer that is cancelled while a message comes into it is gi
   CHECK(next == small);
 }
 
-TEST_CASE("a receive behind a shared buffer fails if its source is gone when its turn comes") {
+TEST_CASE(
+    "a receive behind a multi-receive buffer fails if its source is gone when its turn comes") {
   MessagePair pair;
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
@@ -311,7 +319,7 @@ TEST_CASE("a receive behind a shared buffer fails if its source is gone when its
   CHECK_FALSE(pair.b->look(said));  // nobody else's message went there
 }
 
-TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot") {
+TEST_CASE("receives of every kind can be cancelled, and one that is not posted cannot") {
   MessagePair pair;
   std::vector<char> buffer(500);
   pair.share(buffer, &context[0]);
@@ -327,7 +335,7 @@ TEST_CASE("receives of every kind can be cancelled, and who is not posted cannot
   CHECK(fi_cancel(&pair.b->endpoint->fid, &context[2]) == -FI_ENOENT);
 }
 
-TEST_CASE("a shared buffer that is used up is told, though completions are selective") {
+TEST_CASE("a used-up multi-receive buffer completes though the queue is selective") {
   MessagePair pair(FI_SELECTIVE_COMPLETION);
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
@@ -342,7 +350,8 @@ TEST_CASE("a shared buffer that is used up is told, though completions are selec
   CHECK(said.entry.buf == buffer.data() + 300);
 }
 
-TEST_CASE("a claimed message is found by nobody else, and received by who claimed it") {
+TEST_CASE(
+    "a claimed message matches no other receive, and is received by the context that claimed it") {
   const auto first = content(3000, 1), second = content(200, 2), third = content(10, 3);
   MessagePair pair;
   for (const auto* bytes : {&first, &second, &third}) {

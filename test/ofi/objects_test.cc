@@ -26,7 +26,7 @@ TEST_CASE("the provider offers reliable datagrams only, and says what it can do"
   }
 }
 
-TEST_CASE("naming a receive context is a capability of who sends, whatever was asked for") {
+TEST_CASE("FI_NAMED_RX_CTX is offered to senders, whatever was asked for") {
   const auto is_named_by_senders_only = [](const fi_info& info, bool offered) {
     CHECK(((info.tx_attr->caps & FI_NAMED_RX_CTX) != 0) == offered);
     CHECK((info.rx_attr->caps & FI_NAMED_RX_CTX) == 0);
@@ -60,7 +60,7 @@ TEST_CASE("naming a receive context is a capability of who sends, whatever was a
   }
 }
 
-TEST_CASE("the NIC of the first rail is told, and copied with what it is told in", "[loopback]") {
+TEST_CASE("fi_info describes the NIC of the first rail, and fi_dupinfo copies it", "[loopback]") {
   const Info info = find(hints_for(FI_TAGGED));
   REQUIRE(info != nullptr);
   REQUIRE(info->nic != nullptr);
@@ -78,7 +78,7 @@ TEST_CASE("the NIC of the first rail is told, and copied with what it is told in
   CHECK(std::string(fi_tostr(info.get(), FI_TYPE_INFO)).find("name: lo\n") != std::string::npos);
 }
 
-TEST_CASE("who wants to reach the loopback's address gets the loopback, if no NIC is asked for") {
+TEST_CASE("a destination on the loopback chooses the loopback, if no NIC is asked for") {
   const std::string asked = getenv("PULLMAN_NICS");
   unsetenv("PULLMAN_NICS");
   const Info hints = hints_for(FI_TAGGED);
@@ -117,7 +117,7 @@ TEST_CASE("a queue is bound to sends, to receives, or to both") {
   CHECK(fi_ep_bind(opened, &pair.a->completions->fid, FI_SELECTIVE_COMPLETION) == -FI_EBADFLAGS);
 }
 
-TEST_CASE("a setting that is no number of its range is refused when NICs are opened") {
+TEST_CASE("a setting out of its range is refused when NICs are opened") {
   Pair pair;
   for (const char* text : {"abc", "2x", "", "-1", "0", "9", "99999999999999999999"}) {
     setenv("FI_PULLMAN_MAX_NICS", text, 1);
@@ -131,7 +131,7 @@ TEST_CASE("a setting that is no number of its range is refused when NICs are ope
   }
 }
 
-TEST_CASE("as many peers as a setting takes can be had") {
+TEST_CASE("an endpoint is enabled with a setting of a million peers") {
   Pair pair;
   setenv("FI_PULLMAN_MAX_PEERS", "1000000", 1);
   fid_ep* opened = nullptr;
@@ -142,7 +142,7 @@ TEST_CASE("as many peers as a setting takes can be had") {
   unsetenv("FI_PULLMAN_MAX_PEERS");
 }
 
-TEST_CASE("what belongs to another domain cannot be bound") {
+TEST_CASE("objects of another domain cannot be bound") {
   Pair pair;
   fid_ep* opened = nullptr;
   MUST(fi_endpoint(pair.a->domain.get(), pair.info.get(), &opened, nullptr));
@@ -161,7 +161,7 @@ TEST_CASE("what belongs to another domain cannot be bound") {
   CHECK(fi_poll_add(set, &pair.b->completions->fid, 0) == -FI_EDOMAIN);
 }
 
-TEST_CASE("an endpoint is closed by one thread and its queue by another") {
+TEST_CASE("one thread may close an endpoint while another closes its queue") {
   for (int round = 0; round < 100; ++round) {
     Pair pair({.threading = FI_THREAD_SAFE});
     fid_ep* const endpoint = pair.a->endpoint.release();
@@ -174,7 +174,7 @@ TEST_CASE("an endpoint is closed by one thread and its queue by another") {
   }
 }
 
-TEST_CASE("what an application says of threads and progress comes back") {
+TEST_CASE("the threading and progress that an application asks for are returned") {
   for (const fi_threading threading : {FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION}) {
     Info hints = hints_for(FI_TAGGED);
     hints->domain_attr->threading = threading;
@@ -206,7 +206,7 @@ TEST_CASE("a completion queue of a hundred entries keeps a thousand") {
   CHECK(read == 1000);
 }
 
-TEST_CASE("with selective completion only those complete that ask for it") {
+TEST_CASE("with selective completion only operations with FI_COMPLETION complete") {
   Pair pair({.bind_flags = FI_SELECTIVE_COMPLETION});
   int marked = 0;
   std::vector<char> bytes(8);
@@ -272,7 +272,7 @@ TEST_CASE("several services of several nodes are inserted by one call") {
   CHECK(ntohs(last.sin_port) == 7002);
 }
 
-TEST_CASE("a port that there is not is no address, and none below it") {
+TEST_CASE("a service beyond the highest port is no address, and those below it are") {
   Pair pair;
   fid_av* const vector = pair.a->vector.get();
   fi_addr_t number = 0;
@@ -309,7 +309,7 @@ TEST_CASE("an endpoint whose name was asked for first knows the addresses of its
   CHECK_FALSE(pair->next(*pair->b).error);
 }
 
-TEST_CASE("what is longer than the longest message is refused, and its sum is no short one") {
+TEST_CASE("a message longer than the longest is refused, also if its lengths overflow") {
   Pair pair({.caps = FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE});
   fid_ep* const endpoint = pair.a->endpoint.get();
   std::array<char, 8> bytes{};
@@ -325,7 +325,7 @@ TEST_CASE("what is longer than the longest message is refused, and its sum is no
   CHECK(fi_writev(endpoint, pieces.data(), nullptr, 2, pair.to_b, 0, 7, nullptr) == -FI_EINVAL);
 }
 
-TEST_CASE("a thread sleeps in sread until a message comes, or its time is over") {
+TEST_CASE("fi_cq_sread sleeps until a message comes or its timeout is over") {
   Pair pair({.wait = FI_WAIT_FD});
   fi_cq_tagged_entry entry{};
   CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 20) == -FI_EAGAIN);
@@ -362,7 +362,7 @@ TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 
-TEST_CASE("who sleeps on a queue is woken although another polls its endpoint for long, and ends") {
+TEST_CASE("a thread asleep on a queue is woken although another has polled its endpoint for long") {
   const auto patient = patient_pair({.wait = FI_WAIT_FD});
   Pair& pair = *patient;
   const std::vector<char> sent(8);
@@ -389,7 +389,7 @@ TEST_CASE("objects in use cannot be closed") {
   CHECK(fi_close(&pair.fabric->fid) == -FI_EBUSY);
 }
 
-TEST_CASE("registered memory has the key that was asked for, once") {
+TEST_CASE("registered memory has the key that was asked for, and no key is given twice") {
   Pair pair;
   std::vector<char> bytes(4096);
   fid_mr* region = nullptr;

@@ -22,7 +22,7 @@ Said next_alone(Side& side) {
 
 }  // namespace
 
-TEST_CASE("a sender is done although the receiver calls nothing once it has its message") {
+TEST_CASE("a send completes although its receiver makes no call once it has the message") {
   const auto progress = GENERATE(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO);
   Pair pair({.progress = progress});
   for (const std::size_t size : kSizes) {
@@ -39,7 +39,7 @@ TEST_CASE("a sender is done although the receiver calls nothing once it has its 
   }
 }
 
-TEST_CASE("a message arrives although its sender calls nothing once it has sent it") {
+TEST_CASE("a message arrives although its sender makes no call once it has sent it") {
   const auto progress = GENERATE(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO);
   Pair pair({.progress = progress});
   for (const std::size_t size : kSizes) {
@@ -54,7 +54,7 @@ TEST_CASE("a message arrives although its sender calls nothing once it has sent 
   }
 }
 
-TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any more") {
+TEST_CASE("a receiver that sleeps gets the message of a sender that makes no further call") {
   Pair pair({.wait = FI_WAIT_FD});
   for (const std::size_t size : kSizes) {
     const auto sent = content(size, 3);
@@ -71,7 +71,7 @@ TEST_CASE("a receiver that sleeps gets what a sender sent that calls nothing any
 
 // Open MPI reads until nothing is left, and then its program may compute for long. An ACK that is
 // lost is another matter: nobody would say it again here.
-TEST_CASE("whoever has read all there was owes nobody an ACK that was asked for", "[lossless]") {
+TEST_CASE("no requested ACK is pending once a queue has been read empty", "[lossless]") {
   const auto patient = patient_pair();
   Pair& pair = *patient;
   const bool is_whole = GENERATE(true, false);
@@ -107,7 +107,7 @@ TEST_CASE("whoever has read all there was owes nobody an ACK that was asked for"
 
 // To close wakes the provider's thread twice, and the second time it may just be silencing the
 // first: once in a thousand times. It would sleep for a minute then: longer than we spin.
-TEST_CASE("who closes does not wait for the provider's thread to wake by itself") {
+TEST_CASE("closing an endpoint does not wait for the progress thread to wake by itself") {
   setenv("FI_PULLMAN_PATIENCE", "60000", 1);
   for (int i = 0; i < 60; ++i) {
     auto pair = std::make_unique<Pair>();
@@ -125,7 +125,7 @@ TEST_CASE("who closes does not wait for the provider's thread to wake by itself"
 }
 
 // One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
-TEST_CASE("an application that calls nothing for a while needs no processor for its packets") {
+TEST_CASE("an application that is idle for a while uses no processor time for its packets") {
   Pair pair({.progress = FI_PROGRESS_MANUAL});
   using namespace std::chrono_literals;
   std::this_thread::sleep_for(200ms);  // what was under way is over, and the sleeps are long
@@ -134,7 +134,7 @@ TEST_CASE("an application that calls nothing for a while needs no processor for 
   CHECK(std::clock() - before < CLOCKS_PER_SEC / 10);  // of both ends together
 }
 
-TEST_CASE("who sleeps is woken although another thread of its domain sends meanwhile") {
+TEST_CASE("a thread that sleeps is woken although another thread of its domain sends meanwhile") {
   Pair pair({.wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE});
   std::vector<char> bytes(8), buffer(8);
   std::thread sleeper([&] {

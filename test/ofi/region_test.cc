@@ -53,7 +53,7 @@ struct LendingPair : Pair {
 
 }  // namespace
 
-TEST_CASE("a region outlives an endpoint and a counter, and tells the counter that is left") {
+TEST_CASE("a region outlives an endpoint and a counter, and counts in the counter that is left") {
   LendingPair pair;
   const auto reads = open_counter(pair.b->domain.get());
   auto writes = open_counter(pair.b->domain.get());
@@ -116,7 +116,8 @@ TEST_CASE("a counter that a region is given later counts from then on") {
   CHECK(fi_cntr_read(writes.get()) == 1);
 }
 
-TEST_CASE("a counter is free when the last region that tells it is closed, whatever lives on") {
+TEST_CASE(
+    "a counter can be closed when the last region bound to it is closed, whatever else is open") {
   LendingPair pair;
   auto counter = open_counter(pair.b->domain.get());
   auto region = pair.lend_all(kKey), other = pair.lend_all(kKey + 1);
@@ -132,7 +133,8 @@ TEST_CASE("a counter is free when the last region that tells it is closed, whate
   CHECK(fi_close(&counter.release()->fid) == 0);
 }
 
-TEST_CASE("a counter of the endpoint's own that a region tells, too, stays the endpoint's") {
+TEST_CASE(
+    "a counter bound to an endpoint and a region stays the endpoint's when the region is closed") {
   LendingPair pair;
   {
     const auto region = pair.lend_all(kKey);
@@ -146,7 +148,7 @@ TEST_CASE("a counter of the endpoint's own that a region tells, too, stays the e
   CHECK(fi_cntr_read(pair.b->remote_reads.get()) == 1);
 }
 
-TEST_CASE("each of many regions is written by its own key, and tells its own counter") {
+TEST_CASE("each of many regions is written by its own key, and counts in its own counter") {
   constexpr std::size_t kRegions = 20;
   LendingPair pair;
   std::array<std::array<char, 8>, kRegions> there{};

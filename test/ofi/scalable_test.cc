@@ -239,7 +239,7 @@ TEST_CASE("a receive may name its source by an address that names a context, too
   CHECK(buffer == bytes);
 }
 
-TEST_CASE("contexts go one way, and the endpoint itself none") {
+TEST_CASE("contexts have one direction, and the scalable endpoint itself starts nothing") {
   ScalablePair pair(2);
   std::vector<char> buffer(8);
   fid_ep* whole = pair.a->endpoint.get();
@@ -260,7 +260,7 @@ TEST_CASE("contexts go one way, and the endpoint itself none") {
   CHECK(fi_send(sends, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, &with) == -FI_EINVAL);
 }
 
-TEST_CASE("what completes in the other direction cannot be bound to a context") {
+TEST_CASE("a queue or counter of the other direction cannot be bound to a context") {
   ScalablePair pair(1);
   fi_cq_attr attributes{};
   fid_cq* opened = nullptr;
@@ -280,7 +280,7 @@ TEST_CASE("what completes in the other direction cannot be bound to a context") 
   CHECK(fi_ep_bind(handle, &queue->fid, FI_RECV) == -FI_EBADFLAGS);
 }
 
-TEST_CASE("a context tells what it has, and is refused what it has not") {
+TEST_CASE("a context describes its attributes, and refuses those it does not have") {
   ScalablePair pair(1);
   pair.a->transmit.clear();
   fi_tx_attr asked{};
@@ -295,7 +295,7 @@ TEST_CASE("a context tells what it has, and is refused what it has not") {
   CHECK(asked.size == pair.info->tx_attr->size);
 }
 
-TEST_CASE("a context that there is not is neither opened nor named, and none is opened twice") {
+TEST_CASE("a context index out of range is neither opened nor named, and none is opened twice") {
   ScalablePair pair(2);
   fid_ep* handle = nullptr;
   for (const int index : {-1, 0, 1, 2}) {
@@ -340,7 +340,8 @@ TEST_CASE("an endpoint with an open context stays open; a context that was close
   CHECK(room == much);
 }
 
-TEST_CASE("a context whose message takes too long is closed later, and does nothing meanwhile") {
+TEST_CASE(
+    "a context whose message takes too long is busy when closed, and starts nothing meanwhile") {
   ScalablePair pair(1);
   Lane& lane = pair.a->transmit[0];
   const auto bytes = content(5'000'000, 1);
@@ -359,7 +360,7 @@ TEST_CASE("a context whose message takes too long is closed later, and does noth
   pair.a->transmit[0] = pair.a->open(FI_CLASS_TX_CTX, 0);
 }
 
-TEST_CASE("a context closes though what it sent from copies has not arrived") {
+TEST_CASE("a context closes though messages sent from copies have not arrived") {
   ScalablePair pair(1);
   const auto bytes = content(8000, 1);
   // Nobody is there.
@@ -373,7 +374,7 @@ TEST_CASE("a context closes though what it sent from copies has not arrived") {
   CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
 }
 
-TEST_CASE("messages that a closed context had claimed hold up nobody") {
+TEST_CASE("messages that a closed context had claimed block no others") {
   ScalablePair pair(1);
   const auto bytes = content(200'000, 1);
   std::vector<char> buffer(bytes.size());
@@ -399,7 +400,7 @@ TEST_CASE("messages that a closed context had claimed hold up nobody") {
   pair.next(pair.a->transmit[0]);
 }
 
-TEST_CASE("a queue and a counter that two contexts have serve the one that is left") {
+TEST_CASE("a queue and a counter of two contexts serve the one that is left") {
   ScalablePair pair(2);
   fid_ep* handle = nullptr;
   std::vector<Lane>& lanes = pair.a->transmit;
@@ -424,7 +425,7 @@ TEST_CASE("a queue and a counter that two contexts have serve the one that is le
   CHECK(fi_close(&lanes[0].queue.release()->fid) == 0);
 }
 
-TEST_CASE("a counter of what peers write goes with its context, and there is one") {
+TEST_CASE("a counter of peers' writes goes with its context, and there is one for the endpoint") {
   ScalablePair pair(2);
   fi_cntr_attr counting{};
   std::array<Owned<fid_cntr>, 2> counters;
@@ -462,7 +463,7 @@ TEST_CASE("a context's alias has flags of its own, and keeps it open") {
   CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
 }
 
-TEST_CASE("a context that opens again has the endpoint's options, not those of the one before") {
+TEST_CASE("a context that opens again has the endpoint's options, not its earlier ones") {
   ScalablePair pair(1);
   std::size_t least = 0, length = sizeof least;
   const auto read = [&] {
@@ -495,7 +496,7 @@ TEST_CASE("a receive is cancelled through the context it was posted to") {
   CHECK(fi_cancel(&pair.b->receive[1].handle->fid, context) == -FI_ENOENT);
 }
 
-TEST_CASE("each receive context has a multi-receive buffer of its own, and looks at its own") {
+TEST_CASE("each receive context has multi-receive buffers and peeks of its own") {
   ScalablePair pair(2);
   std::array<std::vector<char>, 2> buffers = {std::vector<char>(300), std::vector<char>(300)};
   for (std::size_t at = 0; at < 2; ++at) {
@@ -604,7 +605,7 @@ TEST_CASE("memory is read, written and operated on through any transmit context"
   CHECK(said.entry.data == 77);
 }
 
-TEST_CASE("operations of contexts can wait for a counter, and go with their context") {
+TEST_CASE("operations of contexts can be deferred, and go with their context") {
   ScalablePair pair(2);
   const auto bytes = content(100, 1);
   std::vector<char> buffer(100);

@@ -152,7 +152,7 @@ TEST_CASE("shared contexts are offered") {
   CHECK(info->domain_attr->max_ep_srx_ctx > 0);
 }
 
-TEST_CASE("whichever endpoint a message comes to takes the next shared receive") {
+TEST_CASE("a message takes the next shared receive, whichever endpoint it comes to") {
   const std::size_t size = GENERATE(8u, 2000u, 100'000u, 700'000u);
   const bool posted_first = GENERATE(true, false);
   Family family;
@@ -178,7 +178,7 @@ TEST_CASE("whichever endpoint a message comes to takes the next shared receive")
   }
 }
 
-TEST_CASE("shared receives match by tag and source in the order they were posted") {
+TEST_CASE("shared receives match by tag and source in the order in which they were posted") {
   Family family;
   std::array<std::vector<char>, 4> buffers;
   buffers.fill(std::vector<char>(100));
@@ -241,7 +241,7 @@ TEST_CASE("a shared receive takes messages of its source only") {
   CHECK(family.next(1).entry.op_context == &context[0]);
 }
 
-TEST_CASE("many messages of all endpoints go into one shared buffer, one behind the other") {
+TEST_CASE("a shared multi-receive buffer takes messages of all endpoints, one behind the other") {
   const std::size_t size = GENERATE(100u, 400'000u);
   Family family;
   const std::size_t least = size;
@@ -316,7 +316,7 @@ TEST_CASE("a buffer that is cancelled while a message is on its way into it take
   CHECK(family.next(1).entry.op_context == &context[1]);
 }
 
-TEST_CASE("a message that takes long holds up no others") {
+TEST_CASE("a message that takes long blocks no others") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(bytes.size() + 1000);
@@ -372,7 +372,8 @@ void check_is_left_alone(const Family& family, std::vector<char>& buffer,
 
 }  // namespace
 
-TEST_CASE("a buffer whose message's endpoint is told to cancel is given back once, with it") {
+TEST_CASE(
+    "a buffer cancelled at the endpoint of its message is given back once, with the message") {
   Family family;
   const auto bytes = content(20'000'000, 1), more = content(100, 2);
   std::vector<char> buffer(30'000'000);
@@ -435,7 +436,8 @@ TEST_CASE("a shared receive finds its source again though an endpoint is not ena
         0);
 }
 
-TEST_CASE("a shared receive from somebody fails when he has gone, and finds him when he is back") {
+TEST_CASE(
+    "a shared receive from a peer fails when it has gone, and matches again when it is back") {
   Family family;
   std::vector<char> buffer(8);
   const auto post = [&](int which) {
@@ -465,7 +467,7 @@ TEST_CASE("a shared receive from somebody fails when he has gone, and finds him 
   CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, 1000, nullptr) == -FI_EINVAL);
 }
 
-TEST_CASE("why a source has gone is told by who knew it, whichever endpoint was bound first") {
+TEST_CASE("the reason why a source has gone is that of the endpoint that knew it") {
   Family family;
   fid_ep* opened = nullptr;
   MUST(fi_srx_context(family.domain.get(), nullptr, &opened, nullptr));
@@ -554,7 +556,7 @@ TEST_CASE("endpoints with shared receives have one address vector") {
   CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
 }
 
-TEST_CASE("thousands of shared receives and messages that do not fit each other find theirs") {
+TEST_CASE("thousands of shared receives and messages match, though most do not fit each other") {
   Family family;
   constexpr int kMany = 2000;
   std::vector<char> buffer(8);
@@ -590,7 +592,7 @@ TEST_CASE("thousands of shared receives and messages that do not fit each other 
   CHECK(std::count(tags.begin(), tags.end(), true) == 2 * kMany);
 }
 
-TEST_CASE("a message that is too long is cut off") {
+TEST_CASE("a message longer than its shared receive is truncated") {
   Family family;
   std::vector<char> buffer(10);
   family.receive(buffer, &context[0]);
@@ -600,7 +602,7 @@ TEST_CASE("a message that is too long is cut off") {
   CHECK(said.entry.olen == 90);
 }
 
-TEST_CASE("an endpoint that goes leaves the shared receives to the others") {
+TEST_CASE("an endpoint that closes leaves the shared receives to the others") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(bytes.size() + 1000);
@@ -618,7 +620,7 @@ TEST_CASE("an endpoint that goes leaves the shared receives to the others") {
   CHECK((said.entry.flags & FI_MULTI_RECV) == 0);
 }
 
-TEST_CASE("shared contexts stay as long as endpoints are bound to them") {
+TEST_CASE("shared contexts are busy as long as endpoints are bound to them") {
   Family family;
   CHECK(fi_close(&family.receives->fid) == -FI_EBUSY);
   CHECK(fi_close(&family.transmit->fid) == -FI_EBUSY);
@@ -667,7 +669,7 @@ TEST_CASE("an endpoint with shared contexts needs them, receives by them, and se
   CHECK(fi_ep_bind(opened, &family.transmit->fid, 0) == -FI_EINVAL);
 }
 
-TEST_CASE("what shared receives cannot do is refused") {
+TEST_CASE("flags that shared receives do not have are refused") {
   Family family;
   fi_msg message{};
   message.addr = FI_ADDR_UNSPEC;
@@ -695,7 +697,7 @@ TEST_CASE("what shared receives cannot do is refused") {
   CHECK(least == 7);
 }
 
-TEST_CASE("shared receives go on while the application calls nothing") {
+TEST_CASE("shared receives match while the application makes no call") {
   Family family;
   const auto bytes = content(3'000'000, 1);
   std::vector<char> buffer(bytes.size());

@@ -46,7 +46,7 @@ TEST_CASE("a receive matches by tag and ignore mask, whatever came before") {
   CHECK(buffer == second);
 }
 
-TEST_CASE("a message is received before more than may be held that was sent before it") {
+TEST_CASE("a receive matches a message behind more unexpected messages than may be held") {
   setenv("PULLMAN_MAX_PEERS", "4", 1);
   setenv("PULLMAN_UNEXPECTED_BYTES", "1048576", 1);  // 256 KiB for each
   const std::size_t size = GENERATE(100, 5000, 1 << 20);
@@ -105,7 +105,7 @@ TEST_CASE("tens of thousands of short messages are received in reverse order") {
   unsetenv("PULLMAN_UNEXPECTED_BYTES");
 }
 
-TEST_CASE("what inject was given may change at once, and no completion tells of it") {
+TEST_CASE("the buffer of an inject may change at once, and it writes no completion") {
   Pair pair;
   auto bytes = content(1024, 3);
   const auto before = bytes;
@@ -127,7 +127,7 @@ TEST_CASE("what inject was given may change at once, and no completion tells of 
   CHECK_FALSE(pair.a->look(said));
 }
 
-TEST_CASE("a message longer than its buffer is an error entry that says what was cut off") {
+TEST_CASE("a message longer than its buffer is an error entry with the bytes that were truncated") {
   Pair pair;
   const auto sent = content(100, 1);
   std::vector<char> buffer(60);
@@ -163,7 +163,7 @@ TEST_CASE("a cancelled receive completes as cancelled, and the message goes to t
   CHECK(second == sent);
 }
 
-TEST_CASE("a peek that misses is an error entry, one that hits tells tag and length") {
+TEST_CASE("a peek that misses is an error entry, and one that hits has tag and length") {
   Pair pair;
   const auto sent = content(300, 1);
   fi_msg_tagged look{};

@@ -6,7 +6,7 @@
 
 namespace pullman::test {
 
-TEST_CASE("a triggered send leaves when its counter has come so far, not before") {
+TEST_CASE("a triggered send begins when its counter reaches the threshold, not before") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   auto context = when(counter, 3);
@@ -29,7 +29,7 @@ TEST_CASE("a triggered send leaves when its counter has come so far, not before"
   CHECK(std::string(received) == "Later");
 }
 
-TEST_CASE("what a triggered operation waits for may have happened already") {
+TEST_CASE("a triggered operation begins at once if its threshold is reached already") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   MUST(fi_cntr_set(counter.get(), 9));
@@ -165,7 +165,7 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
   }
 }
 
-TEST_CASE("what a triggered operation injects is kept") {
+TEST_CASE("the bytes of a triggered inject are copied") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   Lent lent(pair, 64);
@@ -287,7 +287,7 @@ TEST_CASE("a triggered operation that has not begun can be cancelled") {
   CHECK(tags_at_b(pair, 1) == std::vector<std::uint64_t>{6});
 }
 
-TEST_CASE("triggered operations are refused where they mean nothing") {
+TEST_CASE("triggered operations that could never begin are refused") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   auto context = when(counter, 1);
@@ -329,7 +329,9 @@ TEST_CASE("triggered operations are refused where they mean nothing") {
   }
 }
 
-TEST_CASE("an endpoint takes with it what it has not begun, and a counter stays for that long") {
+TEST_CASE(
+    "closing an endpoint drops its triggered operations, which kept their counter open until "
+    "then") {
   Pair pair({.caps = kTriggerCaps});
   auto counter = counter_of(*pair.a);
   auto context = when(counter, 1);

@@ -58,8 +58,7 @@ TEST_CASE("a poll set tells which of its queues and counters have news, by their
   CHECK(fi_poll_del(set.get(), &pair.b->completions->fid, 0) < 0);
 }
 
-TEST_CASE(
-    "who waits for a counter is back when it is reached, when its time is over, or an error") {
+TEST_CASE("a wait for a counter ends at its threshold, at its timeout, or with an error") {
   Pair pair;
   std::vector<char> buffer(8);
   CHECK(fi_cntr_wait(pair.b->received.get(), 1, 20) == -FI_ETIMEDOUT);
@@ -96,7 +95,7 @@ TEST_CASE("two sides answer each other by counters alone") {
   }
 }
 
-TEST_CASE("fi_trywait on a wait set says whether to sleep on it, and what comes then wakes") {
+TEST_CASE("fi_trywait on a wait set says whether to sleep on it, and later events wake") {
   const auto patient = patient_pair({.wait = FI_WAIT_SET});
   Pair& pair = *patient;
   std::vector<char> buffer(8);
@@ -127,7 +126,7 @@ TEST_CASE("counters are added to and set, of successes and of errors") {
   CHECK(fi_cntr_wait(counter, 7, 0) == 0);
 }
 
-TEST_CASE("who sleeps for a completion is woken by a signal, with nothing") {
+TEST_CASE("fi_cq_signal wakes a thread that waits for a completion, without one") {
   Pair pair({.wait = FI_WAIT_UNSPEC});
   fi_cq_tagged_entry entry{};
   std::thread waker([&] {
@@ -192,7 +191,8 @@ constexpr int kLongMs = 60'000;
 
 }  // namespace
 
-TEST_CASE("all who sleep for a counter are woken when it is reached, whoever looks first") {
+TEST_CASE(
+    "all threads that wait for a counter are woken at the threshold, whichever checks first") {
   Pair pair({.threading = FI_THREAD_SAFE});
   fi_cntr_attr counting{};
   counting.wait_obj = FI_WAIT_UNSPEC;
@@ -207,7 +207,7 @@ TEST_CASE("all who sleep for a counter are woken when it is reached, whoever loo
   }
 }
 
-TEST_CASE("a signal wakes all who sleep for a completion, though another reads the queue") {
+TEST_CASE("a signal wakes all threads that wait for a completion, though another reads the queue") {
   Pair pair({.wait = FI_WAIT_UNSPEC, .threading = FI_THREAD_SAFE});
   fid_cq* const queue = pair.b->completions.get();
   for (int round = 0; round < 20; ++round) {
@@ -227,7 +227,8 @@ TEST_CASE("a signal wakes all who sleep for a completion, though another reads t
   CHECK(fi_cq_sread(queue, &entry, 1, nullptr, -1) == -FI_EAGAIN);
 }
 
-TEST_CASE("a signal keeps nobody from going to sleep on a descriptor once the queue was read") {
+TEST_CASE(
+    "a signal does not keep a thread from sleeping on the descriptor once the queue was read") {
   const auto set = GENERATE(FI_WAIT_FD, FI_WAIT_SET);
   Pair pair({.wait = set});
   fid_cq* const queue = pair.b->completions.get();
@@ -248,12 +249,12 @@ TEST_CASE("a signal keeps nobody from going to sleep on a descriptor once the qu
   CHECK(sleeps);
 }
 
-TEST_CASE("a queue that nobody can sleep on takes no signal") {
+TEST_CASE("a queue without a wait object refuses a signal") {
   Pair pair;
   CHECK(fi_cq_signal(pair.b->completions.get()) == -FI_ENOSYS);
 }
 
-TEST_CASE("who waits for a counter sleeps though it has errors that nobody has read") {
+TEST_CASE("a wait for a counter sleeps though the counter has unread errors") {
   Pair pair({.threading = FI_THREAD_SAFE});
   fi_cntr_attr counting{};
   counting.wait_obj = FI_WAIT_UNSPEC;
@@ -267,7 +268,7 @@ TEST_CASE("who waits for a counter sleeps though it has errors that nobody has r
   CHECK(two.are_back_rightly());
 }
 
-TEST_CASE("what is in a poll set cannot be closed before it is taken out") {
+TEST_CASE("a member of a poll set cannot be closed before it is removed") {
   Pair pair;
   fi_cq_attr attributes{};
   fid_cq* queue = nullptr;

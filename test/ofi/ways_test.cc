@@ -162,7 +162,7 @@ void post(Ways& pair, bool tagged) {
 
 }  // namespace
 
-TEST_CASE("every way to send a message arrives and completes, however its end is waited for") {
+TEST_CASE("messages of every send call arrive and complete, however the program waits for them") {
   for (const Options& options : all_options()) {
     Ways pair(options);
     for (const bool tagged : {false, true}) {
@@ -183,7 +183,7 @@ TEST_CASE("every way to send a message arrives and completes, however its end is
   }
 }
 
-TEST_CASE("every way to send completes under every level of completion that is the default") {
+TEST_CASE("every send call completes under every default completion level") {
   Ways pair({.caps = kCaps});
   for (const std::uint64_t level :
        {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE}) {
@@ -201,7 +201,7 @@ TEST_CASE("every way to send completes under every level of completion that is t
   }
 }
 
-TEST_CASE("every way to write is counted where it was written, and tells its immediate data") {
+TEST_CASE("every write call counts at the target, and brings its immediate data") {
   for (const std::uint64_t level : std::array<std::uint64_t, 2>{0, FI_DELIVERY_COMPLETE}) {
     Ways pair({.caps = kCaps});
     use_flags(pair.a->endpoint.get(), level);
@@ -224,7 +224,7 @@ TEST_CASE("every way to write is counted where it was written, and tells its imm
   }
 }
 
-TEST_CASE("memory that is sent from may go when the send is complete") {
+TEST_CASE("memory that was sent from may be freed when the send is complete") {
   Ways pair({.caps = kCaps});
   std::vector<char> got(100000);
   for (int i = 0; i < 20; ++i) {
