@@ -53,7 +53,7 @@ void LinkPair::meet(std::size_t host) {
   config.max_peers = 1;
   const auto caller = make_engine(network_, host, config, now_);
   b_.engine->matching().receive(now_, kAnyPeer, kTag, 0, to, receive);
-  caller->send(now_, caller->connect(now_, b_.engine->address()).peer, kTag, from, send);
+  caller->sending().send(now_, caller->connect(now_, b_.engine->address()).peer, kTag, from, send);
   for (int turns = 0; turns < 100 || !receive.done(); ++turns) {
     caller->progress(tick());
     b_.engine->progress(now_);

@@ -44,8 +44,8 @@ void stream(benchmark::State& state) {
   const auto start = [&](std::size_t slot) {
     auto& [a, a_peer] = pair.a();
     auto& [b, b_peer] = pair.b();
-    b->receive(pair.now(), b_peer, kTag, 0, to, receives[slot]);
-    a->send(pair.now(), a_peer, kTag, from, sends[slot]);
+    b->matching().receive(pair.now(), b_peer, kTag, 0, to, receives[slot]);
+    a->sending().send(pair.now(), a_peer, kTag, from, sends[slot]);
   };
   for (std::size_t slot = 0; slot < kWindow; ++slot) start(slot);
   std::size_t next = 0;

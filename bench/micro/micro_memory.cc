@@ -66,7 +66,7 @@ class Crowd {
 
   // Without a word: to the hub the peer is still connected, and idle.
   void leave(Caller caller) {
-    PULLMAN_CHECK(hub_->peer_state(caller.peer) == PeerState::kConnected);
+    PULLMAN_CHECK(hub_->inspector().peer_state(caller.peer) == PeerState::kConnected);
     caller.engine->abort();
     caller.engine.reset();
     clear_mail(caller.host);
@@ -76,7 +76,7 @@ class Crowd {
   void tell_all(std::deque<Caller>& callers) {
     std::deque<Request> sends(callers.size());
     for (std::size_t i = 0; i < callers.size(); ++i) {
-      hub_->send(now_, callers[i].peer, kTag, message_, sends[i]);
+      hub_->sending().send(now_, callers[i].peer, kTag, message_, sends[i]);
     }
     for (Caller& caller : callers) {
       Request receive;
@@ -88,7 +88,7 @@ class Crowd {
 
   // The hub's heap with that many idle peers: the NIC in memory is not its own.
   std::size_t hub_bytes(std::size_t peers) {
-    const Stats stats = hub_->stats();
+    const Stats stats = hub_->inspector().stats();
     PULLMAN_CHECK(stats.peers_connected == peers && stats.packets_in_flight == 0);
     clear_mail(0);
     return heap_bytes() - empty_;
@@ -107,8 +107,8 @@ class Crowd {
   void exchange(Caller& caller, engine::Engine& from, PeerId to, engine::Engine& at,
                 PeerId source) {
     Request send, receive;
-    at.receive(now_, source, kTag, 0, buffer_, receive);
-    from.send(now_, to, kTag, message_, send);
+    at.matching().receive(now_, source, kTag, 0, buffer_, receive);
+    from.sending().send(now_, to, kTag, message_, send);
     while (!send.done() || !receive.done()) turn(*caller.engine);
   }
   void clear_mail(std::size_t host) {
