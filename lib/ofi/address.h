@@ -56,7 +56,7 @@ class Address {
   sockaddr_storage storage_{};
 };
 
-// How addresses look to an application (fi_info::addr_format).
+// The form of an application's addresses (fi_info::addr_format).
 class Format {
  public:
   explicit Format(std::uint32_t libfabric_format) : format_(libfabric_format) {}

@@ -73,7 +73,7 @@ int WaitSet::wait(int timeout_ms) {
   const auto end = steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
     bool asleep = true;
-    waiter_->silence();  // what it has rung for is seen now, or was for somebody else
+    waiter_->silence();  // what it rang for is checked now, or was for another thread
     if (look(asleep)) return 0;
     if (timeout_ms >= 0 && steady_clock::now() >= end) return -FI_ETIMEDOUT;
     if (asleep) waiter_->wait(kSetNapMs);

@@ -31,7 +31,7 @@ class WaitSet : public fid_wait {
  private:
   WaitSet();
   int wait(int timeout_ms);
-  // Whether any member has news; if none has, whether all let us sleep.
+  // Whether any member has news; if none has, whether all may be slept on.
   bool look(bool& asleep);
 
   std::shared_ptr<Waiter> waiter_;

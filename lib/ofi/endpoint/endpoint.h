@@ -1,6 +1,18 @@
 // An endpoint (fi_endpoint(3)): owns the components that do its work, each in a file of its own in
 // this folder, and opens, enables and closes them together. Takes the domain's lock for what the
-// application calls.
+// application calls. No component knows the endpoint; each knows those above it in this list.
+//
+//   Activity, Lanes, Transport          whether the application polls; its contexts; the NICs
+//   Connections                         peers by their fi_addr_t
+//   OutstandingOperations               operations until they complete, and their completions
+//   Transmitter, RmaInitiator,          start an operation each
+//   AtomicInitiator, ReceivePoster
+//   MultiReceiver, SharedReceiver       receives that wait for more than a message
+//   RemoteAccess                        what peers do to memory
+//   EndpointProgress                    one turn of all that
+//   Peek, Receiver                      receives as the application posts them
+//   Issuer, DeferredIssuer              every call: now, or when a counter reaches a threshold
+//   EndpointBinding                     the queues, counters and shared contexts of all that
 #pragma once
 
 #include <rdma/fi_domain.h>

@@ -58,7 +58,7 @@ class Lanes {
   bool any_open() const;
 
   // Where accesses by peers are reported. Nothing says for which receive context a peer writes: the
-  // first that has a queue is told. Null: a scalable endpoint has none yet.
+  // first that has a queue reports it. Null: a scalable endpoint has none yet.
   const CompletionBindings* remote_access_bindings() const;
 
  private:

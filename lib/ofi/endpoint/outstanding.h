@@ -50,7 +50,7 @@ class OutstandingOperations {
     return operation.bounce = bounce_buffers_.take();
   }
 
-  // The context has answered: what the application is told of its call. 0: a completion follows or
+  // The context has answered: returns the result of the call. 0: a completion follows or
   // has been written.
   ssize_t settle(Operation& operation, Status status) {
     if (status == Status::kPending) {
