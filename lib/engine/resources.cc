@@ -38,8 +38,8 @@ EngineResources::EngineResources(const Config& configuration, const Identity& id
       rings(config.max_peers * wire::kMaxRails),
       arrival_bitmaps(config.max_peers * wire::kMaxRails),
       id_bitmaps(2 * config.max_peers),
-      send_queues(config.max_peers),
-      send_parts(config.max_peers),
+      active_sends(config.max_peers),
+      spanning_messages(config.max_peers),
       begun(config.max_peers),
       link_options(link_options_of(config)),
       link_resources{{hotel, rings, packets}, arrival_bitmaps},
@@ -56,7 +56,7 @@ EngineResources::EngineResources(const Config& configuration, const Identity& id
             eager_bytes,
             &matchers.others(),
             &regions},
-      outbox{packets, id_bitmaps, send_queues, send_parts, outbox_counters},
+      outbox{packets, id_bitmaps, active_sends, spanning_messages, outbox_counters},
       peers(config.max_peers) {}
 
 }  // namespace pullman::engine

@@ -40,8 +40,8 @@ struct EngineResources {
   reliability::WindowRings rings;
   Pool<reliability::ArrivalBitmap> arrival_bitmaps;
   Pool<message::IdBitmap> id_bitmaps;
-  Pool<message::SendQueues> send_queues;
-  Pool<message::Parts> send_parts;
+  Pool<message::ActiveSends> active_sends;
+  Pool<message::SpanningMessages> spanning_messages;
   Pool<message::Begun> begun;
   const reliability::LinkOptions link_options;
   const reliability::LinkResources link_resources;

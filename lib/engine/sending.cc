@@ -116,7 +116,7 @@ Status Sending::send_copy(Instant now, const Departure& departure, const SendOp&
                           Request& request) {
   const Status refused = why_not(departure.peer);
   if (refused != Status::kOk) return refuse(op.peer, op.tag, refused, request);
-  const message::Outbox::Small message{.kind = kind_of_message(op.options),
+  const message::SmallMessage message{.kind = kind_of_message(op.options),
                                        .tag = op.tag,
                                        .immediate = op.options.immediate.value_or(0),
                                        .bytes = op.segments[0]};

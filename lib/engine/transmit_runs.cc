@@ -124,15 +124,17 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
   most = std::min(whole_bursts(most, in_burst, seldom), channel.room());
   const std::size_t left = rail.peer.outbox.packets_left(heads);
   if (!seldom && left <= rail.link.permits()) most = even_end(most, left, in_burst);
-  std::array<Run*, Channel::kBatch / message::Outbox::kLeastRun> runs;
+  std::array<Run*, Channel::kBatch / message::kMinRun> runs;
   std::size_t count = 0;
   std::size_t chunks = 0;
   bool asks = false;
-  while (most - chunks >= message::Outbox::kLeastRun) {
-    Run* run = rail.peer.outbox.next_run(
-        {.most = most - chunks, .equal = equal, .beside = count != 0, .heads = heads});
+  while (most - chunks >= message::kMinRun) {
+    Run* run = rail.peer.outbox.next_run({.max_chunks = most - chunks,
+                                          .equal_lengths = equal,
+                                          .shares_burst = count != 0,
+                                          .heads = heads});
     if (run == nullptr) break;
-    if (heads == Heads::kRide) heads = Heads::kBulk;
+    if (heads == Heads::kPiggyback) heads = Heads::kBulk;
     sender_.stamp(now, rail, *run);
     stats_.packets_sent += run->count;
     if (!seldom) rail.link.ask_if_due(*run);
@@ -165,7 +167,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
 // Bulk packets have no room for a checksum, nor for an ACK that waits for a ride.
 message::Outbox::Heads Transmitter::heads_for(const Rail& rail) const {
   if (config_.checksum || data(rail).port().limits().burst_bytes == 0) return Heads::kFull;
-  return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kRide;
+  return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kPiggyback;
 }
 
 }  // namespace pullman::engine

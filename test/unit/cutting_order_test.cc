@@ -28,9 +28,9 @@ TEST_CASE("while what was granted is being cut, a few chunks of the next message
   sender.send(sender.message.size());
 
   CHECK(sender.next() == kFirst + 1);
-  CHECK(sender.chunks == Outbox::kLeastRun);
+  CHECK(sender.chunks == kMinRun);
   CHECK(sender.next() == kFirst + 2);
-  CHECK(sender.chunks == Outbox::kLeastRun);
+  CHECK(sender.chunks == kMinRun);
   CHECK(sender.next() == kFirst);
   CHECK(sender.was_bulk);
 

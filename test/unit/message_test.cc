@@ -28,7 +28,7 @@ TEST_CASE("messages of every size arrive whole, expected or not") {
       if (!posted_first) wire.post(received, buffer);
       wire.run();
 
-      CHECK(copied == (size <= std::max(inline_limit, Outbox::kMaxCopied)));
+      CHECK(copied == (size <= std::max(inline_limit, MessagePacker::kMaxCopied)));
       CHECK(sent.status() == Status::kOk);
       REQUIRE(received.status() == Status::kOk);
       CHECK(received.length() == size);

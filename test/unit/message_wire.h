@@ -170,10 +170,10 @@ struct Wire {
   Counted memory;
   Slab<ShortMessage> shorts{memory};
   InboxCounters counters;
-  Pool<SendQueues> queues{1};
-  Pool<Parts> parts{1};
+  Pool<ActiveSends> active{1};
+  Pool<SpanningMessages> spanning{1};
   OutboxCounters sent;
-  OutboxResources outbox_shares{packets, bitmaps, queues, parts, sent};
+  OutboxResources outbox_shares{packets, bitmaps, active, spanning, sent};
   Pool<Begun> begun{1};
   InboxResources inbox_shares{
       matcher, memory, bitmaps, shorts, begun, counters, {share_, share_, reserve}, kEager};

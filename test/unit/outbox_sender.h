@@ -36,7 +36,7 @@ struct OutboxSender {
 
   // The message that packets or a run left of; 0: nothing did.
   std::uint32_t next() {
-    if (channel::Run* run = outbox.next_run({.most = 4, .equal = true, .heads = kHeads})) {
+    if (channel::Run* run = outbox.next_run({.max_chunks = 4, .equal_lengths = true, .heads = kHeads})) {
       left.push_back(run);
       chunks = run->count;
       asks = run->wants_ack;
@@ -59,10 +59,10 @@ struct OutboxSender {
   std::vector<std::byte> message = std::vector<std::byte>(10 * kEager);
   channel::PacketPool pool{1024, kPacket};
   Pool<IdBitmap> ids{2};
-  Pool<SendQueues> queues{1};
-  Pool<Parts> parts{1};
+  Pool<ActiveSends> active{1};
+  Pool<SpanningMessages> spanning{1};
   OutboxCounters counters;
-  OutboxResources resources{pool, ids, queues, parts, counters};
+  OutboxResources resources{pool, ids, active, spanning, counters};
   std::deque<Request> requests;
   std::vector<Packet*> left;
   Outbox outbox{resources, 0, kFirst, kPacket};

@@ -227,7 +227,7 @@ struct End {
     return true;
   }
   Run* send_run(std::size_t most, bool equal = false, Heads heads = Heads::kFull) {
-    Run* run = outbox.next_run({.most = most, .equal = equal, .heads = heads});
+    Run* run = outbox.next_run({.max_chunks = most, .equal_lengths = equal, .heads = heads});
     if (run == nullptr) return nullptr;
     link.stamp_run(kNow, {1, 2}, 33, *run);
     link.ask_if_due(*run);
@@ -259,12 +259,12 @@ struct End {
   Pool<ArrivalBitmap> bitmaps{1};
   channel::PacketPool pool{1024, 1472};
   Pool<message::IdBitmap> ids{2};
-  Pool<message::SendQueues> queues{1};
-  Pool<message::Parts> parts{1};
+  Pool<message::ActiveSends> active{1};
+  Pool<message::SpanningMessages> spanning{1};
   LinkOptions options;
   LinkResources shared{{hotel, rings, pool}, bitmaps};
   message::OutboxCounters counters;
-  message::OutboxResources of_outbox{pool, ids, queues, parts, counters};
+  message::OutboxResources of_outbox{pool, ids, active, spanning, counters};
   Link link{options, shared, kFirst};
   Request request;
   message::Outbox outbox{of_outbox, 0, 9, 1472};
@@ -572,7 +572,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
   }
   SECTION("a few packets that an ACK is to ride on; eager bytes are what they are") {
     Granted end(10 * kBulkData);
-    Run* run = end.send_run(64, true, Heads::kRide);
+    Run* run = end.send_run(64, true, Heads::kPiggyback);
     REQUIRE(run != nullptr);
     CHECK_FALSE(run->is_bulk);
     CHECK(run->count == 2);
@@ -583,7 +583,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
     CHECK(end.request.status() == Status::kOk);
     End eager;
     eager.outbox.send({}, 5, end.message, eager.request);
-    REQUIRE(eager.send_run(20, true, Heads::kRide) != nullptr);
+    REQUIRE(eager.send_run(20, true, Heads::kPiggyback) != nullptr);
     CHECK(eager.wire.size() == 20);
     eager.take_ack(eager.link.window().next());
     eager.outbox.fail(Status::kClosed);

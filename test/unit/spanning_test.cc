@@ -1,4 +1,4 @@
-// message/tx/outbox_parts.cc: messages that fit no packet, copied into those of their neighbours.
+// Messages that fit no packet, copied into those of their neighbours (message/tx/message_packer.h).
 #include <catch2/catch.hpp>
 #include <deque>
 #include <vector>
@@ -92,7 +92,7 @@ TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole")
 
 TEST_CASE("immediate data of a message of several packets come with it") {
   const bool posted_first = GENERATE(false, true);
-  for (std::size_t size = 1417; size <= Outbox::kMaxCopied - wire::kImmediateBytes; ++size) {
+  for (std::size_t size = 1417; size <= MessagePacker::kMaxCopied - wire::kImmediateBytes; ++size) {
     Wire wire;
     const auto bytes = content(size, 3);
     std::vector<std::byte> buffer(size);
@@ -180,13 +180,13 @@ TEST_CASE("a packet that has too little room for a beginning is as long as the o
 TEST_CASE("without packets for all of it nothing of it is copied, and it waits") {
   channel::PacketPool packets(3, kPacketBytes);
   Pool<IdBitmap> bitmaps(2);
-  Pool<SendQueues> queues(1);
-  Pool<Parts> parts(1);
+  Pool<ActiveSends> active(1);
+  Pool<SpanningMessages> spanning(1);
   OutboxCounters counters;
-  const OutboxResources shared{packets, bitmaps, queues, parts, counters};
+  const OutboxResources shared{packets, bitmaps, active, spanning, counters};
   Outbox outbox(shared, 0, 1, kPacketBytes);
   outbox.handle_hello(kPacketBytes, kShare, kEager);
-  const auto most = content(Outbox::kMaxCopied, 1);
+  const auto most = content(MessagePacker::kMaxCopied, 1);
   const auto bytes = content(kJustOver, 2);
   Request first, second, third;
   Packet* const others[] = {packets.take(kPacketBytes), packets.take(kPacketBytes)};
@@ -275,22 +275,22 @@ TEST_CASE("when the peer is gone nothing of them is left") {
   wire.outbox.fail(Status::kPeerDied);
 
   CHECK(wire.packets.in_use() == 0);
-  CHECK(wire.queues.in_use() == 0);
-  CHECK(wire.parts.in_use() == 0);
+  CHECK(wire.active.in_use() == 0);
+  CHECK(wire.spanning.in_use() == 0);
 }
 
 TEST_CASE("ids that lie a window apart do not share their count") {
-  Parts parts;
-  parts.add(7, 2);
-  CHECK_FALSE(parts.arrived(7));
-  CHECK(parts.arrived(7));
-  CHECK(parts.empty());
+  SpanningMessages messages;
+  messages.add(7, 2);
+  CHECK_FALSE(messages.note_arrived(7));
+  CHECK(messages.note_arrived(7));
+  CHECK(messages.empty());
 
-  parts.add(7 + kIdWindow, 3);
-  CHECK_FALSE(parts.arrived(7 + kIdWindow));
-  parts.clear();
-  CHECK(parts.empty());
-  CHECK(parts.arrived(7 + kIdWindow));  // as of one that was not added
+  messages.add(7 + kIdWindow, 3);
+  CHECK_FALSE(messages.note_arrived(7 + kIdWindow));
+  messages.clear();
+  CHECK(messages.empty());
+  CHECK(messages.note_arrived(7 + kIdWindow));  // as of one that was not added
 }
 
 }  // namespace pullman::message

@@ -120,7 +120,7 @@ FrameEffect FrameHandler::act_on(Peer& peer, wire::FrameList& frames) {
         effect.urgent = true;
         break;
       case wire::FrameType::kBye:
-        if (!peer.outbox.may_say(frame)) taken = Taken::kRefused;
+        if (!peer.outbox.is_possible(frame)) taken = Taken::kRefused;
         bye_ = frame;
         effect.urgent = effect.bye = true;
         break;

@@ -15,19 +15,19 @@ constexpr std::uint64_t max_waste(std::uint64_t granted) {
   return granted / 8;
 }
 
-struct Wanted {
-  std::size_t most = 0;     // chunks
-  std::uint64_t full = 0;   // bytes of the longest chunk
-  bool equal = false;       // of about one length
-  std::uint64_t waste = 0;  // bytes that may be sent twice for that
+struct CutLimits {
+  std::size_t max_chunks = 0;
+  std::uint64_t full = 0;       // bytes of the longest chunk
+  bool equal = false;           // chunks are of about one length
+  std::uint64_t max_waste = 0;  // bytes that may be sent twice for that
 };
-wire::Cut cut_up(std::uint64_t bytes, const Wanted& wanted);
+wire::Cut plan_cut(std::uint64_t bytes, const CutLimits& limits);
 
 // Not all of those bytes are cut, and those that are would have another length than where all are.
-bool changes_length(const wire::Cut& cut, std::uint64_t bytes, const Wanted& wanted);
+bool changes_length(const wire::Cut& cut, std::uint64_t bytes, const CutLimits& limits);
 
 // The last chunk is to be as long as the others, if it does not lack too much: then it begins
 // before the one before it ends.
-void lengthen_last(wire::Cut& cut, std::uint64_t waste);
+void lengthen_last(wire::Cut& cut, std::uint64_t max_waste);
 
 }  // namespace pullman::message

@@ -1,10 +1,6 @@
 #include "message/tx/outbox.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/check.h"
-#include "base/short_copy.h"
 #include "message/tx/fragments.h"
 
 namespace pullman::message {
@@ -14,13 +10,9 @@ using detail::Operation;
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
     : shared_(shared),
-      next_id_(first),
-      packet_bytes_(static_cast<std::uint16_t>(first_packet_bytes)),
-      small_bytes_(packet_bytes_),
-      peer_index_(peer_index) {
-  PULLMAN_CHECK(peer_index_ == peer_index);
-  ids_.start(first);
-}
+      admission_(first),
+      packer_(peer_index, first_packet_bytes),
+      packet_bytes_(static_cast<std::uint16_t>(first_packet_bytes)) {}
 
 Outbox::~Outbox() {
   fail(Status::kClosed);
@@ -28,35 +20,27 @@ Outbox::~Outbox() {
 
 void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
                           std::uint32_t eager_bytes) {
-  introduced_ = 1;
-  packet_bytes_ = small_bytes_ = static_cast<std::uint16_t>(packet_bytes);
-  allowance_.raise(allowance, allowance);
-  kept_ = kept_for_envelopes(allowance);
-  eager_bytes_ = eager_bytes;
+  admission_.handle_hello(allowance, eager_bytes);
+  set_packet_bytes(packet_bytes);
+  set_small_bytes(packet_bytes);
 }
 
-// A small message fits one packet whole and needs no grant.
-bool Outbox::is_small(std::size_t size) const {
-  return size <= eager_bytes_ && size + wire::kMessageBytes + wire::kHeaderBytes <= small_bytes_;
+// What send_copy() does with it, without what has been asked for those before.
+bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
+  const std::size_t size = bytes.size();
+  if (!packer_.fits_last(size) || has_waiting() || size > admission_.eager_bytes()) return false;
+  if (!has_id() || !admission_.affords_whole(0, size)) return false;
+  packer_.write({.tag = tag, .bytes = bytes}, admission_.admit(0, size));
+  return true;
 }
 
-bool Outbox::can_admit(std::uint64_t size) const {
-  if (!introduced_ && !is_small(size)) [[unlikely]]
-    return false;
-  return has_id() && (affords(charge_of(size, eager_bytes_)) || affords_unheld(0, size));
-}
-
-MessageId Outbox::admit(std::uint64_t size) {
-  allowance_.spend(charge_of(size, eager_bytes_));
-  return next_id_++;
-}
-
-bool Outbox::send_copy(PeerId peer, const Small& message, Request& request) noexcept {
+// The kind of such a message does not change what it costs.
+bool Outbox::send_copy(PeerId peer, const SmallMessage& message, Request& request) noexcept {
   const std::size_t total = message.total();
-  if (has_waiting() || !can_admit(total)) return false;
+  if (has_waiting() || !may_begin(total) || !admission_.affords(0, total)) return false;
   if (is_small(total)) [[likely]] {
     if (!copy_small(message)) return false;
-  } else if (!is_copied(total) || !copy_parts(message)) {
+  } else if (!is_spanning(total) || !copy_spanning(message)) {
     return false;
   }
   request.finish_copied(peer, message.tag, message.bytes.size());
@@ -70,61 +54,19 @@ bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
   request.begin(Operation::Kind::kSend, peer, tag);
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
-  const bool waits =
-      has_waiting() || !can_admit(op.size) || is_small(op.size) || is_copied(op.size);
+  const bool waits = has_waiting() || !can_admit(op) || is_small(op.size) || is_spanning(op.size);
   begin(op);
-  if (!waits) {
-    start_long(op);
-    return false;
-  }
-  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++shared_.counters.held_back;
-  queues_->waiting.push_back(op);
+  waits ? wait(op) : start_long(op);
   return false;
 }
 
-// The pool has one for every peer.
-void Outbox::begin(Operation& op) {
-  if (queues_ == nullptr) queues_ = shared_.queues.take();
-  PULLMAN_CHECK(queues_ != nullptr);
-  queues_->unfinished.push_back(op);
-}
-
-void Outbox::end(Operation& op) {
-  if (op.by_id.is_linked()) queues_->by_id.erase(queues_->by_id.iterator_to(op));
-  queues_->unfinished.erase(queues_->unfinished.iterator_to(op));
-}
-
-void Outbox::give_back_queues() {
-  if (queues_ == nullptr || !queues_->unfinished.empty() || queues_->parts != nullptr) return;
-  queues_->said_blocked_at = 0;
-  shared_.queues.give_back(queues_);
-  queues_ = nullptr;
-}
-
-// Room behind the last waiting packet, or in a new one; null if neither is to be had.
-std::byte* Outbox::room_for(std::size_t bytes) {
-  if (!ready_.empty()) {
-    Packet& last = ready_.back();
-    if (last.used + bytes <= std::min<std::size_t>(last.capacity, small_bytes_)) return last.end();
-  }
-  if (ready_.size() >= kMaxReady) return nullptr;
-  // A lone small message takes a large packet, too: company may come.
-  Packet* packet = shared_.packets.take(shared_.packets.large_bytes());
-  if (packet == nullptr) return nullptr;
-  packet->peer = peer_index_;
-  ready_.push_back(*packet);
-  return packet->end();
-}
-
-// Anything but a plain message: its request is done, or is told later.
 Status Outbox::send(PeerId peer, const SendDescriptor& descriptor, Request& request) noexcept {
   const std::uint64_t total = descriptor.total();
   const bool small = is_small(total);
-  const bool may = (descriptor.is_solicited || !has_waiting()) &&
-                   can_admit(total, charge_for(descriptor.kind, total),
-                             descriptor.is_solicited || affords_unheld(descriptor.kind, total));
-  if (descriptor.only_copy && !(may && small && room_for(wire::kMessageBytes + total) != nullptr)) {
+  const bool may = (descriptor.is_solicited || !has_waiting()) && may_begin(total) &&
+                   (descriptor.is_solicited || admission_.affords(descriptor.kind, total));
+  if (descriptor.only_copy &&
+      !(may && small && packer_.reserve(wire::kMessageBytes + total, shared_.packets))) {
     return Status::kBusy;
   }
   Operation& op = request.operation();
@@ -137,163 +79,182 @@ Status Outbox::send(PeerId peer, const SendDescriptor& descriptor, Request& requ
   }
   begin(op);
   if (copied) return settle_copied(op);
-  if (may && !small) {
-    start_long(op);
-    return Status::kPending;
-  }
-  op.stage = static_cast<std::uint32_t>(SendStage::kWaiting);
-  ++shared_.counters.held_back;
-  (descriptor.is_solicited ? queues_->solicited : queues_->waiting).push_back(op);
+  may && !small ? start_long(op) : wait(op);
   return Status::kPending;
 }
 
-std::uint64_t Outbox::charge_for(std::uint8_t kind, std::uint64_t total) const {
-  return kind == 0 ? charge_of(total, eager_bytes_) : charge_of(kind, total, eager_bytes_);
-}
-
-bool Outbox::can_admit(std::uint64_t total, std::uint64_t charge, bool affordable) const {
-  if (!introduced_ && !is_small(total)) return false;
-  return has_id() && (affordable || affords(charge));
-}
-
 bool Outbox::can_admit(const Operation& op) const {
-  const std::uint8_t kind = op.special.wire_kind;
-  const std::uint64_t charge = charge_for(kind, op.size);
-  return can_admit(op.size, charge, op.special.is_solicited || affords_unheld(kind, op.size));
+  return may_begin(op.size) &&
+         (op.special.is_solicited || admission_.affords(op.special.wire_kind, op.size));
+}
+
+// It is not finished. The pool has an ActiveSends for every peer.
+void Outbox::begin(Operation& op) {
+  if (active_ == nullptr) active_ = shared_.active.take();
+  PULLMAN_CHECK(active_ != nullptr);
+  active_->table.add(op);
+}
+
+void Outbox::wait(Operation& op) {
+  ++shared_.counters.held_back;
+  active_->waiting.add(op);
 }
 
 void Outbox::admit(Operation& op) {
-  allowance_.spend(charge_for(op.special.wire_kind, op.size));
-  give_id(op);
+  give_id(op, admission_.admit(op.special.wire_kind, op.size));
 }
 
-void Outbox::give_id(Operation& op) {
-  op.message = next_id_++;
-  if (op.asker != nullptr && op.special.is_special) op.asker->message = op.message;
+void Outbox::give_id(Operation& op, MessageId id) {
+  op.message = id;
+  if (op.asker != nullptr && op.special.is_special) op.asker->message = id;
+}
+
+// Of an atomic all bytes are needed before anything comes of it: none wait for a grant.
+void Outbox::start_long(Operation& op) {
+  admit(op);
+  active_->table.note_id(op);
+  const bool whole = wire::class_of(op.special.wire_kind) == wire::Class::kAtomic;
+  op.granted = whole ? op.size : std::min<std::uint64_t>(op.size, admission_.eager_bytes());
+  active_->chunks.start(op);
+}
+
+inline bool Outbox::copy_small(const SmallMessage& message) {
+  const std::size_t total = message.total();
+  if (!packer_.reserve(wire::kMessageBytes + total, shared_.packets)) return false;
+  packer_.write(message, admission_.admit(0, total));
+  return true;
 }
 
 bool Outbox::copy_small(Operation& op) {
-  const std::size_t size = wire::kMessageBytes + op.size;
-  std::byte* out = room_for(size);
-  if (out == nullptr) return false;
+  if (!packer_.reserve(wire::kMessageBytes + op.size, shared_.packets)) return false;
   admit(op);
-  wire::put_message(out,
-                    {.type = wire::FrameType::kMessage,
-                     .kind = op.special.wire_kind,
-                     .id = low32(op.message),
-                     .tag = op.tag,
-                     .data = {}},
-                    op.size);
-  copy_out(op, 0, {out + wire::kMessageBytes, op.size});
-  Packet& packet = ready_.back();
-  packet.wants_ack = packet.wants_ack || op.special.wants_arrival;
-  count_message(packet, op.message);
-  packet.used += static_cast<std::uint32_t>(size);
+  packer_.write(op);
   return true;
 }
 
-// It is in a packet. Who does not ask for more is done.
+bool Outbox::copy_spanning(const SmallMessage& message) {
+  const std::size_t total = message.total();
+  MessagePacker::Span span;
+  if (!packer_.reserve(total, shared_.packets, span)) return false;
+  const MessageId id = admission_.admit(0, total);
+  packer_.write(message, id, span);
+  note_spanning(id, span.count);
+  return true;
+}
+
+bool Outbox::copy_spanning(Operation& op) {
+  MessagePacker::Span span;
+  if (!packer_.reserve(op.size, shared_.packets, span)) return false;
+  admit(op);
+  packer_.write(op, span);
+  note_spanning(op.message, span.count);
+  return true;
+}
+
+// The pools have one of each for every peer.
+void Outbox::note_spanning(MessageId id, std::size_t packets) {
+  if (active_ == nullptr) active_ = shared_.active.take();
+  PULLMAN_CHECK(active_ != nullptr);
+  if (active_->spanning == nullptr) active_->spanning = shared_.spanning.take();
+  PULLMAN_CHECK(active_->spanning != nullptr);
+  active_->spanning->add(id, packets);
+}
+
+// It is in a packet, which is all that is wanted unless it says so.
 Status Outbox::settle_copied(Operation& op) {
-  if (op.special.wants_result || op.special.wants_arrival) note_id(op);
+  if (!op.special.wants_result && !op.special.wants_arrival) {
+    finish(op, Status::kOk);
+    return Status::kOk;
+  }
+  active_->table.note_id(op);
   if (op.special.wants_result) {
-    op.stage = static_cast<std::uint32_t>(SendStage::kAwaitingResult);
-    return Status::kPending;
-  }
-  if (op.special.wants_arrival) {
-    op.stage = static_cast<std::uint32_t>(SendStage::kArriving);
-    queues_->arriving.push_back(op);
-    return Status::kPending;
-  }
-  finish(op, Status::kOk);
-  give_back_queues();
-  return Status::kOk;
-}
-
-inline void Outbox::write_small(Packet& packet, const Small& message, MessageId id) {
-  const std::size_t total = message.total();
-  std::byte* out = packet.end();
-  wire::put_message(out,
-                    {.type = wire::FrameType::kMessage,
-                     .kind = message.kind,
-                     .id = low32(id),
-                     .tag = message.tag,
-                     .data = {}},
-                    total);
-  out += wire::kMessageBytes;
-  if (wire::has_immediate(message.kind)) out += wire::put_immediate(out, message.immediate);
-  copy_short(out, message.bytes.data(), message.bytes.size());
-  count_message(packet, id);
-  packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + total);
-}
-
-bool Outbox::copy_small(const Small& message) {
-  const std::size_t total = message.total();
-  if (room_for(wire::kMessageBytes + total) == nullptr) return false;
-  write_small(ready_.back(), message, admit(total));
-  return true;
-}
-
-// What send_copy() does with it, without what has been asked for those before.
-bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
-  if (ready_.empty() || has_waiting() || bytes.size() > eager_bytes_) return false;
-  Packet& last = ready_.back();
-  const std::size_t end = last.used + wire::kMessageBytes + bytes.size();
-  if (end > std::min<std::size_t>(last.capacity, small_bytes_)) return false;
-  if (!has_id() || !affords(charge_of(bytes.size(), eager_bytes_))) return false;
-  write_small(last, {.tag = tag, .bytes = bytes}, admit(bytes.size()));
-  return true;
-}
-
-// Long messages have ids, too: those of small ones that share a packet need not be consecutive.
-void Outbox::count_message(Packet& packet, MessageId id) {
-  if (packet.used == wire::kHeaderBytes) [[likely]] {
-    packet.first_message = id;
-    packet.messages = 1;
-  } else if (packet.messages != Packet::kUncounted) {
-    packet.messages =
-        id == packet.first_message + packet.messages ? packet.messages + 1 : Packet::kUncounted;
-  }
-}
-
-void Outbox::start_long(Operation& op) {
-  admit(op);
-  note_id(op);
-  const bool whole = wire::class_of(op.special.wire_kind) == wire::Class::kAtomic;
-  op.granted = whole ? op.size : std::min<std::uint64_t>(op.size, eager_bytes_);
-  op.stage = static_cast<std::uint32_t>(SendStage::kEager);
-  enqueue(queues_->eager, op);
-}
-
-void Outbox::enqueue(Queue& queue, Operation& op) {
-  if (op.special.has_priority) {
-    queue.push_front(op);
+    set_stage(op, SendStage::kAwaitingResult);
   } else {
-    queue.push_back(op);
+    set_stage(op, SendStage::kArriving);
+    active_->arriving.push_back(op);
   }
+  return Status::kPending;
 }
 
-// In the order of send(): the first that cannot be admitted holds back all behind it. What the peer
-// asked for is held back by no other: it waits for that, and may have to before it takes more.
+// Those that may leave by now, until there is no packet for one.
 void Outbox::admit_waiting() {
-  // With the last that was unfinished the queues have gone back.
-  if (admit_waiting(queues_->solicited) && queues_ != nullptr) admit_waiting(queues_->waiting);
-  give_back_queues();
+  WaitingSends& waiting = active_->waiting;
+  const auto admit_all = [&](auto first) {
+    for (Operation* op = first(); can_admit(op); op = first()) {
+      if (is_spanning(*op) || is_small(op->size)) {
+        if (!copy_waiting(*op)) return false;
+      } else {
+        waiting.remove(*op);
+        start_long(*op);
+      }
+    }
+    return true;
+  };
+  if (admit_all([&] { return waiting.first_solicited(); })) {
+    admit_all([&] { return waiting.first_in_order(); });
+  }
+  give_back_active();
 }
 
 // False: there is no packet.
-bool Outbox::admit_waiting(Queue& waiting) {
-  while (!waiting.empty() && can_admit(waiting.front())) {
-    Operation& op = waiting.front();
-    const bool parts = is_copied(op);
-    if (!parts && !is_small(op.size)) {
-      waiting.pop_front();
-      start_long(op);
-      continue;
-    }
-    if (!(parts ? copy_parts(op) : copy_small(op))) return false;
-    waiting.pop_front();
-    settle_copied(op);
+bool Outbox::copy_waiting(Operation& op) {
+  if (!(is_spanning(op) ? copy_spanning(op) : copy_small(op))) return false;
+  active_->waiting.remove(op);
+  settle_copied(op);
+  return true;
+}
+
+bool Outbox::may_announce() const {
+  if (!has_waiting()) [[likely]]
+    return false;
+  const Operation& first = *active_->waiting.first_in_order();
+  return may_announce(first) || is_blocked(first);
+}
+
+bool Outbox::may_announce(const Operation& op) const {
+  const std::uint8_t kind = op.special.wire_kind;
+  return admission_.knows_peer() && wire::may_be_announced(kind, op.size) && !can_admit(op) &&
+         has_id() && admission_.affords_envelope(kind);
+}
+
+// Nothing can be done for it at the limit that is known, and the receiver has not heard so.
+bool Outbox::is_blocked(const Operation& op) const {
+  const std::uint8_t kind = op.special.wire_kind;
+  return admission_.knows_peer() && active_->blocked_reported_at != admission_.limit() &&
+         has_id() && !can_admit(op) &&
+         !(wire::may_be_announced(kind, op.size) && admission_.affords_envelope(kind));
+}
+
+bool Outbox::announce() {
+  WaitingSends& waiting = active_->waiting;
+  while (waiting.has_in_order() && may_announce(*waiting.first_in_order())) {
+    if (!announce(*waiting.first_in_order())) break;
   }
+  if (waiting.has_in_order() && is_blocked(*waiting.first_in_order())) report_blocked();
+  return !packer_.empty();
+}
+
+// Its bytes stay where they are until the receiver wants them (wire.md 4.12). False: there is no
+// packet for the envelope.
+bool Outbox::announce(Operation& op) {
+  const std::size_t lead = op.special.lead_bytes;
+  if (!packer_.reserve(wire::kEnvelopeBytes + lead, shared_.packets)) return false;
+  give_id(op, admission_.admit_envelope(op.special.wire_kind));
+  active_->table.note_id(op);
+  packer_.write_envelope(op);
+  op.special.is_announced = true;
+  op.sent = op.granted = lead;
+  active_->waiting.remove(op);
+  active_->chunks.await_grant(op);
+  ++shared_.counters.announced;
+  return true;
+}
+
+// False: there is no packet.
+bool Outbox::report_blocked() {
+  if (!packer_.reserve(wire::kBlockedBytes, shared_.packets)) return false;
+  packer_.write_blocked(admission_.limit());
+  active_->blocked_reported_at = admission_.limit();
   return true;
 }
 
@@ -301,84 +262,103 @@ Packet* Outbox::next_packet(Heads heads) {
   if (anything_waits()) [[unlikely]]
     admit_waiting();
   const bool chunks = has_chunks();
-  if (!ready_.empty() && !(chunks && chunk_turn_)) {
-    chunk_turn_ = 1;
-    Packet& packet = ready_.front();
-    ready_.pop_front();
+  if (packer_.is_next(chunks)) {
+    Packet& packet = packer_.take_first();
     if (packet.used > packet_bytes_) [[unlikely]]
       fragment(packet, packet_bytes_);
-    packet.wants_ack = packet.wants_ack || count_unasked(1);
-    if (packet.wants_ack) [[unlikely]]
-      unasked_ = 0;  // it may take another rail than the long message to which an ACK is owed
+    packet.wants_ack = acks_.note_packet(packet.wants_ack);
     return &packet;
   }
-  chunk_turn_ = 0;
   if (!chunks) return nullptr;
-  return cut_chunk(next_to_cut(), heads);
+  Operation& op = active_->chunks.next();
+  Packet* packet = cut_chunk(op, heads, packet_bytes_, shared_.packets);
+  if (packet == nullptr) return nullptr;
+  packet->peer = packer_.peer_index();
+  active_->chunks.note_cut(op);
+  packet->wants_ack = requests_ack(op, 1);
+  return packet;
 }
 
-// The send of that id, if it is not finished.
-Operation* Outbox::find(MessageId id) {
-  if (queues_ == nullptr) return nullptr;
-  const auto found = queues_->by_id.find(id);
-  return found == queues_->by_id.end() ? nullptr : &*found;
+channel::Run* Outbox::next_run(const RunWish& wish) {
+  if (anything_waits()) admit_waiting();
+  if (!packer_.empty() || !has_chunks()) return nullptr;
+  ChunkScheduler& chunks = active_->chunks;
+  Operation& op = chunks.next();
+  const bool few = chunks.yields(op) || (wish.heads == Heads::kPiggyback && may_be_bulk(op));
+  channel::Run* run = cut_run(
+      op,
+      {.max_chunks = std::min<std::size_t>(wish.max_chunks, few ? kMinRun : channel::Run::kMost),
+       .packet_bytes = packet_bytes_,
+       .equal_lengths = wish.equal_lengths,
+       .others_follow = chunks.has_others(op),
+       .shares_burst = wish.shares_burst,
+       .heads = wish.heads},
+      shared_.packets);
+  if (run == nullptr) return nullptr;
+  run->peer = packer_.peer_index();
+  chunks.note_cut(op);
+  run->wants_ack = requests_ack(op, run->count);
+  return run;
 }
 
-bool Outbox::is_ungranted(const Operation& op) {
-  return stage(op) == SendStage::kAwaitingGrant || stage(op) == SendStage::kDeprioritised ||
-         stage(op) == SendStage::kEager;
-}
-
-// wire.md 4.5
-bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
-  const MessageId id = expand(id_low, next_id_);
-  if (id >= next_id_) return false;
-  Operation* op = find(id);
-  if (op == nullptr || !is_ungranted(*op)) return true;  // it had its grant before
-  const bool is_short = op->size <= eager_bytes_;
-  if (limit > op->size || limit < op->granted || (is_short && !op->special.is_announced)) {
-    return false;
-  }
-  op->granted = limit;
-  if (is_short && op->sent < limit) {
-    send_announced(*op);
-    return true;
-  }
-  set_stage(*op, SendStage::kBulk, queue_of(*op), nullptr);
-  enqueue(queues_->bulk, *op);
-  if (op->sent == op->granted) {
-    settle_stage(*op, &queues_->bulk);
-    finish_if_acked(*op);
-  }
-  return true;
+// Whether what was cut last, so many chunks of that send, asks for its ACK. Nobody waits for what
+// is the library's own copy, nor for an answer to the peer.
+bool Outbox::requests_ack(const Operation& op, std::uint32_t chunks) {
+  return acks_.note_chunks({.count = chunks,
+                            .end_message = stage_of(op) == SendStage::kSent,
+                            .are_awaited = !op.special.is_own_copy && !op.special.is_solicited,
+                            .more_follow = active_->chunks.has_chunks(),
+                            .pool_is_short = shared_.packets.is_short()});
 }
 
 Packet* Outbox::control_packet(std::size_t bytes) {
   Packet* packet = shared_.packets.take(wire::kHeaderBytes + bytes);
-  if (packet != nullptr) packet->peer = peer_index_;
+  if (packet != nullptr) packet->peer = packer_.peer_index();
   return packet;
 }
 
-std::optional<MessageId> Outbox::id_of(std::uint32_t id_low) const {
-  const MessageId id = expand(id_low, next_id_);
-  return id < next_id_ ? std::optional(id) : std::nullopt;
+std::uint64_t Outbox::bytes_to_cut() const {
+  return active_ == nullptr ? 0 : active_->chunks.bytes_left();
+}
+
+std::size_t Outbox::packets_left(Heads heads) const {
+  if (active_ == nullptr) return 0;
+  if (anything_waits()) return kManyPackets;
+  return active_->chunks.packets_left(heads, packet_bytes_);
+}
+
+bool Outbox::several_fill(std::size_t packets) const {
+  return active_ != nullptr && active_->chunks.several_fill(packets, packet_bytes_);
+}
+
+bool Outbox::splits_next(std::size_t packets) {
+  return has_chunks() && would_split(active_->chunks.next(), packets, packet_bytes_);
+}
+
+bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
+  const std::optional<MessageId> id = id_of(id_low);
+  if (!id) return false;
+  Operation* op = active_ == nullptr ? nullptr : active_->table.find(*id);
+  if (op == nullptr) return true;  // it is finished
+  if (!active_->chunks.handle_grant(*op, limit, admission_.eager_bytes())) return false;
+  if (stage_of(*op) == SendStage::kSent) finish_if_acked(*op);
+  return true;
 }
 
 // wire.md 10.2. What is not sent yet is not wanted.
 Outbox::Found Outbox::handle_result(MessageId id, Status status) {
-  Operation* found = find(id);
-  if (found == nullptr || found->special.has_result) return Found::kNone;
-  Operation& op = *found;
-  if (!op.special.wants_result) return Found::kRefused;
-  op.special.has_result = true;
-  op.result = status;
-  if (stage(op) == SendStage::kAwaitingResult) {
-    finish(op, status);
-    give_back_queues();
+  Operation* op = active_ == nullptr ? nullptr : active_->table.find(id);
+  if (op == nullptr || op->special.has_result) return Found::kNone;
+  if (!op->special.wants_result) return Found::kRefused;
+  op->special.has_result = true;
+  op->result = status;
+  if (stage_of(*op) == SendStage::kAwaitingResult) {
+    finish(*op, status);
+    give_back_active();
     return Found::kYes;
   }
-  if (Queue* queue = queue_of(op)) set_stage(op, SendStage::kSent, queue, nullptr);
-  finish_if_acked(op);
+  active_->chunks.stop(*op);
+  finish_if_acked(*op);
   return Found::kYes;
 }
 
@@ -391,24 +371,7 @@ void Outbox::handle_acked(Packet& packet) {
     return;
   }
   finish_messages(packet);
-  if (queues_ != nullptr) finish_arrived();
-}
-
-// Those that were copied, and are to be told when they have arrived.
-void Outbox::finish_arrived() {
-  for (auto at = queues_->arriving.begin(); at != queues_->arriving.end();) {
-    Operation& op = *at;
-    ++at;
-    if (!ids_.finished(op.message)) continue;
-    queues_->arriving.erase(queues_->arriving.iterator_to(op));
-    finish(op, Status::kOk);
-  }
-  give_back_queues();
-}
-
-void Outbox::finish(Operation& op, Status status) {
-  end(op);
-  op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
+  if (active_ != nullptr) finish_arrived();
 }
 
 void Outbox::handle_fragment_acked(Packet& packet) {
@@ -418,55 +381,68 @@ void Outbox::handle_fragment_acked(Packet& packet) {
 
 // Those of which nothing was under way but what the packet carried.
 void Outbox::finish_messages(const Packet& packet) {
-  if (packet.messages != Packet::kUncounted) [[likely]]
-    return ids_.finish_several(packet.first_message, packet.messages, shared_.bitmaps);
-  if (packet.payload != nullptr) {  // a frame that left in pieces
-    const wire::Frame head = wire::chunk_head(packet.body().data());
-    if (head.offset + packet.payload_bytes == packet.fragment_end) note_arrived(head.id);
-    return;
+  if (packet.messages != Packet::kUncounted) [[likely]] {
+    return admission_.note_several_begun(packet.first_message, packet.messages, shared_.bitmaps);
   }
-  wire::FrameReader reader(packet.body());
-  wire::Frame frame;
-  while (reader.next(frame)) {
-    if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk ||
-        frame.type == wire::FrameType::kEnvelope)
-      note_arrived(frame.id);
-  }
+  MessagePacker::for_each_message(packet, [this](std::uint32_t id_low) { note_arrived(id_low); });
 }
 
-// The receiver has made its note of that message (wire.md 4.3).
-void Outbox::note_begun(MessageId id) {
-  if (!ids_.finished(id)) ids_.finish(id, shared_.bitmaps);
+// A packet with that message, or with a part of it, has arrived.
+void Outbox::note_arrived(std::uint32_t id_low) {
+  const MessageId id = admission_.own_id_of(id_low);
+  if (admission_.has_begun(id)) return;  // of an envelope: its bytes were heard of before it
+  SpanningMessages* spanning = active_ == nullptr ? nullptr : active_->spanning;
+  if (spanning != nullptr && !spanning->note_arrived(id)) return;
+  admission_.note_begun(id, shared_.bitmaps);
+  if (spanning != nullptr && spanning->empty()) give_back_spanning();
 }
 
-void Outbox::finish_if_acked(Operation& op) {
-  if (op.packets > 0) return;
-  if (stage(op) == SendStage::kAwaitingGrant) return note_begun(op.message);
-  if (stage(op) != SendStage::kSent) return;
-  note_begun(op.message);
-  if (op.special.wants_result) {
-    if (!op.special.has_result) return set_stage(op, SendStage::kAwaitingResult, nullptr, nullptr);
-    finish(op, op.result);
-  } else {
+// Those that were copied, and are to be told when they have arrived.
+void Outbox::finish_arrived() {
+  SendQueue& arriving = active_->arriving;
+  for (auto at = arriving.begin(); at != arriving.end();) {
+    Operation& op = *at;
+    ++at;
+    if (!admission_.has_begun(op.message)) continue;
+    arriving.erase(arriving.iterator_to(op));
     finish(op, Status::kOk);
   }
-  give_back_queues();
+  give_back_active();
+}
+
+// No packet refers to its bytes any more: then the receiver knows of it, and it may be over.
+void Outbox::finish_if_acked(Operation& op) {
+  if (op.packets > 0) return;
+  const SendStage stage = stage_of(op);
+  if (stage != SendStage::kSent && stage != SendStage::kAwaitingGrant) return;
+  admission_.note_begun(op.message, shared_.bitmaps);
+  if (stage == SendStage::kAwaitingGrant) return;
+  if (op.special.wants_result && !op.special.has_result) {
+    return set_stage(op, SendStage::kAwaitingResult);
+  }
+  finish(op, op.special.wants_result ? op.result : Status::kOk);
+  give_back_active();
+}
+
+void Outbox::finish(Operation& op, Status status) {
+  active_->table.remove(op);
+  op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
 }
 
 void Outbox::handle_bye(const wire::Frame& bye) {
-  if (queues_ == nullptr) return;
-  const Delivered delivered(bye, next_id_);
-  for (auto at = queues_->unfinished.begin(); at != queues_->unfinished.end();) {
-    Operation& op = *at;
-    ++at;
-    if (stage(op) == SendStage::kWaiting || !delivered.contains(op.message)) continue;
-    if (op.special.wants_result && !op.special.has_result) continue;
-    if (op.queue.is_linked())
-      (stage(op) == SendStage::kArriving ? queues_->arriving : *queue_of(op))
-          .erase(Queue::s_iterator_to(op));
+  if (active_ == nullptr) return;
+  const Delivered delivered(bye, admission_.next_id());
+  active_->table.for_each([&](Operation& op) {
+    if (stage_of(op) == SendStage::kWaiting || !delivered.contains(op.message)) return;
+    if (op.special.wants_result && !op.special.has_result) return;
+    if (stage_of(op) == SendStage::kArriving) {
+      active_->arriving.erase(active_->arriving.iterator_to(op));
+    } else {
+      active_->chunks.stop(op);
+    }
     finish(op, op.special.wants_result ? op.result : Status::kOk);
-  }
-  give_back_queues();
+  });
+  give_back_active();
 }
 
 void Outbox::abandon(Packet& packet) {
@@ -475,31 +451,30 @@ void Outbox::abandon(Packet& packet) {
 }
 
 void Outbox::fail(Status status) {
-  while (!ready_.empty()) {
-    Packet& packet = ready_.front();
-    ready_.pop_front();
-    shared_.packets.give_back(packet);
+  packer_.give_back_all(shared_.packets);
+  if (active_ == nullptr) return;
+  active_->waiting.clear();
+  active_->arriving.clear();
+  active_->chunks.clear();
+  if (active_->spanning != nullptr) {
+    active_->spanning->clear();
+    give_back_spanning();
   }
-  if (queues_ == nullptr) return;
-  queues_->waiting.clear();
-  queues_->solicited.clear();
-  queues_->arriving.clear();
-  queues_->eager.clear();
-  queues_->is_deprioritised.clear();
-  queues_->awaiting_grant.clear();
-  queues_->bulk.clear();
-  if (queues_->parts != nullptr) {
-    queues_->parts->clear();
-    give_back_parts();
-  }
-  queues_->by_id.clear();
-  while (!queues_->unfinished.empty()) {
-    Operation& op = queues_->unfinished.front();
-    queues_->unfinished.pop_front();
-    PULLMAN_CHECK(op.packets == 0);
-    op.request->finish(status, 0);
-  }
-  give_back_queues();
+  active_->table.fail(status);
+  give_back_active();
+}
+
+// If nothing needs it any more.
+void Outbox::give_back_active() {
+  if (active_ == nullptr || !active_->table.empty() || active_->spanning != nullptr) return;
+  active_->blocked_reported_at = 0;
+  shared_.active.give_back(active_);
+  active_ = nullptr;
+}
+
+void Outbox::give_back_spanning() {
+  shared_.spanning.give_back(active_->spanning);
+  active_->spanning = nullptr;
 }
 
 }  // namespace pullman::message

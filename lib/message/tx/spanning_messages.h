@@ -12,7 +12,7 @@
 
 namespace pullman::message {
 
-class Parts {
+class SpanningMessages {
  public:
   bool empty() const { return messages_ == 0; }
 
@@ -26,7 +26,7 @@ class Parts {
 
   // One of its packets has arrived. Whether all have: so has, with its only one, a message that was
   // not added. Its id is in the window, too, so its place is no other's.
-  bool arrived(MessageId id) {
+  bool note_arrived(MessageId id) {
     std::uint8_t& left = left_[id % kIdWindow];
     if (left == 0) return true;
     if (--left != 0) return false;

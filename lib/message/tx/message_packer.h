@@ -1,0 +1,182 @@
+// Packs copied messages into packets that wait for their turn: as many to a packet as fit, and a
+// message that is little longer than a packet into several, one behind the other, so that packets
+// are full whatever the messages' sizes (wire.md 4.4).
+//
+// Whoever packs reserves room first, then knows the message's id, then writes. Does not know
+// whether a message may leave, nor what becomes of packets that have left. One per outbox.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/short_copy.h"
+#include "channel/packet.h"
+#include "pullman/request.h"
+#include "pullman/types.h"
+#include "wire/frame.h"
+
+namespace pullman::message {
+
+using channel::Packet;
+using channel::PacketPool;
+using channel::PacketQueue;
+
+// What is done once it is in a packet.
+struct SmallMessage {
+  std::uint8_t kind = 0;  // of messages; not a synchronous one
+  Tag tag = 0;
+  std::uint64_t immediate = 0;  // if the kind says so
+  std::span<const std::byte> bytes;
+  std::size_t total() const {
+    return (wire::has_immediate(kind) ? wire::kImmediateBytes : 0) + bytes.size();
+  }
+};
+
+class MessagePacker {
+ public:
+  // Messages that fit no packet are copied, too, up to this, into the packets of those beside them.
+  // Longer ones are cut into chunks where they lie: the few packets that would save cost less than
+  // what is done for each that is no part of a run (decision 0006).
+  static constexpr std::size_t kMaxCopied = 2048;
+  // Packets that wait, of one peer: beyond, messages wait by reference, so that one stalled peer
+  // does not take the packets of all.
+  static constexpr std::size_t kMaxQueued = 64;
+
+  MessagePacker(std::uint32_t peer_index, std::size_t packet_bytes);
+
+  // Every path to the peer carries packets of so many bytes: messages are packed into those.
+  void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint16_t>(bytes); }
+
+  bool empty() const { return packets_.empty(); }
+  std::size_t size() const { return packets_.size(); }
+  std::uint32_t peer_index() const { return peer_index_; }
+
+  // A message of that size fits a packet whole.
+  bool fits_packet(std::size_t size) const {
+    return size + wire::kMessageBytes + wire::kHeaderBytes <= packet_bytes_;
+  }
+  // It fits the last packet, which others wait in.
+  bool fits_last(std::size_t size) const {
+    return !packets_.empty() && has_room(packets_.back(), wire::kMessageBytes + size);
+  }
+
+  // Room for frames of so many bytes, behind the last packet's or in a new packet. False: neither
+  // is to be had.
+  bool reserve(std::size_t bytes, PacketPool& pool);
+  // Each writes where room is.
+  void write(const SmallMessage& message, MessageId id);
+  void write(const detail::Operation& op);
+  void write_envelope(const detail::Operation& op);
+  void write_blocked(std::uint64_t limit);
+
+  // Room for a message in several packets, of which the first may have been begun.
+  struct Span {
+    // A packet has 576 bytes at least (wire.md 5.2), so a chunk alone in one 512.
+    static constexpr std::size_t kMax = kMaxCopied / wire::kLeastChunk + 2;
+
+    std::array<Packet*, kMax> packets{};
+    std::size_t count = 0;
+    std::size_t begun = 0;  // of them: 1 or 0
+  };
+  // False: so many packets are not to be had, and nothing happened.
+  bool reserve(std::uint64_t bytes, PacketPool& pool, Span& span);
+  void write(const SmallMessage& message, MessageId id, const Span& span);
+  void write(const detail::Operation& op, const Span& span);
+
+  // Packets and chunks take turns while there are both: it is a packet's turn.
+  bool is_next(bool has_chunks) {
+    const bool is_ours = !packets_.empty() && !(has_chunks && chunks_are_next_);
+    chunks_are_next_ = is_ours;
+    return is_ours;
+  }
+  // The first packet that waits: there is one.
+  Packet& take_first() {
+    Packet& packet = packets_.front();
+    packets_.pop_front();
+    return packet;
+  }
+  void give_back_all(PacketPool& pool);
+
+  // Calls visit(id, its lower 32 bits) for each message that has a frame in a packet which was
+  // written here and has arrived, or of which this fragment has; a message may be in others, too.
+  template <typename Visit>
+  static void for_each_message(const Packet& packet, Visit&& visit);
+
+ private:
+  bool has_room(const Packet& packet, std::size_t bytes) const {
+    return packet.used + bytes <= std::min<std::size_t>(packet.capacity, packet_bytes_);
+  }
+  std::size_t room_in(const Packet& packet) const {
+    const std::size_t end = std::min<std::size_t>(packet.capacity, packet_bytes_);
+    return end > packet.used ? end - packet.used : 0;
+  }
+  // Messages that are cut into chunks have ids, too: those of messages that share a packet need not
+  // be consecutive.
+  static void count_message(Packet& packet, MessageId id) {
+    if (packet.used == wire::kHeaderBytes) [[likely]] {
+      packet.first_message = id;
+      packet.messages = 1;
+    } else if (packet.messages != Packet::kUncounted) {
+      packet.messages =
+          id == packet.first_message + packet.messages ? packet.messages + 1 : Packet::kUncounted;
+    }
+  }
+  void pad_last();
+  template <typename Copy>
+  void write_chunks(const Span& span, wire::Frame head, MessageId id, Copy copy);
+
+  PacketQueue packets_;  // the last one may still be filled
+  std::uint32_t peer_index_ : 24;
+  std::uint32_t chunks_are_next_ : 1 = 0;
+  std::uint16_t packet_bytes_;  // as a packet says its length (wire.md 2.1)
+};
+
+inline bool MessagePacker::reserve(std::size_t bytes, PacketPool& pool) {
+  if (!packets_.empty() && has_room(packets_.back(), bytes)) return true;
+  if (packets_.size() >= kMaxQueued) return false;
+  // A lone small message takes a large packet, too: company may come.
+  Packet* packet = pool.take(pool.large_bytes());
+  if (packet == nullptr) return false;
+  packet->peer = peer_index_;
+  packets_.push_back(*packet);
+  return true;
+}
+
+inline void MessagePacker::write(const SmallMessage& message, MessageId id) {
+  Packet& packet = packets_.back();
+  const std::size_t total = message.total();
+  std::byte* out = packet.end();
+  wire::put_message(out,
+                    {.type = wire::FrameType::kMessage,
+                     .kind = message.kind,
+                     .id = low32(id),
+                     .tag = message.tag,
+                     .data = {}},
+                    total);
+  out += wire::kMessageBytes;
+  if (wire::has_immediate(message.kind)) out += wire::put_immediate(out, message.immediate);
+  copy_short(out, message.bytes.data(), message.bytes.size());
+  count_message(packet, id);
+  packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + total);
+}
+
+template <typename Visit>
+void MessagePacker::for_each_message(const Packet& packet, Visit&& visit) {
+  if (packet.payload != nullptr) {  // a frame that leaves in fragments
+    const wire::Frame head = wire::chunk_head(packet.body().data());
+    if (head.offset + packet.payload_bytes == packet.fragment_end) visit(head.id);
+    return;
+  }
+  wire::FrameReader reader(packet.body());
+  wire::Frame frame;
+  while (reader.next(frame)) {
+    if (frame.type == wire::FrameType::kMessage || frame.type == wire::FrameType::kChunk ||
+        frame.type == wire::FrameType::kEnvelope)
+      visit(frame.id);
+  }
+}
+
+}  // namespace pullman::message

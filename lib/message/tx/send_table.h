@@ -1,0 +1,72 @@
+// The sends of one outbox that are not finished: all of them, and by message id those that have
+// one. Does not know where they stand.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+
+#include "base/check.h"
+#include "base/sequence.h"
+#include "pullman/request.h"
+
+namespace pullman::message {
+
+class SendTable {
+ public:
+  void add(detail::Operation& op) { all_.push_back(op); }
+  // It has an id, higher than all before.
+  void note_id(detail::Operation& op) { by_id_.push_back(op); }
+  void remove(detail::Operation& op) {
+    if (op.by_id.is_linked()) by_id_.erase(by_id_.iterator_to(op));
+    all_.erase(all_.iterator_to(op));
+  }
+
+  bool empty() const { return all_.empty(); }
+  std::size_t size() const { return all_.size(); }
+  // Null: it is finished, or there has been none.
+  detail::Operation* find(MessageId id) {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? nullptr : &*found;
+  }
+  // The lowest id; `none` if no send has one.
+  MessageId oldest_id(MessageId none) const {
+    return by_id_.empty() ? none : by_id_.begin()->message;
+  }
+
+  // Calls visit(operation) for each, in the order in which they were added; it may remove that.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (auto at = all_.begin(); at != all_.end();) visit(*at++);
+  }
+
+  // All finish with that status. No packet refers to any.
+  void fail(Status status) {
+    by_id_.clear();
+    while (!all_.empty()) {
+      detail::Operation& op = all_.front();
+      all_.pop_front();
+      PULLMAN_CHECK(op.packets == 0);
+      op.request->finish(status, 0);
+    }
+  }
+
+ private:
+  using All = boost::intrusive::list<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
+      boost::intrusive::constant_time_size<true>>;
+  struct IdOf {
+    using type = MessageId;
+    MessageId operator()(const detail::Operation& op) const { return op.message; }
+  };
+  using ById = boost::intrusive::set<
+      detail::Operation,
+      boost::intrusive::member_hook<detail::Operation, detail::IdHook, &detail::Operation::by_id>,
+      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
+
+  All all_;
+  ById by_id_;
+};
+
+}  // namespace pullman::message

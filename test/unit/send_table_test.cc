@@ -1,0 +1,89 @@
+#include "message/tx/send_table.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "message/tx/waiting_sends.h"
+
+namespace pullman::message {
+namespace {
+
+constexpr MessageId kFirst = 5;
+
+// Two sends, of which the second has no id yet.
+struct Two {
+  Two() {
+    for (Request* request : {&with_id, &without_id}) {
+      request->begin(detail::Operation::Kind::kSend, {}, 1);
+      table.add(request->operation());
+    }
+    with_id.operation().message = kFirst;
+    table.note_id(with_id.operation());
+  }
+  ~Two() { table.fail(Status::kClosed); }
+
+  Request with_id, without_id;
+  SendTable table;
+};
+
+}  // namespace
+
+TEST_CASE("a send is found by its id until it is removed") {
+  Two sends;
+  CHECK(sends.table.find(kFirst) == &sends.with_id.operation());
+  CHECK(sends.table.find(kFirst + 1) == nullptr);
+  CHECK(sends.table.oldest_id(77) == kFirst);
+
+  sends.table.remove(sends.with_id.operation());
+
+  CHECK(sends.table.find(kFirst) == nullptr);
+  CHECK(sends.table.oldest_id(77) == 77);
+  CHECK(sends.table.size() == 1);
+  sends.with_id.finish(Status::kOk, 0);
+}
+
+TEST_CASE("sends are visited in order, and may be removed meanwhile") {
+  Two sends;
+  std::vector<Request*> seen;
+
+  sends.table.for_each([&](detail::Operation& op) {
+    seen.push_back(op.request);
+    sends.table.remove(op);
+  });
+
+  CHECK((seen == std::vector<Request*>{&sends.with_id, &sends.without_id}));
+  CHECK(sends.table.empty());
+  for (Request* request : seen) request->finish(Status::kOk, 0);
+}
+
+TEST_CASE("all sends of a peer that is gone finish with the reason") {
+  Two sends;
+
+  sends.table.fail(Status::kPeerDied);
+
+  CHECK(sends.table.empty());
+  CHECK(sends.with_id.status() == Status::kPeerDied);
+  CHECK(sends.without_id.status() == Status::kPeerDied);
+}
+
+TEST_CASE("what the peer asked for waits for no other send") {
+  Request plain, second, answer;
+  answer.operation().special.is_solicited = true;
+  WaitingSends waiting;
+  for (Request* request : {&plain, &second, &answer}) waiting.add(request->operation());
+
+  CHECK(waiting.first_in_order() == &plain.operation());
+  CHECK(waiting.first_solicited() == &answer.operation());
+  CHECK(stage_of(answer.operation()) == SendStage::kWaiting);
+
+  waiting.remove(answer.operation());
+  CHECK(waiting.first_solicited() == nullptr);
+  waiting.remove(plain.operation());
+  CHECK(waiting.first_in_order() == &second.operation());
+  CHECK(waiting.has_in_order());
+
+  waiting.clear();
+  CHECK(waiting.empty());
+}
+
+}  // namespace pullman::message
