@@ -69,9 +69,15 @@ struct Receiver {
   Slab<ShortMessage> shorts;
   Reserve reserve{0};
   InboxCounters counters;
-  Pool<Begun> begun{1};
-  InboxResources shares{
-      matcher, memory, bitmaps, shorts, begun, counters, {kAllowance, kAllowance, reserve}, kEager};
+  Pool<ActiveMessages> active_messages{1};
+  InboxResources shares{matcher,
+                        memory,
+                        bitmaps,
+                        shorts,
+                        active_messages,
+                        counters,
+                        {kAllowance, kAllowance, reserve},
+                        kEager};
   Inbox inbox{shares, kPeer};
   Request request;
   std::array<std::byte, 64> frames;

@@ -64,8 +64,10 @@ bool RemoteMemory::remove_region(std::uint64_t key) noexcept {
   const std::span<const std::byte> bytes = region->bytes;
   regions_.remove(key);
   peers_.for_each([&](Peer& peer) {
-    peer.one_sided.move_out_of(bytes, [&](Request& answer, std::span<const std::byte> from,
-                                        const std::byte* to) { redirect(peer, answer, from, to); });
+    peer.one_sided.move_out_of(
+        bytes, [&](Request& answer, std::span<const std::byte> from, const std::byte* to) {
+          redirect(peer, answer, from, to);
+        });
   });
   return true;
 }

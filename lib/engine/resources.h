@@ -42,7 +42,7 @@ struct EngineResources {
   Pool<message::IdBitmap> id_bitmaps;
   Pool<message::ActiveSends> active_sends;
   Pool<message::SpanningMessages> spanning_messages;
-  Pool<message::Begun> begun;
+  Pool<message::ActiveMessages> active_messages;
   const reliability::LinkOptions link_options;
   const reliability::LinkResources link_resources;
 

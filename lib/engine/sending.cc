@@ -117,9 +117,9 @@ Status Sending::send_copy(Instant now, const Departure& departure, const SendOp&
   const Status refused = why_not(departure.peer);
   if (refused != Status::kOk) return refuse(op.peer, op.tag, refused, request);
   const message::SmallMessage message{.kind = kind_of_message(op.options),
-                                       .tag = op.tag,
-                                       .immediate = op.options.immediate.value_or(0),
-                                       .bytes = op.segments[0]};
+                                      .tag = op.tag,
+                                      .immediate = op.options.immediate.value_or(0),
+                                      .bytes = op.segments[0]};
   if (!departure.peer->outbox.send_copy(op.peer, message, request)) return Status::kBusy;
   note_sent(message.bytes.size());
   depart(now, *departure.peer, departure.at_once, message.bytes.size());

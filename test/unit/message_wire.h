@@ -174,9 +174,10 @@ struct Wire {
   Pool<SpanningMessages> spanning{1};
   OutboxCounters sent;
   OutboxResources outbox_shares{packets, bitmaps, active, spanning, sent};
-  Pool<Begun> begun{1};
+  Pool<ActiveMessages> active_messages{1};
   InboxResources inbox_shares{
-      matcher, memory, bitmaps, shorts, begun, counters, {share_, share_, reserve}, kEager};
+      matcher, memory, bitmaps, shorts, active_messages, counters, {share_, share_, reserve},
+      kEager};
   Outbox outbox{outbox_shares, 0, kFirst, 556};
   Inbox inbox{inbox_shares, kPeer};
   std::vector<Packet*> in_flight;

@@ -36,7 +36,8 @@ struct OutboxSender {
 
   // The message that packets or a run left of; 0: nothing did.
   std::uint32_t next() {
-    if (channel::Run* run = outbox.next_run({.max_chunks = 4, .equal_lengths = true, .heads = kHeads})) {
+    if (channel::Run* run =
+            outbox.next_run({.max_chunks = 4, .equal_lengths = true, .heads = kHeads})) {
       left.push_back(run);
       chunks = run->count;
       asks = run->wants_ack;

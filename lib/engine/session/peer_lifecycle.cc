@@ -11,8 +11,8 @@ namespace pullman::engine {
 bool PeerLifecycle::has_pending(const Peer& peer) const {
   return peer.phase < Phase::kConnected || !peer.outbox.idle() || in_flight(peer) > 0 ||
          peer.inbox.expects_more() || peer.bye_due ||
-         (peer.rails != nullptr && !peer.rails->evacuated.empty()) || peer.one_sided.pending() != 0 ||
-         endings_.matchers.any_receive_from(peer.id);
+         (peer.rails != nullptr && !peer.rails->evacuated.empty()) ||
+         peer.one_sided.pending() != 0 || endings_.matchers.any_receive_from(peer.id);
 }
 
 Duration PeerLifecycle::look_interval() const {

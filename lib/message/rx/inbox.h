@@ -1,14 +1,13 @@
 // The receiving side of one peer's messages: reassembly, exactly once, turns in message-id order.
 //
-// Bytes are placed as they come; only matching waits for earlier messages. A message that is
-// matched when its first byte arrives is written straight into the receive's buffer; what comes
-// before its match is held within the peer's allowance. Does not know packets, links or time.
-// Finishes receives itself; asks for GRANT and ALLOWANCE frames through has_frames() /
-// write_frames().
+// Bytes are placed as they come (placement.h); only matching waits for earlier messages. A message
+// that is matched when its first byte arrives is written straight into the receive's buffer; what
+// comes before its match is held within the peer's allowance. What peers do to regions is the
+// RmaTarget's to decide. Does not know packets, links or time. Finishes receives itself; asks for
+// GRANT and ALLOWANCE frames through has_frames() / write_frames().
 #pragma once
 
-#include <boost/intrusive/list.hpp>
-#include <boost/intrusive/set.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
@@ -20,9 +19,12 @@
 #include "message/id_window.h"
 #include "message/match/matcher.h"
 #include "message/match/space_matchers.h"
+#include "message/rx/active_messages.h"
 #include "message/rx/in_message.h"
+#include "message/rx/placement.h"
 #include "message/rx/regions.h"
 #include "message/rx/remote_operations.h"
+#include "message/rx/rma_target.h"
 #include "pullman/request.h"
 #include "wire/frame.h"
 
@@ -42,51 +44,13 @@ struct InboxCounters {
   std::uint64_t caught_up = 0;   // of those, that a receive posted since has taken
 };
 
-// The messages of one peer that have begun and are not over. Most peers have none.
-struct Begun {
-  struct IdOf {
-    using type = MessageId;
-    MessageId operator()(const InMessage& message) const { return message.id; }
-  };
-  using ById = boost::intrusive::set<
-      InMessage,
-      boost::intrusive::member_hook<InMessage, decltype(InMessage::by_id), &InMessage::by_id>,
-      boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
-  using Grants = boost::intrusive::list<
-      Unexpected,
-      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::to_grant>,
-      boost::intrusive::constant_time_size<false>>;
-  using Listed = boost::intrusive::list<
-      Unexpected,
-      boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
-      boost::intrusive::constant_time_size<false>>;
-  struct IdOfEarly {
-    using type = MessageId;
-    MessageId operator()(const Unexpected& message) const { return message.id; }
-  };
-  using Early = boost::intrusive::set<
-      Unexpected, boost::intrusive::member_hook<Unexpected, Unexpected::IdHook, &Unexpected::early>,
-      boost::intrusive::key_of_value<IdOfEarly>, boost::intrusive::constant_time_size<false>>;
-
-  ById incomplete;               // whole ones: either bytes or the turn are outstanding
-  Early early;                   // short ones whose turn is outstanding
-  InMessage* current = nullptr;  // the one the last chunk belonged to; in `incomplete`
-  Grants grants;                 // of which a GRANT or a RESULT is due
-  Listed claimed;
-  Listed results;                  // short ones in state kOver: a RESULT is due
-  std::uint32_t waiting_turn = 0;  // messages in state kWaitingTurn: all of `early`, and others
-  std::uint32_t filling = 0;       // messages in state kFilling
-  std::uint32_t answers = 0;       // of those, answers
-  std::uint32_t kept = 0;          // messages alive
-};
-
 // What the inboxes of one engine share; it outlives them.
 struct InboxResources {
   Matcher& matcher;                   // of space 0
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
   Slab<ShortMessage>& shorts;  // the same of short ones
-  Pool<Begun>& begun;
+  Pool<ActiveMessages>& active;
   InboxCounters& counters;
   Terms terms;                    // of the memory for messages held: one peer's
   std::uint32_t eager_bytes;      // of one message, that a peer may send before a GRANT
@@ -108,27 +72,10 @@ class Inbox {
   Taken handle_chunk(const wire::Frame& frame);
   Taken handle_envelope(const wire::Frame& frame);
 
-  // The bytes that follow a chunk just taken, if they can be taken without a question: its message
-  // has a receive, and of it exactly what is before them has arrived.
-  class InOrder {
-   public:
-    InOrder() = default;
-    InOrder(std::uint64_t most, std::span<std::byte> buffer) : most_(most), buffer_(buffer) {}
-
-    std::uint64_t most() const { return most_; }    // so many are wanted still
-    std::uint64_t taken() const { return taken_; }  // so many were put
-
-    // Puts the next of them, most() at most, into the receive's buffer, cut to its size.
-    void put(std::span<const std::byte> data);
-
-   private:
-    std::uint64_t most_ = 0;
-    std::uint64_t taken_ = 0;
-    std::span<std::byte> buffer_;  // what is left of it
-  };
-  InOrder in_order_behind(const wire::Frame& chunk) const;
+  // The bytes that follow a chunk just taken; none, if they must be taken one chunk at a time.
+  BytesInOrder in_order_behind(const wire::Frame& chunk) const;
   // What was put has arrived. Nothing else happened since in_order_behind().
-  void handle_in_order(const InOrder& bytes);
+  void handle_in_order(const BytesInOrder& bytes);
 
   // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
   void attach(Unexpected& message, Request& receive);
@@ -150,9 +97,7 @@ class Inbox {
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
   // GRANT or RESULT.
-  bool has_answers() const {
-    return begun_ != nullptr && (!begun_->grants.empty() || !begun_->results.empty());
-  }
+  bool has_answers() const { return active_ != nullptr && active_->any_due(); }
   // What others gave back counts: it may be so without anything having happened to this peer.
   bool has_frames() const {
     if (has_answers()) [[unlikely]]
@@ -177,83 +122,84 @@ class Inbox {
   void fail(Status status);
 
   std::uint64_t charged() const { return allowance_.outstanding(); }
-  std::size_t filling() const { return begun_ == nullptr ? 0 : begun_->filling; }
+  std::size_t filling() const { return active_ == nullptr ? 0 : active_->filling(); }
   // A message has begun and the peer still has to send some of it, or of one before it.
-  bool expects_more() const {
-    return begun_ != nullptr && (!begun_->incomplete.empty() || !begun_->early.empty());
-  }
+  bool expects_more() const { return active_ != nullptr && active_->expects_more(); }
   // What was asked of the peer is being answered.
-  bool is_being_answered() const { return begun_ != nullptr && begun_->answers != 0; }
+  bool is_being_answered() const { return active_ != nullptr && active_->answers() != 0; }
   // Nothing of this peer is kept: no message held, waiting or being filled.
-  bool empty() const { return begun_ == nullptr; }
+  bool empty() const { return active_ == nullptr; }
 
  private:
+  // --- inbox.cc: frames to messages, and their turns
   Matcher& matcher_of(std::uint8_t kind) {
     const std::uint8_t space = wire::space_of(kind);
     return space == 0 ? shared_.matcher : *shared_.more->find(space);
   }
   bool knows(std::uint8_t kind) const;
   bool may_begin(const wire::Frame& frame, std::uint64_t total) const;
-  InMessage* find(MessageId id);
+  InMessage* find(MessageId id) { return active_ == nullptr ? nullptr : active_->find(id); }
   InMessage* find_granted(MessageId id);
-  // Bytes of it that come before a GRANT.
-  std::uint64_t unasked_bytes(const InMessage& message) const {
-    return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
-  }
-  bool has_all(const InMessage& message) const;
-  bool has_all_of(MessageId id) const;
+  ActiveMessages& active();
   Taken take_again(MessageId id, const wire::Frame& frame);
   InMessage* open(MessageId id, const wire::Frame& frame, std::uint64_t total);
-  Taken place(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  Taken take_bytes(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  Taken take_short(MessageId id, const wire::Frame& frame);
+  Taken deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive);
+  Taken deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive);
+  void deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes, Request& receive);
+  void finish(Request& receive, Tag tag, std::uint64_t total);
   void take_turns() {
-    if (begun_ != nullptr && begun_->waiting_turn > 0) [[unlikely]]
+    if (active_ != nullptr && active_->any_waits_turn()) [[unlikely]]
       let_turns_be_taken();
   }
   void let_turns_be_taken();
   void take_turn(InMessage& message);
   void match(InMessage& message);
-  Taken take_short(MessageId id, const wire::Frame& frame);
   void match(ShortMessage& message);
-  void give(ShortMessage& message, Request& receive);
-  void end(ShortMessage& message);
+
+  // --- inbox_matched.cc: messages whose turn has come, until they are over
+  // Bytes of it that come before a GRANT.
+  std::uint64_t unasked_bytes(const InMessage& message) const {
+    return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
+  }
+  void give_to(ShortMessage& message, Request& receive);
   void give_to(InMessage& message, Request& receive);
   void fill(InMessage& message, std::byte* bytes, std::size_t room);
-  void want(InMessage& message, std::uint64_t bytes);
-  void write(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
-  bool has_place(InMessage& message);
+  void fill_nothing(InMessage& message);
+  void grant(InMessage& message, std::uint64_t bytes);
   void settle_if_complete(InMessage& message);
-  void finish(Request& receive, Tag tag, std::uint64_t total);
-  void end(InMessage& message);
-  static bool is_held(const InMessage& message) {
-    return message.state != InState::kFilling && message.state != InState::kOver;
-  }
-  void release_held(InMessage& message);
-  void destroy(InMessage& message);
-  void destroy(ShortMessage& message);
-  void destroy(Unexpected& message);
-  void forget_kept();
-  ShortMessage* find_early(MessageId id) const;
-  void give_back_begun();
-  Taken deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive);
-  Taken deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive);
-  void deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes, Request& receive);
-
-  // --- inbox_access.cc
+  RmaTarget rma() { return {*shared_.regions, *remote_, peer_}; }
   void start_put(InMessage& message);
-  void end_put(InMessage& message);
-  static void leave_region(InMessage& message);
   void answer_get(InMessage& message);
   void do_atomic(InMessage& message);
   void take_answer(InMessage& message);
-  void write_lead(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
+  void end(ShortMessage& message);
+  void end(InMessage& message);
+  void destroy(InMessage& message);
+  void destroy(ShortMessage& message);
+  void destroy(Unexpected& message);
+  void give_back_active();
+
+  // --- inbox_frames.cc: what the peer is told
+  bool has_all(const InMessage& message) const;
+  bool has_all_of(MessageId id) const;
 
   const InboxResources& shared_;
   PeerId peer_;
-  AllowanceGranted allowance_;
-  IdWindow ids_;             // of messages that have begun to arrive
-  MessageId next_turn_ = 0;  // the next message to be matched
-  Begun* begun_ = nullptr;   // only while there are any
+  AllowanceGranted allowance_;  // ended: the peer is gone, and told nothing any more
+  IdWindow ids_;                // of messages that have begun to arrive
+  MessageId next_turn_ = 0;     // the next message to be matched
+  ActiveMessages* active_ = nullptr;
   RemoteOperations* remote_;
 };
+
+inline void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
+  const std::size_t size = receive.operation().size;
+  ++shared_.counters.messages;
+  shared_.counters.bytes += total;
+  receive.finish_receive(total > size ? Status::kTruncated : Status::kOk, peer_, tag,
+                         static_cast<std::size_t>(std::min<std::uint64_t>(total, size)), total);
+}
 
 }  // namespace pullman::message

@@ -1,0 +1,102 @@
+#include "message/rx/placement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "message/send_descriptor.h"
+#include "pullman/request.h"
+
+namespace pullman::message {
+namespace {
+
+bool is_held(const InMessage& message) {
+  return message.state != InState::kFilling && message.state != InState::kOver;
+}
+
+// Bytes of the lead, of which the matching needs none, come to be kept where the receiver's notes
+// are. What has been acted on was read before.
+void place_lead(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
+  if (wire::class_of(message.kind) != wire::Class::kMessage || message.receive == nullptr) return;
+  const std::size_t length =
+      std::min<std::size_t>(data.size(), wire::lead_bytes(message.kind) - offset);
+  std::memcpy(message.receive->operation().lead.data() + offset, data.data(), length);
+}
+
+}  // namespace
+
+bool has_place(InMessage& message, std::pmr::memory_resource& memory) noexcept try {
+  if (message.state == InState::kFilling || message.bytes != nullptr) return true;
+  message.bytes = static_cast<std::byte*>(memory.allocate(message.wanted, 1));
+  message.room = message.wanted;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
+  if (message.state != InState::kFilling) {
+    std::memcpy(message.bytes + offset, data.data(), data.size());
+    return;
+  }
+  if (message.kind != 0) {
+    const std::size_t lead = wire::lead_bytes(message.kind);
+    if (offset < lead) {
+      place_lead(message, offset, data);
+      data = data.subspan(std::min<std::size_t>(data.size(), lead - offset));
+    }
+    offset = offset < lead ? 0 : offset - lead;
+  }
+  if (offset >= message.room || data.empty()) return;
+  if (message.bytes == nullptr) return scatter(message.receive->operation(), offset, data);
+  std::memcpy(message.bytes + offset, data.data(),
+              std::min<std::size_t>(data.size(), message.room - offset));
+}
+
+void redirect(InMessage& message, std::byte* bytes, std::size_t room,
+              std::pmr::memory_resource& memory) {
+  std::byte* const held = message.bytes;
+  const std::size_t held_bytes = message.room;
+  message.state = InState::kFilling;
+  message.bytes = bytes;
+  message.room = room;
+  if (held == nullptr) return;
+  message.arrived.for_each([&](Range range) {
+    place_bytes(message, range.begin, {held + range.begin, range.end - range.begin});
+  });
+  memory.deallocate(held, held_bytes, 1);
+}
+
+void release_place(InMessage& message, std::pmr::memory_resource& memory) {
+  if (message.bytes == nullptr || !is_held(message)) return;
+  memory.deallocate(message.bytes, message.room, 1);
+  message.bytes = nullptr;
+}
+
+void BytesInOrder::put(std::span<const std::byte> data) {
+  const std::size_t fits = std::min(data.size(), buffer_.size());
+  if (fits > 0) std::memcpy(buffer_.data(), data.data(), fits);
+  buffer_ = buffer_.subspan(fits);
+  most_ -= data.size();
+  taken_ += data.size();
+}
+
+BytesInOrder bytes_behind(const InMessage& message, const wire::Frame& chunk) {
+  const std::uint64_t begin = message.arrived.prefix();
+  const bool same = chunk.total == 0 || (chunk.tag == message.tag && chunk.total == message.total &&
+                                         chunk.kind == message.kind);
+  const std::size_t lead = wire::lead_bytes(message.kind);
+  if (message.state != InState::kFilling || !message.arrived.in_order() || !same ||
+      begin != chunk.offset + chunk.data.size() || begin < lead) {
+    return {};
+  }
+  const std::size_t at = std::min<std::size_t>(begin - lead, message.room);
+  if (message.room == at) return {message.wanted - begin, {}};
+  if (message.bytes != nullptr) {
+    return {message.wanted - begin, std::span(message.bytes, message.room).subspan(at)};
+  }
+  const auto sink = one_place_of_sink(message.receive->operation(), at);
+  return {std::min<std::uint64_t>(message.wanted - begin, sink.size()), sink};
+}
+
+}  // namespace pullman::message
