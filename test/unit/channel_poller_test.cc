@@ -142,6 +142,16 @@ TEST_CASE("an address at which a peer is met is polled as that of a NIC which is
   CHECK(polled.due_after(microseconds(32)) == (polled.both(0) | polled.both(1)));
 }
 
+TEST_CASE("while a peer is met at one further address, another without peers is polled still") {
+  Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2)), device("eth0", ipv4(3))});
+  REQUIRE(polled.due_after({}) == polled.nics.table.all_channels());
+
+  polled.poller.attend(1);
+
+  CHECK((polled.due_after(microseconds(255)) & polled.both(2)) == 0);
+  CHECK(polled.due_after(microseconds(1)) == polled.nics.table.all_channels());
+}
+
 TEST_CASE("a program that is about to block has an unattended address polled in the next turn") {
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2))});
   REQUIRE(polled.due_after({}) == (polled.both(0) | polled.both(1)));

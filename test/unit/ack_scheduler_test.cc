@@ -1,0 +1,225 @@
+#include "engine/send/ack_scheduler.h"
+
+#include <catch2/catch.hpp>
+
+#include "engine_parts.h"
+
+namespace pullman::engine {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr PacketNumber kFirst = 300;  // of the peer's packets
+constexpr microseconds kAckDelay{50};
+
+// Peers from which packets come.
+struct Scheduled {
+  Peer& add() {
+    Peer& peer = peers.add();
+    peer.phase = Phase::kConnected;
+    peer.home.command_to = 7;
+    peer.home.link.handle_hello(kFirst, 64);
+    return peer;
+  }
+  static wire::PacketHeader packet(PacketNumber number, std::uint8_t flags) {
+    wire::PacketHeader header;
+    header.flags = flags;
+    header.number = static_cast<std::uint32_t>(number);
+    header.floor_distance = static_cast<std::uint16_t>(number - kFirst);
+    return header;
+  }
+  void arrive(Peer& peer, PacketNumber number = kFirst, std::uint8_t flags = 0) {
+    peer.home.link.handle_arrival(now, packet(number, flags));
+    acks.schedule(now, peer.home);
+  }
+  // One that asks for its ACK.
+  void arrive_asking(Peer& peer) { arrive(peer, kFirst, wire::kFlagAckSoon); }
+  void arrive_again(Peer& peer, PacketNumber number = kFirst) {
+    peer.home.link.handle_duplicate(packet(number, 0));
+    acks.schedule(now, peer.home);
+  }
+  // A packet leaves, with an ACK riding along.
+  void stamp(Peer& peer) {
+    channel::Packet& packet = *peers.resources.packets.take(64);
+    packet.used = wire::kHeaderBytes;
+    peer.home.link.stamp(now, peer.theirs, 64, wire::PacketType::kSequenced, packet);
+    acks.note_piggyback(peer.home);
+    peer.home.link.abandon(packet);
+    peers.resources.packets.give_back(packet);
+  }
+  void expire_after(Duration by) { acks.expire(now += by, peers.table()); }
+  // What a turn sends at its end.
+  std::size_t sent_by_turn() {
+    const std::size_t before = nics[0].command->sent.size();
+    acks.send_due(now);
+    return nics[0].command->sent.size() - before;
+  }
+  void deliver_message() { ++peers.resources.inbox_counters.messages; }
+
+  FakeNics nics{1};
+  FakePeers peers{nics.table};
+  Instant now{std::chrono::seconds(1)};
+  CreditAllocator credits{nics.table, now};
+  AckScheduler acks{peers.resources.config, peers.resources.inbox_counters, peers.resources.stats,
+                    credits};
+};
+
+}  // namespace
+
+TEST_CASE("an ACK that nothing carries leaves alone when the ACK delay is over, and not sooner") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive(peer);
+  CHECK(scheduled.acks.next_due() == scheduled.now + kAckDelay);
+
+  scheduled.expire_after(kAckDelay - Duration(1));
+  CHECK_FALSE(scheduled.acks.any_due());
+  CHECK(scheduled.sent_by_turn() == 0);
+
+  scheduled.expire_after(Duration(1));
+  CHECK(scheduled.acks.any_due());
+  CHECK(scheduled.sent_by_turn() == 1);
+  CHECK(scheduled.nics[0].command->sent[0].to == peer.home.command_to);
+  CHECK_FALSE(scheduled.acks.any_due());
+}
+
+TEST_CASE("packets that follow do not put off the ACK of the first") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive(peer);
+  const Instant due = scheduled.acks.next_due();
+  scheduled.now += microseconds(30);
+  scheduled.arrive(peer, kFirst + 1);
+
+  CHECK(scheduled.acks.next_due() == due);
+  scheduled.expire_after(microseconds(20));
+  CHECK(scheduled.sent_by_turn() == 1);
+}
+
+TEST_CASE("an ACK says what arrived, and the peer's share of the NIC") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  peer.theirs = {4, 9};
+  scheduled.credits.note_heard(scheduled.now, peer);
+  scheduled.credits.note_heard(scheduled.now, scheduled.add());
+  scheduled.arrive_asking(peer);
+  REQUIRE(scheduled.sent_by_turn() == 1);
+
+  wire::PacketHeader header;
+  REQUIRE(wire::decode(scheduled.nics[0].command->sent[0].bytes, header) ==
+          wire::Verdict::kAccepted);
+  CHECK(header.type == wire::PacketType::kControl);
+  CHECK(header.to == peer.theirs);
+  CHECK(header.cumulative == kFirst + 1);
+  CHECK(header.credit == 256);
+}
+
+TEST_CASE("an ACK that rides on a packet takes the timer with it, and none leaves alone") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive(peer);
+
+  scheduled.stamp(peer);
+
+  CHECK(scheduled.acks.next_due() == kNever);
+  scheduled.expire_after(kAckDelay);
+  CHECK(scheduled.sent_by_turn() == 0);
+  CHECK(scheduled.peers.resources.stats.acks_piggybacked == 1);
+  CHECK(scheduled.peers.resources.stats.acks_sent == 0);
+}
+
+TEST_CASE("an ACK of packets with a gap among them leaves alone, although one rides on a packet") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive(peer, kFirst + 1);
+
+  scheduled.stamp(peer);
+
+  CHECK(scheduled.sent_by_turn() == 1);
+  CHECK(scheduled.peers.resources.stats.acks_piggybacked == 0);
+}
+
+TEST_CASE("an ACK that was asked for leaves at the end of the turn, and once") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive_asking(peer);
+  scheduled.acks.schedule(scheduled.now, peer.home);
+
+  CHECK(scheduled.acks.any_due());
+  CHECK(scheduled.sent_by_turn() == 1);
+  CHECK(scheduled.sent_by_turn() == 0);
+}
+
+TEST_CASE("an ACK that is due may wait one turn if a message was delivered, and no longer") {
+  Scheduled scheduled;
+  scheduled.arrive_asking(scheduled.add());
+  scheduled.deliver_message();
+  CHECK(scheduled.sent_by_turn() == 0);
+  CHECK(scheduled.acks.any_due());
+
+  scheduled.deliver_message();
+  CHECK(scheduled.sent_by_turn() == 1);
+}
+
+TEST_CASE("an ACK that waits for a program's answer rides on it") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive_asking(peer);
+  scheduled.deliver_message();
+  REQUIRE(scheduled.sent_by_turn() == 0);
+
+  scheduled.stamp(peer);
+
+  CHECK(scheduled.sent_by_turn() == 0);
+  CHECK_FALSE(scheduled.acks.any_due());
+}
+
+TEST_CASE("the ACK of a duplicate does not wait for a program that was told of a message") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  scheduled.arrive(peer);
+  scheduled.arrive_again(peer);
+  scheduled.deliver_message();
+
+  CHECK(scheduled.sent_by_turn() == 1);
+}
+
+TEST_CASE("a peer that has not proved itself, or has no destination yet, is sent no ACK alone") {
+  Scheduled scheduled;
+  Peer& answering = scheduled.add();
+  answering.phase = Phase::kAnswering;
+  Peer& unresolved = scheduled.add();
+  unresolved.home.command_to = nic::kInvalidDestination;
+  scheduled.arrive_asking(answering);
+  scheduled.arrive_asking(unresolved);
+
+  CHECK(scheduled.sent_by_turn() == 0);
+  CHECK_FALSE(scheduled.acks.any_due());
+}
+
+TEST_CASE("an ACK that the NIC has no room for is dropped: the next says the same") {
+  Scheduled scheduled;
+  scheduled.nics[0].command->room = 0;
+  scheduled.arrive_asking(scheduled.add());
+  CHECK(scheduled.sent_by_turn() == 0);
+
+  scheduled.nics[0].command->room = 9;
+  CHECK(scheduled.sent_by_turn() == 0);
+  CHECK_FALSE(scheduled.acks.any_due());
+}
+
+TEST_CASE("a rail that is no more has no ACK due, now or later") {
+  Scheduled scheduled;
+  Peer& asks = scheduled.add();
+  Peer& waits = scheduled.add();
+  scheduled.arrive_asking(asks);
+  scheduled.arrive(waits);
+
+  scheduled.acks.forget(asks.home);
+  scheduled.acks.forget(waits.home);
+
+  CHECK_FALSE(scheduled.acks.any_due());
+  CHECK(scheduled.acks.next_due() == kNever);
+}
+
+}  // namespace pullman::engine
