@@ -304,12 +304,10 @@ Status Context::receive(PeerId source, Tag tag, Tag ignore, Segments pieces,
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                         const ReceiveOptions& options, MultiReceive& receive) {
-  const std::span<std::byte> whole[] = {buffer};
   Gate::Hold held(state_->gate);
   return state_->engine.matching().submit(
-      state_->looked_at,
-      {.source = source, .tag = tag, .ignore = ignore, .segments = Segments(whole), .options = options},
-      receive);
+      state_->looked_at, {.source = source, .tag = tag, .ignore = ignore, .options = options},
+      buffer, receive);
 }
 
 std::optional<Probe> Context::probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space) {

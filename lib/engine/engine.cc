@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "message/tx/fragments.h"
 
 namespace pullman::engine {
@@ -73,9 +74,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
       receiver_(resources_.config, resources_.epoch, resources_.peers, nics_, poller_, credits_,
                 clock_, ready_, acks_, check_, replies_, lifecycle_, liveness_, frame_handler_,
                 ack_handler_, handshake_, resources_.inbox_counters, resources_.stats),
-      timers_(resources_.config, resources_.peers, resources_.hotel, resources_.alarms, ready_,
-              acks_, reclaimer_, check_, lifecycle_, liveness_, rails_, exchange_, ack_handler_,
-              handshake_),
+      timers_(resources_.peers, resources_.hotel, resources_.alarms, ready_, acks_, reclaimer_,
+              check_, lifecycle_, liveness_, rails_, exchange_, ack_handler_, handshake_),
       sending_(resources_.config, resources_.peers, nics_, ready_, acks_, lifecycle_, ack_handler_,
                transmitter_, resources_.stats),
       matching_(resources_.peers, resources_.matchers, ready_, lifecycle_),
@@ -86,16 +86,18 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
   }
 }
 
+// Peers stand in lists of components that end before the table of peers does: none may be left.
 Engine::~Engine() {
   lifecycle_.abort();
   lifecycle_.discard_all();
+  PULLMAN_CHECK(resources_.peers.size() == 0);
 }
 
 // Takes what arrived, lets time pass, sends what is due, and ACKs what found nothing to ride on.
 std::size_t Engine::progress(Instant now) noexcept {
   const unsigned stalled_turns = ready_.stalled_turns();
   const bool had_deferred = poller_.has_deferred();
-  nics_.take_moved();
+  nics_.begin_turn();
   ack_handler_.handle_deferred(now);
   clock_.begin_turn(now);
   transmitter_.begin_turn();
@@ -110,7 +112,7 @@ std::size_t Engine::progress(Instant now) noexcept {
   nics_.flush();
   if (lifecycle_.any_left()) [[unlikely]]
     lifecycle_.discard_left();
-  const bool stalled = received == 0 && !nics_.take_moved() && transmitter_.has_work();
+  const bool stalled = received == 0 && !nics_.moved() && transmitter_.has_work();
   ready_.set_stalled_turns(stalled ? std::min(stalled_turns + 1, kMaxStalledTurns) : 0);
   return received;
 }

@@ -122,9 +122,10 @@ Audit Inspector::audit() const {
     audit.peers_inconsistent += is_consistent(peer) ? 0 : 1;
     const Sends sends = transmitter_.can_send(peer);
     const bool listed = peer.ready.is_linked();
-    audit.peers_forgotten += sends == Sends::kSomething && !listed;
+    audit.peers_unlisted += sends == Sends::kSomething && !listed;
     // Others may be in the list because they, or what they wait for, have just changed their state.
-    audit.peers_in_vain += sends == Sends::kNothing && listed && peer.phase == Phase::kConnected;
+    audit.peers_listed_idle +=
+        sends == Sends::kNothing && listed && peer.phase == Phase::kConnected;
   });
   return audit;
 }
@@ -162,14 +163,14 @@ std::string Inspector::dump() const {
         peer.outbox.queued_packets(), peer.outbox.unfinished(), peer.inbox.charged());
     if (peer.rails == nullptr) return;
     peer.for_each_rail([&](const Rail& rail) {
-      const RailUpkeep& care = upkeep_of(rail);
+      const RailUpkeep& upkeep = upkeep_of(rail);
       out += fmt::format(
           "  rail {} by {}: {}, {}; in flight {} of {}, lost {}, srtt {} ns, timeout {} ns, "
           "sent {} packets, evacuated {}, left {} times\n",
-          rail.number, nics_[rail.module].device().name, name(care.health.state()),
-          name(care.health.reason()), rail.link.in_flight(), rail.link.congestion_window(),
+          rail.number, nics_[rail.module].device().name, name(upkeep.health.state()),
+          name(upkeep.health.reason()), rail.link.in_flight(), rail.link.congestion_window(),
           rail.link.lost().size(), rail.link.rtt().smoothed().count(), rail.link.timeout().count(),
-          care.packets_sent, care.evacuated, care.times_left);
+          upkeep.packets_sent, upkeep.evacuated, upkeep.times_left);
     });
   });
   return out;

@@ -27,8 +27,8 @@ struct Audit {
   std::uint64_t rails_blamed = 0;      // rails left because they were silent, ever
   std::size_t peers_inconsistent = 0;  // whose state is none that its phase allows: 0, always
   // After a turn none of either: in the list of those to be served is who can be.
-  std::size_t peers_forgotten = 0;  // with work, credit and window, but not in the list
-  std::size_t peers_in_vain = 0;    // in the list, without one of these
+  std::size_t peers_unlisted = 0;     // with work, credit and window, but not in the list
+  std::size_t peers_listed_idle = 0;  // in the list, without one of these
 };
 
 // The link to a peer as it stands now.

@@ -91,12 +91,13 @@ Status Matching::submit(Instant now, const ReceiveOp& op, Request& request) {
   return match_or_post(now, request);
 }
 
-Status Matching::submit(Instant now, const ReceiveOp& op, MultiReceive& receive) {
+Status Matching::submit(Instant now, const ReceiveOp& op, std::span<std::byte> buffer,
+                        MultiReceive& receive) {
   if (!receive.idle()) return Status::kBusy;
   const bool is_space = op.options.space < kSpaces;
   if (is_space && !matchers_.make(op.options.space)) throw std::bad_alloc();
   Request& posted = receive.posted();
-  receive.begin(op.segments[0]);
+  receive.begin(buffer);
   posted.begin(detail::Operation::Kind::kReceive, op.source, op.tag);
   if (receive.used_up() || !is_space) {
     posted.finish(Status::kInvalidArgument, 0);

@@ -16,7 +16,8 @@
 
 namespace pullman::engine {
 
-// One receive with options. The segments outlive the request.
+// One receive with options. The memory that the segments name stays valid until the request is
+// done; the list of segments is copied.
 struct ReceiveOp {
   PeerId source = kAnyPeer;
   Tag tag = 0;
@@ -34,8 +35,9 @@ class Matching {
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status submit(Instant now, const ReceiveOp& op, Request& request);
-  // Of the first segment only: the buffer that many messages share.
-  Status submit(Instant now, const ReceiveOp& op, MultiReceive& receive);
+  // Many messages share the buffer; the op's segments are not used.
+  Status submit(Instant now, const ReceiveOp& op, std::span<std::byte> buffer,
+                MultiReceive& receive);
   bool cancel(Request& request);
 
   // --- messages without a receive; nothing if none matches, or its first bytes are still to come

@@ -12,11 +12,11 @@ namespace pullman::engine {
 std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
                                std::span<const nic::Incoming> batch) {
   wire::ChunkRun run;
-  if (!run.begin(batch.front().bytes, first, frame_handler_.frames())) return 0;
+  if (!run.begin(batch.front().bytes, first, frames_)) return 0;
   Peer* peer = peers_.find(run.last().to);
   Rail* rail = peer == nullptr ? nullptr : peer->rail(run.last().rail);
   if (rail == nullptr || !in_order_behind(*rail, run.last())) return 0;
-  auto bytes = peer->inbox.in_order_behind(frame_handler_.frames().front());
+  auto bytes = peer->inbox.in_order_behind(frames_.front());
   std::uint32_t count = 0;
   for (const nic::Incoming& incoming : batch.subspan(1)) {
     const auto data = run.next(incoming.bytes, bytes.most());

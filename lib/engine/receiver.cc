@@ -73,15 +73,14 @@ Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagr
   if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
     return verdict;
   }
-  if (config_.checksum != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
-  if (config_.checksum && !wire::checksum_holds(datagram, header)) [[unlikely]]
+  if (checksum_ != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
+  if (checksum_ && !wire::checksum_holds(datagram, header)) [[unlikely]]
     return Verdict::kBadChecksum;
   const bool bulk = header.type == wire::PacketType::kBulk;
   const auto body = bulk ? std::span<const std::byte>{} : datagram.subspan(wire::kHeaderBytes);
-  if (!(bulk ? frame_handler_.frames().read_bulk(datagram) : frame_handler_.frames().read(body)))
-    return Verdict::kBadFrame;
+  if (!(bulk ? frames_.read_bulk(datagram) : frames_.read(body))) return Verdict::kBadFrame;
   if (header.type == wire::PacketType::kHello) [[unlikely]]
-    return handshake_.handle_hello(now, header, body);
+    return handshake_.handle_hello(now, header, frames_, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) [[unlikely]]
     return handle_unknown(now, header);
@@ -139,10 +138,9 @@ Verdict Receiver::handle_sequenced(Instant now, Rail& rail, const wire::PacketHe
   if (!may_speak(peer)) return Verdict::kWrongState;
   if (peer.phase >= Phase::kFarewell) [[unlikely]] {
     if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
-    if (frame_handler_.brings_news(peer, body)) return Verdict::kWrongState;
+    if (FrameHandler::brings_news(peer, frames_, body)) return Verdict::kWrongState;
   }
-  const bool deferred =
-      ack_handler_.may_defer(rail, header, came_, frame_handler_.frames().is_one_message());
+  const bool deferred = ack_handler_.may_defer(rail, header, came_, frames_.is_one_message());
   if (deferred) {
     acks_.defer({&rail, header, now, clock_.unpolled(), slot_});
   } else if (header.has(wire::kFlagAck) && !acks_.repeats_deferred(rail, header)) {
@@ -152,7 +150,7 @@ Verdict Receiver::handle_sequenced(Instant now, Rail& rail, const wire::PacketHe
     if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
   }
   if (peer.said != nullptr) handshake_.handle_proof(now, peer);
-  const Verdict verdict = frame_handler_.handle(now, rail, header);
+  const Verdict verdict = frame_handler_.handle(now, rail, header, frames_);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) [[likely]] {
     if (peer.rails != nullptr) [[unlikely]]
       upkeep_of(rail).heard_at = now;
@@ -184,8 +182,7 @@ Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader&
 // of ours is answered: the one it is for is not there. What was led astray, or back to the engine
 // that asks, is not. An engine that we asked and that is not the one says so.
 Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) {
-  const wire::Frame* frame =
-      header.type == wire::PacketType::kCheck ? frame_handler_.frames().next() : nullptr;
+  const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(frame->data);
     const bool for_another = check && check->epoch != epoch_ && nics_.is_own_port(check->called);
@@ -212,10 +209,10 @@ bool Receiver::came_by_another_nic(std::span<const std::byte> part) const {
 // One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
 // nothing of the rail.
 Verdict Receiver::handle_check(Instant now, Rail& rail, const wire::PacketHeader& header) {
-  const wire::Frame* frame = frame_handler_.frames().next();
+  const wire::Frame* frame = frames_.next();
   if (frame == nullptr) return Verdict::kBadFrame;
   const wire::Frame only = *frame;
-  if (frame_handler_.frames().next() != nullptr) return Verdict::kBadFrame;
+  if (frames_.next() != nullptr) return Verdict::kBadFrame;
   if (!rail.peer.introduced || rail.peer.phase == Phase::kGone) return Verdict::kWrongState;
   if (!rail.peer.flows()) return Verdict::kAccepted;  // no answer can leave yet: it asks again
   const bool own_way = came_by(rail, slot_);

@@ -22,24 +22,24 @@ class Receiver {
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake,
            const message::InboxCounters& inbox_counters, Stats& stats)
-      : config_(config),
-        epoch_(epoch),
+      : checksum_(config.checksum),
         peers_(peers),
-        nics_(nics),
-        poller_(poller),
+        stats_(stats),
+        inbox_counters_(inbox_counters),
+        ack_handler_(ack_handler),
+        acks_(acks),
+        frame_handler_(frame_handler),
         credits_(credits),
         clock_(clock),
         ready_(ready),
-        acks_(acks),
+        nics_(nics),
+        poller_(poller),
+        epoch_(epoch),
         check_(check),
         replies_(replies),
         lifecycle_(lifecycle),
         liveness_(liveness),
-        frame_handler_(frame_handler),
-        ack_handler_(ack_handler),
-        handshake_(handshake),
-        inbox_counters_(inbox_counters),
-        stats_(stats) {}
+        handshake_(handshake) {}
 
   // Returns the packets received, whatever became of them.
   std::size_t receive_all(Instant now);
@@ -69,32 +69,34 @@ class Receiver {
                        std::span<const nic::Incoming> batch);
   bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
 
-  const Config& config_;
-  const std::uint64_t epoch_;
+  // How the datagram that is being received came.
+  Came came_ = Came::kBehindDeferred;
+  const bool checksum_;
+  std::size_t slot_ = 0;   // the NIC,
+  std::size_t place_ = 0;  // and its channel
+  std::span<const nic::Incoming> batch_;
+  wire::FrameList frames_;
+
+  // What each packet needs, and then what few do.
   const PeerTable& peers_;
-  NicTable& nics_;
-  ChannelPoller& poller_;
+  Stats& stats_;
+  const message::InboxCounters& inbox_counters_;
+  AckHandler& ack_handler_;
+  AckScheduler& acks_;
+  FrameHandler& frame_handler_;
   CreditAllocator& credits_;
   const PollClock& clock_;
   ReadyPeers& ready_;
-  AckScheduler& acks_;
+  NicTable& nics_;
+  ChannelPoller& poller_;
+
+  const std::uint64_t epoch_;
   PathCheck& check_;
   UnknownPeerReplies& replies_;
   const PeerLifecycle& lifecycle_;
   Liveness& liveness_;
-  FrameHandler& frame_handler_;
-  AckHandler& ack_handler_;
   Handshake& handshake_;
-  const message::InboxCounters& inbox_counters_;
-  Stats& stats_;
-
   ReceiveBackpressure backpressure_;
-
-  // How the datagram that is being received came.
-  Came came_ = Came::kBehindDeferred;
-  std::size_t slot_ = 0;   // the NIC,
-  std::size_t place_ = 0;  // and its channel
-  std::span<const nic::Incoming> batch_;
 };
 
 }  // namespace pullman::engine

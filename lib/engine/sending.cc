@@ -31,7 +31,7 @@ SendDescriptor descriptor_for(Tag tag, const SendOptions& options) {
 }
 
 // One that is copied cannot wait for anything.
-bool is_consistent(const SendOptions& options) {
+bool is_valid(const SendOptions& options) {
   return options.space < kSpaces &&
          !(options.only_copy && (options.synchronous || options.until_delivered));
 }
@@ -46,7 +46,7 @@ bool Sending::sends_at_once(const Peer& peer) const {
   if (peer.ready.is_linked()) return false;
   const Rail* rail = &peer.home;
   if (peer.rails != nullptr) [[unlikely]] {
-    rail = const_cast<Peer&>(peer).rail(peer.rails->favourite);
+    rail = const_cast<Peer&>(peer).rail(peer.rails->small_rail);
     if (!usable(*rail) || !rail->resolved()) return false;
   }
   const bool none_in_flight =
@@ -74,8 +74,8 @@ void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes)
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
   if (!at_once) return transmitter_.wait_for_turn(peer);
   ++stats_.fast_path_sends;
-  if (bytes <= config_.tiny_bytes && peer.outbox.queued_packets() != 0) {
-    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+  if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
+    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
     if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
     const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
     // Where packets are shorter than tiny messages may be there are two.
@@ -134,7 +134,8 @@ Status Sending::submit(Instant now, const Departure& departure, const SendOp& op
                        Request& request) {
   if (!request.done()) return Status::kBusy;
   const bool packs = op.packer != nullptr && (op.packer->pack != nullptr || op.length == 0);
-  const bool sane = is_consistent(op.options) && (op.packer == nullptr || packs);
+  const bool sane =
+      is_valid(op.options) && (op.packer == nullptr || (packs && op.segments.empty()));
   if (!sane) return refuse(op.peer, op.tag, Status::kInvalidArgument, request);
   if (op.options.only_copy && op.segments.size() == 1) {
     return send_copy(now, departure, op, request);

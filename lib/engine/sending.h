@@ -21,14 +21,15 @@ struct Departure {
   bool at_once = false;  // from inside send(), if it is tiny
 };
 
-// One send with options. What it points to outlives the request, unless the options say that the
-// bytes are copied.
+// One send with options: of segments, or of a packer. The memory that the segments name, and what
+// the packer reads, stay valid until the request is done, unless the options say that the bytes are
+// copied; the list of segments and the packer themselves are copied.
 struct SendOp {
   PeerId peer{};
   Tag tag = 0;
-  ConstSegments segments{};        // or, without any,
-  const Packer* packer = nullptr;  // what writes the message's bytes,
-  std::uint64_t length = 0;        // so many of them
+  ConstSegments segments{};        // none with a packer
+  const Packer* packer = nullptr;  // writes the message, packet by packet
+  std::uint64_t length = 0;        // of that, in bytes
   SendOptions options{};
 };
 
@@ -37,7 +38,7 @@ class Sending {
   Sending(const Config& config, PeerTable& peers, NicTable& nics, ReadyPeers& ready,
           const AckScheduler& acks, PeerLifecycle& lifecycle, AckHandler& ack_handler,
           Transmitter& transmitter, Stats& stats)
-      : config_(config),
+      : tiny_bytes_(config.tiny_bytes),
         peers_(peers),
         nics_(nics),
         ready_(ready),
@@ -97,7 +98,7 @@ class Sending {
     stats_.bytes_sent += bytes;
   }
 
-  const Config& config_;
+  const std::size_t tiny_bytes_;
   PeerTable& peers_;
   NicTable& nics_;
   ReadyPeers& ready_;

@@ -1,5 +1,4 @@
-// Time passes: packets whose timeout is over, ACKs that have waited, peers that are silent, and
-// what else is due.
+// Time passes: each component hears of what is due of its own.
 #pragma once
 
 #include <chrono>
@@ -12,13 +11,12 @@ namespace pullman::engine {
 
 class TimerDispatcher {
  public:
-  TimerDispatcher(const Config& config, PeerTable& peers, reliability::Hotel<Packet>& hotel,
-                  Alarms& alarms, ReadyPeers& ready, AckScheduler& acks, PacketReclaimer& reclaimer,
+  TimerDispatcher(const PeerTable& peers, reliability::Hotel<Packet>& hotel, Alarms& alarms,
+                  ReadyPeers& ready, AckScheduler& acks, PacketReclaimer& reclaimer,
                   PathCheck& check, PeerLifecycle& lifecycle, Liveness& liveness,
                   RailManager& rails, NicExchange& exchange, AckHandler& ack_handler,
                   Handshake& handshake)
-      : config_(config),
-        peers_(peers),
+      : peers_(peers),
         hotel_(hotel),
         alarms_(alarms),
         ready_(ready),
@@ -41,21 +39,10 @@ class TimerDispatcher {
   }
 
  private:
-  // A call unanswered so often, and for so long, leaves by another NIC. Not sooner: a peer that is
-  // known by the address of its second NIC is called by that of its first all the same.
-  static constexpr std::uint64_t kTimeoutsBeforeOther = 2;
-  static constexpr Duration kTimeBeforeOther = std::chrono::milliseconds(250);
-  // A silence that is worth a word, if it is not that of a program that computes; and how often.
-  static constexpr Duration kLongSilence = std::chrono::seconds(10);
-  static constexpr Duration kUnresponsiveWarned = std::chrono::seconds(60);
-
   void handle(Instant now, const Timer& timer);
   void handle_eviction(Instant now, Packet& packet);
-  void handle_alarm(Instant now, Peer& peer);
-  void warn_peer_unresponsive(Instant now, const Peer& peer, bool calling);
 
-  const Config& config_;
-  PeerTable& peers_;
+  const PeerTable& peers_;
   reliability::Hotel<Packet>& hotel_;
   Alarms& alarms_;
   ReadyPeers& ready_;
@@ -68,7 +55,6 @@ class TimerDispatcher {
   NicExchange& exchange_;
   AckHandler& ack_handler_;
   Handshake& handshake_;
-  Instant unresponsive_warned_ = Instant() - kUnresponsiveWarned;
 };
 
 }  // namespace pullman::engine

@@ -16,7 +16,7 @@ bool Transmitter::serve_rails(Instant now, Peer& peer) {
   peer.for_each_rail([&](Rail& rail) { tend_rail(now, rail, more); });
   const Next evacuated = resend_evacuated(now, peer);
   if (evacuated != Next::kGoOn) return more || evacuated == Next::kBlocked;
-  const std::size_t share = share_of_turn(*peer.rail(peer.rails->favourite));
+  const std::size_t share = share_of_turn(*peer.rail(peer.rails->small_rail));
   for (std::size_t sent = 0; sent < share; ++sent) {
     const bool small = peer.outbox.queued_packets() > 0 || has_control(peer);
     if (!small && !peer.outbox.has_packets()) return more;

@@ -151,7 +151,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
     for (std::size_t i = 0; i < count; ++i) runs[i]->wants_ack = asks && i + 1 == count;
     rail.link.ask_if_due(*runs[count - 1]);
   }
-  if (config_.checksum) std::for_each_n(runs.begin(), count, [](Run* run) { seal(*run); });
+  if (checksum_) std::for_each_n(runs.begin(), count, [](Run* run) { seal(*run); });
   std::size_t taken = channel.send_at_once({offered.data(), chunks});
   if (taken != 0) nics_.note_moved();
   if (taken >= Channel::kBatch / 2) poller_.note_burst_sent(now);
@@ -166,7 +166,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
 
 // Bulk packets have no room for a checksum, nor for an ACK that waits for a ride.
 message::Outbox::Heads Transmitter::heads_for(const Rail& rail) const {
-  if (config_.checksum || data(rail).port().limits().burst_bytes == 0) return Heads::kFull;
+  if (checksum_ || data(rail).port().limits().burst_bytes == 0) return Heads::kFull;
   return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kPiggyback;
 }
 

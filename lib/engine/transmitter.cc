@@ -12,7 +12,7 @@ void Transmitter::send_last_byes(Instant now) {
   for (int i = 0; i < kByeRepeats; ++i) {
     peers_.for_each([&](Peer& peer) {
       if (!peer.flows()) return;
-      Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->favourite);
+      Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
       if (!rail.resolved() || !rail.link.has_space()) return;
       peer.bye_due = true;
       send_control_frames(now, rail, ChannelKind::kData);

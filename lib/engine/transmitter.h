@@ -18,7 +18,7 @@ class Transmitter {
               const PollClock& clock, ReadyPeers& ready, PacketSender& sender,
               PeerLifecycle& lifecycle, PathSizer& path_sizer, RailManager& rails,
               NicExchange& exchange, Handshake& handshake, Stats& stats)
-      : config_(config),
+      : checksum_(config.checksum),
         peers_(peers),
         nics_(nics),
         poller_(poller),
@@ -93,7 +93,7 @@ class Transmitter {
   bool waits_for_more(const Rail& rail) const;
   message::Outbox::Heads heads_for(const Rail& rail) const;
 
-  const Config& config_;
+  const bool checksum_;
   PeerTable& peers_;
   NicTable& nics_;
   ChannelPoller& poller_;

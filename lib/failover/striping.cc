@@ -38,17 +38,17 @@ std::size_t rail_for_bulk(std::span<const Load> rails, std::uint64_t left) {
   return rails[first].time_for(left) < rails[best].time_for(next) ? kNoRail : best;
 }
 
-std::size_t rail_for_small(std::span<const Load> rails, std::size_t favourite) {
+std::size_t rail_for_small(std::span<const Load> rails, std::size_t preferred) {
   std::size_t best = kNoRail;
   for (std::size_t i = 0; i < rails.size(); ++i) {
     if (!rails[i].may_send || rails[i].window == 0) continue;
     if (best == kNoRail || known(rails[i].rtt) < known(rails[best].rtt)) best = i;
   }
   const bool keeps =
-      favourite < rails.size() && rails[favourite].may_send && rails[favourite].window != 0 &&
+      preferred < rails.size() && rails[preferred].may_send && rails[preferred].window != 0 &&
       best != kNoRail &&
-      known(rails[best].rtt) * kClearly > known(rails[favourite].rtt) * (kClearly - 1);
-  return keeps ? favourite : best;
+      known(rails[best].rtt) * kClearly > known(rails[preferred].rtt) * (kClearly - 1);
+  return keeps ? preferred : best;
 }
 
 }  // namespace pullman::failover

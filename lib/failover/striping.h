@@ -30,8 +30,8 @@ inline constexpr std::size_t kNoRail = ~std::size_t{0};
 // that have not left yet. kNoRail: none may, or it is better to wait for one that may not.
 std::size_t rail_for_bulk(std::span<const Load> rails, std::uint64_t left);
 
-// The rail for a small message: the one with the shortest round trip that may send. `favourite`,
+// The rail for a small message: the one with the shortest round trip that may send. `preferred`,
 // the last answer, is kept while no other is clearly better. kNoRail: none may.
-std::size_t rail_for_small(std::span<const Load> rails, std::size_t favourite);
+std::size_t rail_for_small(std::span<const Load> rails, std::size_t preferred);
 
 }  // namespace pullman::failover

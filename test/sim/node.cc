@@ -187,8 +187,8 @@ void Node::audit() {
     report("more packets taken than Config::send_packets", audit.packets_taken,
            2 * plan_.config.send_packets);
   }
-  if (audit.peers_forgotten != 0) {
-    report("peers that could be served are not in the list", audit.peers_forgotten, 0);
+  if (audit.peers_unlisted != 0) {
+    report("peers that could be served are not in the list", audit.peers_unlisted, 0);
   }
   const std::uint64_t budget =
       std::max<std::uint64_t>(plan_.config.unexpected_bytes, 4096 * plan_.config.max_peers);

@@ -210,14 +210,13 @@ void Program::post_shared(Wanted wanted) {
   operation.kind = Operation::Kind::kReceive;
   operation.wanted = wanted;
   operation.many = std::make_unique<MultiReceive>(1 + random_.below(12), kNameBytes);
-  const std::span<std::byte> whole[] = {{operation.buffer.get(), wanted.capacity}};
-  const Status status = node_.engine().matching().submit(node_.local_now(),
-                                                         {.source = wanted.source,
-                                                          .tag = wanted.tag,
-                                                          .ignore = wanted.ignore,
-                                                          .segments = whole,
-                                                          .options = {.space = wanted.space}},
-                                                         *operation.many);
+  const Status status =
+      node_.engine().matching().submit(node_.local_now(),
+                                       {.source = wanted.source,
+                                        .tag = wanted.tag,
+                                        .ignore = wanted.ignore,
+                                        .options = {.space = wanted.space}},
+                                       {operation.buffer.get(), wanted.capacity}, *operation.many);
   note("receive {} of many from peer {}.{}, tag {:x} ignoring {:x}, {} B: {}", posts_,
        static_cast<std::int32_t>(wanted.source.index), wanted.source.generation, wanted.tag,
        wanted.ignore, wanted.capacity, name(status));

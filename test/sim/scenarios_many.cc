@@ -20,10 +20,9 @@ struct Shared {
     back = couple.back;
   }
   Status post(PeerId source = kAnyPeer, Tag tag = 1) {
-    const std::span<std::byte> whole[] = {buffer};
     const Status status = scene.engine(1).matching().submit(
-        scene.node(1).local_now(),
-        {.source = source, .tag = tag, .ignore = 0, .segments = whole, .options = {}}, many);
+        scene.node(1).local_now(), {.source = source, .tag = tag, .ignore = 0, .options = {}},
+        buffer, many);
     scene.node(1).touched();
     return status;
   }

@@ -180,7 +180,7 @@ struct FakePeers {
 // The peer has several rails from now on; the home rail is the one there is.
 inline void give_rails(Peer& peer) {
   peer.rails = std::make_unique<Rails>();
-  peer.rails->care[0] = std::make_unique<RailUpkeep>();
+  peer.rails->upkeep[0] = std::make_unique<RailUpkeep>();
 }
 
 }  // namespace pullman::engine

@@ -138,8 +138,8 @@ class Crowd {
     hosts_[0]->data->room = room;
     sender().progress(now_);
     const engine::Audit audit = sender().inspector().audit();
-    forgotten_ += audit.peers_forgotten;
-    in_vain_ += audit.peers_in_vain;
+    forgotten_ += audit.peers_unlisted;
+    in_vain_ += audit.peers_listed_idle;
     for (std::size_t i = 1; i < hosts_.size(); ++i) {
       got_.resize(hosts_.size());
       got_[i] += hub_[2 * i + 1].size();

@@ -19,8 +19,9 @@ bool AckHandler::may_defer(const Rail& rail, const wire::PacketHeader& header, C
          !rail.link.repeats_ack(header) && rail.link.believes(header);
 }
 
-void AckHandler::handle_deferred(Instant now, DeferredAck ack) {
-  Rail& rail = *ack.rail;
+void AckHandler::take_deferred(Instant now) {
+  const DeferredAck& ack = acks_.deferred();
+  Rail& rail = acks_.take_deferred();
   handle(now, rail, {ack.header, ack.module}, {.ago = now - ack.came_at, .unseen = ack.unpolled});
   acks_.schedule(now, rail);
 }

@@ -48,14 +48,14 @@ class AckHandler {
   bool may_defer(const Rail& rail, const wire::PacketHeader& header, Came came,
                  bool is_one_message) const;
   void handle_deferred(Instant now) {
-    if (acks_.has_deferred()) handle_deferred(now, acks_.take_deferred());
+    if (acks_.has_deferred()) take_deferred(now);
   }
 
   // Of the rail that was heard last; 0 before the first sample.
   std::uint64_t rtt_ns() const { return rtt_ns_; }
 
  private:
-  void handle_deferred(Instant now, DeferredAck ack);
+  void take_deferred(Instant now);
 
   ReadyPeers& ready_;
   AckScheduler& acks_;

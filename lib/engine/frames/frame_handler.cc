@@ -33,8 +33,9 @@ void FrameHandler::handle_bye(Peer& peer) {
   lifecycle_.end(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
 }
 
-bool FrameHandler::brings_news(const Peer& peer, std::span<const std::byte> body) const {
-  if (body.empty()) return peer.inbox.is_news(frames_.front());  // a bulk packet
+bool FrameHandler::brings_news(const Peer& peer, const wire::FrameList& frames,
+                               std::span<const std::byte> body) {
+  if (body.empty()) return peer.inbox.is_news(frames.front());  // a bulk packet
   wire::FrameReader reader(body);
   for (wire::Frame frame; reader.next(frame);) {
     const bool of_message = frame.type == wire::FrameType::kMessage ||
@@ -45,7 +46,8 @@ bool FrameHandler::brings_news(const Peer& peer, std::span<const std::byte> body
   return false;
 }
 
-Verdict FrameHandler::handle(Instant now, Rail& rail, const wire::PacketHeader& header) {
+Verdict FrameHandler::handle(Instant now, Rail& rail, const wire::PacketHeader& header,
+                             wire::FrameList& frames) {
   Peer& peer = rail.peer;
   if (const Arrival arrival = rail.link.judge(header); arrival != Arrival::kNew) [[unlikely]] {
     if (arrival == Arrival::kOutside) return Verdict::kOutsideWindow;
@@ -53,10 +55,10 @@ Verdict FrameHandler::handle(Instant now, Rail& rail, const wire::PacketHeader& 
     return Verdict::kDuplicate;
   }
   FrameEffect effect;
-  if (frames_.is_one_message()) [[likely]] {
-    effect = act_on_message(peer);
+  if (frames.is_one_message()) [[likely]] {
+    effect = act_on_message(peer, frames.front());
   } else {
-    effect = act_on(peer, frames_);
+    effect = act_on(peer, frames);
   }
   if (effect.refused) [[unlikely]]
     return Verdict::kOverLimit;
@@ -81,8 +83,8 @@ void FrameHandler::follow_up(Instant now, Peer& peer) {
 }
 
 // The common case.
-FrameEffect FrameHandler::act_on_message(Peer& peer) {
-  const message::Taken taken = peer.inbox.handle_message(frames_.front());
+FrameEffect FrameHandler::act_on_message(Peer& peer, const wire::Frame& frame) {
+  const message::Taken taken = peer.inbox.handle_message(frame);
   return {.refused = taken == message::Taken::kRefused,
           .redundant = taken == message::Taken::kRedundant};
 }

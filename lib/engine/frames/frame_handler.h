@@ -33,23 +33,22 @@ class FrameHandler {
         exchange_(exchange),
         blocked_(blocked) {}
 
-  // Those of the packet that is being received.
-  wire::FrameList& frames() { return frames_; }
-  const wire::FrameList& frames() const { return frames_; }
-
-  // Acts on the frames of the sequenced packet that is being received. All of them are idempotent,
-  // so a packet of which one is refused is simply not noted: it will be sent again.
-  wire::Verdict handle(Instant now, Rail& rail, const wire::PacketHeader& header);
+  // Acts on the frames of a sequenced packet. All of them are idempotent, so a packet of which one
+  // is refused is simply not noted: it will be sent again.
+  wire::Verdict handle(Instant now, Rail& rail, const wire::PacketHeader& header,
+                       wire::FrameList& frames);
+  // Reads the list up to its end, or to the first frame that is refused.
   FrameEffect act_on(Peer& peer, wire::FrameList& frames);
   // Frames were acted on: the peer may have to be told something, or owe us more.
   void follow_up(Instant now, Peer& peer);
 
   // Something of a message that had not arrived when our BYE was written: it says so, and shall be
   // true. The packet's body, or nothing of a bulk packet.
-  bool brings_news(const Peer& peer, std::span<const std::byte> body) const;
+  static bool brings_news(const Peer& peer, const wire::FrameList& frames,
+                          std::span<const std::byte> body);
 
  private:
-  FrameEffect act_on_message(Peer& peer);
+  static FrameEffect act_on_message(Peer& peer, const wire::Frame& frame);
   void handle_bye(Peer& peer);
 
   const PollClock& clock_;
@@ -60,8 +59,7 @@ class FrameHandler {
   NicExchange& exchange_;
   BlockedPeers& blocked_;
 
-  wire::FrameList frames_;
-  wire::Frame bye_;  // the one among them, if there is any
+  wire::Frame bye_;  // of the packet that is being received, if it has one
 };
 
 }  // namespace pullman::engine

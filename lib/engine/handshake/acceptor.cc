@@ -37,11 +37,8 @@ bool Handshake::our_call_wins(const wire::Hello& hello) const {
 Peer* Handshake::peer_for_hello(Instant now, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known != nullptr && known->theirs == hello.reply_to) return known;
-  for (const HalfOpenCaller& caller : accepts_.half_open()) {
-    if (caller.epoch == hello.epoch && caller.reply_to == hello.reply_to) {
-      Peer* peer = peers_.find(caller.id);
-      return accepts_.renew(now, caller) ? peer : nullptr;
-    }
+  if (const auto caller = accepts_.find_half_open(hello.epoch, hello.reply_to)) {
+    return accepts_.renew(now, *caller) ? peers_.find(*caller) : nullptr;
   }
   if (Peer* called = called_at(hello)) {
     // Who first said that he is the one we call is answered; our call goes on, and whoever answers
@@ -112,11 +109,8 @@ bool Handshake::is_superseded(const Peer& caller) const {
 
 void Handshake::drop_superseded(const Peer& peer) {
   if (epoch_ >= peer.epoch) return;
-  std::vector<PeerId> superseded;
-  for (const HalfOpenCaller& caller : accepts_.half_open()) {
-    if (caller.epoch == peer.epoch && caller.id != peer.id) superseded.push_back(caller.id);
-  }
-  for (const PeerId id : superseded) {
+  for (const PeerId id : accepts_.half_open_of(peer.epoch)) {
+    if (id == peer.id) continue;
     Peer& caller = *peers_.find(id);
     lifecycle_.end(caller, Status::kPeerClosed);
     lifecycle_.discard(caller);
@@ -134,7 +128,7 @@ void Handshake::drop_silent_callers(Instant now) {
 }
 
 void Handshake::drop_oldest_caller() {
-  Peer& oldest = *peers_.find(accepts_.half_open().front().id);
+  Peer& oldest = *peers_.find(accepts_.oldest_half_open());
   lifecycle_.end(oldest, Status::kUnreachable);
   lifecycle_.discard(oldest);
 }

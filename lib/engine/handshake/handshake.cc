@@ -52,7 +52,7 @@ Connected Handshake::connect(Instant now, const nic::Address& address) {
   if (const Peer* peer = find_elsewhere(address)) return {Status::kOk, peer->id};
   if (!nics_.has_family_of(address)) return {Status::kUnreachable, {}};
   const Peer* peer = make_peer(now, address, nics_.module_for(address));
-  if (peer == nullptr && !accepts_.half_open().empty()) {
+  if (peer == nullptr && accepts_.any_half_open()) {
     drop_oldest_caller();
     peer = make_peer(now, address, nics_.module_for(address));
   }
@@ -70,7 +70,7 @@ std::uint32_t Handshake::new_proof() {
 Peer* Handshake::make_peer(Instant now, const nic::Address& command_address, std::uint8_t module) {
   lifecycle_.discard_oldest_gone();
   if (peers_.full()) drop_silent_callers(now);
-  if (peers_.full() && accepts_.half_open().empty()) lifecycle_.ask_idle_peers(now);
+  if (peers_.full() && !accepts_.any_half_open()) lifecycle_.ask_idle_peers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
   const PeerSetup setup{.link = parts_.link,
@@ -221,7 +221,7 @@ void Handshake::answer(Peer& peer) {
 }
 
 Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
-                                std::span<const std::byte> body) {
+                                wire::FrameList& frames, std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
   if (lifecycle_.closing() || !nics_.module_called(*hello)) return Verdict::kWrongState;
@@ -233,10 +233,10 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
   // A HELLO cannot ask (wire.md 2.3), but nothing may follow what rides with it that would.
   wire::PacketHeader asks = header;
-  if (!frame_handler_.frames().is_alone()) asks.flags |= wire::kFlagAckSoon;
+  if (!frames.is_alone()) asks.flags |= wire::kFlagAckSoon;
   if (peer->introduced && peer->said == nullptr) {
     // It has proved that it means this connection: a packet like others.
-    const Verdict verdict = frame_handler_.handle(now, peer->home, asks);
+    const Verdict verdict = frame_handler_.handle(now, peer->home, asks, frames);
     acks_.schedule(now, peer->home);
     return verdict;
   }

@@ -3,6 +3,7 @@
 // and what it brought (acceptor.cc).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,7 +57,9 @@ class Handshake {
 
   // --- packets that come
 
-  wire::Verdict handle_hello(Instant now, const wire::PacketHeader& header,
+  // `body`: of the packet, whose frames are in the list; the HELLO is its first. May make a peer,
+  // or end one that gives it its place.
+  wire::Verdict handle_hello(Instant now, const wire::PacketHeader& header, wire::FrameList& frames,
                              std::span<const std::byte> body);
   wire::Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                                std::span<const std::byte> body);
@@ -76,8 +79,8 @@ class Handshake {
   void call(Instant now, Peer& peer);
   // A HELLO that is to leave again says by which NIC it leaves.
   void rewrite_hello(Peer& peer) const;
-  // By the next NIC. False if there is no other one: then nothing has changed.
-  bool try_next_nic(Peer& peer);
+  // A HELLO got no answer in time: it is sent again, or by another NIC.
+  void handle_call_overdue(Instant now, Peer& peer, Packet& packet);
   // The NIC has no link: a peer that is called by it is called by another.
   void handle_link_down(std::size_t slot);
 
@@ -95,6 +98,10 @@ class Handshake {
   // Of two calls that cross one is ignored by its receiver until that one's own has been repeated
   // so often.
   static constexpr std::uint64_t kTimeoutsBeforeAnswer = 3;
+  // A call unanswered so often, and for so long, leaves by another NIC. Not sooner: a peer that is
+  // known by the address of its second NIC is called by that of its first all the same.
+  static constexpr std::uint64_t kTimeoutsBeforeOther = 2;
+  static constexpr Duration kTimeBeforeOther = std::chrono::milliseconds(250);
 
   Peer* make_peer(Instant now, const nic::Address& command, std::uint8_t module);
   Peer& begin_peer(Instant now, std::unique_ptr<Peer> made, const nic::Address& command) noexcept;
@@ -113,6 +120,7 @@ class Handshake {
 
   // initiator.cc
   std::optional<std::uint8_t> other_module(const Peer& peer) const;
+  bool try_next_nic(Peer& peer);
   void aim_home(Peer& peer);
   void leave_home(Peer& peer);
   void aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from);

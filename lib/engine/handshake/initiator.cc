@@ -37,6 +37,19 @@ bool Handshake::try_next_nic(Peer& peer) {
   return true;
 }
 
+void Handshake::handle_call_overdue(Instant now, Peer& peer, Packet& packet) {
+  reliability::Link& link = peer.home.link;
+  const bool unanswered =
+      link.timeouts() >= kTimeoutsBeforeOther && now - peer.heard_at >= kTimeBeforeOther;
+  const bool moved = unanswered && try_next_nic(peer);
+  if (!moved && packet.in_channel) return;
+  link.take_probe();
+  if (moved) return;
+  link.abandon(packet);
+  packet.state = channel::PacketState::kQueued;
+  call(now, peer);
+}
+
 // A caller is called at another of its addresses; it is answered where it called from.
 void Handshake::aim_home(Peer& peer) {
   const nic::Address address = peer.command_address;

@@ -111,8 +111,9 @@ class NicTable {
   void flush() {
     if (posted_ != 0) flush_posted();
   }
-  // Whether a port has taken something since this was asked last.
-  bool take_moved() { return std::exchange(moved_, false); }
+  void begin_turn() { moved_ = false; }
+  // Whether a port has taken something this turn.
+  bool moved() const { return moved_; }
   void note_moved() { moved_ = true; }
   // The most that one turn sends (nic::PortLimits).
   std::size_t packets_per_turn() const { return packets_per_turn_; }

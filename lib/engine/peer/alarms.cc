@@ -3,15 +3,15 @@
 namespace pullman::engine {
 
 void Alarms::arm_upkeep(Instant now, Rail& rail) {
-  RailUpkeep& care = upkeep_of(rail);
-  Instant due = care.health.next_due();
+  RailUpkeep& upkeep = upkeep_of(rail);
+  Instant due = upkeep.health.next_due();
   if (rail.number == 0) due = std::min(due, list_due(rail.peer));
-  if (care.timer.checked_in()) {
-    if (care.timer.due == due) return;
-    hotel_.check_out(care.timer);
+  if (upkeep.timer.checked_in()) {
+    if (upkeep.timer.due == due) return;
+    hotel_.check_out(upkeep.timer);
   }
   if (due == kNever || rail.peer.phase == Phase::kGone) return;
-  hotel_.check_in(now, std::max(due - now, Duration(1)), care.timer);
+  check_in(now, std::max(due - now, Duration(1)), upkeep.timer);
 }
 
 void Alarms::wake_rails(Instant now, Peer& peer) {
@@ -25,7 +25,7 @@ void Alarms::arm_loss(Instant now, Rail& rail) {
     if (due >= rail.loss_timer.due && due != kNever) return;  // it will look again then
     hotel_.check_out(rail.loss_timer);
   }
-  if (due != kNever) hotel_.check_in(now, std::max(due - now, Duration(1)), rail.loss_timer);
+  if (due != kNever) check_in(now, std::max(due - now, Duration(1)), rail.loss_timer);
 }
 
 }  // namespace pullman::engine

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/time.h"
 #include "engine/peer/peer_queries.h"
 #include "reliability/hotel.h"
@@ -11,13 +12,16 @@ namespace pullman::engine {
 
 class Alarms {
  public:
-  void check_in(Instant now, Duration stay, Timer& timer) { hotel_.check_in(now, stay, timer); }
+  void check_in(Instant now, Duration stay, Timer& timer) {
+    PULLMAN_DCHECK(timer.purpose() != TimerPurpose::kNone);
+    hotel_.check_in(now, stay, timer);
+  }
   void cancel(Timer& timer) {
     if (timer.checked_in()) hotel_.check_out(timer);
   }
   void rearm(Instant now, Duration stay, Timer& timer) {
     cancel(timer);
-    hotel_.check_in(now, std::max(stay, Duration(1)), timer);
+    check_in(now, std::max(stay, Duration(1)), timer);
   }
   // The rail's next question is due when its health says.
   void arm_upkeep(Instant now, Rail& rail);

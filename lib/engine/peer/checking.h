@@ -67,7 +67,7 @@ struct LivenessProbe {
 struct Checking {
   Asking asking;
   Answering answering;
-  LivenessProbe doubt;
+  LivenessProbe probe;
 };
 
 }  // namespace pullman::engine

@@ -16,10 +16,13 @@ bool is_consistent(const Peer& peer) {
              !peer.bye_due;
     case Phase::kConnected:
     case Phase::kClosing:
-    case Phase::kFarewell:
       return peer.introduced && peer.theirs.proof != 0 && peer.why == Status::kOk && rails;
+    case Phase::kFarewell:
+      return peer.introduced && peer.theirs.proof != 0 && peer.why == Status::kOk && rails &&
+             peer.outbox.idle() && peer.alarm.checked_in();
     case Phase::kGone:
-      return rails;
+      return rails && peer.why != Status::kOk && peer.said == nullptr && peer.hello == nullptr &&
+             !peer.bye_due && !peer.alarm.checked_in() && !peer.ready.is_linked();
   }
   return false;
 }
@@ -56,17 +59,17 @@ bool was_met_on(const Rail& rail) {
 }
 
 void set_heard(Peer& peer, Instant at) {
-  LivenessProbe* doubt = peer.checking == nullptr ? nullptr : &peer.checking->doubt;
-  const bool goes_on = doubt != nullptr && doubt->since >= peer.heard_at;
+  LivenessProbe* probe = peer.checking == nullptr ? nullptr : &peer.checking->probe;
+  const bool goes_on = probe != nullptr && probe->since >= peer.heard_at;
   peer.heard_at = at;
-  if (goes_on) doubt->since = std::max(doubt->since, at);
+  if (goes_on) probe->since = std::max(probe->since, at);
 }
 
 void clear_liveness_probe(Peer& peer) {
-  LivenessProbe& doubt = peer.checking->doubt;
-  doubt.asked = false;
-  doubt.denied = doubt.refused = 0;
-  doubt.tries = 0;
+  LivenessProbe& probe = peer.checking->probe;
+  probe.asked = false;
+  probe.denied = probe.refused = 0;
+  probe.tries = 0;
 }
 
 bool tells_nics(const Peer& peer) {
@@ -100,7 +103,7 @@ Checking& checking_of(Peer& peer) {
     Checking& made = *peer.checking;
     made.asking.timer.name(TimerPurpose::kCheckAsking, peer.id.index);
     made.answering.timer.name(TimerPurpose::kCheckAnswers, peer.id.index);
-    made.doubt.timer.name(TimerPurpose::kLiveness, peer.id.index);
+    made.probe.timer.name(TimerPurpose::kLiveness, peer.id.index);
   }
   return *peer.checking;
 }

@@ -22,7 +22,7 @@ inline Channel& data(const Rail& rail) {
 }
 // Of a peer with several rails.
 inline RailUpkeep& upkeep_of(const Rail& rail) {
-  return *rail.peer.rails->care[rail.number];
+  return *rail.peer.rails->upkeep[rail.number];
 }
 inline bool usable(const Rail& rail) {
   return rail.peer.rails == nullptr || upkeep_of(rail).health.usable();

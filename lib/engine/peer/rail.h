@@ -22,6 +22,7 @@ using channel::ChannelKind;
 using channel::Packet;
 
 enum class TimerPurpose : std::uint8_t {
+  kNone,          // it was not named: it must not be checked in
   kAck,           // a rail's: an ACK has waited long enough
   kLoss,          // a rail's: a gap has lasted long enough to be a loss
   kRailUpkeep,    // a rail's: failover::Health::next_due()

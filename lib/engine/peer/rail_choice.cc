@@ -13,9 +13,9 @@ using Loads = std::array<failover::Load, wire::kMaxRails>;
 // Rails of which one must do: those that are up before those that are suspect, datagrams before
 // streams, those of the pairing before the one the peers happened to meet on.
 int rank_of(const Rail& rail, const Rails& rails) {
-  const RailUpkeep& care = *rails.care[rail.number];
-  if (!care.health.usable() || !rail.resolved()) return -1;
-  return (care.health.up() ? 4 : 0) + (care.stream ? 0 : 2) +
+  const RailUpkeep& upkeep = *rails.upkeep[rail.number];
+  if (!upkeep.health.usable() || !rail.resolved()) return -1;
+  return (upkeep.health.up() ? 4 : 0) + (upkeep.stream ? 0 : 2) +
          (rail.number == 0 && rails.spare_home ? 0 : 1);
 }
 
@@ -46,7 +46,7 @@ Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose) {
 
 Rail* quickest_rail(Peer& peer, std::uint32_t full_ports) {
   return choose_rail(peer, full_ports, [&](const Loads& loads) {
-    return failover::rail_for_small(loads, peer.rails->favourite);
+    return failover::rail_for_small(loads, peer.rails->small_rail);
   });
 }
 
@@ -89,7 +89,7 @@ Sends rails_can_send(Peer& peer) {
 
 Rail* rail_for_small(Peer& peer, std::uint32_t full_ports) {
   Rail* rail = quickest_rail(peer, full_ports);
-  if (rail != nullptr) peer.rails->favourite = rail->number;
+  if (rail != nullptr) peer.rails->small_rail = rail->number;
   return rail;
 }
 
@@ -107,9 +107,9 @@ void settle_sizes(Peer& peer) {
 }
 
 void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes) {
-  RailUpkeep& care = upkeep_of(rail);
-  care.packets_sent += packets;
-  care.bytes_sent += bytes;
+  RailUpkeep& upkeep = upkeep_of(rail);
+  upkeep.packets_sent += packets;
+  upkeep.bytes_sent += bytes;
 }
 
 bool fills_no_burst(const Rail& rail) {

@@ -53,10 +53,10 @@ struct Rails {
     return std::any_of(more.begin(), more.end(),
                        [](const auto& rail) { return rail != nullptr && rail->resolved(); });
   }
-  std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> care;
+  std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> upkeep;
   std::vector<wire::NicInfo> theirs;      // the other end's NICs, as its HELLO numbers them
   channel::PacketQueue evacuated;         // from rails that were left: to leave on others
-  std::size_t favourite = 0;              // of small messages
+  std::size_t small_rail = 0;             // takes small messages
   std::vector<wire::NicInfo> ours;        // ours when our_ways were found; until paired
   wire::Ways our_ways;                    // as told; of no NICs before
   wire::Ways their_ways;                  // if paired

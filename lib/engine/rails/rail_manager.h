@@ -144,7 +144,7 @@ class RailManager {
   PeerLifecycle& lifecycle_;
   Stats& stats_;
 
-  failover::RailNews news_;  // outlives the notes of it
+  failover::RailNews news_;  // its notes stand with the rails, and leave it when a rail ends
   std::uint64_t rails_blamed_ = 0;
 };
 

@@ -75,14 +75,14 @@ void name_home(const Peer& peer, wire::Ways& ways) {
 void RailManager::start(Peer& peer, std::span<const wire::NicInfo> theirs) {
   peer.rails = std::make_unique<Rails>();
   peer.rails->theirs.assign(theirs.begin(), theirs.end());
-  auto care = std::make_unique<RailUpkeep>();
-  care->timer.name(TimerPurpose::kRailUpkeep, peer.id.index);
-  care->stream = peer.home.nic->device().stream;
-  care->here = peer.home.module;
-  care->health.begin_up(peer.heard_at);
-  care->news.peer = peer.id;
-  news_.handle_change(care->news, true);
-  peer.rails->care[0] = std::move(care);
+  auto upkeep = std::make_unique<RailUpkeep>();
+  upkeep->timer.name(TimerPurpose::kRailUpkeep, peer.id.index);
+  upkeep->stream = peer.home.nic->device().stream;
+  upkeep->here = peer.home.module;
+  upkeep->health.begin_up(peer.heard_at);
+  upkeep->news.peer = peer.id;
+  news_.handle_change(upkeep->news, true);
+  peer.rails->upkeep[0] = std::move(upkeep);
 }
 
 // How each of our NICs reaches each of the peer's, as our kernel and drivers see it.
@@ -126,18 +126,18 @@ std::size_t RailManager::write_reports(Peer& peer, std::byte* out, std::size_t r
   }
   bool all = true;
   peer.for_each_rail([&](Rail& rail) {
-    RailUpkeep& care = upkeep_of(rail);
-    if (!care.report_due) return;
+    RailUpkeep& upkeep = upkeep_of(rail);
+    if (!upkeep.report_due) return;
     if (room - used < wire::kRailBytes) {
       all = false;
       return;
     }
-    const auto said = care.drained_here      ? wire::RailSaid::kDrained
-                      : care.kept_out_here   ? wire::RailSaid::kKeptOut
-                      : care.health.usable() ? wire::RailSaid::kUsed
-                                             : wire::RailSaid::kLeft;
-    used += wire::put_rail(out + used, {rail.number, said, care.told});
-    care.report_due = false;
+    const auto said = upkeep.drained_here      ? wire::RailSaid::kDrained
+                      : upkeep.kept_out_here   ? wire::RailSaid::kKeptOut
+                      : upkeep.health.usable() ? wire::RailSaid::kUsed
+                                               : wire::RailSaid::kLeft;
+    used += wire::put_rail(out + used, {rail.number, said, upkeep.told});
+    upkeep.report_due = false;
   });
   rails.reports_due = !all;
   return used;
@@ -189,7 +189,7 @@ void RailManager::pair(Peer& peer, const wire::Ways& theirs) {
   rails.paired = true;
   rails.their_ways = theirs;
   if (theirs.home_there < peer.told) {
-    rails.care[0]->here = theirs.home_there;
+    rails.upkeep[0]->here = theirs.home_there;
     poller_.attend(theirs.home_there);
   }
   if (fits) {
@@ -280,13 +280,13 @@ void RailManager::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
       peer,
       RailName{.slot = peer.id.index, .number = index, .module = module, .nic = &nics_[module]},
       LinkSetup{links_.options, links_.shared, peer.home.link.window().first()});
-  auto care = std::make_unique<RailUpkeep>();
-  care->timer.name(TimerPurpose::kRailUpkeep, peer.id.index, index);
-  care->stream = nic.stream;
-  care->here = module;
-  care->news.peer = peer.id;
-  care->news.number = index;
-  rails.care[number] = std::move(care);
+  auto upkeep = std::make_unique<RailUpkeep>();
+  upkeep->timer.name(TimerPurpose::kRailUpkeep, peer.id.index, index);
+  upkeep->stream = nic.stream;
+  upkeep->here = module;
+  upkeep->news.peer = peer.id;
+  upkeep->news.number = index;
+  rails.upkeep[number] = std::move(upkeep);
   Rail& rail = *rails.more[number];
   rail.there = there;
   rail.remote = nic.command;
@@ -302,17 +302,17 @@ void RailManager::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
 
 void RailManager::handle_resolution(Instant now, Rail& rail, bool resolved) {
   if (resolved) return handle_resolved(now, rail);
-  RailUpkeep& care = upkeep_of(rail);
-  care.health.handle_unresolved(now);
+  RailUpkeep& upkeep = upkeep_of(rail);
+  upkeep.health.handle_unresolved(now);
   alarms_.arm_upkeep(now, rail);
 }
 
 // Both destinations are known: from now on the rail is asked.
 void RailManager::handle_resolved(Instant now, Rail& rail) {
   if (!rail.resolved()) return;
-  RailUpkeep& care = upkeep_of(rail);
-  care.health.begin(now);
-  if ((nics_.links_down() & nics_of(rail)) != 0) care.health.leave(now, RailReason::kLinkDown);
+  RailUpkeep& upkeep = upkeep_of(rail);
+  upkeep.health.begin(now);
+  if ((nics_.links_down() & nics_of(rail)) != 0) upkeep.health.leave(now, RailReason::kLinkDown);
   if ((nics_.drained() & nics_of(rail)) != 0) set_drained(now, rail, true);
   alarms_.arm_upkeep(now, rail);
   check_.check_new_rail(now, rail.peer);
@@ -325,31 +325,31 @@ void RailManager::handle_report(Peer& peer, const wire::Frame& frame) {
   Rail* rail = report && peer.rails != nullptr ? peer.rail(report->rail) : nullptr;
   if (rail == nullptr) return;
   const Instant now = clock_.polled_until();  // of this turn
-  RailUpkeep& care = upkeep_of(*rail);
-  if (static_cast<std::int16_t>(report->count - care.heard) <= 0) return;
-  care.heard = report->count;
-  care.drained_there = report->said == wire::RailSaid::kDrained;
-  care.kept_out_there = report->said == wire::RailSaid::kKeptOut;
-  const bool drained = care.health.state() == RailState::kDrained;
+  RailUpkeep& upkeep = upkeep_of(*rail);
+  if (static_cast<std::int16_t>(report->count - upkeep.heard) <= 0) return;
+  upkeep.heard = report->count;
+  upkeep.drained_there = report->said == wire::RailSaid::kDrained;
+  upkeep.kept_out_there = report->said == wire::RailSaid::kKeptOut;
+  const bool drained = upkeep.health.state() == RailState::kDrained;
   switch (report->said) {
     case wire::RailSaid::kLeft:
       if (usable(*rail)) leave(now, *rail, RailReason::kTold);
-      if (drained && !care.stays_out()) allow(now, *rail);
+      if (drained && !upkeep.stays_out()) allow(now, *rail);
       break;
     case wire::RailSaid::kDrained:
       leave(now, *rail, RailReason::kOperator);
       break;
     case wire::RailSaid::kKeptOut:
       leave(now, *rail, RailReason::kTold);
-      care.kept_out_there = any_usable(peer);
-      if (care.kept_out_there && !drained) care.health.keep_out(now);
+      upkeep.kept_out_there = any_usable(peer);
+      if (upkeep.kept_out_there && !drained) upkeep.health.keep_out(now);
       alarms_.arm_upkeep(now, *rail);
       break;
     case wire::RailSaid::kUsed:
-      if (drained && !care.stays_out()) {
+      if (drained && !upkeep.stays_out()) {
         allow(now, *rail);
       } else if (rail->resolved()) {
-        care.health.ask_at_once(now);
+        upkeep.health.ask_at_once(now);
         alarms_.arm_upkeep(now, *rail);
       }
       break;

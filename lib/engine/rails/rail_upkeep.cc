@@ -56,11 +56,11 @@ void RailManager::ask_left_rails(Instant now, Peer& peer) {
 }
 
 void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
-  RailUpkeep& care = upkeep_of(rail);
+  RailUpkeep& upkeep = upkeep_of(rail);
   const Instant sent_at = rail.link.answered_sent_at();
-  if (own_way && !care.health.up() && rail.resolved()) {
+  if (own_way && !upkeep.health.up() && rail.resolved()) {
     const bool was_usable = usable(rail);
-    if (care.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
+    if (upkeep.health.handle_answer(now, sent_at, pace_of(rail), !others_up(rail)))
       settle(now, rail, was_usable);
     alarms_.arm_upkeep(now, rail);
   }
@@ -73,19 +73,19 @@ void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
 }
 
 void RailManager::judge_losses(Instant now, Rail& rail) {
-  RailUpkeep& care = upkeep_of(rail);
-  const std::uint64_t arrived = rail.link.packets_arrived() - care.arrived_before;
-  const std::uint32_t lost = rail.link.packets_lost() - care.lost_before;
+  RailUpkeep& upkeep = upkeep_of(rail);
+  const std::uint64_t arrived = rail.link.packets_arrived() - upkeep.arrived_before;
+  const std::uint32_t lost = rail.link.packets_lost() - upkeep.lost_before;
   if (arrived + lost < kJudged) return;
-  care.arrived_before = rail.link.packets_arrived();
-  care.lost_before = rail.link.packets_lost();
+  upkeep.arrived_before = rail.link.packets_arrived();
+  upkeep.lost_before = rail.link.packets_lost();
   const double share = static_cast<double>(lost) / static_cast<double>(arrived + lost);
-  care.loss = (care.loss + share) / 2;
-  if (care.loss < kTooMuch || !care.health.up()) return;
+  upkeep.loss = (upkeep.loss + share) / 2;
+  if (upkeep.loss < kTooMuch || !upkeep.health.up()) return;
   bool better = false;
   rail.peer.for_each_rail([&](const Rail& other) {
     const RailUpkeep& its = upkeep_of(other);
-    better = better || (&other != &rail && its.health.up() && its.loss * 3 < care.loss);
+    better = better || (&other != &rail && its.health.up() && its.loss * 3 < upkeep.loss);
   });
   if (better) leave(now, rail, RailReason::kLossy);
 }
@@ -141,51 +141,51 @@ void RailManager::allow(Instant now, Rail& rail) {
 // told.
 void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
   Peer& peer = rail.peer;
-  RailUpkeep& care = upkeep_of(rail);
+  RailUpkeep& upkeep = upkeep_of(rail);
   log().debug("rail {} by {}: {}, {}", rail.number, rail.nic->device().name,
-              name(care.health.state()), name(care.health.reason()));
+              name(upkeep.health.state()), name(upkeep.health.reason()));
   if (was_usable && !usable(rail)) {
-    ++care.times_left;
-    if (care.health.reason() == RailReason::kSilent) ++rails_blamed_;
+    ++upkeep.times_left;
+    if (upkeep.health.reason() == RailReason::kSilent) ++rails_blamed_;
     evacuate(rail);
     lifecycle_.arm(now, peer);
-    const bool failed = care.health.state() != RailState::kDrained && !care.kept_out_there;
+    const bool failed = upkeep.health.state() != RailState::kDrained && !upkeep.kept_out_there;
     if (failed && config_.sticky_rails) {
-      care.kept_out_here = true;
-      care.health.keep_out(now);
+      upkeep.kept_out_here = true;
+      upkeep.health.keep_out(now);
     }
     report(rail);
   } else if (!was_usable && usable(rail)) {
     reclaimer_.drop_probes(rail);
     nics_.set_link(rail.module, true);  // it works, whatever was said
     rail.link.reset_path_state();
-    care.loss = 0;
+    upkeep.loss = 0;
     forget_fault(rail);
     report(rail);
   }
-  news_.handle_change(care.news, usable(rail));
+  news_.handle_change(upkeep.news, usable(rail));
   settle_sizes(peer);
   alarms_.arm_upkeep(now, rail);
   if (!any_usable(peer)) allow_kept_out(now, peer);
-  if (!care.health.up()) ask_left_rails(now, peer);
+  if (!upkeep.health.up()) ask_left_rails(now, peer);
   ready_.mark(peer);
 }
 
 // To be without a way is worse than to have one that fails now and then (Config::sticky_rails).
 void RailManager::allow_kept_out(Instant now, Peer& peer) {
   peer.for_each_rail([&](Rail& rail) {
-    RailUpkeep& care = upkeep_of(rail);
-    if (!care.kept_out_here && !care.kept_out_there) return;
-    care.kept_out_here = care.kept_out_there = false;
-    if (!care.stays_out()) allow(now, rail);
+    RailUpkeep& upkeep = upkeep_of(rail);
+    if (!upkeep.kept_out_here && !upkeep.kept_out_there) return;
+    upkeep.kept_out_here = upkeep.kept_out_there = false;
+    if (!upkeep.stays_out()) allow(now, rail);
     report(rail);
   });
 }
 
 void RailManager::report(Rail& rail) {
-  RailUpkeep& care = upkeep_of(rail);
-  ++care.told;
-  care.report_due = true;
+  RailUpkeep& upkeep = upkeep_of(rail);
+  ++upkeep.told;
+  upkeep.report_due = true;
   rail.peer.rails->reports_due = true;
 }
 
@@ -282,14 +282,14 @@ Status RailManager::set_drained(Instant now, std::string_view nic, bool drained)
 
 // The other end is told, and leaves it, too.
 void RailManager::set_drained(Instant now, Rail& rail, bool drained) {
-  RailUpkeep& care = upkeep_of(rail);
-  const bool kept_out = care.kept_out_here && !drained;
-  if (care.drained_here == drained && !kept_out) return;
-  care.drained_here = drained;
-  if (kept_out) care.kept_out_here = false;
+  RailUpkeep& upkeep = upkeep_of(rail);
+  const bool kept_out = upkeep.kept_out_here && !drained;
+  if (upkeep.drained_here == drained && !kept_out) return;
+  upkeep.drained_here = drained;
+  if (kept_out) upkeep.kept_out_here = false;
   if (drained) {
     leave(now, rail, RailReason::kOperator);
-  } else if (!care.stays_out()) {
+  } else if (!upkeep.stays_out()) {
     allow(now, rail);
   }
   report(rail);

@@ -67,7 +67,7 @@ void AckScheduler::send(Instant now, Rail& rail) {
   std::array<std::byte, reliability::Link::kAckBytes> bytes;
   const std::size_t length =
       rail.link.write_ack(now, rail.peer.theirs, credits_.credit(rail), bytes.data());
-  if (config_.checksum) wire::seal({bytes.data(), length}, {});
+  if (checksum_) wire::seal({bytes.data(), length}, {});
   if (rail.ack_timer.checked_in()) timers_.check_out(rail.ack_timer);
   ++stats_.acks_sent;
   command(rail).send_unremembered({bytes.data(), length}, rail.command_to);

@@ -27,7 +27,7 @@ class AckScheduler {
  public:
   AckScheduler(const Config& config, const message::InboxCounters& inbox_counters, Stats& stats,
                const CreditAllocator& credits)
-      : config_(config),
+      : checksum_(config.checksum),
         inbox_counters_(inbox_counters),
         stats_(stats),
         credits_(credits),
@@ -53,11 +53,9 @@ class AckScheduler {
   const DeferredAck& deferred() const { return deferred_; }
   bool has_deferred() const { return deferred_.rail != nullptr; }
   void defer(const DeferredAck& ack) { deferred_ = ack; }
-  DeferredAck take_deferred() {
-    const DeferredAck taken = deferred_;
-    deferred_.rail = nullptr;
-    return taken;
-  }
+  // There is none any more; what it said stays readable until another one is deferred.
+  Rail& take_deferred() { return *std::exchange(deferred_.rail, nullptr); }
+  void drop_deferred() { deferred_.rail = nullptr; }
   // It says what the deferred one says.
   bool repeats_deferred(const Rail& rail, const wire::PacketHeader& header) const {
     const wire::PacketHeader& late = deferred_.header;
@@ -70,7 +68,7 @@ class AckScheduler {
  private:
   void send(Instant now, Rail& rail);
 
-  const Config& config_;
+  const bool checksum_;
   const message::InboxCounters& inbox_counters_;
   Stats& stats_;
   const CreditAllocator& credits_;

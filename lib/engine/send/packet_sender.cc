@@ -10,7 +10,7 @@ using reliability::AckNeed;
 
 void PacketSender::send_check(const Rail& rail, wire::CheckSize size,
                               std::span<std::byte> packet) const {
-  if (config_.checksum) wire::seal(packet, {});
+  if (checksum_) wire::seal(packet, {});
   const bool large = size == wire::CheckSize::kLargest;
   Channel& channel = large ? data(rail) : command(rail);
   channel.send_unremembered(packet, large ? rail.data_to : rail.command_to);
@@ -23,7 +23,7 @@ void PacketSender::post(Instant now, Rail& rail, Packet& packet, Channel& channe
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
   rail.link.stamp(now, type == wire::PacketType::kHello ? wire::ConnectionId{} : rail.peer.theirs,
                   credits_.credit(rail), type, packet);
-  if (config_.checksum) [[unlikely]] {
+  if (checksum_) [[unlikely]] {
     wire::seal({packet.bytes, packet.used}, {packet.payload, packet.payload_bytes});
   }
   const bool command = channel.kind() == ChannelKind::kCommand;

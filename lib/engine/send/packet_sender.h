@@ -25,7 +25,11 @@ class PacketSender {
  public:
   PacketSender(const Config& config, NicTable& nics, const CreditAllocator& credits,
                AckScheduler& acks)
-      : config_(config), nics_(nics), credits_(credits), acks_(acks) {}
+      : checksum_(config.checksum),
+        tiny_bytes_(config.tiny_bytes),
+        nics_(nics),
+        credits_(credits),
+        acks_(acks) {}
 
   // Tiny messages take the command channel, others, and their last few bytes, the data channel:
   // there they come behind the rest, and say by their ACK what became of that. A tiny one behind
@@ -34,7 +38,7 @@ class PacketSender {
     constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
     const bool tiny =
         packet.payload == nullptr && !wire::begins_with_chunk(packet.body()) &&
-        packet.size() <= std::min<std::size_t>(config_.tiny_bytes + kOverhead, rail.command_bytes);
+        packet.size() <= std::min<std::size_t>(tiny_bytes_ + kOverhead, rail.command_bytes);
     return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
   }
   // Null if that has no room now.
@@ -51,7 +55,8 @@ class PacketSender {
   void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet) const;
 
  private:
-  const Config& config_;
+  const bool checksum_;
+  const std::size_t tiny_bytes_;
   NicTable& nics_;
   const CreditAllocator& credits_;
   AckScheduler& acks_;

@@ -2,6 +2,22 @@
 
 namespace pullman::engine {
 
+std::optional<PeerId> AcceptQueue::find_half_open(std::uint64_t epoch,
+                                                  wire::ConnectionId reply_to) const {
+  for (const HalfOpenCaller& caller : half_open_) {
+    if (caller.epoch == epoch && caller.reply_to == reply_to) return caller.id;
+  }
+  return std::nullopt;
+}
+
+std::vector<PeerId> AcceptQueue::half_open_of(std::uint64_t epoch) const {
+  std::vector<PeerId> found;
+  for (const HalfOpenCaller& caller : half_open_) {
+    if (caller.epoch == epoch) found.push_back(caller.id);
+  }
+  return found;
+}
+
 void AcceptQueue::remove_half_open(const Peer& peer) {
   std::erase_if(half_open_, [&](const HalfOpenCaller& caller) { return caller.id == peer.id; });
 }
@@ -11,15 +27,15 @@ bool AcceptQueue::oldest_is_overdue(Instant now) const {
 }
 
 // The list stays in order of time.
-bool AcceptQueue::renew(Instant now, const HalfOpenCaller& caller) {
+bool AcceptQueue::renew(Instant now, PeerId id) {
   constexpr std::uint8_t kMost = 3;
-  if (now - caller.since < config_.rto_initial / 2) return true;
-  if (caller.renewals == kMost && half_open_is_full()) return false;
-  HalfOpenCaller renewed = caller;
-  renewed.since = now;
-  if (renewed.renewals < kMost) ++renewed.renewals;
-  half_open_.erase(half_open_.begin() + (&caller - half_open_.data()));
-  half_open_.push_back(renewed);
+  const auto caller = std::find_if(half_open_.begin(), half_open_.end(),
+                                   [&](const HalfOpenCaller& one) { return one.id == id; });
+  if (now - caller->since < config_.rto_initial / 2) return true;
+  if (caller->renewals == kMost && half_open_is_full()) return false;
+  caller->since = now;
+  if (caller->renewals < kMost) ++caller->renewals;
+  std::rotate(caller, caller + 1, half_open_.end());
   return true;
 }
 

@@ -27,8 +27,15 @@ class AcceptQueue {
  public:
   AcceptQueue(const Config& config, const PeerTable& peers) : config_(config), peers_(peers) {}
 
-  // Oldest first.
-  const std::vector<HalfOpenCaller>& half_open() const { return half_open_; }
+  // --- half open: not proved yet
+
+  bool any_half_open() const { return !half_open_.empty(); }
+  // The caller that sent this HELLO before. Nothing: none has.
+  std::optional<PeerId> find_half_open(std::uint64_t epoch, wire::ConnectionId reply_to) const;
+  // Those of one process.
+  std::vector<PeerId> half_open_of(std::uint64_t epoch) const;
+  // Of those there are.
+  PeerId oldest_half_open() const { return half_open_.front().id; }
   void add_half_open(const HalfOpenCaller& caller) { half_open_.push_back(caller); }
   void remove_half_open(const Peer& peer);
   bool half_open_is_full() const { return half_open_.size() >= max_half_open(); }
@@ -37,7 +44,9 @@ class AcceptQueue {
   // It calls again, so it has not had the answer: its time begins anew, or it would be dropped when
   // it has just been answered, and it cannot find that out. Others wait for that; so not often
   // where all places are taken. False: then it has no answer.
-  bool renew(Instant now, const HalfOpenCaller& caller);
+  bool renew(Instant now, PeerId caller);
+
+  // --- proved, for the program
 
   // It has proved itself. If the program never accepts, peers that are still known are kept.
   void announce(const Peer& peer);
@@ -54,7 +63,7 @@ class AcceptQueue {
 
   const Config& config_;
   const PeerTable& peers_;
-  std::vector<HalfOpenCaller> half_open_;
+  std::vector<HalfOpenCaller> half_open_;  // oldest first
   std::deque<PeerId> proved_;
 };
 

@@ -42,8 +42,8 @@ bool nobody_is_left(const Peer& peer) {
     met |= bit_of(rail);
     if (usable(rail)) in_use |= bit_of(rail);
   });
-  const LivenessProbe& doubt = peer.checking->doubt;
-  const RailBits gone = doubt.denied | doubt.refused;
+  const LivenessProbe& probe = peer.checking->probe;
+  const RailBits gone = probe.denied | probe.refused;
   const RailBits asked = in_use != 0 ? in_use : met;
   return gone != 0 && (asked & ~gone) == 0;
 }
@@ -58,63 +58,63 @@ bool quotes_connection(const Peer& peer, const nic::PortEvent& event) {
 }  // namespace
 
 bool Liveness::is_silent(Instant now, const Peer& peer) const {
-  return now - peer.heard_at >= std::min(kDoubt, config_.peer_timeout / kDoubtPart);
+  return now - peer.heard_at >= std::min(kProbeAfter, config_.peer_timeout / kProbePart);
 }
 
 // What was said before the peer was heard counts for nothing.
 LivenessProbe& Liveness::liveness_probe_of(Instant now, Peer& peer) {
-  LivenessProbe& doubt = checking_of(peer).doubt;
-  if (peer.heard_at > doubt.since) clear_liveness_probe(peer);
-  if ((doubt.denied | doubt.refused) == 0 && doubt.tries == 0) doubt.since = now;
-  return doubt;
+  LivenessProbe& probe = checking_of(peer).probe;
+  if (peer.heard_at > probe.since) clear_liveness_probe(peer);
+  if ((probe.denied | probe.refused) == 0 && probe.tries == 0) probe.since = now;
+  return probe;
 }
 
 void Liveness::probe_if_silent(Instant now, Peer& peer) {
   if (!is_silent(now, peer) || !peer.flows() || !was_met_on(peer.home)) return;
-  LivenessProbe& doubt = liveness_probe_of(now, peer);
-  if (now < doubt.due || doubt.timer.checked_in()) return;
-  doubt.due = now + std::min(now - peer.heard_at, kLongestDoubt);
+  LivenessProbe& probe = liveness_probe_of(now, peer);
+  if (now < probe.due || probe.timer.checked_in()) return;
+  probe.due = now + std::min(now - peer.heard_at, kLongestProbePause);
   ask_who_it_is(peer);
 }
 
 // On the rail behind the one before, round and round. One denial counts of a round: each rail is
 // asked with words that were told on no other.
 void Liveness::ask_who_it_is(Peer& peer) {
-  LivenessProbe& doubt = peer.checking->doubt;
+  LivenessProbe& probe = peer.checking->probe;
   if (peer.checking->asking.running) return;
   const Rail* next = nullptr;
   peer.for_each_rail([&](const Rail& rail) {
-    if (!rail.resolved() || !was_met_on(rail) || (doubt.denied & bit_of(rail)) != 0) return;
-    const bool behind = next != nullptr && next->number <= doubt.rail;
-    if (next == nullptr || (behind && rail.number > doubt.rail)) next = &rail;
+    if (!rail.resolved() || !was_met_on(rail) || (probe.denied & bit_of(rail)) != 0) return;
+    const bool behind = next != nullptr && next->number <= probe.rail;
+    if (next == nullptr || (behind && rail.number > probe.rail)) next = &rail;
   });
   if (next == nullptr) return;
   peer.checking->asking.round = check_.next_round(peer);
-  doubt.asked = true;
-  doubt.rail = next->number;
+  probe.asked = true;
+  probe.rail = next->number;
   check_.ask_on(*next, wire::CheckSize::kSmallest);
 }
 
 void Liveness::note_unknown_peer_reply(Instant now, const Rail& rail) {
   Peer& peer = rail.peer;
-  LivenessProbe& doubt = peer.checking->doubt;
-  doubt.asked = false;
-  if (!peer.flows() || peer.heard_at > doubt.since || rail.number != doubt.rail) return;
-  doubt.denied |= bit_of(rail);
-  if (doubt.timer.checked_in()) return;
-  alarms_.rearm(now, nobody_is_left(peer) ? kTimeToAnswer : kNextRail, doubt.timer);
+  LivenessProbe& probe = peer.checking->probe;
+  probe.asked = false;
+  if (!peer.flows() || peer.heard_at > probe.since || rail.number != probe.rail) return;
+  probe.denied |= bit_of(rail);
+  if (probe.timer.checked_in()) return;
+  alarms_.rearm(now, nobody_is_left(peer) ? kTimeToAnswer : kNextRail, probe.timer);
 }
 
 void Liveness::note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event) {
   Peer& peer = rail.peer;
   if (!peer.flows() || !was_met_on(rail)) return;
-  LivenessProbe& doubt = liveness_probe_of(now, peer);
-  if (quotes_connection(peer, event)) doubt.refused |= bit_of(rail);
-  if (doubt.tries == 0 && !doubt.timer.checked_in()) ask_whether_it_lives(now, peer);
+  LivenessProbe& probe = liveness_probe_of(now, peer);
+  if (quotes_connection(peer, event)) probe.refused |= bit_of(rail);
+  if (probe.tries == 0 && !probe.timer.checked_in()) ask_whether_it_lives(now, peer);
 }
 
 void Liveness::ask_whether_it_lives(Instant now, Peer& peer) {
-  LivenessProbe& doubt = peer.checking->doubt;
+  LivenessProbe& probe = peer.checking->probe;
   peer.for_each_rail([&](Rail& rail) {
     if (!rail.resolved() || !was_met_on(rail)) return;
     reclaimer_.drop_probes(rail, kProbesKept);
@@ -122,23 +122,23 @@ void Liveness::ask_whether_it_lives(Instant now, Peer& peer) {
   });
   ready_.mark(peer);
   ask_who_it_is(peer);
-  alarms_.rearm(now, kPauses[doubt.tries++], doubt.timer);
+  alarms_.rearm(now, kPauses[probe.tries++], probe.timer);
 }
 
 void Liveness::handle_due(Instant now, Peer& peer) {
-  LivenessProbe& doubt = peer.checking->doubt;
-  if (!peer.flows() || peer.heard_at > doubt.since) return clear_liveness_probe(peer);
-  if (doubt.tries == 0 && doubt.refused == 0) {
+  LivenessProbe& probe = peer.checking->probe;
+  if (!peer.flows() || peer.heard_at > probe.since) return clear_liveness_probe(peer);
+  if (probe.tries == 0 && probe.refused == 0) {
     if (nobody_is_left(peer)) return lifecycle_.end(peer, Status::kPeerRestarted);
-    if (doubt.denied != 0) ask_who_it_is(peer);
+    if (probe.denied != 0) ask_who_it_is(peer);
     return;
   }
-  if (doubt.tries < kPauses.size()) return ask_whether_it_lives(now, peer);
+  if (probe.tries < kPauses.size()) return ask_whether_it_lives(now, peer);
   if (!nobody_is_left(peer)) {
-    doubt.tries = 0;
+    probe.tries = 0;
     return;
   }
-  lifecycle_.end(peer, doubt.denied != 0 ? Status::kPeerRestarted : Status::kPeerDied);
+  lifecycle_.end(peer, probe.denied != 0 ? Status::kPeerRestarted : Status::kPeerDied);
 }
 
 wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
@@ -148,7 +148,7 @@ wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::Packe
   if (peer == nullptr || peer->checking == nullptr) return wire::Verdict::kUnknownConnection;
   Asking& asking = peer->checking->asking;
   const Rail* rail = peer->rail(header.rail);
-  const bool asked = asking.running || peer->checking->doubt.asked;
+  const bool asked = asking.running || peer->checking->probe.asked;
   if (!asked || asking.round != checked.round || rail == nullptr) {
     return wire::Verdict::kUnknownConnection;
   }

@@ -40,9 +40,9 @@ class Liveness {
  private:
   // After so long a silence a peer is asked whether it is still the same process, or after this
   // part of its timeout; then when it has been silent twice as long, but so often.
-  static constexpr Duration kDoubt = std::chrono::milliseconds(250);
-  static constexpr int kDoubtPart = 4;
-  static constexpr Duration kLongestDoubt = std::chrono::minutes(1);
+  static constexpr Duration kProbeAfter = std::chrono::milliseconds(250);
+  static constexpr int kProbePart = 4;
+  static constexpr Duration kLongestProbePause = std::chrono::minutes(1);
 
   bool is_silent(Instant now, const Peer& peer) const;
   LivenessProbe& liveness_probe_of(Instant now, Peer& peer);

@@ -70,7 +70,7 @@ void PathCheck::start_asking(Instant now, Peer& peer, Duration limit, Duration d
   Asking& asking = checking_of(peer).asking;
   asking.round = next_round(peer);
   asking.running = true;
-  peer.checking->doubt.asked = false;
+  peer.checking->probe.asked = false;
   asking.tries = 0;
   asking.limit = limit;
   asking.pause = limit / kFirstPause;
@@ -157,7 +157,7 @@ void PathCheck::end(Peer& peer) {
   if (peer.checking == nullptr) return;
   if (peer.checking->asking.running) end_asking(peer);
   alarms_.cancel(peer.checking->answering.timer);
-  alarms_.cancel(peer.checking->doubt.timer);
+  alarms_.cancel(peer.checking->probe.timer);
 }
 
 void PathCheck::show_finding(Instant now, const Rail& rail, RailView& view) {
@@ -230,14 +230,14 @@ RailView PathCheck::view(Instant now, const Rail& rail) const {
     view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;
     return view;
   }
-  const RailUpkeep& care = upkeep_of(rail);
-  view.state = care.health.state();
-  view.reason = care.health.reason();
-  view.in_state = now - care.health.since();
-  view.bytes_sent = care.bytes_sent;
-  view.packets_sent = care.packets_sent;
-  view.evacuated = care.evacuated;
-  view.times_left = care.times_left;
+  const RailUpkeep& upkeep = upkeep_of(rail);
+  view.state = upkeep.health.state();
+  view.reason = upkeep.health.reason();
+  view.in_state = now - upkeep.health.since();
+  view.bytes_sent = upkeep.bytes_sent;
+  view.packets_sent = upkeep.packets_sent;
+  view.evacuated = upkeep.evacuated;
+  view.times_left = upkeep.times_left;
   return view;
 }
 

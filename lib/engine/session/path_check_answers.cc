@@ -49,8 +49,8 @@ void PathCheck::handle_answers_due(Instant now, Peer& peer) {
   Answering& answering = peer.checking->answering;
   if (!std::exchange(answering.due, false)) {
     const Asking& asking = peer.checking->asking;
-    const bool doubted = peer.checking->doubt.timer.checked_in();
-    if (asking.round.token == 0 && !doubted) peer.checking.reset();
+    const bool probed = peer.checking->probe.timer.checked_in();
+    if (asking.round.token == 0 && !probed) peer.checking.reset();
     return;
   }
   answering.answered_at = now;

@@ -39,6 +39,51 @@ void PeerLifecycle::arm(Instant now, Peer& peer) {
   alarms_.check_in(now, look_interval(), peer.alarm);
 }
 
+void PeerLifecycle::handle_alarm(Instant now, Peer& peer) {
+  if (peer.phase == Phase::kFarewell) return end(peer, Status::kClosed);
+  if (peer.phase == Phase::kGone || !has_pending(peer)) return;
+  // While nobody called progress() we neither asked nor listened: that time is not the peer's
+  // silence. So it takes eight looks at least, however rarely the program comes.
+  const Duration late = now - peer.alarm.due;
+  set_heard(peer, std::min(now, peer.heard_at + late));
+  peer.news_at = std::min(now, peer.news_at + late);
+  if (peer.refused_at != Instant::min()) peer.refused_at = std::min(now, peer.refused_at + late);
+  const bool silent = now - peer.heard_at >= config_.peer_timeout;
+  // A peer that answers probes but acknowledges nothing else cannot be reached either.
+  const bool stalled = now - peer.news_at >= config_.peer_timeout && has_unacked_data(peer);
+  if (silent || (stalled && peer.phase >= Phase::kConnected)) {
+    return end(peer, died(peer) ? Status::kPeerDied : Status::kUnreachable);
+  }
+  // It answers, but takes nothing more of what we have to deliver before we may leave.
+  if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
+    return end(peer, Status::kTimedOut);
+  }
+  if (in_flight(peer) == 0) {
+    if (peer.phase != Phase::kClosing) peer.news_at = now;
+    if (peer.flows() && now - peer.heard_at >= look_interval()) {
+      peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
+      ready_.mark(peer);
+    }
+  }
+  alarms_.check_in(now, look_interval(), peer.alarm);
+}
+
+void PeerLifecycle::warn_if_unresponsive(Instant now, const Peer& peer, bool calling) {
+  const Duration silence = now - peer.heard_at;
+  if (silence < kLongSilence || now < unresponsive_warned_ + kUnresponsiveWarned) return;
+  if (!calling && !died(peer)) return;  // it may be computing
+  unresponsive_warned_ = now;
+  const auto seconds = [](Duration time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  };
+  log().warn("{} has been silent for {} s, and will be given up after {}: {}",
+             nic::to_string(peer.command_address), seconds(silence), seconds(config_.peer_timeout),
+             calling
+                 ? "nothing has ever come from there; does a program listen on that address and "
+                   "port, with the same driver and checksum?"
+                 : "its host has said that nobody listens there");
+}
+
 // What was heard soon after had been waiting here; hosts say such things once a second, so it may
 // not be said again.
 bool PeerLifecycle::died(const Peer& peer) const {
@@ -51,7 +96,6 @@ void PeerLifecycle::set_phase(Peer& peer, Phase phase, const char* reason) {
   log().debug("peer {}.{}: {}, was {}: {}", peer.id.index, peer.id.generation, name(phase),
               name(peer.phase), reason);
   peer.phase = phase;
-  PULLMAN_DCHECK(is_consistent(peer));
 }
 
 void PeerLifecycle::disconnect(Instant now, PeerId id) {
@@ -126,7 +170,7 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone, name(why));
   peer.why = why;
   const DeferredAck& deferred = endings_.acks.deferred();
-  if (deferred.rail != nullptr && &deferred.rail->peer == &peer) endings_.acks.take_deferred();
+  if (deferred.rail != nullptr && &deferred.rail->peer == &peer) endings_.acks.drop_deferred();
   ready_.note_packets_returned();
   reclaimer_.take_back_all(peer);
   endings_.check.end(peer);
@@ -151,6 +195,7 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   });
   if (peer.release_when_gone) left_.push_back(peer.id);
   gone_.push_back(peer.id);
+  PULLMAN_DCHECK(is_consistent(peer));
   // Some were discarded since. Those that were not keep their place: their slots are freed by it.
   if (gone_.size() > 2 * config_.max_peers) {
     std::erase_if(gone_, [this](PeerId id) { return peers_.find(id) == nullptr; });
@@ -161,9 +206,9 @@ void PeerLifecycle::stop_timers(Rail& rail) {
   rail.ping_due = false;
   alarms_.cancel(rail.loss_timer);
   if (rail.peer.rails == nullptr) return;
-  RailUpkeep& care = upkeep_of(rail);
-  alarms_.cancel(care.timer);
-  failover::RailNews::forget(care.news);
+  RailUpkeep& upkeep = upkeep_of(rail);
+  alarms_.cancel(upkeep.timer);
+  failover::RailNews::forget(upkeep.news);
 }
 
 void PeerLifecycle::discard(Peer& peer) {

@@ -49,13 +49,12 @@ class PeerLifecycle {
 
   // Operations became pending with a peer that had none: from now on silence counts.
   void arm(Instant now, Peer& peer);
-  // Between two looks at a peer with which something is pending.
-  Duration look_interval() const;
+  // It has been silent, or has acknowledged nothing, for too long; or it is asked whether it lives.
+  void handle_alarm(Instant now, Peer& peer);
+  // Once in a while, while nothing ends: a user that waits for a peer that may never answer ought
+  // to know. `calling`: nothing has ever come from it.
+  void warn_if_unresponsive(Instant now, const Peer& peer, bool calling);
   bool has_pending(const Peer& peer) const;
-  // Whether it is the process and not the network that is gone: since the last that was heard of
-  // the peer its host has said that nobody listens there. Anybody can say so in the host's name, so
-  // it ends nothing: it gives what ends anyway its name.
-  bool died(const Peer& peer) const;
   // There is no place for another peer, and some may have died while nothing was pending with them:
   // one that does not answer ends as if there had been.
   void ask_idle_peers(Instant now);
@@ -96,9 +95,19 @@ class PeerLifecycle {
   // lives: until that is overdue itself.
   static constexpr Duration kLook = std::chrono::milliseconds(300);
 
+  // A silence that is worth a word, if it is not that of a program that computes; and how often.
+  static constexpr Duration kLongSilence = std::chrono::seconds(10);
+  static constexpr Duration kUnresponsiveWarned = std::chrono::seconds(60);
+
   // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too
   // long.
   Duration alarm_interval() const { return config_.peer_timeout / 8; }
+  // Between two looks at a peer with which something is pending.
+  Duration look_interval() const;
+  // Whether it is the process and not the network that is gone: since the last that was heard of
+  // the peer its host has said that nobody listens there. Anybody can say so in the host's name, so
+  // it ends nothing: it gives what ends anyway its name.
+  bool died(const Peer& peer) const;
   void stop_timers(Rail& rail);
 
   const Config& config_;
@@ -112,6 +121,7 @@ class PeerLifecycle {
   std::vector<PeerId> left_;  // disconnected and gone: freed at the end of the turn
   bool closing_ = false;
   Instant idle_peers_due_ = Instant::min();
+  Instant unresponsive_warned_ = Instant() - kUnresponsiveWarned;
 };
 
 }  // namespace pullman::engine

@@ -20,7 +20,7 @@ void UnknownPeerReplies::handle_resolved(const nic::PortEvent& event) {
   auto packet =
       packet_of(wire::kHeaderBytes + wire::kCheckedBytes, wire::ConnectionId{}, reply->rail);
   wire::put_checked(frame_of(packet), {.round = reply->round, .stranger = true});
-  if (config_.checksum) wire::seal(packet, {});
+  if (checksum_) wire::seal(packet, {});
   Channel& channel = nics_.channel(reply->slot, ChannelKind::kCommand);
   channel.send_unremembered(packet, event.to);
   channel.port().forget(event.to);

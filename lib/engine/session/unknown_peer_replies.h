@@ -17,7 +17,7 @@ namespace pullman::engine {
 class UnknownPeerReplies {
  public:
   UnknownPeerReplies(const Config& config, const NicTable& nics, Resolver& resolver)
-      : config_(config), nics_(nics), resolver_(resolver) {}
+      : checksum_(config.checksum), nics_(nics), resolver_(resolver) {}
 
   // It came by the NIC of that slot, which is asked for the way back.
   void reply(Instant now, std::size_t slot, const wire::PacketHeader& header,
@@ -36,7 +36,7 @@ class UnknownPeerReplies {
     wire::CheckRound round;
   };
 
-  const Config& config_;
+  const bool checksum_;
   const NicTable& nics_;
   Resolver& resolver_;
   std::optional<Reply> pending_;
