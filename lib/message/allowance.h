@@ -60,7 +60,7 @@ constexpr std::uint64_t charge_behind(std::uint8_t kind) {
   return 0;
 }
 
-// Of a message of any kind. Answers cost nothing: who asked has room for them.
+// Of a message of any kind. Answers cost nothing: whoever asked has room for them.
 constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
                                   std::uint64_t eager_bytes) {
   const wire::Class what = wire::class_of(kind);
@@ -75,13 +75,13 @@ constexpr std::uint64_t charge_of_envelope(std::uint8_t kind) {
   return kMessageCharge + wire::lead_bytes(kind) + charge_behind(kind);
 }
 
-// A sender keeps a part of what it is allowed for what takes next to none: envelopes, and what is
-// not announced. So there is something left for them when messages have used up all else.
-inline constexpr std::uint64_t kPartKept = 16;
+// A sender reserves a part of what it is allowed for what takes next to none: envelopes, and what
+// is not announced. So there is something left for them when messages have used up all else.
+inline constexpr std::uint64_t kReservedPart = 16;
 // In units of kMessageCharge.
-constexpr std::uint16_t kept_for_envelopes(std::uint64_t share) {
+constexpr std::uint16_t reserved_for_envelopes(std::uint64_t share) {
   return static_cast<std::uint16_t>(
-      std::min<std::uint64_t>(share / kPartKept / kMessageCharge, 65535));
+      std::min<std::uint64_t>(share / kReservedPart / kMessageCharge, 65535));
 }
 
 // The sender's side.
@@ -90,8 +90,8 @@ class AllowanceSpent {
   // What is not announced, or is an envelope.
   bool affords(std::uint64_t charge) const { return spent_ + charge <= limit_; }
   // Whole what may be announced.
-  bool affords_whole(std::uint64_t charge, std::uint64_t kept) const {
-    return spent_ + charge <= whole_limit_ && spent_ + charge + kept <= limit_;
+  bool affords_whole(std::uint64_t charge, std::uint64_t reserved) const {
+    return spent_ + charge <= whole_limit_ && spent_ + charge + reserved <= limit_;
   }
   void spend(std::uint64_t charge) { spent_ += charge; }
   void raise(std::uint64_t limit, std::uint64_t whole_limit) {
@@ -111,7 +111,7 @@ class AllowanceGranted {
  public:
   // The peer has `terms.share` for itself, and is told of `terms.window` more than it has used as
   // long as the reserve has that.
-  explicit AllowanceGranted(const Terms& terms) : terms_(terms) { tell(); }
+  explicit AllowanceGranted(const Terms& terms) : terms_(terms) { advertise(); }
   ~AllowanceGranted() {
     terms_.reserve.remove_blocked(blocked_);
     terms_.reserve.take_back(lent_);
@@ -133,20 +133,20 @@ class AllowanceGranted {
 
   // A quarter of the window has come back unannounced: tell the sender. Or less, if next to nothing
   // is left to it.
-  bool worth_telling() const {
+  bool is_update_due() const {
     const auto left = static_cast<std::int64_t>(whole_limit_ - charged_);
     if (left > static_cast<std::int64_t>(terms_.window - terms_.window / 4) || ended_) [[likely]]
       return false;
     return may_raise(left);
   }
   // The limits as they are told from now on.
-  struct Told {
+  struct Limits {
     std::uint64_t limit = 0;
     std::uint64_t whole_limit = 0;
   };
-  Told tell() {
+  Limits advertise() {
     repay();
-    const Told next = next_limits();
+    const Limits next = next_limits();
     if (next.limit > limit_) terms_.reserve.remove_blocked(blocked_);
     limit_ = std::max(limit_, next.limit);
     whole_limit_ = std::max(whole_limit_, next.whole_limit);
@@ -155,7 +155,7 @@ class AllowanceGranted {
     lent_ = std::max(lent_, needed);
     return {limit_, whole_limit_};
   }
-  std::uint64_t told() const { return limit_; }
+  std::uint64_t advertised() const { return limit_; }
 
   // The sender has more than it was told it may send. False: it was told no such limit.
   bool handle_blocked(std::uint64_t limit, PeerId peer) {
@@ -190,17 +190,18 @@ class AllowanceGranted {
     terms_.reserve.take_back(lent_ - needed);
     lent_ = needed;
   }
-  Told next_limits() const {
+  Limits next_limits() const {
     const std::uint64_t most = terms_.share + terms_.reserve.max_for(lent_);
     const std::uint64_t window = terms_.window;
     return {.limit = returned_ + std::min(outstanding() + window, most),
             .whole_limit = returned_ + std::min(window, most)};
   }
   bool may_raise(std::int64_t whole_left) const {
-    const Told next = next_limits();
-    // Who is blocked says so once at a limit, so there is no later time to tell it of little.
+    const Limits next = next_limits();
+    // A sender that is blocked says so once at a limit: there is no later time to tell it of
+    // little.
     if (is_blocked() && next.limit > limit_) return true;
-    const auto sixteenth = terms_.window / kPartKept;
+    const auto sixteenth = terms_.window / kReservedPart;
     const bool few_whole = whole_left < static_cast<std::int64_t>(sixteenth);
     const bool few = limit_ - charged_ < sixteenth;
     const auto gains = [this](std::uint64_t to, std::uint64_t from, bool is_little) {

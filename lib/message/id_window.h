@@ -61,12 +61,12 @@ class IdWindow {
     if (id == floor_ && bitmap_ == nullptr) [[likely]] {  // in order, as nearly all are
       ++floor_;
     } else {
-      finish_beside_others(id, bitmaps);
+      finish_out_of_order(id, bitmaps);
     }
   }
 
  private:
-  [[gnu::noinline]] void finish_beside_others(MessageId id, Pool<IdBitmap>& bitmaps) {
+  [[gnu::noinline]] void finish_out_of_order(MessageId id, Pool<IdBitmap>& bitmaps) {
     if (id == floor_) {
       floor_ = bitmap_->finished.pop_run(floor_ + 1);
     } else {

@@ -1,5 +1,5 @@
-// Memory that peers may hold here beyond their own shares: who needs it borrows it. One borrows at
-// most as much as it leaves (dynamic thresholds, Choudhury and Hahne 1998): alone half of it, as
+// Memory that peers may hold here beyond their own shares: a peer that needs it borrows it, at most
+// as much as it leaves (dynamic thresholds, Choudhury and Hahne 1998): alone half of it, as
 // one of seven an eighth each; so however many flood it something is left for the next, and each
 // has its own share besides. Knows which peers are blocked (wire.md 4.13), and says when there may
 // be something for them.
@@ -23,7 +23,7 @@ class Reserve {
   Reserve(const Reserve&) = delete;
   Reserve& operator=(const Reserve&) = delete;
 
-  // Who has borrowed so much may have so much in all.
+  // What a peer that has borrowed so much may borrow in all.
   std::uint64_t max_for(std::uint64_t lent) const {
     return left_ > lent ? lent + (left_ - lent) / 2 : lent;
   }

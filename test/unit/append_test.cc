@@ -64,7 +64,8 @@ TEST_CASE(
   CHECK(scene.outbox.idle());
 }
 
-TEST_CASE("the short way ends where ids, allowance or what is eager end, as the usual way does") {
+TEST_CASE(
+    "nothing is appended beyond the ids, the allowance or the eager bytes that send() keeps to") {
   const std::size_t bytes = GENERATE(0, 8, 100);
   const std::uint64_t allowance = GENERATE(8192, 30'000, 1 << 30);
   constexpr std::uint32_t kEager = 99;

@@ -18,7 +18,8 @@ std::uint32_t packets_until_asked(Sender& sender) {
 
 }  // namespace
 
-TEST_CASE("of a long row of messages the end of one asks once in 64 packets, and the last") {
+TEST_CASE(
+    "in a row of messages the last one asks for its ACK, and one message's end every 64 packets") {
   Sender sender;
   constexpr std::uint32_t kMessages = 50;
   for (std::uint32_t i = 0; i < kMessages; ++i) sender.send(4000);  // three packets each
@@ -29,7 +30,7 @@ TEST_CASE("of a long row of messages the end of one asks once in 64 packets, and
   CHECK(packets_until_asked(sender) == 0);
 }
 
-TEST_CASE("an ACK that came need not be asked for") {
+TEST_CASE("an ACK that comes puts off the next request") {
   Sender sender;
   for (int i = 0; i < 50; ++i) sender.send(4000);
   for (std::uint32_t packets = 0; packets < 60; packets += sender.chunks) sender.next();
@@ -39,7 +40,7 @@ TEST_CASE("an ACK that came need not be asked for") {
   CHECK(packets_until_asked(sender) == 66);
 }
 
-TEST_CASE("a long message asks with its last packet, and no other") {
+TEST_CASE("a long message asks for its ACK with its last packet, and no other") {
   Sender sender;
   sender.send(sender.message.size());
   CHECK(packets_until_asked(sender) == 0);  // its grant will be an answer
@@ -49,7 +50,7 @@ TEST_CASE("a long message asks with its last packet, and no other") {
   CHECK(sender.next() == 0);
 }
 
-TEST_CASE("messages of one packet ask once in 64, too") {
+TEST_CASE("messages of one packet ask for an ACK once in 64") {
   Sender sender;
   for (int i = 0; i < 150; ++i) sender.send(1300);
 

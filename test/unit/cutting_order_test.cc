@@ -11,7 +11,7 @@ constexpr MessageId kFirst = Sender::kFirst;
 
 }  // namespace
 
-TEST_CASE("alone, a message's eager bytes leave in one go") {
+TEST_CASE("a long message that is alone sends all its eager bytes at once") {
   Sender sender;
   sender.send(sender.message.size());
   std::uint32_t chunks = 0;
@@ -19,7 +19,9 @@ TEST_CASE("alone, a message's eager bytes leave in one go") {
   CHECK(chunks == kEager / kPacket + 1);
 }
 
-TEST_CASE("while what was granted is being cut, a few chunks of the next messages ask for theirs") {
+TEST_CASE(
+    "while a granted message is being cut, later ones send two chunks each, and so ask for a "
+    "grant") {
   Sender sender;
   sender.send(sender.message.size());
   REQUIRE(sender.next() == kFirst);
@@ -34,14 +36,14 @@ TEST_CASE("while what was granted is being cut, a few chunks of the next message
   CHECK(sender.next() == kFirst);
   CHECK(sender.was_bulk);
 
-  SECTION("which are granted when their turn comes: the rest of them is bulk, too") {
+  SECTION("one that is granted then sends the rest in bulk packets, too") {
     sender.grant(kFirst + 1);
     std::uint32_t id = sender.next();
     while (id == kFirst) id = sender.next();
     CHECK(id == kFirst + 1);
     CHECK(sender.was_bulk);
   }
-  SECTION("and if no grant comes the eager bytes leave behind it") {
+  SECTION("one that is not granted sends its eager bytes behind the granted message") {
     std::uint32_t id = sender.next();
     while (id == kFirst) id = sender.next();
     CHECK(id == kFirst + 1);
@@ -57,7 +59,7 @@ TEST_CASE("while what was granted is being cut, a few chunks of the next message
   }
 }
 
-TEST_CASE("who was begun alone makes way for what is granted meanwhile") {
+TEST_CASE("a message that began alone makes way for one that is granted meanwhile") {
   Sender sender;
   sender.send(sender.message.size());
   while (sender.next() == kFirst) {
@@ -69,7 +71,7 @@ TEST_CASE("who was begun alone makes way for what is granted meanwhile") {
   CHECK(sender.next() == kFirst);
 }
 
-TEST_CASE("who needs no grant, or is to go ahead, waits for nothing that was granted") {
+TEST_CASE("a message that needs no grant, or has priority, does not make way for a granted one") {
   Sender sender;
   sender.send(sender.message.size());
   REQUIRE(sender.next() == kFirst);
@@ -85,7 +87,7 @@ TEST_CASE("who needs no grant, or is to go ahead, waits for nothing that was gra
   CHECK(chunks == kEager / kPacket + 1);
 }
 
-TEST_CASE("a result that comes early ends what is still to be cut, wherever it stands") {
+TEST_CASE("a RESULT that comes early ends the message, whatever its stage") {
   Sender sender;
   sender.send(sender.message.size());
   REQUIRE(sender.next() == kFirst);

@@ -86,7 +86,7 @@ TEST_CASE("whole messages leave a part of the allowance to what costs little") {
   CHECK(admission.affords(0, 8));
   std::size_t envelopes = 0;
   for (; admission.affords_envelope(0); ++envelopes) admission.admit_envelope(0);
-  CHECK(envelopes >= kAllowance / kPartKept / kMessageCharge);
+  CHECK(envelopes >= kAllowance / kReservedPart / kMessageCharge);
 
   SECTION("and the receiver's ALLOWANCE lets them leave again") {
     admission.handle_allowance(2 * kAllowance, 2 * kAllowance);

@@ -68,7 +68,7 @@ TEST_CASE("messages that fit no packet are done when they are copied, and fill t
   CHECK(wire.packets.in_use() == 0);
 }
 
-TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole") {
+TEST_CASE("messages of several packets arrive whole in any order of packets, with duplicates") {
   const std::uint64_t seed = GENERATE(range(1, 40));
   const std::size_t size = GENERATE(1425u, 1700u, 2048u);
   const std::size_t packet_bytes = GENERATE(576u, 1472u);
@@ -90,7 +90,7 @@ TEST_CASE("in whatever order their packets arrive, or twice, they arrive whole")
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("immediate data of a message of several packets come with it") {
+TEST_CASE("a message of several packets carries its immediate data") {
   const bool posted_first = GENERATE(false, true);
   for (std::size_t size = 1417; size <= MessagePacker::kMaxCopied - wire::kImmediateBytes; ++size) {
     Wire wire;
@@ -114,7 +114,7 @@ TEST_CASE("immediate data of a message of several packets come with it") {
 }
 
 // What is not finished holds the window of ids (wire.md 4.3), and a close.
-TEST_CASE("such a message is finished when all of its packets have arrived") {
+TEST_CASE("a message of several packets is finished when all of them have arrived") {
   const bool first_first = GENERATE(false, true);
   Stream stream(1, kJustOver);
   Wire& wire = stream.wire;
@@ -128,7 +128,7 @@ TEST_CASE("such a message is finished when all of its packets have arrived") {
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("what shares packets with their ends is finished with its own packet") {
+TEST_CASE("a message that shares a packet with the end of another is finished with that packet") {
   Stream stream(1, kJustOver);
   Wire& wire = stream.wire;
   const auto bytes = content(100, 1);
@@ -145,7 +145,7 @@ TEST_CASE("what shares packets with their ends is finished with its own packet")
 }
 
 // Packets of one length leave in one burst: where nothing can begin the rest is filled.
-TEST_CASE("a packet that has too little room for a beginning is as long as the others") {
+TEST_CASE("a packet with too little room for a beginning is padded to the length of the others") {
   const std::size_t room = GENERATE(4u, 17u, 32u, 95u);
   Stream stream(0, 0);
   Wire& wire = stream.wire;
@@ -177,7 +177,8 @@ TEST_CASE("a packet that has too little room for a beginning is as long as the o
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("without packets for all of it nothing of it is copied, and it waits") {
+TEST_CASE(
+    "a message waits, and nothing of it is copied, when there are packets for a part of it only") {
   channel::PacketPool packets(3, kPacketBytes);
   Pool<IdBitmap> bitmaps(2);
   Pool<ActiveSends> active(1);
@@ -213,7 +214,7 @@ TEST_CASE("without packets for all of it nothing of it is copied, and it waits")
   CHECK(outbox.idle());
 }
 
-TEST_CASE("their packets leave piece by piece where the path has become narrow") {
+TEST_CASE("packets of copied messages leave in fragments where the path has become narrow") {
   const std::size_t limit = GENERATE(576u, 700u, 1100u, 1400u);
   Stream stream(6, 1900);
   Wire& wire = stream.wire;
@@ -239,7 +240,8 @@ TEST_CASE("their packets leave piece by piece where the path has become narrow")
 }
 
 // What the peer asked for waits for packets only; the last of it takes the queues with it.
-TEST_CASE("answers that waited for packets leave when there are any, and nothing is left of them") {
+TEST_CASE(
+    "answers that waited for packets leave when there are some, and nothing is left of them") {
   const std::size_t size = GENERATE(1000u, 1400u);
   Wire wire;
   const auto bytes = content(size, 1);
@@ -265,7 +267,7 @@ TEST_CASE("answers that waited for packets leave when there are any, and nothing
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("when the peer is gone nothing of them is left") {
+TEST_CASE("when the peer is gone nothing is left of messages of several packets") {
   Stream stream(3, kJustOver);
   Wire& wire = stream.wire;
   wire.pull(1);
@@ -279,7 +281,7 @@ TEST_CASE("when the peer is gone nothing of them is left") {
   CHECK(wire.spanning.in_use() == 0);
 }
 
-TEST_CASE("ids that lie a window apart do not share their count") {
+TEST_CASE("ids that lie a window apart do not share a count") {
   SpanningMessages messages;
   messages.add(7, 2);
   CHECK_FALSE(messages.note_arrived(7));

@@ -52,7 +52,7 @@ TEST_CASE("the table of unexpected messages agrees with a list, as it grows and 
       }
       REQUIRE(table.size() == model.size());
       REQUIRE(table.buckets() <=
-              std::max(model.size(), UnexpectedTable::kLeast) + UnexpectedTable::kLeast);
+              std::max(model.size(), UnexpectedTable::kMinBuckets) + UnexpectedTable::kMinBuckets);
     }
     while (!model.empty()) {
       table.remove(*model.front());
@@ -81,7 +81,7 @@ TEST_CASE("among many unexpected messages few are looked at for one that is foun
   CHECK(table.buckets() == kMany);
   CHECK(behind < kMany);
   for (const auto& message : messages) table.remove(*message);
-  CHECK(table.buckets() <= 2 * UnexpectedTable::kLeast);
+  CHECK(table.buckets() <= 2 * UnexpectedTable::kMinBuckets);
 }
 
 TEST_CASE("an unexpected message of 1 to 16 bytes costs 128 bytes at most, and they are counted") {
@@ -152,7 +152,7 @@ TEST_CASE("1.4 million unexpected messages of seven peers fit the defaults") {
     for (AllowanceGranted& peer : peers) {
       REQUIRE(peer.covers(kShortCharge));
       peer.charge(kShortCharge);
-      if (peer.worth_telling()) peer.tell();
+      if (peer.is_update_due()) peer.advertise();
     }
   }
 }
@@ -163,7 +163,7 @@ TEST_CASE("one peer borrows as much as it leaves, and what it borrowed goes back
   const Terms terms{kWindow / 2, kWindow, reserve};
   const auto use_up = [](AllowanceGranted& peer) {
     while (true) {
-      if (peer.worth_telling()) peer.tell();
+      if (peer.is_update_due()) peer.advertise();
       if (!peer.covers(kShortCharge)) return peer.outstanding();
       peer.charge(kShortCharge);
     }
@@ -196,7 +196,7 @@ TEST_CASE("a peer that floods leaves each other its own share") {
     AllowanceGranted& peer = floods.emplace_back(terms);
     while (peer.covers(kShortCharge)) {
       peer.charge(kShortCharge);
-      if (peer.worth_telling()) peer.tell();
+      if (peer.is_update_due()) peer.advertise();
     }
     CHECK(peer.outstanding() + kShortCharge > kWindow / 2);
   }
@@ -209,13 +209,13 @@ TEST_CASE("who says again and again that it is blocked is listed once, and only 
   AllowanceGranted peer(terms);
 
   for (int i = 0; i < 100; ++i) {
-    REQUIRE(peer.handle_blocked(peer.told(), kPeer));
-    REQUIRE(peer.handle_blocked(peer.told(), kPeer));
+    REQUIRE(peer.handle_blocked(peer.advertised(), kPeer));
+    REQUIRE(peer.handle_blocked(peer.advertised(), kPeer));
     int listed = 0;
     reserve.for_each_blocked([&](PeerId) { return ++listed != 0; });
     REQUIRE(listed == 1);
     peer.charge(kShortCharge);
-    peer.tell();
+    peer.advertise();
     REQUIRE_FALSE(reserve.any_blocked());
   }
 }
@@ -253,19 +253,19 @@ TEST_CASE("memory that one peer gives back is news for those that are blocked") 
   for (AllowanceGranted* peer : {&one, &other}) {
     while (peer->covers(kShortCharge)) {
       peer->charge(kShortCharge);
-      if (peer->worth_telling()) peer->tell();
+      if (peer->is_update_due()) peer->advertise();
     }
   }
-  REQUIRE(other.handle_blocked(other.told(), {1, 1}));
+  REQUIRE(other.handle_blocked(other.advertised(), {1, 1}));
   CHECK(reserve.take_news());
-  CHECK_FALSE(other.worth_telling());
+  CHECK_FALSE(other.is_update_due());
   CHECK_FALSE(reserve.take_news());
 
   one.give_back(one.outstanding());
 
   CHECK(reserve.take_news());
-  REQUIRE(other.worth_telling());
-  other.tell();
+  REQUIRE(other.is_update_due());
+  other.advertise();
   CHECK_FALSE(other.is_blocked());
 }
 

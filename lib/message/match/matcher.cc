@@ -13,20 +13,20 @@ Matcher::Posted& Matcher::list_of(const detail::Operation& receive) {
   return exact_[bucket_of(receive.peer, receive.tag)];
 }
 
-// All find their places anew: no more often than there are bits to neglect.
-bool Matcher::neglect(Tag bits) {
-  if (std::popcount(unattended_ | bits) > kMaxNeglected) return false;
+// All find their places anew: no more often than there are bits to leave out.
+bool Matcher::leave_out_of_hash(Tag bits) {
+  if (std::popcount(unhashed_ | bits) > kMaxUnhashed) return false;
   Posted all;
   for (Posted& list : exact_) all.splice(all.end(), list);
   all.splice(all.end(), wild_);
   all.sort([](const auto& one, const auto& other) { return one.order < other.order; });
-  unattended_ |= bits;
+  unhashed_ |= bits;
   while (!all.empty()) {
     detail::Operation& receive = all.front();
     all.pop_front();
     list_of(receive).push_back(receive);
   }
-  arrived_.neglect(unattended_, in_order_);
+  arrived_.leave_out_of_hash(unhashed_, in_order_);
   return true;
 }
 

@@ -95,24 +95,24 @@ class Matcher {
   static constexpr std::size_t kBuckets = 1024;
   // Bits that are left out of the hash: so many that no bucket has the messages of more than 64
   // tags that differ in nothing else.
-  static constexpr int kMaxNeglected = 6;
+  static constexpr int kMaxUnhashed = 6;
 
   std::size_t bucket_of(PeerId peer, Tag tag) const {
     const std::uint64_t mixed =
-        ((tag & ~unattended_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
+        ((tag & ~unhashed_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
     return mixed >> 54;
   }
   // What fits is in one bucket.
   bool is_hashed(PeerId source, Tag ignore) const {
-    return source != kAnyPeer && (ignore & ~unattended_) == 0;
+    return source != kAnyPeer && (ignore & ~unhashed_) == 0;
   }
   // The same; if few bits are ignored it becomes so.
   bool make_hashed(const Want& want) {
     if (is_hashed(want.source, want.ignore)) [[likely]]
       return true;
-    return want.source != kAnyPeer && neglect(want.ignore);
+    return want.source != kAnyPeer && leave_out_of_hash(want.ignore);
   }
-  bool neglect(Tag bits);
+  bool leave_out_of_hash(Tag bits);
   static_assert(kBuckets == std::uint64_t{1} << (64 - 54));
   Unexpected* find_any(const Want& want);
   Unexpected* behind(Unexpected& message);
@@ -124,7 +124,7 @@ class Matcher {
   }
   void remove(Request& receive, Posted& list);
 
-  Tag unattended_ = 0;                  // bits of a tag that are left out of the hash
+  Tag unhashed_ = 0;                    // bits of a tag that are left out of the hash
   std::array<Posted, kBuckets> exact_;  // receives that name a source and ignore no other bits
   Posted wild_;                         // the others, in post order
   UnexpectedTable arrived_;             // unexpected messages by source and tag

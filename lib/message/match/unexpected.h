@@ -20,7 +20,7 @@ namespace pullman::message {
 enum class InState : std::uint8_t {
   kWaitingTurn,  // an earlier message of the sender has not begun to arrive: it must match first
   kUnexpected,   // its turn came, and no posted receive matched: the matcher has it
-  kClaimed,      // taken out of the matching: the inbox keeps it for who claimed it
+  kClaimed,      // taken out of the matching: the inbox keeps it for the program
   kFilling,      // matched: its bytes go to the receive's buffer, or a region
   kOver,         // nothing is to come or to be done any more, but a RESULT is to be sent
 };

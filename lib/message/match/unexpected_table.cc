@@ -40,7 +40,7 @@ void UnexpectedTable::remove(Unexpected& message) noexcept {
     message.links.previous->links.next = message.links.next;
   }
   message.end_links();
-  if (--size_ + kLeast < buckets_) [[unlikely]]
+  if (--size_ + kMinBuckets < buckets_) [[unlikely]]
     shrink();
 }
 
@@ -48,7 +48,7 @@ void UnexpectedTable::remove(Unexpected& message) noexcept {
 // the others have more messages each.
 void UnexpectedTable::grow() noexcept {
   const std::size_t made = buckets_;
-  if (made / kLeast > more_.size()) try {
+  if (made / kMinBuckets > more_.size()) try {
       more_.push_back(std::make_unique<Segment>());
     } catch (const std::bad_alloc&) {
       return;
@@ -65,7 +65,7 @@ void UnexpectedTable::grow() noexcept {
 // The last bucket's messages go back to the one that was split for it: of one source and tag are
 // those of one bucket only.
 void UnexpectedTable::shrink() noexcept {
-  if (buckets_ == kLeast) return;
+  if (buckets_ == kMinBuckets) return;
   if (buckets_ == level_) level_ /= 2;
   Bucket moving = std::exchange(at(--buckets_), nullptr);
   Bucket& to = at(buckets_ - level_);
@@ -75,7 +75,7 @@ void UnexpectedTable::shrink() noexcept {
     append(to, message);
   }
   // One segment too many stays: the next message may want it.
-  while (more_.size() > buckets_ / kLeast + 1) more_.pop_back();
+  while (more_.size() > buckets_ / kMinBuckets + 1) more_.pop_back();
 }
 
 }  // namespace pullman::message

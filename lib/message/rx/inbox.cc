@@ -147,7 +147,7 @@ Taken Inbox::take_short(MessageId id, const wire::Frame& frame) {
 }
 
 // A message of a space that is not there (or for which there is no memory), or one for regions that
-// are not, is from nobody who means well; nor is an answer to nothing that was asked.
+// are not, comes from no honest peer; nor does an answer to nothing that was asked.
 bool Inbox::knows(std::uint8_t kind) const {
   if (wire::class_of(kind) != wire::Class::kMessage) {
     return remote_ != nullptr && shared_.regions != nullptr;

@@ -91,7 +91,7 @@ class Inbox {
   bool handle_blocked(std::uint64_t limit) { return allowance_.handle_blocked(limit, peer_); }
   bool is_blocked() const { return allowance_.is_blocked(); }
   // What it may use at first; or by now.
-  std::uint64_t allowance() const { return allowance_.told(); }
+  std::uint64_t allowance() const { return allowance_.advertised(); }
 
   // The program has taken an event that a put of this peer left.
   void event_taken() { allowance_.give_back(kMessageCharge); }
@@ -102,7 +102,7 @@ class Inbox {
   bool has_frames() const {
     if (has_answers()) [[unlikely]]
       return true;
-    return allowance_.worth_telling();
+    return allowance_.is_update_due();
   }
   // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
   // longer due: the caller's packet sees to it that it arrives.

@@ -32,9 +32,9 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
     used += wire::put_result(out + used, message.id, wire::Result::kDone);
     destroy(message);
   }
-  if (allowance_.worth_telling() && room - used >= wire::kAllowanceBytes) {
-    const AllowanceGranted::Told told = allowance_.tell();
-    used += wire::put_allowance(out + used, told.limit, told.whole_limit);
+  if (allowance_.is_update_due() && room - used >= wire::kAllowanceBytes) {
+    const AllowanceGranted::Limits limits = allowance_.advertise();
+    used += wire::put_allowance(out + used, limits.limit, limits.whole_limit);
   }
   return used;
 }

@@ -2,7 +2,7 @@
 // message that is little longer than a packet into several, one behind the other, so that packets
 // are full whatever the messages' sizes (wire.md 4.4).
 //
-// Whoever packs reserves room first, then knows the message's id, then writes. Does not know
+// The caller reserves room first, then gives the message its id, then writes. Does not know
 // whether a message may leave, nor what becomes of packets that have left. One per outbox.
 #pragma once
 

@@ -180,7 +180,7 @@ Status Outbox::settle_copied(Operation& op) {
 void Outbox::admit_waiting() {
   WaitingSends& waiting = active_->waiting;
   const auto admit_all = [&](auto first) {
-    for (Operation* op = first(); can_admit(op); op = first()) {
+    for (Operation* op = first(); op != nullptr && can_admit(*op); op = first()) {
       if (is_spanning(*op) || is_small(op->size)) {
         if (!copy_waiting(*op)) return false;
       } else {
@@ -250,12 +250,11 @@ bool Outbox::announce(Operation& op) {
   return true;
 }
 
-// False: there is no packet.
-bool Outbox::report_blocked() {
-  if (!packer_.reserve(wire::kBlockedBytes, shared_.packets)) return false;
+// If there is a packet for it: else later.
+void Outbox::report_blocked() {
+  if (!packer_.reserve(wire::kBlockedBytes, shared_.packets)) return;
   packer_.write_blocked(admission_.limit());
   active_->blocked_reported_at = admission_.limit();
-  return true;
 }
 
 Packet* Outbox::next_packet(Heads heads) {

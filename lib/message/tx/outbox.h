@@ -215,12 +215,13 @@ class Outbox {
     return has_id();
   }
   bool can_admit(const detail::Operation& op) const;
-  bool can_admit(const detail::Operation* op) const { return op != nullptr && can_admit(*op); }
   bool may_admit() const {
     if (active_ == nullptr) [[likely]]
       return false;
-    const WaitingSends& waiting = active_->waiting;
-    return can_admit(waiting.first_in_order()) || can_admit(waiting.first_solicited());
+    const detail::Operation* in_order = active_->waiting.first_in_order();
+    const detail::Operation* solicited = active_->waiting.first_solicited();
+    return (in_order != nullptr && can_admit(*in_order)) ||
+           (solicited != nullptr && can_admit(*solicited));
   }
   bool may_announce(const detail::Operation& op) const;
   bool is_blocked(const detail::Operation& op) const;
@@ -240,7 +241,7 @@ class Outbox {
   void admit_waiting();
   bool copy_waiting(detail::Operation& op);
   bool announce(detail::Operation& op);
-  bool report_blocked();
+  void report_blocked();
   bool requests_ack(const detail::Operation& op, std::uint32_t chunks);
 
   // --- what has arrived

@@ -23,7 +23,7 @@ class SendAdmission {
   void handle_hello(std::uint64_t allowance, std::uint32_t eager_bytes) {
     knows_peer_ = true;
     allowance_.raise(allowance, allowance);
-    reserved_ = kept_for_envelopes(allowance);
+    reserved_ = reserved_for_envelopes(allowance);
     eager_bytes_ = eager_bytes;
   }
   void handle_allowance(std::uint64_t limit, std::uint64_t whole_limit) {
