@@ -64,6 +64,13 @@ struct Scheduled {
                     credits};
 };
 
+DeferredAck deferred(Peer& peer, std::uint32_t cumulative) {
+  DeferredAck ack;
+  ack.rail = &peer.home;
+  ack.header.cumulative = cumulative;
+  return ack;
+}
+
 }  // namespace
 
 TEST_CASE("an ACK that nothing carries leaves alone when the ACK delay is over, and not sooner") {
@@ -206,6 +213,40 @@ TEST_CASE("an ACK that the NIC has no room for is dropped: the next says the sam
   scheduled.nics[0].command->room = 9;
   CHECK(scheduled.sent_by_turn() == 0);
   CHECK_FALSE(scheduled.acks.any_due());
+}
+
+TEST_CASE("an ACK that says what the deferred one says, on its rail, repeats it; others do not") {
+  Scheduled scheduled;
+  Peer& peer = scheduled.add();
+  const Peer& other = scheduled.add();
+  scheduled.acks.defer(deferred(peer, 41));
+
+  CHECK(scheduled.acks.repeats_deferred(peer.home, deferred(peer, 41).header));
+  CHECK_FALSE(scheduled.acks.repeats_deferred(peer.home, deferred(peer, 42).header));
+  CHECK_FALSE(scheduled.acks.repeats_deferred(other.home, deferred(peer, 41).header));
+
+  CHECK(&scheduled.acks.take_deferred() == &peer.home);
+  CHECK_FALSE(scheduled.acks.has_deferred());
+  CHECK_FALSE(scheduled.acks.repeats_deferred(peer.home, deferred(peer, 41).header));
+}
+
+TEST_CASE(
+    "an ACK is owed with the deferred one if its message asked for one, until that is taken") {
+  Scheduled scheduled;
+  Peer& silent = scheduled.add();
+  Peer& asks = scheduled.add();
+  scheduled.arrive(silent);
+  scheduled.arrive_asking(asks);
+  CHECK_FALSE(scheduled.acks.deferred_owes());
+
+  scheduled.acks.defer(deferred(silent, 41));
+  CHECK_FALSE(scheduled.acks.deferred_owes());
+  scheduled.acks.drop_deferred();
+
+  scheduled.acks.defer(deferred(asks, 41));
+  CHECK(scheduled.acks.deferred_owes());
+  scheduled.acks.take_deferred();
+  CHECK_FALSE(scheduled.acks.deferred_owes());
 }
 
 TEST_CASE("a rail that is no more has no ACK due, now or later") {

@@ -9,15 +9,19 @@ namespace {
 
 // A peer with credit, to which packets may leave.
 struct Sender {
-  explicit Sender(bool checksum = false) {
-    config.checksum = checksum;
-    config.tiny_bytes = 100;
+  explicit Sender(bool checksum = false) : config(with(checksum)) {
     peer.phase = Phase::kConnected;
     peer.theirs = {4, 9};
     peer.home.command_to = 7;
     peer.home.data_to = 8;
     peer.home.command_bytes = 600;
     peer.home.link.handle_hello(300, 64);
+  }
+  static Config with(bool checksum) {
+    Config config;
+    config.checksum = checksum;
+    config.tiny_bytes = 100;
+    return config;
   }
   ~Sender() {
     for (channel::Packet* packet : taken) {
