@@ -258,6 +258,7 @@ def core(options):
         script("what rounds say about a figure", ["-m", "doctest", "tools/verdict.py"], 60, counted=False),
         script("faults from the syntax", ["-m", "doctest", "tools/mutation.py"], 60, counted=False),
         script("mutants apply", ["tools/mutants", "--check"], 60),
+        script("public headers", ["tools/public_headers.py", TEST_BUILD.folder.name], 120),
         script("README's code against the installed library", ["tools/readme.py", TEST_BUILD.folder.name], 120),
     ]))
     total.add(run([TEST_BUILD.simulator("1..6000" if options.long else "1..2000", 300), TEST_BUILD.kept_seeds(180),

@@ -16,8 +16,9 @@ using namespace message;
 constexpr PeerId kPeer{3, 1};
 
 void want(Request& request, PeerId source, Tag tag) {
-  request.begin(detail::Operation::Kind::kReceive, source, tag);
-  request.operation().ignore = 0;
+  Operation& op = Operation::of(request);
+  op.begin(Operation::Kind::kReceive, source, tag);
+  op.ignore = 0;
 }
 
 // kPosted receives with tags of their own, from one peer or any; the oldest is matched and posted
@@ -35,7 +36,7 @@ void post_and_take(benchmark::State& state) {
   for (auto _ : state) {
     Request* taken = matcher.take_posted(kPeer, next, 0);
     PULLMAN_CHECK(taken == &requests[next]);
-    taken->finish(Status::kOk, 0);
+    Operation::of(*taken).finish(Status::kOk, 0);
     want(*taken, source, next);
     matcher.find_or_post(*taken);
     next = (next + 1) % kPosted;
@@ -43,7 +44,7 @@ void post_and_take(benchmark::State& state) {
   count_items(state, static_cast<std::uint64_t>(state.iterations()));
   for (Request& request : requests) {
     matcher.remove(request);
-    request.finish(Status::kCancelled, 0);
+    Operation::of(request).finish(Status::kCancelled, 0);
   }
 }
 
@@ -60,12 +61,12 @@ void behind_1000_wild(benchmark::State& state) {
     want(exact, kPeer, 2);
     matcher.find_or_post(exact);
     PULLMAN_CHECK(matcher.take_posted(kPeer, 2, 0) == &exact);
-    exact.finish(Status::kOk, 0);
+    Operation::of(exact).finish(Status::kOk, 0);
   }
   count_items(state, static_cast<std::uint64_t>(state.iterations()));
   for (Request& request : wild) {
     matcher.remove(request);
-    request.finish(Status::kCancelled, 0);
+    Operation::of(request).finish(Status::kCancelled, 0);
   }
 }
 

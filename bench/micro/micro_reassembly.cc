@@ -55,9 +55,10 @@ struct Receiver {
   ~Receiver() { inbox.fail(Status::kClosed); }
 
   void want(std::span<std::byte> buffer) {
-    request.begin(detail::Operation::Kind::kReceive, kPeer, 0);
-    request.operation().buffer = buffer.data();
-    request.operation().size = buffer.size();
+    Operation& op = Operation::of(request);
+    op.begin(Operation::Kind::kReceive, kPeer, 0);
+    op.buffer = buffer.data();
+    op.size = buffer.size();
   }
   void drain_frames() {
     if (inbox.has_frames()) inbox.write_frames(frames.data(), frames.size());

@@ -1,4 +1,6 @@
-// The options of a context. Every one has a default, a range and an environment variable.
+// The options of a context. Every one has a default, a range and an environment variable. Sizes are
+// in bytes unless the name says packets. A value: a context takes a copy when it is constructed,
+// and later changes mean nothing. Errors: Error, by what is read or checked; nothing else throws.
 #pragma once
 
 #include <chrono>

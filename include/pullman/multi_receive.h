@@ -6,7 +6,8 @@
 // turn. A message longer than what is left is cut, as in any receive. Ownership: the caller keeps
 // it and the buffer alive, unmoved, until done(). It allocates when it is made, and never again;
 // used up and emptied by take() it can be posted again. Threads: as the context it was given to;
-// one at a time takes.
+// one at a time takes. Errors: the constructor throws std::bad_alloc; status() and each message say
+// how they ended.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,6 @@
 #include <optional>
 #include <span>
 
-#include "pullman/request.h"
 #include "pullman/status.h"
 #include "pullman/types.h"
 
@@ -33,10 +33,10 @@ class __attribute__((visibility("default"))) MultiReceive {
     std::optional<std::uint64_t> immediate;  // beside the bytes
   };
 
-  // `most`: messages until it is used up, at least one.
+  // `most`: messages until it is used up, at least one; each takes the memory of a Request.
   explicit MultiReceive(std::size_t most, std::size_t least_room = 1);
   // Aborts if it is not done(), as ~Request() does.
-  ~MultiReceive() = default;
+  ~MultiReceive();
   MultiReceive(const MultiReceive&) = delete;
   MultiReceive& operator=(const MultiReceive&) = delete;
 
@@ -49,37 +49,22 @@ class __attribute__((visibility("default"))) MultiReceive {
   bool done() const { return status() != Status::kPending; }
   // kPending until done; then kOk if it was used up, kCancelled, or why there will be no more.
   Status status() const { return status_.load(std::memory_order_acquire); }
+  // It may be posted (again): it is done, and every message was taken.
+  bool idle() const { return done() && !has_message(); }
 
   // Yours: the library never touches it.
   void* user = nullptr;
   // Called whenever a message is complete, and when the last was: see Request::on_done.
   void (*on_news)(MultiReceive& receive) = nullptr;
 
-  // For the library. It may be posted (again).
-  bool idle() const { return done() && !has_message(); }
-  // What is posted for it. begin(): `receive` has the buffer, and what it asks for.
-  Request& posted() { return posted_; }
-  void begin(std::span<std::byte> buffer);
-  static MultiReceive& of(Request& posted) { return *static_cast<MultiReceive*>(posted.user); }
-  // The receive of a message with so many bytes that has matched; it is not used up.
-  Request& take_part(std::uint64_t bytes);
-  bool used_up() const { return matched_ == most_ || room_.size() < least_room_; }
+  // What the library remembers of it. Defined in the library only.
+  class State;
 
  private:
-  static void note_complete(Request& part);
-  static void note_end(Request& posted);
-  void settle(bool news);
-
-  std::size_t most_;
-  std::size_t least_room_;
-  Request posted_;
-  std::unique_ptr<Request[]> parts_;           // one for each message, in the order of matching
-  std::unique_ptr<std::uint32_t[]> in_order_;  // of completion: which parts are
-  std::span<std::byte> room_;                  // what is left of the buffer
-  std::size_t matched_ = 0;
   std::size_t taken_ = 0;
   std::atomic<std::size_t> complete_ = 0;
   std::atomic<Status> status_ = Status::kOk;  // the last thing that is written when it is done
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace pullman

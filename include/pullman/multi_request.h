@@ -5,7 +5,8 @@
 // copied into one for each peer, as those of any send are.)
 // Ownership: as Request: the caller keeps it alive, unmoved, until done(). Finished, it can be used
 // again; it allocates only when there are more peers than ever before. Threads: as the context it
-// was given to.
+// was given to. Errors: send() throws std::bad_alloc, and nothing has happened; status() says how
+// the sends ended.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,6 @@
 #include <memory>
 #include <vector>
 
-#include "pullman/request.h"
 #include "pullman/status.h"
 
 namespace pullman {
@@ -23,9 +23,9 @@ using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 class __attribute__((visibility("default"))) MultiRequest {
  public:
-  MultiRequest() = default;
+  MultiRequest();
   // Aborts if a send is still pending, as ~Request() does.
-  ~MultiRequest() = default;
+  ~MultiRequest();
   MultiRequest(const MultiRequest&) = delete;
   MultiRequest& operator=(const MultiRequest&) = delete;
 
@@ -36,25 +36,15 @@ class __attribute__((visibility("default"))) MultiRequest {
   Status status() const;
 
   // How many peers there were, and what became of the send to each.
-  std::size_t peers() const { return peers_; }
-  Status status(std::size_t index) const { return requests_[index].status(); }
+  std::size_t peers() const;
+  Status status(std::size_t index) const;
 
-  // For the library. begin(), a send for each request(), and end(): which says what status() does.
-  void begin(std::size_t peers, SharedBytes message);
-  Request& request(std::size_t index) { return requests_[index]; }
-  const std::vector<std::byte>& message() const { return *message_; }
-  Status end();
+  // What the library remembers of it. Defined in the library only.
+  class State;
 
  private:
-  static void note_done(Request& request);
-  void count_down();
-
-  std::unique_ptr<Request[]> requests_;
-  std::size_t room_ = 0;  // requests there are
-  std::size_t peers_ = 0;
-  SharedBytes message_;
-  std::atomic<std::size_t> left_ = 0;  // sends that are not done, and one for who begins them
-  std::atomic<bool> done_ = true;      // the last thing that is written
+  std::atomic<bool> done_ = true;  // the last thing that is written
+  std::unique_ptr<State> state_;   // once it was used
 };
 
 }  // namespace pullman

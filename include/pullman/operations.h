@@ -1,5 +1,7 @@
 // What operations beyond a plain send and receive are told and tell: options, registered regions,
-// atomics, events. Values only.
+// atomics, events. Values only: any thread may have its own. Lengths and offsets are in bytes.
+// Ownership: spans and pointers refer to the caller's memory, for as long as the call that takes
+// them says. Errors: nothing here throws; the call says what it refuses.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,7 @@
 #include "pullman/multi_receive.h"
 #include "pullman/multi_request.h"
 #include "pullman/operations.h"
+#include "pullman/rails.h"
 #include "pullman/request.h"
 #include "pullman/stats.h"
 #include "pullman/status.h"

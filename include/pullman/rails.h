@@ -1,4 +1,5 @@
-// Rails: the pairs of NICs that lead to a peer, and how they do.
+// Rails: the pairs of NICs that lead to a peer, and how they do. Values: copies of what was so when
+// the context was asked, which stay as they are and belong to the caller. Errors: none.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // Counters of a context. All count from its construction; units are packets unless the name says
-// else.
+// else. A value: a copy of what was so when the context was asked. Errors: none.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// What became of an operation, and what an exception says.
+// What became of an operation, and what an exception says. Any thread may ask; what is returned is
+// static, and nobody's to free.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,9 @@
 #include "context/nics.h"
 #include "context/sleeper.h"
 #include "engine/engine.h"
+#include "message/multi_receive.h"
+#include "message/multi_request.h"
+#include "message/operation.h"
 #include "nic/own_host.h"
 
 namespace pullman {
@@ -246,7 +249,7 @@ bool Context::cancel(Request& request) {
 }
 
 bool Context::cancel(MultiReceive& receive) {
-  return cancel(receive.posted());
+  return cancel(MultiReceive::State::of(receive).posted());
 }
 
 Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
@@ -276,15 +279,17 @@ Status Context::send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t l
 Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
                      const SendOptions& options, MultiRequest& request) {
   if (!request.done()) return Status::kBusy;
-  request.begin(peers.size(), std::move(message));
+  auto& sends = MultiRequest::State::of(request);
+  sends.begin(peers.size(), std::move(message));
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    Request& one = request.request(i);
-    if (send(peers[i], tag, request.message(), options, one) != Status::kBusy) continue;
+    Request& one = sends.request(i);
+    if (send(peers[i], tag, sends.message(), options, one) != Status::kBusy) continue;
     // Nothing has happened to it, so it tells nobody.
-    one.begin(detail::Operation::Kind::kSend, peers[i], tag);
-    one.finish(Status::kBusy, 0);
+    auto& op = Request::Operation::of(one);
+    op.begin(Request::Operation::Kind::kSend, peers[i], tag);
+    op.finish(Status::kBusy, 0);
   }
-  return request.end();
+  return sends.end();
 }
 
 Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
@@ -452,7 +457,7 @@ Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
   const Instant begin = read_clock();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   for (std::size_t i = 0; i < request.peers(); ++i) {
-    Request& one = request.request(i);
+    Request& one = MultiRequest::State::of(request).request(i);
     wait(one, end == kNever ? std::chrono::nanoseconds::max() : end - read_clock());
     if (!one.done()) return Status::kTimedOut;
   }

@@ -2,10 +2,15 @@
 
 #include <new>
 
+#include "message/multi_receive.h"
+#include "message/operation.h"
 #include "message/tx/fragments.h"
 #include "wire/kind.h"
 
 namespace pullman::engine {
+
+using message::Operation;
+
 namespace {
 
 // Nothing if its first bytes, which say more of it, are still to come.
@@ -23,8 +28,8 @@ std::optional<Probe> tell_of(const message::Unexpected& message) {
 Status Matching::receive(Instant now, PeerId source, Tag tag, Tag ignore,
                          std::span<std::byte> buffer, Request& request) {
   if (!request.done()) return Status::kBusy;
-  request.begin(detail::Operation::Kind::kReceive, source, tag);
-  auto& op = request.operation();
+  auto& op = Operation::of(request);
+  op.begin(Operation::Kind::kReceive, source, tag);
   op.ignore = ignore;
   op.buffer = buffer.data();
   op.size = buffer.size();
@@ -33,16 +38,16 @@ Status Matching::receive(Instant now, PeerId source, Tag tag, Tag ignore,
 
 // A receive that has begun takes a message that waits for it, or is posted.
 Status Matching::match_or_post(Instant now, Request& request) noexcept {
-  const auto& op = request.operation();
+  auto& op = Operation::of(request);
   const PeerId source = op.peer;
   message::Matcher& matcher = matchers_.of(request);
   if (lifecycle_.closing()) {
-    request.finish(Status::kClosed, 0);
+    op.finish(Status::kClosed, 0);
     return Status::kClosed;
   }
   Peer* named = source == kAnyPeer ? nullptr : peers_.find(source);
   if (source != kAnyPeer && named == nullptr) {
-    request.finish(Status::kUnknownPeer, 0);
+    op.finish(Status::kUnknownPeer, 0);
     return Status::kUnknownPeer;
   }
   const bool gone = named != nullptr && named->phase == Phase::kGone;
@@ -57,7 +62,7 @@ Status Matching::match_or_post(Instant now, Request& request) noexcept {
     if (&taker == &request || request.done()) return request.status();
   }
   if (gone) {
-    request.finish(named->why, 0);
+    op.finish(named->why, 0);
     return named->why;
   }
   if (named != nullptr && !named->alarm.checked_in()) lifecycle_.arm(now, *named);
@@ -65,12 +70,12 @@ Status Matching::match_or_post(Instant now, Request& request) noexcept {
 }
 
 bool Matching::cancel(Request& request) {
-  auto& op = request.operation();
-  if (op.kind != detail::Operation::Kind::kReceive || !op.queue.is_linked()) return false;
+  auto& op = Operation::of(request);
+  if (op.kind != Operation::Kind::kReceive || !op.queue.is_linked()) return false;
   message::Matcher* const matcher = matchers_.find(op.special.wire_kind);
   if (matcher == nullptr) return false;  // another context's
   matcher->remove(request);
-  request.finish(Status::kCancelled, 0);
+  op.finish(Status::kCancelled, 0);
   return true;
 }
 
@@ -78,13 +83,13 @@ Status Matching::submit(Instant now, const ReceiveOp& op, Request& request) {
   if (!request.done()) return Status::kBusy;
   const bool is_space = op.options.space < kSpaces;
   if (is_space && !matchers_.make(op.options.space)) throw std::bad_alloc();
-  message::make_room(request.operation(), op.segments.size());
-  request.begin(detail::Operation::Kind::kReceive, op.source, op.tag);
+  auto& operation = Operation::of(request);
+  message::make_room(operation, op.segments.size());
+  operation.begin(Operation::Kind::kReceive, op.source, op.tag);
   if (op.segments.size() > kMaxSegments || !is_space) {
-    request.finish(Status::kInvalidArgument, 0);
+    operation.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
-  auto& operation = request.operation();
   operation.ignore = op.ignore;
   message::describe_sink(operation, op.segments);
   operation.special.wire_kind = op.options.space;
@@ -96,14 +101,15 @@ Status Matching::submit(Instant now, const ReceiveOp& op, std::span<std::byte> b
   if (!receive.idle()) return Status::kBusy;
   const bool is_space = op.options.space < kSpaces;
   if (is_space && !matchers_.make(op.options.space)) throw std::bad_alloc();
-  Request& posted = receive.posted();
-  receive.begin(buffer);
-  posted.begin(detail::Operation::Kind::kReceive, op.source, op.tag);
-  if (receive.used_up() || !is_space) {
-    posted.finish(Status::kInvalidArgument, 0);
+  auto& state = MultiReceive::State::of(receive);
+  Request& posted = state.posted();
+  auto& operation = Operation::of(posted);
+  state.begin(buffer);
+  operation.begin(Operation::Kind::kReceive, op.source, op.tag);
+  if (state.used_up() || !is_space) {
+    operation.finish(Status::kInvalidArgument, 0);
     return Status::kInvalidArgument;
   }
-  auto& operation = posted.operation();
   operation.ignore = op.ignore;
   operation.special.wire_kind = op.options.space;
   operation.special.is_shared = true;
@@ -140,16 +146,17 @@ std::optional<Probe> Matching::claim(PeerId source, Tag tag, Tag ignore, std::ui
 Status Matching::receive_claimed(Instant now, const Claimed& claimed, Segments segments,
                                  Request& request) {
   if (!request.done()) return Status::kBusy;
-  message::make_room(request.operation(), segments.size());
-  request.begin(detail::Operation::Kind::kReceive, claimed.source, 0);
+  auto& op = Operation::of(request);
+  message::make_room(op, segments.size());
+  op.begin(Operation::Kind::kReceive, claimed.source, 0);
   Peer* peer = peers_.find(claimed.source);
   auto* message = peer == nullptr ? nullptr : peer->inbox.find_claimed(claimed.message);
   if (message == nullptr || segments.size() > kMaxSegments) {
     const bool lost = message == nullptr && peer != nullptr && peer->phase == Phase::kGone;
-    request.finish(lost ? peer->why : Status::kInvalidArgument, 0);
+    op.finish(lost ? peer->why : Status::kInvalidArgument, 0);
     return request.status();
   }
-  message::describe_sink(request.operation(), segments);
+  message::describe_sink(op, segments);
   peer->inbox.attach_claimed(*message, request);
   follow_up(now, *peer, !request.done());
   return request.status();

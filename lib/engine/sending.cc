@@ -4,6 +4,7 @@
 
 namespace pullman::engine {
 
+using message::Operation;
 using message::SendDescriptor;
 
 namespace {
@@ -64,8 +65,9 @@ Status Sending::why_not(const Peer* peer) const {
 }
 
 Status Sending::refuse(PeerId id, Tag tag, Status why, Request& request) {
-  request.begin(detail::Operation::Kind::kSend, id, tag);
-  request.finish(why, 0);
+  Operation& op = Operation::of(request);
+  op.begin(Operation::Kind::kSend, id, tag);
+  op.finish(why, 0);
   return why;
 }
 
@@ -101,11 +103,7 @@ Status Sending::send(Instant now, const Departure& departure, PeerId id, Tag tag
   } else if (peer->phase >= Phase::kClosing) {
     refused = peer->phase == Phase::kGone ? peer->why : Status::kPeerClosed;
   }
-  if (refused != Status::kOk) {
-    request.begin(detail::Operation::Kind::kSend, id, tag);
-    request.finish(refused, 0);
-    return refused;
-  }
+  if (refused != Status::kOk) return refuse(id, tag, refused, request);
   const bool copied = peer->outbox.send(id, tag, bytes, request);
   note_sent(bytes.size());
   depart(now, *peer, departure.at_once, bytes.size());
@@ -156,7 +154,7 @@ Status Sending::start(Instant now, const Departure& departure, PeerId id,
       descriptor.pieces.size() <= kMaxSegments && descriptor.size <= wire::kMaxMessageBytes / 2;
   if (refused == Status::kOk && !sane) refused = Status::kInvalidArgument;
   if (refused != Status::kOk) return refuse(id, descriptor.tag, refused, request);
-  message::make_room(request.operation(), descriptor.pieces.size());
+  message::make_room(Operation::of(request), descriptor.pieces.size());
   const Status status = peer->outbox.send(id, descriptor, request);
   if (status == Status::kBusy) return status;
   note_sent(descriptor.size);

@@ -9,6 +9,7 @@
 
 #include "engine/frames/ack_handler.h"
 #include "engine/transmitter.h"
+#include "message/operation.h"
 #include "message/send_descriptor.h"
 #include "pullman/operations.h"
 #include "pullman/request.h"
@@ -62,7 +63,7 @@ class Sending {
     if (lifecycle_.closing() || peer->phase >= Phase::kClosing || !peer->alarm.checked_in())
       return false;
     if (!peer->outbox.append(tag, bytes)) return false;
-    request.finish_copied(peer->id, tag, bytes.size());
+    message::Operation::of(request).finish_copied(peer->id, tag, bytes.size());
     note_sent(bytes.size());
     transmitter_.wait_for_turn(*peer);
     return true;

@@ -1,13 +1,24 @@
-#include "pullman/multi_receive.h"
+#include "message/multi_receive.h"
 
 #include <algorithm>
 
 #include "base/check.h"
+#include "message/operation.h"
 
 namespace pullman {
 
 MultiReceive::MultiReceive(std::size_t most, std::size_t least_room)
-    : most_(std::max<std::size_t>(most, 1)),
+    : state_(std::make_unique<State>(*this, std::max<std::size_t>(most, 1), least_room)) {}
+
+MultiReceive::~MultiReceive() = default;
+
+std::optional<MultiReceive::Message> MultiReceive::take() {
+  return state_->take();
+}
+
+MultiReceive::State::State(MultiReceive& whole, std::size_t most, std::size_t least_room)
+    : whole_(whole),
+      most_(most),
       least_room_(least_room),
       parts_(std::make_unique<Request[]>(most_)),
       in_order_(std::make_unique<std::uint32_t[]>(most_)) {
@@ -19,55 +30,57 @@ MultiReceive::MultiReceive(std::size_t most, std::size_t least_room)
   }
 }
 
-std::optional<MultiReceive::Message> MultiReceive::take() {
-  if (!has_message()) return std::nullopt;
-  Request& part = parts_[in_order_[taken_++]];
+std::optional<MultiReceive::Message> MultiReceive::State::take() {
+  if (!whole_.has_message()) return std::nullopt;
+  Request& part = parts_[in_order_[whole_.taken_++]];
   return Message{.status = part.status(),
                  .source = part.source(),
                  .tag = part.tag(),
-                 .bytes = {part.operation().buffer, part.length()},
+                 .bytes = {Request::Operation::of(part).buffer, part.length()},
                  .length = part.message_length(),
                  .immediate = part.immediate()};
 }
 
-void MultiReceive::begin(std::span<std::byte> buffer) {
-  PULLMAN_DCHECK(idle());
+void MultiReceive::State::begin(std::span<std::byte> buffer) {
+  PULLMAN_DCHECK(whole_.idle());
   room_ = buffer;
-  matched_ = taken_ = 0;
-  complete_.store(0, std::memory_order_relaxed);
-  status_.store(Status::kPending, std::memory_order_relaxed);
+  matched_ = whole_.taken_ = 0;
+  whole_.complete_.store(0, std::memory_order_relaxed);
+  whole_.status_.store(Status::kPending, std::memory_order_relaxed);
 }
 
-Request& MultiReceive::take_part(std::uint64_t bytes) {
+Request& MultiReceive::State::take_part(std::uint64_t bytes) {
   PULLMAN_DCHECK(!used_up());
   Request& part = parts_[matched_++];
-  const auto& asked = posted_.operation();
-  part.begin(detail::Operation::Kind::kReceive, asked.peer, asked.tag);
-  auto& op = part.operation();
+  const auto& asked = Request::Operation::of(posted_);
+  auto& op = Request::Operation::of(part);
+  op.begin(Request::Operation::Kind::kReceive, asked.peer, asked.tag);
   op.buffer = room_.data();
   op.size = room_.size();
   room_ = room_.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, room_.size())));
   return part;
 }
 
-void MultiReceive::note_complete(Request& part) {
-  auto& whole = *static_cast<MultiReceive*>(part.user);
-  const std::size_t place = whole.complete_.load(std::memory_order_relaxed);
-  whole.in_order_[place] = static_cast<std::uint32_t>(&part - whole.parts_.get());
-  whole.complete_.store(place + 1, std::memory_order_release);
-  whole.settle(true);
+void MultiReceive::State::note_complete(Request& part) {
+  State& state = of(part);
+  auto& complete = state.whole_.complete_;
+  const std::size_t place = complete.load(std::memory_order_relaxed);
+  state.in_order_[place] = static_cast<std::uint32_t>(&part - state.parts_.get());
+  complete.store(place + 1, std::memory_order_release);
+  state.settle(true);
 }
 
-void MultiReceive::note_end(Request& posted) {
+void MultiReceive::State::note_end(Request& posted) {
   of(posted).settle(false);
 }
 
-void MultiReceive::settle(bool news) {
-  auto* const tell = on_news;
-  const bool ends = posted_.done() && complete_.load(std::memory_order_relaxed) == matched_;
+void MultiReceive::State::settle(bool news) {
+  MultiReceive& mine = whole_;
+  auto* const tell = mine.on_news;
+  const bool ends = posted_.done() && mine.complete_.load(std::memory_order_relaxed) == matched_;
   // From here on another thread may take it to be its own again.
-  if (ends) status_.store(posted_.status(), std::memory_order_release);
-  if (tell != nullptr && (news || ends)) tell(*this);
+  if (ends) mine.status_.store(posted_.status(), std::memory_order_release);
+  if (tell != nullptr && (news || ends)) tell(mine);
 }
 
 }  // namespace pullman

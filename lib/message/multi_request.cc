@@ -1,4 +1,4 @@
-#include "pullman/multi_request.h"
+#include "message/multi_request.h"
 
 #include <utility>
 
@@ -6,8 +6,33 @@
 
 namespace pullman {
 
-void MultiRequest::begin(std::size_t peers, SharedBytes message) {
-  PULLMAN_DCHECK(done());
+MultiRequest::MultiRequest() = default;
+MultiRequest::~MultiRequest() = default;
+
+Status MultiRequest::status() const {
+  if (!done()) return Status::kPending;
+  for (std::size_t i = 0; i < peers(); ++i) {
+    if (status(i) != Status::kOk) return status(i);
+  }
+  return Status::kOk;
+}
+
+std::size_t MultiRequest::peers() const {
+  return state_ == nullptr ? 0 : state_->peers();
+}
+
+Status MultiRequest::status(std::size_t index) const {
+  return state_->request(index).status();
+}
+
+MultiRequest::State& MultiRequest::State::of(MultiRequest& request) {
+  if (request.state_ == nullptr) request.state_ = std::make_unique<State>(request);
+  return *request.state_;
+}
+
+void MultiRequest::State::begin(std::size_t peers, SharedBytes message) {
+  PULLMAN_DCHECK(whole_.done());
+  if (message == nullptr) message = std::make_shared<const std::vector<std::byte>>();
   if (peers > room_) {
     requests_ = std::make_unique<Request[]>(peers);
     room_ = peers;
@@ -17,35 +42,26 @@ void MultiRequest::begin(std::size_t peers, SharedBytes message) {
     }
   }
   peers_ = peers;
-  message_ =
-      message != nullptr ? std::move(message) : std::make_shared<const std::vector<std::byte>>();
+  message_ = std::move(message);
   left_.store(peers + 1, std::memory_order_relaxed);
-  done_.store(false, std::memory_order_relaxed);
+  whole_.done_.store(false, std::memory_order_relaxed);
 }
 
-Status MultiRequest::end() {
+Status MultiRequest::State::end() {
   count_down();
-  return status();
+  return whole_.status();
 }
 
-void MultiRequest::note_done(Request& request) {
-  static_cast<MultiRequest*>(request.user)->count_down();
+void MultiRequest::State::note_done(Request& request) {
+  static_cast<State*>(request.user)->count_down();
 }
 
 // Several threads may, each for another send.
-void MultiRequest::count_down() {
+void MultiRequest::State::count_down() {
   if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   message_.reset();
   // From here on another thread may take it to be its own again.
-  done_.store(true, std::memory_order_release);
-}
-
-Status MultiRequest::status() const {
-  if (!done()) return Status::kPending;
-  for (std::size_t i = 0; i < peers_; ++i) {
-    if (requests_[i].status() != Status::kOk) return requests_[i].status();
-  }
-  return Status::kOk;
+  whole_.done_.store(true, std::memory_order_release);
 }
 
 }  // namespace pullman

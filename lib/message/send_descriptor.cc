@@ -6,9 +6,6 @@
 
 namespace pullman::message {
 
-using detail::Operation;
-using detail::Piece;
-
 namespace {
 
 std::span<const Piece> pieces_of(const Operation& op) {

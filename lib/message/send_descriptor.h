@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include "message/operation.h"
 #include "pullman/operations.h"
-#include "pullman/request.h"
 #include "wire/kind.h"
 
 namespace pullman::message {
@@ -28,8 +28,8 @@ struct SendDescriptor {
   bool is_own_copy = false;    // of the bytes: nobody waits for it
   bool has_priority = false;
   bool only_copy = false;
-  detail::Operation* asker = nullptr;  // learns the message's id
-  bool is_solicited = false;  // the receiver asked for it: costs no allowance, waits for no other
+  Operation* asker = nullptr;  // learns the message's id
+  bool is_solicited = false;   // the receiver asked for it: costs no allowance, waits for no other
 
   std::uint64_t total() const { return lead_bytes + size; }
 };
@@ -42,22 +42,22 @@ inline std::uint64_t size_of_all(ConstSegments pieces) {
 
 // Memory to note so many pieces in, if there is none. Before anything of the operation begins: what
 // follows takes none.
-void make_room(detail::Operation& op, std::size_t pieces);
+void make_room(Operation& op, std::size_t pieces);
 
 // Notes it in an operation that begins and has room. Pieces are copied, the bytes are not.
-void describe(detail::Operation& op, const SendDescriptor& descriptor);
+void describe(Operation& op, const SendDescriptor& descriptor);
 
 // Bytes [at, at + out.size()) of the operation's message.
-void copy_out(const detail::Operation& op, std::uint64_t at, std::span<std::byte> out);
+void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out);
 
 // The longest range of the operation's message from `at` on that lies in one place of the caller's.
-std::span<const std::byte> one_place(const detail::Operation& op, std::uint64_t at);
+std::span<const std::byte> one_place(const Operation& op, std::uint64_t at);
 
 // Notes where a receive's bytes go. It has room.
-void describe_sink(detail::Operation& op, Segments pieces);
+void describe_sink(Operation& op, Segments pieces);
 // Writes to bytes [at, at + data.size()) of the caller's, as far as there is room.
-void scatter(const detail::Operation& op, std::uint64_t at, std::span<const std::byte> data);
+void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> data);
 // What of them lies in one place, from `at` on.
-std::span<std::byte> one_place_of_sink(const detail::Operation& op, std::uint64_t at);
+std::span<std::byte> one_place_of_sink(const Operation& op, std::uint64_t at);
 
 }  // namespace pullman::message

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "pullman/multi_receive.h"
+#include "message/multi_receive.h"
 #include "sim/allowed_failures.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
@@ -82,7 +82,9 @@ class Program {
     std::vector<std::pair<std::size_t, std::size_t>> parts;  // where they lie, and how many bytes
     bool part_failed = false;
 
-    Request& posted() { return many == nullptr ? request : many->posted(); }
+    Request& posted() {
+      return many == nullptr ? request : MultiReceive::State::of(*many).posted();
+    }
     bool done() const { return many == nullptr ? request.done() : many->idle(); }
   };
   struct Known {

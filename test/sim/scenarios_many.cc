@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "message/multi_receive.h"
 #include "sim/operations.h"
 
 namespace pullman::sim {
@@ -116,7 +117,7 @@ TEST_CASE("a shared buffer is not posted again before its messages are taken") {
   CHECK(shared.post() == Status::kBusy);
   shared.expect(4, 1);
   CHECK(shared.post() == Status::kPending);
-  shared.scene.engine(1).matching().cancel(shared.many.posted());
+  shared.scene.engine(1).matching().cancel(MultiReceive::State::of(shared.many).posted());
 }
 
 TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes no more") {
@@ -124,7 +125,7 @@ TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes n
   shared.post();
   shared.send(300'000, 1);
   shared.scene.run_for(milliseconds(1));
-  CHECK(shared.scene.engine(1).matching().cancel(shared.many.posted()));
+  CHECK(shared.scene.engine(1).matching().cancel(MultiReceive::State::of(shared.many).posted()));
   shared.send(4, 2);
   shared.expect(300'000, 1);
   REQUIRE(shared.scene.run_until([&] { return shared.many.done(); }));

@@ -12,7 +12,6 @@ namespace {
 
 using channel::Packet;
 using channel::Run;
-using detail::Operation;
 
 constexpr std::size_t kPacketBytes = 1472;
 constexpr std::size_t kFull = kPacketBytes - kChunkHeadBytes;
@@ -37,7 +36,7 @@ struct Cutting {
   std::vector<std::byte> bytes;
   channel::PacketPool pool{128, kPacketBytes};
   Request request;
-  Operation& op = request.operation();
+  Operation& op = Operation::of(request);
 };
 
 }  // namespace

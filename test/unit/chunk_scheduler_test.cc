@@ -8,8 +8,6 @@
 namespace pullman::message {
 namespace {
 
-using detail::Operation;
-
 constexpr std::uint32_t kEager = 16'384;
 constexpr std::size_t kPacketBytes = 1472;
 
@@ -19,7 +17,7 @@ struct Scheduling {
 
   Operation& add(std::uint64_t size, bool has_priority = false) {
     Request& request = requests.emplace_back();
-    Operation& op = request.operation();
+    Operation& op = Operation::of(request);
     op.size = size;
     op.message = ++last_id;
     op.granted = std::min<std::uint64_t>(size, kEager);
@@ -105,7 +103,7 @@ TEST_CASE("a grant that contradicts what was sent is refused") {
 TEST_CASE("an announced message that is granted leaves ahead of those that were sent after it") {
   Scheduling sends;
   Request request;
-  Operation& announced = request.operation();
+  Operation& announced = Operation::of(request);
   announced.size = 1000;
   announced.message = ++sends.last_id;
   announced.special.is_announced = true;

@@ -116,8 +116,9 @@ constexpr PeerId kAlice{0, 1};
 constexpr PeerId kBob{1, 1};
 
 void want(Request& request, PeerId source, Tag tag, Tag ignore) {
-  request.begin(detail::Operation::Kind::kReceive, source, tag);
-  request.operation().ignore = ignore;
+  Operation& op = Operation::of(request);
+  op.begin(Operation::Kind::kReceive, source, tag);
+  op.ignore = ignore;
 }
 
 }  // namespace
@@ -143,8 +144,8 @@ TEST_CASE("of the receives that fit a message, the earliest posted is taken") {
   }
   CHECK(matcher.take_posted(kAlice, 7, 0) == nullptr);
   CHECK(matcher.posted() == 0);
-  wild.finish(Status::kCancelled, 0);
-  exact.finish(Status::kCancelled, 0);
+  Operation::of(wild).finish(Status::kCancelled, 0);
+  Operation::of(exact).finish(Status::kCancelled, 0);
 }
 
 namespace {
@@ -190,7 +191,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
         REQUIRE(taken == (fits == posted.end() ? nullptr : fits->request));
         if (taken != nullptr) {
           posted.erase(fits);
-          taken->finish(Status::kOk, 0);
+          Operation::of(*taken).finish(Status::kOk, 0);
           continue;
         }
         auto message = std::make_unique<InMessage>(&memory);
@@ -214,7 +215,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
           REQUIRE(matcher.posted() == posted.size());
           matcher.remove(*expected);
           arrived.erase(fits);
-          requests.back()->finish(Status::kCancelled, 0);
+          Operation::of(*requests.back()).finish(Status::kCancelled, 0);
           requests.pop_back();
           continue;
         }
@@ -224,7 +225,7 @@ TEST_CASE("matching agrees with a list that is searched from the front") {
     REQUIRE(matcher.posted() == posted.size());
     for (const Post& post : posted) {
       matcher.remove(*post.request);
-      post.request->finish(Status::kCancelled, 0);
+      Operation::of(*post.request).finish(Status::kCancelled, 0);
     }
     for (Unexpected* message : arrived) matcher.remove(*message);
   }

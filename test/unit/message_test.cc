@@ -68,7 +68,7 @@ TEST_CASE("a message delivered twice is received once") {
   CHECK(first.done());
   CHECK_FALSE(second.done());
   wire.matcher.remove(second);
-  second.finish(Status::kCancelled, 0);
+  Operation::of(second).finish(Status::kCancelled, 0);
 }
 
 TEST_CASE(
@@ -268,7 +268,7 @@ TEST_CASE("of an announced message only what is wanted is sent") {
 
   CHECK(received.status() == Status::kTruncated);
   CHECK(received.message_length() == size);
-  CHECK(last.operation().sent == room);
+  CHECK(Operation::of(last).sent == room);
   CHECK(last.status() == Status::kOk);
 }
 
@@ -332,7 +332,7 @@ TEST_CASE("long messages that nobody receives keep no ids from others, wire.md 4
   wire.run();
 
   for (Request& send : sends) {
-    REQUIRE(send.operation().stage == static_cast<std::uint32_t>(SendStage::kAwaitingGrant));
+    REQUIRE(Operation::of(send).stage == static_cast<std::uint32_t>(SendStage::kAwaitingGrant));
   }
 }
 
@@ -350,12 +350,12 @@ TEST_CASE("a granted message that was announced leaves ahead of those sent after
   for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
   wire.run();
   std::size_t first = 0;  // that was announced
-  while (!sends[first].operation().special.is_announced) ++first;
+  while (!Operation::of(sends[first]).special.is_announced) ++first;
 
   wire.outbox.handle_allowance(1 << 20, 1 << 20);
   wire.pull(1);
-  REQUIRE(wire.outbox.handle_grant(low32(sends[first + 1].operation().message), 2500));
-  REQUIRE(wire.outbox.handle_grant(low32(sends[first].operation().message), 2500));
+  REQUIRE(wire.outbox.handle_grant(low32(Operation::of(sends[first + 1]).message), 2500));
+  REQUIRE(wire.outbox.handle_grant(low32(Operation::of(sends[first]).message), 2500));
   wire.pull(4);
 
   CHECK(wire.in_flight[1]->message == &sends[first]);
@@ -370,12 +370,12 @@ TEST_CASE("a GRANT that comes again sends nothing again") {
   for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
   wire.run();
   std::size_t first = 0;
-  while (!sends[first].operation().special.is_announced) ++first;
-  const std::uint32_t id = low32(sends[first].operation().message);
+  while (!Operation::of(sends[first]).special.is_announced) ++first;
+  const std::uint32_t id = low32(Operation::of(sends[first]).message);
 
   REQUIRE(wire.outbox.handle_grant(id, 2000));
   wire.pull(1);
-  const std::uint64_t sent = sends[first].operation().sent;
+  const std::uint64_t sent = Operation::of(sends[first]).sent;
   REQUIRE(sent < 2000);
   REQUIRE(wire.outbox.handle_grant(id, 2000));
   wire.pull();
@@ -539,7 +539,7 @@ TEST_CASE("messages that are received but not over are paid for: so many there c
   CHECK(wire.inbox.charged() == begun * kMessageCharge);
   while (Request* posted = wire.matcher.any_posted()) {
     wire.matcher.remove(*posted);
-    posted->finish(Status::kCancelled, 0);
+    Operation::of(*posted).finish(Status::kCancelled, 0);
   }
 }
 

@@ -154,10 +154,11 @@ struct Wire {
     if (Unexpected* message = matcher.find_or_post(request)) inbox.attach(*message, request);
   }
   static void begin(Request& request, std::vector<std::byte>& buffer, Tag tag, Tag ignore) {
-    request.begin(detail::Operation::Kind::kReceive, kPeer, tag);
-    request.operation().ignore = ignore;
-    request.operation().buffer = buffer.data();
-    request.operation().size = buffer.size();
+    Operation& op = Operation::of(request);
+    op.begin(Operation::Kind::kReceive, kPeer, tag);
+    op.ignore = ignore;
+    op.buffer = buffer.data();
+    op.size = buffer.size();
   }
 
   Reserve reserve;

@@ -5,26 +5,32 @@
 #include <vector>
 
 #include "message/match/matcher.h"
+#include "message/multi_receive.h"
+#include "message/operation.h"
 
 namespace pullman {
 namespace {
 
 using message::Matcher;
+using message::Operation;
 
 constexpr PeerId kAlice{1, 1};
 
 struct Posted {
   explicit Posted(std::size_t most, std::size_t least_room = 1, std::size_t size = 100)
       : buffer(size), many(most, least_room) {
-    many.begin(buffer);
-    Request& posted = many.posted();
-    posted.begin(detail::Operation::Kind::kReceive, kAnyPeer, 7);
-    posted.operation().special.is_shared = true;
+    auto& state = MultiReceive::State::of(many);
+    state.begin(buffer);
+    Request& posted = state.posted();
+    auto& op = Operation::of(posted);
+    op.begin(Operation::Kind::kReceive, kAnyPeer, 7);
+    op.special.is_shared = true;
     matcher.find_or_post(posted);
   }
   Request* take(std::uint64_t bytes) { return matcher.take_posted(kAlice, 7, bytes); }
   static void finish(Request& part, std::size_t length, std::uint64_t of) {
-    part.finish_receive(length < of ? Status::kTruncated : Status::kOk, kAlice, 7, length, of);
+    Operation::of(part).finish_receive(length < of ? Status::kTruncated : Status::kOk, kAlice, 7,
+                                       length, of);
   }
 
   std::vector<std::byte> buffer;
@@ -38,8 +44,8 @@ TEST_CASE("messages lie one behind the other, and are told in the order they are
   Posted posted(3);
   Request* first = posted.take(60);
   Request* second = posted.take(10);
-  CHECK(first->operation().buffer == posted.buffer.data());
-  CHECK(second->operation().buffer == posted.buffer.data() + 60);
+  CHECK(Operation::of(*first).buffer == posted.buffer.data());
+  CHECK(Operation::of(*second).buffer == posted.buffer.data() + 60);
   CHECK_FALSE(posted.many.take());
 
   Posted::finish(*second, 10, 10);
@@ -53,8 +59,9 @@ TEST_CASE("messages lie one behind the other, and are told in the order they are
   CHECK(posted.many.take()->bytes.size() == 60);
   CHECK_FALSE(posted.many.take());
   CHECK(posted.many.status() == Status::kPending);
-  posted.matcher.remove(posted.many.posted());
-  posted.many.posted().finish(Status::kCancelled, 0);
+  Request& receive = MultiReceive::State::of(posted.many).posted();
+  posted.matcher.remove(receive);
+  Operation::of(receive).finish(Status::kCancelled, 0);
   CHECK(posted.many.status() == Status::kCancelled);
 }
 
@@ -62,7 +69,7 @@ TEST_CASE("it keeps its place before receives that were posted later until it is
   const bool by_count = GENERATE(true, false);
   Posted posted(by_count ? 2 : 9, 30);
   Request later;
-  later.begin(detail::Operation::Kind::kReceive, kAlice, 7);
+  Operation::of(later).begin(Operation::Kind::kReceive, kAlice, 7);
   posted.matcher.find_or_post(later);
 
   Request* first = posted.take(by_count ? 1 : 50);
@@ -78,13 +85,13 @@ TEST_CASE("it keeps its place before receives that were posted later until it is
   while (posted.many.take()) {
   }
   CHECK(posted.many.idle());
-  later.finish(Status::kOk, 0);
+  Operation::of(later).finish(Status::kOk, 0);
 }
 
 TEST_CASE("a message longer than what is left is cut, and uses it up") {
   Posted posted(5);
   Request* part = posted.take(101);
-  CHECK(part->operation().size == 100);
+  CHECK(Operation::of(*part).size == 100);
   CHECK(posted.matcher.posted() == 0);
   Posted::finish(*part, 100, 101);
   const auto told = posted.many.take();

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "message/multi_request.h"
+#include "message/operation.h"
+
 namespace pullman {
 namespace {
 
@@ -10,11 +13,19 @@ SharedBytes some_bytes() {
   return std::make_shared<const std::vector<std::byte>>(1000, std::byte{7});
 }
 
+MultiRequest::State& sends_of(MultiRequest& request) {
+  return MultiRequest::State::of(request);
+}
+
+Request::Operation& send_of(MultiRequest& request, std::size_t index) {
+  return Request::Operation::of(sends_of(request).request(index));
+}
+
 // As a context that copies nothing: each send refers to the message until it is finished.
 void begin_sends(MultiRequest& request, std::size_t peers, const SharedBytes& message) {
-  request.begin(peers, message);
+  sends_of(request).begin(peers, message);
   for (std::size_t i = 0; i < peers; ++i) {
-    request.request(i).begin(detail::Operation::Kind::kSend, PeerId{}, 1);
+    send_of(request, i).begin(Request::Operation::Kind::kSend, PeerId{}, 1);
   }
 }
 
@@ -22,13 +33,13 @@ TEST_CASE("one message to many is held until the last send is done, and then by 
   const SharedBytes message = some_bytes();
   MultiRequest request;
   begin_sends(request, 3, message);
-  CHECK(request.message().data() == message->data());
-  CHECK(request.end() == Status::kPending);
-  request.request(1).finish(Status::kOk, 1000);
-  request.request(0).finish(Status::kOk, 1000);
+  CHECK(sends_of(request).message().data() == message->data());
+  CHECK(sends_of(request).end() == Status::kPending);
+  send_of(request, 1).finish(Status::kOk, 1000);
+  send_of(request, 0).finish(Status::kOk, 1000);
   CHECK_FALSE(request.done());
   CHECK(message.use_count() == 2);
-  request.request(2).finish(Status::kOk, 1000);
+  send_of(request, 2).finish(Status::kOk, 1000);
   CHECK(request.status() == Status::kOk);
   CHECK(message.use_count() == 1);
 }
@@ -37,21 +48,21 @@ TEST_CASE("sends that are all done at once do not end what is still being begun"
   const SharedBytes message = some_bytes();
   MultiRequest request;
   begin_sends(request, 2, message);
-  request.request(0).finish(Status::kOk, 1000);
-  request.request(1).finish(Status::kOk, 1000);
+  send_of(request, 0).finish(Status::kOk, 1000);
+  send_of(request, 1).finish(Status::kOk, 1000);
   CHECK_FALSE(request.done());
-  CHECK(request.message().size() == 1000);
-  CHECK(request.end() == Status::kOk);
+  CHECK(sends_of(request).message().size() == 1000);
+  CHECK(sends_of(request).end() == Status::kOk);
   CHECK(message.use_count() == 1);
 }
 
 TEST_CASE("of sends to many the first that failed is told, and each can be asked") {
   MultiRequest request;
   begin_sends(request, 3, some_bytes());
-  request.request(2).finish(Status::kUnreachable, 0);
-  request.request(1).finish(Status::kPeerDied, 0);
-  request.request(0).finish(Status::kOk, 1000);
-  CHECK(request.end() == Status::kPeerDied);
+  send_of(request, 2).finish(Status::kUnreachable, 0);
+  send_of(request, 1).finish(Status::kPeerDied, 0);
+  send_of(request, 0).finish(Status::kOk, 1000);
+  CHECK(sends_of(request).end() == Status::kPeerDied);
   CHECK(request.status(0) == Status::kOk);
   CHECK(request.status(2) == Status::kUnreachable);
 }
@@ -60,9 +71,9 @@ TEST_CASE("a request of many can be used again, for more peers, fewer, and none"
   MultiRequest request;
   for (const std::size_t peers : {2, 5, 1, 0}) {
     begin_sends(request, peers, nullptr);
-    CHECK(request.message().empty());
-    for (std::size_t i = 0; i < peers; ++i) request.request(i).finish(Status::kOk, 0);
-    CHECK(request.end() == Status::kOk);
+    CHECK(sends_of(request).message().empty());
+    for (std::size_t i = 0; i < peers; ++i) send_of(request, i).finish(Status::kOk, 0);
+    CHECK(sends_of(request).end() == Status::kOk);
     CHECK(request.peers() == peers);
   }
 }

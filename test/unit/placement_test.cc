@@ -91,8 +91,8 @@ TEST_CASE("a buffer in several places is filled one after the other") {
   std::vector<std::byte> one(100), two(500);
   const std::span<std::byte> sinks[] = {one, two};
   Request receive;
-  make_room(receive.operation(), 2);
-  describe_sink(receive.operation(), sinks);
+  make_room(Operation::of(receive), 2);
+  describe_sink(Operation::of(receive), sinks);
   in.message.receive = &receive;
   redirect(in.message, nullptr, 600, in.memory);
 

@@ -14,11 +14,12 @@ constexpr MessageId kFirst = 5;
 struct Two {
   Two() {
     for (Request* request : {&with_id, &without_id}) {
-      request->begin(detail::Operation::Kind::kSend, {}, 1);
-      table.add(request->operation());
+      Operation& op = Operation::of(*request);
+      op.begin(Operation::Kind::kSend, {}, 1);
+      table.add(op);
     }
-    with_id.operation().message = kFirst;
-    table.note_id(with_id.operation());
+    Operation::of(with_id).message = kFirst;
+    table.note_id(Operation::of(with_id));
   }
   ~Two() { table.fail(Status::kClosed); }
 
@@ -30,30 +31,30 @@ struct Two {
 
 TEST_CASE("a send is found by its id until it is removed") {
   Two sends;
-  CHECK(sends.table.find(kFirst) == &sends.with_id.operation());
+  CHECK(sends.table.find(kFirst) == &Operation::of(sends.with_id));
   CHECK(sends.table.find(kFirst + 1) == nullptr);
   CHECK(sends.table.oldest_id(77) == kFirst);
 
-  sends.table.remove(sends.with_id.operation());
+  sends.table.remove(Operation::of(sends.with_id));
 
   CHECK(sends.table.find(kFirst) == nullptr);
   CHECK(sends.table.oldest_id(77) == 77);
   CHECK(sends.table.size() == 1);
-  sends.with_id.finish(Status::kOk, 0);
+  Operation::of(sends.with_id).finish(Status::kOk, 0);
 }
 
 TEST_CASE("sends are visited in order, and may be removed meanwhile") {
   Two sends;
   std::vector<Request*> seen;
 
-  sends.table.for_each([&](detail::Operation& op) {
+  sends.table.for_each([&](Operation& op) {
     seen.push_back(op.request);
     sends.table.remove(op);
   });
 
   CHECK((seen == std::vector<Request*>{&sends.with_id, &sends.without_id}));
   CHECK(sends.table.empty());
-  for (Request* request : seen) request->finish(Status::kOk, 0);
+  for (Request* request : seen) Operation::of(*request).finish(Status::kOk, 0);
 }
 
 TEST_CASE("all sends of a peer that is gone finish with the reason") {
@@ -68,18 +69,18 @@ TEST_CASE("all sends of a peer that is gone finish with the reason") {
 
 TEST_CASE("what the peer asked for waits for no other send") {
   Request plain, second, answer;
-  answer.operation().special.is_solicited = true;
+  Operation::of(answer).special.is_solicited = true;
   WaitingSends waiting;
-  for (Request* request : {&plain, &second, &answer}) waiting.add(request->operation());
+  for (Request* request : {&plain, &second, &answer}) waiting.add(Operation::of(*request));
 
-  CHECK(waiting.first_in_order() == &plain.operation());
-  CHECK(waiting.first_solicited() == &answer.operation());
-  CHECK(stage_of(answer.operation()) == SendStage::kWaiting);
+  CHECK(waiting.first_in_order() == &Operation::of(plain));
+  CHECK(waiting.first_solicited() == &Operation::of(answer));
+  CHECK(stage_of(Operation::of(answer)) == SendStage::kWaiting);
 
-  waiting.remove(answer.operation());
+  waiting.remove(Operation::of(answer));
   CHECK(waiting.first_solicited() == nullptr);
-  waiting.remove(plain.operation());
-  CHECK(waiting.first_in_order() == &second.operation());
+  waiting.remove(Operation::of(plain));
+  CHECK(waiting.first_in_order() == &Operation::of(second));
   CHECK(waiting.has_in_order());
 
   waiting.clear();

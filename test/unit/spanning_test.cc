@@ -29,7 +29,7 @@ struct Stream {
     for (Request& receive : receives) {
       if (receive.done()) continue;
       wire.matcher.remove(receive);
-      receive.finish(Status::kCancelled, 0);
+      Operation::of(receive).finish(Status::kCancelled, 0);
     }
   }
   std::size_t arrived() const {

@@ -4,11 +4,11 @@
 #include <iterator>
 
 #include "base/check.h"
-#include "pullman/multi_receive.h"
+#include "message/multi_receive.h"
 
 namespace pullman::message {
 
-Matcher::Posted& Matcher::list_of(const detail::Operation& receive) {
+Matcher::Posted& Matcher::list_of(const Operation& receive) {
   if (!is_hashed(receive.peer, receive.ignore)) return wild_;
   return exact_[bucket_of(receive.peer, receive.tag)];
 }
@@ -22,7 +22,7 @@ bool Matcher::leave_out_of_hash(Tag bits) {
   all.sort([](const auto& one, const auto& other) { return one.order < other.order; });
   unhashed_ |= bits;
   while (!all.empty()) {
-    detail::Operation& receive = all.front();
+    Operation& receive = all.front();
     all.pop_front();
     list_of(receive).push_back(receive);
   }
@@ -31,7 +31,7 @@ bool Matcher::leave_out_of_hash(Tag bits) {
 }
 
 Unexpected* Matcher::find_or_post(Request& receive) {
-  detail::Operation& op = receive.operation();
+  Operation& op = Operation::of(receive);
   const Want want{op.peer, op.tag, op.ignore};
   if (!make_hashed(want)) [[unlikely]] {
     Unexpected* const message = find_any(want);
@@ -48,7 +48,7 @@ Unexpected* Matcher::find_or_post(Request& receive) {
 Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
   if (posted_count_ == 0) return nullptr;
   Posted* list = &exact_[bucket_of(peer, tag)];
-  detail::Operation* best = nullptr;
+  Operation* best = nullptr;
   for (auto& op : *list) {
     if (((op.tag ^ tag) & ~op.ignore) == 0 && op.peer == peer) [[likely]] {
       best = &op;
@@ -71,13 +71,13 @@ Request* Matcher::take_posted(PeerId peer, Tag tag, std::uint64_t bytes) {
 }
 
 Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
-  const auto& op = receive.operation();
+  auto& op = Operation::of(receive);
   if (op.special.is_shared) [[unlikely]] {
-    MultiReceive& shared = MultiReceive::of(receive);
+    auto& shared = MultiReceive::State::of(receive);
     Request& part = shared.take_part(bytes);
     if (!shared.used_up()) return part;
     if (op.queue.is_linked()) remove(receive);
-    receive.finish(Status::kOk, 0);
+    op.finish(Status::kOk, 0);
     return part;
   }
   if (op.queue.is_linked()) remove(receive);
@@ -85,12 +85,12 @@ Request& Matcher::taker(Request& receive, std::uint64_t bytes) {
 }
 
 void Matcher::remove(Request& receive) {
-  remove(receive, list_of(receive.operation()));
+  remove(receive, list_of(Operation::of(receive)));
 }
 
 void Matcher::remove(Request& receive, Posted& list) {
-  PULLMAN_DCHECK(receive.operation().queue.is_linked());
-  list.erase(list.iterator_to(receive.operation()));
+  PULLMAN_DCHECK(Operation::of(receive).queue.is_linked());
+  list.erase(list.iterator_to(Operation::of(receive)));
   --posted_count_;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "message/match/unexpected_table.h"
+#include "message/operation.h"
 #include "pullman/request.h"
 #include "pullman/types.h"
 
@@ -84,9 +85,8 @@ class Matcher {
 
  private:
   using Posted =
-      boost::intrusive::list<detail::Operation,
-                             boost::intrusive::member_hook<detail::Operation, detail::QueueHook,
-                                                           &detail::Operation::queue>,
+      boost::intrusive::list<Operation,
+                             boost::intrusive::member_hook<Operation, QueueHook, &Operation::queue>,
                              boost::intrusive::constant_time_size<false>>;
   using InOrder = boost::intrusive::list<
       Unexpected,
@@ -116,8 +116,8 @@ class Matcher {
   static_assert(kBuckets == std::uint64_t{1} << (64 - 54));
   Unexpected* find_any(const Want& want);
   Unexpected* behind(Unexpected& message);
-  Posted& list_of(const detail::Operation& receive);
-  void post(detail::Operation& receive, Posted& list) {
+  Posted& list_of(const Operation& receive);
+  void post(Operation& receive, Posted& list) {
     receive.order = ++posts_;
     list.push_back(receive);
     ++posted_count_;

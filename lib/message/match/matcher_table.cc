@@ -19,7 +19,7 @@ std::size_t MatcherTable::fail_receives(PeerId from, Status why) {
   for_each([&](Matcher& matcher) {
     while (Request* posted = matcher.posted_for(from)) {
       matcher.remove(*posted);
-      posted->finish(why, 0);
+      Operation::of(*posted).finish(why, 0);
       ++failed;
     }
   });
@@ -30,7 +30,7 @@ void MatcherTable::fail_all_receives(Status why) {
   for_each([&](Matcher& matcher) {
     while (Request* posted = matcher.any_posted()) {
       matcher.remove(*posted);
-      posted->finish(why, 0);
+      Operation::of(*posted).finish(why, 0);
     }
   });
 }

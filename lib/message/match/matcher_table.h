@@ -16,7 +16,7 @@ class MatcherTable {
   // Null: nothing of that space has come, nor been posted.
   Matcher* find(std::uint8_t space) { return space == 0 ? &first_ : others_.find(space); }
   // Of a receive, for which it was made.
-  Matcher& of(Request& receive) { return *find(receive.operation().special.wire_kind); }
+  Matcher& of(Request& receive) { return *find(Operation::of(receive).special.wire_kind); }
   bool make(std::uint8_t space) { return space == 0 || others_.make(space); }
 
   // Ends the posted receives that name this peer, or kAnyPeer; how many.

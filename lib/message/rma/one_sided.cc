@@ -19,18 +19,18 @@ SendDescriptor descriptor_of_answer(MessageId to, ConstSegments bytes) {
 }  // namespace
 
 void OneSided::ask(PeerId peer, const SendDescriptor& asking, Segments sink, Request& request) {
-  detail::Operation& op = request.operation();
+  Operation& op = Operation::of(request);
   PendingRequests& pending = state().pending;
   make_room(op, sink.size());
   SendDescriptor descriptor = asking;
   descriptor.asker = &op;
   descriptor.only_copy = true;
   Request at_once;
-  make_room(at_once.operation(), asking.pieces.size());
+  make_room(Operation::of(at_once), asking.pieces.size());
   op.message = PendingRequests::kNotSent;
   std::unique_ptr<RequestCopy> request_copy;
   if (outbox_.send(peer, descriptor, at_once) != Status::kOk) request_copy = copy_of(asking);
-  request.begin(detail::Operation::Kind::kAsk, peer, asking.tag);
+  op.begin(Operation::Kind::kAsk, peer, asking.tag);
   describe_sink(op, sink);
   pending.add(op);
   if (request_copy == nullptr) return;
@@ -58,7 +58,8 @@ bool OneSided::handle_result(MessageId id, Status status) {
   Request* request = find_pending(id);
   if (request == nullptr) return false;
   remove_pending(*request);
-  request->finish(status, status == Status::kOk ? request->operation().size : 0);
+  Operation& op = Operation::of(*request);
+  op.finish(status, status == Status::kOk ? op.size : 0);
   return true;
 }
 
@@ -102,7 +103,7 @@ void OneSided::Answer::handle_delivered() {
 }
 
 std::span<const std::byte> OneSided::Answer::copy_out_of(std::span<const std::byte> range) {
-  detail::Operation& op = request.operation();
+  Operation& op = Operation::of(request);
   const std::span<const std::byte> was(op.buffer, op.size);
   const std::less<const std::byte*> before;
   const bool inside = !was.empty() && !before(was.data(), range.data()) &&

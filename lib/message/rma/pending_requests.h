@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "base/sequence.h"
+#include "message/operation.h"
 #include "pullman/request.h"
 
 namespace pullman::message {
@@ -21,25 +22,25 @@ class PendingRequests {
   PendingRequests& operator=(const PendingRequests&) = delete;
 
   // The operation's message id is that of the message that asks, or kNotSent until it has one.
-  void add(detail::Operation& op) { list_.push_back(op); }
+  void add(Operation& op) { list_.push_back(op); }
 
   // The request whose message has that id; null if there is none. A linear search will do, since
   // answers come about in the order of requests.
   Request* find(MessageId id) {
-    for (detail::Operation& op : list_) {
+    for (Operation& op : list_) {
       if (op.message == id) return op.request;
     }
     return nullptr;
   }
 
-  void remove(Request& request) { list_.erase(list_.iterator_to(request.operation())); }
+  void remove(Request& request) { list_.erase(list_.iterator_to(Operation::of(request))); }
 
   // The peer is gone: all finish with that status.
   void fail(Status status) {
     while (!list_.empty()) {
-      detail::Operation& op = list_.front();
+      Operation& op = list_.front();
       list_.pop_front();
-      op.request->finish(status, 0);
+      op.finish(status, 0);
     }
   }
 
@@ -47,10 +48,10 @@ class PendingRequests {
   std::size_t size() const { return list_.size(); }
 
  private:
-  using List = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
-      boost::intrusive::constant_time_size<true>>;
+  using List =
+      boost::intrusive::list<Operation,
+                             boost::intrusive::member_hook<Operation, QueueHook, &Operation::all>,
+                             boost::intrusive::constant_time_size<true>>;
   List list_;
 };
 

@@ -58,7 +58,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
         }
       }
     } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag, total)) {
-      if (receive->operation().special.piece_count != 0) {
+      if (Operation::of(*receive).special.piece_count != 0) {
         return deliver_special(frame, charge, *receive);
       }
       return deliver_at_once(frame, charge, *receive);
@@ -79,7 +79,7 @@ Taken Inbox::take_again(MessageId id, const wire::Frame& frame) {
 
 // The common case: in order, whole and expected. One copy, nothing remembered.
 Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
-  const auto& op = receive.operation();
+  const auto& op = Operation::of(receive);
   allowance_.pass(charge);
   copy_short(op.buffer, frame.data.data(), std::min(op.size, frame.data.size()));
   finish(receive, frame.tag, frame.data.size());
@@ -101,8 +101,8 @@ Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Req
 void Inbox::deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes,
                     Request& receive) {
   const auto data = bytes.subspan(wire::lead_bytes(kind));
-  if (wire::has_immediate(kind)) receive.take_immediate(wire::read_immediate(bytes.data()));
-  auto& op = receive.operation();
+  auto& op = Operation::of(receive);
+  if (wire::has_immediate(kind)) op.take_immediate(wire::read_immediate(bytes.data()));
   if (op.special.piece_count != 0) {
     scatter(op, 0, data);
   } else {
@@ -161,7 +161,7 @@ bool Inbox::may_begin(const wire::Frame& frame, std::uint64_t total) const {
   if (!knows(frame.kind)) return false;
   if (wire::class_of(frame.kind) != wire::Class::kAnswer) return true;
   Request* asker = remote_->find_pending(frame.tag);
-  return asker != nullptr && asker->operation().size == total;
+  return asker != nullptr && Operation::of(*asker).size == total;
 }
 
 Taken Inbox::handle_chunk(const wire::Frame& frame) {
@@ -336,7 +336,7 @@ void Inbox::fail(Status status) {
     Request* receive = message.receive;
     if (message.state == InState::kFilling && !is_put && receive != nullptr) {
       message.receive = nullptr;
-      receive->finish_receive(status, peer_, message.tag, 0, message.total);
+      Operation::of(*receive).finish_receive(status, peer_, message.tag, 0, message.total);
     }
     destroy(message);
   }

@@ -195,11 +195,11 @@ class Inbox {
 };
 
 inline void Inbox::finish(Request& receive, Tag tag, std::uint64_t total) {
-  const std::size_t size = receive.operation().size;
+  Operation& op = Operation::of(receive);
   ++shared_.counters.messages;
   shared_.counters.bytes += total;
-  receive.finish_receive(total > size ? Status::kTruncated : Status::kOk, peer_, tag,
-                         static_cast<std::size_t>(std::min<std::uint64_t>(total, size)), total);
+  op.finish_receive(total > op.size ? Status::kTruncated : Status::kOk, peer_, tag,
+                    static_cast<std::size_t>(std::min<std::uint64_t>(total, op.size)), total);
 }
 
 }  // namespace pullman::message

@@ -48,7 +48,7 @@ void Inbox::give_to(ShortMessage& message, Request& receive) {
 // Matched: what was held moves to the buffer, the charge for it goes back, and the sender of a long
 // message learns how much of it is wanted.
 void Inbox::give_to(InMessage& message, Request& receive) {
-  const auto& op = receive.operation();
+  const auto& op = Operation::of(receive);
   message.receive = &receive;
   fill(message, op.special.piece_count == 0 ? op.buffer : nullptr, op.size);
   grant(message, op.size);
@@ -135,10 +135,12 @@ void Inbox::end(InMessage& message) {
   if (wire::class_of(message.kind) == wire::Class::kPut) {
     rma().end_put(message);
   } else if (wire::class_of(message.kind) == wire::Class::kAnswer) {
-    if (message.receive != nullptr) message.receive->finish(Status::kOk, message.room);
+    if (message.receive != nullptr)
+      Operation::of(*message.receive).finish(Status::kOk, message.room);
   } else if (Request* receive = message.receive) {
     if (wire::has_immediate(message.kind)) {
-      receive->take_immediate(wire::read_immediate(receive->operation().lead.data()));
+      Operation& op = Operation::of(*receive);
+      op.take_immediate(wire::read_immediate(op.lead.data()));
     }
     finish(*receive, message.tag, message.total - wire::lead_bytes(message.kind));
   }

@@ -20,7 +20,7 @@ void place_lead(InMessage& message, std::uint64_t offset, std::span<const std::b
   if (wire::class_of(message.kind) != wire::Class::kMessage || message.receive == nullptr) return;
   const std::size_t length =
       std::min<std::size_t>(data.size(), wire::lead_bytes(message.kind) - offset);
-  std::memcpy(message.receive->operation().lead.data() + offset, data.data(), length);
+  std::memcpy(Operation::of(*message.receive).lead.data() + offset, data.data(), length);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::
     offset = offset < lead ? 0 : offset - lead;
   }
   if (offset >= message.room || data.empty()) return;
-  if (message.bytes == nullptr) return scatter(message.receive->operation(), offset, data);
+  if (message.bytes == nullptr) return scatter(Operation::of(*message.receive), offset, data);
   std::memcpy(message.bytes + offset, data.data(),
               std::min<std::size_t>(data.size(), message.room - offset));
 }
@@ -95,7 +95,7 @@ BytesInOrder bytes_behind(const InMessage& message, const wire::Frame& chunk) {
   if (message.bytes != nullptr) {
     return {message.wanted - begin, std::span(message.bytes, message.room).subspan(at)};
   }
-  const auto sink = one_place_of_sink(message.receive->operation(), at);
+  const auto sink = one_place_of_sink(Operation::of(*message.receive), at);
   return {std::min<std::uint64_t>(message.wanted - begin, sink.size()), sink};
 }
 

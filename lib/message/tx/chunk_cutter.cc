@@ -10,7 +10,6 @@ namespace pullman::message {
 using channel::Packet;
 using channel::PacketPool;
 using channel::Run;
-using detail::Operation;
 
 namespace {
 

@@ -10,8 +10,8 @@
 
 #include "channel/packet.h"
 #include "channel/run.h"
+#include "message/operation.h"
 #include "message/tx/send_stage.h"
-#include "pullman/request.h"
 #include "wire/frame.h"
 
 namespace pullman::message {
@@ -28,12 +28,12 @@ inline constexpr std::size_t kChunkHeadBytes = wire::kHeaderBytes + wire::kChunk
 inline constexpr std::uint32_t kMinRun = 2;
 
 // The peer granted it, so it knows the tag and the total (wire.md 2.12).
-inline bool may_be_bulk(const detail::Operation& op) {
+inline bool may_be_bulk(const Operation& op) {
   return stage_of(op) == SendStage::kBulk;
 }
 
 // Null: there is no packet.
-channel::Packet* cut_chunk(detail::Operation& op, ChunkHeads heads, std::size_t packet_bytes,
+channel::Packet* cut_chunk(Operation& op, ChunkHeads heads, std::size_t packet_bytes,
                            channel::PacketPool& packets);
 
 struct RunShape {
@@ -47,9 +47,9 @@ struct RunShape {
   ChunkHeads heads = ChunkHeads::kFull;
 };
 // Null: no kMinRun chunks are to be had, or there are no packets.
-channel::Run* cut_run(detail::Operation& op, const RunShape& shape, channel::PacketPool& packets);
+channel::Run* cut_run(Operation& op, const RunShape& shape, channel::PacketPool& packets);
 
 // So many packets would hold a part of it, cut to another length than all of it would be.
-bool would_split(const detail::Operation& op, std::size_t packets, std::size_t packet_bytes);
+bool would_split(const Operation& op, std::size_t packets, std::size_t packet_bytes);
 
 }  // namespace pullman::message

@@ -4,8 +4,6 @@
 
 namespace pullman::message {
 
-using detail::Operation;
-
 namespace {
 
 bool is_ungranted(const Operation& op) {

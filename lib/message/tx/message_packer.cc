@@ -7,8 +7,6 @@
 
 namespace pullman::message {
 
-using detail::Operation;
-
 namespace {
 
 // Fewer bytes are not worth a head of their own, nor one more part to be put together.

@@ -14,7 +14,7 @@
 
 #include "base/short_copy.h"
 #include "channel/packet.h"
-#include "pullman/request.h"
+#include "message/operation.h"
 #include "pullman/types.h"
 #include "wire/frame.h"
 
@@ -68,8 +68,8 @@ class MessagePacker {
   bool reserve(std::size_t bytes, PacketPool& pool);
   // Each writes where room is.
   void write(const SmallMessage& message, MessageId id);
-  void write(const detail::Operation& op);
-  void write_envelope(const detail::Operation& op);
+  void write(const Operation& op);
+  void write_envelope(const Operation& op);
   void write_blocked(std::uint64_t limit);
 
   // Room for a message in several packets, of which the first may have been begun.
@@ -84,7 +84,7 @@ class MessagePacker {
   // False: so many packets are not to be had, and nothing happened.
   bool reserve(std::uint64_t bytes, PacketPool& pool, Span& span);
   void write(const SmallMessage& message, MessageId id, const Span& span);
-  void write(const detail::Operation& op, const Span& span);
+  void write(const Operation& op, const Span& span);
 
   // Packets and chunks take turns while there are both: it is a packet's turn.
   bool is_next(bool has_chunks) {

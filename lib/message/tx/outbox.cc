@@ -5,8 +5,6 @@
 
 namespace pullman::message {
 
-using detail::Operation;
-
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
     : shared_(shared),
@@ -43,15 +41,15 @@ bool Outbox::send_copy(PeerId peer, const SmallMessage& message, Request& reques
   } else if (!is_spanning(total) || !copy_spanning(message)) {
     return false;
   }
-  request.finish_copied(peer, message.tag, message.bytes.size());
+  Operation::of(request).finish_copied(peer, message.tag, message.bytes.size());
   return true;
 }
 
 bool Outbox::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                   Request& request) noexcept {
   if (send_copy(peer, {.tag = tag, .bytes = bytes}, request)) return true;
-  Operation& op = request.operation();
-  request.begin(Operation::Kind::kSend, peer, tag);
+  Operation& op = Operation::of(request);
+  op.begin(Operation::Kind::kSend, peer, tag);
   op.buffer = const_cast<std::byte*>(bytes.data());
   op.size = bytes.size();
   const bool waits = has_waiting() || !can_admit(op) || is_small(op.size) || is_spanning(op.size);
@@ -69,12 +67,12 @@ Status Outbox::send(PeerId peer, const SendDescriptor& descriptor, Request& requ
       !(may && small && packer_.reserve(wire::kMessageBytes + total, shared_.packets))) {
     return Status::kBusy;
   }
-  Operation& op = request.operation();
-  request.begin(Operation::Kind::kSend, peer, descriptor.tag);
+  Operation& op = Operation::of(request);
+  op.begin(Operation::Kind::kSend, peer, descriptor.tag);
   describe(op, descriptor);
   const bool copied = may && small && copy_small(op);
   if (copied && !descriptor.wants_result && !descriptor.wants_arrival) {
-    request.finish(Status::kOk, descriptor.size);
+    op.finish(Status::kOk, descriptor.size);
     return Status::kOk;
   }
   begin(op);
@@ -363,7 +361,7 @@ Outbox::Found Outbox::handle_result(MessageId id, Status status) {
 
 void Outbox::handle_acked(Packet& packet) {
   if (packet.message != nullptr) {
-    Operation& op = packet.message->operation();
+    Operation& op = Operation::of(*packet.message);
     PULLMAN_DCHECK(op.packets >= packet.chunks);
     op.packets -= packet.chunks;
     finish_if_acked(op);
@@ -425,7 +423,7 @@ void Outbox::finish_if_acked(Operation& op) {
 
 void Outbox::finish(Operation& op, Status status) {
   active_->table.remove(op);
-  op.request->finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
+  op.finish(status, status == Status::kOk ? op.size - op.special.lead_bytes : 0);
 }
 
 void Outbox::handle_bye(const wire::Frame& bye) {
@@ -445,7 +443,7 @@ void Outbox::handle_bye(const wire::Frame& bye) {
 }
 
 void Outbox::abandon(Packet& packet) {
-  if (packet.message != nullptr) packet.message->operation().packets -= packet.chunks;
+  if (packet.message != nullptr) Operation::of(*packet.message).packets -= packet.chunks;
   shared_.packets.give_back(packet);
 }
 

@@ -194,7 +194,7 @@ class Outbox {
   bool is_spanning(std::uint64_t size) const {
     return size <= MessagePacker::kMaxCopied && size <= admission_.eager_bytes() && !is_small(size);
   }
-  bool is_spanning(const detail::Operation& op) const {
+  bool is_spanning(const Operation& op) const {
     return !op.special.is_special && is_spanning(op.size);
   }
   bool has_waiting() const { return active_ != nullptr && active_->waiting.has_in_order(); }
@@ -214,42 +214,42 @@ class Outbox {
       return false;
     return has_id();
   }
-  bool can_admit(const detail::Operation& op) const;
+  bool can_admit(const Operation& op) const;
   bool may_admit() const {
     if (active_ == nullptr) [[likely]]
       return false;
-    const detail::Operation* in_order = active_->waiting.first_in_order();
-    const detail::Operation* solicited = active_->waiting.first_solicited();
+    const Operation* in_order = active_->waiting.first_in_order();
+    const Operation* solicited = active_->waiting.first_solicited();
     return (in_order != nullptr && can_admit(*in_order)) ||
            (solicited != nullptr && can_admit(*solicited));
   }
-  bool may_announce(const detail::Operation& op) const;
-  bool is_blocked(const detail::Operation& op) const;
+  bool may_announce(const Operation& op) const;
+  bool is_blocked(const Operation& op) const;
 
   // --- from one component to the next
-  void begin(detail::Operation& op);
-  void wait(detail::Operation& op);
-  void admit(detail::Operation& op);
-  void give_id(detail::Operation& op, MessageId id);
-  void start_long(detail::Operation& op);
+  void begin(Operation& op);
+  void wait(Operation& op);
+  void admit(Operation& op);
+  void give_id(Operation& op, MessageId id);
+  void start_long(Operation& op);
   bool copy_small(const SmallMessage& message);
-  bool copy_small(detail::Operation& op);
+  bool copy_small(Operation& op);
   bool copy_spanning(const SmallMessage& message);
-  bool copy_spanning(detail::Operation& op);
+  bool copy_spanning(Operation& op);
   void note_spanning(MessageId id, std::size_t packets);
-  Status settle_copied(detail::Operation& op);
+  Status settle_copied(Operation& op);
   void admit_waiting();
-  bool copy_waiting(detail::Operation& op);
-  bool announce(detail::Operation& op);
+  bool copy_waiting(Operation& op);
+  bool announce(Operation& op);
   void report_blocked();
-  bool requests_ack(const detail::Operation& op, std::uint32_t chunks);
+  bool requests_ack(const Operation& op, std::uint32_t chunks);
 
   // --- what has arrived
   void finish_messages(const Packet& packet);
   void note_arrived(std::uint32_t id_low);
   void finish_arrived();
-  void finish_if_acked(detail::Operation& op);
-  void finish(detail::Operation& op, Status status);
+  void finish_if_acked(Operation& op);
+  void finish(Operation& op, Status status);
   void give_back_active();
   void give_back_spanning();
 

@@ -4,11 +4,11 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 
-#include "pullman/request.h"
+#include "message/operation.h"
 
 namespace pullman::message {
 
-// detail::Operation::stage
+// Operation::stage
 enum class SendStage : std::uint32_t {
   kWaiting,         // no id yet: an earlier one waits, or ids, allowance or packets are used up
   kEager,           // has an id; eager bytes are being cut into chunks
@@ -20,17 +20,17 @@ enum class SendStage : std::uint32_t {
   kAwaitingResult,  // all has arrived, or was copied; the receiver's RESULT is outstanding
 };
 
-inline SendStage stage_of(const detail::Operation& op) {
+inline SendStage stage_of(const Operation& op) {
   return static_cast<SendStage>(op.stage);
 }
-inline void set_stage(detail::Operation& op, SendStage stage) {
+inline void set_stage(Operation& op, SendStage stage) {
   op.stage = static_cast<std::uint32_t>(stage);
 }
 
 // A send is in one at a time.
-using SendQueue = boost::intrusive::list<
-    detail::Operation,
-    boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::queue>,
-    boost::intrusive::constant_time_size<false>>;
+using SendQueue =
+    boost::intrusive::list<Operation,
+                           boost::intrusive::member_hook<Operation, QueueHook, &Operation::queue>,
+                           boost::intrusive::constant_time_size<false>>;
 
 }  // namespace pullman::message

@@ -8,16 +8,16 @@
 
 #include "base/check.h"
 #include "base/sequence.h"
-#include "pullman/request.h"
+#include "message/operation.h"
 
 namespace pullman::message {
 
 class SendTable {
  public:
-  void add(detail::Operation& op) { all_.push_back(op); }
+  void add(Operation& op) { all_.push_back(op); }
   // It has an id, higher than all before.
-  void note_id(detail::Operation& op) { by_id_.push_back(op); }
-  void remove(detail::Operation& op) {
+  void note_id(Operation& op) { by_id_.push_back(op); }
+  void remove(Operation& op) {
     if (op.by_id.is_linked()) by_id_.erase(by_id_.iterator_to(op));
     all_.erase(all_.iterator_to(op));
   }
@@ -25,7 +25,7 @@ class SendTable {
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
   // Null: it is finished, or there has been none.
-  detail::Operation* find(MessageId id) {
+  Operation* find(MessageId id) {
     const auto found = by_id_.find(id);
     return found == by_id_.end() ? nullptr : &*found;
   }
@@ -44,25 +44,24 @@ class SendTable {
   void fail(Status status) {
     by_id_.clear();
     while (!all_.empty()) {
-      detail::Operation& op = all_.front();
+      Operation& op = all_.front();
       all_.pop_front();
       PULLMAN_CHECK(op.packets == 0);
-      op.request->finish(status, 0);
+      op.finish(status, 0);
     }
   }
 
  private:
-  using All = boost::intrusive::list<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::QueueHook, &detail::Operation::all>,
-      boost::intrusive::constant_time_size<true>>;
+  using All =
+      boost::intrusive::list<Operation,
+                             boost::intrusive::member_hook<Operation, QueueHook, &Operation::all>,
+                             boost::intrusive::constant_time_size<true>>;
   struct IdOf {
     using type = MessageId;
-    MessageId operator()(const detail::Operation& op) const { return op.message; }
+    MessageId operator()(const Operation& op) const { return op.message; }
   };
   using ById = boost::intrusive::set<
-      detail::Operation,
-      boost::intrusive::member_hook<detail::Operation, detail::IdHook, &detail::Operation::by_id>,
+      Operation, boost::intrusive::member_hook<Operation, IdHook, &Operation::by_id>,
       boost::intrusive::key_of_value<IdOf>, boost::intrusive::constant_time_size<false>>;
 
   All all_;

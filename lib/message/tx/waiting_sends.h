@@ -6,14 +6,14 @@
 // more, so no other send holds it back.
 #pragma once
 
+#include "message/operation.h"
 #include "message/tx/send_stage.h"
-#include "pullman/request.h"
 
 namespace pullman::message {
 
 class WaitingSends {
  public:
-  void add(detail::Operation& op) {
+  void add(Operation& op) {
     set_stage(op, SendStage::kWaiting);
     (op.special.is_solicited ? solicited_ : in_order_).push_back(op);
   }
@@ -22,19 +22,17 @@ class WaitingSends {
   // Nothing that was not asked for may leave before them.
   bool has_in_order() const { return !in_order_.empty(); }
   // The first of each kind; null if there is none.
-  detail::Operation* first_in_order() { return in_order_.empty() ? nullptr : &in_order_.front(); }
-  const detail::Operation* first_in_order() const {
+  Operation* first_in_order() { return in_order_.empty() ? nullptr : &in_order_.front(); }
+  const Operation* first_in_order() const {
     return in_order_.empty() ? nullptr : &in_order_.front();
   }
-  detail::Operation* first_solicited() {
-    return solicited_.empty() ? nullptr : &solicited_.front();
-  }
-  const detail::Operation* first_solicited() const {
+  Operation* first_solicited() { return solicited_.empty() ? nullptr : &solicited_.front(); }
+  const Operation* first_solicited() const {
     return solicited_.empty() ? nullptr : &solicited_.front();
   }
 
   // It need not wait any longer.
-  void remove(detail::Operation& op) {
+  void remove(Operation& op) {
     SendQueue& queue = op.special.is_solicited ? solicited_ : in_order_;
     queue.erase(queue.iterator_to(op));
   }
