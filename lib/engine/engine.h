@@ -6,8 +6,10 @@
 // blocks. `now` never runs backwards from one call to the next (a clock that does is clamped by the
 // caller). Threads: one at a time.
 //
-// Of calls, what is theirs alone is allocated before anything happens, and may throw. What is
-// noexcept needs memory for the engine's books only: without it the process ends.
+// A call that may throw allocates before it changes anything. A call that is noexcept ends the
+// process if the engine's own containers cannot grow.
+//
+// It has more than 30 members since it owns every component, and nothing else.
 #pragma once
 
 #include <cstddef>

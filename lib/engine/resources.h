@@ -1,5 +1,5 @@
 // What an engine's components share: its configuration, its identity, and the pools and counters
-// that all peers draw from. Bounded by the configuration; nothing here knows a peer.
+// that all peers draw from. Bounded by the configuration; nothing here acts on a peer.
 #pragma once
 
 #include <cstdint>

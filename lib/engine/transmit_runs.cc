@@ -89,9 +89,9 @@ std::size_t whole_bursts(std::size_t packets, std::size_t in_burst, bool with_ha
 
 }  // namespace
 
-// Whoever looks once in a round trip finds all that was under way acked together: to have cut it
-// into short bursts has only cost calls. Not where the window holds what there is to send, or that
-// is one message: then short bursts let both ends copy at the same time.
+// A sender that polls once in a round trip finds all that was under way acked together: to have cut
+// it into short bursts has only cost calls. Not where the window holds what there is to send, or
+// that is one message: then short bursts let both ends copy at the same time.
 bool Transmitter::polls_infrequently(const Rail& rail) const {
   return 2 * clock_.unpolled() > rail.link.rtt().smoothed() &&
          rail.peer.outbox.several_fill(rail.link.permits());

@@ -41,8 +41,8 @@ Peer* Handshake::peer_for_hello(Instant now, const wire::Hello& hello) {
     return accepts_.renew(now, *caller) ? peers_.find(*caller) : nullptr;
   }
   if (Peer* called = called_at(hello)) {
-    // Who first said that he is the one we call is answered; our call goes on, and whoever answers
-    // that is the one.
+    // The first caller that claims to be the peer we call is answered; our call goes on, and the
+    // process that answers that is the one.
     const bool other = called->said != nullptr && !called->said->is(hello.epoch, hello.reply_to);
     if (other) return nullptr;
     const bool anew = known != nullptr && known->command_address == called->command_address;

@@ -2,6 +2,9 @@
 //
 // Where the layers' objects of one peer stand side by side; they do not know each other. Its life
 // is one enum, changed in PeerLifecycle::set_phase only.
+//
+// It has more than 30 members: one block of memory per peer, most of which is the layers' objects,
+// the rest what two engines know of each other. What few peers need has blocks of its own.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +39,8 @@ enum class Phase : std::uint8_t {
 };
 const char* name(Phase phase);
 
-// What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whoever
-// says that he calls from an address cannot do more than be answered there (wire.md 5.5).
+// What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whatever
+// claims to call from an address can only be answered there (wire.md 5.5).
 struct PendingHello {
   wire::Hello hello;
   wire::PacketHeader header;  // of its last HELLO

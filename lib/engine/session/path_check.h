@@ -37,7 +37,7 @@ class PathCheck {
   // new one, too, within the time that there was.
   void check_new_rail(Instant now, Peer& peer);
   void handle_asking_due(Instant now, Peer& peer);
-  // An answer. False: nothing of the kind is being asked; it may be for a liveness probe.
+  // An answer. One that answers no running check clears the liveness probe.
   void handle_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere);
   // Of the last check that ended; nothing while one runs.
   std::optional<std::vector<RailCheck>> result(PeerId id) const;

@@ -16,7 +16,8 @@ class PathSizer {
   // The size may have changed, or packets of it were lost: then what the network said of the path
   // counts.
   void settle(Instant now, Rail& rail);
-  // If one is due and can leave.
+  // Sends a packet of the size that is to be tried, if there is other work, room and a packet for
+  // it; else the next turn tries again.
   void send_probe(Instant now, Rail& rail);
   // It has nothing to deliver: what it asked has been answered, or will be asked again.
   void drop_lost_probe(Instant now, Rail& rail, Packet& probe);
