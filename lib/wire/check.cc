@@ -55,6 +55,7 @@ void put_checked(std::span<std::byte> out, const Checked& checked) {
   std::byte* at = begin_frame(out, FrameType::kChecked);
   put_round(at, checked.round,
             checked.stranger ? kStranger : static_cast<std::uint8_t>(checked.size));
+  if (checked.stranger) return store64(at + 12, checked.epoch);
   store8(at + 12, checked.arrived[0]);
   store8(at + 13, checked.arrived[1]);
   store8(at + 14, checked.elsewhere);
@@ -77,16 +78,22 @@ std::optional<Check> decode_check(std::span<const std::byte> body) {
 
 std::optional<Checked> decode_checked(std::span<const std::byte> body) {
   constexpr std::size_t kFixed = kCheckedBytes - kCheckHeadBytes;
-  if (body.size() < kFixed || !is_padding(body.subspan(kFixed))) return std::nullopt;
+  if (body.size() < kFixed) return std::nullopt;
   const std::uint8_t what = load8(body.data() + 2);
   if (what > kStranger || load8(body.data() + 3) != 0) return std::nullopt;
+  if (what == kStranger) {
+    constexpr std::size_t kDenial = kDenialBytes - kCheckHeadBytes;
+    if (body.size() < kDenial || !is_padding(body.subspan(kDenial))) return std::nullopt;
+    return Checked{
+        .round = load_round(body.data()), .stranger = true, .epoch = load64(body.data() + 12)};
+  }
+  if (!is_padding(body.subspan(kFixed))) return std::nullopt;
   Checked checked{.round = load_round(body.data()),
                   .arrived = {load8(body.data() + 12), load8(body.data() + 13)},
                   .elsewhere = load8(body.data() + 14)};
   const auto all = static_cast<RailBits>(checked.arrived[0] | checked.arrived[1]);
   if ((checked.elsewhere & ~all) != 0) return std::nullopt;
-  checked.stranger = what == kStranger;
-  checked.size = checked.stranger ? CheckSize::kSmallest : static_cast<CheckSize>(what);
+  checked.size = static_cast<CheckSize>(what);
   return checked;
 }
 

@@ -45,13 +45,15 @@ struct Check {
 struct Checked {
   CheckRound round;
   CheckSize size = CheckSize::kSmallest;
-  bool stranger = false;   // the sender is not who was asked; `arrived` means nothing
-  RailsBySize arrived{};   // what has come of this round, of each size
-  RailBits elsewhere = 0;  // of that, what came by another NIC than the one it was sent to
+  bool stranger = false;    // the sender is not the one that was asked; `arrived` means nothing,
+  std::uint64_t epoch = 0;  // and this is the epoch it was asked for
+  RailsBySize arrived{};    // what has come of this round, of each size
+  RailBits elsewhere = 0;   // of that, what came by another NIC than the one it was sent to
 };
 
 inline constexpr std::size_t kCheckFixedBytes = 20;
 inline constexpr std::size_t kCheckedBytes = kCheckHeadBytes + 15;
+inline constexpr std::size_t kDenialBytes = kCheckHeadBytes + 20;  // of a stranger
 
 // Of the shortest CHECK frame that says these addresses.
 std::size_t least_check_bytes(const WireAddress& called, const WireAddress& reply_to);

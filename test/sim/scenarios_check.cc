@@ -594,7 +594,8 @@ class Forger {
     put(header, bytes);
   }
   void say(wire::PacketHeader header, const wire::Checked& checked, std::size_t to) {
-    std::vector<std::byte> bytes(wire::kHeaderBytes + wire::kCheckedBytes);
+    const std::size_t frame = checked.stranger ? wire::kDenialBytes : wire::kCheckedBytes;
+    std::vector<std::byte> bytes(wire::kHeaderBytes + frame);
     wire::put_checked(std::span(bytes).subspan(wire::kHeaderBytes), checked);
     put(header, bytes, to);
   }
@@ -689,7 +690,7 @@ TEST_CASE("questions for another engine bring little, seldom, and never more tha
     const std::size_t answers = scene.checks() - kFlood;
     CHECK(answers > 0);
     CHECK(answers <= 11);
-    CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kCheckedBytes));
+    CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kDenialBytes));
   }
   SECTION("asked by its own epoch, with a wrong proof") {
     forger.say(header, check);
@@ -716,11 +717,12 @@ TEST_CASE("who has not seen the question cannot say that the host is the wrong o
   auto header = forger.header();
   header.to = {};
   const auto before = forger.check().round;
+  const std::uint64_t epoch = forger.check().epoch;
   for (std::uint64_t guess = 0; guess < 200; ++guess) {
     const auto count = static_cast<std::uint16_t>(before.count + guess % 4);
-    forger.say(header, {.round = {count, guess << 20 | slot}, .stranger = true}, 0);
-    forger.say(header, {.round = {count, before.token}, .stranger = true}, 0);
-    forger.say(header, {.round = {count, guess}, .stranger = true}, 0);
+    forger.say(header, {.round = {count, guess << 20 | slot}, .stranger = true, .epoch = epoch}, 0);
+    forger.say(header, {.round = {count, before.token}, .stranger = true, .epoch = epoch}, 0);
+    forger.say(header, {.round = {count, guess}, .stranger = true, .epoch = epoch}, 0);
     scene.run_for(microseconds(10));
   }
   REQUIRE(scene.run_until([&] { return scene.engine(0).check_result(couple.there).has_value(); }));

@@ -108,10 +108,12 @@ TEST_CASE("a CHECKED survives the wire: who says it, and what has arrived") {
   CHECK(read->arrived == RailsBySize{0x81, 0x02});
   CHECK(read->elsewhere == 0x82);
 
-  put_checked(bytes, {.round = kRound, .stranger = true});
+  bytes.resize(kDenialBytes);
+  put_checked(bytes, {.round = kRound, .stranger = true, .epoch = 0x1122334455667788});
   read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
   REQUIRE(read.has_value());
   CHECK(read->stranger);
+  CHECK(read->epoch == 0x1122334455667788);
 }
 
 TEST_CASE("a CHECKED that contradicts itself is refused") {
@@ -138,6 +140,7 @@ TEST_CASE("a CHECKED that contradicts itself is refused") {
 TEST_CASE("no CHECK is as short as a CHECKED") {
   const WireAddress shortest{.kind = 255, .length = 1};
   CHECK(least_check_bytes(shortest, shortest) > kCheckedBytes);
+  CHECK(least_check_bytes(shortest, shortest) > kDenialBytes);
 }
 
 }  // namespace

@@ -149,7 +149,9 @@ wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::Packe
   Asking& asking = peer->checking->asking;
   const Rail* rail = peer->rail(header.rail);
   const bool asked = asking.running || peer->checking->probe.asked;
-  if (!asked || asking.round != checked.round || rail == nullptr) {
+  // One that was asked for another epoch was asked by a copy of our question that was garbled.
+  const bool meant = asking.round == checked.round && checked.epoch == peer->epoch;
+  if (!asked || !meant || rail == nullptr) {
     return wire::Verdict::kUnknownConnection;
   }
   if (asking.running) {

@@ -10,7 +10,7 @@ void UnknownPeerReplies::reply(Instant now, std::size_t slot, const wire::Packet
                                const wire::Check& check) {
   if (pending_ || now < next_) return;
   next_ = now + kPause;
-  pending_ = Reply{.slot = slot, .rail = header.rail, .round = check.round};
+  pending_ = Reply{.slot = slot, .rail = header.rail, .round = check.round, .epoch = check.epoch};
   resolver_.resolve_unknown_peer(slot, check.reply_to);
 }
 
@@ -18,8 +18,9 @@ void UnknownPeerReplies::handle_resolved(const nic::PortEvent& event) {
   const auto reply = std::exchange(pending_, std::nullopt);
   if (!reply || event.kind != nic::PortEvent::Kind::kResolved) return;
   auto packet =
-      packet_of(wire::kHeaderBytes + wire::kCheckedBytes, wire::ConnectionId{}, reply->rail);
-  wire::put_checked(frame_of(packet), {.round = reply->round, .stranger = true});
+      packet_of(wire::kHeaderBytes + wire::kDenialBytes, wire::ConnectionId{}, reply->rail);
+  wire::put_checked(frame_of(packet),
+                    {.round = reply->round, .stranger = true, .epoch = reply->epoch});
   if (checksum_) wire::seal(packet, {});
   Channel& channel = nics_.channel(reply->slot, ChannelKind::kCommand);
   channel.send_unremembered(packet, event.to);

@@ -34,6 +34,7 @@ class UnknownPeerReplies {
     std::size_t slot = 0;
     std::uint8_t rail = 0;
     wire::CheckRound round;
+    std::uint64_t epoch = 0;  // it asked for
   };
 
   const bool checksum_;
