@@ -9,6 +9,16 @@ namespace {
 // Chunks for which a rail is chosen at a time: a burst of kernel UDP.
 constexpr std::size_t kStripe = 44;
 
+// It is passed over for a round trip of long ago: that of a process that did not run, perhaps. So
+// it is measured again.
+bool looks_slow(Instant now, const Rail& rail) {
+  const Rails& rails = *rail.peer.rails;
+  if (rail.number == rails.small_rail || rail.link.in_flight() != 0) return false;
+  const Rail& preferred = *rail.peer.rail(rails.small_rail);
+  return rail.link.rtt_is_stale(now) &&
+         rail.link.rtt().smoothed() > preferred.link.rtt().smoothed();
+}
+
 }  // namespace
 
 bool Transmitter::serve_rails(Instant now, Peer& peer) {
@@ -44,6 +54,7 @@ void Transmitter::tend_rail(Instant now, Rail& rail, bool& more) {
     if (rail.ping_due && !send_probe(now, rail)) more = true;
     return;
   }
+  if (looks_slow(now, rail)) rail.ping_due = true;
   if (!send_probe(now, rail) || !resend_lost(now, rail)) more = true;
   if (rail.link.path().probe_due(now)) [[unlikely]]
     path_sizer_.send_probe(now, rail);

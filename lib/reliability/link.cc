@@ -68,6 +68,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   }
   if (newest.end != 0) {
     backoff_ = 0;
+    const bool was_stale = rtt_is_stale(newest.sent_at);
     answered_ = newest.sent_at;
     arrived_count_ += count;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
@@ -76,6 +77,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
       // The turn's clock may have been read before the ACK came, and the peer's before the packet.
       if (sample > Duration(0)) {
         rtt_.add(sample, hold);
+        if (was_stale && sample < rtt_.smoothed()) rtt_.reset_path_state();
         delay_ = sample - timing.unseen -
                  Duration(static_cast<std::int64_t>(wire::nanoseconds(header.poll_gap)));
       }

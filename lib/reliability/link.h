@@ -87,6 +87,9 @@ class Link {
   Duration timeout() const;
   // When the newest of the packets that the last ACK with news acknowledged was sent.
   Instant answered_sent_at() const { return answered_; }
+  // Whether the round trip was measured, but not lately: of a rail that carries nothing, since it
+  // looks slow, the next sample says more than all before it.
+  bool rtt_is_stale(Instant now) const { return rtt_.sampled() && now > answered_ + kStale; }
   std::uint64_t packets_arrived() const { return arrived_count_; }
   std::uint32_t packets_lost() const { return lost_count_; }  // round and round
   std::uint64_t timeouts() const { return timeouts_; }
@@ -187,6 +190,7 @@ class Link {
 
  private:
   static constexpr std::uint8_t kMaxBackoff = 16;
+  static constexpr Duration kStale = std::chrono::milliseconds(100);
   static constexpr std::uint32_t kAskedPer = 16;  // packets, see asks_at()
   static_assert(wire::kMaxRails <= 8 && kMaxBackoff < 32, "rail_ and backoff_ share a byte");
 

@@ -69,6 +69,28 @@ TEST_CASE("a rail that is ten times slower gets its share and holds nobody up") 
   CHECK(took < 1.02 * seconds_alone);
 }
 
+TEST_CASE("a rail whose round trip was long when it was measured carries again once it is short") {
+  RailScene scene({2, 2});
+  const auto ways_take = [&](Duration delay) {
+    scene.change_wires(1, [&](WireFaults& wire) { wire.delay = delay; });
+  };
+  ways_take(milliseconds(40));
+  const auto couple = scene.couple_by_rails(2);
+  at_gigabit(scene, 2);
+  ways_take(microseconds(10));
+  scene.run_for(seconds(1));
+  const auto before = scene.rails(0, couple.there);
+  Stream stream(scene, couple, 64 << 10, 8);
+
+  stream.run_for(milliseconds(400));
+
+  const auto after = scene.rails(0, couple.there);
+  const auto first = static_cast<double>(after[0].bytes_sent - before[0].bytes_sent);
+  const auto second = static_cast<double>(after[1].bytes_sent - before[1].bytes_sent);
+  CHECK(second > 0.5 * first);
+  CHECK(stream.finish());
+}
+
 enum class Death { kBothWays, kOneWay, kOtherWay, kLinkDownHere, kLinkDownThere, kNicDead };
 
 void kill(RailScene& scene, std::uint8_t nic, Death death) {

@@ -483,6 +483,33 @@ TEST_CASE("a rail that begins anew forgets the packet that was kept until its li
   CHECK(pair.a.link.timeout() < std::chrono::milliseconds(5));
 }
 
+TEST_CASE("a round trip that was measured long ago gives way to a shorter one at once") {
+  for (const Duration pause : {us(50'000), us(150'000)}) {
+    Pair pair;
+    const auto first = pair.a.send(pair.now);
+    pair.b.take(pair.later(us(40'000)), first);
+    pair.a.take_ack_of(pair.now, pair.b);
+    pair.later(pause);
+    const auto second = pair.a.send(pair.now);
+    pair.b.take(pair.later(us(400)), second);
+    pair.a.take_ack_of(pair.now, pair.b);
+
+    CHECK((pair.a.link.rtt().smoothed() == us(400)) == (pause == us(150'000)));
+  }
+}
+
+TEST_CASE("a round trip that was measured long ago does not give way to a longer one") {
+  Pair pair;
+  const auto first = pair.a.send(pair.now);
+  pair.b.take(pair.later(us(400)), first);
+  pair.a.take_ack_of(pair.now, pair.b);
+  const auto second = pair.a.send(pair.later(us(150'000)));
+  pair.b.take(pair.later(us(40'000)), second);
+  pair.a.take_ack_of(pair.now, pair.b);
+
+  CHECK(pair.a.link.rtt().smoothed() < us(6000));
+}
+
 TEST_CASE("an ACK that says the same again changes nothing; one that says more is heard") {
   Pair pair;
   const auto first = pair.a.send(pair.now);
