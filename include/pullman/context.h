@@ -1,4 +1,4 @@
-// A context: this process on the fabric. Everything begins here.
+// A context represents this process on the fabric. Everything begins here.
 //
 //   pullman::Context context(pullman::Config::from_environment());
 //   pullman::PeerId peer = context.connect("10.0.0.2:7100");
@@ -6,17 +6,17 @@
 //   context.send(peer, 42, bytes, request);
 //   context.wait(request);
 //
-// Threads: one at a time, unless Config::threads says many. Different contexts are independent.
-// Nothing runs in the background: packets move during the calls below, so a program that waits for
-// nothing calls progress() now and then. Errors: constructing and connect() throw Error; everything
-// else returns a Status, at once or in the request. Every operation finishes: with its result, or
-// with a status that says why not.
+// Threads: one thread at a time may call, unless Config::threads is kMany. Different contexts are
+// independent. Nothing runs in the background: packets move only during the calls below, so a
+// program that does not wait must call progress() regularly. Errors: the constructor and connect()
+// throw Error; all else returns a Status, at once or in the request. Every operation finishes, with
+// its result or with a status that says why not.
 //
-// Memory: what a call needs for itself (a peer, notes of several segments or peers, a space, a
-// region, the copy of a question) it gets first. If there is none it throws std::bad_alloc, and
-// nothing has happened. What the library needs for its own books, bounded by Config, and to go on
-// answering from a region that is taken back, it has, or the process ends by std::terminate(): half
-// a turn cannot be taken back.
+// Memory: a call first allocates what it needs for itself (a peer, a list of segments or peers, a
+// space, a region, a copy of a request). If that fails it throws std::bad_alloc and has no other
+// effect. If the library cannot allocate its own tables, which Config bounds, or the copy from
+// which it goes on answering for a region that is unregistered, the process ends by
+// std::terminate(), since a turn that is half done cannot be undone.
 #pragma once
 
 #include <chrono>
@@ -42,67 +42,71 @@ namespace pullman {
 
 class __attribute__((visibility("default"))) Context {
  public:
-  // Opens the NICs. Throws Error: kBadOption, kNoDevice.
+  // Opens the NICs. Throws Error(kBadOption) or Error(kNoDevice).
   explicit Context(const Config& config = Config::from_environment());
-  // Closes with Config::close_timeout if close() was not called.
+  // Calls close() if the program has not.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // What another process passes to connect() to reach this one: "10.0.0.1:7100".
+  // Returns the address that another process passes to connect() to reach this one, such as
+  // "10.0.0.1:7100".
   std::string address() const;
 
-  // The driver that opened the NIC: "udp", "tcp" or "fabric"; what Config::driver = "auto" came to.
+  // Returns the driver in use, "udp", "tcp" or "fabric", also if Config::driver is "auto".
   std::string driver() const;
 
-  // A handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics whose
-  // addresses are opaque). Returns at once, without waiting for an answer: sends may follow
-  // immediately and travel with the first packets. Connecting twice gives the same handle. Throws
-  // Error: kInvalidArgument (cannot parse or find it), kUnreachable (an IPv6 address, say, and no
-  // NIC in use has one), kTooManyPeers, kClosed.
+  // Returns a handle for the process at `address` ("HOST:PORT", "[V6]:PORT", "hex:..." for fabrics
+  // whose addresses are opaque). Returns at once, without waiting for an answer; sends may follow
+  // immediately and travel with the first packets. Connecting twice returns the same handle. Throws
+  // Error: kInvalidArgument (the address cannot be parsed or resolved), kUnreachable (no NIC in use
+  // has an address of that family), kTooManyPeers, kClosed.
   PeerId connect(std::string_view address);
 
-  // The next process that connected to us without our having connected to it. Each once, in the
-  // order they came; one that has been forgotten since is passed over. A program that never asks
-  // pays nothing for it.
+  // Returns the next peer that connected to this context and to which this context had not
+  // connected. Each is returned once, in the order of arrival; peers that are gone are skipped. A
+  // program that never calls this pays nothing for it.
   std::optional<PeerId> accept();
 
   PeerState peer_state(PeerId peer) const;
-  // Why a peer is kGone; kOk while it is not.
+  // Returns why a peer is kGone, or kOk if it is not.
   Status peer_status(PeerId peer) const;
-  // The name that was called leads to this very process: what is sent to it comes back. Known at
-  // once of the addresses of its own NICs, of others when the call is answered.
+  // Returns true if the address passed to connect() is this process's own, so that it receives what
+  // it sends. Known at once for the addresses of its own NICs, for others once the HELLO is
+  // answered.
   bool is_self(PeerId peer) const;
 
-  // Sends a message of bytes.size() bytes (0 is fine). Returns kOk when the bytes were copied: the
-  // request is done and `bytes` yours again, but the message is on its way, and is lost if the peer
-  // goes before it arrives (peer_status() then says so; close() or disconnect() waits for it).
-  // Returns kPending when `bytes` stays in use until request.done(), which then means delivered.
-  // Otherwise a status that says why nothing was sent, with the request done.
+  // Sends a message of bytes.size() bytes; 0 is allowed. Returns kOk if the bytes were copied: the
+  // request is done and `bytes` may be reused, but the message is still on its way. It is lost if
+  // the peer ends before it arrives (peer_status() then says so); close() and disconnect() wait for
+  // it. Returns kPending if `bytes` stays in use until request.done(), which then means delivered.
+  // Any other status says why nothing was sent; the request is done.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request);
 
-  // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches: messages
+  // Posts a receive for the first message from `source` (or kAnyPeer) whose tag matches. Messages
   // of one sender match in the order they were sent, receives in the order they were posted.
-  // Returns kOk or kTruncated when a waiting message completed it at once, kPending, or why it was
-  // not posted.
+  // Returns kOk or kTruncated if an unexpected message completed it at once, kPending, or why it
+  // was not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer, Request& request);
 
   // The same with options. A message that is not copied refers to the bytes of all segments, at
-  // most kMaxSegments, until the request is done; `segments` itself is the caller's again on
-  // return. kInvalidArgument: too many segments, no such space. kBusy with only_copy: it would have
-  // had to wait, or is too long: copied is what fits a packet, and one span of up to 2 KiB.
+  // most kMaxSegments, until the request is done; `segments` itself may be reused on return.
+  // Returns kInvalidArgument if there are too many segments or no such space. With only_copy it
+  // returns kBusy if the message would have had to wait, or is too long to be copied: only a
+  // message that fits a packet, or one span of up to 2 KiB, is.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, const SendOptions& options,
               Request& request);
   Status send(PeerId peer, Tag tag, ConstSegments segments, const SendOptions& options,
               Request& request);
-  // A message of `length` bytes that the packer makes, packet by packet, until the request is done.
+  // Sends a message of `length` bytes that the packer writes packet by packet. The packer is called
+  // until the request is done.
   Status send(PeerId peer, Tag tag, const Packer& packer, std::uint64_t length,
               const SendOptions& options, Request& request);
-  // One message to many peers, each of which receives it as if it had been sent to it alone; a peer
-  // named twice has it twice. What becomes of one has no bearing on the others. Returns kPending,
-  // or how all ended if all are done (MultiRequest::status(); with only_copy each was copied or is
-  // kBusy); kBusy, and nothing happened, if the request is pending. No message: no bytes. Before
-  // it returns no other thread uses the request.
+  // Sends one message to many peers. Each receives it as if it had been sent to that peer alone; a
+  // peer that is named twice receives it twice. The sends do not affect each other. Returns
+  // kPending, or MultiRequest::status() if all sends are done (with only_copy each was copied or is
+  // kBusy). Returns kBusy, without any effect, if the request is pending. A null `message` has no
+  // bytes. No other thread may use the request before this returns.
   Status send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
               const SendOptions& options, MultiRequest& request);
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
@@ -110,94 +114,97 @@ class __attribute__((visibility("default"))) Context {
   Status receive(PeerId source, Tag tag, Tag ignore, Segments segments,
                  const ReceiveOptions& options, Request& request);
 
-  // Posts one buffer for many messages, which match as they would a receive that is posted again
-  // and again at the same place. Returns kPending, or how it ended if waiting messages used it up;
-  // kBusy, and nothing happened, if it is not done or has messages that were not taken; or why it
-  // was not posted.
+  // Posts one buffer for many messages. They match as if a receive were posted again and again at
+  // the same place in the order. Returns kPending, or how it ended if unexpected messages used it
+  // up. Returns kBusy, without any effect, if it is not done or has messages that were not taken.
+  // Any other status says why it was not posted.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, MultiReceive& receive);
 
-  // Takes back a receive of this context that no message has matched. False, and nothing changed,
-  // if it is done, idle or already matched, or a send: those cannot be cancelled.
+  // Cancels a receive of this context that no message has matched. Returns false, without any
+  // effect, if the request is done, idle, already matched, or a send.
   bool cancel(Request& request);
-  // The same; what has matched goes on, and is told.
+  // The same. Messages that have matched are still completed and returned by take().
   bool cancel(MultiReceive& receive);
 
-  // The message a receive with these arguments would match now, if there is one; none for a peer
-  // that is not known.
+  // Returns the message that a receive with these arguments would match now, if there is one. There
+  // is none for an unknown peer.
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
 
-  // The next message of that space that has come and that no receive has matched, in the order they
-  // came. Each is told once, unless it is matched before: for who matches messages of several
-  // contexts himself, and claims what he wants.
+  // Returns the next unexpected message of that space, in the order of arrival. Each is returned
+  // once, unless a receive matches it before. For programs that do their own matching over several
+  // contexts and claim the messages they want.
   std::optional<Probe> next_unexpected(std::uint8_t space = 0);
 
-  // As probe(); the message found is taken out of the matching: no receive and no probe finds it
-  // any more, only these two. Who claims must receive or discard: till then it uses up its
-  // sender's allowance. kInvalidArgument: nothing of that name is claimed (any more).
+  // claim() is probe() that also takes the message out of the matching: no receive and no probe
+  // finds it any more. The program must then receive or discard it; until then it uses up its
+  // sender's allowance. Both of those return kInvalidArgument if no such message is claimed.
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   Status receive_claimed(const Claimed& claimed, std::span<std::byte> buffer, Request& request);
   Status receive_claimed(const Claimed& claimed, Segments segments, Request& request);
   Status discard(const Claimed& claimed);
 
-  // --- One-sided operations: on memory that a peer registered, under a key that it told.
+  // --- One-sided operations, on memory that a peer registered and whose key the program knows.
 
-  // Lets peers at `bytes`, which stay where they are until unregister_region(). Keys are the
-  // program's to choose; kInvalidArgument: it is taken.
+  // Grants peers access to `bytes`, which must not move until unregister_region(). The program
+  // chooses the key; kInvalidArgument means that the key is in use.
   Status register_region(std::uint64_t key, std::span<std::byte> bytes, Access access);
-  // With a key that is drawn, and not to be guessed.
+  // The same with a random key, which cannot be guessed. Returns the key.
   std::uint64_t register_region(std::span<std::byte> bytes, Access access);
-  // From its return on nothing is read there or written; what is under way is refused. False: no
-  // such key.
+  // Ends the access: after its return the region is neither read nor written, and operations in
+  // progress are refused. Returns false if there is no such key.
   bool unregister_region(std::uint64_t key);
 
-  // Writes `bytes` at that place. kPending; done when they are in place, or with kRefusedAccess,
-  // and nothing written, if there is no such key, not enough room behind the offset, or no right.
-  // Between one pair of processes puts, gets, atomics and messages take effect, or match, in the
-  // order of the calls; the bytes of one that takes several packets, or has more than 2,000, may
-  // be placed while later ones take effect. A region that is unregistered before all bytes have
-  // come has some of them.
+  // Writes `bytes` at that place. Returns kPending; the request is done when they are in place. It
+  // ends with kRefusedAccess, and nothing is written, if there is no such key, the region ends too
+  // early, or it does not grant the access. Between two processes, puts, gets, atomics and messages
+  // take effect, or match, in the order of the calls; but the bytes of an operation of several
+  // packets, or of more than 2,000 bytes, may be placed while later operations take effect. A
+  // region that is unregistered before all bytes have arrived contains some of them.
   Status put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
              const PutOptions& options, Request& request);
   Status put(PeerId peer, const RemotePlace& place, ConstSegments segments,
              const PutOptions& options, Request& request);
-  // Reads as many bytes as `buffer` holds from there. Fails as put() does.
+  // Reads as many bytes from that place as `buffer` holds. Fails as put() does.
   Status get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer, Request& request);
   Status get(PeerId peer, const RemotePlace& place, Segments segments, Request& request);
-  // Does `atomic` to the elements there, exactly once; atomic for other atomics of all peers, and
-  // of the target itself if it calls itself. Needs kWrite, to fetch kRead. The place may be
-  // aligned in any way. kInvalidArgument: not defined, too long, spans of other lengths.
+  // Applies `atomic` to the elements at that place, exactly once. It is atomic with respect to the
+  // atomics of all peers, and to the target's own if it makes them on itself. Needs kWrite, and
+  // kRead if it fetches. The place may have any alignment. Returns kInvalidArgument if the
+  // operation is not defined for the type, is too long, or its spans do not fit `count`.
   Status atomic(PeerId peer, const RemotePlace& place, const Atomic& atomic, Request& request);
 
-  // The next put() with immediate data that has been placed here. Those not taken use up their
-  // senders' allowance.
+  // Returns the next put() with immediate data whose bytes are in place here. Events that are not
+  // taken use up their senders' allowance.
   std::optional<RemoteEvent> take_event();
 
-  // How often peers have used regions here: all of them, or that one (nothing if there is none).
+  // Returns how often peers have used all regions here, or that one (zero if there is none).
   RemoteUse remote_use() const;
   RemoteUse remote_use(std::uint64_t key) const;
 
-  // Moves packets. Returns how many were received; 0 means there was nothing to do. Never blocks.
+  // Moves packets. Returns how many were received; 0 means that there was nothing to do. Never
+  // blocks.
   std::size_t progress();
 
-  // progress() for whoever has just been told of all there was and asks once more, as one does who
-  // reads a queue until it is empty: does nothing if the last turn began within 20 us and there
-  // is nothing to send, so that the program comes to its answer.
+  // progress() for a program that reads a queue until it is empty and has just handled all that was
+  // in it. Does nothing if the last turn began within 20 us and there is nothing to send, so that
+  // the program gets to its reply sooner.
   std::size_t progress_again();
 
-  // progress(), then whether the request is done.
+  // Calls progress() and returns whether the request is done.
   bool test(Request& request);
   bool test(MultiRequest& request);
-  // Whether a message can be taken, or it is done.
+  // The same; returns whether a message can be taken or the receive is done.
   bool test(MultiReceive& receive);
 
-  // Calls progress() until the request is done, and returns its status; kTimedOut when `timeout` is
-  // over first (the request stays pending). The request is one of this context's, or idle. Sleeps
-  // in between if Config::sleep_after says so.
+  // Calls progress() until the request is done and returns its status, or kTimedOut if `timeout`
+  // expires first; the request then stays pending. The request belongs to this context or is idle.
+  // Sleeps in between if Config::sleep_after allows it.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
   Status wait(MultiRequest& request,
               std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
-  // Until a message can be taken, or it is done: then status(), which is kPending in the one case.
+  // The same until a message can be taken or the receive is done. Returns status(), which is
+  // kPending if only a message can be taken.
   Status wait(MultiReceive& receive,
               std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
 
@@ -207,76 +214,79 @@ class __attribute__((visibility("default"))) Context {
   //   ... look at the requests: some may be done ...
   //   poll(context.wait_fd() and the program's own descriptors)
   //
-  // prepare_wait() is one progress(); true if it brought nothing and nothing is to be done at once.
-  // From then on wait_fd() becomes readable when progress() has something to do, because something
-  // came or because time has passed; until the next call of anything but a getter here, by any
-  // thread. wait_fd() is only to be waited on, stays the same, and is closed with the context; -1,
-  // and prepare_wait() false for ever, if a NIC cannot wake anybody (those of fabric that bypass
-  // the kernel). Who polls for long is not woken, which makes his packets cheaper; to ask for
-  // wait_fd() in every turn forgoes that.
+  // prepare_wait() calls progress() once and returns true if that received nothing and nothing is
+  // left to do at once. From then on wait_fd() becomes readable when progress() has something to
+  // do, because something arrived or a timer is due; this ends at the next call here by any thread,
+  // getters excepted. The descriptor may only be waited on, does not change, and is closed with the
+  // context. If a NIC cannot wake the process (fabric NICs that bypass the kernel) wait_fd() is -1
+  // and prepare_wait() always returns false. A program that polls for long is not woken, which
+  // makes its packets cheaper; asking for wait_fd() in every turn forgoes that.
   bool prepare_wait();
   int wait_fd() const;
 
-  // Forgets one peer in good order: what was accepted for it is delivered, then it is told. This
-  // goes on during progress(); a peer that takes nothing for Config::peer_timeout ends it, and what
-  // is pending fails with kTimedOut. Later operations on the handle fail with kUnknownPeer or
-  // kPeerClosed. Nothing happens if the peer is not known.
+  // Disconnects one peer gracefully: delivers what was accepted for it, then sends BYE. This goes
+  // on during progress(). If the peer takes nothing for Config::peer_timeout, what is pending fails
+  // with kTimedOut. Later operations on the handle fail with kUnknownPeer or kPeerClosed. An
+  // unknown peer is ignored.
   void disconnect(PeerId peer);
-  // Forgets it at once, and does not tell it: what is pending fails with kClosed. For one that
-  // never answered, say.
+  // Forgets the peer at once, without a BYE; what is pending fails with kClosed. For a peer that
+  // never answered, for example.
   void abandon(PeerId peer);
 
-  // The rails to a peer, the one they met on first; empty if it is not known. With one NIC at
-  // either end there is one rail, which is up while the peer is connected. Cold.
+  // Returns the rails to a peer, beginning with the one of the handshake; empty if the peer is
+  // unknown. With one NIC at either end there is one rail, which is up while the peer is connected.
+  // Slow.
   std::vector<RailView> rails(PeerId peer) const;
 
-  // The next rail that has begun to carry messages, or no longer does, of that peer or of any;
-  // none: nothing has changed. To be asked after progress(): it happens there. An event is the
-  // state of now, and says how often that has changed since it was told; a rail has one at a time,
-  // so none is lost, and a program that never asks pays nothing for it. A peer's rails come when it
-  // connects. None is told of a peer that has ended (peer_status() says why), nor where there is
-  // one NIC at either end: its rail comes and goes with the peer.
+  // Returns the next rail, of that peer or of any, that has begun or ceased to carry messages, or
+  // nothing if none has. Call it after progress(), where rails change. An event reports the current
+  // state and how often it has changed since the rail's last event. There is at most one event per
+  // rail, so none is lost, and a program that never calls this pays nothing. Events begin when a
+  // peer connects. There are none for a peer that has ended (peer_status() says why), nor if there
+  // is one NIC at either end, since that rail lives as long as the peer.
   std::optional<RailEvent> take_rail_event(PeerId peer = kAnyPeer);
 
-  // Which NIC works with which of the peer's, and why, for people: a line for each pair, and one
-  // for each NIC that has no partner. Empty where there is nothing to choose: one NIC at either
-  // end, or no answer yet. Cold.
+  // Explains, for people, which NIC is paired with which NIC of the peer and why: a line for each
+  // pair, and one for each NIC without a partner. Empty if there is nothing to choose: one NIC at
+  // either end, or no answer yet. Slow.
   std::string explain_rails(PeerId peer) const;
 
-  // Checks which packets get through to a peer: over every rail, both ways, the smallest and the
-  // largest, whatever state the rail is in. It takes a round trip or two where all is fine, else
-  // `limit`: packets are sent four times before they count as lost. Messages go on meanwhile, and
-  // notice nothing. Returns a row for each rail; none if the peer is not known.
+  // Checks which packets get through to a peer: over every rail in any state, in both directions,
+  // of the smallest and the largest size. It takes a round trip or two if all packets pass, else
+  // `limit`: packets are sent four times before they count as lost. Messages are not affected.
+  // Returns a row for each rail; none if the peer is unknown.
   std::vector<RailCheck> check_rails(PeerId peer,
                                      std::chrono::nanoseconds limit = std::chrono::seconds(1));
 
-  // The same for many peers at a time. begin_check() returns at once: the check goes on during
-  // progress(), from when the peer is connected, and ends within `limit`, whatever becomes of the
-  // peer. One that is under way begins anew. kOk; else why there is none: kUnknownPeer,
-  // kInvalidArgument (`limit` is not from 1 ns to 1 h), kClosed, or how the peer went.
+  // The same for many peers at once. begin_check() returns at once; the check starts when the peer
+  // is connected, runs during progress(), and ends within `limit`, whatever happens to the peer. A
+  // check that is running is restarted. Returns kOk, or why there is no check: kUnknownPeer,
+  // kInvalidArgument (`limit` is not from 1 ns to 1 h), kClosed, or the status of a peer that is
+  // gone.
   Status begin_check(PeerId peer, std::chrono::nanoseconds limit = std::chrono::seconds(1));
-  // What the last check found; nothing while it is under way, or if there was none.
+  // Returns what the last check found, or nothing if it is still running or there was none.
   std::optional<std::vector<RailCheck>> check_result(PeerId peer) const;
 
-  // For maintenance of a NIC, named as RailView::nic: what is on it goes to other rails at once, at
-  // both ends, and nothing new takes it until restore_rail(). Nothing is lost, and no operation
-  // notices. kInvalidArgument: this context uses no such NIC. kBusy, and nothing changed: it is the
-  // only way to a peer.
-  // restore_rail() also takes back what Config::sticky_rails keeps out here; where both ends do,
-  // both have to.
+  // drain_rail() takes a NIC, named as in RailView::nic, out of use for maintenance: both ends move
+  // its traffic to other rails at once, and nothing new takes it until restore_rail(). Nothing is
+  // lost, and no operation fails. Returns kInvalidArgument if this context uses no such NIC, and
+  // kBusy, without any effect, if the NIC is the only way to a peer.
+  // restore_rail() also ends what Config::sticky_rails keeps out at this end; if both ends keep a
+  // rail out, both must call it.
   Status drain_rail(std::string_view nic);
   Status restore_rail(std::string_view nic);
 
-  // Delivers what was accepted, says good-bye to all peers, and closes; at most `timeout` long.
-  // What is still pending then fails with kClosed, and peers that still hear us learn that we have
-  // gone (kPeerClosed). kOk if everything was delivered, else kTimedOut;
-  // called again it says the same. Closing a NIC may add to `timeout`, at most 5 s each.
+  // Delivers what was accepted, sends BYE to all peers, and closes, within `timeout`. What is still
+  // pending then fails with kClosed, and peers that still receive learn that this context is gone
+  // (kPeerClosed). Returns kOk if everything was delivered, else kTimedOut; a second call returns
+  // the same. Closing a NIC may add to `timeout`, at most 5 s for each.
   Status close(std::chrono::nanoseconds timeout);
+  // The same with Config::close_timeout.
   Status close();
 
   Stats stats() const;
 
-  // Everything a bug report needs, as text: peers, links, windows, timers. Cold.
+  // Returns everything a bug report needs, as text: peers, links, windows, timers. Slow.
   std::string dump() const;
 
  private:

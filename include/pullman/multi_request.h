@@ -1,12 +1,12 @@
-// The caller's memory for one message to many peers: Context::send() to a span of them.
+// The caller's memory for one message to many peers, as sent by Context::send() to a span of peers.
 //
-// The message is memory that all the sends share, the program may, too, and the last of them lets
-// go: its bytes are copied once, by who makes it, or not at all. (Bytes that fit a packet are
-// copied into one for each peer, as those of any send are.)
-// Ownership: as Request: the caller keeps it alive, unmoved, until done(). Finished, it can be used
-// again; it allocates only when there are more peers than ever before. Threads: as the context it
-// was given to. Errors: send() throws std::bad_alloc, and nothing has happened; status() says how
-// the sends ended.
+// All the sends share the memory of the message, perhaps with the program, and the last owner frees
+// it, so the library does not copy it for each peer. (A message that fits a packet is copied into a
+// packet for each peer, as in any send.)
+// Ownership: as for Request, the caller keeps it alive, unmoved, until done(). It can then be used
+// again, and allocates only when there are more peers than ever before. Threads: as the context it
+// was given to. Errors: send() throws std::bad_alloc, without any effect; status() says how the
+// sends ended.
 #pragma once
 
 #include <atomic>
@@ -29,22 +29,22 @@ class __attribute__((visibility("default"))) MultiRequest {
   MultiRequest(const MultiRequest&) = delete;
   MultiRequest& operator=(const MultiRequest&) = delete;
 
-  // With every peer. From then on the message is not referred to.
+  // Returns true if the sends to all peers are done. The library then no longer uses the message.
   bool done() const { return done_.load(std::memory_order_acquire); }
 
-  // kPending until done; then kOk, or how the first that failed did, in the order of the peers.
+  // Returns kPending until done; then kOk, or the first failure in the order of the peers.
   Status status() const;
 
-  // How many peers there were, and what became of the send to each.
+  // The number of peers, and the status of the send to each.
   std::size_t peers() const;
   Status status(std::size_t index) const;
 
-  // What the library remembers of it. Defined in the library only.
+  // The library's state of the sends. Defined in the library only.
   class State;
 
  private:
-  std::atomic<bool> done_ = true;  // the last thing that is written
-  std::unique_ptr<State> state_;   // once it was used
+  std::atomic<bool> done_ = true;  // written last when it becomes done
+  std::unique_ptr<State> state_;   // null before its first use
 };
 
 }  // namespace pullman

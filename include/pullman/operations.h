@@ -1,7 +1,7 @@
-// What operations beyond a plain send and receive are told and tell: options, registered regions,
-// atomics, events. Values only: any thread may have its own. Lengths and offsets are in bytes.
-// Ownership: spans and pointers refer to the caller's memory, for as long as the call that takes
-// them says. Errors: nothing here throws; the call says what it refuses.
+// Arguments and results of operations beyond a plain send and receive: options, registered regions,
+// atomics, events. All are values, so any thread may have its own. Lengths and offsets are in
+// bytes. Ownership: spans and pointers refer to the caller's memory; the call that takes them says
+// for how long. Errors: nothing here throws; each call documents the arguments it refuses.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace pullman {
 
-// A message matches receives and probes of its own space only. Plain send() and receive() are of
-// space 0. The first message or receive of another space takes 32 KiB of memory; a receive throws
-// std::bad_alloc if there is none, and nothing happened.
+// The number of spaces. A message matches receives and probes of its own space only. Plain send()
+// and receive() use space 0. The first message or receive of another space takes 32 KiB of memory;
+// a receive throws std::bad_alloc, without any effect, if there is none.
 inline constexpr std::uint8_t kSpaces = 32;
 
-// Bytes that lie in several places, in order: gathered when sent, scattered when received.
+// Segments: bytes in several places, in order, gathered when sent, scattered when received.
 inline constexpr std::size_t kMaxSegments = 16;
 using ConstSegments = std::span<const std::span<const std::byte>>;
 using Segments = std::span<const std::span<std::byte>>;
@@ -27,25 +27,25 @@ struct SendOptions {
   std::uint8_t space = 0;        // below kSpaces
   bool synchronous = false;      // done only when the receiver has matched it, too
   bool until_delivered = false;  // done only when all of it has arrived: never kOk at once
-  bool only_copy = false;        // copied on return, or kBusy and nothing happened
-  bool is_own_copy = false;      // nobody waits for it to be done: its ACK need not hurry
-  bool priority = false;         // its bytes leave ahead of longer messages' that are under way
-  std::optional<std::uint64_t> immediate;  // for the receiver's request, beside the bytes
+  bool only_copy = false;        // copied on return, or kBusy without any effect
+  bool is_own_copy = false;      // the program does not wait for it: no ACK is asked for early
+  bool priority = false;         // leaves ahead of longer messages that are already being sent
+  std::optional<std::uint64_t> immediate;  // immediate data: goes to the receiver's request
 };
 
 struct ReceiveOptions {
   std::uint8_t space = 0;
 };
 
-// Writes bytes [offset, offset + out.size()) of a message into `out`. Called during calls of the
-// context, in any order, more than once for the same bytes perhaps; it calls nothing of the
-// context, and throws nothing.
+// Writes bytes [offset, offset + out.size()) of a message into `out`. The library calls it during
+// calls of the context, in any order, perhaps more than once for the same bytes. It must not call
+// the context, nor throw.
 struct Packer {
   void (*pack)(void* user, std::uint64_t offset, std::span<std::byte> out) = nullptr;
   void* user = nullptr;
 };
 
-// A message that claim() took out of the matching: only receive_claimed() and discard() reach it.
+// Names a message that claim() took out of the matching, for receive_claimed() and discard().
 struct Claimed {
   PeerId source;
   std::uint64_t message = 0;
@@ -69,18 +69,18 @@ struct RemotePlace {
 };
 
 struct PutOptions {
-  // Gives the target an event (Context::take_event()) when all bytes are in place.
+  // Immediate data: the target gets an event (Context::take_event()) when all bytes are in place.
   std::optional<std::uint64_t> immediate;
-  bool only_copy = false;  // as in SendOptions: the bytes are copied on return, or kBusy
+  bool only_copy = false;  // as in SendOptions
 };
 
-// How often peers have used registered memory here: what they were refused does not count.
+// How often peers have used registered memory here. Operations that were refused do not count.
 struct RemoteUse {
   std::uint64_t reads = 0;   // gets, and atomics that fetch
-  std::uint64_t writes = 0;  // puts that are in place, and other atomics
+  std::uint64_t writes = 0;  // completed puts, and other atomics
 };
 
-// A put() with immediate data has been placed here.
+// Reports that a put() with immediate data is in place here.
 struct RemoteEvent {
   PeerId source;
   std::uint64_t immediate = 0;
@@ -89,8 +89,8 @@ struct RemoteEvent {
   std::uint64_t length = 0;
 };
 
-// What is done to each element at the target: `there` it is, `operand` comes, `compare` too for
-// those that compare.
+// The operation on each element at the target. `there` is the element; `operand`, and `compare` for
+// operations that compare, come with the request.
 enum class AtomicOp : std::uint8_t {
   kMin,
   kMax,
@@ -102,7 +102,7 @@ enum class AtomicOp : std::uint8_t {
   kBitAnd,
   kLogicalXor,  // 1 if exactly one is not 0, else 0
   kBitXor,
-  kRead,   // there stays; operands are not used. Fetches only
+  kRead,   // there is unchanged and only fetched; operands are not used
   kWrite,  // there = operand
   // there = operand if `compare OP there` holds
   kSwapIfEqual,
@@ -132,34 +132,34 @@ enum class AtomicType : std::uint8_t {
 };
 
 [[gnu::visibility("default")]] std::size_t size_of(AtomicType type);
-// Whether that may be done to elements of that type: there is no order of complex numbers, and
-// there are no bits of floating ones.
+// Returns whether the operation is defined for the type: complex numbers have no order, and
+// floating-point numbers no bitwise operations.
 [[gnu::visibility("default")]] bool is_defined(AtomicOp op, AtomicType type);
 constexpr bool compares(AtomicOp op) {
   return op >= AtomicOp::kSwapIfEqual;
 }
 
-// Operands and compares of one atomic(), together.
+// The largest size of `operand` and `compare` of one atomic(), together.
 inline constexpr std::size_t kMaxAtomicBytes = 2048;
 
-// One atomic operation on a vector of elements. Memory is the caller's: what goes out is copied
-// before atomic() returns, what comes back is `result`'s until the request is done.
+// One atomic operation on a vector of elements. The caller owns the memory: `operand` and `compare`
+// are copied before atomic() returns, `result` stays in use until the request is done.
 struct Atomic {
   AtomicOp op = AtomicOp::kSum;
   AtomicType type = AtomicType::kUint64;
   std::size_t count = 1;               // of elements
   std::span<const std::byte> operand;  // count elements; empty for kRead
-  std::span<const std::byte> compare;  // count elements for those that compare, else empty
-  std::span<std::byte> result;         // count elements as they were before; or empty: not fetched
+  std::span<const std::byte> compare;  // count elements for operations that compare, else empty
+  std::span<std::byte> result;         // count elements as they were before; empty: not fetched
 };
 
-// A message that has arrived (at least its first bytes) and waits for a receive.
+// An unexpected message, of which at least the first bytes have arrived.
 struct Probe {
   PeerId source;
   Tag tag = 0;
   std::uint64_t length = 0;                // bytes of the whole message
-  Claimed claimed;                         // claim(): for receive_claimed() and discard()
-  std::optional<std::uint64_t> immediate;  // beside the bytes
+  Claimed claimed;                         // from claim(): for receive_claimed() and discard()
+  std::optional<std::uint64_t> immediate;  // the immediate data, if any
 };
 
 }  // namespace pullman

@@ -1,4 +1,4 @@
-// Pullman: reliable tagged messages over datagram NICs. This header brings all of the public API.
+// Pullman: reliable tagged messages over datagram NICs. This header includes all of the public API.
 #pragma once
 
 #include "pullman/config.h"

@@ -1,11 +1,11 @@
 // A request: the caller's memory for one operation in progress.
 //
-// Ownership: the caller owns it and keeps it alive, unmoved, until done(). Until then the buffer of
-// a receive is the library's to write, and the bytes of a send that was not copied stay as they
-// are. The library allocates nothing per operation: what it must remember is in here, 264 bytes on
-// 64-bit machines. A finished request can be used again.
+// Ownership: the caller owns it and keeps it alive, unmoved, until done(). Until then the library
+// may write to the buffer of a receive, and the program must not change the bytes of a send that
+// was not copied. The library allocates nothing per operation: its state is in here, 264 bytes on
+// 64-bit machines. A request that is done can be used again.
 // Threads: as the context it was given to.
-// Errors: none is thrown. status() says how the operation ended, to_sentence() what to do about it.
+// Errors: nothing throws. status() says how the operation ended, to_sentence() what to do about it.
 #pragma once
 
 #include <array>
@@ -29,38 +29,38 @@ class __attribute__((visibility("default"))) Request {
 
   bool done() const { return status() != Status::kPending; }
 
-  // kPending until done; then how it ended. kOk before its first use.
+  // Returns kPending until done, then how the operation ended; kOk before its first use.
   Status status() const { return status_.load(std::memory_order_acquire); }
 
-  // Valid once done. A receive: bytes now in the buffer. A send: bytes of the message.
+  // Valid once done. Of a receive: the bytes in the buffer. Of a send: the bytes of the message.
   std::size_t length() const { return length_; }
 
-  // A receive, once done: bytes of the message as it was sent (more than length() when truncated).
+  // Of a receive that is done: the length of the message as sent, more than length() if truncated.
   std::uint64_t message_length() const { return message_length_; }
 
-  // A receive, once done: the message's tag and who sent it. A send: as given.
+  // Of a receive that is done: the message's tag and sender. Of a send: its tag and receiver.
   Tag tag() const { return tag_; }
   PeerId source() const { return source_; }
 
-  // A receive, once done: what its sender gave beside the bytes, if anything; of a truncated
-  // message, too.
+  // Of a receive that is done: the sender's immediate data, if any, even if the message was
+  // truncated.
   std::optional<std::uint64_t> immediate() const {
     return has_immediate_ ? std::optional(immediate_) : std::nullopt;
   }
 
-  // Yours: the library never touches it.
+  // For the program: the library never touches it.
   void* user = nullptr;
 
-  // Called whenever this becomes done, in whichever call of the context that happens, the one that
-  // began it included; so nobody has to look for those that are. It may put the request on a list;
-  // it calls nothing of the context, throws nothing, and does not destroy the request.
+  // Called whenever the request becomes done, from any call of the context, including the one that
+  // started the operation, so that a program need not search its requests. It may put the request
+  // on a list. It must not call the context, throw, or destroy the request.
   void (*on_done)(Request& request) = nullptr;
 
-  // What the library remembers of the operation. Defined in the library only.
+  // The library's state of the operation. Defined in the library only.
   struct Operation;
 
  private:
-  // What the operation has here. More would change the ABI (docs/decisions/0025-abi.md).
+  // The size of the state. Changing it would change the ABI (docs/decisions/0025-abi.md).
   static constexpr std::size_t kOperationBytes = 200;
 
   Tag tag_ = 0;
@@ -68,7 +68,7 @@ class __attribute__((visibility("default"))) Request {
   std::size_t length_ = 0;
   std::uint64_t message_length_ = 0;
   std::uint64_t immediate_ = 0;
-  std::atomic<Status> status_ = Status::kOk;  // the last thing that is written when it is done
+  std::atomic<Status> status_ = Status::kOk;  // written last when it becomes done
   bool has_immediate_ = false;
   alignas(8) std::array<std::byte, kOperationBytes> operation_;
 };

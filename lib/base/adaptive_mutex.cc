@@ -10,12 +10,11 @@
 namespace pullman {
 namespace {
 
-constexpr int kSpins = 100;  // some microseconds: a holder that runs is done by then
-constexpr int kMaxYields =
-    64;  // of who stands aside, some 20 us if nobody else wants the processor
+constexpr int kSpins = 100;     // some microseconds: a holder that is running is done by then
+constexpr int kMaxYields = 64;  // in stand_aside(); some 20 us on an idle processor
 
-// A store of `held_` and a look at `sleepers_` may change places, and so may their counterparts:
-// then nobody is woken. That is rare, and a fence for each unlock() dearer than this.
+// unlock() may load `sleepers_` before its store of `held_` is visible, and then wakes nobody. That
+// is rare, and bounding the sleep is cheaper than a fence in each unlock().
 constexpr long kLongestSleepNs = 200'000;
 
 void pause() {
@@ -24,7 +23,7 @@ void pause() {
 #endif
 }
 
-// futex(2). The word's address is all the kernel needs; std::atomic<std::uint32_t> is such a word.
+// futex(2) needs the address of a 32-bit word, which std::atomic<std::uint32_t> is.
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, long ns) {

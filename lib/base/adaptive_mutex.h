@@ -1,9 +1,9 @@
-// A mutex whose holders move packets for some microseconds, again and again. Taking it when it is
-// free costs one atomic exchange, giving it up a store and a look (std::mutex: two exchanges). Who
-// finds it taken spins for as long as a holder that runs may need, then sleeps: on a machine with
-// fewer processors than threads the holder is one that waits for a processor, and who spins or
-// yields keeps it. Who takes it turn after turn must let others in between them: a mutex that is
-// given up and taken again at once is taken by who gave it up.
+// A mutex for holders that move packets for some microseconds, again and again. An uncontended
+// lock() costs one atomic exchange, unlock() a store and a load (std::mutex: two exchanges). A
+// thread that finds the mutex held spins for as long as a running holder may need, then sleeps: if
+// threads outnumber processors, the holder may be waiting for a processor, which a thread that
+// spins or yields would keep. A thread that locks it turn after turn must let others in between
+// turns, since a mutex that is unlocked and locked at once goes to the same thread.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@ namespace pullman {
 
 class AdaptiveMutex {
  public:
-  // Turns: what a turn has touched is dear to whose processor comes next.
+  // Turns of the holder before it lets others in. Each change of threads is expensive, since the
+  // next processor has to fetch the cache lines that the turn has touched.
   static constexpr std::uint32_t kPatience = 16;
 
   AdaptiveMutex() = default;
@@ -30,27 +31,27 @@ class AdaptiveMutex {
       wake();
   }
 
-  // By who holds it, once a turn: whether others waited for enough turns to be let in. Who asked
-  // gives it up then and stands aside.
+  // Called by the holder once a turn. Returns true if others have waited for kPatience turns; the
+  // holder then unlocks and calls stand_aside().
   bool owed_to_others() {
     return waiting_.load(std::memory_order_relaxed) != 0 && ++turns_wanted_ % kPatience == 0;
   }
-  // Without holding it: returns when somebody who waited has had it, nobody waits, or that takes
-  // too long.
+  // Called without holding the mutex. Returns when a waiting thread has got it, when no thread
+  // waits, or after kMaxYields yields.
   void stand_aside();
 
  private:
   void wait();
   void wake();
-  // Spins; false if it is still held then.
+  // Spins; returns false if the mutex is still held after that.
   bool take_by_spinning();
 
   std::atomic<bool> held_ = false;
-  std::atomic<std::uint32_t> waiting_ = 0;   // who spins or sleeps
-  std::atomic<std::uint32_t> sleepers_ = 0;  // of them, who sleeps or is about to
-  std::atomic<std::uint32_t> woken_ = 0;     // how often somebody was: what sleepers sleep on
-  std::atomic<std::uint32_t> entered_ = 0;   // how often somebody got in who had waited
-  std::uint32_t turns_wanted_ = 0;           // of holders, while somebody waited
+  std::atomic<std::uint32_t> waiting_ = 0;   // threads that spin or sleep
+  std::atomic<std::uint32_t> sleepers_ = 0;  // those of them that sleep or are about to
+  std::atomic<std::uint32_t> woken_ = 0;     // the futex word: counts wake-ups
+  std::atomic<std::uint32_t> entered_ = 0;   // counts locks taken after waiting
+  std::uint32_t turns_wanted_ = 0;           // turns of holders while a thread waited
 };
 
 }  // namespace pullman

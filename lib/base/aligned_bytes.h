@@ -1,4 +1,4 @@
-// Memory that begins with a line of the cache.
+// Memory aligned to a cache line.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct FreeAligned {
 };
 using AlignedBytes = std::unique_ptr<std::byte[], FreeAligned>;
 
-// Not written to: pages that nobody touches cost nothing.
+// Returns uninitialised memory: pages that are never touched cost nothing.
 inline AlignedBytes make_aligned_bytes(std::size_t bytes) {
   return AlignedBytes(
       static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kCacheLine})));

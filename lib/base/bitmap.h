@@ -1,5 +1,5 @@
-// A bitmap over a sliding window of N consecutive 64-bit numbers: number n lives at bit n mod N.
-// Indexing is masked inside, so no caller can index it unreduced (a bug an ancestor shipped).
+// A bitmap over a sliding window of N consecutive 64-bit numbers: number n has bit n mod N.
+// Indexing is masked inside, so a caller cannot index it out of range.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class SlidingBitmap {
   void set(std::uint64_t n) { words_[index(n)] |= std::uint64_t{1} << (n & 63); }
   void clear(std::uint64_t n) { words_[index(n)] &= ~(std::uint64_t{1} << (n & 63)); }
 
-  // The whole 64-bit word that holds n.
+  // Returns the whole 64-bit word that contains n.
   std::uint64_t word(std::uint64_t n) const { return words_[index(n)]; }
 
   // Clears the leading set bits from `n` on and returns the first number whose bit is not set.

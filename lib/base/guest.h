@@ -1,4 +1,4 @@
-// A guest: base of whatever has a timer in a hotel (reliability/hotel.h).
+// A guest: the base class of whatever has a timer in a hotel (reliability/hotel.h).
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
@@ -8,10 +8,10 @@
 
 namespace pullman {
 
-// In at most one floor of one hotel.
+// A guest is on at most one floor of one hotel.
 struct Guest : boost::intrusive::list_base_hook<> {
-  Instant due = kNever;    // when it is evicted
-  std::uint8_t floor = 0;  // which floor it is on
+  Instant due = kNever;    // when its timer expires
+  std::uint8_t floor = 0;  // the floor it is on
   bool checked_in() const { return is_linked(); }
 };
 

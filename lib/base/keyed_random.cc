@@ -34,7 +34,7 @@ KeyedRandom::KeyedRandom(const Key& key) : cipher_(std::make_unique<Cipher>()) {
 
 KeyedRandom::~KeyedRandom() = default;
 
-// Zeros encrypted are the keystream.
+// Encrypts zeros, which gives the keystream.
 void KeyedRandom::refill() {
   words_.fill(0);
   auto* bytes = reinterpret_cast<unsigned char*>(words_.data());

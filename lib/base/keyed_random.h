@@ -1,5 +1,5 @@
-// Random bits nobody without the key can predict, however many of them he has seen: the keystream
-// of ChaCha20 (RFC 8439), by libcrypto. For whatever leaves the process as a proof.
+// Random bits that cannot be predicted without the key, however many have been seen: the keystream
+// of ChaCha20 (RFC 8439), by libcrypto. For all secrets that leave the process, such as proofs.
 //
 // The same key gives the same bits, so a simulation replays. Reads neither kernel nor clock.
 #pragma once
@@ -14,7 +14,7 @@ namespace pullman {
 class KeyedRandom {
  public:
   using Key = std::array<std::byte, 32>;
-  // A key for tests and simulations: as easily guessed as its seed.
+  // Returns a key for tests and simulations, which is as easy to guess as its seed.
   static Key key_from_seed(std::uint64_t seed);
 
   explicit KeyedRandom(const Key& key);

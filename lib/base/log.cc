@@ -18,7 +18,7 @@ spdlog::logger& log() {
     if (const char* given = std::getenv("PULLMAN_LOG")) {
       const std::string word = boost::algorithm::to_lower_copy(std::string(given));
       const auto level = spdlog::level::from_str(word);
-      // What it does not know it takes for "off".
+      // from_str() returns `off` for a word that it does not know.
       if (level != spdlog::level::off || word == "off") {
         made->set_level(level);
       } else {

@@ -1,6 +1,6 @@
-// A bounded pool of equal objects, allocated once. take() returns null when it is empty: the caller
-// says what that means (back-pressure, a status). Objects are reused in LIFO order, warm in the
-// cache.
+// A bounded pool of equal objects, each allocated once. take() returns null if the pool is empty;
+// the caller decides what that means (back-pressure, a status). Objects are reused in LIFO order,
+// so they are likely to be in the cache.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace pullman {
 
-// Pool of default-constructed T. T's lifetime is the pool's; take() hands out whatever state the
-// last user left, so users reset what they need.
+// A pool of default-constructed T, which live as long as the pool. take() does not reset an object:
+// it has the state that its last user left.
 template <typename T>
 class Pool {
  public:
@@ -21,12 +21,12 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Creates objects on first need, up to the capacity: after warm-up nothing is allocated.
+  // Returns a free object. Creates objects on first need, up to the capacity.
   T* take() {
     if (free_.empty()) {
       if (made_.size() == capacity_) return nullptr;
       made_.push_back(std::make_unique<T>());
-      free_.reserve(made_.capacity());  // give_back() allocates nothing
+      free_.reserve(made_.capacity());  // so that give_back() allocates nothing
       return made_.back().get();
     }
     T* object = free_.back();

@@ -1,6 +1,6 @@
 // Random bits from a given seed: SplitMix64 (Steele, Lea, Flood 2014). Small, fast and
-// reproducible, so a simulation replays from its seed. Whoever sees a few of its outputs
-// knows them all: for tests. What leaves the process comes from KeyedRandom.
+// reproducible, so a simulation replays from its seed. A few outputs reveal all others, so this is
+// for tests only; random bits that leave the process come from KeyedRandom.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Memory that is given back is used again: from a pool that keeps what it has, for who allocates
-// with every message. The address sanitizer sees each allocation by itself.
+// A pool that reuses freed memory, for code that allocates with every message. Under the address
+// sanitizer each allocation is a separate one, so that the sanitizer sees it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace pullman {
 #endif
 
 #if !defined(PULLMAN_EACH_BY_ITSELF) && !defined(__SANITIZE_ADDRESS__)
-// The piece that was given back last stays at hand: where messages come one by one, it is what the
-// next one asks for, and the pool takes some 280 instructions for the two calls (tools/steps.py).
+// Keeps the piece that was freed last. If messages come one by one, the next one asks for the same
+// size, and the pool would take some 280 instructions for both calls (tools/steps.py).
 class LastPiece final : public std::pmr::memory_resource {
  public:
   explicit LastPiece(std::pmr::memory_resource& pool) : pool_(pool) {}
@@ -63,7 +63,7 @@ class ReusedMemory {
   }
 
  private:
-  // Larger pieces are allocated as they come.
+  // Larger pieces are allocated without a pool.
   static constexpr std::pmr::pool_options kOptions{.max_blocks_per_chunk = 64,
                                                    .largest_required_pool_block = 2048};
   std::pmr::unsynchronized_pool_resource pool_{kOptions};

@@ -1,7 +1,6 @@
-// Copies of bytes that are few where latency counts.
+// Copies short byte strings where latency matters.
 //
-// memcpy() is elsewhere and looks first how many there are: with the call three cold lines of the
-// cache, for two moves.
+// A call of memcpy() touches three cold cache lines, and branches on the length, for two moves.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace pullman {
 
-// memcpy(), of no bytes, too. Of 8 to 16 the two moves may overlap.
+// Does what memcpy() does; `bytes` may be 0. For 8 to 16 bytes the two moves may overlap.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   if (bytes - kWord <= kWord) [[likely]] {

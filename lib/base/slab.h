@@ -1,6 +1,6 @@
-// Memory for any number of small objects of one type, taken in pieces of several: to make one and
-// to destroy it takes a few instructions, and of each there are its own bytes and a pointer. A
-// piece goes back when none of it is in use, but for one.
+// Memory for any number of small objects of one type, allocated in pieces of several objects.
+// Making and destroying an object takes a few instructions; its overhead is one pointer. A piece is
+// freed when none of its objects is in use, except that one such piece is kept.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -15,7 +15,7 @@ namespace pullman {
 template <typename T>
 class Slab {
  public:
-  // Few: one object that stays keeps its piece.
+  // A small number, since one object in use keeps its whole piece.
   static constexpr std::size_t kPerPiece = 32;
 
   explicit Slab(std::pmr::memory_resource& memory = *std::pmr::new_delete_resource())
@@ -27,7 +27,7 @@ class Slab {
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
 
-  // Null: there is no memory.
+  // Returns null if there is no memory.
   T* make() noexcept {
     if (open_.empty() && !add_piece()) return nullptr;
     Piece& piece = open_.front();
@@ -43,7 +43,7 @@ class Slab {
     object->~T();
     Cell* const cell = cell_of(object);
     Piece& piece = *cell->piece;
-    // The one taken from next: so others become empty.
+    // At the front, objects are taken from this piece next, so that other pieces become empty.
     if (piece.free == nullptr) open_.push_front(piece);
     cell->next = piece.free;
     piece.free = cell;
@@ -83,7 +83,7 @@ class Slab {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  // The empty one is taken from last.
+  // Keeps one empty piece, as the last to take objects from.
   void keep_one(Piece& piece) {
     open_.erase(open_.iterator_to(piece));
     if (spare_ != nullptr) return give_back(&piece);
@@ -96,9 +96,9 @@ class Slab {
   }
 
   std::pmr::memory_resource& memory_;
-  // Those with free cells.
+  // The pieces with free cells.
   boost::intrusive::list<Piece, boost::intrusive::constant_time_size<false>> open_;
-  Piece* spare_ = nullptr;  // of them the empty one
+  Piece* spare_ = nullptr;  // the empty piece among them, if any
   std::size_t in_use_ = 0;
 };
 

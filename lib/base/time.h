@@ -1,12 +1,12 @@
-// Time as a value. The core is told what time it is (`progress(now)`); it cannot ask, because this
-// time line has no now(). Only the context, at the top, owns a clock.
+// Time as a value. The core is passed the time (`progress(now)`) and cannot read a clock, because
+// this time line has no now(). Only the context, at the top, owns a clock.
 #pragma once
 
 #include <chrono>
 
 namespace pullman {
 
-// What std::chrono asks of a clock, but no now().
+// What std::chrono requires of a clock, without now().
 struct Timeline {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;

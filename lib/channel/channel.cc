@@ -29,7 +29,7 @@ bool Channel::offer() {
   return taken != 0;
 }
 
-// In one call, so that what waits and what does not may make one burst.
+// Offers the batch and the packets in one call, so that they can make one burst.
 std::size_t Channel::send_behind(std::span<const nic::Outgoing> packets) {
   PULLMAN_DCHECK(packets.size() <= room());
   std::copy(packets.begin(), packets.end(), outgoing_.begin() + count_);

@@ -1,7 +1,7 @@
-// A channel: one datagram port with its packet size, its batch and its credits to post.
+// A channel: one datagram port with a batch of outgoing and a batch of incoming packets.
 //
-// Collects packets into batches for the port and keeps, in order, those the port would not take
-// yet. Does not know links: whether a packet may be sent was decided before it comes here.
+// Collects packets into batches for the port, and keeps those that the port does not take yet, in
+// order. Does not know links: whether a packet may be sent is decided before.
 #pragma once
 
 #include <array>
@@ -26,53 +26,56 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // How many more packets post() accepts before flush() makes room.
+  // Returns how many more packets post() accepts before flush() makes room.
   std::size_t room() const { return kBatch - count_; }
 
-  // Adds an encoded packet to the batch. There is room().
+  // Adds an encoded packet to the batch. Needs room().
   void post(Packet& packet, nic::Destination to);
 
-  // Offers an encoded packet to the port before it is put into the batch, which is empty: one that
-  // leaves alone leaves sooner. False: not taken; post() it.
+  // Offers an encoded packet to the port without the batch, which is empty, so that a single packet
+  // leaves sooner. Returns false if the port did not take it; then post() it.
   bool send_alone(const Packet& packet, nic::Destination to) {
     PULLMAN_DCHECK(count_ == 0 && packet.state == PacketState::kInFlight);
     const nic::Outgoing one = as_outgoing(packet, to);
     return port_->send({&one, 1}) == 1;
   }
 
-  // Offers the batch to the port. What it refuses stays, in order, for the next flush. Whether it
-  // took any.
+  // Offers the batch to the port. Packets that it does not take stay, in order, for the next flush.
+  // Returns true if it took any.
   bool flush() { return count_ != 0 && offer(); }
 
-  // Offers packets to the port that shall not wait here, behind those that wait: there is room()
-  // for them. How many of them it took.
+  // Offers packets to the port after those in the batch. These are not kept if the port does not
+  // take them. Needs room() for them. Returns how many of them the port took.
   std::size_t send_at_once(std::span<const nic::Outgoing> packets) {
     return count_ == 0 ? port_->send(packets) : send_behind(packets);
   }
 
-  // Sends one datagram that nobody remembers (an ACK alone). False if the port has no credit for it
-  // now: dropping an ACK is fine, the next one says the same and more.
+  // Sends one datagram that is not retransmitted (an ACK alone). Returns false if the port cannot
+  // take it now. An ACK may then be dropped, since the next one says the same and more.
   bool send_unremembered(std::span<const std::byte> bytes, nic::Destination to);
 
-  // Takes a packet out of the batch before it is reused: acked or abandoned before it left.
+  // Removes a packet from the batch that was acknowledged or abandoned before it left, so that it
+  // can be reused.
   void withdraw(Packet& packet);
 
-  // Receives a batch; see nic::Port. One packet is enough, so that a lone one is not waited for
-  // longer than it takes; where that came, or several are expected, all that may be there.
+  // Receives a batch; see nic::Port. Normally asks for one packet, so that a single one is not
+  // delayed; asks for a full batch after a call that brought what was asked for, or after
+  // expect_several().
   std::span<const nic::Incoming> receive();
-  // At the next receive().
   void expect_several() { enough_ = most_; }
-  // The last packets of the batch wait: they are the next one. Those before them are given back.
+  // Keeps the last packets of the batch: the next receive() returns them. The caller has given back
+  // those before them.
   void keep(std::size_t packets) { kept_ = packets; }
 
-  // Whether the last kQuietReceives brought nothing: then it need not be asked every turn.
+  // Returns true if the last kQuietReceives calls of receive() brought nothing: the channel need
+  // not be polled every turn.
   bool quiet() const { return quiet_receives_ == kQuietReceives; }
   void give_back(std::span<const nic::Incoming> batch) { port_->give_back(batch); }
 
   nic::Port& port() { return *port_; }
   const nic::Port& port() const { return *port_; }
   ChannelKind kind() const { return kind_; }
-  // A bit by which its owner knows it among others.
+  // A bit that its owner uses to identify the channel.
   std::uint32_t mark() const { return mark_; }
   void set_mark(std::uint32_t bit) { mark_ = bit; }
   std::size_t packet_bytes() const { return port_->limits().packet_bytes; }
@@ -91,14 +94,14 @@ class Channel {
   ChannelKind kind_;
   std::uint32_t mark_ = 0;
   std::unique_ptr<nic::Port> port_;
-  std::size_t most_;                            // packets received in one call
-  std::size_t count_ = 0;                       // packets in the batch
-  std::array<nic::Outgoing, kBatch> outgoing_;  // what the port is offered
-  std::array<Packet*, kBatch> packets_{};       // whose bytes they are
-  std::size_t enough_ = 1;                      // packets, for the next receive
-  std::uint32_t quiet_receives_ = 0;            // in a row
-  std::size_t received_ = 0;                    // packets of the last batch the port gave
-  std::size_t kept_ = 0;                        // of them, the last
+  std::size_t most_;                            // upper bound of packets received in one call
+  std::size_t count_ = 0;                       // packets in the outgoing batch
+  std::array<nic::Outgoing, kBatch> outgoing_;  // the batch as offered to the port
+  std::array<Packet*, kBatch> packets_{};       // the packets of the batch
+  std::size_t enough_ = 1;                      // packets that the next receive() asks for
+  std::uint32_t quiet_receives_ = 0;            // receives in a row without a packet
+  std::size_t received_ = 0;                    // packets in the last batch from the port
+  std::size_t kept_ = 0;                        // how many of its last packets are kept
   std::array<nic::Incoming, kBatch> incoming_;
 };
 

@@ -1,7 +1,7 @@
-// A module: one NIC, opened: its command channel and its data channel.
+// A module: one open NIC with its command channel and its data channel.
 //
-// The command channel has small packets and short queues: ACKs, control and tiny messages find it
-// empty when the data channel is full. Does not know links or peers.
+// The command channel has small packets and short queues, so ACKs, control packets and tiny
+// messages do not wait when the data channel is full. Does not know links or peers.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ class Module {
   }
   const nic::Device& device() const { return device_; }
 
-  // Packets a peer may have under way to this NIC before one could be dropped unread: in the worst
-  // case they all take the same channel.
+  // Returns how many packets a peer may have in flight to this NIC before one could be dropped for
+  // lack of a receive buffer. In the worst case all take the same channel.
   std::size_t receive_packets() const {
     return std::min(command_.port().limits().receive_packets,
                     data_.port().limits().receive_packets);

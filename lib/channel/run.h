@@ -1,10 +1,9 @@
-// A run: chunks of one message that lie side by side and leave together under consecutive numbers.
+// A run: adjacent chunks of one message that leave together under consecutive packet numbers.
 //
-// What N packets would each have of their own, it has once: one guest of the hotel, one entry of
-// the pool, one time of sending. Chunks that are acked are taken off it. One that needs attention
-// of its own because it was lost is split off as a packet like any other; memory for that was set
-// aside when the run was made, so it never fails. Does not wait in a channel: what the port did not
-// take at once is split off, too.
+// A run has once what each of its packets would need: a guest of the hotel, an entry of the pool, a
+// time of sending. Chunks that are acknowledged are removed from it. A chunk that is lost is split
+// off as a single packet; memory for that is set aside when the run is taken, so it never fails. A
+// run does not wait in a channel: chunks that the port does not take at once are split off, too.
 #pragma once
 
 #include <bit>
@@ -15,23 +14,23 @@
 
 namespace pullman::channel {
 
-// As a packet: `number`, `payload` and `payload_bytes` are the first chunk's; `bytes` holds the
-// heads of all of them, stride() bytes apart.
+// The base's `number`, `payload` and `payload_bytes` are those of the first chunk; `bytes` contains
+// the heads of all chunks, stride() bytes apart.
 struct Run : Packet {
-  // Of a bulk packet: two heads to a line of the cache.
+  // The stride of bulk packets: two heads share a cache line.
   static constexpr std::size_t kBulkBytes = 32;
 
-  // A burst of kernel UDP is 64 packets at most (UDP_MAX_SEGMENTS).
+  // A burst of kernel UDP has at most 64 packets (UDP_MAX_SEGMENTS).
   static constexpr std::uint32_t kMost = 64;
 
   std::uint32_t count = 0;       // chunks it was made of
-  std::uint32_t last_bytes = 0;  // payload of the last one; of the others `payload_bytes`
-  std::uint32_t overlap = 0;     // of the last one's, that the chunk before it has, too
+  std::uint32_t last_bytes = 0;  // payload of the last chunk; the others have `payload_bytes`
+  std::uint32_t overlap = 0;     // payload bytes of the last chunk that the one before has, too
   std::uint64_t left = 0;        // bit i: chunk i was neither acked nor split off
 
   PacketNumber end() const { return number + count; }
   bool has(std::uint32_t at) const { return (left >> at & 1) != 0; }
-  // Of what is left, the chunks with numbers below `end`.
+  // Returns the chunks left whose numbers are below `end`.
   std::uint64_t left_below(PacketNumber end) const {
     if (end <= number) return 0;
     return end - number >= kMost ? left : left & ((std::uint64_t{1} << (end - number)) - 1);
@@ -40,7 +39,7 @@ struct Run : Packet {
   std::size_t stride() const { return is_bulk ? kBulkBytes : kSmallBytes; }
   std::byte* head_at(std::uint32_t at) const { return bytes + at * stride(); }
   std::span<std::byte> head_of(std::uint32_t at) const { return {head_at(at), used}; }
-  // The longest packet of those chunks, of which there is one at least.
+  // Returns the length of the longest packet of those chunks, of which there is at least one.
   std::size_t longest_of(std::uint64_t which) const {
     const bool last_only = which >> (count - 1) == 1 && std::has_single_bit(which);
     return last_only ? used + last_bytes : size();

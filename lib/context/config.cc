@@ -23,7 +23,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// One numeric option: where it is, what it is called, what it may be. Durations count in `unit`.
+// One numeric option: its member, its names and its range. Durations are in `unit`.
 struct Option {
   const char* name;
   const char* variable;
@@ -43,7 +43,7 @@ void set_number(Config& config, std::uint64_t value) {
   using T = std::remove_reference_t<decltype(config.*Member)>;
   config.*Member = static_cast<T>(value);
 }
-// A duration that is not a whole number of units rounds up, so that a range check sees the excess.
+// Rounds a duration up to whole units, so that the range check sees any excess.
 template <auto Member, typename Unit>
 std::uint64_t get_duration(const Config& config) {
   const auto value = config.*Member;
@@ -146,7 +146,7 @@ bool is_known(std::string_view variable) {
                      [&](const Option& option) { return variable == option.variable; });
 }
 
-// One that is misspelt would be of no effect, and nobody would notice.
+// Warns about variables that are not options, since a misspelt one would have no effect.
 void warn_of_unknown_variables() {
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view entry(*at);

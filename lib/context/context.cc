@@ -1,4 +1,5 @@
-// The API's body: it owns the clock, opens the NICs, and hands everything else to the engine.
+// The implementation of the API: owns the clock, opens the NICs, and passes everything else to the
+// engine.
 #include "pullman/context.h"
 
 #include <fmt/format.h>
@@ -23,14 +24,14 @@
 namespace pullman {
 namespace {
 
-// The one clock. A reading never runs backwards (steady), and the core sees it as a value.
+// Reads the clock, which is steady. The core is passed the result as a value.
 Instant read_clock() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
 
-// The kernel's, unless a test asks for a run that repeats.
+// Returns a random key from the kernel, or one from Config::seed if a test sets it.
 KeyedRandom::Key key_for(const Config& config) {
   if (config.seed != 0) return KeyedRandom::key_from_seed(config.seed);
   KeyedRandom::Key key;
@@ -40,7 +41,7 @@ KeyedRandom::Key key_for(const Config& config) {
   return key;
 }
 
-// Idle turns, some 40 us of them, before wait() lets others run between turns.
+// Idle turns, some 40 us of them, before wait() yields the processor between turns.
 constexpr std::uint32_t kTurnsBeforeYield = 128;
 
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
@@ -54,10 +55,10 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 
 }  // namespace
 
-// What a wait has seen so far: how long nothing has come.
+// How long a wait has received nothing.
 struct Context::Idle {
-  Instant since;            // the last turn that brought something, or the beginning
-  std::uint32_t turns = 0;  // since then
+  Instant since;            // the last turn that received something, or the beginning
+  std::uint32_t turns = 0;  // turns since then
 };
 
 struct Context::State {
@@ -73,14 +74,15 @@ struct Context::State {
                looked_at) {}
 
   Instant look() { return looked_at = read_clock(); }
-  // A fresh one if something may leave at once: round trips are measured by it.
-  // What waits for the next turn is timed by it: so many messages need no clock.
+  // Reads the clock if the message may leave at once, since the RTT is measured from then. A
+  // message that waits for the next turn is timed by that turn, so many messages need no reading.
   Instant time_for(const engine::Departure& departure) {
     return departure.at_once ? look() : looked_at;
   }
   Instant time_for(PeerId peer) { return time_for(engine.sending().departure(peer)); }
 
-  // One that need not be the last before a sleep. Of many threads one may be asleep meanwhile.
+  // Makes a turn that need not be the last before a sleep. With many threads it is not noted, since
+  // another thread may be asleep.
   std::size_t turn(Instant now) {
     if (!gate.many()) sleeper.note_turn();
     if (nics.due(now)) [[unlikely]]
@@ -93,7 +95,7 @@ struct Context::State {
     return nics.poll(now, engine.longest_packet(), in_use);
   }
 
-  // Takes what has come of the network's NICs.
+  // Passes new NICs and changed addresses to the engine.
   void tend_nics(Instant now) {
     while (auto change = next_change(now)) {
       if (change->from) {
@@ -109,8 +111,8 @@ struct Context::State {
     }
   }
 
-  // Between two turns of something that waits until `end`: asks again at once, later lets others
-  // run first, and at last sleeps.
+  // Called between two turns of a call that waits until `end`. Returns at once, after some idle
+  // turns yields the processor first, and after Config::sleep_after sleeps.
   void rest(std::size_t received, Instant end, Idle& idle, Gate::Hold& held) {
     held.let_others_in();
     if (received != 0) {
@@ -123,13 +125,13 @@ struct Context::State {
       sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
       engine.watched(read_clock());
     } else if (++idle.turns >= kTurnsBeforeYield) {
-      // Two that wait for each other on one processor must take turns shorter than the scheduler's.
+      // Two processes that wait for each other on one processor must not use up their time slices.
       held.leave_for([] { std::this_thread::yield(); });
     }
   }
 
-  // Of many threads several may sleep, and one that sends while they do makes things due that they
-  // do not know of: so they look again soon.
+  // With many threads the sleep is short: a thread that sends while others sleep may set timers
+  // that are due before the sleepers' deadlines.
   void sleep(Instant until, Gate::Hold& held) {
     if (!gate.many()) return sleeper.sleep(looked_at, until);
     constexpr int kLongestMs = 1;
@@ -138,7 +140,7 @@ struct Context::State {
     held.leave_for([&] { poll(&port, 1, kLongestMs); });
   }
 
-  // Turns until `done` says so, or it takes too long: false.
+  // Makes turns until `done` returns true. Returns false if the timeout expires first.
   template <typename Done>
   bool turn_until(std::chrono::nanoseconds timeout, Done done) {
     Gate::Hold held(gate);
@@ -157,12 +159,12 @@ struct Context::State {
   Config config;
   Gate gate;
   Nics nics;
-  std::vector<engine::NicPorts> opened;  // until the engine has them
+  std::vector<engine::NicPorts> opened;  // moved into the engine on construction
   std::string driver;
   Sleeper sleeper;
-  Instant looked_at;  // when the clock was last looked at
+  Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
-  std::optional<Status> closed;  // how close() ended
+  std::optional<Status> closed;  // the result of close()
 };
 
 Context::Context(const Config& config) {
@@ -189,7 +191,7 @@ std::string Context::driver() const {
 
 PeerId Context::connect(std::string_view address) {
   std::string why;
-  const auto parsed = nic::parse(address, 0, why);  // may ask for a name: others go on meanwhile
+  const auto parsed = nic::parse(address, 0, why);  // without the lock: it may resolve a name
   if (!parsed) throw Error(Status::kInvalidArgument, why);
   if (nic::port_of(*parsed) == 0 && parsed->kind != 255) {
     throw Error(Status::kInvalidArgument,
@@ -284,7 +286,7 @@ Status Context::send(std::span<const PeerId> peers, Tag tag, SharedBytes message
   for (std::size_t i = 0; i < peers.size(); ++i) {
     Request& one = sends.request(i);
     if (send(peers[i], tag, sends.message(), options, one) != Status::kBusy) continue;
-    // Nothing has happened to it, so it tells nobody.
+    // The send did not begin, so its request made no callback; finish() makes it.
     auto& op = Request::Operation::of(one);
     op.begin(Request::Operation::Kind::kSend, peers[i], tag);
     op.finish(Status::kBusy, 0);
@@ -411,7 +413,7 @@ RemoteUse Context::remote_use(std::uint64_t key) const {
 std::size_t Context::progress() {
   Gate::Hold held(state_->gate);
   const std::size_t received = state_->turn(state_->look());
-  held.let_others_in();  // who calls this in a loop would leave them nothing
+  held.let_others_in();  // a loop of these calls would otherwise keep the lock
   return received;
 }
 
@@ -451,8 +453,8 @@ Status Context::wait(MultiReceive& receive, std::chrono::nanoseconds timeout) {
   return news ? receive.status() : Status::kTimedOut;
 }
 
-// One after the other: the last to be done decides. What a request tells when it is done it tells
-// behind the gate, which wait() takes: so all have told.
+// Waits for one send after the other. Each wait() takes the lock, under which callbacks run, so all
+// callbacks have returned when this does.
 Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
   const Instant begin = read_clock();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
@@ -544,7 +546,7 @@ Status Context::close(std::chrono::nanoseconds timeout) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
     state_->rest(received, end, idle, held);
-    if (state_->closed) return *state_->closed;  // by another thread, with less time
+    if (state_->closed) return *state_->closed;  // by another thread with a shorter timeout
   }
   if (state_->engine.drained()) {
     state_->closed = Status::kOk;

@@ -1,7 +1,8 @@
-// The one lock of a context that many threads may call; of one that only one thread calls, nothing.
+// The lock of a context that many threads may call. For a context with a single thread it does
+// nothing.
 //
-// Who waits for something holds it from turn to turn and lets others in between them. Knows nothing
-// of what it guards.
+// A call that waits holds the lock from turn to turn and lets others in between turns. Does not
+// know what it guards.
 #pragma once
 
 #include "base/adaptive_mutex.h"
@@ -14,7 +15,7 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // Inside, as long as it lives.
+  // Holds the lock as long as it lives.
   class Hold {
    public:
     explicit Hold(Gate& gate) : gate_(gate.many_ ? &gate : nullptr) {
@@ -28,13 +29,14 @@ class Gate {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
-    // Between two turns. Lets in one of those who waited for some, unless that takes too long.
+    // Called between two turns. Lets in a thread that has waited for some turns, unless that takes
+    // too long.
     void let_others_in() {
       if (gate_ != nullptr && gate_->mutex_.owed_to_others()) [[unlikely]] {
         leave_for([this] { gate_->mutex_.stand_aside(); });
       }
     }
-    // Calls `outside`, without the lock if there is one.
+    // Calls `outside` without the lock.
     template <typename Outside>
     void leave_for(Outside outside) {
       if (gate_ != nullptr) gate_->mutex_.unlock();

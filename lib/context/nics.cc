@@ -13,16 +13,16 @@
 namespace pullman {
 namespace {
 
-// Of a tiny message, which a command packet holds.
+// The headers of a tiny message in a command packet.
 constexpr std::size_t kTinyOverhead = 48;
 
-// To hear what the kernel says costs a system call.
+// The interval of reads from the kernel's socket, each of which costs a system call.
 constexpr Duration kPause = std::chrono::milliseconds(20);
-// Changes come in groups, and to look at all NICs takes a while.
+// The pause between two reads of all NICs: changes come in groups, and a read takes a while.
 constexpr Duration kSettling = std::chrono::milliseconds(100);
 
-// Where a NIC may come later, packets of the loopback are no longer than an Ethernet's: all share
-// one pool.
+// The packet size of the loopback if a NIC may appear later: as on Ethernet, since all NICs share
+// one pool of packets.
 constexpr std::size_t kJumboPacket = 8972;
 
 constexpr std::uint32_t kGroups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
@@ -37,7 +37,7 @@ nic::PortOptions port_options(const Config& config, std::uint16_t port) {
           .offloads = config.offloads};
 }
 
-// The numbers of its ports; 0: any that is free.
+// The port numbers of a NIC; 0 means any free one.
 struct Numbers {
   std::uint16_t command = 0;
   std::uint16_t data = 0;
@@ -59,7 +59,7 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
                nic.device.packet_bytes);
   nic.command = driver.open(nic.device, options);
   nic::PortOptions data = port_options(config, numbers.data);
-  data.link_events = false;  // the command channel's port tells them
+  data.link_events = false;  // the command channel's port reports them
   nic.data = driver.open(nic.device, data);
   return nic;
 }
@@ -68,7 +68,7 @@ bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Returns where the further ones begin.
+// Returns the beginning of the further addresses.
 std::vector<nic::Device>::iterator move_first_addresses_to_front(
     std::vector<nic::Device>& devices) {
   std::vector<std::string> names;
@@ -112,8 +112,8 @@ std::vector<engine::NicPorts> Nics::open() {
   }
   if (stands_in_) {
     log().warn(
-        "no NIC of the network can be used yet: only programs of this host get here, at {}. "
-        "The first that is up and has an address is used instead",
+        "no NIC of the network can be used yet: only programs of this host can connect, to {}. "
+        "The first NIC that is up and has an address will be used instead",
         nic::to_string(nics.front().command->address()));
   }
   if (config_->last_resort && !nics.front().device.stream) open_last_resort(nics);
@@ -122,7 +122,8 @@ std::vector<engine::NicPorts> Nics::open() {
   return nics;
 }
 
-// What cannot be had, or has no room beside the NICs and those that may come, is done without.
+// Opens ports at further addresses. An address is skipped if that fails, or if there is no room for
+// it beside the NICs that are known or may still appear.
 void Nics::open_further(const std::vector<nic::Device>& devices,
                         std::vector<engine::NicPorts>& nics) {
   for (const nic::Device& device : devices) {
@@ -140,7 +141,8 @@ void Nics::open_further(const std::vector<nic::Device>& devices,
   }
 }
 
-// A further address of a NIC has the port numbers of its first one, if nobody has them there.
+// Opens a device. A further address of a NIC gets the port numbers of its first one if they are
+// free.
 engine::NicPorts Nics::open_device(const nic::Device& device) {
   const Known* first = first_of(device.name);
   if (first == nullptr) return open_nic(*driver_, device, *config_, numbers_of(*config_));
@@ -150,7 +152,7 @@ engine::NicPorts Nics::open_device(const nic::Device& device) {
     throw;
   } catch (const nic::NicError& error) {
     if (config_->port != 0 && config_->data_port != 0) throw;
-    log().info("{}; another port there", error.what());
+    log().info("{}; taking another port there", error.what());
     return open_nic(*driver_, device, *config_, numbers_of(*config_));
   }
 }
@@ -174,7 +176,8 @@ nic::Most Nics::most() const {
           .least_packet = Config::kLeastPacketBytes};
 }
 
-// What can be opened now; the loopback if something may be later.
+// Returns the devices that can be opened now; none if those asked for may become usable later, so
+// that the loopback is used.
 std::vector<nic::Device> Nics::devices_to_begin_with() {
   const auto devices = nic::devices_of(*driver_);
   nic::Choice choice = nic::choose_devices(devices, config_->nics, most());
@@ -195,7 +198,8 @@ std::vector<nic::Device> Nics::devices_to_begin_with() {
   return std::move(choice.chosen);
 }
 
-// One of the NICs that were asked for by name is there, and not of use yet.
+// Returns true if no device can be used, but one that was asked for by name or address exists and
+// may become usable.
 bool Nics::is_waited_for(const nic::Choice& choice, const std::vector<nic::Device>& devices) const {
   const auto interfaces = nic::list_interfaces();
   const bool named = std::any_of(interfaces.begin(), interfaces.end(), [&](const auto& interface) {
@@ -218,8 +222,8 @@ std::optional<nic::Device> Nics::loopback_among(const std::vector<nic::Device>& 
   return std::nullopt;
 }
 
-// A stream beside each NIC that carries datagrams, for when no datagram gets through. Its packets
-// are no longer than theirs: all share one pool. Without one we do without.
+// Opens a stream beside each datagram NIC as the last resort. Its packets are no longer than the
+// NIC's, since all share one pool. A stream that cannot be opened is skipped.
 void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
   const auto driver = nic::make_driver("tcp", "");
   const std::vector<nic::Device> devices = driver->devices();
@@ -234,7 +238,7 @@ void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
     try {
       nics.push_back(open_nic(*driver, chosen, *config_, numbers_of(*config_)));
     } catch (const nic::NicError& error) {
-      log().info("no stream on {} in case datagrams are filtered: {}", chosen.name, error.what());
+      log().info("no TCP on {} as the last resort: {}", chosen.name, error.what());
     }
   }
 }
@@ -265,7 +269,7 @@ std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet,
   if (!changed_ || now < settled_at_) return std::nullopt;
   auto change = find_change(longest_packet, in_use);
   if (change) {
-    look_at_ = Instant::min();  // there may be more
+    look_at_ = Instant::min();  // there may be more changes
   } else {
     changed_ = move_waits_;
     settled_at_ = now + kSettling;
@@ -273,7 +277,8 @@ std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet,
   return change;
 }
 
-// What the kernel tells of is often none of ours.
+// Returns true if the interfaces have changed since the last call. Many changes that the kernel
+// reports do not concern them.
 bool Nics::is_news() {
   std::vector<Seen> now;
   for (const auto& one : nic::list_interfaces()) now.push_back({one.name, one.addresses, one.up});
@@ -282,8 +287,8 @@ bool Nics::is_news() {
   return true;
 }
 
-// With those that are used, which are as good as ever: nothing takes the place of one that is down
-// or has gone.
+// Returns the current devices, with each NIC in use taken to be up, so that no other NIC replaces
+// one that is down or gone.
 std::vector<nic::Device> Nics::devices_by_now() const {
   auto devices = nic::devices_of(*driver_);
   for (const Known& known : known_) {
@@ -299,8 +304,8 @@ std::vector<nic::Device> Nics::devices_by_now() const {
   return devices;
 }
 
-// Of the NICs that would be chosen now, one that is not used, or at another address. One that
-// cannot be opened after all is looked at again when the kernel tells of it.
+// Opens one of the NICs that would be chosen now and is not in use, or is at another address. A NIC
+// that cannot be opened is tried again when the kernel reports another change.
 std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const InUse& in_use) {
   if (!is_news() && !not_ready_ && !move_waits_) return std::nullopt;
   const auto devices = devices_by_now();
@@ -323,7 +328,7 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const 
         note(change.ports);
       }
       if (!device.loopback) stands_in_ = false;
-      seen_.clear();  // there may be more
+      seen_.clear();  // there may be more changes
       return change;
     } catch (const nic::AddressNotReady& error) {
       log().debug("{}: {}", device.name, error.what());
@@ -335,8 +340,10 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const 
   return find_move(in_use);
 }
 
-// An address by which peers are connected has gone, and its NIC has another of its family, by which
-// nobody is, or is soon: it is looked at again. Each move leaves one fewer that has gone in use.
+// Finds an address by which peers are connected and which is gone, and another address of its
+// family on the same NIC, by which no peer is connected, to take its place. If peers are connected
+// by that one, too, this is tried again. Terminates: after each move there is one address less that
+// is gone but in use.
 std::optional<Nics::Change> Nics::find_move(const InUse& in_use) {
   const auto devices = nic::devices_of(*driver_);
   const auto there = [&](const Known& known) {
@@ -357,14 +364,15 @@ std::optional<Nics::Change> Nics::find_move(const InUse& in_use) {
       }
       log().info("NIC {} is used at {} from now on", other.name, nic::host_string(other.address));
       std::swap(known_[from], known_[to]);
-      seen_.clear();  // there may be more
+      seen_.clear();  // there may be more changes
       return Change{.number = to, .ports = {}, .from = from};
     }
   }
   return std::nullopt;
 }
 
-// Nothing: it is used as it is, or there is no place for it.
+// Returns the number that the device shall have; nothing if it is in use already, or there is no
+// room for it.
 std::optional<std::size_t> Nics::number_for(const nic::Device& device,
                                             const std::vector<nic::Device>& devices,
                                             const InUse& in_use) const {

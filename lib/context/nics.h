@@ -1,15 +1,16 @@
-// The NICs of a context: which there are to use, and their ports opened; at the start, and when one
-// comes or its address changes later.
+// The NICs of a context: chooses them and opens their ports, at the start, and later when a NIC
+// appears or its address changes.
 //
-// Every NIC has the same fixed ports (Config::port, Config::data_port), so that a peer is reached
-// at any of its addresses. Of kernel sockets a NIC has ports at its further addresses, too, of both
-// families: each is a NIC of its own to the engine, of the same name, behind all others, and has
-// the numbers of the NIC's first ports where they are free. A NIC that is down, has no address yet
-// or is not there waits: the kernel tells of changes over a socket, and it is opened when it can
-// be. Where none of the network's can be, the loopback stands in until one can.
+// Every NIC has the same fixed ports (Config::port, Config::data_port), so that a peer can be
+// reached at any of its addresses. With kernel sockets a NIC also has ports at its further
+// addresses, of both families. To the engine each of those is a NIC of its own, with the same name
+// and after all others; it has the port numbers of the NIC's first ports if they are free. A NIC
+// that is down, has no address yet or does not exist is opened when that changes, which the kernel
+// reports over a netlink socket. As long as no NIC of the network can be opened, the loopback is
+// used instead.
 //
-// Knows no engine: what it opens is the caller's, who keeps it under the number it is given here.
-// Threads: one at a time. Cold, but for due().
+// Knows no engine: the caller owns what is opened, and keeps it under the number given here.
+// Threads: one at a time. Only due() is on the hot path.
 #pragma once
 
 #include <algorithm>
@@ -31,40 +32,43 @@ namespace pullman {
 
 class Nics {
  public:
-  // Throws nic::NicError if the driver or what is asked for does not exist.
+  // Throws nic::NicError if the driver or provider does not exist.
   explicit Nics(const Config& config);
 
-  // Best first; at least one, with the numbers 0, 1, ... Throws nic::NicError.
+  // Opens the NICs. Returns at least one, best first; they have the numbers 0, 1, ... Throws
+  // nic::NicError.
   std::vector<engine::NicPorts> open();
 
-  // Whether poll() may have something.
+  // Returns true if poll() may return a change.
   bool due(Instant now) const { return now >= look_at_; }
-  // When poll() is to be called though the kernel says nothing more; kNever if it need not be.
+  // Returns when poll() must be called even if the kernel reports nothing more; kNever if it need
+  // not be.
   Instant next_deadline() const { return changed_ ? std::max(settled_at_, look_at_) : kNever; }
-  // Readable when the kernel has told of a change; -1 if it tells of none.
+  // Returns a descriptor that is readable when the kernel has reported a change; -1 if it does not
+  // report any.
   int fd() const { return kernel_->fd(); }
 
-  // A NIC that has come, or one whose address has changed.
+  // A new NIC, or a NIC whose address has changed.
   struct Change {
-    std::size_t number = 0;           // one that is known, or the next
-    engine::NicPorts ports;           // or, of another address of it that is known:
-    std::optional<std::size_t> from;  // which has the ports of `number` from now on
+    std::size_t number = 0;           // a known NIC, or the next number
+    engine::NicPorts ports;           // its new ports, unless `from` is set:
+    std::optional<std::size_t> from;  // a known address of the NIC; it swaps ports with `number`
   };
-  // Whether somebody is connected by the NIC of that number.
+  // Returns true if a peer is connected by the NIC with that number.
   using InUse = std::function<bool(std::size_t)>;
-  // One of them. Its packets are no longer than `longest_packet`.
+  // Returns the next change, if any. The packets of its NIC are no longer than `longest_packet`.
   std::optional<Change> poll(Instant now, std::size_t longest_packet, const InUse& in_use);
 
  private:
-  // One that was opened.
+  // A NIC that was opened.
   struct Known {
     nic::Device device;
-    bool beside = false;  // the last resort of another
+    bool beside = false;  // it is the last resort beside another NIC
     std::uint16_t command_port = 0;
     std::uint16_t data_port = 0;
   };
 
-  // An interface as it was seen.
+  // The state of an interface when it was last read.
   struct Seen {
     std::string name;
     std::vector<nic::Address> addresses;
@@ -95,14 +99,14 @@ class Nics {
   const Config* config_;
   std::unique_ptr<nic::Driver> driver_;
   std::unique_ptr<nic::Netlink> kernel_;
-  std::vector<Known> known_;  // by their numbers
-  std::vector<Seen> seen_;    // when they were looked at last
-  bool stands_in_ = false;
-  bool not_ready_ = false;   // one could not be opened then
-  bool move_waits_ = false;  // for peers at the only address that one could move to
-  bool changed_ = false;     // since they were looked at last
-  Instant look_at_ = Instant::min();
-  Instant settled_at_ = Instant::min();  // when a change is looked at
+  std::vector<Known> known_;  // indexed by their numbers
+  std::vector<Seen> seen_;    // the interfaces when they were last read
+  bool stands_in_ = false;    // the loopback is used in place of a NIC of the network
+  bool not_ready_ = false;    // a NIC could not be opened yet when they were last read
+  bool move_waits_ = false;   // a NIC could move only to an address by which peers are connected
+  bool changed_ = false;      // the kernel has reported a change since they were last read
+  Instant look_at_ = Instant::min();     // when poll() next does anything
+  Instant settled_at_ = Instant::min();  // when a change may be processed
 };
 
 }  // namespace pullman

@@ -1,4 +1,4 @@
-// What the states of rails are called.
+// The names of the states of rails, and sentences about them.
 #include "pullman/rails.h"
 
 namespace pullman {
@@ -22,7 +22,7 @@ const char* name(RailState state) {
 const char* name(RailReason reason) {
   switch (reason) {
     case RailReason::kNew:
-      return "not asked yet";
+      return "not probed yet";
     case RailReason::kAnswers:
       return "it answers";
     case RailReason::kSilent:
@@ -38,7 +38,7 @@ const char* name(RailReason reason) {
     case RailReason::kFlapping:
       return "went down too often lately";
     case RailReason::kFailed:
-      return "the NIC is beyond use";
+      return "the NIC has failed";
     case RailReason::kOperator:
       return "drained by hand";
     case RailReason::kResolve:

@@ -48,7 +48,7 @@ void Sleeper::set_port(std::size_t place, nic::Port* port) {
   if (!watching_) port->unwatch();
 }
 
-// The descriptors stay the same: they are in the set already.
+// wait_fd() arms a port again; its descriptor is the same and still in the set.
 bool Sleeper::watch_again() {
   watching_ = all_ >= 0 && std::all_of(ports_.begin(), ports_.end(),
                                        [](nic::Port* port) { return port->wait_fd() >= 0; });
@@ -71,12 +71,12 @@ void Sleeper::close_abortively() {
   all_ = timer_ = -1;
 }
 
-// Arming again makes a timer that has gone off quiet. One that is armed for a time to come is left
-// as it is: most sleeps are ended by a packet and change nothing.
+// Setting the timer again clears its expiry. A timer that is set for the same time is left as it
+// is, since most sleeps are ended by a packet and do not change the deadline.
 void Sleeper::arm(Instant when) {
   if (when == armed_) return;
   armed_ = when;
-  itimerspec spec{};  // zero: none
+  itimerspec spec{};  // zero disarms the timer
   if (when != kNever) {
     const auto ns = std::max<std::int64_t>(when.time_since_epoch().count(), 1);
     spec.it_value.tv_sec = ns / 1'000'000'000;

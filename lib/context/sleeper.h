@@ -1,7 +1,7 @@
-// Sleeping in the kernel until a NIC has something, or a moment has come.
+// Sleeps in the kernel until a NIC has something to receive or a timer expires.
 //
 // One descriptor stands for all: an epoll set of the ports' wait descriptors and a timer. Does not
-// know what is waited for; whoever sleeps has just found that there is nothing to do
+// know what is waited for. The caller must just have found that there is nothing to do
 // (nic::Port::wait_fd). Threads: one at a time.
 #pragma once
 
@@ -15,39 +15,40 @@ namespace pullman {
 
 class Sleeper {
  public:
-  // All ports, which outlive what is done here. If one has no wait descriptor nobody can sleep.
-  // `news`: a descriptor that is readable when there is other news; -1: there is none.
+  // All ports; they outlive the sleeper. If one has no wait descriptor, sleeping is not possible.
+  // `news` is a further descriptor to wait on, or -1.
   Sleeper(std::vector<nic::Port*> ports, int news) : ports_(std::move(ports)), news_(news) {}
   ~Sleeper();
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
 
-  // Readable when a port is, or once the time is there for which arm() was called; -1 if nobody can
-  // sleep. Made when first asked for: a process that only polls has none.
+  // Returns a descriptor that is readable when a port is, or at the time set by arm(); -1 if
+  // sleeping is not possible. It is created by the first call: a process that only polls has none.
   int descriptor() {
     if (!asked_) make();
     turns_ = 0;
     return watching_ || watch_again() ? all_ : -1;
   }
 
-  // Port number `place` is this one from now on; the one that was, if any, is no more.
+  // Sets or replaces port number `place`. The port that it replaces has been destroyed.
   void set_port(std::size_t place, nic::Port* port);
   void swap_ports(std::size_t one, std::size_t other) { std::swap(ports_[one], ports_[other]); }
 
-  // A turn of who polls. After many in a row nobody sleeps any more, and the ports' packets need
-  // wake nobody until descriptor() is asked for again.
+  // Counts a turn without sleeping. After many in a row the ports' descriptors are disarmed until
+  // descriptor() is called again, which makes receiving packets cheaper.
   void note_turn() {
     if (watching_ && ++turns_ >= kTurnsAwake) unwatch();
   }
 
-  // The clock is std::chrono::steady_clock's; kNever: no time at all.
+  // Sets the timer, in the time of std::chrono::steady_clock; kNever disarms it.
   void arm(Instant when);
 
-  // Until a port has something, `until` at the latest, or a signal.
+  // Sleeps until a port has something, until `until`, or until a signal.
   void sleep(Instant now, Instant until);
 
  private:
-  // Who sleeps more seldom than that pays two to four system calls a port for it.
+  // Turns without sleeping before the ports are disarmed. Sleeping after that costs two to four
+  // system calls for each port.
   static constexpr unsigned kTurnsAwake = 1024;
 
   void make();
@@ -57,12 +58,12 @@ class Sleeper {
 
   std::vector<nic::Port*> ports_;
   int news_;
-  bool asked_ = false;      // for a descriptor
-  bool watching_ = false;   // the ports say when they have something
-  unsigned turns_ = 0;      // in a row without sleeping
-  int all_ = -1;            // epoll
-  int timer_ = -1;          // in it
-  Instant armed_ = kNever;  // for when
+  bool asked_ = false;      // descriptor() was called
+  bool watching_ = false;   // the ports' descriptors are armed
+  unsigned turns_ = 0;      // turns in a row without sleeping
+  int all_ = -1;            // the epoll set
+  int timer_ = -1;          // a timerfd in the set
+  Instant armed_ = kNever;  // when the timer expires
 };
 
 }  // namespace pullman

@@ -8,7 +8,7 @@
 namespace pullman::engine {
 namespace {
 
-// Ports that take nothing are asked again after so long, doubling.
+// The pause before ports that took nothing are tried again; it doubles with each such turn.
 constexpr Duration kRefusalPause = std::chrono::microseconds(4);
 constexpr unsigned kMaxStalledTurns = 7;
 
@@ -86,14 +86,16 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
   }
 }
 
-// Peers stand in lists of components that end before the table of peers does: none may be left.
+// Peers are in lists of components that are destroyed before the table of peers, so no peer may be
+// left.
 Engine::~Engine() {
   lifecycle_.abort();
   lifecycle_.discard_all();
   PULLMAN_CHECK(resources_.peers.size() == 0);
 }
 
-// Takes what arrived, lets time pass, sends what is due, and ACKs what found nothing to ride on.
+// Receives what has arrived, handles timers, sends what is due, and sends alone the ACKs that
+// nothing has piggybacked.
 std::size_t Engine::progress(Instant now) noexcept {
   const unsigned stalled_turns = ready_.stalled_turns();
   const bool had_deferred = poller_.has_deferred();

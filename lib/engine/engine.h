@@ -1,10 +1,10 @@
-// The engine: the only place where all layers meet. One engine is one process on the fabric: its
-// NICs, its peers, its matching, its timers. It owns the components; each has its own state and
-// knows only those before it, and a turn of the loop reads as what it does.
+// The engine is the only place where all layers meet. One engine is one process on the fabric, with
+// its NICs, peers, matching and timers. It owns the components. Each component has its own state
+// and knows only the components declared before it; progress() calls them in the order of a turn.
 //
-// Pure but for its ports: it reads no clock, draws no randomness but from its key, and never
-// blocks. `now` never runs backwards from one call to the next (a clock that does is clamped by the
-// caller). Threads: one at a time.
+// Apart from its ports the engine does no I/O: it reads no clock, draws randomness only from its
+// key, and never blocks. `now` must not go backwards from one call to the next; the caller clamps a
+// clock that does. Only one thread may call the engine at a time.
 //
 // A call that may throw allocates before it changes anything. A call that is noexcept ends the
 // process if the engine's own containers cannot grow.
@@ -31,18 +31,18 @@ namespace pullman::engine {
 
 class Engine {
  public:
-  // `config` is validated. At least one NIC.
+  // `config` must have been validated, and there must be at least one NIC.
   Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity, Instant now);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // --- operations; all as in Context, with the time given
+  // --- operations: those of Context, with the time as a parameter
 
   Sending& sending() { return sending_; }
   Matching& matching() { return matching_; }
   RemoteMemory& remote_memory() { return remote_memory_; }
-  // States, statistics, the audit, the dump.
+  // Gives access to states, statistics, the audit and the dump.
   const Inspector& inspector() const { return inspector_; }
 
   // --- peers
@@ -64,21 +64,23 @@ class Engine {
 
   // --- NICs
 
-  // Of the first NIC's command channel, not the loopback's.
+  // Returns the address of the command channel of the first NIC that is not the loopback device, or
+  // of the first NIC if all are.
   const nic::Address& address() const { return nics_.address(); }
-  // A NIC has come, or one of those there are has another address: the number `slot` is that of one
-  // that is there, or the next. Peers are told. Its packets are no longer than longest_packet(),
-  // and the old ports of the slot are closed. False: there is no room for it, or it is too late.
+  // Adds a NIC, or replaces the ports of one whose address has changed: `slot` is the number of an
+  // existing NIC, or the next free one. Peers are told, and the old ports of the slot are closed.
+  // Returns false if there is no room for the NIC, if its packets are longer than longest_packet(),
+  // or if the engine is closing.
   bool set_nic(Instant now, std::size_t slot, NicPorts nic);
   std::size_t longest_packet() const;
-  // A peer that has not ended has a rail by it.
+  // Returns whether a peer that has not ended has a rail on this NIC.
   bool is_in_use(std::size_t slot) const { return nic_changes_.is_in_use(slot); }
-  // The address of `to` is gone, and peers go on at that of `from`, which is not in use: from now
-  // on either has the other's ports. False: it is too late.
+  // Swaps the ports of two NICs: the address of `to` is gone, and peers go on at that of `from`,
+  // which is not in use. Returns false if there are no two such NICs, or if the engine is closing.
   bool move_nic(Instant now, std::size_t from, std::size_t to);
-  // For maintenance: from now on, until restore_rail(), nothing but ACKs takes the NIC of that
-  // name. kInvalidArgument: there is no such NIC. kBusy: to one peer at least there is no other
-  // way.
+  // Drains the NIC of that name for maintenance: until restore_rail(), it carries nothing but ACKs.
+  // Returns kInvalidArgument if there is no such NIC, kBusy if at least one peer has no other
+  // usable rail.
   Status drain_rail(Instant now, std::string_view nic) {
     return rails_.set_drained(now, nic, true);
   }
@@ -88,30 +90,32 @@ class Engine {
 
   // --- the loop
 
-  // One turn. Returns packets received.
+  // Runs one turn of the loop and returns the number of packets received.
   std::size_t progress(Instant now) noexcept;
-  // Had anything come before `now`, progress() would have been called: a program that sleeps says
-  // so. Without it, time since the last turn may have passed for packets that nobody took.
+  // Says that the program has watched the NICs until `now`: had a packet come before, it would have
+  // called progress(). A program that sleeps calls this. Without it, packets may seem to have
+  // waited unread since the last turn.
   void watched(Instant now) { clock_.watched(now); }
-  // The next turn looks at what others look at once in a while: a program that wants to sleep need
-  // not be woken for it.
+  // Makes the next turn poll port events and quiet channels, too, which other turns poll only now
+  // and then: a program that is about to sleep need not be woken for them.
   void prepare_to_block() {
     port_events_.poll_next_turn();
     poller_.prepare_to_block();
   }
-  // Whether the next turn sends something, whatever arrives, other than by time.
+  // Returns whether the next turn sends something even if nothing arrives and no timer expires.
   bool has_pending_tx() const {
     return acks_.any_due() || transmitter_.has_work() || acks_.deferred_owes();
   }
-  // When progress() has to be called although nothing arrives; kNever if nothing is due, and at
-  // most `now` if there is something to send at once.
+  // Returns when progress() must be called even if nothing arrives: kNever if nothing is due, `now`
+  // or earlier if there is something to send at once.
   Instant next_deadline() const;
 
   // --- closing
 
-  // In steps: begin_close() once, progress() until drained(), then abort() ends what is left with
-  // kClosed; close_abortively(), where it is not drained, tells the peers before. After
-  // begin_close() no operation is accepted; peers that connect are ignored.
+  // Closing takes steps: begin_close() once, progress() until drained(), then abort(), which ends
+  // what is left with kClosed. If the engine is not drained, close_abortively() replaces abort()
+  // and sends BYE to the peers first. After begin_close() no operation is accepted, and callers are
+  // ignored.
   void begin_close(Instant now) noexcept { lifecycle_.begin_close(now); }
   bool drained() const { return lifecycle_.all_gone() && !acks_.any_due() && !nics_.has_posted(); }
   void close_abortively(Instant now) noexcept;

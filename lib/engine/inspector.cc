@@ -55,7 +55,7 @@ std::vector<RailView> Inspector::rails(Instant now, PeerId id) const {
   return views;
 }
 
-// A run is one guest for all its chunks.
+// A run is checked in as one guest for all its chunks.
 std::size_t Inspector::packets_in_flight() const {
   return resources_.hotel.guests() - resources_.packets.runs_in_use() +
          resources_.packets.chunks_in_runs();
@@ -70,7 +70,7 @@ Stats Inspector::stats() const {
   stats.announced_sends = resources_.outbox_counters.announced;
   resources_.peers.for_each([&](const Peer& peer) {
     stats.unexpected_bytes += peer.inbox.charged();
-    if (peer.phase == Phase::kGone) return;  // counted when it left
+    if (peer.phase == Phase::kGone) return;  // its links were counted when it ended
     peer.for_each_rail([&](const Rail& rail) {
       stats.spurious_retransmits += rail.link.spurious();
       stats.timeouts += rail.link.timeouts();
@@ -123,7 +123,8 @@ Audit Inspector::audit() const {
     const Sends sends = transmitter_.can_send(peer);
     const bool listed = peer.ready.is_linked();
     audit.peers_unlisted += sends == Sends::kSomething && !listed;
-    // Others may be in the list because they, or what they wait for, have just changed their state.
+    // Peers in other phases may be in the list because they, or what they wait for, have just
+    // changed state.
     audit.peers_listed_idle +=
         sends == Sends::kNothing && listed && peer.phase == Phase::kConnected;
   });

@@ -1,4 +1,4 @@
-// What the outside sees: states, statistics, the audit, the dump. Changes nothing.
+// Shows the engine to the outside: states, statistics, the audit, the dump. Changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@
 
 namespace pullman::engine {
 
-// What must balance whatever happens: the simulator's oracles ask after every step.
+// Counts that must balance whatever happens; the simulator's oracles check them after every step.
 struct Audit {
-  std::size_t packets_in_flight = 0;  // counted in the windows
-  std::size_t hotel_guests = 0;       // checked in: equals packets_in_flight, always
-  std::size_t packets_taken = 0;      // out of the packet pools
-  std::size_t packets_accounted = 0;  // found in windows, queues and channels: equals packets_taken
-  std::uint64_t unexpected_bytes = 0;  // charged to peers: at most Config::unexpected_bytes
+  std::size_t packets_in_flight = 0;  // as the links' windows count them
+  std::size_t hotel_guests = 0;       // packets checked in; always equals packets_in_flight
+  std::size_t packets_taken = 0;      // taken from the packet pools
+  std::size_t packets_accounted = 0;  // found in windows, queues and channels; equals packets_taken
+  std::uint64_t unexpected_bytes = 0;  // charged to peers; at most Config::unexpected_bytes
   std::size_t sends_pending = 0;       // requests in outboxes
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
   std::size_t windows_in_use = 0;      // links that hold a window
-  std::uint64_t rails_blamed = 0;      // rails left because they were silent, ever
-  std::size_t peers_inconsistent = 0;  // whose state is none that its phase allows: 0, always
-  // After a turn none of either: in the list of those to be served is who can be.
+  std::uint64_t rails_blamed = 0;      // rails left because they were silent, since the start
+  std::size_t peers_inconsistent = 0;  // peers whose state does not fit their phase; always 0
+  // Both are 0 after a turn: the list of ready peers holds exactly the peers that can be served.
   std::size_t peers_unlisted = 0;     // with work, credit and window, but not in the list
   std::size_t peers_listed_idle = 0;  // in the list, without one of these
 };
 
-// The link to a peer as it stands now.
+// The state of the link to a peer at this moment.
 struct LinkView {
   Duration rtt{};                // smoothed; 0 before the first sample
-  std::size_t packet_bytes = 0;  // so long may packets be, on the path as it is known
+  std::size_t packet_bytes = 0;  // largest packet, as far as the path is known
   std::uint32_t window = 0;      // congestion window, packets
   std::uint32_t in_flight = 0;   // packets
 };
@@ -52,10 +52,10 @@ class Inspector {
 
   PeerState peer_state(PeerId peer) const;
   Status peer_status(PeerId peer) const;
-  // It is this process.
+  // Returns whether the peer is this process.
   bool is_self(PeerId peer) const;
   std::optional<LinkView> link(PeerId peer) const;
-  // All of a peer's, the one they met on first. Empty if it is not known.
+  // Returns all rails of a peer, rail 0 first; none if the peer is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;
   Stats stats() const;
   Audit audit() const;

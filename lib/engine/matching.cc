@@ -13,7 +13,8 @@ using message::Operation;
 
 namespace {
 
-// Nothing if its first bytes, which say more of it, are still to come.
+// Returns what the program is told of a message; nothing if its first bytes, which say more of it,
+// have not arrived.
 std::optional<Probe> tell_of(const message::Unexpected& message) {
   const std::size_t lead = wire::lead_bytes(message.kind);
   if (!message::has_lead(message)) return std::nullopt;
@@ -36,7 +37,7 @@ Status Matching::receive(Instant now, PeerId source, Tag tag, Tag ignore,
   return match_or_post(now, request);
 }
 
-// A receive that has begun takes a message that waits for it, or is posted.
+// Gives a receive an unexpected message that it matches, or posts it.
 Status Matching::match_or_post(Instant now, Request& request) noexcept {
   auto& op = Operation::of(request);
   const PeerId source = op.peer;
@@ -73,7 +74,7 @@ bool Matching::cancel(Request& request) {
   auto& op = Operation::of(request);
   if (op.kind != Operation::Kind::kReceive || !op.queue.is_linked()) return false;
   message::Matcher* const matcher = matchers_.find(op.special.wire_kind);
-  if (matcher == nullptr) return false;  // another context's
+  if (matcher == nullptr) return false;  // the request is another context's
   matcher->remove(request);
   op.finish(Status::kCancelled, 0);
   return true;
@@ -171,7 +172,7 @@ Status Matching::discard(Instant now, const Claimed& claimed) noexcept {
   return Status::kOk;
 }
 
-// A message that had come was matched: its sender may have to be told.
+// An unexpected message was matched or discarded: its sender may have to be told.
 void Matching::follow_up(Instant now, Peer& peer, bool more_to_come) noexcept {
   if (peer.phase == Phase::kGone) return;
   if (peer.inbox.has_frames()) ready_.mark(peer);

@@ -1,7 +1,7 @@
-// The program receives: posts receives, looks at what has come without one, claims it.
+// The receiving calls of the API: they post receives, look at unexpected messages, and claim them.
 //
-// All as in Context, with the time given. A request that is in use is refused with kBusy, and
-// nothing happens to it.
+// They work as in Context, with the time as a parameter. A request that is in use is refused with
+// kBusy and left unchanged.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace pullman::engine {
 
-// One receive with options. The memory that the segments name stays valid until the request is
+// One receive with options. The memory that the segments name must stay valid until the request is
 // done; the list of segments is copied.
 struct ReceiveOp {
   PeerId source = kAnyPeer;
@@ -35,12 +35,12 @@ class Matching {
   Status receive(Instant now, PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  Request& request);
   Status submit(Instant now, const ReceiveOp& op, Request& request);
-  // Many messages share the buffer; the op's segments are not used.
+  // Posts a buffer that many messages share; the segments of `op` are not used.
   Status submit(Instant now, const ReceiveOp& op, std::span<std::byte> buffer,
                 MultiReceive& receive);
   bool cancel(Request& request);
 
-  // --- messages without a receive; nothing if none matches, or its first bytes are still to come
+  // --- unexpected messages; nothing if none matches, or if its first bytes have not arrived
 
   std::optional<Probe> probe(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
   std::optional<Probe> next_unexpected(std::uint8_t space);

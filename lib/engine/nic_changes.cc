@@ -74,7 +74,7 @@ void NicChanges::tell_peers() {
   });
 }
 
-// What has come and was not looked at is lost; what was asked is not answered.
+// Received packets that were not read are lost, and what was asked is not answered.
 void NicChanges::forget_channels(std::size_t slot) {
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
     Channel& channel = nics_.channel(slot, kind);
@@ -86,7 +86,7 @@ void NicChanges::forget_channels(std::size_t slot) {
   replies_.forget(slot);
 }
 
-// Those that have not proved themselves call again.
+// Drops the callers there that have not proved themselves, since they call again.
 void NicChanges::drop_callers_at(std::size_t slot) {
   std::vector<PeerId> dropped;
   peers_.for_each([&](Peer& peer) {
@@ -106,7 +106,7 @@ void NicChanges::drop_callers_at(std::size_t slot) {
   }
 }
 
-// Nothing of the rail is with its NIC any more.
+// Takes the rail's packets and destinations away from its NIC.
 void NicChanges::detach(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
   if (peer.phase != Phase::kGone) {
@@ -117,7 +117,7 @@ void NicChanges::detach(Instant now, Rail& rail) {
   resolver_.release(rail);
 }
 
-// The rail goes on by its NIC's new ports.
+// Lets the rail go on by its NIC's new ports.
 void NicChanges::attach(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
   rail.nic = &nics_[rail.module];

@@ -1,8 +1,8 @@
-// NICs that come, and addresses that change, while the engine runs (wire.md 9.11).
+// Adds NICs, and changes their addresses, while the engine runs (wire.md 9.11).
 //
-// A NIC keeps its number for as long as the engine lives; when its address changes it has new ports
-// under the same number. Peers are told a new list of NICs; the engine of the lower epoch decides
-// which of those that no rail uses become one.
+// A NIC keeps its number for as long as the engine lives; when its address changes it gets new
+// ports under the same number. Peers are told the new list of NICs. The engine of the lower epoch
+// decides which NICs that no rail uses are paired into new rails.
 #pragma once
 
 #include <memory>
@@ -33,12 +33,12 @@ class NicChanges {
         handshake_(handshake),
         port_events_(port_events) {}
 
-  // The slot of one that is there, or the next.
+  // Adds a NIC in the next slot, or replaces the one in an existing slot.
   void set(Instant now, std::size_t slot, std::unique_ptr<channel::Module> module);
-  // From now on either of the slots has the other's ports. The address of `to` is gone.
+  // Swaps the ports of the two slots, because the address of `to` is gone.
   void move(Instant now, std::size_t from, std::size_t to);
-  // A peer that has not ended has a rail by it. Only those that have proved themselves count:
-  // anybody can call.
+  // Returns whether a peer that has not ended has a rail on this NIC. Callers that have not proved
+  // themselves do not count, since anybody can call.
   bool is_in_use(std::size_t slot) const;
 
  private:

@@ -48,7 +48,7 @@ void PortEvents::handle(Instant now, std::size_t slot, ChannelKind kind,
     case Kind::kLinkDown:
     case Kind::kAddressGone:
     case Kind::kLinkUp:
-      // Both channels of a NIC say it: once is enough.
+      // Both channels of a NIC report it: one report is enough.
       if (kind == ChannelKind::kCommand) handle_link_event(now, slot, event.kind);
       return;
     case Kind::kFailed:
@@ -58,7 +58,8 @@ void PortEvents::handle(Instant now, std::size_t slot, ChannelKind kind,
 
 void PortEvents::handle_link_event(Instant now, std::size_t slot, Kind kind) {
   const bool up = kind == Kind::kLinkUp;
-  // What is up for one peer, whose rail has answered already, may be down for others.
+  // "Up" is never a repetition: an answer to one peer may have set the link to up while rails of
+  // other peers are still down.
   if (!up && (nics_.links_down() >> slot & 1) != 0) return;
   nics_.set_link(slot, up);
   log().info("NIC {}: {}", nics_[slot].device().name,

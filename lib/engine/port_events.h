@@ -1,4 +1,5 @@
-// What NICs have to say beside packets: addresses that are resolved, links, refusals by hosts.
+// Polls the NICs for events other than packets: resolved addresses, links, refusals by hosts (ICMP
+// port unreachable).
 #pragma once
 
 #include <array>
@@ -24,24 +25,24 @@ class PortEvents {
         exchange_(exchange),
         handshake_(handshake) {}
 
-  // Once a turn, in which so many packets were received. To look costs a system call a port, so
-  // events wait a little, longer where there are packets, on which an answer may depend. (Of many
-  // engines that are looked after in turn each would look every time.) Addresses that are being
-  // resolved do not wait.
+  // Called once per turn, with the number of packets received in it. Polling costs one system call
+  // per port, so events wait a little, and longer in turns with packets, which may need an answer.
+  // The pause counts turns, too: of many engines that are served in rotation, each would otherwise
+  // poll in every turn. While an address is being resolved every turn polls.
   void poll(Instant now, std::size_t received);
-  // The next turn looks.
+  // Makes the next turn poll.
   void poll_next_turn() {
     due_ = Instant::min();
     turns_since_poll_ = kTurnsPerPoll;
   }
-  // A NIC has come, or has other ports: its link may be down.
+  // Shortens the pause when a NIC was added or has new ports, since its link may be down.
   void poll_soon() { due_ = Instant::min(); }
-  // What the ports of that slot have to say is for nobody any more.
+  // Discards the events of that slot's ports, and gives back the destinations they resolved.
   void forget(std::size_t slot);
 
  private:
-  // How long events wait at most, unless four turns take longer; in turns that bring packets, twice
-  // as long.
+  // The longest time that an event waits, unless kTurnsPerPoll turns take longer. In turns with
+  // packets it is twice as long.
   static constexpr Duration kRest = std::chrono::microseconds(100);
   static constexpr unsigned kTurnsPerPoll = 4;
 

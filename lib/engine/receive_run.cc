@@ -1,14 +1,14 @@
-// Many packets of one long message at once. A burst of kernel UDP is up to 44 packets, nearly
-// always consecutive, with one CHUNK of one message each: what the first of them needed to be
+// Receives many packets of one long message at once. A burst of kernel UDP is up to 44 packets,
+// nearly always consecutive, with one CHUNK of one message each. What the first of them needs to be
 // judged, found and noted, the others need only once together (decision 0005).
 #include "engine/receiver.h"
 #include "wire/run.h"
 
 namespace pullman::engine {
 
-// Takes the packets behind the first of a batch, just accepted, that come to the
-// same as if each were handled for itself: nothing about them is new but bytes and numbers that are
-// the very next ones. How many; the rest goes the usual way.
+// Takes the packets behind the first of a batch, which was just accepted, as long as that comes to
+// the same as handling each alone: nothing in them is new but bytes and numbers that follow
+// directly. Returns how many it took; the rest is handled one by one.
 std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
                                std::span<const nic::Incoming> batch) {
   wire::ChunkRun run;
@@ -33,8 +33,8 @@ std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
   return count;
 }
 
-// Whether a packet that repeats this one's ack, with the next number, is new, and no news but for
-// its frames.
+// Returns whether a packet that repeats this one's ack, with the next number, would be new, and
+// bring nothing but its frames.
 bool Receiver::in_order_behind(const Rail& rail, const wire::PacketHeader& header) const {
   const Peer& peer = rail.peer;
   const auto& acks = rail.link.acks();

@@ -1,4 +1,4 @@
-// From a datagram to its frames. A datagram is judged in full before any of it is acted on.
+// Takes datagrams apart into frames. A datagram is judged in full before any of it is acted on.
 #include "engine/receiver.h"
 
 #include <bit>
@@ -28,7 +28,8 @@ std::size_t Receiver::receive_all(Instant now) {
   return received;
 }
 
-// Returns how many packets of it: the rest is for the next turn if the program is to post first.
+// Handles a batch and returns how many packets it took. The rest is left for the next turn if the
+// program is to post receives first.
 std::size_t Receiver::take_batch(Instant now, std::size_t place,
                                  std::span<const nic::Incoming> batch) {
   Channel& channel = nics_.at(place);
@@ -67,7 +68,7 @@ std::size_t Receiver::take_batch(Instant now, std::size_t place,
   return taken;
 }
 
-// wire.md 1.3: the order of the checks. The header is the caller's place for it.
+// Checks a datagram in the order of wire.md 1.3 and writes its header to `header`.
 Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagram,
                                   wire::PacketHeader& header) {
   if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
@@ -105,14 +106,15 @@ Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagr
   return Verdict::kBadType;
 }
 
-// It has proved itself, or it knows what only our WELCOME has told.
+// Returns whether the peer may send: it has proved itself, or it does so by the proof in this
+// packet, which only our WELCOME has told.
 bool Receiver::may_speak(const Peer& peer) const {
   if (peer.introduced) [[likely]]
     return true;
   return peer.phase == Phase::kAnswering && peer.said != nullptr && !handshake_.is_superseded(peer);
 }
 
-// An ACK alone: nothing, or one SACK frame (wire.md 2.2).
+// Handles an ACK alone: its body is empty, or one SACK frame (wire.md 2.2).
 Verdict Receiver::handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                                  std::span<const std::byte> body) {
   Peer& peer = rail.peer;
@@ -160,8 +162,8 @@ Verdict Receiver::handle_sequenced(Instant now, Rail& rail, const wire::PacketHe
   return verdict;
 }
 
-// A packet of a peer that is gone. After an orderly end it may lack our last ACK, or be its own BYE
-// that crossed ours; anything else has nobody to go to.
+// Handles a packet of a peer that is gone. After an orderly end the peer may lack our last ACK, or
+// its BYE may have crossed ours; anything else is dropped.
 Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                               std::span<const std::byte> body) {
   const Peer& peer = rail.peer;
@@ -178,9 +180,9 @@ Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader&
   return Verdict::kDuplicate;
 }
 
-// To a connection that is none of ours. A question for another engine that was sent to an address
-// of ours is answered: the one it is for is not there. What was led astray, or back to the engine
-// that asks, is not. An engine that we asked and that is not the one says so.
+// Handles a packet to a connection that is not ours. A CHECK for another engine that was sent to an
+// address of ours is denied: the engine it is for is not here. One that was misrouted, or came back
+// to its sender, is not answered. A denial says that we have asked another engine than we meant.
 Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) {
   const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
@@ -196,7 +198,8 @@ Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) 
   return Verdict::kUnknownConnection;
 }
 
-// By another NIC than it was sent to, by the driver's word.
+// Returns whether the datagram with this part came by another NIC than it was sent to, as far as
+// the driver knows.
 bool Receiver::came_by_another_nic(std::span<const std::byte> part) const {
   for (const nic::Incoming& incoming : batch_) {
     const std::byte* const end = incoming.bytes.data() + incoming.bytes.size();
@@ -206,8 +209,8 @@ bool Receiver::came_by_another_nic(std::span<const std::byte> part) const {
   return false;
 }
 
-// One CHECK or CHECKED, and nothing else (wire.md 2.2). By another NIC than the rail's it says
-// nothing of the rail.
+// Handles a packet of one CHECK or CHECKED and nothing else (wire.md 2.2). If it came by another
+// NIC than the rail's, it says nothing of the rail.
 Verdict Receiver::handle_check(Instant now, Rail& rail, const wire::PacketHeader& header) {
   const wire::Frame* frame = frames_.next();
   if (frame == nullptr) return Verdict::kBadFrame;

@@ -1,5 +1,5 @@
-// Takes what has come by the channels that are due, packet by packet: what it is, whether it may be
-// believed, and who handles it (wire.md 1.3). Runs of chunks go together (receive_run.cc).
+// Receives from the channels that are due. Each packet is parsed, validated and passed to its
+// handler (wire.md 1.3); runs of chunks are handled together (receive_run.cc).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace pullman::engine {
 
 class Receiver {
  public:
-  // `epoch`: of this engine.
+  // `epoch` names this engine.
   Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
            ChannelPoller& poller, CreditAllocator& credits, const PollClock& clock,
            ReadyPeers& ready, AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
@@ -41,10 +41,10 @@ class Receiver {
         liveness_(liveness),
         handshake_(handshake) {}
 
-  // Returns the packets received, whatever became of them.
+  // Returns the number of packets received, dropped ones included.
   std::size_t receive_all(Instant now);
-  // Timers wait in a turn that leaves received packets for a later one, or had some left: those may
-  // acknowledge what is overdue.
+  // Returns whether timers wait in this turn because received packets are left for a later one, or
+  // were left by the last: these may acknowledge packets that look overdue.
   bool holds_timers(bool had_deferred) {
     return backpressure_.holds_timers(had_deferred || poller_.has_deferred());
   }
@@ -69,15 +69,15 @@ class Receiver {
                        std::span<const nic::Incoming> batch);
   bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
 
-  // How the datagram that is being received came.
+  // How the datagram that is being handled was received.
   Came came_ = Came::kBehindDeferred;
   const bool checksum_;
-  std::size_t slot_ = 0;   // the NIC,
-  std::size_t place_ = 0;  // and its channel
+  std::size_t slot_ = 0;   // the NIC of that datagram
+  std::size_t place_ = 0;  // the place of its channel
   std::span<const nic::Incoming> batch_;
   wire::FrameList frames_;
 
-  // What each packet needs, and then what few do.
+  // The members that every packet needs come first, then those that few packets need.
   const PeerTable& peers_;
   Stats& stats_;
   const message::InboxCounters& inbox_counters_;

@@ -27,14 +27,15 @@ bool is_sane(const Atomic& atomic) {
          (atomic.result.size() == bytes || (atomic.result.empty() && !reads));
 }
 
-// Packets of that message whose bytes lay in `from` take them from a copy.
+// Makes packets of that message whose bytes are in `from` take them from a copy at `to`.
 void redirect(Peer& peer, const Request& message, std::span<const std::byte> from,
               const std::byte* to) {
   const auto redirect_one = [&](Packet* packet) {
     if (packet == nullptr || packet->message != &message || packet->payload == nullptr) return;
     const auto at = reinterpret_cast<std::uintptr_t>(packet->payload);
     const auto begin = reinterpret_cast<std::uintptr_t>(from.data());
-    if (at < begin || at - begin >= from.size()) return;  // in its own memory, or done already
+    // It is in the packet's own memory, or was redirected already.
+    if (at < begin || at - begin >= from.size()) return;
     packet->payload = to + (at - begin);
   };
   const auto redirect_all = [&](channel::PacketQueue& packets) {
@@ -128,7 +129,7 @@ Status RemoteMemory::atomic(Instant now, PeerId id, const RemotePlace& place, co
                              .type = static_cast<std::uint8_t>(atomic.type),
                              .fetches = !atomic.result.empty(),
                              .count = static_cast<std::uint32_t>(atomic.count)}));
-  // A question is as long as its answer: so its charge covers that (wire.md 10.6).
+  // A request is as long as its answer, so that its charge covers the answer (wire.md 10.6).
   static constexpr std::array<std::byte, kMaxAtomicBytes> kNothing{};
   const auto operand = atomic.op == AtomicOp::kRead
                            ? std::span<const std::byte>(kNothing).first(atomic.result.size())

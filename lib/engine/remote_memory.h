@@ -1,4 +1,5 @@
-// One-sided operations: what peers may reach here, and what the program does to theirs.
+// One-sided operations: the regions here that peers may access, and puts, gets and atomics on the
+// peers' regions.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,19 @@ class RemoteMemory {
                ReadyPeers& ready, Sending& sending)
       : peers_(peers), regions_(regions), random_(random), ready_(ready), sending_(sending) {}
 
-  // --- what peers may reach; false: the key is taken, or names nothing
+  // --- regions here; false: the key is taken, or names no region
 
   bool add_region(std::uint64_t key, std::span<std::byte> bytes, Access access) {
     return regions_.add(key, bytes, access);
   }
-  // Under a key that nobody can guess.
+  // Adds a region under a random key, which nobody can guess, and returns the key.
   std::uint64_t add_region(std::span<std::byte> bytes, Access access);
   bool remove_region(std::uint64_t key) noexcept;
   std::optional<RemoteEvent> take_event();
   RemoteUse use() const { return regions_.use(); }
   RemoteUse use(std::uint64_t key) const { return regions_.use(key); }
 
-  // --- what the program does to a peer's
+  // --- operations on a peer's regions
 
   Status put(Instant now, PeerId peer, const RemotePlace& place, ConstSegments segments,
              const PutOptions& options, Request& request);

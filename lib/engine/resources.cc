@@ -16,7 +16,8 @@ reliability::LinkOptions link_options_of(const Config& config) {
           .rto_ceiling = std::max(config.rto_initial, config.peer_timeout / 8)};
 }
 
-// Half of what all peers may use is theirs alone, the rest is lent; but no less than a HELLO tells.
+// Half of a peer's window is its own share, the rest is lent; a share is no less than what a HELLO
+// tells.
 std::uint64_t own_share(std::uint64_t window) {
   return std::max<std::uint64_t>(window / 2, message::kLeastAllowance);
 }

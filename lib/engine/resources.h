@@ -1,5 +1,6 @@
-// What an engine's components share: its configuration, its identity, and the pools and counters
-// that all peers draw from. Bounded by the configuration; nothing here acts on a peer.
+// Holds what an engine's components share: its configuration, its identity, and the pools and
+// counters that all peers draw from. It is bounded by the configuration; nothing here acts on a
+// peer.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,22 @@
 
 namespace pullman::engine {
 
-// What the engine draws from, and is told, to be told apart from others.
+// Tells this engine from others: the key of its random numbers, and its host.
 struct Identity {
   KeyedRandom::Key key{};
   std::uint64_t host = 0;  // the same for all processes of a host; 0: not known (wire.md 5.11)
 };
 
 struct EngineResources {
-  // `largest_packet`: of any NIC, in bytes.
+  // `largest_packet` is the largest packet of any NIC, in bytes.
   EngineResources(const Config& config, const Identity& identity, std::size_t largest_packet);
   EngineResources(const EngineResources&) = delete;
   EngineResources& operator=(const EngineResources&) = delete;
 
   const Config config;
   KeyedRandom random;
-  const std::uint64_t epoch;  // this incarnation
-  const std::uint64_t host;   // of this process
+  const std::uint64_t epoch;  // names this incarnation of the process
+  const std::uint64_t host;   // the host of this process
 
   channel::PacketPool packets;
   reliability::Hotel<Packet> hotel;
@@ -50,11 +51,11 @@ struct EngineResources {
   message::Regions regions;
   message::InboxCounters inbox_counters;
   message::OutboxCounters outbox_counters;
-  const std::uint64_t window;          // unexpected bytes of one peer before it is told more
-  message::Reserve reserve;            // beyond the peers' own shares
-  const std::uint32_t eager_bytes;     // of one message, before it is granted
-  ReusedMemory held;                   // messages that have begun or wait to be taken
-  Slab<message::ShortMessage> shorts;  // the same of short ones
+  const std::uint64_t window;  // unexpected bytes that a peer may use before it is told of more
+  message::Reserve reserve;    // unexpected bytes that are lent beyond the peers' own shares
+  const std::uint32_t eager_bytes;     // that a message may send before its GRANT
+  ReusedMemory held;                   // memory for messages that have begun or wait for a receive
+  Slab<message::ShortMessage> shorts;  // the same for short messages
   const message::InboxResources inbox;
   const message::OutboxResources outbox;
 

@@ -31,7 +31,7 @@ SendDescriptor descriptor_for(Tag tag, const SendOptions& options) {
   return descriptor;
 }
 
-// One that is copied cannot wait for anything.
+// A send that is done when it is copied cannot wait for anything.
 bool is_valid(const SendOptions& options) {
   return options.space < kSpaces &&
          !(options.only_copy && (options.synchronous || options.until_delivered));
@@ -41,8 +41,8 @@ bool is_valid(const SendOptions& options) {
 
 static_assert(kSpaces == wire::kSpacesOnWire);
 
-// The fast path: nothing is queued or in flight, so nothing can be overtaken and nobody to wait
-// for.
+// This is the fast path: nothing is queued or in flight, so nothing can be overtaken and no ACK has
+// to be waited for.
 bool Sending::sends_at_once(const Peer& peer) const {
   if (peer.ready.is_linked()) return false;
   const Rail* rail = &peer.home;
@@ -56,7 +56,7 @@ bool Sending::sends_at_once(const Peer& peer) const {
   return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
 }
 
-// Why nothing can be sent there; kOk if it can.
+// Returns why nothing can be sent to the peer; kOk if it can.
 Status Sending::why_not(const Peer* peer) const {
   if (lifecycle_.closing()) return Status::kClosed;
   if (peer == nullptr) return Status::kUnknownPeer;
@@ -71,7 +71,8 @@ Status Sending::refuse(PeerId id, Tag tag, Status why, Request& request) {
   return why;
 }
 
-// Something was accepted for the peer: it leaves now, or begins to, if nobody is to be waited for.
+// Sends what was accepted for the peer, or begins to, if `at_once`; otherwise it waits for the
+// peer's turn.
 void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept {
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
   if (!at_once) return transmitter_.wait_for_turn(peer);
@@ -80,7 +81,7 @@ void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes)
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
     if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
     const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
-    // Where packets are shorter than tiny messages may be there are two.
+    // If packets are shorter than tiny messages may be, the message takes two.
     if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
   } else if (transmitter_.serve(now, peer)) {
     ready_.mark(peer);

@@ -1,7 +1,8 @@
-// The program sends: messages, and the questions behind puts, gets and atomics (remote_memory.h).
+// The sending calls of the API: messages, and what remote_memory.h sends for puts, gets and
+// atomics.
 //
-// All as in Context, with the time given. A request that is in use is refused with kBusy, and
-// nothing happens to it.
+// They work as in Context, with the time as a parameter. A request that is in use is refused with
+// kBusy and left unchanged.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,21 @@
 
 namespace pullman::engine {
 
-// How a message to a peer would leave. Good until the engine's next call.
+// How a message to a peer would leave. Valid until the next call to the engine.
 struct Departure {
-  Peer* peer = nullptr;  // null: it is not known
-  bool at_once = false;  // from inside send(), if it is tiny
+  Peer* peer = nullptr;  // null: the peer is not known
+  bool at_once = false;  // it leaves, or its first packets do, inside the call
 };
 
-// One send with options: of segments, or of a packer. The memory that the segments name, and what
-// the packer reads, stay valid until the request is done, unless the options say that the bytes are
-// copied; the list of segments and the packer themselves are copied.
+// One send with options, of segments or of a packer's output. The memory that the segments name,
+// and what the packer reads, must stay valid until the request is done, unless the options say that
+// the bytes are copied; the list of segments and the packer themselves are copied.
 struct SendOp {
   PeerId peer{};
   Tag tag = 0;
-  ConstSegments segments{};        // none with a packer
+  ConstSegments segments{};        // empty if there is a packer
   const Packer* packer = nullptr;  // writes the message, packet by packet
-  std::uint64_t length = 0;        // of that, in bytes
+  std::uint64_t length = 0;        // of the packer's message, in bytes
   SendOptions options{};
 };
 
@@ -49,13 +50,15 @@ class Sending {
         transmitter_(transmitter),
         stats_(stats) {}
 
-  // A message that leaves at once needs a fresh `now`.
+  // Returns how a message to this peer would leave. One that leaves at once must be sent with a
+  // `now` that was just read.
   Departure departure(PeerId id) const {
     Peer* peer = peers_.find(id);
     return {peer, peer != nullptr && sends_at_once(*peer)};
   }
-  // True: it went into the packet that others wait in, as nearly all of many small ones do, and the
-  // request is done. False: it is for send().
+  // Appends a small message to the packet in which others wait, as happens to nearly all when many
+  // are sent. Returns true if it did; the request is then done. On false the caller must call
+  // send().
   bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
               Request& request) {
     Peer* peer = departure.peer;
@@ -70,7 +73,7 @@ class Sending {
   }
   Status send(Instant now, const Departure& departure, PeerId id, Tag tag,
               std::span<const std::byte> bytes, Request& request);
-  // Both of these.
+  // Calls append(), and send() if that returns false.
   Status send(Instant now, PeerId peer, Tag tag, std::span<const std::byte> bytes,
               Request& request) {
     const Departure how = departure(peer);
@@ -78,13 +81,13 @@ class Sending {
     return send(now, how, peer, tag, bytes, request);
   }
   Status submit(Instant now, const SendOp& op, Request& request);
-  // For those that have asked how it would leave.
+  // The same for a caller that has called departure() already.
   Status submit(Instant now, const Departure& departure, const SendOp& op, Request& request);
 
-  // A message of any kind.
+  // Starts a message of any kind.
   Status start(Instant now, const Departure& departure, PeerId id,
                const message::SendDescriptor& descriptor, Request& request);
-  // A question, whose answer goes to `sink`.
+  // Sends a get or an atomic, whose answer goes to `sink`.
   Status ask(Instant now, PeerId id, const message::SendDescriptor& question, Segments sink,
              Request& request);
   static Status refuse(PeerId id, Tag tag, Status why, Request& request);

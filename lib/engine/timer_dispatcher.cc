@@ -35,11 +35,11 @@ void TimerDispatcher::handle(Instant now, const Timer& timer) {
     }
     case TimerPurpose::kNone:
     case TimerPurpose::kAck:
-      PULLMAN_CHECK(false);  // not named, or the ACK scheduler's own
+      PULLMAN_CHECK(false);  // an unnamed timer, or one of the ACK scheduler
   }
 }
 
-// A HELLO that got no answer is sent again; anything else overdue is asked about.
+// Sends a HELLO again that got no answer; if any other packet is overdue, the link probes.
 void TimerDispatcher::handle_eviction(Instant now, Packet& packet) {
   Peer& peer = *peers_.at(packet.peer);
   const bool calling = &packet == peer.hello && peer.phase < Phase::kConnected && !peer.called_us;
@@ -49,7 +49,7 @@ void TimerDispatcher::handle_eviction(Instant now, Packet& packet) {
   rail.link.handle_eviction(now, packet);
   if (peer.rails != nullptr && rail.link.timeouts() != timeouts)
     rails_.handle_silence(now, rail, waited);
-  lifecycle_.arm(now, peer);  // whatever it was: it must not be asked about for ever
+  lifecycle_.arm(now, peer);  // the alarm ends a peer that never answers
   reclaimer_.repeat_nics(packet, peer);
   lifecycle_.warn_if_unresponsive(now, peer, calling);
   if (calling) return handshake_.handle_call_overdue(now, peer, packet);

@@ -1,4 +1,4 @@
-// Time passes: each component hears of what is due of its own.
+// Passes each expired timer to the component that it belongs to.
 #pragma once
 
 #include <chrono>
@@ -30,10 +30,10 @@ class TimerDispatcher {
         ack_handler_(ack_handler),
         handshake_(handshake) {}
 
-  // Does what is due. `only_acks`: what has come and was not looked at may say that the rest is
-  // not.
+  // Handles the timers that are due. `only_acks`: only those of ACKs, since received packets that
+  // were not read yet may settle the others.
   void expire(Instant now, bool only_acks);
-  // When to, at the latest.
+  // Returns when expire() must be called at the latest.
   Instant next_due() const {
     return std::min({hotel_.next_due(), acks_.next_due(), alarms_.next_due()});
   }

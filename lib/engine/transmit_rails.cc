@@ -1,4 +1,4 @@
-// A peer with several rails: one is chosen for each step.
+// Serves a peer with several rails: one is chosen for each step.
 #include <algorithm>
 
 #include "engine/transmitter.h"
@@ -6,11 +6,11 @@
 namespace pullman::engine {
 namespace {
 
-// Chunks for which a rail is chosen at a time: a burst of kernel UDP.
+// The number of chunks for which a rail is chosen at a time: a burst of kernel UDP.
 constexpr std::size_t kStripe = 44;
 
-// It is passed over for a round trip of long ago: that of a process that did not run, perhaps. So
-// it is measured again.
+// Returns whether the rail is passed over because of an old round trip, perhaps one of a process
+// that did not run. Such a rail is measured again.
 bool looks_slow(Instant now, const Rail& rail) {
   const Rails& rails = *rail.peer.rails;
   if (rail.number == rails.small_rail || rail.link.in_flight() != 0) return false;
@@ -41,8 +41,8 @@ bool Transmitter::serve_rails(Instant now, Peer& peer) {
   return more || (engine::has_work(peer) && can_send(peer) != Sends::kNothing);
 }
 
-// What a rail has to do for itself: to ask, and to send again what it lost. Sets `more` if it could
-// not do all of it now.
+// Sends a rail's own probes, and retransmits what it lost. Sets `more` if not all of that could
+// leave now.
 void Transmitter::tend_rail(Instant now, Rail& rail, bool& more) {
   if (!rail.resolved()) {
     rail.link.take_probe();
@@ -50,7 +50,7 @@ void Transmitter::tend_rail(Instant now, Rail& rail, bool& more) {
     return;
   }
   if (!usable(rail)) {
-    rail.link.take_probe();  // what is in flight there are questions themselves
+    rail.link.take_probe();  // only probes are in flight there
     if (rail.ping_due && !send_probe(now, rail)) more = true;
     return;
   }
@@ -60,8 +60,8 @@ void Transmitter::tend_rail(Instant now, Rail& rail, bool& more) {
     path_sizer_.send_probe(now, rail);
 }
 
-// What was on rails that were left goes first, as fast as the others take it. An ack, or a rail
-// that comes back, makes the peer ready if none has room.
+// Sends the packets of rails that were left before anything else, as fast as the other rails take
+// them. If none has room, an ACK, or a rail that comes back, makes the peer ready again.
 Transmitter::Next Transmitter::resend_evacuated(Instant now, Peer& peer) {
   auto& evacuated = peer.rails->evacuated;
   while (!evacuated.empty()) {

@@ -1,4 +1,4 @@
-// Long messages leave as runs: chunks that are cut, numbered and handed to the port together.
+// Sends long messages as runs: chunks that are cut, numbered and handed to the port together.
 #include <algorithm>
 
 #include "channel/run.h"
@@ -11,15 +11,15 @@ using Heads = message::Outbox::Heads;
 
 namespace {
 
-// A few packets that wait leave with the run that follows: of a message with immediate data the
-// first is one.
+// Up to this many packets that wait leave with the run that follows. The first packet of a message
+// with immediate data is such a packet.
 constexpr std::size_t kWithRun = 4;
 
-// What a call offers to the port. A thread has one such place for all its engines, since what it
-// has just used is in its cache; nothing stays there between two calls.
+// The packets that a call offers to the port. A thread has one such array for all its engines,
+// since it is then in the cache; nothing stays there between two calls.
 thread_local std::array<nic::Outgoing, Channel::kBatch> offered;
 
-// What the port is to send: all chunks of the run.
+// Writes what the port is to send: all chunks of the run.
 void write_outgoing(const Run& run, nic::Destination to, nic::Outgoing* out) {
   const std::byte* head = run.bytes;
   const std::size_t stride = run.stride();
@@ -37,10 +37,10 @@ void seal(const Run& run) {
   for (std::uint32_t i = 0; i < run.count; ++i) wire::seal(run.head_of(i), run.payload_of(i));
 }
 
-// A burst takes its way as one: a slow link is busy with it for so long that all else waits, and
-// idle until the next one comes. So several are to be under way, or one that takes no time: to a
-// peer that answers at once short bursts are only more calls (Linux' TCP does likewise:
-// tcp_tso_autosize(), tcp_tso_rtt_log).
+// Returns the longest burst for the link. A burst travels as one: a slow link is busy with it while
+// all else waits, and idle until the next one comes. So several bursts should be in flight, or
+// bursts should take next to no time: to a peer that answers at once, short bursts only cost more
+// calls (Linux' TCP does likewise: tcp_tso_autosize(), tcp_tso_rtt_log).
 std::size_t longest_burst(const reliability::Link& link) {
   constexpr std::uint32_t kUnderWay = 4;
   constexpr std::uint32_t kLeast = 4;
@@ -48,22 +48,22 @@ std::size_t longest_burst(const reliability::Link& link) {
   const std::uint32_t window = link.congestion_window();
   const std::uint32_t part = std::max(kLeast, window / kUnderWay);
   if (!link.rtt().sampled()) return part;
-  // Of the window, which takes a round trip.
+  // This is the part of the window, which takes a round trip, that leaves in kNoTime.
   const auto in_no_time = static_cast<std::size_t>(window * kNoTime / link.rtt().smoothed());
   return std::clamp<std::size_t>(in_no_time, part, std::max(part, window));
 }
 
-// A burst is at the receiver when all of it is copied there. Where little is under way it is short,
-// so that both ends copy at the same time, and what a message's first packets ask for is on its way
-// back before its last ones leave.
+// Returns the length of the next burst. A burst has arrived when all of it is copied at the
+// receiver. If little is in flight it is short, so that both ends copy at the same time, and the
+// answer to a message's first packets is on its way back before its last ones leave.
 std::size_t next_burst(const reliability::Link& link, std::size_t longest) {
   constexpr std::size_t kFirst = 24;
   return std::min(longest, std::max<std::size_t>(kFirst, link.in_flight()));
 }
 
-// As next_burst(), at the end of what there is: `most` of `left` packets are to leave, bursts of
-// `in_burst`. Few packets behind a burst cost a call of their own as it is: halves of both let the
-// ends copy at the same time, and the last one is sooner done.
+// Does the same at the end of what there is: `most` of `left` packets are to leave, in bursts of
+// `in_burst`. Few packets behind a burst cost a call of their own in any case. If both bursts are
+// half as long, both ends copy at the same time, and the last one is done sooner.
 std::size_t even_end(std::size_t most, std::size_t left, std::size_t in_burst) {
   constexpr std::size_t kFew = 20;
   if (in_burst == 0 || most < kFew || left <= most || left - most >= kFew) return most;
@@ -72,15 +72,17 @@ std::size_t even_end(std::size_t most, std::size_t left, std::size_t in_burst) {
   return few < last ? most - (last - few) / 2 : most;
 }
 
-// Packets of one length make longer bursts, and some bytes are sent twice for it. Where bursts are
-// short all the same the link is what is slow: bytes count there, not calls.
+// Returns whether packets should have one length: bursts are then longer, but some bytes are sent
+// twice. If bursts are short all the same, the link is what is slow, and there bytes count more
+// than calls.
 bool worth_equal_lengths(std::size_t burst_bytes, std::size_t longest) {
   constexpr std::size_t kLeast = 32;
   return burst_bytes != 0 && longest >= kLeast;
 }
 
-// What is beyond bursts of full length leaves with what comes next: a short burst costs as much as
-// a long one. Where half a burst does not wait (waits_for_more()) it needs no call of its own.
+// Returns how many packets leave now. Those beyond full bursts leave with what comes next: a short
+// burst costs as much as a long one. `with_half`: at least half a burst leaves, too, since it would
+// not wait later (waits_for_more()) and would take a call of its own.
 std::size_t whole_bursts(std::size_t packets, std::size_t in_burst, bool with_half) {
   if (packets <= in_burst || in_burst == 0) return packets;
   const std::size_t rest = packets % in_burst;
@@ -89,22 +91,23 @@ std::size_t whole_bursts(std::size_t packets, std::size_t in_burst, bool with_ha
 
 }  // namespace
 
-// A sender that polls once in a round trip finds all that was under way acked together: to have cut
-// it into short bursts has only cost calls. Not where the window holds what there is to send, or
-// that is one message: then short bursts let both ends copy at the same time.
+// Returns whether we poll about once per round trip, so that we find all that was in flight acked
+// together, and cutting it into short bursts has only cost calls. It is false if the window holds
+// what there is to send, or that is one message: then short bursts let both ends copy at the same
+// time.
 bool Transmitter::polls_infrequently(const Rail& rail) const {
   return 2 * clock_.unpolled() > rail.link.rtt().smoothed() &&
          rail.peer.outbox.several_fill(rail.link.permits());
 }
 
-// What may leave would make a short burst, which costs as much as a long one, and ACKs of what is
-// under way will allow more.
+// Returns whether to wait: what may leave would make a short burst, which costs as much as a long
+// one, and ACKs of what is in flight will allow more.
 bool Transmitter::waits_for_more(const Rail& rail) const {
   return fills_no_burst(rail) && polls_infrequently(rail);
 }
 
-// Sends up to `most` chunks of what the peer has; how many. 0: packets one by one are what can be
-// sent now, if anything. What the port does not take is due again as single packets.
+// Sends up to `most` chunks of what the peer has and returns how many. 0: only single packets can
+// be sent now, if anything. Chunks that the port does not take are due again as single packets.
 std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
   const std::uint32_t full = std::uint32_t{1} << rail.module;
   if ((ports_full_ & full) != 0) return 0;
@@ -144,8 +147,8 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
     runs[count++] = run;
   }
   if (chunks == 0) return 0;
-  // Whoever looks seldom finds what is said of all of them together: one ACK will do, and where it
-  // is there are those of the ACK delay, too.
+  // A sender that polls seldom reads the ACKs of all runs together: one ACK is enough, and those of
+  // the ACK delay come with it.
   if (seldom) {
     command(rail).expect_several();
     for (std::size_t i = 0; i < count; ++i) runs[i]->wants_ack = asks && i + 1 == count;
@@ -164,7 +167,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
   return chunks;
 }
 
-// Bulk packets have no room for a checksum, nor for an ACK that waits for a ride.
+// Bulk packets have no room for a checksum, nor for an ACK that is to be piggybacked.
 message::Outbox::Heads Transmitter::heads_for(const Rail& rail) const {
   if (checksum_ || data(rail).port().limits().burst_bytes == 0) return Heads::kFull;
   return rail.link.ack_need() == reliability::AckNeed::kNone ? Heads::kBulk : Heads::kPiggyback;

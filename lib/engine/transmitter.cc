@@ -1,4 +1,4 @@
-// From due frames to datagrams: lost packets first, then control, then new work.
+// Turns due frames into datagrams: lost packets first, then control, then new work.
 #include "engine/transmitter.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace pullman::engine {
 
-// By the data channel of the rail that small messages take, behind what the peer has not read yet.
+// BYE takes the data channel of the rail for small messages, behind what the peer has not read yet.
 void Transmitter::send_last_byes(Instant now) {
   for (int i = 0; i < kByeRepeats; ++i) {
     peers_.for_each([&](Peer& peer) {
@@ -71,7 +71,7 @@ bool Transmitter::serve_home(Instant now, Peer& peer) {
   for (std::size_t sent = 0; sent < most; ++sent) {
     const Next next = send_next(now, rail, most, sent);
     if (next == Next::kNothing) return false;
-    // What the port gave back may have to wait for an ACK now.
+    // What the port did not take may have to wait for an ACK now.
     if (next == Next::kBlocked) return can_send(peer) != Sends::kNothing;
   }
   return engine::has_work(peer) && can_send(peer) != Sends::kNothing;
@@ -79,13 +79,14 @@ bool Transmitter::serve_home(Instant now, Peer& peer) {
 
 Sends Transmitter::can_send(Peer& peer) const {
   if (handshake_.may_call(peer)) return Sends::kSomething;
-  if (tells_nics(peer)) return Sends::kPerhaps;  // once its NIC has room, and knows the way
+  // A list leaves once its NIC has room and the address is resolved.
+  if (tells_nics(peer)) return Sends::kPerhaps;
   if (!peer.flows()) return Sends::kNothing;
   if (may_announce(peer)) return Sends::kSomething;
   return peer.rails != nullptr ? rails_can_send(peer) : home_can_send(peer);
 }
 
-// What is to leave next, on that rail: `sent` packets have left this turn, `most` may.
+// Sends what is to leave next on that rail: `sent` packets have left this turn, `most` may.
 Transmitter::Next Transmitter::send_next(Instant now, Rail& rail, std::size_t most,
                                          std::size_t& sent) {
   Peer& peer = rail.peer;
@@ -97,10 +98,10 @@ Transmitter::Next Transmitter::send_next(Instant now, Rail& rail, std::size_t mo
   if (!peer.outbox.has_packets()) return Next::kNothing;
   if (nothing_small) {
     if (waits_for_more(rail)) return Next::kNothing;
-    // What is left of the turn is too little for all of a short message.
+    // The rest of the turn's quota is too small for all of a short message.
     if (sent != 0 && peer.outbox.splits_next(most - sent)) return Next::kBlocked;
     const std::size_t chunks = send_runs(now, rail, most - sent);
-    // If the port is full what it refused leaves first.
+    // If the port is full, the packets that it refused leave first.
     if (!rail.link.lost().empty()) return Next::kBlocked;
     if (chunks != 0) {
       sent += chunks - 1;  // the caller counts one
@@ -110,7 +111,8 @@ Transmitter::Next Transmitter::send_next(Instant now, Rail& rail, std::size_t mo
   return send_new(now, rail) ? Next::kGoOn : Next::kBlocked;
 }
 
-// Bodies of lost packets leave again under new numbers, a few per turn. False: to be continued.
+// Sends the bodies of lost packets again under new numbers, a few per turn. Returns false if the
+// next turn is to go on.
 bool Transmitter::resend_lost(Instant now, Rail& rail) {
   auto& lost = rail.link.lost();
   while (!lost.empty()) {
@@ -139,8 +141,9 @@ bool Transmitter::resend_lost(Instant now, Rail& rail) {
   return true;
 }
 
-// A probe asks what has arrived, on the channel where packets are overdue (RFC 9002 6.2.4). It may
-// exceed credit and congestion window by one packet. False: no room for it now.
+// Sends a probe, which asks what has arrived, on the channel where packets are overdue (RFC 9002
+// 6.2.4). It may exceed credit and congestion window by one packet. Returns false if there is no
+// room for it now.
 bool Transmitter::send_probe(Instant now, Rail& rail) {
   const auto overdue = rail.link.take_probe();
   if (!overdue && !rail.ping_due) return true;
@@ -158,8 +161,8 @@ bool Transmitter::send_probe(Instant now, Rail& rail) {
   return true;
 }
 
-// Without a packet or a number for a PING the oldest packet in flight is sent again instead: it
-// elicits an ACK, too (wire.md 7.3). If there is none the next timeout asks.
+// Sends the oldest packet in flight again, since there is no packet or number for a PING: it
+// elicits an ACK, too (wire.md 7.3). If nothing is in flight, the next timeout probes.
 bool Transmitter::probe_with_oldest(Instant now, Rail& rail) {
   Packet* oldest = rail.link.find(rail.link.window().floor());
   if (oldest != nullptr) {
@@ -175,7 +178,7 @@ bool Transmitter::probe_with_oldest(Instant now, Rail& rail) {
   return true;
 }
 
-// Grants, allowance and BYE in a packet of their own.
+// Sends grants, allowance, reports of rails and BYE in a packet of their own.
 bool Transmitter::send_control_frames(Instant now, Rail& rail, ChannelKind kind) {
   Peer& peer = rail.peer;
   Channel* channel = with_room(rail, kind);

@@ -1,6 +1,6 @@
-// Serves the peers that have something to send: each once a turn, within a quota. Lost packets come
-// first, then control, then new work (transmitter.cc), over the rail that is best for it
-// (transmit_rails.cc), long messages as runs of chunks (transmit_runs.cc).
+// Serves the peers that have something to send, each once per turn and within a quota. Lost packets
+// leave first, then control frames, then new work (transmitter.cc), each on the rail that is best
+// for it (transmit_rails.cc); long messages leave as runs of chunks (transmit_runs.cc).
 #pragma once
 
 #include <cstddef>
@@ -35,49 +35,50 @@ class Transmitter {
   // --- in a turn
 
   void begin_turn() { retransmits_left_ = kRetransmitsPerTurn; }
-  // Small messages that were appended since the last turn wait for nothing but the program's next
-  // call: they leave before anything is polled, which may cost a system call a channel. Not before
-  // it is known what ACKs allow: chunks, and what may not leave whole.
+  // Sends the small messages that were appended since the last turn before any channel is polled,
+  // since polling may cost a system call per channel. Chunks, and messages that the window does not
+  // let leave whole, wait until the ACKs of this turn are known.
   void send_appended(Instant now);
   bool has_appended() const { return has_appended_; }
-  // Each peer that was ready when the turn began is served once, until the turn has lasted long
-  // enough: the next one begins with the rest.
+  // Serves each peer that was ready when the turn began once, until the turn has sent its quota of
+  // packets; the next turn begins with the rest.
   void transmit(Instant now);
 
   // --- at once
 
-  // What was sent to the peer leaves in the next turn.
+  // Lets what was accepted for the peer leave in the next turn.
   void wait_for_turn(Peer& peer) {
     has_appended_ = has_appended_ || peer.outbox.queued_packets() != 0;
     ready_.mark(peer);
   }
-  // Sends what one peer has, within its quota. True if it has more that could leave next turn;
-  // false if it has nothing, or must wait for an ACK (which makes it ready again).
+  // Sends what one peer has, within its quota. Returns true if it has more that could leave next
+  // turn; false if it has nothing, or must wait for an ACK (which makes it ready again).
   bool serve(Instant now, Peer& peer);
-  // One packet of new work; the link must let it leave. False: no room, or no packet.
+  // Sends one packet of new work; the link must let it leave. Returns false if a channel has no
+  // room or the pool no packet.
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
-  // Closing, although not all is delivered: peers that hear us are told so if there is room. Nobody
-  // stays who could tell them again, so they are told twice: a packet may be lost.
+  // Sends BYE, if there is room, to the connected peers of an engine that closes although not all
+  // is delivered. Nobody stays to retransmit it, so it is sent twice in case a packet is lost.
   void send_last_byes(Instant now);
 
-  // What serve() would do, had the ports room and the pool packets.
+  // Returns what serve() would send if the ports had room and the pool packets.
   Sends can_send(Peer& peer) const;
-  // The next turn sends something.
+  // Returns whether the next turn has something to send.
   bool has_work() const { return ready_.any_unblocked() || nics_.has_posted(); }
 
  private:
-  // Retransmissions in one turn, then new work and ACKs (wire.md 7.4).
+  // At most this many retransmissions leave in one turn, then new work and ACKs (wire.md 7.4).
   static constexpr std::size_t kRetransmitsPerTurn = 16;
   static constexpr int kByeRepeats = 2;
 
-  // What became of an attempt to send.
+  // The result of an attempt to send.
   enum class Next : std::uint8_t {
-    kGoOn,     // something left: there may be more
+    kGoOn,     // something was sent, there may be more
     kNothing,  // there is nothing to send, or it must wait for an ACK
-    kBlocked,  // no room or no packet: the next turn goes on
+    kBlocked,  // there is no room or no packet; the next turn goes on
   };
 
-  bool serve_home(Instant now, Peer& peer);  // with no other rail
+  bool serve_home(Instant now, Peer& peer);  // for a peer with one rail
   Next send_next(Instant now, Rail& rail, std::size_t most, std::size_t& sent);
   bool resend_lost(Instant now, Rail& rail);
   bool send_probe(Instant now, Rail& rail);
@@ -109,7 +110,7 @@ class Transmitter {
 
   bool has_appended_ = false;
   std::size_t retransmits_left_ = 0;  // this turn
-  std::uint32_t ports_full_ = 0;      // this turn: see rail_choice.h
+  std::uint32_t ports_full_ = 0;      // this turn; see rail_choice.h
 };
 
 }  // namespace pullman::engine

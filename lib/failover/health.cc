@@ -35,8 +35,8 @@ double Health::penalty(Instant now) const {
   return penalty_ * std::exp2(-lives);
 }
 
-// The packet's own timeout has waited for what round trips vary; its questions are short, and three
-// of them are asked.
+// Returns the interval of probes to a suspect rail. It is short, since the timeout of the overdue
+// packet has allowed for the variation of the RTT, and three probes are sent.
 Duration Health::interval(Pace pace) {
   const Duration two = pace.rtt == Duration(0) ? pace.timeout : 2 * pace.rtt;
   return std::clamp(std::min(pace.timeout, two), kLeastInterval, kMaxInterval);
@@ -45,7 +45,7 @@ Duration Health::interval(Pace pace) {
 bool Health::handle_silence(Instant now, Pace pace, Duration waited) {
   if (state_ != RailState::kUp) return false;
   set(now, RailState::kSuspect, RailReason::kSilent);
-  // The packet's own timeout has just asked (reliability/link.h): the first question.
+  // The packet's own timeout has just caused the first probe (reliability/link.h).
   questions_ = 1;
   witnessed_ = false;
   asked_at_ = now;
@@ -63,9 +63,10 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
     come_back(now);
     return true;
   }
-  if (!waiting_ || sent_at < asked_at_) return false;  // sent before it was left
-  // A peer who looks seldom answers what was asked since he looked last with one ACK, and the link
-  // times the youngest of it: by its timeout alone each other question would be missed for good.
+  if (!waiting_ || sent_at < asked_at_) return false;  // sent before it went down
+  // A peer that polls rarely answers all probes since its last poll by one ACK, and the link takes
+  // its RTT sample from the newest. By the resulting timeout alone every other probe would be
+  // missed for ever, so the timeout is doubled.
   if (std::exchange(missed_, false) && doublings_ < kMaxDoublings) ++doublings_;
   waiting_ = false;
   pause_ = kFirstPause;
@@ -88,7 +89,7 @@ bool Health::still_heard(Instant now, Instant heard_at) const {
 bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   if (state_ != RailState::kSuspect || sent_at < asked_at_) return false;
   if (alive_at_ == kNever) {
-    // It may have been silent altogether until now: what counts is what is asked from now on.
+    // The peer may have been silent on all rails until now, so only later probes count.
     alive_at_ = now;
     questions_ = 1;
     pause_ = first_pause_;
@@ -135,7 +136,7 @@ bool Health::handle_link_up(Instant now) {
   return !drained_ && allow(now);
 }
 
-// That it was left lately counts all the same.
+// The penalty for having gone down remains.
 bool Health::allow(Instant now) {
   link_down_ = drained_ = false;
   if (usable()) return false;
@@ -165,7 +166,8 @@ void Health::go_down(Instant now, RailReason reason) {
   due_ = now + pause_;
 }
 
-// Answers over the rail itself are believed before its NIC, whose kernel may be a second late.
+// An answer over the rail itself overrides the NIC's link state, which the kernel may report a
+// second late.
 void Health::come_back(Instant now) {
   link_down_ = false;
   set(now, RailState::kUp, RailReason::kAnswers);
@@ -190,7 +192,7 @@ bool Health::handle_due(Instant now, Pace pace) {
     return false;
   }
   if (state_ == RailState::kSuspect) {
-    // A peer that is busy, or gone, is not asked at that pace for as long as it stays so.
+    // The probes to a peer that is busy or gone become rarer.
     if (questions_ < kQuestions) {
       ++questions_;
     } else {
@@ -210,7 +212,7 @@ Duration Health::patience(Pace pace) const {
   return std::max(pause_, std::min(once * (1 << doublings_), kLongestPatience));
 }
 
-// The last question had no answer.
+// The last probe was not answered in time.
 void Health::miss(Instant now) {
   good_ = 0;
   missed_ = true;

@@ -18,7 +18,7 @@ Entries bounded(Entries entries) {
   return entries.first(std::min(entries.size(), kMaxEntries));
 }
 
-// The NICs of one kind among the entries, in the order in which they come first.
+// Returns the NICs of one kind among the entries, in the order of their first entries.
 std::vector<std::uint8_t> nics_in(Entries entries, bool stream) {
   std::vector<std::uint8_t> out;
   for (const NicEntry& entry : entries) {
@@ -37,10 +37,10 @@ Worth worth_of(const NicEntry& left, const NicEntry& right, Reach reach) {
           .nearness = kFarthest - together};
 }
 
-// What two NICs could be to each other, by the best of their addresses; nothing if there is no way.
+// The possible pair of two NICs, by the best of their addresses; nothing if there is no way.
 using Possible = std::optional<Pair>;
 
-// One matching, of datagram NICs or of streams.
+// Finds the best matching of datagram NICs, or of streams.
 class Matching {
  public:
   Matching(Entries left, Entries right, const Ways& ways, bool stream)
@@ -85,10 +85,11 @@ class Matching {
              .worth = worth};
   }
 
-  // For each left NIC, from the last to the first, and each set of right NICs that those before it
-  // may have taken: the most that it and those after it can be worth.
+  // Dynamic programming over the left NICs, from the last to the first, and over the sets of right
+  // NICs that earlier left NICs may have taken: finds the greatest worth that this NIC and those
+  // after it can have.
   void solve() {
-    std::vector<Worth> after(kSets);  // what those behind the present one are worth
+    std::vector<Worth> after(kSets);  // the greatest worth of the NICs after the current one
     std::vector<Worth> now(kSets);
     const std::uint32_t sets = 1u << right_nics_.size();
     for (std::size_t l = left_nics_.size(); l-- > 0; after.swap(now)) {
@@ -96,7 +97,7 @@ class Matching {
     }
   }
 
-  // The lowest of equal partners; a partner rather than none.
+  // Of equal choices takes the lowest partner, and any partner rather than none.
   Worth choose(std::size_t l, std::uint32_t used, const std::vector<Worth>& after) {
     Worth most = after[used];
     std::uint8_t& choice = choice_[l][used] = kNobody;
@@ -130,7 +131,7 @@ std::string speed_of(std::uint64_t mbps) {
   return fmt::format("{} Mb/s", mbps);
 }
 
-// An end does not believe that the other has an address that is its own, too.
+// An address that both ends claim is not believed of the peer, and has been cleared (kind 0).
 std::string name_of(const NicEntry& entry) {
   if (entry.address.kind == 0) return "a NIC whose address this host has, too,";
   return fmt::format("{}{}", nic::host_string(entry.address), entry.stream ? " (stream)" : "");
@@ -142,7 +143,7 @@ std::string line_of(const NicEntry& left, const NicEntry& right, const Pair& pai
                      pair.worth.packet_bytes, kFarthest - pair.worth.nearness);
 }
 
-// One end's view of the result.
+// The result as seen from one end.
 struct End {
   Entries own;
   Entries others;
@@ -150,7 +151,7 @@ struct End {
   std::vector<std::uint8_t> own_used;  // entries that have a partner
 };
 
-// The entry of the same NIC that is among `used`, if any.
+// Returns the entry of the same NIC among `used`, if there is one.
 std::optional<std::uint8_t> used_of_nic(Entries entries, const std::vector<std::uint8_t>& used,
                                         const NicEntry& entry) {
   for (const std::uint8_t i : used) {
@@ -164,7 +165,7 @@ std::string why_alone(const End& end, std::size_t entry) {
   if (const auto used = used_of_nic(end.own, end.own_used, own)) {
     return fmt::format("its NIC is paired through {}", name_of(end.own[*used]));
   }
-  bool any = false;  // there is one of its kind
+  bool any = false;  // whether the other end has a NIC of this kind
   for (std::size_t i = 0; i < end.others.size(); ++i) {
     if (end.others[i].stream != own.stream) continue;
     any = true;

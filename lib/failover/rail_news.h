@@ -1,8 +1,8 @@
-// Rails that have gone or come since the program asked last.
+// The list of rails that have begun or ceased to carry messages since the program last asked.
 //
-// Bounded by construction: a rail has one note, which its owner keeps beside the rail. A rail that
-// goes and comes while nobody asks does so in its note, which says how often; none is lost. Does
-// not know how a rail does, nor the engine's rails: it links the notes of those that have changed.
+// Bounded by construction: a rail has one note, which its owner keeps beside the rail and which
+// counts the changes, so none is lost. Does not know the health of a rail, nor the engine's rails:
+// it links the notes of those that have changed.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -14,26 +14,26 @@ namespace pullman::failover {
 
 class RailNews {
  public:
-  // Of one rail. Leaves the list when it is destroyed.
+  // The note of one rail. It leaves the list when it is destroyed.
   struct Note {
     PeerId peer;
-    std::uint8_t number = 0;    // the rail's
-    bool carries = false;       // messages, now
-    std::uint32_t changes = 0;  // since it was told
-    std::uint64_t since = 0;    // counts the notes: the lesser has waited for longer
+    std::uint8_t number = 0;    // of the rail
+    bool carries = false;       // whether the rail carries messages
+    std::uint32_t changes = 0;  // since the program was last told
+    std::uint64_t since = 0;    // a running number: the note with the lower one is older
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
         hook;
   };
 
-  // The rail carries messages from now on, or no longer does.
+  // Records that the rail has begun or ceased to carry messages.
   void handle_change(Note& note, bool carries);
 
-  // The one that has waited for longest; null: there is no news. It is for take() or forget().
+  // Returns the oldest note, for take() or forget(); null if there is none.
   Note* oldest() { return notes_.empty() ? nullptr : &notes_.front(); }
   static bool has_news(const Note& note) { return note.hook.is_linked(); }
-  // The program is told: how often it has changed.
+  // Removes the note from the list and returns how often the rail has changed.
   static std::uint32_t take(Note& note);
-  // Nobody is to hear of it: its peer has ended.
+  // Removes the note without an event, since the peer has ended.
   static void forget(Note& note) { take(note); }
 
  private:

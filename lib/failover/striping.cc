@@ -5,12 +5,12 @@
 namespace pullman::failover {
 namespace {
 
-// Packets whose delivery is compared: a burst of the kernel's UDP.
+// Rails are compared by the delivery of this many packets, a burst of the kernel's UDP.
 constexpr std::uint64_t kBurst = 32;
-// A rail is clearly better if its round trip is shorter by a quarter.
+// A rail is clearly better if its RTT is lower by a quarter.
 constexpr int kClearly = 4;
 
-// Rails without a sample yet count as fast: so they get one.
+// A rail without an RTT sample counts as fast, so that it is used and gets one.
 Duration known(Duration rtt) {
   return std::max(rtt, Duration(std::chrono::microseconds(1)));
 }
@@ -25,8 +25,8 @@ Duration Load::time_for(std::uint64_t packets) const {
 
 std::size_t rail_for_bulk(std::span<const Load> rails, std::uint64_t left) {
   const std::uint64_t next = std::min(left, kBurst);
-  std::size_t first = kNoRail;  // to deliver them
-  std::size_t best = kNoRail;   // of those that may send now
+  std::size_t first = kNoRail;  // the rail that delivers them first
+  std::size_t best = kNoRail;   // the same of the rails that may send now
   for (std::size_t i = 0; i < rails.size(); ++i) {
     if (rails[i].window == 0) continue;
     const Duration time = rails[i].time_for(next);

@@ -1,17 +1,17 @@
-// Memory for messages that nobody has posted a receive for: what may be charged to one peer.
+// Memory for unexpected messages: how much of it may be charged to one peer.
 //
-// Each message costs its sender kMessageCharge, the bytes that may have to be held for it, and what
-// it takes to remember which of them have come; a short one kShortCharge. The receiver returns the
-// charge when the message is matched, but for kMessageCharge, which it returns when the message is
-// over: so all that a peer can make us remember is paid for. A sender without allowance waits, and
-// says so; one that overdraws is refused. All peers' allowances together fit
-// Config::unexpected_bytes (wire.md 4.6): each has a share of its own and borrows more as it is
-// needed (reserve.h). Counts are of everything ever charged, so a lost or repeated ALLOWANCE frame
-// does no harm.
+// Each message is charged kMessageCharge, the bytes that may have to be held for it, and the memory
+// that remembers which of them have arrived; a short message is charged kShortCharge. The receiver
+// returns the charge when the message is matched, except kMessageCharge, which it returns when the
+// message is over: so a peer pays for everything that it makes us remember. A sender without
+// allowance waits and reports it (BLOCKED); a sender that exceeds it is refused. All peers'
+// allowances together fit Config::unexpected_bytes (wire.md 4.6): each peer has a share of its own
+// and borrows more as it is needed (reserve.h). The counts are cumulative, so a lost or repeated
+// ALLOWANCE frame does no harm.
 //
-// There are two limits. Messages that may be announced leave whole up to the first: so a peer that
-// sends to one that does not receive fills a window, not the memory. What costs little, short
-// messages and envelopes, goes on to the second.
+// There are two limits. Messages that may be announced are sent whole up to the first limit: so a
+// peer that sends to a process that does not receive fills a window, not the memory. Cheap ones,
+// short messages and envelopes, may use the allowance up to the second limit.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +28,9 @@ inline constexpr std::uint64_t kShortCharge = 128;    // a ShortMessage, see une
 inline constexpr std::uint64_t kLeastAllowance = 4096;
 inline constexpr std::uint32_t kLeastEager = 1024;
 
-// A packet has at least 576 bytes (wire.md 5.2), so chunks have 512, but the last of a message and
-// some of a message of few packets. No more ranges than that can be apart, which take a Range for
-// every 512 bytes: a 32nd.
+// A packet has at least 576 bytes (wire.md 5.2), so chunks have at least 512, except the last of a
+// message and some of a message of few packets. So at most one disjoint range per 512 bytes has to
+// be remembered, which takes one Range: a 32nd of the bytes.
 inline constexpr std::uint64_t kBytesPerRange = 512;
 inline constexpr std::uint64_t kRangeBytes = 16;
 
@@ -38,14 +38,15 @@ constexpr std::uint64_t charge_of_whole(std::uint64_t held) {
   return kMessageCharge + held + held / kBytesPerRange * kRangeBytes;
 }
 
-// Of a message.
+// Returns the charge of a message.
 constexpr std::uint64_t charge_of(std::uint64_t total, std::uint64_t eager_bytes) {
   if (total <= wire::kMaxShortBytes) return kShortCharge;
   return charge_of_whole(std::min(total, eager_bytes));
 }
 
-// What is left behind of a get, an atomic or a put with immediate data costs as much again: an
-// answer on its way, or an event (wire.md 4.6).
+// Returns the further charge of a get, an atomic or a put with immediate data, which leaves
+// something behind when its bytes are no longer held: an answer on its way, or an event (wire.md
+// 4.6).
 constexpr std::uint64_t charge_behind(std::uint8_t kind) {
   switch (wire::class_of(kind)) {
     case wire::Class::kMessage:
@@ -60,7 +61,8 @@ constexpr std::uint64_t charge_behind(std::uint8_t kind) {
   return 0;
 }
 
-// Of a message of any kind. Answers cost nothing: whoever asked has room for them.
+// Returns the charge of a message of any kind. Answers cost nothing: the peer that asked for one
+// has room for it.
 constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
                                   std::uint64_t eager_bytes) {
   const wire::Class what = wire::class_of(kind);
@@ -70,15 +72,16 @@ constexpr std::uint64_t charge_of(std::uint8_t kind, std::uint64_t total,
   return charge_of_whole(held) + charge_behind(kind);
 }
 
-// Of an envelope: what is kept of the message until it is matched (wire.md 4.12).
+// Returns the charge of an envelope: for the part of the message that is kept until it is matched
+// (wire.md 4.12).
 constexpr std::uint64_t charge_of_envelope(std::uint8_t kind) {
   return kMessageCharge + wire::lead_bytes(kind) + charge_behind(kind);
 }
 
-// A sender reserves a part of what it is allowed for what takes next to none: envelopes, and what
-// is not announced. So there is something left for them when messages have used up all else.
+// A sender reserves a part of its allowance for what costs next to nothing: envelopes, and messages
+// that are not announced. So these can still be sent when other messages have used up the rest.
 inline constexpr std::uint64_t kReservedPart = 16;
-// In units of kMessageCharge.
+// Returns that reserve in units of kMessageCharge.
 constexpr std::uint16_t reserved_for_envelopes(std::uint64_t share) {
   return static_cast<std::uint16_t>(
       std::min<std::uint64_t>(share / kReservedPart / kMessageCharge, 65535));
@@ -87,9 +90,9 @@ constexpr std::uint16_t reserved_for_envelopes(std::uint64_t share) {
 // The sender's side.
 class AllowanceSpent {
  public:
-  // What is not announced, or is an envelope.
+  // Whether a message that is never announced, or an envelope, may be sent.
   bool affords(std::uint64_t charge) const { return spent_ + charge <= limit_; }
-  // Whole what may be announced.
+  // Whether a message that could be announced instead may be sent whole.
   bool affords_whole(std::uint64_t charge, std::uint64_t reserved) const {
     return spent_ + charge <= whole_limit_ && spent_ + charge + reserved <= limit_;
   }
@@ -109,8 +112,8 @@ class AllowanceSpent {
 // The receiver's side.
 class AllowanceGranted {
  public:
-  // The peer has `terms.share` for itself, and is told of `terms.window` more than it has used as
-  // long as the reserve has that.
+  // `terms.share` is the peer's own. It is told that it may use `terms.window` more than it has
+  // used, as long as the reserve can lend that.
   explicit AllowanceGranted(const Terms& terms) : terms_(terms) { advertise(); }
   ~AllowanceGranted() {
     terms_.reserve.remove_blocked(blocked_);
@@ -125,21 +128,22 @@ class AllowanceGranted {
     returned_ += amount;
     if (lent_ != 0) repay();
   }
-  // Both at once, of what was never held. Repaid when the sender is told next.
+  // Charges and returns the amount of a message that was never held. What is lent is repaid with
+  // the next update.
   void pass(std::uint64_t amount) {
     charged_ += amount;
     returned_ += amount;
   }
 
-  // A quarter of the window has come back unannounced: tell the sender. Or less, if next to nothing
-  // is left to it.
+  // Whether to update the sender: a quarter of the window has come back since the last update, or
+  // less if the sender has next to nothing left.
   bool is_update_due() const {
     const auto left = static_cast<std::int64_t>(whole_limit_ - charged_);
     if (left > static_cast<std::int64_t>(terms_.window - terms_.window / 4) || ended_) [[likely]]
       return false;
     return may_raise(left);
   }
-  // The limits as they are told from now on.
+  // The limits that the next update tells.
   struct Limits {
     std::uint64_t limit = 0;
     std::uint64_t whole_limit = 0;
@@ -157,16 +161,17 @@ class AllowanceGranted {
   }
   std::uint64_t advertised() const { return limit_; }
 
-  // The sender has more than it was told it may send. False: it was told no such limit.
+  // Handles BLOCKED: the sender has more to send than its limit allows. Returns false if the sender
+  // names a limit that it was never told.
   bool handle_blocked(std::uint64_t limit, PeerId peer) {
     if (limit > limit_) return false;
-    if (limit < limit_ || ended_ || is_blocked()) return true;  // it hears of more, or was heard
+    if (limit < limit_ || ended_ || is_blocked()) return true;  // to be raised, or noted
     terms_.reserve.add_blocked(peer, blocked_);
     return true;
   }
   bool is_blocked() const { return blocked_ != kNotBlocked; }
 
-  // The sender is gone: it is promised nothing, and told nothing, any more.
+  // The sender is gone: it may send nothing more, and gets no more updates.
   void end() {
     ended_ = true;
     limit_ = std::min(limit_, charged_);
@@ -179,7 +184,7 @@ class AllowanceGranted {
   std::uint64_t outstanding() const { return charged_ - returned_; }
 
  private:
-  // Of the limit, what is held or may still come, beyond the share.
+  // Returns the bytes beyond the share that are held, or that the limit still lets arrive.
   std::uint64_t borrowed() const {
     const std::uint64_t exposed = limit_ - returned_;
     return exposed > terms_.share ? exposed - terms_.share : 0;
@@ -198,8 +203,8 @@ class AllowanceGranted {
   }
   bool may_raise(std::int64_t whole_left) const {
     const Limits next = next_limits();
-    // A sender that is blocked says so once at a limit: there is no later time to tell it of
-    // little.
+    // A blocked sender reports it only once per limit, so there is no later occasion to tell it of
+    // a small raise.
     if (is_blocked() && next.limit > limit_) return true;
     const auto sixteenth = terms_.window / kReservedPart;
     const bool few_whole = whole_left < static_cast<std::int64_t>(sixteenth);
@@ -211,13 +216,13 @@ class AllowanceGranted {
   }
 
   const Terms& terms_;
-  BlockedPlace blocked_ = kNotBlocked;  // at this limit
+  BlockedPlace blocked_ = kNotBlocked;  // whether the sender is blocked at `limit_`
   bool ended_ = false;
-  std::uint64_t limit_ = 0;        // that the sender knows
-  std::uint64_t whole_limit_ = 0;  // of messages that it might announce
-  std::uint64_t charged_ = 0;      // ever
-  std::uint64_t returned_ = 0;     // ever
-  std::uint64_t lent_ = 0;         // by the reserve: no less than borrowed()
+  std::uint64_t limit_ = 0;        // that the sender was told
+  std::uint64_t whole_limit_ = 0;  // for messages that could be announced
+  std::uint64_t charged_ = 0;      // cumulative
+  std::uint64_t returned_ = 0;     // cumulative
+  std::uint64_t lent_ = 0;         // lent by the reserve: no less than borrowed()
 };
 
 }  // namespace pullman::message

@@ -1,9 +1,10 @@
-// Which messages of one direction between two peers have begun to arrive, so that the window of ids
-// need not wait for them (wire.md 4.3): their ids are finished. A floor below which all are, and
-// 4096 ids beyond it, in a bitmap taken from a pool only while they finish out of order.
+// Tells which messages of one direction between two peers have begun to arrive: their ids are
+// finished, and the window of ids need not wait for them (wire.md 4.3). Holds a floor below which
+// all ids are finished, and the 4096 ids beyond it in a bitmap, which is taken from a pool only
+// while ids finish out of order.
 //
-// The sender asks it how far it may run ahead, the receiver what it has had before. Knows nothing
-// else: messages that have begun and are not over may be any number.
+// The sender uses it to see how far it may run ahead, the receiver to recognise duplicates. Knows
+// nothing else: any number of messages may have begun and not be over.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,8 @@
 namespace pullman::message {
 
 inline constexpr std::size_t kIdWindow = 4096;  // wire.md 4.3
-// How far a sender runs ahead of its oldest message that is not over: the wire tells 32 bits of an
-// id, and those of a grant are to mean one message only.
+// How far a sender may run ahead of its oldest unfinished message: the wire carries 32 bits of an
+// id, and those in a GRANT must mean one message only.
 inline constexpr MessageId kIdsToOldest = MessageId{1} << 30;
 
 // Finished ids beyond the floor.
@@ -38,14 +39,14 @@ class IdWindow {
 
   void start(MessageId first) { floor_ = first; }
 
-  // All ids below have finished.
+  // All ids below it are finished.
   MessageId floor() const { return floor_; }
   bool contains(MessageId id) const { return id >= floor_ && id - floor_ < kIdWindow; }
   bool finished(MessageId id) const {
     return id < floor_ || (bitmap_ != nullptr && id < bitmap_->end && bitmap_->finished.test(id));
   }
 
-  // finish() for so many consecutive ids.
+  // Does finish() for `count` consecutive ids.
   void finish_several(MessageId first, std::uint32_t count, Pool<IdBitmap>& bitmaps) {
     if (first == floor_ && bitmap_ == nullptr) {
       floor_ += count;
@@ -54,8 +55,7 @@ class IdWindow {
     for (std::uint32_t i = 0; i < count; ++i) finish(first + i, bitmaps);
   }
 
-  // `id` is within the window and has not finished before. The pool covers every window, so it has
-  // a bitmap.
+  // `id` is within the window and not finished yet. The pool has a bitmap for every window.
   void finish(MessageId id, Pool<IdBitmap>& bitmaps) {
     PULLMAN_DCHECK(contains(id) && !finished(id));
     if (id == floor_ && bitmap_ == nullptr) [[likely]] {  // in order, as nearly all are
@@ -89,7 +89,7 @@ class IdWindow {
     bitmap_ = nullptr;
   }
 
-  IdBitmap* bitmap_ = nullptr;  // only while there are any
+  IdBitmap* bitmap_ = nullptr;  // null while no id beyond the floor is finished
   MessageId floor_ = 0;
 };
 

@@ -78,7 +78,7 @@ void MultiReceive::State::settle(bool news) {
   MultiReceive& mine = whole_;
   auto* const tell = mine.on_news;
   const bool ends = posted_.done() && mine.complete_.load(std::memory_order_relaxed) == matched_;
-  // From here on another thread may take it to be its own again.
+  // From this store on another thread may reuse or destroy it.
   if (ends) mine.status_.store(posted_.status(), std::memory_order_release);
   if (tell != nullptr && (news || ends)) tell(mine);
 }

@@ -1,8 +1,8 @@
-// What the library remembers of one buffer for many messages (pullman/multi_receive.h): the receive
-// that is posted for it, and a request for each message that matches.
+// The library's state of one buffer for many messages (pullman/multi_receive.h): the receive that
+// is posted for it, and a request for each message that matches.
 //
-// Does not know how messages match or arrive. Threads: as the context's, behind its lock; take()
-// comes from the program's thread.
+// Does not know how messages match or arrive. Threads: runs behind the context's lock, except
+// take(), which the program's thread calls.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,14 @@ class MultiReceive::State {
   State(MultiReceive& whole, std::size_t most, std::size_t least_room);
 
   static State& of(MultiReceive& receive) { return *receive.state_; }
-  // Of what is posted for it, or of one of its parts.
+  // `mine` is the receive that is posted, or one of the parts.
   static State& of(Request& mine) { return *static_cast<State*>(mine.user); }
 
-  // What is posted for it. begin(): it has the buffer, and what it asks for is still to be said.
+  // Returns the posted receive. After begin() it has the buffer; the caller still sets the source,
+  // tag and space to match.
   Request& posted() { return posted_; }
   void begin(std::span<std::byte> buffer);
-  // The receive of a message with so many bytes that matches; it is not used up.
+  // Returns the receive for a matching message of `bytes` bytes. Must not be used_up().
   Request& take_part(std::uint64_t bytes);
   bool used_up() const { return matched_ == most_ || room_.size() < least_room_; }
   // The next complete message.
@@ -43,7 +44,7 @@ class MultiReceive::State {
   const std::size_t least_room_;
   Request posted_;
   std::unique_ptr<Request[]> parts_;           // one for each message, in the order of matching
-  std::unique_ptr<std::uint32_t[]> in_order_;  // of completion: which parts are
+  std::unique_ptr<std::uint32_t[]> in_order_;  // in the order of completion: indices of parts
   std::span<std::byte> room_;                  // what is left of the buffer
   std::size_t matched_ = 0;
 };

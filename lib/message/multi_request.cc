@@ -56,11 +56,11 @@ void MultiRequest::State::note_done(Request& request) {
   static_cast<State*>(request.user)->count_down();
 }
 
-// Several threads may, each for another send.
+// Several threads may call it at once, each for another send.
 void MultiRequest::State::count_down() {
   if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   message_.reset();
-  // From here on another thread may take it to be its own again.
+  // From this store on another thread may reuse or destroy it.
   whole_.done_.store(true, std::memory_order_release);
 }
 

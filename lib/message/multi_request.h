@@ -1,8 +1,8 @@
-// What the library remembers of one message to many peers (pullman/multi_request.h): a request for
-// the send to each, and the bytes that all of them refer to.
+// The library's state of one message to many peers (pullman/multi_request.h): a request for the
+// send to each peer, and the bytes that all of them refer to.
 //
-// Does not know how anything is sent. Threads: whoever begins it is alone; the sends may be done in
-// any threads of the context.
+// Does not know how anything is sent. Threads: one thread begins it; the sends may finish in any
+// thread of the context.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ class MultiRequest::State {
  public:
   explicit State(MultiRequest& whole) : whole_(whole) {}
 
-  // Made when it is asked for first. Throws std::bad_alloc: nothing has happened.
+  // Makes the state at the first call. Throws std::bad_alloc: then nothing has happened.
   static State& of(MultiRequest& request);
 
-  // begin(), a send for each request(), and end(): which says what MultiRequest::status() does.
-  // begin() throws std::bad_alloc: nothing has happened.
+  // A caller calls begin(), starts a send with each request(), and calls end(), which returns
+  // MultiRequest::status(). begin() throws std::bad_alloc: then nothing has happened.
   void begin(std::size_t peers, SharedBytes message);
   Request& request(std::size_t index) { return requests_[index]; }
   const std::vector<std::byte>& message() const { return *message_; }
@@ -36,10 +36,10 @@ class MultiRequest::State {
 
   MultiRequest& whole_;
   std::unique_ptr<Request[]> requests_;
-  std::size_t room_ = 0;  // requests there are
+  std::size_t room_ = 0;  // length of `requests_`
   std::size_t peers_ = 0;
   SharedBytes message_;
-  std::atomic<std::size_t> left_ = 0;  // sends that are not done, and one for who begins them
+  std::atomic<std::size_t> left_ = 0;  // sends that are not done, and one until end()
 };
 
 }  // namespace pullman

@@ -9,7 +9,7 @@
 namespace pullman {
 namespace {
 
-// The program's mistake, not ours; but the next packet would be written into freed memory.
+// This is the program's mistake, but the next packet would be written into freed memory.
 [[noreturn, gnu::cold]] void destroyed_while_pending() {
   std::fputs(
       "pullman: a Request was destroyed while still pending: wait for it, cancel() it, or close() "
@@ -51,7 +51,7 @@ void Request::Operation::finish(Status status, std::size_t length) {
   Request& mine = *request;
   kind = Kind::kIdle;
   mine.length_ = length;
-  // From the store on another thread may take it to be its own again.
+  // From the store on another thread may reuse or destroy it.
   auto* const tell = mine.on_done;
   mine.status_.store(status, std::memory_order_release);
   if (tell != nullptr) tell(mine);

@@ -1,8 +1,8 @@
-// Memory that peers may hold here beyond their own shares: a peer that needs it borrows it, at most
-// as much as it leaves (dynamic thresholds, Choudhury and Hahne 1998): alone half of it, as
-// one of seven an eighth each; so however many flood it something is left for the next, and each
-// has its own share besides. Knows which peers are blocked (wire.md 4.13), and says when there may
-// be something for them.
+// Memory that peers may hold here beyond their own shares. A peer borrows from it as it needs, at
+// most as much as it leaves (dynamic thresholds, Choudhury and Hahne 1998): half of it if it
+// borrows alone, an eighth each if seven do. So however many peers flood it something is left for
+// the next, and each has its own share besides. Knows which peers are blocked (wire.md 4.13), and
+// tells when there may be something for them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pullman::message {
 
-// Where a peer is among those that are blocked.
+// A peer's index among the blocked ones.
 using BlockedPlace = std::uint32_t;
 inline constexpr BlockedPlace kNotBlocked = 0xFFFF'FFFF;
 
@@ -23,7 +23,7 @@ class Reserve {
   Reserve(const Reserve&) = delete;
   Reserve& operator=(const Reserve&) = delete;
 
-  // What a peer that has borrowed so much may borrow in all.
+  // Returns how much a peer that has borrowed `lent` may borrow in all.
   std::uint64_t max_for(std::uint64_t lent) const {
     return left_ > lent ? lent + (left_ - lent) / 2 : lent;
   }
@@ -37,7 +37,7 @@ class Reserve {
   }
   std::uint64_t left() const { return left_; }
 
-  // `place`, of one that is not, says from now on where it is; it stays at its address.
+  // Adds a peer that is not blocked. `place` is kept up to date from then on, so it must not move.
   void add_blocked(PeerId peer, BlockedPlace& place) {
     PULLMAN_DCHECK(place == kNotBlocked);
     blocked_.push_back({peer, &place});
@@ -53,13 +53,13 @@ class Reserve {
     place = kNotBlocked;
   }
   bool any_blocked() const { return !blocked_.empty(); }
-  // Calls visit(peer) for each; none is added or removed meanwhile.
+  // Calls visit(peer) for each, which must not add or remove any.
   template <typename Visit>
   void for_each_blocked(Visit&& visit) const {
     for (const Blocked& blocked : blocked_) visit(blocked.peer);
   }
 
-  // Something has come back since this was asked, and somebody may be waiting for it.
+  // Whether a peer is blocked and something has come back since the last call that returned true.
   bool take_news() {
     if (blocked_.empty() || !came_back_) return false;
     came_back_ = false;
@@ -77,9 +77,9 @@ class Reserve {
   std::vector<Blocked> blocked_;
 };
 
-// What one peer may have (allowance.h).
+// What one peer may use (allowance.h).
 struct Terms {
-  std::uint64_t share;   // for itself alone, whatever others do
+  std::uint64_t share;   // for this peer alone
   std::uint64_t window;  // that it may use before it is told of more
   Reserve& reserve;
 };

@@ -12,7 +12,7 @@ std::span<const Piece> pieces_of(const Operation& op) {
   return {op.pieces->data(), op.special.piece_count};
 }
 
-// Calls visit(piece, bytes before it) for each.
+// Calls visit(piece, bytes before it) for each piece.
 template <typename Visit>
 void for_each_piece(const Operation& op, Visit visit) {
   std::uint64_t before = 0;
@@ -22,7 +22,7 @@ void for_each_piece(const Operation& op, Visit visit) {
   }
 }
 
-// The piece that has byte `at`, from there on; empty behind the last.
+// Returns the piece that holds byte `at`, from there on; empty behind the last piece.
 std::span<std::byte> rest_of_piece(const Operation& op, std::uint64_t at) {
   std::span<std::byte> rest;
   for_each_piece(op, [&](const Piece& piece, std::uint64_t before) {

@@ -1,7 +1,7 @@
-// What is to be sent, beyond a plain message: its kind, its lead, and where its bytes come from.
+// Describes a send that is more than a plain message: its kind, its lead, and where its bytes are.
 //
-// Bytes of a message are counted with the lead, as on the wire; the caller's follow it. Knows how
-// to find and copy them. Does not know ids or packets.
+// Offsets in a message count the lead, as on the wire; the caller's bytes follow it. Knows how to
+// find and copy the bytes. Does not know ids or packets.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,15 @@ struct SendDescriptor {
   Tag tag = 0;
   wire::Lead lead{};
   std::uint8_t lead_bytes = 0;
-  ConstSegments pieces;  // of the caller's bytes; not with a packer
+  ConstSegments pieces;  // of the caller's bytes; empty with a packer
   const Packer* packer = nullptr;
-  std::uint64_t size = 0;      // of the caller's bytes, all pieces together
+  std::uint64_t size = 0;      // of the caller's bytes, all segments together
   bool wants_result = false;   // done when the receiver's RESULT has come
   bool wants_arrival = false;  // done when all of it has arrived
-  bool is_own_copy = false;    // of the bytes: nobody waits for it
+  bool is_own_copy = false;    // the bytes are the library's copy: no caller waits
   bool has_priority = false;
   bool only_copy = false;
-  Operation* asker = nullptr;  // learns the message's id
+  Operation* asker = nullptr;  // the get or atomic to tell the message's id
   bool is_solicited = false;   // the receiver asked for it: costs no allowance, waits for no other
 
   std::uint64_t total() const { return lead_bytes + size; }
@@ -40,24 +40,25 @@ inline std::uint64_t size_of_all(ConstSegments pieces) {
   return size;
 }
 
-// Memory to note so many pieces in, if there is none. Before anything of the operation begins: what
-// follows takes none.
+// Takes memory to note `pieces` segments in, unless the operation has it. Call it before the
+// operation begins: what follows takes no memory.
 void make_room(Operation& op, std::size_t pieces);
 
-// Notes it in an operation that begins and has room. Pieces are copied, the bytes are not.
+// Notes the descriptor in an operation that begins and has room. Copies the list of segments, not
+// the bytes.
 void describe(Operation& op, const SendDescriptor& descriptor);
 
-// Bytes [at, at + out.size()) of the operation's message.
+// Copies bytes [at, at + out.size()) of the operation's message.
 void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out);
 
-// The longest range of the operation's message from `at` on that lies in one place of the caller's.
+// Returns the longest range of the operation's message from `at` on that is contiguous in memory.
 std::span<const std::byte> one_place(const Operation& op, std::uint64_t at);
 
-// Notes where a receive's bytes go. It has room.
+// Notes the segments that a receive writes to. The operation has room.
 void describe_sink(Operation& op, Segments pieces);
-// Writes to bytes [at, at + data.size()) of the caller's, as far as there is room.
+// Writes to bytes [at, at + data.size()) of the receive's buffer, as far as there is room.
 void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> data);
-// What of them lies in one place, from `at` on.
+// Returns the contiguous part of the receive's buffer from `at` on.
 std::span<std::byte> one_place_of_sink(const Operation& op, std::uint64_t at);
 
 }  // namespace pullman::message

@@ -16,10 +16,10 @@ bool through_kernel(const Device& device) {
   return device.provider == "udp" || device.provider.empty();
 }
 
-// One of the things that Config::nics names.
+// One item of Config::nics.
 class Item {
  public:
-  // Everything there is.
+  // Matches everything.
   Item() : broad_(true) {}
   explicit Item(const std::string& text)
       : text_(text),
@@ -29,13 +29,13 @@ class Item {
 
   const std::string& text() const { return text_; }
   bool malformed() const { return !text_.empty() && broad_ && !prefix_; }
-  // Does not mean each that answers to it: everything, or a prefix.
+  // Whether the item need not mean every device that matches it: it is everything, or a prefix.
   bool broad() const { return broad_; }
 
   bool matches(const Device& device) const {
     return text_.empty() || device.name == text_ || has_address(device);
   }
-  // This very address is meant, not just its NIC.
+  // Whether this very address is meant, not only its NIC.
   bool means_address(const Device& device) const { return !broad_ && has_address(device); }
   bool means_link_local() const { return prefix_ && is_link_local(prefix_->network); }
 
@@ -55,7 +55,7 @@ class Item {
 
   std::string text_;              // empty: everything
   std::string scope_;             // of an IPv6 address, behind "%"; empty: none
-  std::optional<Prefix> prefix_;  // an address is one of all its bits
+  std::optional<Prefix> prefix_;  // an address is a prefix of full length
   bool broad_;
 };
 
@@ -64,17 +64,17 @@ struct Candidate {
   explicit Candidate(const Device& judged) : device(&judged) {}
 
   const Device* device;
-  std::optional<std::size_t> item;  // of those wanted, the first it answers to
-  bool by_address = false;          // and by its very address
+  std::optional<std::size_t> item;  // index of the first wanted item that it matches
+  bool by_address = false;          // whether that item is its very address
   bool chosen = false;
-  std::string why_not;  // once it is out
+  std::string why_not;  // set when it is ruled out
 
   bool open() const { return item.has_value() && why_not.empty(); }
 };
 
 using Nic = std::vector<Candidate*>;  // devices of one name
 
-// Of the addresses of one NIC; those of one rank can do the same.
+// Ranks the addresses of one NIC; those of one rank serve the same purpose.
 int rank(const Candidate& candidate) {
   if (candidate.by_address) return 0;
   if (is_link_local(candidate.device->address)) return 3;
@@ -153,7 +153,7 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::vector<Item> wanted_;
   std::vector<Item> excluded_;
-  bool any_of_use_ = false;  // of what is wanted
+  bool any_of_use_ = false;  // whether any wanted item can be used
   Choice choice_;
 };
 
@@ -170,7 +170,7 @@ void Chooser::exclude(const Item& item) {
   }
 }
 
-// Gives the item all that answer to it.
+// Assigns to the item all devices that match it.
 void Chooser::claim(std::size_t number) {
   const Item& item = wanted_[number];
   fail_if_malformed(item);
@@ -226,7 +226,7 @@ void Chooser::fail_without(const Item& item) {
   }
 }
 
-// What needs no look at the others.
+// Rules out devices for reasons that do not depend on others.
 void Chooser::judge_alone(Candidate& candidate) const {
   if (!candidate.why_not.empty()) return;
   if (!candidate.device->up) {
@@ -239,8 +239,8 @@ void Chooser::judge_alone(Candidate& candidate) const {
   }
 }
 
-// Nobody else can be told such an address, and any interface has one. Beside another address of
-// its NIC it may be.
+// Peers cannot be told such an address, and any interface has one. Beside another address of its
+// NIC it may be used.
 void Chooser::leave_out_lone_link_locals() {
   const auto lone = [&](const Candidate& candidate) {
     return std::none_of(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
@@ -259,7 +259,7 @@ void Chooser::leave_out_lone_link_locals() {
   if (!any) fail("there is no NIC with an address that is not link-local: name one to use it");
 }
 
-// Within the host, and one that is not answers to the same item.
+// Whether it is internal to the host, and a device that is not matches the same item.
 bool Chooser::is_beside_better(const Candidate& candidate) const {
   if (candidate.device->standing != Standing::kInside) return false;
   return std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
@@ -268,9 +268,9 @@ bool Chooser::is_beside_better(const Candidate& candidate) const {
   });
 }
 
-// What answers to a broad item only is left out where there is better.
+// Rules out lesser devices that match only a broad item, where there are better ones.
 void Chooser::leave_out_the_lesser() {
-  const Device* outside = nullptr;  // not loopback
+  const Device* outside = nullptr;  // and not the loopback
   const Device* bypassing = nullptr;
   for (const Candidate& candidate : candidates_) {
     if (!candidate.open()) continue;
@@ -290,7 +290,7 @@ void Chooser::leave_out_the_lesser() {
   }
 }
 
-// What is left, best first, each with its best address first.
+// Returns the remaining NICs, best first, each with its best address first.
 std::vector<Nic> Chooser::nics() {
   std::vector<Nic> out;
   for (Candidate& candidate : candidates_) {
@@ -315,7 +315,8 @@ std::string enough(const std::vector<std::string>& names) {
   return fmt::format("{} NICs are enough: {} come first", names.size(), fmt::join(names, ", "));
 }
 
-// Each NIC by its first address, then in turn by others, so that one with many leaves room.
+// Takes each NIC's first address, then further ones in turn, so that a NIC with many leaves room
+// for others.
 void Chooser::take() {
   std::vector<Nic> used = nics();
   std::vector<std::string> names;
@@ -343,8 +344,8 @@ void Chooser::take() {
   }
 }
 
-// What is meant, then the first of each rank, then the others. Beside others a link-local one
-// brings nothing, unless it is meant.
+// Orders the addresses: those that are meant, then the first of each rank, then the others. A
+// link-local address beside others is of no use, unless it is meant.
 void Chooser::arrange(Nic& nic) const {
   const std::string used = fmt::format("{} is used through {}", nic.front()->device->name,
                                        host_string(nic.front()->device->address));

@@ -1,4 +1,5 @@
-// The devices of the drivers on kernel sockets: one for each address of each network interface.
+// The devices of the drivers that use kernel sockets: one for each address of each network
+// interface.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,12 @@
 
 namespace pullman::nic {
 
-// With packets as long as the largest UDP datagram; what else is the driver's own is left empty.
+// Lists them, with packets as long as the largest UDP datagram; fields specific to a driver are
+// empty.
 std::vector<Device> list_devices(const std::string& driver);
 
-// What a port's packets are to be at most. Throws NicError if more is wanted than the device has.
+// Returns the largest packet of a port. Throws NicError if the options want more than the device
+// has.
 std::size_t packet_bytes_of(const Device& device, const PortOptions& options);
 
 }  // namespace pullman::nic

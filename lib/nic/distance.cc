@@ -11,7 +11,7 @@
 namespace pullman::nic {
 namespace {
 
-// Of another node, where the machine does not say.
+// The distance of another node, if the machine does not tell.
 constexpr std::uint8_t kElsewhere = 10;
 
 struct FreeTopology {
@@ -30,7 +30,7 @@ Topology load() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-// What the process may run on; null if that is not known.
+// Returns the processors that the process may run on; null if that is unknown.
 Bitmap own_processors(hwloc_topology_t topology) {
   Bitmap out(hwloc_bitmap_alloc());
   if (out == nullptr) return nullptr;
@@ -38,7 +38,7 @@ Bitmap own_processors(hwloc_topology_t topology) {
   return known ? std::move(out) : nullptr;
 }
 
-// The latencies between memory nodes as the machine tells them.
+// The latencies between NUMA nodes, as the machine reports them.
 class Latencies {
  public:
   explicit Latencies(hwloc_topology_t topology) : topology_(topology) {
@@ -65,7 +65,7 @@ class Latencies {
         hwloc_distances_obj_pair_values(table_, from, to, &away, &back) != 0) {
       return kElsewhere;
     }
-    // Tables may lie: whatever is not home is farther.
+    // Tables may be wrong: any other node is farther than the local one.
     const hwloc_uint64_t more = away > home ? away - home : 1;
     return static_cast<std::uint8_t>(std::min<hwloc_uint64_t>(more, 255));
   }
@@ -96,7 +96,7 @@ std::uint8_t distance_between(hwloc_topology* topology, const hwloc_bitmap_s* pr
 
 void measure_distances(std::vector<Device>& devices) {
   const auto on_a_node = [](const Device& device) { return device.numa_node >= 0; };
-  // To load the topology may take a tenth of a second, and most often there is nothing to ask it.
+  // Loading the topology may take a tenth of a second, and mostly there is nothing to look up.
   const auto first = std::find_if(devices.begin(), devices.end(), on_a_node);
   const bool differ = std::any_of(first, devices.end(), [&](const Device& device) {
     return on_a_node(device) && device.numa_node != first->numa_node;

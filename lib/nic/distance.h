@@ -1,4 +1,4 @@
-// How far a NIC is from the processors this process may run on (hwloc). Cold.
+// The distance of a NIC from the processors that this process may run on (hwloc). Cold.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ struct hwloc_topology;
 
 namespace pullman::nic {
 
-// Sets Device::distance. Machines with one NUMA node, and devices of none, have no distances.
+// Sets Device::distance, except on machines with one NUMA node and for devices of no node.
 void measure_distances(std::vector<Device>& devices);
 
-// From `processors` to a NUMA node: what memory there costs more than memory at home, as the
-// machine says it (10: twice as much). 0 if it is near, or not known.
+// Returns the distance from `processors` to a NUMA node: how much more memory there costs than
+// local memory, as the machine reports it (10: twice as much). Returns 0 if it is near or unknown.
 std::uint8_t distance_between(hwloc_topology* topology, const hwloc_bitmap_s* processors,
                               int numa_node);
 

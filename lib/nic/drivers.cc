@@ -40,12 +40,12 @@ std::string driver_for(const std::string& name, const std::string& provider) {
   try {
     return best_driver(fabric::make_driver("")->devices());
   } catch (const NicError&) {
-    return "udp";  // libfabric has nothing to offer
+    return "udp";  // libfabric has no device
   }
 }
 
 std::unique_ptr<Driver> make_driver(const std::string& name, const std::string& provider) {
-  fabric::give_back_signals();  // libfabric is loaded, whichever driver is asked for
+  fabric::give_back_signals();  // libfabric is loaded, whatever the driver
   if (name == "udp") return udp::make_driver();
   if (name == "tcp") return tcp::make_driver();
   if (name == "fabric") return fabric::make_driver(provider);

@@ -34,7 +34,7 @@ ErrorClass class_of(int error) {
     case ENODEV:
     case ENXIO:
       return ErrorClass::kDevice;
-    // ICMP, and what a far TCP says.
+    // ICMP messages, and the answers of a remote TCP.
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:

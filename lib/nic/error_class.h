@@ -1,8 +1,8 @@
-// What kinds of errors devices and the kernel tell of, whatever the driver: enough to say where to
-// look, and to count.
+// Classifies the errors that devices and the kernel report, for all drivers alike: to count them,
+// and to tell where to look.
 //
-// A packet that is too long is no error here: that is how a path's size is learned
-// (PortCounters::too_long), and neither is one that a receiver has to drop for its length.
+// Not an error here is a packet that is too long, because path MTU is learned by it
+// (PortCounters::too_long), and a packet that a receiver drops for its length.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 namespace pullman::nic {
 
 enum class ErrorClass : std::uint8_t {
-  kTimeout,  // nobody answered in the time that the device or the kernel gives
-  kFlushed,  // handed back undone: its queue, endpoint or connection was ended on this host
+  kTimeout,  // no answer within the device's or the kernel's time limit
+  kFlushed,  // returned undone: its queue, endpoint or connection was ended on this host
   kDevice,   // the device, its driver or its link failed, or the bytes were damaged on the way
-  kRemote,   // the far host, or the network on the way there, refuses
-  kLocal,    // this host refuses: no route, no room, a filter, or a call that it does not take
+  kRemote,   // the remote host, or the network on the way, refuses
+  kLocal,    // this host refuses: no route, no memory, a filter, or an invalid call
 };
 inline constexpr std::size_t kErrorClasses = 5;
 
 const char* name(ErrorClass kind);
 
-// Of an error number of the C library; libfabric's begin with the same.
+// Classifies an error number of the C library; libfabric's numbers begin with the same ones.
 ErrorClass class_of(int error);
 
-// How many of each class, and the error number of the last.
+// Counts the errors of each class, and keeps the last error number.
 class ErrorCounts {
  public:
   struct Count {
@@ -40,7 +40,7 @@ class ErrorCounts {
     seen_ |= bit(kind);
   }
   const Count& of(ErrorClass kind) const { return counts_[static_cast<std::size_t>(kind)]; }
-  // A bit for each class of which there was one.
+  // Returns a bit for each class that has occurred.
   std::uint8_t seen() const { return seen_; }
   static constexpr std::uint8_t bit(ErrorClass kind) {
     return static_cast<std::uint8_t>(1u << static_cast<unsigned>(kind));

@@ -7,7 +7,7 @@
 namespace pullman::nic {
 namespace {
 
-// Peers come and go, and what they leave behind is answered so.
+// Such errors are normal when peers come and go: packets to them are answered so.
 bool is_everyday(ErrorClass kind) {
   return kind == ErrorClass::kTimeout || kind == ErrorClass::kRemote;
 }
@@ -19,7 +19,7 @@ void ErrorReport::tell(const ErrorCounts& errors) {
     const auto kind = static_cast<ErrorClass>(i);
     if ((errors.seen() & ~told_ & ErrorCounts::bit(kind)) == 0) continue;
     log().log(is_everyday(kind) ? spdlog::level::info : spdlog::level::warn,
-              "{}: error of class '{}': {}; more of these are counted only", who_, name(kind),
+              "{}: error of class '{}': {}; later ones are only counted", who_, name(kind),
               fi_strerror(errors.of(kind).last));
   }
   told_ = errors.seen();

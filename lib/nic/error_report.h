@@ -1,5 +1,5 @@
-// Tells of a port's errors: the first of each class, by a line of the log. Later ones are counted
-// only (Stats). Where nothing is new it costs a comparison.
+// Logs the first error of each class of a port. Later ones are only counted (Stats). Without a new
+// class it costs a comparison.
 #pragma once
 
 #include <cstdint>

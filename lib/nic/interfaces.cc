@@ -13,8 +13,8 @@
 namespace pullman::nic {
 namespace {
 
-// A number from /sys/class/net/INTERFACE/FILE; `otherwise` if the file is missing or refuses to be
-// read, as the speed of an interface without a link does.
+// Reads a number from /sys/class/net/INTERFACE/FILE; `otherwise` if the file is missing or
+// unreadable, as the speed of an interface without a link is.
 long read_number(const std::string& interface, const char* file, long otherwise) {
   std::ifstream in("/sys/class/net/" + interface + "/" + file);
   long value = 0;
@@ -32,7 +32,7 @@ Interface describe(const ifaddrs& entry) {
   return out;
 }
 
-// Bits set in a netmask; 0 if there is none.
+// Returns the number of bits set in a netmask; 0 if there is none.
 std::uint8_t bits_of_mask(const sockaddr* mask, std::uint8_t kind) {
   if (mask == nullptr) return 0;
   const auto* const ipv4 = reinterpret_cast<const sockaddr_in*>(mask);
@@ -69,7 +69,7 @@ std::vector<Interface> list_interfaces() {
 std::size_t largest_datagram(std::size_t mtu, const Address& address) {
   constexpr std::size_t kIpv4AndUdp = 20 + 8;
   constexpr std::size_t kIpv6AndUdp = 40 + 8;
-  constexpr std::size_t kMost = 65535 - kIpv4AndUdp;  // what an IPv4 packet's length can say
+  constexpr std::size_t kMost = 65535 - kIpv4AndUdp;  // limit of the IPv4 length field
   const std::size_t headers = address.kind == 4 ? kIpv4AndUdp : kIpv6AndUdp;
   return mtu > headers ? std::min(kMost, mtu - headers) : 0;
 }

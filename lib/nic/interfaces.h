@@ -1,4 +1,4 @@
-// The kernel's network interfaces, as getifaddrs and sysfs tell them. Read once per call; cold.
+// The kernel's network interfaces, read from getifaddrs and sysfs at each call; cold.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace pullman::nic {
 struct Interface {
   std::string name;
   std::vector<Address> addresses;         // IPv4 and IPv6, port 0
-  std::vector<std::uint8_t> prefix_bits;  // of each; 0 unknown
+  std::vector<std::uint8_t> prefix_bits;  // of each address; 0 unknown
   std::size_t mtu = 0;                    // 0 unknown
   std::uint32_t mbps = 0;  // 10^6 bit/s; 0 unknown (loopback, veth in some kernels, link down)
   int numa_node = -1;      // of its PCI device; -1 none or unknown
@@ -24,13 +24,13 @@ struct Interface {
 
 std::vector<Interface> list_interfaces();
 
-// The largest UDP payload that fits an IP packet of `mtu` bytes; 0 if none does.
+// Returns the largest UDP payload that fits an IP packet of `mtu` bytes; 0 if none does.
 std::size_t largest_datagram(std::size_t mtu, const Address& address);
 
-// Of one of its addresses.
+// Returns the prefix length of one of its addresses.
 std::uint8_t prefix_bits_of(const Interface& interface, const Address& address);
 
-// The interface with that name, else the one that has that address.
+// Returns the interface with that name, else the one with that address.
 const Interface* find_interface(const std::vector<Interface>& interfaces, const std::string& name,
                                 const Address& address);
 

@@ -13,7 +13,8 @@
 namespace pullman::nic {
 namespace {
 
-// Of one answer; the default route comes before others, so one of them is enough of many routes.
+// Most datagrams of one answer. The default route comes first, so the first of many routes are
+// enough.
 constexpr int kMaxDumpDatagrams = 256;
 
 std::string text_of(std::span<const std::byte> value) {
@@ -27,7 +28,7 @@ int number_of(std::span<const std::byte> value) {
   return number;
 }
 
-// All that the kernel has of a kind, each handed to `handle`.
+// Passes everything of one kind that the kernel has to `handle`.
 template <typename Head>
 void dump(std::uint16_t what, const Head& head, const Netlink::Handler& handle) {
   struct {

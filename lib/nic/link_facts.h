@@ -1,5 +1,5 @@
-// What the kernel says of its network interfaces beyond their addresses: of what kind they are,
-// what stands on what, and which lead to a default route (rtnetlink, sysfs). Cold.
+// What the kernel reports of its network interfaces beyond their addresses: their kind, which is on
+// top of which, and which lead to a default route (rtnetlink, sysfs). Cold.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace pullman::nic {
 
 struct LinkFacts {
   std::string name;
-  std::string kind;  // "bridge", "veth", "vlan", ...; empty: of a driver that names none
+  std::string kind;  // "bridge", "veth", "vlan", ...; empty: its driver names none
   int index = 0;
-  int master = 0;              // the index of the bridge or bond it is a port of; 0: none
-  int lower = 0;               // of what it stands on, in this namespace: a vlan, a macvlan
-  bool hardware = false;       // sysfs knows a device behind it
-  bool default_route = false;  // one of the main table leaves by it
+  int master = 0;  // index of the bridge or bond that it is a port of; 0: none
+  int lower = 0;   // index of the interface below a vlan or macvlan, if it is in this namespace
+  bool hardware = false;       // sysfs has a device for it
+  bool default_route = false;  // a default route of the main table uses it
 };
 
-// Of this namespace; empty if the kernel does not say.
+// Reads those of this namespace; empty if the kernel does not answer.
 std::vector<LinkFacts> read_link_facts();
 
 }  // namespace pullman::nic

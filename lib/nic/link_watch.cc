@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint32_t kGroups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
 
-// Of an interface that has a carrier, and of one whose lower layers are not ready all the same (as
-// linux/if.h, which does not go together with net/if.h). IFF_RUNNING says the same, but the kernel
-// sets it up to a second late: it looks once a second at links that change often.
+// Flags of an interface that has a carrier, and of one whose lower layers are not ready
+// nevertheless (from linux/if.h, which conflicts with net/if.h). IFF_RUNNING tells the same, but
+// the kernel sets it up to a second late: it checks links that change often once a second.
 constexpr unsigned kLowerUp = 1u << 16;
 constexpr unsigned kDormant = 1u << 17;
 
-// What follows is taken at the next poll.
+// Most datagrams of one poll; the others are read by the next.
 constexpr int kMaxDatagrams = 64;
 
 template <typename Head>
@@ -32,8 +32,8 @@ bool read_head(const nlmsghdr& message, Head& head) {
   return true;
 }
 
-// An IPv6 address is not to be used before the network was asked whether somebody has it, or if
-// somebody does.
+// Whether the address may be used: an IPv6 address may not before duplicate address detection, or
+// if that found a duplicate.
 bool may_be_used(const ifaddrmsg& head) {
   return (head.ifa_flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) == 0 ||
          (head.ifa_flags & IFA_F_OPTIMISTIC) != 0;
@@ -44,20 +44,21 @@ bool may_be_used(const ifaddrmsg& head) {
 LinkWatch::LinkWatch(const std::string& interface, const Address& own)
     : interface_(interface), own_(with_port(own, 0)), kernel_(kGroups) {
   if (kernel_.fd() < 0) {
-    log().warn("{}: the kernel tells no link events; a link that is down is found out by silence",
-               interface);
+    log().warn(
+        "{}: the kernel reports no link events; a link that is down is noticed by missing answers",
+        interface);
     return;
   }
   read_state();
 }
 
-// The state is read only once all that was told before is heard: it is newer.
+// Reads the state only after all earlier messages, since the state is newer.
 std::size_t LinkWatch::poll(std::span<PortEvent> out) {
   if (kernel_.fd() < 0) return 0;
   if (drain() && read_again_) read_state();
   std::size_t count = 0;
   if (count < out.size() && told_up_ && was_down_) {
-    // A link that goes down may lose its addresses before it is told as down.
+    // A link that goes down may lose its addresses before it is reported down.
     if (link_ && !address_) read_state();
     const bool gone = link_ && !address_;
     out[count++] = {.kind = gone ? PortEvent::Kind::kAddressGone : PortEvent::Kind::kLinkDown};
@@ -71,7 +72,7 @@ std::size_t LinkWatch::poll(std::span<PortEvent> out) {
   return count;
 }
 
-// Whether all there is was heard.
+// Returns whether all messages were read.
 bool LinkWatch::drain() {
   for (int i = 0; i < kMaxDatagrams; ++i) {
     switch (kernel_.receive([this](const nlmsghdr& message) { handle(message); })) {
@@ -116,7 +117,7 @@ void LinkWatch::handle(const nlmsghdr& message) {
 
 void LinkWatch::handle_link(const nlmsghdr& message) {
   ifinfomsg head{};
-  // Other families tell of the interface's part in a bridge.
+  // Messages of other families are about the interface's role in a bridge.
   if (!read_head(message, head) || head.ifi_family != AF_UNSPEC) return;
   if (!is_ours(message, head.ifi_index)) return;
   const bool there = message.nlmsg_type == RTM_NEWLINK;
@@ -126,7 +127,7 @@ void LinkWatch::handle_link(const nlmsghdr& message) {
   note();
 }
 
-// By its number; one that was taken away and comes back, by its name.
+// Compares the index; an interface that was removed and added again is recognised by its name.
 bool LinkWatch::is_ours(const nlmsghdr& message, int index) const {
   if (index_ != 0) return index == index_;
   const auto name = attribute(message, sizeof(ifinfomsg), IFLA_IFNAME);
@@ -138,7 +139,7 @@ void LinkWatch::handle_address(const nlmsghdr& message) {
   ifaddrmsg head{};
   if (!read_head(message, head) || static_cast<int>(head.ifa_index) != index_) return;
   if (head.ifa_family != (own_.kind == 4 ? AF_INET : AF_INET6)) return;
-  // Where a link has two ends the local one is said apart.
+  // Where a link has two ends the local one is in an attribute of its own.
   auto address = attribute(message, sizeof head, IFA_LOCAL);
   if (address.empty()) address = attribute(message, sizeof head, IFA_ADDRESS);
   const auto own = ip_bytes(own_);

@@ -1,7 +1,7 @@
-// Whether an interface is of use, as the kernel says it: it is up, has a carrier and still has our
-// address. A driver whose ports stand on an interface asks this for their link events.
+// Whether an interface is usable, as the kernel reports it: it is up, has a carrier and still has
+// our address. Drivers whose ports use a kernel interface get their link events here.
 //
-// The kernel tells of changes over a socket of our own.
+// The kernel reports changes over a socket of this object.
 //
 // Threads: one at a time.
 #pragma once
@@ -18,20 +18,20 @@ namespace pullman::nic {
 
 class LinkWatch {
  public:
-  // If the link is not up now, that is the first event.
+  // If the link is not up now, the first event tells it.
   LinkWatch(const std::string& interface, const Address& own);
 
-  // kLinkDown or kAddressGone, and kLinkUp, in turn, as far as there is room. A link that was down
-  // since the last poll and is up again is told as both. A system call, of 0.15 us when there is
-  // nothing.
+  // Writes kLinkDown or kAddressGone, and kLinkUp, in turn, as far as there is room. A link that
+  // went down and up since the last poll is reported as both. A system call, of 0.15 us when there
+  // is nothing.
   std::size_t poll(std::span<PortEvent> out);
 
-  // Since this was asked last, poll() has heard of an address that came or went, of whatever
+  // Whether, since the last call, poll() has heard of an address that came or went, on any
   // interface, or may have missed it.
   bool takes_address_news() { return std::exchange(address_news_, false); }
 
-  // Becomes readable when poll() has something; -1 if the system gave none: then there are no
-  // events.
+  // Becomes readable when poll() has something; -1 if the system gave no descriptor: then there are
+  // no events.
   int fd() const { return kernel_.fd(); }
 
  private:
@@ -47,13 +47,13 @@ class LinkWatch {
   std::string interface_;
   Address own_;
   Netlink kernel_;
-  int index_ = 0;             // of the interface; one that comes back may have another
+  int index_ = 0;             // of the interface; changes if it is removed and added again
   bool link_ = true;          // up, with a carrier
-  bool address_ = true;       // ours is there, and may be used
+  bool address_ = true;       // ours exists and may be used
   bool was_down_ = false;     // since the last event
-  bool told_up_ = true;       // by the last event
-  bool read_again_ = false;   // something was missed
-  bool address_news_ = true;  // before it listened there may have been any
+  bool told_up_ = true;       // what the last event told
+  bool read_again_ = false;   // an event was missed
+  bool address_news_ = true;  // true at first: changes before it listened are unknown
 };
 
 }  // namespace pullman::nic

@@ -10,7 +10,7 @@
 namespace pullman::nic {
 namespace {
 
-// News of an interface with everything there is to say of it take 2 to 4 KiB.
+// A full message about an interface takes 2 to 4 KiB.
 constexpr std::size_t kMaxBytes = 16384;
 constexpr int kPatienceMs = 100;
 
@@ -51,7 +51,7 @@ Netlink::Received Netlink::receive(const Handler& handle) const {
   const ssize_t got = recvfrom(descriptor_, buffer.data(), buffer.size(), MSG_TRUNC,
                                reinterpret_cast<sockaddr*>(&from), &from_bytes);
   if (got < 0) return errno == ENOBUFS ? Received::kLost : Received::kNothing;
-  if (from.nl_pid != 0) return Received::kMessages;  // not from the kernel: of no interest
+  if (from.nl_pid != 0) return Received::kMessages;  // not from the kernel: ignored
   if (static_cast<std::size_t>(got) > buffer.size()) return Received::kLost;
   auto left = static_cast<std::size_t>(got);
   for (auto* at = reinterpret_cast<const nlmsghdr*>(buffer.data()); NLMSG_OK(at, left);

@@ -1,5 +1,5 @@
-// A socket to the kernel's network configuration (rtnetlink), as bytes: what is asked and what the
-// kernel tells is for others to know. Never blocks for long; cold.
+// A socket to the kernel's network configuration (rtnetlink). Does not know the meaning of requests
+// and messages. Never blocks for long; cold.
 #pragma once
 
 #include <linux/rtnetlink.h>
@@ -15,7 +15,7 @@ namespace pullman::nic {
 
 class Netlink {
  public:
-  // `groups` (RTMGRP_*): of what the kernel is to tell unasked.
+  // `groups` (RTMGRP_*): the events that the kernel is to send.
   explicit Netlink(std::uint32_t groups = 0);
   ~Netlink();
   Netlink(const Netlink&) = delete;
@@ -25,31 +25,32 @@ class Netlink {
 
   bool send(std::span<const std::byte> request) const;
 
-  // Waits for something to receive, for a moment: the kernel answers while it is asked.
+  // Waits for something to receive, for a moment: the kernel answers within the request.
   bool wait() const;
 
   enum class Received : std::uint8_t {
     kMessages,
     kNothing,
-    kLost,  // the kernel had more to tell than there was room for
+    kLost,  // the kernel had more messages than the socket had room for
   };
   using Handler = std::function<void(const nlmsghdr&)>;
 
-  // One datagram, whose messages are whole.
+  // Receives one datagram, which contains whole messages.
   Received receive(const Handler& handle) const;
 
  private:
   int descriptor_;
 };
 
-// What follows a message's head: attributes, found by their kind. Empty if there is none.
+// Returns the attribute of that kind behind a message's head of `head_bytes`. Empty if there is
+// none.
 std::span<const std::byte> attribute(const nlmsghdr& message, std::size_t head_bytes,
                                      unsigned kind);
 
-// The same among the attributes that another one is made of.
+// Returns an attribute that is nested in another one.
 std::span<const std::byte> nested_attribute(std::span<const std::byte> outer, unsigned kind);
 
-// The bytes of an IP address, as attributes have them.
+// Returns the bytes of an IP address, in the format of attributes.
 std::span<const std::byte> ip_bytes(const Address& address);
 
 }  // namespace pullman::nic

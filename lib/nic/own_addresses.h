@@ -1,5 +1,5 @@
-// The addresses of this host. To look here costs no system call: who hears the kernel tell of a
-// change has them read again.
+// The addresses of this host. A lookup makes no system call: read() is called when the kernel
+// reports a change.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class OwnAddresses {
   OwnAddresses() { read(); }
   void read();
 
-  // Of any port, and of any scope: what is link-local is another's where the link is another.
+  // Ignores the port and the scope, except that link-local addresses of other links are not ours.
   bool has(const Address& address) const;
 
  private:

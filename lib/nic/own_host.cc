@@ -9,7 +9,7 @@
 namespace pullman::nic {
 namespace {
 
-// FNV-1a: nobody is kept from guessing it.
+// FNV-1a: the result need not be secret.
 std::uint64_t hash(std::uint64_t so_far, std::string_view bytes) {
   constexpr std::uint64_t kPrime = 0x100000001b3;
   for (const char byte : bytes) so_far = (so_far ^ static_cast<unsigned char>(byte)) * kPrime;
@@ -18,7 +18,7 @@ std::uint64_t hash(std::uint64_t so_far, std::string_view bytes) {
 
 }  // namespace
 
-// The thread's namespace, not the process': sockets are opened there.
+// Uses the thread's namespace, not the process's: sockets are opened there.
 std::uint64_t own_host() {
   constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
   std::ifstream boot("/proc/sys/kernel/random/boot_id");

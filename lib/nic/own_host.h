@@ -1,12 +1,12 @@
-// Which host this is, as its processes tell others: what has the same addresses.
+// Identifies this host to other processes: those with the same addresses.
 #pragma once
 
 #include <cstdint>
 
 namespace pullman::nic {
 
-// The same for all processes of one boot in one network namespace, and for no others but by
-// chance: a hash. 0 where the system does not say.
+// Returns a hash that is the same for all processes of one boot in one network namespace, and
+// different elsewhere but for collisions. 0 if the system does not tell.
 std::uint64_t own_host();
 
 }  // namespace pullman::nic

@@ -8,8 +8,8 @@
 namespace pullman::nic {
 namespace {
 
-// A scope means something only on the host that says it. From a socket on a link-local address
-// there is one link to go to: its own.
+// A scope is meaningful only on the host that uses it. A socket on a link-local address can send to
+// one link only: its own.
 void adopt_scope(sockaddr_in6& name, const Address& own) {
   sockaddr_storage storage;
   to_sockaddr(own, storage);

@@ -1,6 +1,6 @@
-// The addresses a port sends to: a destination is an index into a table of what the kernel wants to
-// hear. Resolution is the kernel's affair, packet by packet; here it only means that the address is
-// one this socket can send to.
+// The addresses a port sends to: a destination is an index into a table of sockaddrs. The kernel
+// resolves neighbours, packet by packet; here resolving only means that this socket can send to the
+// address.
 #pragma once
 
 #include <netinet/in.h>
@@ -19,10 +19,11 @@ namespace pullman::nic {
 
 class Peers {
  public:
-  // `own`: the address the socket is bound to.
+  // `own`: the address that the socket is bound to.
   explicit Peers(const Address& own);
 
-  // The destination, of which there will be an event; kInvalidDestination if it cannot be reached.
+  // Returns the destination, which an event will follow; kInvalidDestination if it cannot be
+  // reached.
   Destination resolve(const Address& address, std::uint64_t cookie);
   void forget(Destination to);
   std::size_t take_events(std::span<PortEvent> out) {
@@ -36,19 +37,19 @@ class Peers {
   }
   socklen_t name_bytes() const { return name_bytes_; }
 
-  // It is sent to by a socket that is not bound to a device: see only_by_others().
+  // A socket that is not bound to a device sends to it: see only_by_others().
   void set_by_others(Destination to) { peers_[to].by_others = true; }
   bool by_others(Destination to) const { return peers_[to].by_others; }
 
-  // What the network says, or somebody in its name: each looks at all destinations, and is let pass
-  // when there were kLooks since the last take_events(). What is true is said again.
+  // --- ICMP messages, which anybody can forge. Each makes a search of all destinations; after
+  // kLooks of them since the last take_events() others are ignored. A true one will be repeated.
 
-  // Nobody listens there, says the host itself: an event for each destination that is meant, with
-  // what is quoted of the packet.
+  // The host itself reports that nobody listens at the port: makes an event for each matching
+  // destination, with the quoted bytes of the packet.
   void note_refused(const sockaddr* name, std::span<const std::byte> quoted);
-  // The path to that address carries IP packets of `mtu` bytes, says the network.
+  // The network reports that the path to that address carries IP packets of `mtu` bytes.
   void note_path_mtu(const sockaddr* name, std::size_t mtu);
-  // The largest datagram that the path is known to carry; 0 if nothing is known.
+  // Returns the largest datagram that the path is known to carry; 0 if unknown.
   std::size_t path_bytes(Destination to) const { return peers_[to].path_bytes; }
 
  private:
@@ -61,9 +62,9 @@ class Peers {
     std::uint16_t path_bytes = 0;
     bool in_use = true;
     bool by_others = false;
-    std::uint64_t cookie = 0;  // it was resolved with
+    std::uint64_t cookie = 0;  // given to resolve()
   };
-  static constexpr std::size_t kMaxRefusals = 4;  // whose events wait to be taken
+  static constexpr std::size_t kMaxRefusals = 4;  // most that wait for take_events()
   static constexpr std::size_t kLooks = 8;
 
   std::size_t take(std::span<PortEvent> out);
@@ -74,9 +75,9 @@ class Peers {
   Address own_;
   socklen_t name_bytes_;
   std::vector<Peer> peers_;
-  std::vector<std::uint32_t> free_;  // places of forgotten ones
-  std::deque<PortEvent> events_;     // one per resolve() at most, and a few refusals
-  std::size_t refusals_ = 0;         // among them
+  std::vector<std::uint32_t> free_;  // indices of forgotten destinations
+  std::deque<PortEvent> events_;     // at most one per resolve(), and a few refusals
+  std::size_t refusals_ = 0;         // how many of `events_` are refusals
   std::size_t looks_left_ = kLooks;
 };
 

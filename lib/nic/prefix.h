@@ -1,4 +1,4 @@
-// Sets of IP addresses that begin alike: "10.0.0.0/8", "fd00::/16".
+// Prefixes of IP addresses: "10.0.0.0/8", "fd00::/16".
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct Prefix {
   std::uint8_t bits = 0;
 };
 
-// Reads "ADDRESS/BITS", or an address alone, which is a prefix of all its bits. Looks up no names.
+// Reads "ADDRESS/BITS", or an address alone, which is a prefix of full length. Looks up no names.
 std::optional<Prefix> parse_prefix(std::string_view text);
 
-// Scopes do not count.
+// Ignores scopes.
 bool contains(const Prefix& prefix, const Address& address);
 
 bool is_link_local(const Address& address);

@@ -19,8 +19,8 @@ bool is_ip(const Address& address) {
   return !ip_bytes(address).empty();
 }
 
-// A request for the route to an address from one of our own. Asked with an interface (not 0), the
-// kernel takes everything that it has no route to for its neighbour.
+// A request for the route to an address from one of our own. If it names an interface (not 0) the
+// kernel takes every address without a route for a neighbour.
 class Question {
  public:
   Question(const Address& own, const Address& to, unsigned interface) {
@@ -59,17 +59,17 @@ class Question {
   std::size_t used_ = 0;
 };
 
-// What the kernel says of the way to an address.
+// The kernel's answer about the route to an address.
 struct Route {
   enum class Kind : std::uint8_t {
     kUnknown,
-    kNone,   // no way, or it is forbidden
-    kLocal,  // it is ours
+    kNone,   // no route, or a forbidding one
+    kLocal,  // the address is ours
     kDirect,
     kGateway,
   };
   Kind kind = Kind::kUnknown;
-  unsigned interface = 0;  // by which it leaves; 0 unknown
+  unsigned interface = 0;  // that packets leave by; 0 unknown
 };
 
 Route from_error(const nlmsghdr& message) {
@@ -77,7 +77,7 @@ Route from_error(const nlmsghdr& message) {
   if (message.nlmsg_len < NLMSG_LENGTH(sizeof error)) return {};
   std::memcpy(&error, NLMSG_DATA(&message), sizeof error);
   switch (-error) {
-    // No route, or one of the kinds unreachable, prohibit (EACCES) and blackhole (EINVAL).
+    // No route, or one of kind unreachable, prohibit (EACCES) or blackhole (EINVAL).
     case ENETUNREACH:
     case EHOSTUNREACH:
     case EACCES:
@@ -107,7 +107,7 @@ Route from_route(const nlmsghdr& message) {
   return out;
 }
 
-// `interface`: see Question.
+// `interface`: as for Question.
 Route ask_kernel(const Address& own, const Address& to, unsigned interface) {
   constexpr int kMaxReplies = 4;
   const Netlink kernel;

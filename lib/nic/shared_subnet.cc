@@ -42,9 +42,9 @@ std::string subnet_advice(const std::vector<std::string>& names,
   if (answers_for_others) sets += " net.ipv4.conf.all.arp_ignore=1";
   if (strict) sets += " net.ipv4.conf.all.rp_filter=2";
   return fmt::format(
-      "{} are on one subnet, and {}: they are rails of their own after, as root: sysctl -w{}",
+      "{} are on one subnet, and {}: to make them separate rails, as root: sysctl -w{}",
       fmt::join(names, " and "),
-      strict ? "only the first of them is let receive (rp_filter)"
+      strict ? "only the first of them may receive (rp_filter)"
              : "each answers for the others' addresses (arp_ignore)",
       sets);
 }

@@ -58,8 +58,9 @@ void WaitSet::remove(int descriptor) {
   epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
-// A stream's port is still kept for connections that ended lately. Whoever asks for it by number
-// may have it all the same (if those connections, too, say so); any free one is to be free.
+// The port of a stream is reserved for connections that ended recently. A caller that asks for it
+// by number may have it nevertheless (if those connections allow it, too); any free port must be
+// really free.
 Socket open_bound(const Address& own, int type, const std::string& device, Tie tie) {
   sockaddr_storage name;
   const socklen_t length = to_sockaddr(own, name);
@@ -93,7 +94,7 @@ int device_of(const Socket& socket) {
 void send_by_device(int socket, const std::string& device) {
   if (socket < 0) return;
   const int index = static_cast<int>(htonl(if_nametoindex(device.c_str())));
-  // The one that is not of the socket's family is refused.
+  // The option that is not of the socket's family is refused.
   set(socket, IPPROTO_IP, IP_UNICAST_IF, index);
   set(socket, IPPROTO_IPV6, IPV6_UNICAST_IF, index);
 }

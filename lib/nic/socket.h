@@ -1,5 +1,5 @@
-// What the drivers on kernel sockets share: who owns a descriptor, and how several are waited on.
-// Nothing of UDP or TCP.
+// The common part of drivers on kernel sockets: ownership of descriptors, and waiting for several.
+// Nothing specific to UDP or TCP.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace pullman::nic {
 
-// The address is not the interface's yet, or may not be used yet: it is down, or the network is
-// being asked whether somebody has it.
+// The interface does not have the address yet, or may not use it yet: it is down, or duplicate
+// address detection is running.
 class AddressNotReady : public NicError {
  public:
   using NicError::NicError;
@@ -36,7 +36,7 @@ class Socket {
 class WaitSet {
  public:
   WaitSet();
-  bool add(int descriptor);  // false: the system has no room for more
+  bool add(int descriptor);  // false: the system refuses more
   bool add_if_any(int descriptor) { return descriptor < 0 || add(descriptor); }
   void remove(int descriptor);
   int fd() const { return epoll_.fd(); }  // -1 if the system gave none
@@ -45,34 +45,34 @@ class WaitSet {
   Socket epoll_;
 };
 
-// How a socket belongs to its NIC.
+// How a socket is tied to its NIC.
 enum class Tie : std::uint8_t {
-  kAddress,  // by its address: the kernel's routes say by which NIC a packet leaves
-  kDevice,  // bound to the device: what leaves, leaves by it, and what comes by another is not ours
+  kAddress,  // by its address: the kernel's routes choose the NIC of a packet
+  kDevice,   // bound to the device: sends only by it, and receives only what came by it
 };
 
-// Non-blocking, bound to `own` (port 0: any free one), of that type (SOCK_DGRAM, SOCK_STREAM).
-// Where the kernel refuses to bind to the device the socket is tied by its address; `device` is
-// the interface's name, and for the sentence of a NicError, which this throws.
+// Opens a non-blocking socket of that type (SOCK_DGRAM, SOCK_STREAM), bound to `own` (port 0: any
+// free one). Where the kernel refuses to bind to the device the socket is tied by its address.
+// `device` is the interface's name, also for the text of the NicError that this throws.
 Socket open_bound(const Address& own, int type, const std::string& device, Tie tie);
 
-// A socket that has no device yet; it may have an address. False if the kernel refuses: there is no
-// such interface, or it is older than Linux 5.7 and wants a privilege.
+// Binds a socket that has no device yet, but may have an address. Returns false if the kernel
+// refuses: there is no such interface, or the kernel is older than Linux 5.7 and wants a privilege.
 bool bind_to_device(const Socket& socket, const std::string& device);
 
-// The interface that the socket is bound to; 0 if to none.
+// Returns the interface that the socket is bound to; 0 if none.
 int device_of(const Socket& socket);
 
-// What leaves without a device that it is bound to does so by this one, by IPv4 or IPv6; what
-// comes, comes by any. Needs no privilege. `socket` may be -1.
+// Sends packets of a socket that is not bound to a device by this one, over IPv4 or IPv6; it still
+// receives by any. Needs no privilege. `socket` may be -1.
 void send_by_device(int socket, const std::string& device);
 
-// Where the kernel says the socket is bound; of no kind if it does not.
+// Returns the address that the socket is bound to; of no kind if the kernel does not tell.
 Address address_of(const Socket& socket);
-// The same of one that is to be reached: throws NicError.
+// Does the same for a socket that others must reach: throws NicError if it is unknown.
 Address bound_address(const Socket& socket, const std::string& device);
 
-// SO_BUSY_POLL; a kernel that refuses is lived with.
+// Sets SO_BUSY_POLL; a refusal is only logged.
 void set_busy_poll(const Socket& socket, unsigned microseconds);
 
 }  // namespace pullman::nic

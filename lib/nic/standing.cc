@@ -9,7 +9,7 @@
 namespace pullman::nic {
 namespace {
 
-// A vlan on a bond on two NICs; a loop ends here.
+// Enough for a vlan on a bond on two NICs; it ends loops.
 constexpr int kDeepest = 8;
 
 template <std::size_t count>
@@ -17,12 +17,13 @@ bool among(const std::string& kind, const std::array<std::string_view, count>& k
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-// What takes over all that comes in by its ports.
+// Whether it takes over all packets that arrive at its ports.
 bool has_ports(const LinkFacts& link) {
   return among<4>(link.kind, {"bridge", "bond", "team", "openvswitch"});
 }
 
-// As NICs of containers are, and what is made of several NICs or is part of one.
+// Whether it may be a NIC: the kinds that containers have, that are made of several NICs, or that
+// are part of one.
 bool may_be_a_nic(const LinkFacts& link) {
   return among<10>(link.kind, {"", "veth", "netkit", "vlan", "bond", "team", "macvlan", "ipvlan",
                                "macvtap", "ipoib"});
@@ -38,7 +39,7 @@ const LinkFacts* of_index(const std::vector<LinkFacts>& links, int index) {
 bool stands_on_hardware(const std::vector<LinkFacts>& links, const LinkFacts& link, int depth) {
   if (link.hardware) return true;
   if (depth == 0) return false;
-  // The other end of a veth is beside it, not below.
+  // The other end of a veth pair is not below it.
   const LinkFacts* lower = link.kind == "veth" ? nullptr : of_index(links, link.lower);
   const bool part = lower != nullptr && may_be_a_nic(link);
   if (part && stands_on_hardware(links, *lower, depth - 1)) return true;

@@ -1,5 +1,5 @@
-// Whether an interface is one of the host's NICs, or something within the host: a bridge for
-// containers, its ports, a tunnel. Pure: it is told everything.
+// Judges whether an interface is one of the host's NICs, or internal to the host: a bridge for
+// containers, its ports, a tunnel. Pure: everything is passed in.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace pullman::nic {
 
 struct Judged {
   Standing standing = Standing::kPlain;
-  std::string why;  // for people, as Device::nature
+  std::string why;  // as text, for Device::nature
 };
 
-// Of the interface of that name among all of its namespace; one that is not there is plain.
+// Judges the interface of that name among all of its namespace; an unknown one is plain.
 Judged judge(const std::vector<LinkFacts>& links, const std::string& name);
 
 }  // namespace pullman::nic

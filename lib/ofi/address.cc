@@ -17,8 +17,8 @@ constexpr std::string_view kUri4 = "fi_sockaddr_in://";
 constexpr std::string_view kUri6 = "fi_sockaddr_in6://";
 constexpr std::size_t kLongestText = 128;
 
-// A number is a port. Names of services are getaddrinfo()'s to know, which takes the lower 16 bits
-// of a number.
+// A number is a port. Names are left to getaddrinfo(), which would take the lower 16 bits of a
+// number.
 bool may_be_service(const char* service) {
   if (service == nullptr) return true;
   const std::string_view text = service;

@@ -55,14 +55,14 @@ fi_ops_av& vector_operations() {
   return table;
 }
 
-// More than there are contexts, because some programs ask for more; the other bits are enough for
-// addresses.
+// More than the number of contexts, because some programs ask for more; the other bits are enough
+// for addresses.
 constexpr int kMaxContextBits = 16;
 
 constexpr std::size_t kHighestPort = 65535;
 
-// "node7" and 2 are "node9"; a name without a number stays. An empty name if the number is out of
-// range.
+// "node7" and 2 give "node9"; a name without a number stays. Returns an empty name if the number is
+// out of range.
 std::string advance_name(const std::string& name, std::size_t by) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   if (by == 0 || digits >= name.size()) return name;
@@ -72,7 +72,7 @@ std::string advance_name(const std::string& name, std::size_t by) {
   return name.substr(0, digits) + std::to_string(number + by);
 }
 
-// The address on a later port; nothing if there is none so high.
+// Returns the address with that port; nothing if the port is too high.
 std::optional<Address> on_port(std::optional<Address> address, std::size_t port) {
   if (!address || port > kHighestPort) return std::nullopt;
   address->set_port(static_cast<std::uint16_t>(port));
@@ -108,7 +108,7 @@ AddressVector::~AddressVector() {
 int AddressVector::open(fid_domain* domain, fi_av_attr* attributes, fid_av** out, void* context) {
   return guarded([&]() -> int {
     if (attributes == nullptr) return -FI_EINVAL;
-    if (attributes->name != nullptr) return -FI_ENOSYS;  // one that other processes see
+    if (attributes->name != nullptr) return -FI_ENOSYS;  // would be shared by processes
     if (attributes->rx_ctx_bits < 0 || attributes->rx_ctx_bits > kMaxContextBits) {
       return -FI_EINVAL;
     }
@@ -265,7 +265,7 @@ int AddressVector::remove(const fi_addr_t* numbers, std::size_t count) {
       result = -FI_EINVAL;
     }
   }
-  // Operations to peers that never answered have failed, and been counted.
+  // Operations to peers that never answered have failed and were counted.
   domain_.triggers().run();
   return result;
 }

@@ -24,16 +24,16 @@ class AddressVector : public fid_av {
 
   static AddressVector& from(fid_av* handle) { return static_cast<AddressVector&>(*handle); }
 
-  // The peers of an endpoint that it is bound to. Under the lock.
+  // Adds an endpoint that is bound to it. Under the lock.
   void attach(Connections& endpoint);
   void detach(Connections& endpoint);
-  // Connects that endpoint to all addresses, because it has opened. Under the lock.
+  // Connects an endpoint that has opened to all addresses. Under the lock.
   void connect_all(Connections& endpoint) const;
-  // Nothing if there is no such number. Under the lock.
+  // Returns nothing if there is no such number. Under the lock.
   const Address* find(fi_addr_t number) const;
-  // So many addresses it was opened for.
+  // Returns how many addresses it was opened for.
   std::size_t expected() const { return expected_; }
-  // So many bits of an fi_addr_t name a receive context.
+  // Returns how many bits of an fi_addr_t name a receive context.
   unsigned context_bits() const { return context_bits_; }
 
   // --- Called by the application.
@@ -54,13 +54,13 @@ class AddressVector : public fid_av {
  private:
   AddressVector(Domain& domain, const fi_av_attr& attributes, void* context);
 
-  // Where the results of an insertion go.
+  // Where an insertion reports its results.
   struct Outcome {
     fi_addr_t* numbers;   // or null
     std::uint64_t flags;  // FI_SYNC_ERR: errors go to `context`, an array of int
     void* context;
     std::size_t inserted = 0;
-    int error = 0;  // of the last that failed
+    int error = 0;  // of the last address that failed
   };
   void insert_one(const std::optional<Address>& address, std::size_t place, Outcome& outcome);
   fi_addr_t add(const Address& address);
@@ -74,7 +74,7 @@ class AddressVector : public fid_av {
   const unsigned context_bits_;
   EventQueue* events_ = nullptr;
   std::vector<std::optional<Address>> addresses_;  // by number
-  std::vector<fi_addr_t> free_;                    // numbers of those removed
+  std::vector<fi_addr_t> free_;                    // numbers of removed addresses
   std::vector<Connections*> endpoints_;
 };
 

@@ -5,7 +5,7 @@
 namespace pullman::ofi {
 namespace {
 
-// Both sides list operations and types in the same order, which the ends of the lists prove.
+// Both enumerations list operations and types in the same order; the checks of their ends prove it.
 static_assert(FI_MIN == static_cast<int>(AtomicOp::kMin));
 static_assert(FI_BXOR == static_cast<int>(AtomicOp::kBitXor));
 static_assert(FI_ATOMIC_READ == static_cast<int>(AtomicOp::kRead));

@@ -1,4 +1,4 @@
-// From the structures that describe an operation (fi_msg and its like) to calls as values.
+// Converts the structures that describe an operation (fi_msg and its like) to calls as values.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -9,7 +9,7 @@
 
 namespace pullman::ofi {
 
-// What a message is matched by: a tag, and for receives the bits of it to ignore; or nothing.
+// What a message is matched by: nothing, or a tag and, for receives, the bits of it to ignore.
 struct Label {
   Tag tag = 0;
   Tag ignore = 0;
@@ -74,7 +74,7 @@ inline MemoryCall memory_call(Way way, const fi_msg_rma& message, std::uint64_t 
           .flags = flags};
 }
 
-// `call` says what kind it is, what it compares with and where its results go.
+// `call` gives its kind, what it compares with and where its results go.
 inline AtomicCall atomic_call(const fi_msg_atomic& message, std::uint64_t flags, AtomicCall call) {
   call.type = message.datatype;
   call.op = message.op;

@@ -15,7 +15,7 @@ namespace pullman::ofi {
 
 struct Lane;
 
-// Tagged messages match tagged receives, and others the others.
+// Tagged messages match tagged receives only, untagged ones untagged receives.
 enum class Space : std::uint8_t {
   kTagged = 0,
   kMessages = 1,
@@ -31,7 +31,7 @@ struct SendCall {
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_INJECT, FI_COMPLETION, ...
   bool silent = false;      // fi_inject and its like: no completion, whatever is bound
-  Lane* lane = nullptr;     // of the handle that it was called with
+  Lane* lane = nullptr;     // of the handle that the call was made with
 };
 
 // Writes to memory of a peer, or reads from it.
@@ -46,7 +46,7 @@ struct MemoryCall {
   void* context = nullptr;
   std::uint64_t flags = 0;
   bool silent = false;   // fi_inject_write and its like
-  Lane* lane = nullptr;  // of the handle that it was called with
+  Lane* lane = nullptr;  // of the handle that the call was made with
 };
 
 // Operates on elements in memory of a peer.
@@ -54,7 +54,7 @@ struct AtomicCall {
   AtomicKind kind = AtomicKind::kWrite;
   fi_datatype type = FI_UINT64;
   fi_op op = FI_SUM;
-  std::span<const fi_ioc> operands = {};  // counts are of elements
+  std::span<const fi_ioc> operands = {};  // counted in elements
   std::span<const fi_ioc> compares = {};
   std::span<const fi_ioc> results = {};
   fi_addr_t at = FI_ADDR_UNSPEC;
@@ -63,7 +63,7 @@ struct AtomicCall {
   void* context = nullptr;
   std::uint64_t flags = 0;
   bool silent = false;   // fi_inject_atomic
-  Lane* lane = nullptr;  // of the handle that it was called with
+  Lane* lane = nullptr;  // of the handle that the call was made with
 };
 
 struct ReceiveCall {
@@ -75,7 +75,7 @@ struct ReceiveCall {
   Tag ignore = 0;
   void* context = nullptr;
   std::uint64_t flags = 0;  // FI_PEEK, FI_CLAIM, FI_MULTI_RECV, ...
-  Lane* lane = nullptr;     // of the handle that it was called with
+  Lane* lane = nullptr;     // of the handle that the call was made with
 };
 
 // The flags of an operation's completion.

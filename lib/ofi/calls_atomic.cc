@@ -102,7 +102,7 @@ ssize_t compare(fid_ep* plain, const void* elements, std::size_t count, void*, c
                           at, offset, key, type, op, context);
 }
 
-// What the three kinds of message calls have in common.
+// The common part of the three kinds of message calls.
 ssize_t operate(fid_ep* plain, const fi_msg_atomic& message, std::uint64_t flags,
                 const AtomicCall& call) {
   if (!has_one_target(message)) return -FI_EINVAL;

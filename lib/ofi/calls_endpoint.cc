@@ -1,4 +1,4 @@
-// The function tables of an endpoint but for messages, RMA and atomics.
+// The function tables of an endpoint, except those for messages, RMA and atomics.
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>
@@ -17,7 +17,7 @@ Endpoint& endpoint_of(fid* plain) {
   return *EndpointHandle::of(plain).endpoint;
 }
 
-// FI_GETOPSFLAG and FI_SETOPSFLAG: the flags of calls that give none, of one direction.
+// FI_GETOPSFLAG and FI_SETOPSFLAG: the default flags of one direction.
 int exchange_flags(EndpointHandle& handle, int command, std::uint64_t& flags) {
   const bool sends = (flags & FI_TRANSMIT) != 0;
   if (sends == ((flags & FI_RECV) != 0)) return -FI_EINVAL;

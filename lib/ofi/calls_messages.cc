@@ -1,4 +1,4 @@
-// fi_send, fi_recv and their variants, with tags and without.
+// fi_send, fi_recv and their variants, tagged and untagged.
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
@@ -18,7 +18,7 @@ iovec segment_of(const void* bytes, std::size_t length) {
   return {const_cast<void*>(bytes), length};
 }
 
-// Where receives are posted: to an endpoint, or a context of one.
+// Posts receives to an endpoint or a context of one.
 struct ToEndpoint {
   static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
     return EndpointHandle::of(plain).call(asked);
@@ -26,7 +26,7 @@ struct ToEndpoint {
   static std::uint64_t flags(fid_ep* plain) { return EndpointHandle::of(plain).receive_flags; }
 };
 
-// Or to a shared receive context.
+// Posts receives to a shared receive context.
 struct ToSharedContext {
   static ssize_t call(fid_ep* plain, const ReceiveCall& asked) {
     return SharedReceiveContext::from(plain).receive(asked);

@@ -1,4 +1,4 @@
-// The function tables of shared contexts, but for receives.
+// The function tables of shared contexts, except those for receives.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -19,7 +19,7 @@ SharedReceiveContext& context_of(fid* plain) {
   return object_of<SharedReceiveContext, fid_ep>(plain);
 }
 
-// The flags of calls that give none. A shared context is enabled from the beginning.
+// Gets or sets the default flags. A shared context is enabled from the beginning.
 int control(fid* plain, int command, void* argument) {
   SharedReceiveContext& shared = context_of(plain);
   if (command == FI_ENABLE) return 0;

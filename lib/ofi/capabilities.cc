@@ -89,7 +89,7 @@ void describe(fi_rx_attr& rx) {
 
 std::uint64_t granted_caps(std::uint64_t asked) {
   std::uint64_t caps = asked != 0 ? asked : kAllCaps;
-  // Neither way said is both.
+  // If neither direction is named both are meant.
   if ((caps & kMessaging) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
   constexpr std::uint64_t kWays = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if ((caps & kMemory) != 0 && (caps & kWays) == 0) caps |= kWays;
@@ -100,7 +100,7 @@ const char* unmet(std::uint32_t version, const fi_info& hints) {
   if (!within(hints.caps, kAllCaps)) return "a capability";
   const char* why = nullptr;
   if (why == nullptr && hints.ep_attr != nullptr) why = unmet_endpoint(*hints.ep_attr);
-  // Peers name places by their distance from a region's start, not by its address there.
+  // Peers address memory by offset from the region's start, not by virtual address.
   if (why == nullptr && hints.domain_attr != nullptr && (hints.caps & kMemory) != 0 &&
       (hints.domain_attr->mr_mode & kBasicRegistration) != 0) {
     why = "remote memory by address (FI_MR_BASIC)";

@@ -1,4 +1,4 @@
-// What this provider can do, as libfabric's bits; and whether it is what an application needs.
+// What this provider can do, as libfabric's bits, and whether it is what an application needs.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -11,7 +11,7 @@ namespace pullman::ofi {
 inline constexpr std::uint64_t kMessaging = FI_MSG | FI_TAGGED;
 // Reads and writes of a peer's memory, and atomics.
 inline constexpr std::uint64_t kMemory = FI_RMA | FI_ATOMIC;
-// Capabilities that cost nothing: granted though not asked for.
+// Capabilities that cost nothing: granted even if not asked for.
 inline constexpr std::uint64_t kAlways = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kSendCaps =
     kMessaging | FI_SEND | kMemory | FI_READ | FI_WRITE | FI_TRIGGER | FI_NAMED_RX_CTX;
@@ -28,15 +28,15 @@ inline constexpr std::uint64_t kSendFlags = FI_INJECT | FI_COMPLETION | FI_INJEC
                                             FI_MATCH_COMPLETE;
 inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
 
-// What an endpoint gets that was asked for with these capabilities (0: whatever there is).
+// Returns the capabilities of an endpoint that was asked to have these (0: all that exist).
 std::uint64_t granted_caps(std::uint64_t asked);
 
-// Why hints cannot be met, for the log; null if they can.
+// Returns why hints cannot be met, for the log; null if they can be.
 const char* unmet(std::uint32_t version, const fi_info& hints);
 const char* unmet(const fi_tx_attr& asked);
 const char* unmet(const fi_rx_attr& asked);
 
-// What contexts have, if less was asked for: limits and orders.
+// Fills in the limits and orders of contexts that were asked to have less.
 void describe(fi_tx_attr& tx);
 void describe(fi_rx_attr& rx);
 

@@ -87,7 +87,7 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::close() {
   {
-    Locked locked(lock());  // an endpoint that lets go of it may not be done with it yet
+    Locked locked(lock());  // an endpoint that releases it may not be done with it yet
     if (attached() || held()) return -FI_EBUSY;
   }
   delete this;
@@ -113,8 +113,8 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
   {
     FairLocked locked(lock());
     // A read of no entries asks for progress. A program that reads until nothing is left (Open MPI)
-    // has just been given all there was: to poll the NICs again would cost a system call or two
-    // before it handles that.
+    // has just been given everything: polling the NICs again would cost a system call or two before
+    // it handles that.
     if (count == 0 || (entries_.empty() && !emptied_)) {
       progress();
     } else if (entries_.empty()) {
@@ -159,7 +159,7 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& out) {
   out.olen = from.cut_off;
   out.err = from.error;
   out.prov_errno = static_cast<int>(from.why);
-  // Applications of before 1.5 have no room for its size; there never is any data.
+  // Applications older than 1.5 have no field for its size; there never is any data.
   if (FI_VERSION_GE(domain_.api_version(), FI_VERSION(1, 5))) out.err_data_size = 0;
   entries_.pop();
   if (entries_.empty()) clear_wake();

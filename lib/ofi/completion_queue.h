@@ -1,5 +1,5 @@
-// A completion queue (fi_cq(3)). It grows instead of overflowing. Reading it makes progress when it
-// is empty; less so right after a read that has emptied it. Does not know operations.
+// A completion queue (fi_cq(3)). It grows instead of overflowing. A read makes progress if the
+// queue is empty, but less so right after a read that emptied it. Does not know operations.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -20,16 +20,16 @@ class CompletionQueue : public fid_cq, public Waitable {
   static int open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** out, void* context);
   ~CompletionQueue() override;
 
-  // The new last entry, to be filled before the lock is released. Under the lock.
+  // Adds an entry, which the caller fills before it releases the lock. Under the lock.
   Completion& push() {
     wake();
     return entries_.push() = {};
   }
 
-  // A signal is no news: it concerns threads in fi_cq_sread() only.
+  // A signal does not count: it concerns only threads in fi_cq_sread().
   bool has_news() const override { return !entries_.empty(); }
 
-  // As fi_cq_readfrom; `sources` may be null.
+  // Works as fi_cq_readfrom; `sources` may be null.
   ssize_t read(void* out, std::size_t count, fi_addr_t* sources);
   ssize_t read_error(fi_cq_err_entry& out);
   ssize_t read_waiting(void* out, std::size_t count, fi_addr_t* sources, int timeout_ms);
@@ -39,17 +39,17 @@ class CompletionQueue : public fid_cq, public Waitable {
 
  private:
   CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);
-  // Under the lock; does not move packets.
+  // Under the lock; makes no progress.
   ssize_t take(void* out, std::size_t count, fi_addr_t* sources);
 
   Domain& domain_;
   const fi_cq_format format_;
   Ring<Completion> entries_;
   YieldPolicy yield_policy_{read_yield_policy()};
-  std::uint64_t signals_ = 0;  // by fi_cq_signal: all threads that wait return
+  std::uint64_t signals_ = 0;  // calls of fi_cq_signal: each makes all waiting threads return
   unsigned waiting_ = 0;       // threads
-  bool signalled_ = false;     // while none waited: the first to wait returns
-  bool emptied_ = false;       // by the last read, which had room for more entries
+  bool signalled_ = false;     // while no thread waited: the first to wait returns
+  bool emptied_ = false;       // the last read took all, and had room for more
 };
 
 }  // namespace pullman::ofi

@@ -62,7 +62,7 @@ Counter::~Counter() {
 }
 
 void Counter::attach(EndpointBinding& endpoint) {
-  // Twice: when it is bound, and when its transport opens.
+  // Called twice: when the counter is bound, and when the endpoint's transport opens.
   if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end()) {
     endpoints_.push_back(&endpoint);
   }
@@ -85,8 +85,8 @@ int Counter::close() {
   return 0;
 }
 
-// Whether something counts there, or will. Endpoints that only did (for deferred work, or a region
-// that has been closed) detach.
+// Whether something counts here or may later. Detaches endpoints that no longer do (after deferred
+// work, or when a region was closed).
 bool Counter::is_in_use() {
   if (domain_.triggers().refers_to(*this)) return true;
   const std::vector<EndpointBinding*> endpoints = endpoints_;  // detach() changes the member
@@ -139,7 +139,7 @@ int Counter::wait(std::uint64_t threshold, int timeout_ms) {
   const bool reached = wait_until(timeout_ms, [&] {
     clear_wake();
     read_value_ = value_;
-    read_errors_ = errors_;  // otherwise they would be news for ever, and no thread would sleep
+    read_errors_ = errors_;  // else they stay news, and no thread sleeps
     failed = errors_ != errors_before;
     return value_ >= threshold || failed;
   });

@@ -27,14 +27,14 @@ class Counter : public fid_cntr, public Waitable {
     notify();
   }
 
-  // Counts so many successes. Under the lock.
+  // Counts `number` successes. Under the lock.
   void count_many(std::uint64_t number) {
     if (number == 0) return;
     value_ += number;
     notify();
   }
 
-  // Endpoints whose packets may count here. Under the lock.
+  // Adds an endpoint whose packets may change this counter. Under the lock.
   void attach(EndpointBinding& endpoint);
   void detach(EndpointBinding& endpoint);
   const std::vector<EndpointBinding*>& endpoints() const { return endpoints_; }
@@ -51,17 +51,17 @@ class Counter : public fid_cntr, public Waitable {
   std::uint64_t successes() const { return value_; }
   std::uint64_t failures() const { return errors_; }
 
-  // Deferred operations wait for a threshold of it.
+  // Deferred operations wait for the counter to reach a threshold.
   void set_watched() { watched_ = true; }
 
   Domain& domain() const { return domain_; }
 
-  // For poll and wait sets: it has changed since the application read it.
+  // For poll and wait sets: whether it has changed since the application read it.
   bool has_news() const override { return value_ != read_value_ || errors_ != read_errors_; }
 
   std::uint64_t read();
   std::uint64_t read_errors();
-  // 0; -FI_EAVAIL if an operation fails meanwhile, -FI_ETIMEDOUT.
+  // Returns 0; -FI_EAVAIL if an operation fails meanwhile; or -FI_ETIMEDOUT.
   int wait(std::uint64_t threshold, int timeout_ms);
 
   int change(Which which, std::uint64_t value, How how);
@@ -70,7 +70,7 @@ class Counter : public fid_cntr, public Waitable {
  private:
   Counter(Domain& domain, const fi_cntr_attr& attributes, void* context);
 
-  // Wakes what waits for the counter; also from inside a completion.
+  // Wakes everything that waits for the counter; may be called from inside a completion.
   void notify() {
     if (watched_) [[unlikely]]
       notify_triggers();
@@ -84,7 +84,7 @@ class Counter : public fid_cntr, public Waitable {
   bool watched_ = false;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
-  std::uint64_t read_value_ = 0;  // as the application has read them
+  std::uint64_t read_value_ = 0;  // the values that the application read last
   std::uint64_t read_errors_ = 0;
 };
 

@@ -12,12 +12,12 @@
 namespace pullman::ofi {
 namespace {
 
-// Reading `counter` makes progress on what brings `trigger` to its threshold, too.
+// Reading `counter` must also make progress on the endpoints that bring `trigger` to its threshold.
 void attach_endpoints_of(const Counter& trigger, Counter& counter) {
   for (EndpointBinding* endpoint : trigger.endpoints()) endpoint->attach(counter);
 }
 
-// A counter of that domain.
+// Whether the counter belongs to that domain.
 bool belongs(fid_cntr* counter, const Domain& domain) {
   return counter != nullptr && &Counter::from(counter).domain() == &domain;
 }
@@ -33,7 +33,7 @@ int queue_change(Domain& domain, const fi_deferred_work& work) {
                                {.what = CounterChange{&counter, change.value, how}, .work = &work});
 }
 
-// Checks the call before anything of it is copied.
+// Checks the call before copying anything of it.
 template <typename Call>
 int queue_call(Domain& domain, const fi_deferred_work& work, fid_ep* handle, Call call) {
   if (handle == nullptr) return -FI_EINVAL;

@@ -5,7 +5,7 @@ namespace pullman::ofi {
 
 class Domain;
 
-// fi_control() of a domain; 0 or an error number.
+// Does fi_control() of a domain. Returns 0 or an error number.
 int control_work(Domain& domain, int command, void* argument);
 
 }  // namespace pullman::ofi

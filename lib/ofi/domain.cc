@@ -22,13 +22,13 @@
 namespace pullman::ofi {
 namespace {
 
-// Automatic progress differs from manual progress by how soon the thread steps in only.
+// Automatic progress differs from manual progress only in how soon the thread takes over.
 ProgressThread::Patience patience_for(const fi_domain_attr& attributes) {
   return attributes.data_progress == FI_PROGRESS_AUTO ? kAutomaticPatience : read_patience();
 }
 
-// Events of a domain are those of its address vectors, which report to the queue bound here unless
-// they have one of their own. Nothing else in here is asynchronous.
+// The only events of a domain are those of its address vectors, which report to the queue bound
+// here unless they have one of their own.
 int bind_domain(fid*, fid* other, std::uint64_t) {
   return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 }

@@ -1,5 +1,5 @@
-// A domain: what endpoints, queues, address vectors and regions of one application have in common:
-// one lock, one way of making progress, one form of addresses.
+// A domain: what the endpoints, queues, address vectors and regions of one application share: one
+// lock, one way of making progress, one address format.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -31,7 +31,7 @@ class Domain : public fid_domain {
   Triggers& triggers() { return triggers_; }
   ProgressThread& progress_thread() { return thread_; }
 
-  // Objects that keep it from being closed.
+  // Counts the objects that keep it from being closed.
   void hold() { ++holders_; }
   void release() { --holders_; }
   bool held() const { return holders_ != 0; }

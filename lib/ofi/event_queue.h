@@ -1,5 +1,5 @@
-// An event queue (fi_eq(3)): events that are no completions, such as addresses that have been
-// inserted. It belongs to a fabric, and so has a lock of its own.
+// An event queue (fi_eq(3)): events other than completions, such as that addresses were inserted.
+// It belongs to a fabric, so it has a lock of its own.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -21,14 +21,14 @@ class EventQueue : public fid_eq, public Waitable {
   static int open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** out, void* context);
   ~EventQueue() override;
 
-  // Any thread.
+  // Any thread may call these.
   void add(std::uint32_t kind, const fi_eq_entry& entry);
   void add_error(const fi_eq_err_entry& entry);
 
-  // The object is about to be closed: its events would name nothing.
+  // The object is about to be closed: drops its events, which would name nothing.
   void drop_events_of(const struct fid& object);
 
-  // An address vector reports here.
+  // Counts the address vectors that report here.
   void hold() { ++holders_; }
   void release() { --holders_; }
 

@@ -30,7 +30,7 @@ Waitable* waitable_of(fid* plain) {
   }
 }
 
-// Whether an application may sleep on the descriptors of all of these.
+// Whether an application may sleep on the descriptors of all these objects.
 int try_wait(fid_fabric*, fid** fids, int count) {
   int result = 0;
   for (int i = 0; i < count; ++i) {

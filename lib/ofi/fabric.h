@@ -1,4 +1,4 @@
-// The fabric: where event queues and wait sets belong, and from which domains are opened.
+// The fabric: event queues and wait sets belong to it, and domains are opened from it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -16,7 +16,7 @@ class Fabric : public fid_fabric {
 
   static Fabric& from(fid_fabric* handle) { return static_cast<Fabric&>(*handle); }
 
-  // Objects that keep it from being closed.
+  // Counts the objects that keep it from being closed.
   void hold() { ++holders_; }
   void release() { --holders_; }
   bool held() const { return holders_ != 0; }

@@ -1,5 +1,5 @@
-// From libfabric's handles to our objects and back. Each object inherits the C structure that an
-// application holds, whose first member is the `fid`.
+// Converts libfabric's handles to our objects and back. Each object inherits the C structure that
+// an application holds, whose first member is the `fid`.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -14,7 +14,7 @@ Object& object_of(fid* plain) {
   return static_cast<Object&>(*reinterpret_cast<Handle*>(plain));
 }
 
-// What an object does as any object does; the others are refused.
+// The operations that every object has. Those not given are refused.
 struct ObjectOps {
   decltype(fi_ops::close) close = kRefuse<decltype(fi_ops::close)>;
   decltype(fi_ops::bind) bind = kRefuse<decltype(fi_ops::bind)>;

@@ -11,7 +11,7 @@
 
 namespace pullman::ofi {
 
-// What `body` returns, or the error number of what it threw.
+// Returns what `body` returns, or the error number of the exception that it threw.
 template <typename Body>
 auto guarded(Body&& body) noexcept -> decltype(body()) {
   try {

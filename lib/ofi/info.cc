@@ -28,7 +28,7 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 
 constexpr std::uint64_t kNumericHost = FI_NUMERICHOST;
 
-// What the provider is when nobody asks for anything.
+// Describes the provider for an application without hints.
 Info describe_provider() {
   Info info(fi_allocinfo());
   if (info == nullptr) throw std::bad_alloc();
@@ -40,7 +40,7 @@ Info describe_provider() {
   ep.protocol = FI_PROTO_UNSPEC;
   ep.protocol_version = 1;
   ep.max_msg_size = kMaxMessageBytes;
-  // Of atomics: longer ones there are none.
+  // For atomics, the only operations with such an order; kMaxAtomicBytes is their longest.
   ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = kMaxAtomicBytes;
   ep.mem_tag_format = kTagFormat;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
@@ -69,7 +69,7 @@ void take_caps(fi_info& info, std::uint64_t asked) {
   info.rx_attr->caps = info.caps & kReceiveCaps;
 }
 
-// What an application chooses among what is possible.
+// Takes the application's choices among what is possible.
 void take_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint32_t version) {
   if (asked.threading != FI_THREAD_UNSPEC) domain.threading = asked.threading;
   if (asked.data_progress != FI_PROGRESS_UNSPEC) domain.data_progress = asked.data_progress;
@@ -123,7 +123,8 @@ void put_address(const fi_info& info, const Address& address, void*& where, std:
   format.write(address, where, length);
 }
 
-// What was said of addresses, as node and service or in the hints. False: they cannot be used.
+// Takes the addresses from node and service or from the hints. Returns false if they cannot be
+// used.
 bool take_addresses(fi_info& info, const char* node, const char* service, std::uint64_t flags,
                     const fi_info* hints) {
   const std::uint32_t asked = hints != nullptr ? hints->addr_format : std::uint32_t{0};
@@ -157,7 +158,7 @@ bool take_addresses(fi_info& info, const char* node, const char* service, std::u
   }
   if (!source && info.addr_format != FI_ADDR_STR) {
     const bool six = info.addr_format == FI_SOCKADDR_IN6;
-    source = Address::any(six ? AF_INET6 : AF_INET);  // whichever NICs there are
+    source = Address::any(six ? AF_INET6 : AF_INET);  // on all NICs
   }
   if (source) put_address(info, *source, info.src_addr, info.src_addrlen);
   if (destination) put_address(info, *destination, info.dest_addr, info.dest_addrlen);

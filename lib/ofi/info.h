@@ -1,4 +1,4 @@
-// fi_getinfo: what this provider can do, held against what an application asks for.
+// fi_getinfo: compares what this provider can do with what an application asks for.
 #pragma once
 
 #include <rdma/fabric.h>

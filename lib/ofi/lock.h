@@ -1,5 +1,5 @@
-// One lock for everything of a domain. A thread that sleeps can have itself woken when the lock is
-// taken next.
+// One lock for everything in a domain. A sleeping thread can arrange to be woken when the lock is
+// next taken.
 #pragma once
 
 #include <mutex>
@@ -17,13 +17,13 @@ class Lock {
     if (sleeper_ != nullptr) [[unlikely]]
       wake_sleeper();
   }
-  // For a thread that may have called ring_when_taken(): takes the lock and withdraws that.
+  // Takes the lock and withdraws ring_when_taken(), for a thread that may have called it.
   void lock_awake() {
     mutex_.lock();
     sleeper_ = nullptr;
   }
   void unlock() { mutex_.unlock(); }
-  // Rings `sleeper` once, when the lock is taken next. Under the lock.
+  // Rings `sleeper` once, when the lock is next taken. Under the lock.
   void ring_when_taken(Waiter& sleeper) { sleeper_ = &sleeper; }
 
  private:
@@ -36,8 +36,8 @@ class Lock {
 
 using Locked = std::lock_guard<Lock>;
 
-// A lock for calls that applications make in a loop: a thread that polls stands aside for others
-// when they have waited for their share.
+// A lock for calls that applications make in a loop: a polling thread stands aside for others that
+// have waited for their share.
 class FairLocked {
  public:
   explicit FairLocked(Lock& lock) : lock_(lock) { lock_.lock(); }

@@ -14,7 +14,7 @@
 namespace pullman::ofi {
 namespace {
 
-// What peers may do; what the owner itself does needs no right.
+// Returns what peers may do; the owner's own accesses need no right.
 Access access_for(std::uint64_t bits) {
   const bool read = (bits & FI_REMOTE_READ) != 0;
   const bool write = (bits & FI_REMOTE_WRITE) != 0;

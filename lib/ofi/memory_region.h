@@ -1,4 +1,4 @@
-// Registered memory: what peers may reach, under which key.
+// Registered memory that peers may access by a key.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -29,7 +29,7 @@ class RemoteAccessCounters {
   bool counts_any(std::uint64_t kinds) const;
   bool any() const { return reads_ != nullptr || writes_ != nullptr; }
   bool counts(const Counter& counter) const { return reads_ == &counter || writes_ == &counter; }
-  // Counts the accesses since the last time.
+  // Counts the accesses since the last call.
   void count(const RemoteUse& now, RemoteUse& before) const;
 
  private:
@@ -42,12 +42,12 @@ class MemoryRegion : public fid_mr {
   MemoryRegion(Domain& domain, const fi_mr_attr& attributes, std::uint64_t chosen_key);
 
   int bind(struct fid& other, std::uint64_t flags);
-  // Accesses by peers of that context from now on count.
+  // Begins to count accesses by peers of that context.
   void begin_counting(const Context& context);
-  // Counts their accesses since the last time.
+  // Counts their accesses since the last call.
   void count_use(const Context& context);
   bool counts(const Counter& counter) const { return counters_.counts(counter); }
-  // The object is closed: another may have its address later.
+  // The object is closed: another may get its address later.
   void forget(const Counter& counter) { counters_.forget(counter); }
   void forget(const Context& context) { counted_.erase(&context); }
 
@@ -66,7 +66,7 @@ class MemoryRegion : public fid_mr {
 // The regions of a domain, by key. Under the domain's lock.
 class Regions {
  public:
-  // Keys are those that applications ask for (scalable registration), or are drawn (basic).
+  // Applications choose keys (scalable registration), or this draws them (basic).
   explicit Regions(bool draws_keys) : draws_keys_(draws_keys) {}
 
   bool draws_keys() const { return draws_keys_; }
@@ -74,12 +74,13 @@ class Regions {
   void add(MemoryRegion& region);
   void remove(const MemoryRegion& region);
 
-  // The peers of an endpoint reach all regions, of now and later; none any more when it begins to
-  // close, because an application that closes a region then may use its memory for anything.
+  // Opens all present and future regions to the peers of an endpoint, or closes them when it begins
+  // to close: an application that closes a region then may use its memory for anything.
   void open_to(Context& context, EndpointBinding& binding);
   void close_to(Context& context);
 
-  // A counter that is bound to a region: all endpoints report there until no such region is left.
+  // Adds a counter that is bound to a region: all endpoints report there until no such region is
+  // left.
   void add_counter(Counter& counter);
   void begin_counting(MemoryRegion& region) const;
   void remove_counter(const Counter& counter);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBitsPerMegabit = 1'000'000;
 
-// libfabric sees structs and C strings; the texts are here. A copy has texts of its own.
+// libfabric's structs and C strings point to the texts held here. A copy has texts of its own.
 class Nic : public fid_nic {
  public:
   Nic(const nic::Device& device, const nic::Interface* interface)
@@ -73,7 +73,7 @@ int control_nic(fid* plain, int command, void* argument) {
   return copy != nullptr ? 0 : -FI_ENOMEM;
 }
 
-// Behind what is there already.
+// Appends to the text that is already in `out`.
 int write_nic(const fid* plain, char* out, std::size_t room) {
   const std::size_t used = std::char_traits<char>::length(out);
   if (used + 1 >= room) return 0;
@@ -98,7 +98,7 @@ void Nic::point() {
   link_attr = &link_;
 }
 
-// As fi_info prints those of other providers.
+// Returns it in the format in which fi_info prints that of other providers.
 std::string Nic::text() const {
   std::ostringstream out;
   out << "    nic:\n        fi_device_attr:\n            name: " << name_

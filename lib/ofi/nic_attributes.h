@@ -1,4 +1,4 @@
-// What fi_info says of hardware (fi_info::nic): the NIC of the first rail, as the kernel tells it.
+// Describes the NIC of the first rail, as the kernel reports it (fi_info::nic).
 #pragma once
 
 #include <rdma/fabric.h>
@@ -7,9 +7,10 @@
 
 namespace pullman::ofi {
 
-// Of the first NIC that an endpoint there uses; fi_freeinfo() closes it. Null if there is none, if
-// a driver is asked for that does not work on the kernel's interfaces, or if the settings cannot be
-// read: opening the endpoint says why. A guess: which NICs are up is determined anew then.
+// Describes the first NIC that an endpoint at that address would use; fi_freeinfo() frees it.
+// Returns null if there is none, if a driver is asked for that does not use the kernel's
+// interfaces, or if the settings are invalid: opening the endpoint reports that. It is a guess:
+// opening determines anew which NICs are up.
 fid_nic* describe_nic(const RequestedAddress& requested);
 
 }  // namespace pullman::ofi

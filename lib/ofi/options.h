@@ -1,4 +1,4 @@
-// The options of endpoints, and of receives that several share: sizes all of them.
+// The options of endpoints and of shared receive contexts. All are sizes.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -11,7 +11,7 @@
 
 namespace pullman::ofi {
 
-// `min_room`: FI_OPT_MIN_MULTI_RECV. 0 or an error number.
+// `min_room`: the value of FI_OPT_MIN_MULTI_RECV. Returns 0 or an error number.
 inline int read_option(int name, std::size_t min_room, void* out, std::size_t* length) {
   if (out == nullptr || length == nullptr) return -FI_EINVAL;
   if (name != FI_OPT_MIN_MULTI_RECV && name != FI_OPT_TX_SIZE && name != FI_OPT_RX_SIZE) {

@@ -38,7 +38,7 @@ void OwnedLists::copy(MemoryCall& call) {
   call.writes && (call.flags & FI_INJECT) != 0 ? copy_bytes(call) : copy_segments(call);
 }
 
-// Three lists, one behind the other. What an atomic read is given as operands does not count.
+// Copies the three lists, one after the other. Operands of an atomic read are ignored.
 void OwnedLists::copy(AtomicCall& call) {
   if (call.op == FI_ATOMIC_READ) call.operands = {};
   const std::array lists = {&call.operands, &call.compares, &call.results};
@@ -54,7 +54,7 @@ void OwnedLists::copy(AtomicCall& call) {
   copy_elements(std::span(elements_).first(inputs), size_of(kind->type));
 }
 
-// What they hold, in a place of ours.
+// Copies the elements of the lists to memory of its own.
 void OwnedLists::copy_elements(std::span<fi_ioc> lists, std::size_t size) {
   std::size_t length = 0;
   for (const fi_ioc& segment : lists) length += segment.count * size;

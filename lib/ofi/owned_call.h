@@ -1,5 +1,5 @@
-// Calls that are carried out later, with copies of their segment lists: an application may reuse
-// its lists when its call returns; with FI_INJECT its bytes, too.
+// Calls that are executed later, with copies of their segment lists: when its call returns an
+// application may reuse the lists and, with FI_INJECT, the bytes.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ class OwnedLists {
   std::vector<std::byte> bytes_;
 };
 
-// Can be moved: the lists stay where they are.
+// A call with its lists. Can be moved: the lists stay in place.
 template <typename Call>
 class OwnedCall {
  public:
-  // The call has been checked: lists of an invalid call may be anything.
+  // The call must have been checked: lists of an invalid call may be anything.
   explicit OwnedCall(const Call& asked) : call_(asked) { lists_.copy(call_); }
   OwnedCall(OwnedCall&&) noexcept = default;
   OwnedCall& operator=(OwnedCall&&) noexcept = default;

@@ -17,7 +17,7 @@ class PollSet : public fid_poll {
   static int open(fid_domain* domain, fi_poll_attr* attributes, fid_poll** out);
   ~PollSet();
 
-  // Contexts of members with news, at most `count`; returns how many.
+  // Writes the contexts of at most `count` members with news; returns how many.
   int poll(void** contexts, int count);
   int add(struct fid& member);
   int remove(struct fid& member);

@@ -14,11 +14,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An application that waits is woken by the same descriptor as this thread, and may need a moment.
+// A waiting application is woken by the same descriptor as this thread, and may need a moment.
 constexpr int kMaxUnanswered = 2;
 
-// When nothing happens the sleeps become longer, up to 16 times the patience: 64 ms. A call during
-// a long one wakes the thread.
+// While nothing happens the sleeps become longer, up to 16 times the patience: 64 ms. A call of the
+// application during a long one wakes the thread.
 constexpr int kMaxDoublings = 4;
 
 }  // namespace
@@ -36,7 +36,7 @@ void ProgressThread::add(EndpointProgress& endpoint) {
   managed_endpoints_.push_back({.endpoint = &endpoint});
 }
 
-// Signals are for the application's threads.
+// Blocks signals: they are for the application's threads.
 void ProgressThread::start() {
   sigset_t all, before;
   sigfillset(&all);
@@ -60,7 +60,7 @@ void ProgressThread::remove(EndpointProgress& endpoint) {
   });
 }
 
-// A ring while the bell is being silenced is not heard, so work is checked for afterwards.
+// A ring while the bell is being silenced is lost, so work is checked for afterwards.
 void ProgressThread::run() {
   for (;;) {
     waiter_.silence();

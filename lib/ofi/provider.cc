@@ -1,4 +1,4 @@
-// What libfabric finds in libpullman-fi.so.
+// The entry point that libfabric finds in libpullman-fi.so.
 #include "ofi/provider.h"
 
 #include "ofi/fabric.h"

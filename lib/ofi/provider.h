@@ -1,4 +1,4 @@
-// The one thing that libfabric is given: what this provider is called, and where it begins.
+// The object that libfabric is given: the provider's name and its entry points.
 #pragma once
 
 #include <rdma/providers/fi_prov.h>
@@ -7,7 +7,7 @@ namespace pullman::ofi {
 
 inline constexpr char kName[] = "pullman";
 
-// The same object always: libfabric keeps a pointer to it.
+// Returns the same object always: libfabric keeps a pointer to it.
 fi_provider& provider();
 
 }  // namespace pullman::ofi

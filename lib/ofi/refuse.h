@@ -1,5 +1,5 @@
-// Operations of libfabric that this provider does not have: callers get a "no", never a null
-// pointer to jump to.
+// Operations of libfabric that this provider does not have: callers get an error, never a null
+// pointer to call.
 #pragma once
 
 #include <rdma/fi_errno.h>
@@ -20,7 +20,7 @@ struct Refusal<Result (*)(Arguments...)> {
 template <typename Function>
 inline constexpr Function kRefuse = &Refusal<Function>::refuse;
 
-// A table with these operations refused.
+// Returns a table in which these operations are refused.
 template <typename Table, auto... Members>
 Table refused_table() {
   Table table{};

@@ -21,13 +21,13 @@ class Ring {
   Value& front() { return values_[first_]; }
   const Value& front() const { return values_[first_]; }
 
-  // The new last one, still to be filled.
+  // Adds an element, which the caller fills.
   Value& push() {
     if (count_ == values_.size()) grow();
     return values_[(first_ + count_++) & (values_.size() - 1)];
   }
-  // Starts at the beginning when it is empty: a queue that seldom holds much stays in a few cache
-  // lines.
+  // Starts at the beginning when the queue is empty: one that seldom holds much stays in a few
+  // cache lines.
   void pop() { first_ = --count_ == 0 ? 0 : (first_ + 1) & (values_.size() - 1); }
 
  private:
@@ -40,7 +40,7 @@ class Ring {
     first_ = 0;
   }
 
-  std::vector<Value> values_;  // a power of two of them
+  std::vector<Value> values_;  // their number is a power of two
   std::size_t first_ = 0;
   std::size_t count_ = 0;
 };

@@ -20,29 +20,29 @@
 namespace pullman::ofi {
 namespace {
 
-// A rank of an MPI program that computes makes no progress, for minutes; it must not be taken for
-// dead. A rank that is dead is noticed by its launcher.
+// A rank of an MPI program that computes makes no progress for minutes, and must not be taken for
+// dead. A dead rank is noticed by its launcher.
 constexpr auto kPeerTimeout = std::chrono::hours(1);
 
-// What all peers may have here that nobody has posted a receive for: a bound, not a reservation. A
-// window for each of the default 1024 of 4 MiB, or 1 MiB for each of more.
+// Memory for unexpected messages of all peers: a bound, not a reservation. It gives each of the
+// default 1024 peers a window of 4 MiB, and each of more peers at least 1 MiB.
 constexpr std::size_t kUnexpected = std::size_t{4} << 30;
 constexpr std::size_t kLeastWindow = std::size_t{1} << 20;
 
-// Beside such a share a message may bring more of itself unasked than where a share is small: a
-// grant takes a round trip, which is a tenth of the time of what is longer (decision 0023). With
-// room for immediate data.
+// With so large a share a message may send more bytes before its grant: a grant takes a round trip,
+// which is a tenth of the time that a longer message takes (decision 0023). Includes room for
+// immediate data.
 constexpr std::size_t kEagerBytes = 257 * 1024;
 
-// A check costs some 3 us: less than one part in a thousand.
+// A check takes about 3 us: less than a thousandth of it.
 constexpr std::chrono::milliseconds kPatience(4);
 
-// A setting that is a number.
+// A numeric setting.
 struct Number {
   const char* name;
   std::size_t least;
   std::size_t most;
-  const char* unless;  // what it is by default
+  const char* unless;  // its default, for the help text
   const char* help;
 };
 constexpr Number kNumbers[] = {
@@ -77,7 +77,7 @@ std::string variable(std::string_view setting) {
   return "FI_PULLMAN_" + boost::algorithm::to_upper_copy(std::string(setting));
 }
 
-// libfabric's own reading takes "2x" for 2 and "abc" for 0.
+// libfabric's own parser takes "2x" for 2 and "abc" for 0.
 std::optional<std::size_t> read(const Number& number) {
   std::size_t value = 0;
   const int missing = fi_param_get_size_t(&provider(), number.name, &value);
@@ -95,7 +95,7 @@ std::optional<std::size_t> read(const Number& number) {
   return std::clamp(value, number.least, number.most);
 }
 
-// A misspelt setting would have no effect, and nobody would notice.
+// Else a misspelt setting would silently have no effect.
 void warn_of_unknown_variables() {
   const auto is_known = [](std::string_view name) {
     for (const char* other : {"driver", "nics", "give_way"}) {
@@ -154,8 +154,8 @@ Config read_settings() {
   Config config = Config::from_environment();
   if (!set_in_environment("PULLMAN_PEER_TIMEOUT_MS")) config.peer_timeout = kPeerTimeout;
   if (!set_in_environment("PULLMAN_EAGER_BYTES")) config.eager_bytes = kEagerBytes;
-  // The processes of a job trust each other; one that calls while a rail is cut is known by another
-  // of its addresses than the one in the address vector.
+  // The processes of a job trust each other. One that connects while a rail is cut may come from
+  // another of its addresses than that in the address vector.
   if (!set_in_environment("PULLMAN_BELIEVE_ADDRESSES")) config.believe_addresses = true;
   fi_provider* self = &provider();
   char* text = nullptr;

@@ -1,5 +1,5 @@
-// What users of libfabric may choose, by environment variables that `fi_info -e` lists
-// (FI_PULLMAN_*), and what the provider chooses for them where a library's defaults do not fit.
+// The environment variables of the provider (FI_PULLMAN_*), which `fi_info -e` lists, and its own
+// defaults where the library's do not fit.
 #pragma once
 
 #include <rdma/providers/fi_prov.h>
@@ -10,18 +10,18 @@
 
 namespace pullman::ofi {
 
-// Announces the variables. Once, from fi_prov_ini().
+// Announces the variables to libfabric. Call it once, from fi_prov_ini().
 void define_settings(const fi_provider& provider);
 
-// The configuration of an endpoint: the provider's defaults, then PULLMAN_*, then FI_PULLMAN_*.
-// Throws Error(kBadOption).
+// Returns the configuration of an endpoint: the provider's defaults, overridden by PULLMAN_*,
+// overridden by FI_PULLMAN_*. Throws Error(kBadOption).
 Config read_settings();
 
-// How long an application may make no progress before the progress thread takes its place.
+// How long an application may make no progress before the progress thread takes over.
 std::chrono::milliseconds read_patience();
 inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
-// Whether threads that poll and find nothing yield to other processes: for more ranks than
+// Whether threads that poll and find nothing yield to other processes. Useful with more ranks than
 // processors.
 bool read_yield_policy();
 

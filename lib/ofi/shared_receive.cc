@@ -90,7 +90,7 @@ ssize_t SharedReceiveContext::receive(const ReceiveCall& call) {
       last->buffer.emplace(call, min_room_);
       last->buffer->owner = this;
     }
-    match_unexpected(queue, last);  // messages that came earlier fit no receive before it
+    match_unexpected(queue, last);  // earlier messages fit no receive before it
     return 0;
   });
 }
@@ -106,7 +106,7 @@ bool SharedReceiveContext::match(Orphans orphans) {
   return any;
 }
 
-// Each new message goes to the first receive that it matches.
+// Gives each new message to the first receive that it matches.
 bool SharedReceiveContext::match(Space space, SharedReceiver& endpoint) {
   Queue& queue = queue_of(space);
   bool any = false;
@@ -120,7 +120,7 @@ bool SharedReceiveContext::match(Space space, SharedReceiver& endpoint) {
   return any;
 }
 
-// Receives for which too many operations were outstanding are matched once more.
+// Matches receives again for which too many operations were outstanding.
 void SharedReceiveContext::rescan() {
   rescan_due_ = false;
   for (Queue& queue : queues_) {
@@ -128,7 +128,7 @@ void SharedReceiveContext::rescan() {
   }
 }
 
-// Matches a receive with the messages that have come already.
+// Matches a receive with the messages that have arrived before it.
 void SharedReceiveContext::match_unexpected(Queue& queue, Position one) {
   for (SharedReceiver* member : members_) {
     Taken taken = Taken::kOne;
@@ -151,8 +151,8 @@ SharedReceiveContext::Taken SharedReceiveContext::take(SharedReceiver& endpoint,
   return Taken::kLast;
 }
 
-// The last message of a buffer gives it back, unless its endpoint has gone. An endpoint may have
-// ended the buffer: a message failed, or the receive was cancelled there.
+// The last message of a buffer returns it to the application, unless its endpoint has gone. An
+// endpoint may have ended the buffer because a message failed or the receive was cancelled there.
 void SharedReceiveContext::sweep() {
   if (std::exchange(used_up_elsewhere_, false)) take_out_used_up();
   for (auto one = leaving_.begin(); one != leaving_.end();) {
@@ -183,7 +183,7 @@ void SharedReceiveContext::fail_orphaned_receives(Queue& queue) {
   }
 }
 
-// The source of the receive has gone from one endpoint at least, and is connected to none.
+// Whether the source of the receive has gone from at least one endpoint and is connected to none.
 bool SharedReceiveContext::is_orphaned(const ReceiveCall& call) const {
   if (call.from == FI_ADDR_UNSPEC) return false;
   const auto is = [&](PeerState state) {
@@ -220,7 +220,7 @@ void SharedReceiveContext::report_failure(const ReceiveCall& call, Status why) c
   if (reporter != members_.end()) (*reporter)->report_failure(call, why);
 }
 
-// A cancellation that comes too late is no error.
+// A cancellation that comes too late is not an error.
 int SharedReceiveContext::cancel(void* context) {
   return guarded([&]() -> int {
     Locked locked(domain_.lock());

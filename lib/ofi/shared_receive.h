@@ -1,8 +1,8 @@
 // A shared receive context (fi_srx_context()): receives for the messages of several endpoints. Each
-// endpoint's Pullman context matches for itself, so that these receives are posted to none: every
-// message is unexpected there. It is offered once to the receives that wait, and a new receive is
-// matched once with the messages that came before it. The eager part of a message is therefore
-// copied once more than on an endpoint of its own. Under the domain's lock.
+// endpoint's Pullman context matches separately, so these receives are posted to none of them:
+// every message is unexpected there. Each message is offered once to the waiting receives, and each
+// new receive is matched once with the messages that came before it. So the eager part of a message
+// is copied once more than with receives of the endpoint itself. Under the domain's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -37,13 +37,13 @@ class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
 
   // The endpoints that share it. Under the lock.
   void add(SharedReceiver& endpoint) { members_.push_back(&endpoint); }
-  // It has closed: none of its messages is on its way any more.
+  // The endpoint has closed: none of its messages will arrive any more.
   void remove(const SharedReceiver& endpoint) noexcept;
   // Whether an fi_addr_t means the same peer to all endpoints.
   bool has_one_address_vector() const;
-  // What becomes of receives from a peer that has gone; to search for them takes a while.
+  // What to do with receives from a peer that has gone; searching for them is slow.
   enum class Orphans { kKeep, kFail };
-  // Receives what has come; true if there was anything.
+  // Matches messages that have arrived; returns true if there were any.
   bool match(Orphans orphans);
   void note_used_up() override { used_up_elsewhere_ = true; }
 
@@ -68,7 +68,7 @@ class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
   using Queue = std::list<Waiting>;
   using Position = Queue::iterator;
 
-  enum class Taken { kNothing, kOne, kLast };  // with the last one the position is gone
+  enum class Taken { kNothing, kOne, kLast };  // kLast: the receive is used up and was removed
 
   SharedReceiveContext(Domain& domain, std::uint64_t flags, void* context);
   bool match(Space space, SharedReceiver& endpoint);
@@ -85,14 +85,15 @@ class SharedReceiveContext final : public fid_ep, public MultiReceiveOwner {
   Queue& queue_of(Space space) { return queues_[static_cast<std::size_t>(space)]; }
 
   Domain& domain_;
-  std::uint64_t flags_;  // of calls that give none
+  std::uint64_t flags_;  // for calls without flags
   std::size_t min_room_ = 64;
   std::vector<SharedReceiver*> members_;
   std::array<Queue, 2> queues_;  // by space, in the order they were posted
-  bool rescan_due_ = false;      // a message was not taken, though a receive fits it
-  // A buffer in the queues is used up. They may be long, and are searched only then.
+  bool rescan_due_ = false;      // a message was not taken although a receive fits it
+  // A buffer in the queues is used up elsewhere. The queues may be long, and are searched only
+  // then.
   bool used_up_elsewhere_ = false;
-  Queue leaving_;  // used-up buffers into which messages are on their way
+  Queue leaving_;  // used-up buffers with messages still on their way
 };
 
 }  // namespace pullman::ofi

@@ -1,5 +1,5 @@
-// A shared transmit context (fi_stx_context()): endpoints are bound to it, and operations are
-// posted to the endpoints. They share the domain's lock, and nothing else has to be shared.
+// A shared transmit context (fi_stx_context()). Endpoints are bound to it, but operations are
+// posted to the endpoints. They share the domain's lock; nothing else has to be shared.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -16,7 +16,7 @@ class SharedTransmitContext : public fid_stx {
   ~SharedTransmitContext();
 
   Domain& domain() const { return domain_; }
-  // Endpoints that keep it from being closed. Under the lock.
+  // Counts the endpoints that keep it from being closed. Under the lock.
   void hold() { ++holders_; }
   void release() { --holders_; }
 

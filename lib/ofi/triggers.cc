@@ -61,8 +61,8 @@ void Triggers::take(Waiting& waiting, std::uint64_t reached) {
   waiting.erase(waiting.begin(), end);
 }
 
-// What begins may complete at once, and that make more due. What cannot begin keeps its place, and
-// all behind it of the same endpoint.
+// An operation that begins may complete at once and make more due. One that cannot begin keeps its
+// place, and so do all behind it of the same endpoint.
 bool Triggers::run_due() {
   List held;
   bool began = false;
@@ -90,7 +90,8 @@ bool Triggers::begin(const Deferred& deferred) {
   return true;
 }
 
-// Of those of which `matches` is true the first so many: what is due, then counter by counter.
+// Removes the first `most` operations for which `matches` is true: those due first, then counter by
+// counter.
 template <typename Matches>
 Triggers::List Triggers::remove(std::size_t most, Matches&& matches) {
   List removed;

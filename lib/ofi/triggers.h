@@ -1,4 +1,4 @@
-// What begins when a counter reaches a threshold (fi_trigger(3)): triggered operations of
+// Starts operations when a counter reaches a threshold (fi_trigger(3)): triggered operations of
 // endpoints, and the deferred work of a domain. Under the domain's lock.
 #pragma once
 
@@ -22,15 +22,15 @@ struct Lane;
 using DeferredCall = std::variant<OwnedCall<SendCall>, OwnedCall<ReceiveCall>,
                                   OwnedCall<MemoryCall>, OwnedCall<AtomicCall>>;
 
-// Starts deferred operations: the endpoint that they were called on.
+// Starts deferred operations. Implemented by the endpoint that they were called on.
 class DeferredTarget {
  public:
-  // The operation is due. True: it has begun, or has failed and reported that. False: it cannot
-  // begin now, and none behind it may until try_again().
+  // Starts an operation that is due. Returns true if it has begun, or has failed and reported that.
+  // Returns false if it cannot begin now: none behind it may begin until try_again().
   virtual bool begin(const Deferred& deferred) = 0;
-  // What could not begin is in its place again, and begin() may be called once more.
+  // The blocked operation is in its place again, and begin() may be called once more.
   virtual void try_again() = 0;
-  // The operation never begins, and reports why.
+  // Reports why the operation will never begin.
   virtual void drop(const Deferred& deferred, Status why) = 0;
 
  protected:
@@ -52,33 +52,34 @@ struct CounterChange {
 struct Deferred {
   std::variant<DeferredOperation, CounterChange> what;
   const fi_deferred_work* work = nullptr;  // null: a triggered operation
-  Counter* completion = nullptr;           // of work: counts its completion
+  Counter* completion = nullptr;           // for work: the counter of its completion
 };
 
-// The lane of an operation.
+// Returns the lane of an operation.
 Lane* lane_of(const Deferred& deferred);
 
 class Triggers {
  public:
-  // What is compared with the threshold; for work failures count, too.
+  // What is compared with the threshold. For work failures count, too.
   enum class Counted { kSuccesses, kAll };
 
-  // An operation whose threshold is reached already begins with the next run(). Returns 0 or an
-  // error number.
+  // Adds an operation. If its threshold is reached already it begins with the next run(). Returns 0
+  // or an error number.
   int add(Counter& counter, std::uint64_t threshold, Counted counted, Deferred&& deferred);
-  // The counter has changed. Also from inside a completion.
+  // The counter has changed. May be called from inside a completion.
   void note(const Counter& counter);
 
-  // Begins what is due, as far as it can; false: nothing began. Not from inside a completion.
+  // Starts what is due, as far as possible; returns false if nothing began. Not from inside a
+  // completion.
   bool run() { return !due_.empty() && run_due(); }
 
-  // Takes back one that has not begun. Work reports nothing then; a triggered operation completes
-  // as cancelled. False: there is none.
+  // Takes back an operation that has not begun. Work then reports nothing; a triggered operation
+  // completes as cancelled. Returns false if there is none.
   bool cancel(const fi_deferred_work& work);
   bool cancel(const Lane& lane, void* context);
-  // All work, or that which waits for this counter.
+  // Takes back all work, or all that waits for this counter.
   void flush(const Counter* counter);
-  // Takes back all of an object that closes.
+  // Takes back all operations of an object that closes.
   void forget(const DeferredTarget& target);
   void forget(const Lane& lane);
   void forget(const Counter& counter);
@@ -86,9 +87,10 @@ class Triggers {
   bool refers_to(const Counter& counter) const;
 
  private:
-  // Lists of one operation are spliced, because no allocation may fail later.
+  // Lists of one operation, spliced from one to another, so that no later allocation can fail.
   using List = std::list<Deferred>;
-  // The operations of one counter by threshold; those of one threshold as they were added.
+  // The operations that wait for one counter, by threshold; those of one threshold in the order in
+  // which they were added.
   using Waiting = std::multimap<std::uint64_t, List>;
   struct Thresholds {
     Waiting by_successes;

@@ -1,5 +1,5 @@
-// What differs between the versions of libfabric that this compiles with: 1.17 to 2. Flags whose
-// names later versions have dropped or deprecated, by value: older programs still use them.
+// The differences between the versions of libfabric that this compiles with, 1.17 to 2. Flags that
+// later versions have dropped or deprecated are defined by value: older programs still use them.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -10,7 +10,7 @@
 namespace pullman::ofi {
 namespace {
 
-// The longest sleep: members that several threads share may lose their alarms to another thread.
+// The longest sleep: a member that several threads share may lose its wake-up to another thread.
 constexpr int kSetNapMs = 1;
 
 WaitSet& set_of(fid* plain) {
@@ -73,7 +73,7 @@ int WaitSet::wait(int timeout_ms) {
   const auto end = steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
     bool asleep = true;
-    waiter_->silence();  // what it rang for is checked now, or was for another thread
+    waiter_->silence();  // the reason of the ring is checked next, or was for another thread
     if (look(asleep)) return 0;
     if (timeout_ms >= 0 && steady_clock::now() >= end) return -FI_ETIMEDOUT;
     if (asleep) waiter_->wait(kSetNapMs);

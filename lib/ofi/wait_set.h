@@ -16,7 +16,7 @@ class WaitSet : public fid_wait {
  public:
   static int open(fid_fabric* fabric, fi_wait_attr* attributes, fid_wait** out);
 
-  // As an application names it; null for null.
+  // Converts an application's handle; null gives null.
   static WaitSet* from(fid_wait* handle) { return static_cast<WaitSet*>(handle); }
 
   void add(Waitable& member);
@@ -31,11 +31,12 @@ class WaitSet : public fid_wait {
  private:
   WaitSet();
   int wait(int timeout_ms);
-  // Whether any member has news; if none has, whether all may be slept on.
+  // Returns whether any member has news; if none has, `asleep` tells whether a thread may sleep on
+  // all.
   bool look(bool& asleep);
 
   std::shared_ptr<Waiter> waiter_;
-  std::mutex mutex_;  // of members_
+  std::mutex mutex_;  // guards `members_`
   std::vector<Waitable*> members_;
 };
 

@@ -29,7 +29,7 @@ Waitable::~Waitable() {
 }
 
 void Waitable::attach(EndpointProgress& endpoint) {
-  // Twice: when it is bound, and when its NICs are open.
+  // Called twice: when it is bound, and when its NICs are open.
   if (std::find(endpoints_.begin(), endpoints_.end(), &endpoint) == endpoints_.end()) {
     endpoints_.push_back(&endpoint);
   }

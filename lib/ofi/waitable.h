@@ -19,7 +19,7 @@ class WaitSet;
 
 class Waitable {
  public:
-  // `set`: the wait set that it is in, or null.
+  // `set`: the wait set that it belongs to, or null.
   Waitable(Lock& lock, fi_wait_obj kind, WaitSet* set);
   virtual ~Waitable();
   Waitable(const Waitable&) = delete;
@@ -35,23 +35,23 @@ class Waitable {
 
   // Makes progress on all endpoints. Under the lock.
   void progress();
-  // The same after a read that has taken all there was: polls less.
+  // Does the same after a read that took everything: polls less.
   void progress_again();
 
-  // progress(), then whether a thread may go to sleep: there is no news, and every NIC will wake
-  // it. Under the lock.
+  // Calls progress(), then returns whether a thread may go to sleep: there is no news, and every
+  // NIC will wake it. Under the lock.
   bool prepare_wait();
 
   // There is news: wakes the threads that sleep. Under the lock.
   void wake() {
     if (waiter_ != nullptr) waiter_->ring();
   }
-  // The news has been taken.
+  // The news has been read.
   void clear_wake() {
     if (waiter_ != nullptr) waiter_->silence();
   }
 
-  // It is in a poll set, and cannot be closed. Under the lock.
+  // Counts the poll sets that it is in; it cannot be closed meanwhile. Under the lock.
   void hold() { ++holds_; }
   void release() { --holds_; }
   bool held() const { return holds_ != 0; }
@@ -63,15 +63,15 @@ class Waitable {
   Lock& lock() const { return lock_; }
   Waiter* waiter() const { return waiter_.get(); }
 
-  // Until `ready()` is true, under the lock; false if `timeout_ms` (negative: no end) is over
-  // first. Sleeps between turns.
+  // Waits until `ready()`, called under the lock, is true; returns false if `timeout_ms` (negative:
+  // no limit) passes first. Sleeps between turns.
   template <typename Ready>
   bool wait_until(int timeout_ms, Ready&& ready);
 
  private:
   // From now on a thread may be asleep at any time. Under the lock.
   void expect_sleepers();
-  // The descriptors of endpoints, each once.
+  // Watches the descriptors of endpoints, each once.
   void watch(int descriptor);
   void forget(int descriptor);
   static int nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms);
@@ -79,7 +79,7 @@ class Waitable {
   Lock& lock_;
   const fi_wait_obj kind_;
   WaitSet* const set_;
-  std::shared_ptr<Waiter> waiter_;  // null: never waited for
+  std::shared_ptr<Waiter> waiter_;  // null: no thread may wait for it
   bool expects_sleepers_ = false;
   unsigned holds_ = 0;
   std::vector<EndpointProgress*> endpoints_;

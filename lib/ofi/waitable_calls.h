@@ -1,4 +1,4 @@
-// What queues and counters do as libfabric's objects, alike for all that can be waited for.
+// The operations of queues and counters as libfabric's objects, the same for all Waitables.
 #pragma once
 
 #include <cstddef>

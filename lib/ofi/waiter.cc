@@ -68,11 +68,11 @@ void Waiter::ring() {
 
 void Waiter::silence() {
   if (!ringing_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard locked(mutex_);  // a ring for a thread that sleeps is not lost
+  const std::lock_guard locked(mutex_);  // a ring for a sleeping thread must not be lost
   if (unaware_.load() != 0) return;
   std::uint64_t count = 0;
-  // Nothing to read yet: another thread is about to ring. If that were forgotten, the bell would
-  // ring on unheard.
+  // Nothing to read yet: another thread is about to ring. Clearing `ringing_` would leave the bell
+  // ringing for ever.
   if (read(bell_, &count, sizeof count) < 0) return;
   ringing_.store(false);
 }

@@ -1,6 +1,6 @@
-// When a thread that polls and finds nothing yields the processor. Some applications spin on a
-// queue (Open MPI's MTL in a blocking send), and what they wait for may be another process on the
-// same processor, which would run after a time slice only: 4 ms for an ACK.
+// Decides when a thread that polls and finds nothing yields the processor. Some applications spin
+// on a queue (Open MPI's MTL in a blocking send) for another process on the same processor, which
+// otherwise would run only after a time slice: 4 ms for an ACK.
 #pragma once
 
 namespace pullman::ofi {
@@ -9,7 +9,7 @@ class YieldPolicy {
  public:
   explicit YieldPolicy(bool wanted) : wanted_(wanted) {}
 
-  // Whether to yield now. A poll takes about a microsecond, a yield to nobody a fifth of one.
+  // Whether to yield now. A poll takes about a microsecond, a yield without effect a fifth of that.
   bool due(bool found_nothing) {
     empty_polls_ = found_nothing ? empty_polls_ + 1 : 0;
     return wanted_ && empty_polls_ >= kPatience && empty_polls_ % kEvery == 0;
@@ -19,9 +19,10 @@ class YieldPolicy {
   static constexpr unsigned kPatience = 64;
   static constexpr unsigned kEvery = 8;
 
-  // Not where unrelated programs compute on the same processors: they keep it for a slice.
+  // Off where unrelated programs compute on the same processors: they would keep it for a time
+  // slice.
   const bool wanted_;
-  unsigned empty_polls_ = 0;  // in a row
+  unsigned empty_polls_ = 0;  // consecutive ones
 };
 
 }  // namespace pullman::ofi

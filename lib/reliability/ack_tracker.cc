@@ -19,11 +19,11 @@ Arrival AckTracker::judge_other(const wire::PacketHeader& header) const {
   return opens_gap && bitmaps_.in_use() == bitmaps_.capacity() ? Arrival::kOutside : Arrival::kNew;
 }
 
-// wire.md 6.2: when an ACK leaves alone.
+// Decides when an ACK leaves alone (wire.md 6.2).
 void AckTracker::find_need(bool new_gap, bool asked) {
   const std::uint32_t enough =
       has_gap() ? std::min(packets_per_ack_, kPerAckOfGap) : packets_per_ack_;
-  // Who asks wants to hear of all before it, too.
+  // A packet that asks for its ACK asks for all packets before it, too.
   const bool closes = asked_beyond_gap_ != 0 && !has_gap();
   asked_beyond_gap_ = (asked_beyond_gap_ != 0 || asked) && has_gap() ? 1 : 0;
   asked = asked || closes;
@@ -55,7 +55,7 @@ void AckTracker::note_other(Instant now, const wire::PacketHeader& header, wire:
   find_need(new_gap, header.has(wire::kFlagAckSoon));
 }
 
-// wire.md 3.3: numbers below the sender's floor are settled, whether they arrived or not.
+// Numbers below the sender's floor are settled, whether they arrived or not (wire.md 3.3).
 void AckTracker::advance(PacketNumber floor) {
   if (floor <= next_) return;
   if (bitmap_ != nullptr) {
@@ -107,7 +107,7 @@ std::size_t AckTracker::write_alone(Instant now, wire::PacketHeader& header, std
   const std::size_t head = wire::put_sack(out, first, words);
   for (std::size_t w = 0; w < words; ++w) {
     const PacketNumber at = first + w * 64;
-    // A window that is not aligned to 64 shares its first and last word in the bitmap.
+    // If the window is not aligned to 64, its first and last numbers share a word of the bitmap.
     std::uint64_t bits = bitmap_->word(at);
     if (w == 0) bits &= ~std::uint64_t{0} << (next_ & 63);
     if (highest_ - at < 64) bits &= (std::uint64_t{1} << (highest_ - at)) - 1;

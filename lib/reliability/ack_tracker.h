@@ -1,10 +1,11 @@
-// The receiving half of a link: which packets have arrived, and when to say so.
+// The receiving half of a link: records which packets have arrived and decides when an ACK is due.
 //
-// Keeps a cumulative number and, only while there are gaps, a bitmap of 4096 packets beyond it. A
-// number the sender has settled (acked or given up: below the floor that its packets carry) is not
-// waited for. ACK policy (wire.md 6): riding on what leaves anyway; alone when the ACK delay is
-// over, after N packets or one that asks for it; at once at a new gap, a duplicate or a PING. Does
-// not know what the packets carry, nor how an ACK is sent. Reads no clock.
+// Keeps a cumulative number and, only while there are gaps, a bitmap of 4096 packets beyond it.
+// Does not wait for numbers that the sender has settled (acknowledged or abandoned: below the floor
+// that its packets carry). ACK policy (wire.md 6): an ACK is piggybacked on a packet that leaves
+// anyway; it leaves alone after the ACK delay, after N packets, or after one that asks for it; it
+// leaves at once for a new gap, a duplicate or a PING. Does not know what the packets carry, nor
+// how an ACK is sent. Reads no clock.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +23,16 @@ namespace pullman::reliability {
 using ArrivalBitmap = SlidingBitmap<wire::kWindow>;
 
 enum class AckNeed : std::uint8_t {
-  kNone,     // everything received has been acked
-  kDelayed,  // may wait for company until the ACK delay is over
-  kEnough,   // asked for, or so many packets: this turn, or with what is about to leave
-  kNow,      // this turn
+  kNone,     // everything received has been acknowledged
+  kDelayed,  // may wait until the ACK delay is over for a packet to be piggybacked on
+  kEnough,   // asked for, or due after N packets: this turn, or on a packet about to leave
+  kNow,      // must leave this turn
 };
 
 enum class Arrival : std::uint8_t {
   kNew,        // not seen before: process it, then note() it
   kDuplicate,  // seen or settled before
-  kOutside,    // beyond the window, or no memory to remember it: as if it had been lost
+  kOutside,    // beyond the window, or there is no bitmap to record it: treated as lost
 };
 
 class AckTracker {
@@ -42,7 +43,7 @@ class AckTracker {
   AckTracker(const AckTracker&) = delete;
   AckTracker& operator=(const AckTracker&) = delete;
 
-  // The peer's first packet number.
+  // Sets the peer's first packet number.
   void start(PacketNumber first) { next_ = highest_ = first; }
 
   PacketNumber number_of(const wire::PacketHeader& header) const {
@@ -54,15 +55,14 @@ class AckTracker {
     return judge_other(header);
   }
 
-  // A packet judged kNew was processed. Nobody had polled for `gap` before it was found.
+  // Records that a packet judged kNew was processed. The NIC had not been polled for `gap` before.
   void note(Instant now, const wire::PacketHeader& header, wire::PollGap gap = {}) {
     if (is_next(header)) [[likely]]
       return note_run(now, header, 1, gap);
     note_other(now, header, gap);
   }
-  // As note() of each of `count` packets that came in order: next() was the first of them, `last`
-  // is the last, and there is no gap. Their floors did not fall. Without a gap nobody has asked
-  // beyond one.
+  // Does note() for each of `count` packets in order, from next() to `last`, while there is no gap.
+  // Their floors did not fall. asked_beyond_gap_ needs no change, since it is set only in a gap.
   void note_run(Instant now, const wire::PacketHeader& last, std::uint32_t count,
                 wire::PollGap gap = {}) {
     PULLMAN_CHECK(!has_gap() && number_of(last) + 1 == next_ + count);
@@ -73,14 +73,14 @@ class AckTracker {
     const bool enough = unacked_ >= packets_per_ack_ || last.has(wire::kFlagAckSoon);
     need_ = std::max(need_, enough ? AckNeed::kEnough : AckNeed::kDelayed);
   }
-  // A packet judged kDuplicate came: ack at once, the sender may lack an ACK. Its number was
-  // settled before it arrived, so what it brought was sent again too soon; or it did arrive, and
-  // the network made a copy.
+  // Records a packet judged kDuplicate. It is acknowledged at once, since the sender may lack an
+  // ACK. If its number had been settled before it arrived, its frames were retransmitted too soon,
+  // and it counts as late; otherwise the network duplicated it.
   void note_duplicate(const wire::PacketHeader& header) {
     if (number_of(header) < missed_until_) ++late_;
     need_ = AckNeed::kNow;
   }
-  // A packet with nothing new in it came.
+  // Records a packet whose frames had all arrived before: they were retransmitted without need.
   void note_late() {
     ++late_;
     need_ = AckNeed::kNow;
@@ -91,20 +91,20 @@ class AckTracker {
   bool has_gap() const { return bitmap_ != nullptr; }
   PacketNumber next() const { return next_; }
 
-  // Puts the cumulative ack into a header about to leave. It says everything, and settles the need,
-  // unless there is a gap.
+  // Piggybacks the cumulative ACK on a packet with this header. Without a gap that reports all
+  // arrivals, so no ACK is due any more.
   void ride(Instant now, wire::PacketHeader& header);
 
-  // Fills in the header of an ACK that leaves alone, and its SACK frame if there are gaps; returns
-  // the frame's bytes. `out` has room for kMaxSackBytes.
+  // Fills in the header of an ACK that leaves alone, and writes its SACK frame if there are gaps.
+  // Returns the frame's length in bytes. `out` has room for kMaxSackBytes.
   std::size_t write_alone(Instant now, wire::PacketHeader& header, std::byte* out);
   static constexpr std::size_t kMaxSackBytes = 8 + wire::kWindow / 8 + 8;
 
  private:
-  // While there are gaps: each ACK may prove more packets lost.
+  // Packets per ACK while there is a gap, when each ACK may prove more packets lost.
   static constexpr std::uint16_t kPerAckOfGap = 4;
 
-  // In order, and nothing is missing before it: no floor says more.
+  // Returns true if the packet is in order and there is no gap, so that its floor says nothing new.
   bool is_next(const wire::PacketHeader& header) const {
     if (bitmap_ != nullptr) [[unlikely]]
       return false;
@@ -126,14 +126,14 @@ class AckTracker {
   PacketNumber next_ = 0;            // everything below has arrived or is settled
   PacketNumber highest_ = 0;         // one past the highest number that arrived
   Instant highest_at_{};             // when highest_ - 1 arrived
-  PacketNumber missed_until_ = 0;    // one past the highest number settled that had not arrived
-  ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; only while there are any
+  PacketNumber missed_until_ = 0;    // one past the highest number settled before it arrived
+  ArrivalBitmap* bitmap_ = nullptr;  // arrivals beyond next_; null if there are none
   AckNeed need_ = AckNeed::kNone;
   // A packet above a gap asked for its ACK, and the gap is open.
   std::uint8_t asked_beyond_gap_ : 1 = 0;
-  std::uint8_t poll_gap_ : 4 = 0;  // a wire::PollGap: before highest_ - 1 was found
+  std::uint8_t poll_gap_ : 4 = 0;  // the wire::PollGap before highest_ - 1 was received
   std::uint16_t late_ = 0;         // see PacketHeader::late
-  std::uint16_t unacked_ = 0;      // new packets since the last ACK left; who sends too many waits
+  std::uint16_t unacked_ = 0;      // new packets since the last ACK; the window bounds them
   std::uint16_t packets_per_ack_;
 };
 

@@ -8,30 +8,32 @@ namespace {
 
 using std::chrono::microseconds;
 
-// The more flows there are, the smaller their windows, and the more they swing: so much more for a
-// window of one packet, nothing for kScaledWindow (Swift, section 3.5).
+// The more flows share a queue, the smaller their windows and the larger its oscillation. The
+// target is raised by kScaling for a window of one packet, by nothing for kScaledWindow (Swift,
+// section 3.5).
 constexpr Duration kScaling = microseconds(500);
 constexpr double kScaledWindow = 100;
 
-// A loss where there is a queue costs this part of the window.
+// A round with a loss and a queue costs one kQueueLoss-th of the window.
 constexpr std::uint32_t kQueueLoss = 4;
-// So many rounds above the target with so few packets in flight: the path is longer than thought.
+// After kIneffectiveRounds rounds above the target with at most kFew packets in flight the path's
+// own RTT is taken to be above the target.
 constexpr std::uint32_t kFew = 4;
 constexpr std::uint8_t kIneffectiveRounds = 8;
-// And if it was seen short, so many: rather there are many others in its queue, of whom those who
-// take it for a long path take the others' share. But routes change.
+// The same for a path that has been seen short. More likely many other flows share its queue, and a
+// flow that takes the path for a long one takes their share. But routes do change.
 constexpr std::uint8_t kIneffectiveRoundsOfShort = 200;
 
-// Where so many are lost the window is never smaller than this, be there a queue or not: with fewer
-// packets in flight every loss costs a timeout, and those come faster than acks.
+// On a lossy path the window does not shrink below this, with or without a queue: with fewer
+// packets in flight every loss costs a timeout, and timeouts come faster than ACKs.
 constexpr std::uint32_t kLossless = 4;
-// Of a round's packets one in so many may be lost at random.
+// One packet in this many of a round may be lost at random.
 constexpr std::uint32_t kRandomLoss = 12;
-// Below this there is no queue, whatever the least round trip: that may have been seen when there
-// always was one.
+// A delay below this means no queue, whatever the minimum RTT, which is too high if there has
+// always been a queue.
 constexpr Duration kShort = microseconds(100);
 
-// Above this there is a queue, if the least round trip is the path's own.
+// Returns the delay above which there is a queue, if the minimum RTT is the path's own.
 constexpr Duration queueing_above(Duration least) {
   return 2 * least + microseconds(50);
 }
@@ -68,7 +70,8 @@ void Congestion::end_round(const Ack& ack) {
   round_end_ = ack.next_number;
 }
 
-// Having next to nothing in flight does not bring the delay down: then the path is so long.
+// Counts rounds in which a window of a few packets did not lower the delay. After enough of them
+// the delay is taken to be the path's own.
 void Congestion::note_ineffective(Duration delay, Duration least) {
   if (fine_ > kFew * kPacket) return;
   if (++ineffective_rounds_ < (may_be_short_ ? kIneffectiveRoundsOfShort : kIneffectiveRounds))
@@ -96,7 +99,7 @@ void Congestion::shrink(Fine by) {
 }
 
 void Congestion::settle(Fine next) {
-  // That it is lossy makes no window larger.
+  // The lower bound for a lossy path does not enlarge a smaller window.
   const Fine least = lossy_ ? std::min(kLossless * kPacket, fine_) : kLeast * kPacket;
   fine_ = std::clamp(next, std::min(least, limit_), limit_);
   window_ = fine_ / kPacket;
@@ -106,7 +109,7 @@ Duration Congestion::target() const {
   const Duration base = std::max(kTarget, base_ + base_ / 8);
   const double root = std::sqrt(static_cast<double>(fine_) / kPacket / kScaledWindow);
   if (root >= 1) return base;
-  // From 0 at kScaledWindow to kScaling at one packet.
+  // The addition goes from 0 at kScaledWindow to kScaling at one packet.
   constexpr double kMost = 10 - 1;
   return base + Duration(static_cast<Duration::rep>(static_cast<double>(kScaling.count()) *
                                                     (1 / root - 1) / kMost));

@@ -1,9 +1,10 @@
-// The hotel: timers for guests that nearly always leave before their stay is over (decision
-// 0002).
+// The hotel: timers for guests (packets) that nearly always check out before their timer expires
+// (decision 0002).
 //
-// All guests of a floor have the same stay, so a floor is a FIFO ordered by due time: check-in,
-// check-out and finding the next eviction are O(1), without a heap and without allocation. Floors
-// divide each power of two of time into four, so a stay is rounded up by at most a quarter.
+// A guest's `stay` is its timeout. All guests of a floor have the same stay, so a floor is a FIFO
+// ordered by due time: check-in, check-out and finding the next eviction (expired timer) are O(1),
+// without a heap or allocation. Four floors divide each power of two of time, so a stay is rounded
+// up by at most a quarter.
 //
 // Knows nothing of packets or links, and reads no clock. `now` never runs backwards.
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace pullman::reliability {
 
-// One floor: every guest stays equally long. T derives from Guest.
+// One floor: all its guests have the same timeout. T derives from Guest.
 template <typename T>
 class Floor {
  public:
@@ -39,7 +40,7 @@ class Floor {
   Instant next_due() const { return guests_.empty() ? kNever : guests_.front().due; }
   bool empty() const { return guests_.empty(); }
 
-  // The longest-staying guest if its time is over, checked out; else null.
+  // Checks out and returns the guest that is due first if its timer has expired; else null.
   T* evict(Instant now) {
     if (guests_.empty() || guests_.front().due > now) return nullptr;
     T& guest = guests_.front();
@@ -62,7 +63,7 @@ class Hotel {
   }
 
   void check_in(Instant now, Duration stay, T& guest) { check_in_at(now, floor_for(stay), guest); }
-  // For many guests of one stay: `floor` is floor_for(stay).
+  // The same for callers that check in many guests of one stay: `floor` is floor_for(stay).
   void check_in_at(Instant now, std::size_t floor, T& guest) {
     guest.floor = static_cast<std::uint8_t>(floor);
     floors_[floor].check_in(now, guest);
@@ -71,7 +72,7 @@ class Hotel {
     ++guests_;
   }
 
-  // The guest stays as long as its neighbour, who is checked in.
+  // Checks in a guest whose timer expires with that of its neighbour, which is checked in.
   void check_in_beside(T& neighbour, T& guest) {
     guest.floor = neighbour.floor;
     floors_[guest.floor].check_in_beside(neighbour, guest);
@@ -83,7 +84,7 @@ class Hotel {
     left(guest.floor);
   }
 
-  // The next guest whose time is over, checked out; null when there is none.
+  // Checks out and returns a guest whose timer has expired; null if there is none.
   T* evict(Instant now) {
     if (now < nobody_before_) [[likely]]
       return nullptr;
@@ -113,7 +114,7 @@ class Hotel {
 
   std::size_t guests() const { return guests_; }
 
-  // The shortest floor whose stay is at least `stay` (the longest floor for anything beyond it).
+  // Returns the floor with the shortest stay of at least `stay`, or the last floor if none has one.
   static constexpr std::size_t floor_for(Duration stay) {
     const auto units =
         stay.count() <= 0 ? 0 : static_cast<std::uint64_t>(stay.count() + 1023) >> 10;
@@ -123,7 +124,7 @@ class Hotel {
     return floor < kFloors ? floor : kFloors - 1;
   }
 
-  // Floors 0..4 stay 0..4 units of 1024 ns; after that, four floors to each doubling.
+  // Floors 0..4 have a stay of 0..4 units of 1024 ns; after them, four floors make each doubling.
   static constexpr Duration stay_of(std::size_t floor) {
     if (floor <= 4) return Duration(static_cast<std::int64_t>(floor) << 10);
     const std::size_t exponent = (floor - 5) / 4;
@@ -139,9 +140,9 @@ class Hotel {
   }
 
   std::array<Floor<T>, kFloors> floors_;
-  std::array<std::uint64_t, kFloors / 64> occupied_{};  // a bit per floor with guests
+  std::array<std::uint64_t, kFloors / 64> occupied_{};  // a bit for each floor with guests
   std::size_t guests_ = 0;
-  Instant nobody_before_ = kNever;  // no stay ends earlier; perhaps none then either
+  Instant nobody_before_ = kNever;  // a lower bound of next_due()
 };
 
 }  // namespace pullman::reliability

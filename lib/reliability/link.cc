@@ -38,15 +38,16 @@ void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
   const bool in_flight = hello.state == PacketState::kInFlight;
   if (in_flight && low32(hello.number) == answered && !rtt_.sampled()) {
     const Duration sample = now - hello.sent_at;
-    // Beyond, it says more about the peer's start than about the path.
+    // A longer sample says more about the peer's start than about the path.
     if (sample > Duration(0) && sample < options_.rto_initial / 3) {
       rtt_.add(sample);
       delay_ = sample;
     }
   }
   recompute_timeout();
-  // Not as soon as a packet: an end that many call at once takes longer for what follows than for
-  // its answer. Of those that asked in vain some got half of the others' share (lab: incast-late).
+  // The HELLO's timer is longer than a packet's: a peer to which many connect at once takes longer
+  // for the packets that follow than for its WELCOME. With the shorter one, some of the initiators
+  // that probed without need got half of the others' share (lab: incast-late).
   if (in_flight && hello.checked_in()) {
     window_.recheck_in(now, std::max(timeout(), options_.rto_initial / 16), hello);
   }
@@ -74,7 +75,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
       const Duration sample = now - timing.ago - newest.sent_at - hold;
-      // The turn's clock may have been read before the ACK came, and the peer's before the packet.
+      // A sample may be negative: either end may have read its clock before the packet arrived.
       if (sample > Duration(0)) {
         rtt_.add(sample, hold);
         if (was_stale && sample < rtt_.smoothed()) rtt_.reset_path_state();
@@ -95,13 +96,14 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   return Verdict::kAccepted;
 }
 
-// wire.md 6.4: nothing beyond what was sent can be acknowledged.
+// A SACK frame cannot acknowledge packets that were never sent (wire.md 6.4).
 bool Link::plausible(const wire::Frame& sack) const {
   return reported_end(0, &sack) <= window_.next() &&
          expand(sack.id, window_.next()) + 64 > window_.first();
 }
 
-// One past the highest packet the ACK reports: the hold time counts from that one's arrival.
+// Returns one past the highest packet that the ACK reports. The hold time counts from the arrival
+// of that packet.
 PacketNumber Link::reported_end(PacketNumber cumulative, const wire::Frame* sack) const {
   if (sack == nullptr) return cumulative;
   const std::size_t words = sack->data.size() / 8;
@@ -155,7 +157,7 @@ std::uint32_t Link::release_chunks(Run& run, std::uint64_t chunks, Newest& newes
   return static_cast<std::uint32_t>(std::popcount(chunks));
 }
 
-// Of a run `bytes` is what arrived of it now.
+// `bytes` is the length of the longest packet acknowledged.
 void Link::note_released(const Packet& packet, std::size_t bytes, PacketNumber end,
                          Newest& newest) {
   loss_.note_acked(packet.channel, end);
@@ -164,8 +166,8 @@ void Link::note_released(const Packet& packet, std::size_t bytes, PacketNumber e
   if (end > newest.end) newest = {end, packet.sent_at};
 }
 
-// The peer counts packets that brought nothing new: what we sent again without need, and what the
-// network made two of.
+// The peer counts late packets, which brought nothing new: spurious retransmissions, and packets
+// that the network duplicated.
 void Link::note_late(Instant now, std::uint16_t late) {
   const auto news = static_cast<std::uint16_t>(late - late_seen_);
   if (news == 0 || news > 0x7FFF) return;
@@ -178,8 +180,8 @@ void Link::handle_losses(std::size_t count) {
   congestion_.on_lost(static_cast<std::uint32_t>(note_path_losses(count)));
 }
 
-// Of the last `count` lost packets, how many were lost for another reason than their length: a
-// probe of the path that is too long says nothing of congestion (RFC 8899, 3).
+// Returns how many of the last `count` lost packets are a sign of congestion. The loss of a path
+// MTU probe is not (RFC 8899, 3).
 std::size_t Link::note_path_losses(std::size_t count) {
   std::size_t others = 0;
   auto at = lost_.rbegin();
@@ -192,7 +194,7 @@ std::size_t Link::note_path_losses(std::size_t count) {
 }
 
 void Link::handle_probe_acked(Instant now, Instant sent_at) {
-  constexpr int kAtMost = 16;  // timeouts: what took longer may be an ACK that was lost
+  constexpr int kAtMost = 16;  // timeouts: if it took longer, an ACK may have been lost
   const Duration took = now - sent_at;
   const Duration expected = rtt_.timeout(options_.ack_delay);
   if (took <= expected) return;
@@ -205,11 +207,11 @@ void Link::handle_loss_due(Instant now) {
   recompute_allowed();
 }
 
-// RFC 9002 6.2.4: a timeout does not mark anything lost; it asks. What the answer does not cover is
-// then found lost by find_losses(), on evidence.
+// A timeout marks nothing lost, it makes a probe due (RFC 9002 6.2.4). find_losses() then declares
+// packets lost by the evidence of the probe's ACK.
 void Link::handle_eviction(Instant now, Packet& packet) {
   const bool asked = last_probe_ != Instant::min() && now - last_probe_ < timeout();
-  // RFC 9002 6.2.1: where evidence waits to be judged there is nothing to ask.
+  // No probe is sent while the loss detector's timer is set (RFC 9002 6.2.1).
   if (!asked && loss_.next_due() == kNever) {
     last_probe_ = now;
     probe_ = packet.channel;
@@ -228,11 +230,11 @@ std::optional<ChannelKind> Link::take_probe() {
   return due;
 }
 
-// The packets before `end` have their numbers. While the window is what holds the sender back, a
-// few packets of each ask for the ACK: it moves the window on, and is what congestion control goes
-// by. Not that of shorter windows: the ACK delay does for those, and asking made 64 senders of one
-// gigabit unequal. (2^16 packets behind the last that asked a few do not: at worst one ACK waits
-// for its delay.)
+// Returns true if the packet before `end`, the newest, asks for its ACK. While the window limits
+// the sender, one packet in kAskedPer does, since its ACK advances the window and drives congestion
+// control. In shorter windows not every window has one: the ACK delay suffices there, and asking
+// made the shares of 64 senders on one gigabit unequal. (2^16 packets behind the last request, up
+// to kAskedPer packets do not ask; at worst one ACK waits for its delay.)
 inline bool Link::asks_at(PacketNumber end) {
   const std::uint32_t in_flight = window_.in_flight();
   if (in_flight + in_flight / 2 < allowed_) [[likely]]
@@ -244,7 +246,7 @@ inline bool Link::asks_at(PacketNumber end) {
 
 void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire::PacketType type,
                  Packet& packet) {
-  const bool again = packet.state == PacketState::kLost;  // what is behind it may wait for it alone
+  const bool again = packet.state == PacketState::kLost;  // later messages may wait for it
   if (again) [[unlikely]]
     loss_.note_resent(now);
   window_.add_at(now, floor_, packet);
@@ -300,7 +302,7 @@ void Link::take_back(Run& run, std::uint32_t at) {
     packet->state = PacketState::kQueued;
     lost_.push_back(*packet);
   }
-  // Nobody has asked with the last of them.
+  // The last chunk did not leave, so its request for an ACK does not count.
   if (asked_ == static_cast<std::uint16_t>(end)) {
     asked_ = static_cast<std::uint16_t>(first - kAskedPer);
   }
@@ -314,7 +316,7 @@ void Link::reset_path_state() {
   recompute_allowed();
 }
 
-// wire.md 2.2: its number says where ours begin, and is not used up.
+// The packet number of a WELCOME is this link's first one, which it does not use up (wire.md 2.2).
 void Link::write_welcome(wire::ConnectionId to, std::uint16_t credit, std::uint32_t answered,
                          std::span<std::byte> packet) const {
   wire::PacketHeader header;
@@ -343,7 +345,7 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
 
 void Link::recompute_timeout() {
   const Duration stay = timeout();
-  if (stay == stay_) return;  // most are as long as the least
+  if (stay == stay_) return;  // the common case: most timeouts are at their lower bound
   stay_ = stay;
   floor_ = static_cast<std::uint8_t>(Hotel<Packet>::floor_for(stay));
 }

@@ -13,7 +13,7 @@ void LossDetector::detect(Instant now, const Rtt& rtt, SendWindow& window,
     const Packet* holder = window.holder(n);
     if (holder == nullptr || n >= acked_until_[static_cast<std::size_t>(holder->channel)]) continue;
     const Instant due = holder->sent_at + patience;
-    // Numbers are given in the order of sending: nobody behind this one is due before it.
+    // Packets are numbered in the order of sending, so no later one is due earlier.
     if (due > now) {
       next_due_ = due;
       return;

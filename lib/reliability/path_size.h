@@ -1,13 +1,13 @@
-// How long packets to one peer may be. A path may carry less than the NICs at its ends, and nobody
-// has to say so: datagram path MTU discovery (RFC 8899) for packets that are acknowledged.
+// The packet size of the path to one peer. A path may carry less than the NICs at its ends without
+// any notice, so this is datagram path MTU discovery (RFC 8899) for packets that are acknowledged.
 //
-// Optimistic: begins with what both NICs take. Packets that are lost again and again, while shorter
-// ones arrive and none so long does, have met a black hole: the size falls to one that any path
-// should carry, and probes search for the largest that arrives, the one it fell from first (a fall
-// by chance is over in a round trip). Later it tries again, for paths change. What the network says
-// (ICMP), which anybody can forge, is a hint: it shortens the search, and once it has been proved
-// wrong it is not listened to for a while. Pure state: no clock, no packets; does not know what
-// carries its probes.
+// Optimistic: begins with the size that both NICs take. If packets of some length are lost
+// repeatedly and none arrives, while shorter ones do, there is a black hole. The size then falls to
+// one that any path should carry, and probes search for the largest that arrives, beginning with
+// the size it fell from (so a fall by chance is over in a round trip). The search is repeated
+// later, since paths change. An ICMP message, which anybody can forge, is a hint: it shortens the
+// search, and a path whose hint has proved wrong ignores hints for a while. Pure state: no clock,
+// no packets; does not know what carries its probes.
 #pragma once
 
 #include <cstddef>
@@ -21,46 +21,48 @@ namespace pullman::reliability {
 
 class PathSize {
  public:
-  // What a path should carry: IPv6 promises 1280 (RFC 8899, 5.1.2). And what it must (wire.md 5.2).
+  // The size that a path should carry (IPv6 guarantees 1280: RFC 8899, 5.1.2), and the size that it
+  // must carry (wire.md 5.2).
   static constexpr std::size_t kBase = 1200;
   static constexpr std::size_t kLeast = 576;
 
-  // `most`: what the NICs at both ends take.
+  // `most` is the largest packet that the NICs at both ends take.
   void start(std::size_t most);
 
-  // Packets may be so long now. `most` of them all, if no path were narrower than its ends.
+  // bytes() is the current packet size, most() its upper bound as given to start().
   std::size_t bytes() const { return bytes_; }
   std::size_t most() const { return most_; }
 
-  // A packet was judged lost: one sent later has arrived. `next` is the next number of the link.
+  // A packet was declared lost, so one sent later has arrived. `next` is the link's next number.
   void handle_lost(PacketNumber number, std::size_t bytes, PacketNumber next);
-  // A packet arrived; matters only if watching().
+  // watching() is true while losses may mean a black hole. Only then need handle_acked() be called.
   bool watching() const { return rounds_ != 0; }
   void handle_acked(std::size_t bytes) {
     if (bytes >= suspect_) rounds_ = 0;
   }
 
-  // Whether bytes() has changed, or a hint would help (watching()), since it was last asked.
+  // has_news() is true if since take_news() bytes() has changed, or a loss has made a hint useful.
   bool has_news() const { return news_; }
   void take_news() { news_ = false; }
-  // The network says that the path carries packets of so many bytes.
+  // The network reports (ICMP) that the path carries packets of that many bytes.
   void handle_hint(Instant now, std::size_t bytes);
 
-  // Whether a probe should leave now, if there is something to send that would be the better for
-  // it.
+  // Returns true if a probe should leave now, provided that there is data to send which longer
+  // packets would help.
   bool probe_due(Instant now) const {
     return bytes_ < most_ && !probing_ && (searching_ || now >= trouble_->retry_at);
   }
-  // A probe leaves; returns its length. One is under way at a time.
+  // Begins a probe and returns its length. Only one probe is in flight at a time.
   std::size_t begin_probe();
   void handle_probe_acked(Instant now, std::size_t bytes);
   void handle_probe_lost(Instant now, std::size_t bytes);
 
  private:
-  static constexpr int kRounds = 3;  // of losses without an arrival: a black hole
+  static constexpr int kRounds = 3;  // rounds of losses without an arrival that mean a black hole
   static constexpr int kTries = 3;   // probes of one size (RFC 8899, 5.1.2: MAX_PROBES)
-  // After a search the next one: a search costs some twenty packets. RFC 8899 asks for 600 s; the
-  // first ones come sooner, for what made a search fail may have been chance.
+  // The pause between searches, each of which costs some twenty packets, doubles from kFirstRetry
+  // to kLastRetry. RFC 8899 recommends 600 s; the first searches come sooner, since the one before
+  // may have failed by chance.
   static constexpr Duration kFirstRetry = std::chrono::seconds(10);
   static constexpr Duration kLastRetry = std::chrono::seconds(600);
   static constexpr Duration kDistrust = std::chrono::seconds(600);
@@ -73,22 +75,22 @@ class PathSize {
 
   std::uint16_t bytes_ = kLeast;
   std::uint16_t most_ = kLeast;
-  std::uint16_t bad_ = 0;  // this many did not arrive, or has yet to be tried: the search ends here
-  std::uint16_t suspect_ = 0;  // the longest that was lost, while watching()
-  std::uint16_t hinted_ = 0;   // the last fall was to this, said the network; 0: it was not
-  std::uint8_t rounds_ = 0;    // of losses since a packet of suspect_ bytes arrived
-  std::uint8_t tries_ = 0;     // probes of this size that were lost
+  std::uint16_t bad_ = 0;      // upper end of the search: this size was lost or has yet to be tried
+  std::uint16_t suspect_ = 0;  // the longest packet lost while watching()
+  std::uint16_t hinted_ = 0;   // the size of the hint that caused the last fall; 0: none did
+  std::uint8_t rounds_ = 0;    // rounds of losses since a packet of suspect_ bytes arrived
+  std::uint8_t tries_ = 0;     // lost probes of this size
   bool searching_ = false;
-  bool bad_first_ = false;  // the next size to be tried is bad_ itself
-  bool probing_ = false;    // a probe is under way
+  bool bad_first_ = false;  // the next size to try is bad_ itself
+  bool probing_ = false;    // a probe is in flight
   bool news_ = false;
 
-  // Of a path that has lost packets.
+  // The state of a path that has lost packets.
   struct Trouble {
-    PacketNumber round_end = 0;  // a loss from this number on is of another round
+    PacketNumber round_end = 0;  // a loss from this number on belongs to another round
     Instant retry_at{};          // when to search again
     Duration retry_in = kFirstRetry;
-    Instant distrust_until = Instant::min();  // no hint is listened to
+    Instant distrust_until = Instant::min();  // hints are ignored until then
   };
   std::unique_ptr<Trouble> trouble_;
 };

@@ -1,6 +1,6 @@
-// Round-trip time and what follows from it (RFC 6298 section 2, RFC 9002 section 5).
+// The RTT estimate and the timeout (RFC 6298 section 2, RFC 9002 section 5).
 //
-// Fed with samples from which the peer's hold time is already taken off. Reads no clock.
+// The peer's hold time is already subtracted from the samples. Reads no clock.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,15 @@ namespace pullman::reliability {
 
 class Rtt {
  public:
-  // `initial`: the timeout before the first sample. `floor`: the least one after it. Kept in whole
-  // microseconds.
+  // `initial` is the timeout before the first sample, `floor` its lower bound after that. Both are
+  // kept in whole microseconds.
   Rtt(Duration initial, Duration floor)
       : initial_(std::chrono::duration_cast<Brief>(initial)),
         floor_(std::chrono::duration_cast<Brief>(floor)) {}
 
-  // Above 0. `hold` was taken off: the peer reckons it from when its clock was read, which may be
-  // before the packet came, so as much of it as there is may be part of the round trip.
+  // Adds a sample, which is above 0 and from which `hold` was subtracted. The peer counts the hold
+  // time from its last clock reading, which may precede the packet's arrival, so up to all of it
+  // may belong to the RTT; the minimum RTT therefore includes it if it is shorter than the sample.
   void add(Duration sample, Duration hold = {}) {
     latest_ = sample;
     if (!sampled_) {
@@ -32,24 +33,24 @@ class Rtt {
     smoothed_ += (sample - smoothed_) / 8;
   }
 
-  // What was seen before the latest sample counts no more.
+  // Forgets all samples but the latest.
   void reset_path_state() {
     smoothed_ = least_ = latest_;
     variation_ = latest_ / 2;
   }
 
-  // After how long without an ack to ask: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1),
-  // and not before two round trips (RFC 8985 7.2): a queue that fills outruns the variation.
+  // Returns the probe timeout: SRTT + 4 RTTVAR + the peer's ACK delay (RFC 9002 6.2.1), and at
+  // least two RTTs (RFC 8985 7.2), since the variation lags behind a queue that fills.
   Duration timeout(Duration ack_delay) const {
     if (!sampled_) return initial_;
     const Duration rto =
         std::max<Duration>(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
-    // The initial value is also the ceiling, unless the round trip is larger.
+    // The initial value is also the upper bound, unless two RTTs and the ACK delay exceed it.
     return std::min(rto, std::max<Duration>(initial_, 2 * smoothed_ + ack_delay));
   }
 
-  // What a round trip takes: the greater of the latest and the smoothed one; before the first
-  // sample a third of the initial timeout, which stands for three round trips (RFC 9002 6.2.2).
+  // Returns the expected RTT: the greater of the latest and the smoothed one. Before the first
+  // sample it is a third of the initial timeout, which stands for three RTTs (RFC 9002 6.2.2).
   Duration expected() const {
     return sampled_ ? std::max(latest_, smoothed_) : Duration(initial_) / 3;
   }

@@ -1,11 +1,11 @@
-// The sending half's memory: which packets are in flight, by number.
+// The sending half of a link: the packets in flight, by number.
 //
-// A ring of slots: one of its own, and larger ones, up to 4096, taken from a pool when packets
-// beyond it are numbered and given back when nothing is in flight. Packet numbers are 64 bits and
-// counted here; the ring's index is masked in one place. Checks packets in and out of the hotel, so
-// that its guests are exactly the packets in flight. A run (channel/run.h) is in the slots of all
-// its numbers and one guest; whoever looks for one of its numbers gets that chunk, split off. Does
-// not know acks, losses or round-trip times.
+// A ring of slots. The window owns a ring of one slot; it takes larger ones, of up to 4096, from a
+// pool when more packets are numbered, and returns them when nothing is in flight. Packet numbers
+// have 64 bits and are assigned here; the ring's index is masked in one place. Checks packets in
+// and out of the hotel, so that its guests are exactly the packets in flight. A run (channel/run.h)
+// occupies the slots of all its numbers but is one guest; find() of one of its numbers splits that
+// chunk off. Does not know ACKs, losses or RTTs.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ using channel::Packet;
 using channel::PacketState;
 using channel::Run;
 
-// What the windows of one engine share; it outlives them.
+// The resources that the windows of one engine share. They outlive the windows.
 struct WindowResources {
   Hotel<Packet>& hotel;
   WindowRings& rings;
-  channel::PacketPool& packets;  // where runs are split
+  channel::PacketPool& packets;  // splits runs
 };
 
 class SendWindow {
@@ -41,23 +41,24 @@ class SendWindow {
   SendWindow(const SendWindow&) = delete;
   SendWindow& operator=(const SendWindow&) = delete;
 
-  // Whether a packet can be numbered at all: 4096 is reorder space, not permission.
+  // Returns true if another packet can be numbered: 4096 numbers is the limit for reordering.
+  // Whether a packet may be sent is Link::may_send().
   bool has_space() const {
     if (next_ - floor_ < slots_) [[likely]]
       return true;
     return may_grow();
   }
-  // How many packets can be numbered.
+  // Returns how many packets can be numbered.
   std::uint32_t space() const {
     const std::size_t most = may_grow() ? wire::kWindow : slots_;
     return static_cast<std::uint32_t>(most - (next_ - floor_));
   }
 
-  // Gives the packet the next number, never used before, and checks it in. There is has_space().
+  // Gives the packet the next number, never used before, and checks it in. Needs has_space().
   void add(Instant now, Duration stay, Packet& packet) {
     add_at(now, Hotel<Packet>::floor_for(stay), packet);
   }
-  // For many packets of one stay: `floor` is the hotel's for it.
+  // The same for many packets of one stay: `floor` is the hotel's floor for it.
   void add_at(Instant now, std::size_t floor, Packet& packet) {
     PULLMAN_DCHECK(has_space());
     if (next_ - floor_ == slots_) grow();
@@ -68,7 +69,7 @@ class SendWindow {
     ++in_flight_;
     shared_.hotel.check_in_at(now, floor, packet);
   }
-  // A number for each chunk of a run, of which there are space() at most.
+  // Numbers each chunk of a run, at most space(), and checks the run in.
   void add_run(Instant now, std::size_t floor, Run& run) {
     PULLMAN_DCHECK(run.count <= space());
     while (next_ - floor_ + run.count > slots_) grow();
@@ -80,21 +81,21 @@ class SendWindow {
     shared_.hotel.check_in_at(now, floor, run);
   }
 
-  // The packet in flight under this number; null if it is not in flight. Of a run that chunk is
-  // split off.
+  // Returns the packet in flight with this number, or null. If a run has the number, that chunk is
+  // split off first.
   Packet* find(PacketNumber number) {
     Packet* packet = holder(number);
     Run* run = channel::as_run(packet);
     return run == nullptr ? packet : split(*run, number);
   }
-  // What is in flight under this number, a packet or a run; null if nothing is.
+  // Returns the packet or run in flight with this number, or null.
   Packet* holder(PacketNumber number) const {
     return number >= floor_ && number < next_ ? ring_[number & (slots_ - 1)] : nullptr;
   }
-  // The run that has this number; null if a packet has it, or nobody.
+  // Returns the run in flight with this number; null if a single packet has it, or none.
   Run* find_run(PacketNumber number) { return channel::as_run(holder(number)); }
 
-  // It was acked, judged lost, or abandoned.
+  // Removes a packet that was acknowledged, declared lost, or abandoned.
   void remove(Packet& packet) {
     PULLMAN_DCHECK(packet.state == PacketState::kInFlight && slot(packet.number) == &packet);
     slot(packet.number) = nullptr;
@@ -102,7 +103,7 @@ class SendWindow {
     if (packet.checked_in()) shared_.hotel.check_out(packet);
     settle();
   }
-  // Those chunks of a run were acked; it has left the hotel if they were its last.
+  // Removes chunks of a run that were acknowledged; checks the run out if they were its last.
   void remove_chunks(Run& run, std::uint64_t chunks) {
     for (std::uint64_t bits = chunks; bits != 0; bits &= bits - 1) {
       slot(run.number + static_cast<unsigned>(std::countr_zero(bits))) = nullptr;
@@ -113,7 +114,7 @@ class SendWindow {
     settle();
   }
 
-  // It stays in flight: another stay.
+  // Restarts the timer of a packet that remains in flight.
   void recheck_in(Instant now, Duration stay, Packet& packet) {
     if (packet.checked_in()) shared_.hotel.check_out(packet);
     shared_.hotel.check_in(now, stay, packet);
@@ -122,7 +123,7 @@ class SendWindow {
   std::uint32_t in_flight() const { return in_flight_; }
   PacketNumber next() const { return next_; }
   PacketNumber first() const { return first_; }
-  // The lowest number in flight: everything below is settled (wire.md 3.3).
+  // Returns the lowest number in flight. Everything below is settled (wire.md 3.3).
   PacketNumber floor() const { return floor_; }
   std::size_t slots() const { return slots_; }
 
@@ -151,7 +152,8 @@ class SendWindow {
     return &packet;
   }
 
-  // Every slot from floor to next has been written since the ring was taken; no other is read.
+  // A new ring need not be cleared: only slots from floor to next are read, and each of those has
+  // been written since the ring was taken.
   void grow() {
     const WindowRings::Ring larger = shared_.rings.take_beyond(slots_);
     for (PacketNumber n = floor_; n < next_; ++n) larger[n & (larger.size() - 1)] = slot(n);

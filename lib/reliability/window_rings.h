@@ -1,8 +1,8 @@
-// The slots of all send windows of an engine: rings in four sizes, each made on first need.
+// The slots of all send windows of an engine: rings in four sizes, each allocated on first need.
 //
-// A link with more in flight than one packet holds one ring, the smallest that its window fits.
-// So many peers that each send a little leave little behind, and few are ever at 32 KiB. Does not
-// know packet numbers.
+// A link with more than one packet in flight holds one ring, the smallest that its window fits. So
+// many peers that each send a little use little memory, and few ever use a full ring of 32 KiB.
+// Does not know packet numbers.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ namespace pullman::reliability {
 
 class WindowRings {
  public:
-  // A power of two of slots, with whatever its last user left in them.
+  // A ring has a power of two of slots, which still contain what its last user left.
   using Ring = std::span<channel::Packet*>;
 
-  // `links` may hold a ring each; one that grows holds two for a moment, of different sizes.
+  // Each of `links` links may hold a ring. While it grows it holds two, of different sizes.
   explicit WindowRings(std::size_t links)
       : links_(links), tiny_(links), small_(links), middle_(links), full_(links) {}
   WindowRings(const WindowRings&) = delete;
   WindowRings& operator=(const WindowRings&) = delete;
 
-  // The smallest ring with more than `slots` slots, which is less than kWindow.
+  // Returns the smallest ring with more than `slots` slots; `slots` is less than kWindow.
   Ring take_beyond(std::size_t slots) {
     ++in_use_;
     if (slots < kTiny) return take(tiny_);
@@ -45,7 +45,7 @@ class WindowRings {
     give_back(full_, ring);
   }
 
-  // Another link may take a ring, and will get every larger one it needs.
+  // Returns true if another link may take a ring. It will also get every larger one it needs.
   bool available() const { return in_use_ < links_; }
   std::size_t in_use() const { return in_use_; }
 

@@ -1,4 +1,5 @@
-// Network byte order at unaligned addresses (wire.md 1.1). Only lib/wire includes this.
+// Loads and stores in network byte order at unaligned addresses (wire.md 1.1). Only lib/wire
+// includes this.
 #pragma once
 
 #include <boost/endian/conversion.hpp>

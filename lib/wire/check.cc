@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::uint8_t kStranger = 2;
 
-// Zeros: of a rail that damages long packets it shall not be said that it is fine. Each byte is as
-// the one before it, which is quick.
+// Returns true if all bytes are zero, so that a rail that damages long packets is not found fine.
+// Comparing each byte with the one before it is fast.
 bool is_padding(std::span<const std::byte> bytes) {
   if (bytes.empty()) return true;
   return bytes[0] == std::byte{0} &&
          std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
-// What both begin with: count (2), what it is (1), zero (1), token (8).
+// Writes what CHECK and CHECKED begin with: count (2), size or denial (1), zero (1), token (8).
 void put_round(std::byte* out, const CheckRound& round, std::uint8_t what) {
   store16(out, round.count);
   store8(out + 2, what);

@@ -11,10 +11,10 @@
 namespace pullman::wire {
 namespace {
 
-// A window that does not begin at a multiple of 64 reaches into one word more (wire.md 4.7).
+// A window that does not begin at a multiple of 64 extends over one more word (wire.md 4.7).
 constexpr std::size_t kMaxSackWords = kWindow / 64 + 1;
 
-// Bytes before the data, by type (wire.md 4.1); 0 for an unknown type.
+// Returns the bytes before the data of that type (wire.md 4.1); 0 for an unknown type.
 constexpr std::size_t fixed_bytes(std::uint8_t type) {
   switch (static_cast<FrameType>(type)) {
     case FrameType::kMessage:
@@ -68,21 +68,22 @@ void read_chunk_fields(const std::byte* in, Frame& out) {
   out.offset = load64(in + 24);
 }
 
-// wire.md 4.4: a chunk is not empty and lies within its message.
+// A chunk is not empty and lies within its message (wire.md 4.4).
 bool chunk_is_sane(const Frame& chunk) {
   return !chunk.data.empty() && chunk.total <= kMaxMessageBytes && chunk.offset < chunk.total &&
          chunk.data.size() <= chunk.total - chunk.offset &&
          (chunk.kind == 0 || kind_is_sane(chunk.kind, chunk.total));
 }
 
-// wire.md 4.12: its data is the lead, and more is to follow.
+// The data of an envelope is the lead, which is not all of the message (wire.md 4.12).
 bool envelope_is_sane(const Frame& envelope) {
   return kind_is_sane(envelope.kind, envelope.total) && envelope.total <= kMaxMessageBytes &&
          may_be_announced(envelope.kind, envelope.total) &&
          envelope.data.size() == lead_bytes(envelope.kind);
 }
 
-// wire.md 4.9: ids below the one it names, in order; whole words, the last of which says something.
+// The excepted ids of a BYE ascend and are below the one it names; its bitmap has whole words, and
+// the last one is not 0 (wire.md 4.9).
 bool bye_is_sane(const Frame& bye) {
   const std::size_t length = bye.data.size();
   if (bye.limit > kMaxByeExcepted || length > kMaxByeData || length < 4 * bye.limit) return false;
@@ -97,8 +98,8 @@ bool bye_is_sane(const Frame& bye) {
   return bitmap.size() % 8 == 0 && (words == 0 || sack_word(bitmap, words - 1) != 0);
 }
 
-// Behind the header of a bulk packet (wire.md 2.11): the message id, and an offset of 6 bytes,
-// which is read and written as 8 with the lower half of the id.
+// The header of a bulk packet (wire.md 2.11) is followed by the message id and an offset of 6
+// bytes, which is read and written as 8 bytes together with the lower half of the id.
 constexpr std::size_t kBulkOffsetAt = 2;
 constexpr unsigned kBulkOffsetBits = 48;
 static_assert(kBulkHeaderBytes + kBulkOffsetAt + sizeof(std::uint64_t) == kBulkHeadBytes);
@@ -221,7 +222,7 @@ bool well_formed(std::span<const std::byte> body) {
 bool FrameList::read(std::span<const std::byte> body) {
   FrameReader reader(body);
   std::size_t count = reader.next_message(frames_[0]) ? 1 : 0;
-  if (count == 1 && reader.at_end()) [[likely]] {  // where latency counts
+  if (count == 1 && reader.at_end()) [[likely]] {  // one short message: latency matters most
     count_ = 1;
     taken_ = 0;
     return true;

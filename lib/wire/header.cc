@@ -24,7 +24,7 @@ constexpr std::size_t kCumulativeAt = 20;
 constexpr std::size_t kHoldAt = 24;
 constexpr std::size_t kLateAt = 26;
 constexpr std::size_t kChecksumAt = 28;
-constexpr unsigned kGapShift = 12;  // above the credit
+constexpr unsigned kGapShift = 12;  // the poll gap is above the credit
 static_assert(kMaxCredit >> kGapShift == 0);
 static_assert(kChecksumAt + sizeof(std::uint32_t) == kHeaderBytes);
 static_assert(kFloorAt + sizeof(std::uint16_t) == kBulkHeaderBytes);
@@ -34,7 +34,7 @@ std::uint32_t crc(std::uint32_t so_far, std::span<const std::byte> bytes) {
       crc32(so_far, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-// CRC-32 as if the checksum field were zero (wire.md 2.9).
+// Returns the CRC-32 computed as if the checksum field were zero (wire.md 2.9).
 std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::byte> payload) {
   static constexpr std::byte kZero[sizeof(std::uint32_t)] = {};
   std::uint32_t sum = crc(0, head.first(kChecksumAt));
@@ -45,16 +45,16 @@ std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::
 
 constexpr std::uint32_t kFlagsReserved = 0xFF & ~(kFlagsKnown | kRailMask << kRailShift);
 
-// Of the first four bytes: a sequenced packet of our version, no reserved flag. Nearly all are
-// that.
+// Returns true if the first four bytes are of a sequenced packet of our version without reserved
+// flags, as nearly all packets are.
 constexpr bool is_usual(std::uint32_t head) {
   constexpr std::uint32_t kFirst =
       kVersion << 4 | static_cast<std::uint32_t>(PacketType::kSequenced);
   return (head & (0xFF000000u | kFlagsReserved << 16)) == kFirst << 24;
 }
 
-// The first four bytes of a packet of at least a bulk packet's length, but for the length they
-// tell.
+// Validates the first four bytes, except the length in them, of a packet that is at least as long
+// as a bulk packet's header.
 Verdict judge(std::uint32_t head, std::size_t size) {
   const std::uint32_t type = head >> 24 & 0x0F;
   const bool bulk = type == static_cast<std::uint32_t>(PacketType::kBulk);
@@ -65,11 +65,11 @@ Verdict judge(std::uint32_t head, std::size_t size) {
   if ((flags & kFlagsReserved) != 0) return Verdict::kBadReserved;
   if (bulk && (flags & (kFlagAck | kFlagChecksum)) != 0) return Verdict::kBadReserved;
   if (!bulk && (flags & kFlagAckSoon) != 0)
-    return Verdict::kBadReserved;  // a sequenced one is usual
+    return Verdict::kBadReserved;  // sequenced packets do not get here: see is_usual()
   return Verdict::kAccepted;
 }
 
-// encode_run() of headers of so many bytes.
+// Does encode_run() for headers of kBytes bytes.
 template <std::size_t kBytes>
 void encode_alike(const PacketHeader& first, std::byte* out, std::size_t stride,
                   std::size_t count) {

@@ -1,4 +1,4 @@
-// The packet header: the first 32 bytes of every datagram (wire.md 2).
+// The packet header: the first 32 bytes of every datagram (wire.md 2), 18 of a bulk packet.
 //
 // Knows bytes and what makes a header well-formed. Does not know connections, windows or time.
 #pragma once
@@ -14,7 +14,7 @@
 namespace pullman::wire {
 
 inline constexpr std::size_t kHeaderBytes = 32;
-inline constexpr std::size_t kBulkHeaderBytes = 18;  // a bulk packet's is cut there (wire.md 2.11)
+inline constexpr std::size_t kBulkHeaderBytes = 18;  // the first bytes of a header (wire.md 2.11)
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kWindow =
     4096;  // packet numbers between floor and highest (wire.md 3.2)
@@ -26,12 +26,13 @@ enum class PacketType : std::uint8_t {
   kControl = 2,    // an ACK alone; its number counts control packets; never acknowledged
   kHello = 3,      // opens a connection; sequenced; addressed to connection 0
   kWelcome = 4,    // answers a HELLO; sequenced
-  kBulk = 5,       // sequenced, too: one chunk of a message that was granted, under a short head
-  kCheck = 6,      // asks whether it arrives, or what has: no number, never acknowledged (check.h)
+  kBulk = 5,       // sequenced, too: one chunk of a granted message, with a shorter header
+  kCheck = 6,      // connectivity check: no number, never acknowledged (check.h)
 };
 
-// What the receiver of a packet chose for its sender to say: an index for the lookup, random bits
-// for the proof (wire.md 2.4). {0, 0} addresses nobody: only HELLO uses it.
+// Identifies the connection to the receiver of a packet, which chose it: an index for the lookup,
+// random bits for the proof (wire.md 2.4). {0, 0} names no connection: only HELLO and the denial of
+// a CHECK use it.
 struct ConnectionId {
   std::uint32_t index = 0;
   std::uint32_t proof = 0;
@@ -41,21 +42,21 @@ struct ConnectionId {
 // Flags, wire.md 2.3
 inline constexpr std::uint8_t kFlagAck = 0x01;       // cumulative, hold and credit are valid
 inline constexpr std::uint8_t kFlagChecksum = 0x02;  // the checksum field is valid
-// Its sender waits for the ACK, or goes by it: it should leave soon (as in RFC 7053).
+// The sender needs the ACK soon (as in RFC 7053).
 inline constexpr std::uint8_t kFlagAckSoon = 0x20;
 inline constexpr std::uint8_t kFlagsKnown = kFlagAck | kFlagChecksum | kFlagAckSoon;
-// Between the flags: the rail in whose packet numbers the packet speaks (wire.md 2.10).
+// The bits between the flags: the rail to which the packet numbers belong (wire.md 2.10).
 inline constexpr unsigned kRailShift = 2;
 inline constexpr std::uint8_t kRailMask = 0x07;
 inline constexpr std::size_t kMaxRails = 8;
 
-// How long the ACK was held, in units of 128 ns (wire.md 2.8). kHoldUnknown: take no sample.
+// The hold time (ACK delay) is in units of 128 ns (wire.md 2.8). kHoldUnknown: no RTT sample.
 inline constexpr std::uint16_t kHoldUnknown = 0xFFFF;
 inline constexpr std::uint64_t kHoldUnitNs = 128;
 
-// How long the acker had not polled when it found the highest-numbered packet that it acknowledges:
-// that packet may have waited for so long, and no network did it (wire.md 2.13). 0: less than
-// 4.096 us; each further value is twice as long, rounded down.
+// How long the sender of an ACK had not polled before it received the highest-numbered packet that
+// it acknowledges. That packet may have waited for so long in the NIC, not in the network (wire.md
+// 2.13). 0 means less than 4.096 us; each further value is twice as long, rounded down.
 enum class PollGap : std::uint8_t { kNone = 0, kLongest = 15 };
 constexpr PollGap poll_gap_of(std::uint64_t ns) {
   return static_cast<PollGap>(std::min(static_cast<int>(std::bit_width(ns >> 12)), 15));
@@ -72,11 +73,11 @@ struct PacketHeader {
   ConnectionId to;                   // the receiver's connection
   std::uint32_t number = 0;          // low 32 bits of the packet number
   std::uint16_t floor_distance = 0;  // number - lowest number still in flight: < kWindow
-  std::uint16_t credit = 0;  // packets the acker can hold beyond `cumulative`: <= kMaxCredit
-  PollGap poll_gap = PollGap::kNone;  // before packet `cumulative - 1` was found
+  std::uint16_t credit = 0;  // packets the receiver can hold beyond `cumulative`: <= kMaxCredit
+  PollGap poll_gap = PollGap::kNone;  // before the highest-numbered packet was received
   std::uint32_t cumulative = 0;       // all packets below are received or settled
-  std::uint16_t hold = kHoldUnknown;  // since packet `cumulative - 1` arrived
-  std::uint16_t late = 0;      // packets that came although settled or had before, modulo 2^16
+  std::uint16_t hold = kHoldUnknown;  // time since the highest-numbered packet arrived
+  std::uint16_t late = 0;      // packets that brought nothing new, or came settled, modulo 2^16
   std::uint32_t checksum = 0;  // CRC-32 over the packet with this field 0
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
@@ -86,25 +87,25 @@ constexpr std::size_t header_bytes(PacketType type) {
   return type == PacketType::kBulk ? kBulkHeaderBytes : kHeaderBytes;
 }
 
-// Writes header_bytes() of its type.
+// Writes header_bytes(header.type) bytes.
 void encode(const PacketHeader& header, std::byte* out);
 
-// The headers of `count` packets with consecutive numbers and the same floor, alike otherwise: the
-// first one's is given. They are written `stride` bytes apart.
+// Writes the headers of `count` packets, `stride` bytes apart. They have consecutive numbers and
+// the same floor, and are otherwise equal to `first`.
 void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, std::size_t count);
-// Changes the length in an encoded header; adds a flag.
+// Change the length in an encoded header, or add a flag.
 void set_length(std::byte* header, std::size_t length);
 void set_flag(std::byte* header, std::uint8_t flag);
 
-// Reads and judges the header of one whole datagram. On kAccepted `out` is filled and every field
-// is in range; otherwise `out` is unspecified. Does not verify the checksum.
+// Decodes and validates the header of one whole datagram. On kAccepted `out` is filled and every
+// field is in range; otherwise `out` is unspecified. Does not verify the checksum.
 Verdict decode(std::span<const std::byte> datagram, PacketHeader& out);
 
-// Fills in the checksum of an encoded packet that lies in two pieces (the second may be empty), and
-// sets its flag. The first piece holds at least the header.
+// Fills in the checksum of an encoded packet that lies in two segments (the second may be empty),
+// and sets its flag. The first segment contains at least the header.
 void seal(std::span<std::byte> head, std::span<const std::byte> payload);
 
-// Whether the checksum of a decoded datagram is right. Call it only when kFlagChecksum is set.
+// Returns true if the checksum of a decoded datagram is right. Needs kFlagChecksum to be set.
 bool checksum_holds(std::span<const std::byte> datagram, const PacketHeader& header);
 
 }  // namespace pullman::wire

@@ -121,7 +121,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte> body) {
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
     if (!take_nic(rest, hello.nics[i])) return std::nullopt;
   }
-  // wire.md 5.5: what follows is padding, all zero.
+  // The rest is padding, all zero (wire.md 5.5).
   const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
   if (!std::all_of(rest.begin(), rest.end(), is_zero)) return std::nullopt;
   return hello;

@@ -1,8 +1,8 @@
-// The kind of a message: the second byte of its MESSAGE or CHUNKs, 0 for a plain one; and its lead:
-// its first bytes, which are for the library at the other end (wire.md 4.12, 10).
+// The kind of a message: the second byte of its MESSAGE or CHUNKs, 0 for a plain one. And its lead:
+// the first bytes of its data, which are for the peer's library (wire.md 4.12, 10).
 //
-// Knows which kinds there are, how long their leads are and what stands in them. Does not know what
-// is done about them.
+// Knows the kinds, and the length and contents of their leads. Does not know how they are
+// processed.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ enum class Class : std::uint8_t {
   kMessage = 0,  // goes to the matching of its space
   kPut = 1,      // is written into a region
   kGet = 2,      // asks for bytes of a region
-  kAtomic = 3,   // asks for an operation on a region's elements
-  kAnswer = 4,   // what a get or an atomic asked for
+  kAtomic = 3,   // asks for an operation on elements of a region
+  kAnswer = 4,   // the data that a get or an atomic asked for
 };
 
 inline constexpr std::uint8_t kSpaceOfKind = 0x03;
 inline constexpr std::uint8_t kImmediateOfKind = 0x04;
 inline constexpr std::uint8_t kSynchronousOfKind = 0x08;
 inline constexpr unsigned kClassShift = 4;
-// A message of a higher space: where others have the class stands the rest of the space.
+// The kind is of a message of a higher space: in place of the class it has the rest of the space.
 inline constexpr std::uint8_t kHighOfKind = 0x80;
 inline constexpr std::uint8_t kHighSpaceOfKind = 0x70;
 inline constexpr unsigned kHighSpaceShift = 2;
@@ -39,7 +39,7 @@ constexpr std::uint8_t space_of(std::uint8_t kind) {
   const unsigned high = (kind & kHighOfKind) != 0 ? kind & kHighSpaceOfKind : 0u;
   return static_cast<std::uint8_t>((kind & kSpaceOfKind) | high >> kHighSpaceShift);
 }
-// The kind of a plain message of that space.
+// Returns the kind of a plain message of that space.
 constexpr std::uint8_t kind_of_space(unsigned space) {
   const unsigned high = (space & ~unsigned{kSpaceOfKind}) << kHighSpaceShift;
   return static_cast<std::uint8_t>((space & kSpaceOfKind) | high | (high != 0 ? kHighOfKind : 0u));
@@ -76,13 +76,13 @@ constexpr std::size_t lead_bytes(std::uint8_t kind) {
   return 0;
 }
 
-// Operands and compares of one atomic at most (wire.md 10.6).
+// The largest size of the operands and compares of one atomic (wire.md 10.6).
 inline constexpr std::size_t kMaxAtomicBytes = 2048;
 
-// Whether there may be a message of that kind with so many bytes in all.
+// Returns true if a message of that kind may have `total` bytes.
 constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
   if ((kind & kHighOfKind) != 0) {
-    if ((kind & kHighSpaceOfKind) == 0) return false;  // a low space has one way to be said
+    if ((kind & kHighSpaceOfKind) == 0) return false;  // a low space has only one encoding
   } else if (kind >> kClassShift > static_cast<unsigned>(Class::kAnswer)) {
     return false;
   }
@@ -96,22 +96,23 @@ constexpr bool kind_is_sane(std::uint8_t kind, std::uint64_t total) {
   return what != Class::kAtomic || total <= kAtomicLeadBytes + kMaxAtomicBytes;
 }
 
-// A message of no more than that, lead included, is short: it comes whole (wire.md 4.4), and its
-// receiver keeps it in little memory (4.6).
+// A message of at most this many bytes, lead included, is short: it arrives whole (wire.md 4.4),
+// and its receiver keeps it in little memory (4.6).
 inline constexpr std::size_t kMaxShortBytes = 24;
 constexpr bool is_short(std::uint8_t kind, std::uint64_t total) {
   return class_of(kind) == Class::kMessage && total <= kMaxShortBytes;
 }
 
-// Whether an ENVELOPE may go ahead of a message of so many bytes (wire.md 4.12): of gets and
-// atomics all is needed at their turn, and short puts and messages cost little more than their
-// envelopes, or less.
+// Returns true if an ENVELOPE may announce a message of that many bytes (wire.md 4.12). Gets and
+// atomics are needed completely at their turn, and short puts and messages take little more memory
+// than their envelopes, or less.
 constexpr bool may_be_announced(std::uint8_t kind, std::uint64_t total) {
   if (class_of(kind) == Class::kPut) return total > kMaxAtomicBytes;
   return class_of(kind) == Class::kMessage && total > kMaxShortBytes;
 }
 
-// Bytes of the message that must be here before anything comes of it; of the others its first.
+// Returns how many bytes of a message must have arrived before it is processed. 0 means that its
+// first ones will do.
 constexpr std::uint64_t needed(std::uint8_t kind, std::uint64_t total) {
   switch (class_of(kind)) {
     case Class::kMessage:
@@ -126,17 +127,17 @@ constexpr std::uint64_t needed(std::uint8_t kind, std::uint64_t total) {
   return total;
 }
 
-// A RESULT says one of these (wire.md 10.2).
+// The values of a RESULT (wire.md 10.2).
 enum class Result : std::uint8_t {
   kDone = 0,
   kRefusedAccess = 1,
 };
 
-// Leads. Writers return the bytes written.
+// Leads. Writers return the number of bytes written.
 using Lead = std::array<std::byte, kMaxLeadBytes>;
 
 struct PutLead {
-  std::uint64_t immediate = 0;  // if the kind says so
+  std::uint64_t immediate = 0;  // if has_immediate(kind)
   std::uint64_t offset = 0;     // in the region
 };
 std::size_t put_immediate(std::byte* out, std::uint64_t immediate);
@@ -158,7 +159,7 @@ struct AtomicLead {
   std::uint32_t count = 0;  // of elements
 };
 std::size_t put_atomic_lead(std::byte* out, const AtomicLead& lead);
-// Nothing if it is malformed.
+// Returns nothing if it is malformed.
 std::optional<AtomicLead> read_atomic_lead(const std::byte* in);
 
 std::uint64_t read_immediate(const std::byte* in);

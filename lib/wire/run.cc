@@ -7,8 +7,8 @@
 namespace pullman::wire {
 namespace {
 
-// The 64-bit words of a header and the head of a CHUNK, which stand back to back: what in them is
-// compared with the packet before. Both lengths are held against the datagram's own instead.
+// Masks for the 64-bit words of a header and the head of a CHUNK, which are adjacent: the bits that
+// are compared with the packet before. Both lengths are checked against the datagram's instead.
 constexpr std::size_t kNumberWord = 1;
 constexpr std::size_t kOffsetWord = 7;
 constexpr std::uint64_t kAckSoon = std::uint64_t{kFlagAckSoon} << 48;
@@ -23,24 +23,24 @@ constexpr std::array<std::uint64_t, 8> kCompared = {
     ~std::uint64_t{0},      // offset
 };
 constexpr std::size_t kFloorWord = 2;
-constexpr unsigned kLengthShift = 32;  // of both, in the words 0 and 4
+constexpr unsigned kLengthShift = 32;  // of both lengths, in words 0 and 4
 constexpr std::uint64_t kLength = std::uint64_t{0xFFFF} << kLengthShift;
-constexpr std::uint64_t kNumber = 0xFFFF'FFFF;  // behind the proof
-// Of a bulk packet, behind the two words that all have: floor distance and id are part of the next;
-// what stands where the last 8 bytes are read is the lower half of the id, and the offset.
+constexpr std::uint64_t kNumber = 0xFFFF'FFFF;  // the half of the word after the proof
+// A bulk packet has the first two words, too. Its third contains floor distance and message id; the
+// last 8 bytes that are read contain the lower half of the id, and the offset.
 constexpr std::uint64_t kIdOfBulk = 0x0000'FFFF'FFFF'0000;
 constexpr std::size_t kOffsetOfBulkAt = 20;
 constexpr std::size_t kMaxBytes = std::numeric_limits<std::uint16_t>::max();
 
 }  // namespace
 
-// The next packet's number.
+// Expects the next packet's number.
 inline void ChunkRun::expect_number() {
   std::uint64_t& word = expected_[kNumberWord];
   word = (word & ~kNumber) | ((word + 1) & kNumber);
 }
 
-// And its offset, behind so many bytes of data.
+// Expects the next packet's number, and its offset after this many bytes of data.
 inline void ChunkRun::expect_behind(std::size_t bytes) {
   expect_number();
   expected_[kOffsetWord] += bytes;
@@ -62,7 +62,7 @@ void ChunkRun::begin_bulk(const std::byte* in, std::size_t data_bytes) {
   bulk_offset_ = load64(in + kOffsetOfBulkAt) + data_bytes;
 }
 
-// It is the run's last packet now.
+// Makes the packet the run's last one.
 inline void ChunkRun::take(const std::byte* header, std::uint16_t floor_distance) {
   last_.floor_distance = floor_distance;
   ++last_.number;

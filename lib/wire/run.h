@@ -1,9 +1,10 @@
-// A run: packets that follow each other in one stream, as a sender cuts a long message: number by
-// number, one CHUNK each or bulk packets, byte by byte. All but the first are told by comparing
-// bytes, not decoded.
+// A run at the receiver: packets with consecutive numbers that contain consecutive chunks of a long
+// message, either one CHUNK each or as bulk packets. All but the first are recognised by comparing
+// bytes, without decoding.
 //
-// Knows which bytes must repeat, count on, or may be anything (wire.md 2.1, 2.11, 4.1). Does not
-// know windows or messages: whether the first packet is good, and what may follow, its user knows.
+// Knows which bytes must be equal, which must increase, and which may differ (wire.md 2.1, 2.11,
+// 4.1). Does not know windows or messages: the caller has accepted the first packet, and limits
+// what may follow.
 #pragma once
 
 #include <array>
@@ -18,9 +19,9 @@ namespace pullman::wire {
 
 class ChunkRun {
  public:
-  // Begins behind a datagram that was accepted, of that header and with those frames. False if no
-  // run begins there: it is neither a bulk packet nor a sequenced one with an ack, no checksum and
-  // one CHUNK alone.
+  // Begins a run with a datagram that was accepted, and its header and frames. Returns false if no
+  // run can begin there: the packet is neither a bulk packet nor a sequenced one with an ACK, no
+  // checksum, and a single CHUNK.
   bool begin(std::span<const std::byte> datagram, const PacketHeader& header,
              const FrameList& frames) {
     if (!frames.is_alone() || frames.front().type != FrameType::kChunk) return false;
@@ -37,13 +38,13 @@ class ChunkRun {
     return true;
   }
 
-  // The packet the run ends with so far. Of its header, what all of the run have in common, its
-  // number and its floor distance are right; and it wants its ACK soon if any of them does.
+  // Returns the header of the run's last packet so far. Valid are its number, its floor distance,
+  // and the fields that all packets of the run share; kFlagAckSoon is set if any packet had it.
   const PacketHeader& last() const { return last_; }
 
-  // The data of a datagram if the run goes on with it, as good a packet as the one before, and it
-  // brings `most` bytes at most; else nothing, and the run is what it was. What may differ from the
-  // packet before is the hold time, the wish for an ACK, and the floor if it has not fallen.
+  // Returns the data of a datagram if it continues the run and has at most `most` bytes of data.
+  // Otherwise returns nothing, and the run is unchanged. Compared with the packet before, the hold
+  // time and kFlagAckSoon may differ, and the floor may have risen.
   std::span<const std::byte> next(std::span<const std::byte> datagram, std::uint64_t most) {
     return last_.type == PacketType::kBulk ? next_bulk(datagram, most) : next_full(datagram, most);
   }
@@ -62,8 +63,8 @@ class ChunkRun {
   void take(const std::byte* header, std::uint16_t floor_distance);
 
   PacketHeader last_;
-  // Of the next packet; 0: lengths, and what may be anything. Of a bulk packet the first three, and
-  // what is read where its offset is.
+  // The words of the next packet, with 0 for lengths and for what may differ. For bulk packets the
+  // first three are used, and bulk_offset_ for the 8 bytes that contain the offset.
   std::array<std::uint64_t, kWords> expected_;
   std::uint64_t bulk_offset_ = 0;
 };

@@ -1,5 +1,6 @@
-// What became of one received packet. Everything but kAccepted and kDuplicate is noise or
-// hostility: counted by its verdict and dropped before any peer state is touched (wire.md 1.3).
+// The verdict on one received packet. A packet with any verdict but kAccepted and kDuplicate is
+// noise or hostile: it is counted by its verdict and dropped before any peer state is touched
+// (wire.md 1.3).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@ namespace pullman::wire {
 
 enum class Verdict : std::uint8_t {
   kAccepted,           // processed
-  kDuplicate,          // a packet number seen before, or settled: re-acked, otherwise ignored
+  kDuplicate,          // a packet number seen before, or settled: acknowledged, otherwise ignored
   kTooShort,           // shorter than a header, or truncated by the NIC
   kBadVersion,         // another wire version
   kBadType,            // unknown packet type
@@ -18,9 +19,9 @@ enum class Verdict : std::uint8_t {
   kBadChecksum,        // checksum missing although required, or wrong
   kBadFrame,           // a frame that is unknown, overruns the packet or contradicts itself
   kUnknownConnection,  // no such connection index, or its proof bits differ
-  kBadAck,             // acknowledges what was never sent
+  kBadAck,             // acknowledges a packet that was never sent
   kOutsideWindow,      // packet number or message id beyond the window
-  kOverLimit,          // beyond what we granted: allowance, grant, half-open peers
+  kOverLimit,          // beyond a limit of ours: allowance, grant, half-open peers
   kWrongState,         // not expected in the peer's state
 };
 inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::kWrongState) + 1;

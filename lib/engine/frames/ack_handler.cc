@@ -28,7 +28,8 @@ void AckHandler::take_deferred(Instant now) {
 
 Verdict AckHandler::handle(Instant now, Rail& rail, const ReceivedAck& ack,
                            reliability::AckTiming timing) {
-  // Half of a stream's acks: they ride on packets that leave between two that arrive.
+  // Half of the ACKs in a stream repeat the one before: they are piggybacked on packets that leave
+  // between two arrivals.
   const bool news = ack.sack != nullptr || rail.peer.phase != Phase::kConnected;
   if (!news && rail.link.repeats_ack(ack.header)) return Verdict::kAccepted;
   const Verdict verdict = rail.link.handle_ack(now, ack.header, ack.sack, timing);
@@ -44,7 +45,7 @@ Verdict AckHandler::handle(Instant now, Rail& rail, const ReceivedAck& ack,
 void AckHandler::collect(Instant now, Rail& rail) {
   Peer& peer = rail.peer;
   bool bye_acked = false;
-  Instant asked = Instant::min();  // the youngest of the PINGs that were answered
+  Instant asked = Instant::min();  // when the last of the answered PINGs was sent
   if (!rail.link.acked().empty()) peer.outbox.note_ack();
   for (auto& acked = rail.link.acked(); !acked.empty();) {
     Packet& packet = acked.front();

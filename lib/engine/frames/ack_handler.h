@@ -1,5 +1,5 @@
-// ACKs that come: what they deliver goes home, what they prove lost or make room for makes the peer
-// ready, and a rail that answers is told so.
+// Handles ACKs that come. It returns what they deliver to the pool, makes the peer ready if they
+// prove packets lost or make room for more, and tells the rail that it has answered.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace pullman::engine {
 
-// How a datagram came: alone, with others, or with some that had been left for a later turn.
+// How a datagram came: alone, in a batch, or by a channel whose packets had been left for a later
+// turn.
 enum class Came : std::uint8_t { kAlone, kTogether, kBehindDeferred };
 
 struct ReceivedAck {
@@ -19,7 +20,8 @@ struct ReceivedAck {
   const wire::Frame* sack = nullptr;
 };
 
-// A packet that came through that NIC came the way the other end sends what is on this rail.
+// Returns whether a packet that came through that NIC took the way by which the other end sends on
+// this rail.
 inline bool came_by(const Rail& rail, std::size_t module) {
   return module == (rail.peer.rails == nullptr ? rail.module : upkeep_of(rail).here);
 }
@@ -38,20 +40,21 @@ class AckHandler {
 
   wire::Verdict handle(Instant now, Rail& rail, const ReceivedAck& ack,
                        reliability::AckTiming timing);
-  // Releases what the link has found to be delivered.
+  // Releases the packets that the link has found to be delivered.
   void collect(Instant now, Rail& rail);
 
-  // Whether the ACK of a packet, and its own, may wait until the program has had its turn with the
-  // message it came with: a good part of what receiving costs, nobody waits for the one, and the
-  // other rides on the answer if there is one. Of a message of several packets that is so where
-  // nothing waits to be sent; the receiver sees whether one of them was the message's last.
+  // Returns whether the ACK in a packet, and the ACK for it, may wait until the program has had its
+  // turn with the message. They are a good part of what receiving costs; nobody waits for the
+  // former, and the latter is piggybacked on the answer if there is one. For a message of several
+  // packets that holds if nothing waits to be sent; the receiver sees whether one of them was the
+  // message's last.
   bool may_defer(const Rail& rail, const wire::PacketHeader& header, Came came,
                  bool is_one_message) const;
   void handle_deferred(Instant now) {
     if (acks_.has_deferred()) take_deferred(now);
   }
 
-  // Of the rail that was heard last; 0 before the first sample.
+  // Returns the smoothed RTT of the rail that was heard last; 0 before the first sample.
   std::uint64_t rtt_ns() const { return rtt_ns_; }
 
  private:

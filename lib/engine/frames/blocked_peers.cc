@@ -6,7 +6,7 @@
 namespace pullman::engine {
 namespace {
 
-// A long message is coming in, or packets of what was sent are on their way.
+// Returns whether a long message is coming in, or packets of what was sent are in flight.
 bool is_under_way(const Peer& peer) {
   return peer.inbox.filling() != 0 || (peer.outbox.unfinished() != 0 && in_flight(peer) != 0);
 }
@@ -20,8 +20,8 @@ bool BlockedPeers::handle(Instant now, Peer& peer, std::uint64_t limit) {
   return true;
 }
 
-// Sent by the program, received by it, or come without a receive. Not packets: keep-alive probes
-// and their ACKs come and go whatever stands still.
+// Counts the messages sent by the program, received by it, or unexpected. It does not count
+// packets: keep-alive probes and their ACKs come and go even if nothing moves.
 std::uint64_t BlockedPeers::messages_done() const {
   return inbox_counters_.messages + inbox_counters_.unexpected + inbox_counters_.caught_up +
          stats_.messages_sent;
@@ -42,8 +42,8 @@ void BlockedPeers::watch(Instant now) {
   if (found != Standstill::Found::kMoving) end_receives(found);
 }
 
-// Those that name a blocked peer. What receives from anybody wait for may come from any other peer,
-// however long that computes: they end if there is none.
+// Ends the receives that name a blocked peer. Those from anybody may still be matched by any other
+// peer, however long that computes: they end if there is none.
 void BlockedPeers::end_receives(Standstill::Found found) {
   bool others = false;
   peers_.for_each([&](const Peer& peer) {

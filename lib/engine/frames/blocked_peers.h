@@ -1,6 +1,6 @@
-// Peers that may send nothing more, since messages that nobody receives hold all the memory they
-// may have here (decision 0010): they go on when some comes back; and a program that waits for one
-// meanwhile is told, or it would wait for ever.
+// Handles peers that may send nothing more, since messages that nobody receives hold all the memory
+// they may have here (decision 0010). They go on when some memory comes back. A program that waits
+// for such a peer meanwhile is told, or it would wait for ever.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,13 @@ class BlockedPeers {
         inbox_counters_(inbox_counters),
         stats_(stats) {}
 
-  // The peer says that it can send nothing at that limit. False: it was never told such a limit.
+  // The peer says that it can send nothing more at that limit. Returns false if it was never told
+  // such a limit.
   bool handle(Instant now, Peer& peer, std::uint64_t limit);
   bool any() const { return reserve_.any_blocked(); }
-  // While there are any, once a turn.
+  // Called once per turn while there are blocked peers.
   void watch(Instant now);
-  // When to, at the latest.
+  // Returns when watch() must be called at the latest.
   Instant next_due() const { return any() ? standstill_.due() : Instant::max(); }
 
  private:

@@ -9,8 +9,8 @@ using wire::Verdict;
 
 namespace {
 
-// What became of a message of ours, or of what we asked for (wire.md 10.2). False: it contradicts
-// what was sent.
+// Handles the result of a message of ours, or of what we asked for (wire.md 10.2). Returns false if
+// it contradicts what was sent.
 bool handle_result(Peer& peer, const wire::Frame& frame) {
   using Found = message::Outbox::Found;
   const auto id = peer.outbox.id_of(frame.id);
@@ -23,13 +23,13 @@ bool handle_result(Peer& peer, const wire::Frame& frame) {
 
 }  // namespace
 
-// The peer will send nothing more. It says BYE last: everything it sent has arrived, unless it has
-// given up. What it has of ours it says itself, for its last ACKs may be lost, or under way on
-// other rails.
+// The peer will send nothing more. It says BYE last: everything it sent has arrived, unless it
+// closed abortively. BYE itself says what the peer has of ours, since its last ACKs may be lost, or
+// under way on other rails.
 void FrameHandler::handle_bye(Peer& peer) {
   reclaimer_.take_back_all(peer);
   peer.outbox.handle_bye(bye_);
-  // Both sides said it: neither waits for the other's last ACK.
+  // If both sides have said BYE, neither waits for the other's last ACK.
   lifecycle_.end(peer, peer.phase == Phase::kFarewell ? Status::kClosed : Status::kPeerClosed);
 }
 
@@ -82,7 +82,7 @@ void FrameHandler::follow_up(Instant now, Peer& peer) {
     lifecycle_.arm(now, peer);
 }
 
-// The common case.
+// Handles the common case: one MESSAGE frame.
 FrameEffect FrameHandler::act_on_message(Peer& peer, const wire::Frame& frame) {
   const message::Taken taken = peer.inbox.handle_message(frame);
   return {.refused = taken == message::Taken::kRefused,
@@ -127,9 +127,9 @@ FrameEffect FrameHandler::act_on(Peer& peer, wire::FrameList& frames) {
         effect.urgent = effect.bye = true;
         break;
       case wire::FrameType::kHello:
-        break;  // read before
+        break;  // it was read before
       case wire::FrameType::kPadding:
-        continue;  // it is of no use, whatever is
+        continue;  // padding makes a packet neither useful nor redundant
       case wire::FrameType::kWays:
         exchange_.handle_ways(peer, frame);
         break;

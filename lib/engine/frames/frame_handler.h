@@ -1,4 +1,4 @@
-// What the frames of a packet ask for, done.
+// Does what the frames of a packet ask for.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace pullman::engine {
 
-// What a packet's frames amounted to.
+// The combined effect of a packet's frames.
 struct FrameEffect {
-  bool refused = false;    // one of them is beyond what was granted: the packet counts as lost
+  bool refused = false;    // a frame is beyond what was granted: the packet counts as lost
   bool redundant = false;  // all of its message bytes had come before
   bool urgent = false;     // it asks for an ACK at once
   bool bye = false;
@@ -39,11 +39,12 @@ class FrameHandler {
                        wire::FrameList& frames);
   // Reads the list up to its end, or to the first frame that is refused.
   FrameEffect act_on(Peer& peer, wire::FrameList& frames);
-  // Frames were acted on: the peer may have to be told something, or owe us more.
+  // Called when frames were acted on: the peer may have to be told something, or owe us more.
   void follow_up(Instant now, Peer& peer);
 
-  // Something of a message that had not arrived when our BYE was written: it says so, and shall be
-  // true. The packet's body, or nothing of a bulk packet.
+  // Returns whether a packet brings data of a message that had not arrived whole when our BYE was
+  // written: BYE says so, and that must stay true. `body` is the packet's, and empty for a bulk
+  // packet.
   static bool brings_news(const Peer& peer, const wire::FrameList& frames,
                           std::span<const std::byte> body);
 

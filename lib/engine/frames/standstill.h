@@ -1,5 +1,5 @@
-// Whether a program that has blocked peers stands still: nothing has moved for so long that nothing
-// will, unless it is told. Knows counts and times, no peers.
+// Detects that a program that has blocked peers stands still: nothing has moved for so long that
+// nothing will, unless it is told. Knows counts and times, no peers.
 #pragma once
 
 #include <chrono>
@@ -12,21 +12,21 @@ namespace pullman::engine {
 
 class Standstill {
  public:
-  // Of time in which the program calls: of a long time between two calls one look's part counts.
+  // Only time in which the program calls counts: a long time between two calls counts as one look.
   static constexpr unsigned kLooks = 8;
   static constexpr Duration kBetweenLooks = std::chrono::milliseconds(1250);
 
   struct Movement {
     std::uint64_t done = 0;  // counts what has come, been received and been sent
-    bool under_way = false;  // a message is, one way or the other
+    bool under_way = false;  // a message is being sent or received
   };
   enum class Found : std::uint8_t {
-    kMoving,         // or not still for long enough
-    kStanding,       // nothing has moved for all the looks
-    kStillStanding,  // nor since that was said last
+    kMoving,         // moving, or not still for long enough
+    kStanding,       // nothing has moved for kLooks looks
+    kStillStanding,  // nothing has moved since that was last said
   };
 
-  // A peer is blocked, and none was.
+  // Called when a peer is blocked and none was.
   void begin(Instant now, std::uint64_t done) {
     done_ = done;
     looks_ = 0;
@@ -35,7 +35,7 @@ class Standstill {
   }
   Instant due() const { return due_; }
 
-  // It is due.
+  // Called when due() has come.
   Found look(Instant now, const Movement& movement) {
     due_ = now + kBetweenLooks;
     if (movement.done != done_ || movement.under_way) {
@@ -52,7 +52,7 @@ class Standstill {
  private:
   std::uint64_t done_ = 0;
   unsigned looks_ = 0;  // that saw nothing move
-  bool said_ = false;   // that it stands still
+  bool said_ = false;   // kStanding was returned
   Instant due_{};
 };
 

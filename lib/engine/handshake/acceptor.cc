@@ -1,5 +1,5 @@
-// Callers (wire.md 5.5 to 5.9): who a HELLO is from, what it brought until it has proved itself,
-// and how many of those there may be.
+// Handles callers (wire.md 5.5 to 5.9): which peer a HELLO is from, what it brought until its
+// sender has proved itself, and how many of those there may be.
 #include <algorithm>
 
 #include "base/check.h"
@@ -8,8 +8,9 @@
 
 namespace pullman::engine {
 
-// The peer we are calling at one of these addresses, or are to call next: the one that was born
-// first, there is one connection at a time (wire.md 5.8). Null if there is none.
+// Returns the peer that we are calling at one of these addresses, or are to call next; null if
+// there is none. Of several it is the first to be born, since there is one connection at a time
+// (wire.md 5.8).
 Peer* Handshake::called_at(const wire::Hello& hello) const {
   Peer* first = nullptr;
   for (std::size_t i = 0; i < hello.nic_count; ++i) {
@@ -22,8 +23,9 @@ Peer* Handshake::called_at(const wire::Hello& hello) const {
   return first;
 }
 
-// Simultaneous connects: the HELLO of the lower epoch counts, the other is ignored (wire.md 5.6),
-// unless it had been answered before we called, or ours goes unanswered.
+// Returns whether this HELLO is ignored for our own call. Of simultaneous connects the HELLO of the
+// lower epoch counts (wire.md 5.6), unless the other had been answered before we called, or ours
+// goes unanswered.
 bool Handshake::our_call_wins(const wire::Hello& hello) const {
   const Peer* called = called_at(hello);
   if (called == nullptr || called->phase == Phase::kResolving || epoch_ >= hello.epoch)
@@ -32,8 +34,8 @@ bool Handshake::our_call_wins(const wire::Hello& hello) const {
   return called->said == nullptr || !called->said->is(hello.epoch, hello.reply_to);
 }
 
-// The peer a HELLO is from: one that has proved itself, one that has not yet, the one we are
-// calling there, or a new one. Null: there is no place for it now, it may call again.
+// Returns the peer a HELLO is from: one that has proved itself, one that has not yet, the one we
+// are calling there, or a new one. Null: there is no place for it now, and it may call again.
 Peer* Handshake::peer_for_hello(Instant now, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known != nullptr && known->theirs == hello.reply_to) return known;
@@ -41,8 +43,8 @@ Peer* Handshake::peer_for_hello(Instant now, const wire::Hello& hello) {
     return accepts_.renew(now, *caller) ? peers_.find(*caller) : nullptr;
   }
   if (Peer* called = called_at(hello)) {
-    // The first caller that claims to be the peer we call is answered; our call goes on, and the
-    // process that answers that is the one.
+    // The first caller that claims to be the peer we call is answered. Our call goes on, and the
+    // process that answers it is the one we mean.
     const bool other = called->said != nullptr && !called->said->is(hello.epoch, hello.reply_to);
     if (other) return nullptr;
     const bool anew = known != nullptr && known->command_address == called->command_address;
@@ -52,8 +54,8 @@ Peer* Handshake::peer_for_hello(Instant now, const wire::Hello& hello) {
   return has_room_for_caller(now) ? new_caller(now, hello) : nullptr;
 }
 
-// A process that calls anew no longer has its earlier connection, nor has the process that was
-// there before; ours ends when the new one has proved itself.
+// Makes a peer for a new caller. A process that calls anew no longer has its earlier connection,
+// nor has the process that was there before; ours ends when the new one has proved itself.
 Peer* Handshake::new_caller(Instant now, const wire::Hello& hello) {
   const nic::Address& address = hello.nics[hello.nic].command;
   const Peer* there = peers_.find_address(address);
@@ -68,16 +70,16 @@ Peer* Handshake::new_caller(Instant now, const wire::Hello& hello) {
   return peer;
 }
 
-// The user calls one that has called us: it is no stranger any more, and we call it, too, in case
-// it was another that said so.
+// The user connects to a caller: it is no longer half open, and we call it, too, in case another
+// process sent its HELLO.
 void Handshake::adopt_caller(Peer& peer) {
   accepts_.remove_half_open(peer);
   peer.called_us = false;
   ready_.mark(peer);
 }
 
-// One that has not proved itself, and names this address as its own, as any HELLO might that comes
-// while we call there (called_at).
+// Returns whether the peer is a half-open caller that names this address as its own. Any HELLO may
+// do so that comes while we call there (called_at).
 bool Handshake::may_be_caller_at(const Peer& peer, const nic::Address& address) const {
   if (!peer.called_us || peer.phase >= Phase::kConnected || peer.said == nullptr) return false;
   const auto& nics = peer.said->hello.nics;
@@ -88,17 +90,19 @@ bool Handshake::may_be_caller_at(const Peer& peer, const nic::Address& address) 
                      });
 }
 
-// The user calls it by another address than it calls from: it is as if we had called there before.
+// The user connects to a caller by another address than it calls from: it is as if we had called
+// there before.
 void Handshake::adopt_caller_at(Peer& peer, const nic::Address& address) {
   peers_.move(peer, address);
   adopt_caller(peer);
-  if (peer.home.command_to != nic::kInvalidDestination) aim_home(peer);  // or when that is known
+  // While it is still being resolved, handle_home_resolved() does so later.
+  if (peer.home.command_to != nic::kInvalidDestination) aim_home(peer);
 }
 
-// A process that we have called, and that has answered, had called us before, of which we had made
-// a peer of its own: our call counts if our epoch is the lower one (wire.md 5.6). As long as we
-// cannot know that the process has heard so, a late proof of the other call counts for nothing;
-// unless it has not answered for long: it may have left that connection before it was proved.
+// We have called a process, and it has answered; it had called us before, which made a peer of its
+// own. Our call counts if our epoch is the lower one (wire.md 5.6). Until we know that the process
+// has heard so, a late proof of the other call counts for nothing, unless the process has not
+// answered for long: it may have left our connection before that was proved.
 bool Handshake::is_superseded(const Peer& caller) const {
   const std::uint64_t epoch = caller.said->hello.epoch;
   const Peer* called = caller.called_us ? peers_.find_epoch(epoch) : nullptr;
@@ -122,7 +126,7 @@ bool Handshake::has_room_for_caller(Instant now) {
   return !accepts_.half_open_is_full();
 }
 
-// Those that have had time enough to prove themselves.
+// Drops the callers that have had time enough to prove themselves.
 void Handshake::drop_silent_callers(Instant now) {
   while (accepts_.oldest_is_overdue(now)) drop_oldest_caller();
 }
@@ -133,8 +137,8 @@ void Handshake::drop_oldest_caller() {
   lifecycle_.discard(oldest);
 }
 
-// What a HELLO said waits until its sender has proved itself. Only the last of its repetitions is
-// remembered; it is acknowledged when its riders are delivered (wire.md 5.9).
+// Keeps what a HELLO said until its sender has proved itself. Only the last of its repetitions is
+// remembered; it is acknowledged when its early data is delivered (wire.md 5.9).
 void Handshake::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
                            const wire::Hello& hello, std::span<const std::byte> body) {
   if (peer.said == nullptr) {
@@ -156,8 +160,8 @@ void Handshake::note_hello(Instant now, Peer& peer, const wire::PacketHeader& he
   hold_early_data(said, body);
 }
 
-// What came with a HELLO waits, too: a caller that is dropped before it has proved itself, and
-// calls again, must not have been heard twice.
+// Keeps the early data of a HELLO, too: that of a caller that is dropped before it has proved
+// itself, and calls again, must not be delivered twice.
 void Handshake::hold_early_data(PendingHello& said, std::span<const std::byte> body) {
   said.early_data = parts_.packets.take(parts_.packets.large_bytes());
   if (said.early_data == nullptr) return;
@@ -166,7 +170,8 @@ void Handshake::hold_early_data(PendingHello& said, std::span<const std::byte> b
   said.early_data->used += static_cast<std::uint32_t>(body.size());
 }
 
-// Without a place for them they are not acknowledged, and come again in a packet of their own.
+// Delivers the early data. If there was no packet to keep it in, it is not acknowledged, and comes
+// again in a packet of its own.
 void Handshake::deliver_early_data(Instant now, Peer& peer) {
   const PendingHello& said = *peer.said;
   wire::FrameList early_data;

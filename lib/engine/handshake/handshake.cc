@@ -1,4 +1,4 @@
-// HELLO and WELCOME, and the proof that both got there (wire.md 5).
+// HELLO, WELCOME, and the proof that both have arrived (wire.md 5).
 #include "engine/handshake/handshake.h"
 
 #include <algorithm>
@@ -13,15 +13,16 @@ using wire::Verdict;
 
 namespace {
 
-// Numbers start anywhere; in one of four cases just before the low 32 bits wrap, so that wrapping
-// is met every day and not once a year. Never near zero: windows reach below the first number.
+// Returns a random number to start from. One in four is just before the low 32 bits wrap, so that
+// wrapping is met every day and not once a year. It is never near zero, since windows reach below
+// the first number.
 std::uint64_t random_start(KeyedRandom& random) {
   const std::uint64_t high = (1 + random.next() % (1 << 20)) << 32;
   return random.next() % 4 == 0 ? high - random.next() % 64 - 1 + (std::uint64_t{1} << 32)
                                 : high + (random.next() & 0xFFFFFFFF) + (std::uint64_t{1} << 32);
 }
 
-// The HELLO frame of a HELLO or WELCOME; nothing if it says what it must not (wire.md 3.4, 5.2, and
+// Returns the HELLO frame of a HELLO or WELCOME; nothing if it is not valid (wire.md 3.4, 5.2, and
 // 3.2 for the packet it came in).
 std::optional<wire::Hello> read_hello(const wire::PacketHeader& header,
                                       std::span<const std::byte> body) {
@@ -102,7 +103,6 @@ Peer& Handshake::begin_peer(Instant now, std::unique_ptr<Peer> made,
   return peer;
 }
 
-// A destination came in: the next step of the handshake that was waiting for it.
 void Handshake::handle_home_resolved(Instant now, Peer& peer) {
   if (peer.home.command_to == nic::kInvalidDestination) return;
   if (peer.introduced) {
@@ -134,7 +134,7 @@ wire::Hello Handshake::describe(const Peer& peer, bool as_answer) const {
   return hello;
 }
 
-// A HELLO frame, padded; returns its length, at most kMaxHelloBytes and its head.
+// Writes a HELLO frame, padded, and returns its length, at most kMaxHelloBytes and its head.
 std::size_t Handshake::write_hello(const Peer& peer, bool as_answer, std::byte* out) const {
   const wire::Hello hello = describe(peer, as_answer);
   const std::size_t length = std::max(wire::encoded_bytes(hello), kHelloBodyBytes);
@@ -148,17 +148,15 @@ void Handshake::rewrite_hello(Peer& peer) const {
   write_hello(peer, false, peer.hello->bytes + wire::kHeaderBytes);
 }
 
-// A packet with a HELLO frame; null when there is none to be had.
+// Returns a packet with a HELLO frame; null if the pool has none.
 Packet* Handshake::make_hello(Peer& peer, std::size_t packet_bytes) {
   Packet* packet = peer.outbox.control_packet(packet_bytes - wire::kHeaderBytes);
   if (packet == nullptr) return nullptr;
   packet->used += static_cast<std::uint32_t>(write_hello(peer, false, packet->end()));
-  packet->wants_ack = true;  // if it leaves again as another packet (repeat_hello)
+  packet->wants_ack = true;  // if it leaves again as a sequenced packet (repeat_hello)
   return packet;
 }
 
-// Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
-// taking leave waits until that has ended: there is one at a time (wire.md 5.8).
 bool Handshake::may_call(const Peer& peer) const {
   if (peer.called_us || peer.phase >= Phase::kConnected ||
       peer.home.command_to == nic::kInvalidDestination)
@@ -172,8 +170,8 @@ bool Handshake::may_call(const Peer& peer) const {
   return is_first;
 }
 
-// Sends a HELLO. The first small messages ride along (wire.md 5.4); a HELLO sent again has the same
-// body, but for the NIC it leaves by.
+// Sends a HELLO, with the first small messages as early data (wire.md 5.4). A HELLO that is sent
+// again has the same body, but for the NIC it leaves by.
 void Handshake::call(Instant now, Peer& peer) {
   if (!may_call(peer)) return;
   if (peer.phase == Phase::kResolving)
@@ -199,9 +197,9 @@ void Handshake::call(Instant now, Peer& peer) {
   sender_.post(now, peer.home, *peer.hello, *channel, wire::PacketType::kHello);
 }
 
-// Sends a WELCOME: only ever in answer to a HELLO, and never longer than it was, so nobody can make
-// us send more to an unproved address than it sent to us (wire.md 5.5). Nobody remembers it: if it
-// is lost, the caller calls again.
+// Sends a WELCOME, only in answer to a HELLO and never longer than it, so nobody can make us send
+// more to an unproved address than it sent to us (wire.md 5.5). It is not retransmitted: if it is
+// lost, the caller calls again.
 void Handshake::answer(Peer& peer) {
   const PendingHello& said = *peer.said;
   const nic::Destination to = said.elsewhere ? said.to : peer.home.command_to;
@@ -225,24 +223,26 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
   if (lifecycle_.closing() || !nics_.module_called(*hello)) return Verdict::kWrongState;
-  // It could not be answered where it called from.
+  // It could not be answered: the address it called from leads here.
   if (nics_.leads_here(hello->host, hello->nics[hello->nic].command)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
   if (peer->phase == Phase::kGone) return Verdict::kWrongState;
-  // A HELLO cannot ask (wire.md 2.3), but nothing may follow what rides with it that would.
+  // A HELLO cannot ask for its ACK (wire.md 2.3), and perhaps no packet follows its early data that
+  // does: so it is taken to ask.
   wire::PacketHeader asks = header;
   if (!frames.is_alone()) asks.flags |= wire::kFlagAckSoon;
   if (peer->introduced && peer->said == nullptr) {
-    // It has proved that it means this connection: a packet like others.
+    // The peer has proved that it means this connection: its HELLO is a packet like others.
     const Verdict verdict = frame_handler_.handle(now, peer->home, asks, frames);
     acks_.schedule(now, peer->home);
     return verdict;
   }
   note_hello(now, *peer, asks, *hello, body);
   if (peer->introduced) {
-    // What rides along waits: before it has heard from us it may come to mean another connection.
+    // Its early data waits: until the peer has heard from us it may come to mean another
+    // connection.
     peer->home.link.handle_ping();
     credits_.note_heard(now, *peer);
     acks_.schedule(now, peer->home);
@@ -252,7 +252,7 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
   return Verdict::kAccepted;
 }
 
-// What the peer said of itself counts from now on.
+// Lets what the peer said of itself count from now on.
 void Handshake::introduce(Peer& peer) {
   auto& said = peer.said->hello;
   nics_.forget_own_addresses(said.host, {said.nics.data(), said.nic_count});
@@ -282,7 +282,7 @@ void Handshake::introduce(Peer& peer) {
   }
 }
 
-// Whether this answer to our call may be the peer's introduction. The process may be known.
+// Returns whether this answer to our call may introduce the peer. The process may be known already.
 bool Handshake::may_introduce(Peer& peer, const wire::Hello& hello) {
   Peer* known = peers_.find_epoch(hello.epoch);
   if (known == nullptr) return true;
@@ -295,16 +295,17 @@ bool Handshake::may_introduce(Peer& peer, const wire::Hello& hello) {
   if (known->command_address == peer.command_address) {
     peer.replaces = known->id;
   } else if (known->phase < Phase::kClosing) {
-    // The same process under another address: it is connected already.
+    // It is the same process under another address, and connected already.
     lifecycle_.end(peer, Status::kRefused);
     return false;
   }
   return true;
 }
 
-// Both calls have been answered, on two pairs of NICs: that of the lower epoch counts
-// (wire.md 5.6), or each end would take the pair of its own call for rail 0. Not for ever: the
-// other's call may be heard here, and our answer not there: they are counted.
+// Returns whether to drop this answer to our call. Both calls have been answered, on two pairs of
+// NICs, and that of the lower epoch counts (wire.md 5.6), or each end would take the pair of its
+// own call for rail 0. At most kMost answers are dropped, since we may hear the other's call while
+// our answer does not get there.
 bool Handshake::decline(Peer& peer, const wire::Hello& hello) const {
   constexpr std::uint8_t kMost = 2;
   const bool both = peer.phase == Phase::kAnswering && peer.said != nullptr &&
@@ -312,8 +313,8 @@ bool Handshake::decline(Peer& peer, const wire::Hello& hello) const {
   return both && epoch_ > hello.epoch && peer.said->declined++ < kMost;
 }
 
-// An answer to our HELLO. It also proves the peer: our connection id went to nobody else, whatever
-// others have said of themselves meanwhile.
+// Handles an answer to our HELLO. It also proves the peer: our connection id went to nobody else,
+// whatever others have said of themselves meanwhile.
 Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                                   std::span<const std::byte> body) {
   if (peer.phase == Phase::kGone || peer.phase == Phase::kResolving) return Verdict::kWrongState;
@@ -325,7 +326,7 @@ Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHea
   if (peer.introduced ? hello->reply_to != peer.theirs : peer.called_us) {
     return Verdict::kWrongState;
   }
-  // An answer to an earlier call: we would not mean the same rail (wire.md 5.10).
+  // It answers an earlier call: we would not mean the same rail (wire.md 5.10).
   if (!peer.introduced && hello->call != peer.call) return Verdict::kWrongState;
   const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
   if (!peer.introduced) {
@@ -342,14 +343,12 @@ Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHea
     prove(now, peer);
     drop_superseded(peer);
   }
-  peer.home.link.handle_ping();  // our ACK is the proof the peer waits for: at once
+  peer.home.link.handle_ping();  // our ACK is the proof that the peer waits for, so it is urgent
   credits_.note_heard(now, peer);
   acks_.schedule(now, peer.home);
   return verdict;
 }
 
-// The first packet that knows our proof: its sender means this connection, and what rode with its
-// HELLO is for it.
 void Handshake::handle_proof(Instant now, Peer& peer) {
   const bool uncalled = !peer.introduced;
   if (uncalled) {
@@ -361,10 +360,10 @@ void Handshake::handle_proof(Instant now, Peer& peer) {
   if (uncalled && peer.hello != nullptr) repeat_hello(now, peer, crossed);
 }
 
-// It answered our WELCOME, not our HELLO. If the two HELLOs crossed it ignored ours (wire.md 5.6):
-// what rode with that leaves again at once, and not at its timeout.
+// The peer answered our WELCOME, not our HELLO. If the two HELLOs crossed it ignored ours (wire.md
+// 5.6): the early data of ours leaves again at once, and not at its timeout.
 void Handshake::repeat_hello(Instant now, Peer& peer, bool crossed) {
-  peer.home.link.handle_ping();  // it waits for our proof
+  peer.home.link.handle_ping();  // the peer waits for our proof
   acks_.schedule(now, peer.home);
   Packet& hello = *peer.hello;
   const bool in_flight = hello.state == channel::PacketState::kInFlight && !hello.in_channel;

@@ -1,6 +1,6 @@
-// How two engines meet (wire.md 5): HELLO, WELCOME and the proof that both got there
-// (handshake.cc); by which NIC a peer is called and answered (initiator.cc); who a HELLO is from,
-// and what it brought (acceptor.cc).
+// The handshake of two engines (wire.md 5): HELLO, WELCOME, and the proof that both have arrived
+// (handshake.cc); the NIC by which a peer is called and answered (initiator.cc); the peer that a
+// HELLO is from, and the early data in it (acceptor.cc).
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,19 @@
 
 namespace pullman::engine {
 
-// What a new peer is made with, and told.
+// What a new peer is made of, and is told.
 struct PeerParts {
   const reliability::LinkOptions& link;
   const reliability::LinkResources& link_resources;
   const message::InboxResources& inbox;
   const message::OutboxResources& outbox;
   channel::PacketPool& packets;
-  std::uint32_t eager_bytes;  // of one message, before it is granted
+  std::uint32_t eager_bytes;  // that a message may send before its GRANT
 };
 
 class Handshake {
  public:
-  // `epoch` and `host`: of this engine and its process.
+  // `epoch` names this engine, `host` the host of its process.
   Handshake(const Config& config, std::uint64_t epoch, std::uint64_t host, KeyedRandom& random,
             const PeerParts& parts, PeerTable& peers, NicTable& nics, ChannelPoller& poller,
             CreditAllocator& credits, Resolver& resolver, ReadyPeers& ready, AckScheduler& acks,
@@ -57,49 +57,49 @@ class Handshake {
 
   // --- packets that come
 
-  // `body`: of the packet, whose frames are in the list; the HELLO is its first. May make a peer,
-  // or end one that gives it its place.
+  // Handles a HELLO. `body` is the packet's, and `frames` are its frames, of which HELLO is the
+  // first. May make a peer, or end one whose place the new one takes.
   wire::Verdict handle_hello(Instant now, const wire::PacketHeader& header, wire::FrameList& frames,
                              std::span<const std::byte> body);
   wire::Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
                                std::span<const std::byte> body);
-  // The first packet that knows our proof: its sender means this connection, and what rode with its
-  // HELLO is for it.
+  // Handles the first packet that carries our proof: its sender means this connection, so the early
+  // data of its HELLO is delivered.
   void handle_proof(Instant now, Peer& peer);
-  // A process that we have called, and that has answered, had called us before: whether a late
-  // proof of the other call counts for nothing (wire.md 5.6).
+  // Returns whether a late proof of this caller counts for nothing, since we have called the same
+  // process and it has answered (wire.md 5.6).
   bool is_superseded(const Peer& caller) const;
 
   // --- HELLOs that leave
 
-  // Whether a HELLO is to be sent now. A connection to a process from which an earlier one is still
-  // taking leave waits until that has ended: there is one at a time (wire.md 5.8).
+  // Returns whether a HELLO is to be sent now. While an earlier connection to the same address is
+  // ending, a new one waits: there is one at a time (wire.md 5.8).
   bool may_call(const Peer& peer) const;
-  // Sends one, if it may.
+  // Sends a HELLO if may_call().
   void call(Instant now, Peer& peer);
-  // A HELLO that is to leave again says by which NIC it leaves.
+  // Rewrites a HELLO that is to leave again, since it names the NIC by which it leaves.
   void rewrite_hello(Peer& peer) const;
-  // A HELLO got no answer in time: it is sent again, or by another NIC.
+  // Sends a HELLO again that got no answer in time, by the same NIC or another one.
   void handle_call_overdue(Instant now, Peer& peer, Packet& packet);
-  // The NIC has no link: a peer that is called by it is called by another.
+  // Calls the peers that are called by a NIC whose link is down by another one.
   void handle_link_down(std::size_t slot);
 
   // --- destinations
 
-  // The home rail's came in: the next step of the handshake that was waiting for it.
+  // Takes the next step of the handshake, which waited for the home rail's destination.
   void handle_home_resolved(Instant now, Peer& peer);
-  // Our NIC knows no way to the peer's home address.
+  // Our NIC has no route to the peer's home address: calls by another NIC, or ends the peer.
   void handle_no_way(Peer& peer);
-  // Where a pending HELLO is to be answered has become a destination, or not; it may mean another
-  // place by now.
+  // Our NIC has resolved, or could not resolve, the address to which a pending HELLO is answered.
+  // That may be another address by now.
   void handle_answer_resolved(Peer& peer, std::size_t slot, const nic::PortEvent& event);
 
  private:
-  // Of two calls that cross one is ignored by its receiver until that one's own has been repeated
-  // so often.
+  // When two calls cross, the engine of the lower epoch ignores the other's HELLO until its own has
+  // timed out this many times.
   static constexpr std::uint64_t kTimeoutsBeforeAnswer = 3;
-  // A call unanswered so often, and for so long, leaves by another NIC. Not sooner: a peer that is
-  // known by the address of its second NIC is called by that of its first all the same.
+  // A call leaves by another NIC when it has timed out this many times and been unanswered for this
+  // long. Not sooner: a call to the address of a peer's second NIC would leave by our first one.
   static constexpr std::uint64_t kTimeoutsBeforeOther = 2;
   static constexpr Duration kTimeBeforeOther = std::chrono::milliseconds(250);
 

@@ -1,5 +1,5 @@
-// By which NIC a peer is called, and answered (wire.md 5.10): until two have met, their home rail
-// may be another pair of NICs with each attempt.
+// Chooses the NIC by which a peer is called, and answered (wire.md 5.10): until two engines have
+// met, their home rail may be another pair of NICs with each attempt.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 
 namespace pullman::engine {
 
-// The next NIC to call it from, in turn: one that works, if there is any.
+// Returns the next NIC to call the peer from, in turn: one that works, if there is any.
 std::optional<std::uint8_t> Handshake::other_module(const Peer& peer) const {
   std::optional<std::uint8_t> found;
   for (std::size_t step = 1; step < nics_.announced(); ++step) {
@@ -23,7 +23,7 @@ std::optional<std::uint8_t> Handshake::other_module(const Peer& peer) const {
   return found;
 }
 
-// By the next NIC. False if there is no other one: then nothing has changed.
+// Calls by the next NIC. Returns false, and changes nothing, if there is no other one.
 bool Handshake::try_next_nic(Peer& peer) {
   const auto next = other_module(peer);
   if (!next) return false;
@@ -50,7 +50,7 @@ void Handshake::handle_call_overdue(Instant now, Peer& peer, Packet& packet) {
   call(now, peer);
 }
 
-// A caller is called at another of its addresses; it is answered where it called from.
+// Lets a caller be called at another of its addresses; its own call is answered where it came from.
 void Handshake::aim_home(Peer& peer) {
   const nic::Address address = peer.command_address;
   leave_home(peer);
@@ -61,17 +61,17 @@ void Handshake::aim_home(Peer& peer) {
   resolver_.resolve(peer.home, ChannelKind::kCommand, address);
 }
 
-// Our NIC knows no way to the peer's home address.
 void Handshake::handle_no_way(Peer& peer) {
   static_assert(wire::kMaxNics <= 8 * sizeof peer.unresolved);
-  if (!peer.introduced && !is_aimed(peer)) return aim_home(peer);  // was to be called elsewhere
+  if (!peer.introduced && !is_aimed(peer)) return aim_home(peer);  // it is called elsewhere
   peer.unresolved |= 1u << peer.home.module;
   const bool calling = !peer.called_us && peer.phase < Phase::kConnected;
   if (calling && try_next_nic(peer)) return;
   lifecycle_.end(peer, Status::kUnreachable);
 }
 
-// Its destination is kept for an answer that goes there, and forgotten otherwise.
+// Takes the home rail off its NIC. Its destination is kept for an answer that goes there, and given
+// back otherwise.
 void Handshake::leave_home(Peer& peer) {
   Rail& home = peer.home;
   if (Packet* hello = peer.hello) {
@@ -80,7 +80,7 @@ void Handshake::leave_home(Peer& peer) {
     hello->state = channel::PacketState::kQueued;
   }
   const nic::Destination to = std::exchange(home.command_to, nic::kInvalidDestination);
-  home.resolving = home.stale = 0;  // what the NIC answers is for nobody
+  home.resolving = home.stale = 0;  // nobody waits for the NIC's answers now
   if (peer.said != nullptr && !peer.said->elsewhere) {
     peer.said->elsewhere = true;
     peer.said->to = to;
@@ -89,7 +89,7 @@ void Handshake::leave_home(Peer& peer) {
   }
 }
 
-// A HELLO is answered by the NIC that it called, where it came from.
+// Sets where a HELLO is answered: by the NIC that it called, at the address it came from.
 void Handshake::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from) {
   PendingHello& said = *peer.said;
   if (from >= said.hello.nic_count) return;
@@ -104,7 +104,6 @@ void Handshake::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from) {
   if (!said.resolving) resolver_.resolve_answer(peer);  // one at a time
 }
 
-// Where it is to be answered has become a destination, or not; it may mean another place by now.
 void Handshake::handle_answer_resolved(Peer& peer, std::size_t module,
                                        const nic::PortEvent& event) {
   PendingHello& said = *peer.said;
@@ -118,15 +117,15 @@ void Handshake::handle_answer_resolved(Peer& peer, std::size_t module,
   if (said.elsewhere && said.to == nic::kInvalidDestination) resolver_.resolve_answer(peer);
 }
 
-// The answer has arrived: where it went is the home rail. One that cannot have been sent has not:
-// the home rail stays.
+// Our answer has arrived, so the pair of NICs it took is the home rail. If it cannot have been
+// sent, it has not arrived, and the home rail stays.
 void Handshake::adopt_answer(Peer& peer) {
   PendingHello& said = *peer.said;
   if (!said.elsewhere) return;
   if (said.to == nic::kInvalidDestination) return answer_at_home(resolver_, peer);
   const nic::Destination to = std::exchange(said.to, nic::kInvalidDestination);
   leave_home(peer);
-  // What rode with the call leaves by this one; it is a packet like others now.
+  // The early data of our call leaves by this rail, as a packet like others.
   if (Packet* hello = std::exchange(peer.hello, nullptr)) peer.home.link.lost().push_back(*hello);
   said.elsewhere = false;
   peer.home.module = said.module;
@@ -135,8 +134,8 @@ void Handshake::adopt_answer(Peer& peer) {
   peer.home.command_to = to;
 }
 
-// Who is known by another of his addresses: he called us from there. One that has not proved itself
-// is called at this one, then.
+// Returns the peer that is known by another of its addresses, since it called us from there; null
+// if there is none. If it has not proved itself, it is called at this address from now on.
 Peer* Handshake::find_elsewhere(const nic::Address& address) {
   Peer* connected = nullptr;
   Peer* caller = nullptr;
@@ -149,8 +148,9 @@ Peer* Handshake::find_elsewhere(const nic::Address& address) {
   return caller;
 }
 
-// That a peer names an address as his own is no proof, unless peers are believed. That one of our
-// rails has reached him there is; even if it does not now.
+// Returns whether the peer is at this address. That it names the address as its own is no proof,
+// unless Config::believe_addresses says so; that one of our rails has reached it there is, even if
+// that rail does not reach it now.
 bool Handshake::is_at(const Peer& peer, const nic::Address& address) const {
   if (peer.phase != Phase::kConnected) return false;
   const auto same = [&](const nic::Address& other) { return nic::same_port(other, address); };
@@ -164,7 +164,6 @@ bool Handshake::is_at(const Peer& peer, const nic::Address& address) const {
   return std::any_of(named.begin(), named.end(), same);
 }
 
-// The NIC has no link: who is called by it is called by another.
 void Handshake::handle_link_down(std::size_t module) {
   peers_.for_each([&](Peer& peer) {
     const bool calling = !peer.called_us && peer.phase < Phase::kConnected;

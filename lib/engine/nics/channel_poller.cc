@@ -32,8 +32,8 @@ void ChannelPoller::forget(std::size_t slot) {
   deferred_ &= ~channels_of(slot);
 }
 
-// Some are quiet, and it is time to poll them: those of a NIC that is not quiet altogether, and of
-// the others once in a longer while. Not yet if packets come, or many leave.
+// Some channels are quiet, and it is time to poll them: those of a NIC with an active channel, and
+// the others less often. They wait longer while packets come or many leave.
 std::uint32_t ChannelPoller::with_quiet_channels(Instant now) {
   if (now < sends_much_until_ && now < quiet_polled_ + kSendingRest) return active_;
   if (last_received_ != 0 && now < quiet_polled_ + kBusyRest) return active_;

@@ -1,6 +1,7 @@
-// Which channels are polled in a turn. To poll one costs a system call on kernel providers, and
-// what comes meanwhile by another waits for it: a channel that is quiet while another is not is
-// polled only once in a while. Knows channels by their masks in the row (nic_table.h), no packets.
+// Decides which channels are polled in a turn. Polling one costs a system call on kernel providers,
+// and packets on another channel wait meanwhile: a channel that is quiet while another is not is
+// polled only once in a while. Knows channels by their masks in the row (nic_table.h), and no
+// packets.
 #pragma once
 
 #include <chrono>
@@ -16,20 +17,21 @@ class ChannelPoller {
  public:
   explicit ChannelPoller(const NicTable& nics) : nics_(nics) {}
 
-  // --- which there are
+  // --- which channels there are
 
-  // The slot's channels are polled like others from now on. `attended`: peers are met there, or it
-  // is the only address of its NIC; a caller at an address where none is can wait a moment.
+  // Adds the slot's channels. `attended`: peers have rails there, or it is no further address of
+  // its NIC. Channels of unattended addresses are polled seldom, since a caller there can wait a
+  // moment.
   void add(std::size_t slot, bool attended);
   void attend(std::size_t slot);
-  // Received packets that were left in the slot's channels are gone.
+  // Forgets that received packets were left in the slot's channels: they are gone.
   void forget(std::size_t slot);
 
   // --- in a turn
 
   void begin_turn() { resting_until_ = Instant::max(); }
-  // The channels to poll this turn: a bit for the place of each. A process that sleeps is woken by
-  // any of them (nic::Port::wait_fd).
+  // Returns the channels to poll this turn, a bit for the place of each. A process that sleeps is
+  // woken by any channel (nic::Port::wait_fd).
   std::uint32_t due(Instant now) {
     if (now >= unattended_due_) [[unlikely]]
       return all_channels(now);
@@ -37,14 +39,15 @@ class ChannelPoller {
     return now < quiet_due_ ? active_ : with_quiet_channels(now);
   }
   void note_active(std::size_t place) { active_ |= std::uint32_t{1} << place; }
-  // Nothing came by it, nor has for a while.
+  // Notes that nothing has come on the channel for a while.
   void note_quiet(Instant now, const Channel& channel) {
     if ((active_ & channel.mark()) == 0) return;
     active_ &= ~channel.mark();
     quiet_since_ = now;
   }
   void end_turn(std::size_t received) { last_received_ = received; }
-  // Much has left at once: what it is answered with is what to look for.
+  // Notes that much was sent at once: for a while only active channels are polled, since that is
+  // where answers arrive.
   void note_burst_sent(Instant now) { sends_much_until_ = now + kSendingRest; }
 
   // --- received packets that are left for the next turn
@@ -57,27 +60,27 @@ class ChannelPoller {
 
   // --- between turns
 
-  // The program is about to block: the next turn polls all channels.
+  // The program is about to block: makes the next turn poll all channels.
   void prepare_to_block() {
     if (attended_ != nics_.all_channels()) unattended_due_ = Instant::min();
   }
-  // The next turn is due by then, since this one did not look at everything.
+  // Makes the next turn due by then, since this one did not poll everything.
   void rest_until(Instant due) { resting_until_ = std::min(resting_until_, due); }
   Instant resting_until() const { return resting_until_; }
 
  private:
-  // How long a quiet channel is not polled while another is busy: this part of its silence, so what
-  // comes at last has waited for little beside that, within bounds. In turns that bring packets,
-  // the greater of them.
+  // While another channel is busy, a quiet one is polled again after 1/kRestOfSilence of the time
+  // it has been silent, within these bounds: so a packet there waits little compared to that time.
+  // In turns with packets it is the greater bound.
   static constexpr int kRestOfSilence = 8;
   static constexpr Duration kRest = std::chrono::microseconds(4);
   static constexpr Duration kBusyRest = std::chrono::microseconds(32);
-  // While much is sent: half of what a turn may send, at once and no longer ago than this. A few
-  // such turns take as long.
+  // The same while much is sent: half of what a turn may send left at once, no longer ago than
+  // this. A few such turns take as long.
   static constexpr Duration kSendingRest = std::chrono::microseconds(128);
   // The same for a NIC of last resort, beside others.
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
-  // Of addresses at which no peer is met.
+  // The same for addresses at which no peer has a rail.
   static constexpr Duration kUnattendedRest = std::chrono::microseconds(256);
 
   std::uint32_t with_quiet_channels(Instant now);
@@ -85,17 +88,17 @@ class ChannelPoller {
   std::uint32_t channels_of(std::size_t slot) const;
 
   const NicTable& nics_;
-  std::uint32_t active_ = 0;                 // something came lately
+  std::uint32_t active_ = 0;                 // those on which something came lately
   std::uint32_t attended_ = 0;               // all but those of unattended addresses,
-  Instant unattended_due_ = Instant::max();  // when those are due; never: there is none
-  std::uint32_t deferred_ = 0;               // received packets wait in it
-  std::size_t last_received_ = 0;            // in the turn before
-  Instant sends_much_until_{};               // unless as many leave again
+  Instant unattended_due_ = Instant::max();  // when unattended ones are due; max: there are none
+  std::uint32_t deferred_ = 0;               // those in which received packets wait
+  std::size_t last_received_ = 0;            // packets, in the turn before
+  Instant sends_much_until_{};               // much is being sent until then
   Instant quiet_since_{};                    // when the last channel fell silent
-  Instant quiet_polled_{};                   // when quiet channels were polled,
-  Instant quiet_due_{};                      // and are due again,
-  Instant idle_due_{};                       // and those of NICs that are quiet altogether,
-  Instant stream_due_{};                     // and those of a last resort
+  Instant quiet_polled_{};                   // when quiet channels were last polled
+  Instant quiet_due_{};                      // when quiet channels of active NICs are due
+  Instant idle_due_{};    // when channels of NICs that are quiet altogether are due
+  Instant stream_due_{};  // when channels of a last resort are due
   Instant resting_until_ = Instant::max();
 };
 

@@ -1,5 +1,5 @@
-// What each NIC can hold, shared among the peers that were heard lately (wire.md 2.6). Told in
-// every packet, and reckoned when the number of those peers changes.
+// Shares what each NIC can hold among the peers that were heard lately (wire.md 2.6). The credit is
+// told in every packet, and computed when the number of those peers changes.
 #pragma once
 
 #include <array>
@@ -32,10 +32,10 @@ class CreditAllocator {
     ++heard_this_tick_;
     share();
   }
-  // Our NICs have changed.
+  // Computes the credits; called when our NICs have changed, too.
   void share();
 
-  // In packets, of one peer: of the NIC that it sends to.
+  // Returns a peer's credit, in packets, for the NIC that it sends to.
   std::uint16_t credit(const Rail& rail) const {
     if (rail.peer.rails != nullptr) [[unlikely]]
       return credits_[upkeep_of(rail).here];

@@ -8,7 +8,7 @@
 
 namespace pullman::engine {
 
-// One NIC's two channels, opened.
+// The open ports of one NIC's two channels.
 struct NicPorts {
   nic::Device device;
   std::unique_ptr<nic::Port> command;

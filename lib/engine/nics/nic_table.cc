@@ -64,7 +64,7 @@ void NicTable::describe(std::size_t count, wire::Hello& hello) const {
   hello.nic_count = static_cast<std::uint8_t>(count);
 }
 
-// All addresses of a NIC go by the number of the first of them, and its last resort with them.
+// All addresses of a NIC, and its last resort, go by the number of the first of them.
 std::size_t NicTable::first_address_of(std::size_t slot) const {
   std::size_t first = 0;
   while (modules_[first]->device().name != modules_[slot]->device().name) ++first;
@@ -91,9 +91,8 @@ wire::NicInfo NicTable::describe(const channel::Module& module) const {
           .data = data.port().address()};
 }
 
-// A HELLO has one length, whoever sends it (wire.md 5.5), and must find room in any packet: it
-// lists those that fit. Of IPv4 that is all of them, of IPv6 four, of the longest opaque addresses
-// one.
+// A HELLO has one length, whoever sends it (wire.md 5.5), and must fit into any packet, so it lists
+// the NICs that fit: with IPv4 all of them, with IPv6 four, with the longest opaque addresses one.
 std::size_t NicTable::count_announced() const {
   wire::Hello hello;
   for (const auto& module : modules_) {
@@ -132,7 +131,7 @@ std::optional<std::uint8_t> NicTable::module_called(const wire::Hello& hello) co
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const auto& ours = address_of(i);
     if (!nic::same_port(hello.called, ours)) continue;
-    // One that peers do not hear of cannot be named as a rail's.
+    // A NIC that peers are not told of cannot be named as a rail's.
     return i < announced_ ? static_cast<std::uint8_t>(i)
                           : module_for(hello.nics[hello.nic].command);
   }
@@ -167,7 +166,7 @@ void NicTable::enlist(std::size_t slot) {
     row_[place_of(slot, kind)] = &channel;
     channel.set_mark(std::uint32_t{1} << place_of(slot, kind));
     all_ |= channel.mark();
-    // The first NIC is no last resort.
+    // The first NIC is never a last resort.
     const bool last_resort =
         slot > 0 && modules_[slot]->device().stream && !modules_[0]->device().stream;
     if (last_resort) {

@@ -1,8 +1,8 @@
-// Our NICs, by number, and their channels in one row: which there are, which of them peers are told
-// of, by which one an address is called, and which hold packets that are to be flushed.
+// Our NICs by number, and their channels in one row: which NICs there are, which of them peers are
+// told of, which one calls an address, and which channels hold packets to be flushed.
 //
 // A NIC keeps its number for as long as the engine lives; what is behind the number changes with
-// its address (wire.md 9.11). Does not know peers.
+// its address (wire.md 9.11). The table does not know peers.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ namespace pullman::engine {
 using channel::Channel;
 using channel::ChannelKind;
 
-// HELLO and WELCOME bodies are padded to this: neither is longer than the other (wire.md 5.5).
+// HELLO and WELCOME bodies are padded to this length, so neither is longer than the other (wire.md
+// 5.5).
 inline constexpr std::size_t kHelloBodyBytes = 328;
 
 class NicTable {
@@ -34,7 +35,7 @@ class NicTable {
     return kind == ChannelKind::kCommand ? slot : kRow + slot;
   }
 
-  // At least one module. `host`: of this process (wire.md 5.11).
+  // There must be at least one module. `host` names the host of this process (wire.md 5.11).
   NicTable(std::uint64_t host, Modules modules);
 
   std::size_t size() const { return modules_.size(); }
@@ -44,7 +45,7 @@ class NicTable {
   const nic::Address& address_of(std::size_t slot) const {
     return channel(slot, ChannelKind::kCommand).port().address();
   }
-  // Of the first NIC that leads out of this host; of the first, if none does.
+  // Returns the address of the first NIC that leads out of this host; of the first, if none does.
   const nic::Address& address() const;
   template <typename Visit>
   void for_each_channel(Visit visit) const {
@@ -60,12 +61,12 @@ class NicTable {
 
   // --- NICs that come and change
 
-  // The next slot, or new ports for one that there is; what was there is returned.
+  // Puts a module into the next slot, or replaces that of an existing slot, which it returns.
   std::unique_ptr<channel::Module> put(std::size_t slot, std::unique_ptr<channel::Module> module);
   void swap(std::size_t one, std::size_t other);
-  // Nothing of the slot's channels is to be flushed, and its link counts as up.
+  // Forgets that the slot's channels are to be flushed, and counts its link as up.
   void forget_state(std::size_t slot);
-  // One of several addresses of a NIC, and not the first of them.
+  // Returns whether the slot is one of several addresses of a NIC, and not the first of them.
   bool is_further_address(std::size_t slot) const;
 
   // --- links, and what the operator wants
@@ -74,34 +75,36 @@ class NicTable {
   void set_link(std::size_t slot, bool up);
   std::uint32_t drained() const { return drained_; }
   void set_drained(std::uint32_t slots, bool drained);
-  // The modules of the NIC of that name: a bit for each.
+  // Returns the modules of the NIC of that name, a bit for each.
   std::uint32_t modules_named(std::string_view nic) const;
   bool in_trouble(std::size_t slot) const { return ((links_down_ | drained_) >> slot & 1) != 0; }
 
   // --- what peers are told of them
 
-  // Peers that come now hear of the first ones: a HELLO has no room for more.
+  // Returns how many NICs, the first ones, a new peer is told: a HELLO has no room for more.
   std::size_t announced() const { return announced_; }
   void announce_again() { announced_ = count_announced(); }
-  // Fills in the first `count` of them.
+  // Writes the first `count` NICs into the HELLO.
   void describe(std::size_t count, wire::Hello& hello) const;
-  // Of the first `count`: rails are between NICs, not between addresses of one.
+  // Returns whether the first `count` are of several NICs: rails are between NICs, not between
+  // addresses of one.
   bool several_nics(std::size_t count) const;
 
-  // --- by which one
+  // --- which NIC an address belongs to
 
-  // One of our NICs has an address of its kind: no other can get there.
+  // Returns whether one of our NICs has an address of this kind: no other can get there.
   bool has_family_of(const nic::Address& address) const;
-  // The NIC to call an address from: the first that reaches it best, of those that work.
+  // Returns the NIC to call an address from: of those that work, the first that reaches it best.
   std::uint8_t module_for(const nic::Address& address) const;
-  // The NIC that a HELLO or WELCOME was sent to. Nothing: it was meant for another process.
+  // Returns the NIC that a HELLO or WELCOME was sent to; nothing if it was meant for another
+  // process.
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
-  // The address of the command channel of one of our NICs.
+  // Returns whether this is the address of the command channel of one of our NICs.
   bool is_own_port(const nic::Address& address) const;
-  // An address that a process of that host names as its own, but that is not its: this host has
-  // it, too, and whatever is sent there from here stays here (wire.md 5.11).
+  // Returns whether an address that a process of that host names as its own leads here: this host
+  // has it, too, and what is sent there from here stays here (wire.md 5.11).
   bool leads_here(std::uint64_t host, const nic::Address& address) const;
-  // Those of its NICs that lead here lose their addresses; their numbers stay.
+  // Clears the addresses of those of the host's NICs that lead here; their numbers stay.
   void forget_own_addresses(std::uint64_t host, std::span<wire::NicInfo> nics) const;
 
   // --- packets that wait in channels
@@ -112,10 +115,10 @@ class NicTable {
     if (posted_ != 0) flush_posted();
   }
   void begin_turn() { moved_ = false; }
-  // Whether a port has taken something this turn.
+  // Returns whether a port has taken something this turn.
   bool moved() const { return moved_; }
   void note_moved() { moved_ = true; }
-  // The most that one turn sends (nic::PortLimits).
+  // Returns how many packets one turn sends at most (nic::PortLimits).
   std::size_t packets_per_turn() const { return packets_per_turn_; }
 
  private:
@@ -132,7 +135,7 @@ class NicTable {
   std::size_t packets_per_turn_ = Channel::kBatch;
   std::uint32_t all_ = 0;
   std::uint32_t streams_ = 0;
-  std::uint32_t posted_ = 0;  // packets may wait in it
+  std::uint32_t posted_ = 0;  // channels in which packets may wait
   std::uint32_t links_down_ = 0;
   std::uint32_t drained_ = 0;
   bool moved_ = false;

@@ -1,5 +1,5 @@
-// When the program looked last, and for how long it did not: time in which packets may have come,
-// and waited, is not the network's (wire.md 2.5).
+// Knows when the program last polled, and for how long it had not: time for which packets may have
+// waited unread is not the network's delay (wire.md 2.13).
 #pragma once
 
 #include <algorithm>
@@ -20,21 +20,21 @@ class PollClock {
     poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(unpolled_.count()));
     polled_until_ = now;
   }
-  // Had anything come before `now`, a turn would have begun.
+  // The program has watched until `now`: had anything come before, a turn would have begun.
   void watched(Instant now) { polled_until_ = now; }
 
-  // In a turn: its time.
+  // Returns when the program last polled: in a turn, the time of that turn.
   Instant polled_until() const { return polled_until_; }
-  // How long nobody had looked before this turn.
+  // Returns how long the program had not polled before this turn.
   Duration unpolled() const { return unpolled_; }
-  // That, as peers are told.
+  // Returns the same, as the wire encodes it.
   wire::PollGap poll_gap() const { return poll_gap_; }
 
  private:
-  // So much of our own absence is told from the network's delay at most.
+  // At most this much of our own absence is taken off the network's delay.
   static constexpr Duration kMaxUnpolled = std::chrono::milliseconds(4);
 
-  Instant polled_until_;  // what had come by then has been taken
+  Instant polled_until_;  // what came before has been read
   Duration unpolled_{};
   wire::PollGap poll_gap_{};
 };

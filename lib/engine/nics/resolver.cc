@@ -3,7 +3,7 @@
 namespace pullman::engine {
 namespace {
 
-// The peer, the rail, and the channel that will use the destination.
+// Encodes the peer, the rail, and the channel that will use the destination.
 std::uint64_t cookie_of(PeerId id, std::size_t rail, ChannelKind kind) {
   return std::uint64_t{id.index} << 32 | (id.generation & 0xFFFFFF) << 8 | rail << 1 |
          static_cast<std::uint64_t>(kind);
@@ -11,7 +11,8 @@ std::uint64_t cookie_of(PeerId id, std::size_t rail, ChannelKind kind) {
 std::size_t rail_in(std::uint64_t cookie) {
   return (cookie & 0xFF) >> 1;
 }
-// In place of a rail's number: that it is for the answer to a HELLO, and for which.
+// Returns what stands in place of a rail's number for the answer to a HELLO. It changes with each
+// address that is resolved for an answer.
 std::size_t number_of_answer(const Peer& peer) {
   return wire::kMaxRails + peer.aims % (128 - wire::kMaxRails);
 }

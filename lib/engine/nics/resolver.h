@@ -1,6 +1,6 @@
-// Asks NICs to turn addresses into destinations, and tells by the answer's cookie what it is for: a
-// channel of a rail, or the answer to a pending HELLO (wire.md 5.10). An answer that nobody waits
-// for any more gives its destination back.
+// Asks NICs to resolve addresses into destinations. The cookie of an answer tells what it is for: a
+// channel of a rail, or the answer to a pending HELLO (wire.md 5.10). The destination of an answer
+// that nobody waits for any more is given back.
 #pragma once
 
 #include <array>
@@ -14,37 +14,37 @@ namespace pullman::engine {
 
 class Resolver {
  public:
-  // Cookies that no peer has, for a user that tells its own.
+  // The cookie for addresses of unknown-peer replies, which no peer has.
   static constexpr std::uint64_t kUnknownPeerCookie = ~std::uint64_t{0};
 
   Resolver(const PeerTable& peers, const NicTable& nics) : peers_(peers), nics_(nics) {}
 
-  // For a channel of the rail; Rail::resolving says that it is asked.
+  // Resolves the address of a channel of the rail; Rail::resolving says that it is under way.
   void resolve(Rail& rail, ChannelKind kind, const nic::Address& address);
-  // For both channels of a rail of several, unless known or asked already.
+  // Resolves both channels of a rail of a peer with several rails, unless known or under way.
   void resolve_both(Rail& rail);
-  // For the answer to the peer's pending HELLO.
+  // Resolves the address to which the peer's pending HELLO is answered.
   void resolve_answer(Peer& peer);
   void resolve_unknown_peer(std::size_t slot, const nic::Address& address);
 
-  // What an answer is for; no peer: nobody waits for it.
+  // What an answer is for; without a peer nobody waits for it.
   struct Purpose {
     Peer* peer = nullptr;
-    Rail* rail = nullptr;  // null: it is for the answer to the peer's HELLO, if that is current
+    Rail* rail = nullptr;  // null: it is for the answer to the peer's HELLO, if `is_answer`
     bool is_answer = false;
   };
   Purpose purpose_of(ChannelKind kind, std::uint64_t cookie) const;
 
-  // A NIC has answered.
+  // Notes that a NIC has answered.
   void note_answered(std::size_t slot) {
     --pending_;
     --pending_at_[slot];
   }
-  // A NIC's ports are replaced: what they were asked is not answered.
+  // Forgets what a NIC's ports were asked: they are replaced and will not answer.
   void forget(std::size_t slot) { pending_ -= std::exchange(pending_at_[slot], 0); }
   bool any_pending() const { return pending_ != 0; }
 
-  // A port that is kept would keep the destination, too, and what it has for it.
+  // Gives a destination back to its port, which would otherwise keep it and what it holds for it.
   void release(std::size_t slot, ChannelKind kind, nic::Destination& to) const;
   void release(Rail& rail) const;
 
@@ -57,7 +57,7 @@ class Resolver {
   const PeerTable& peers_;
   const NicTable& nics_;
   std::size_t pending_ = 0;
-  std::array<std::size_t, wire::kMaxNics> pending_at_{};  // of each NIC
+  std::array<std::size_t, wire::kMaxNics> pending_at_{};  // the same for each NIC
 };
 
 }  // namespace pullman::engine

@@ -1,4 +1,4 @@
-// The timers of peers and rails that are not an ACK's: one hotel for all of them.
+// Holds all timers of peers and rails but those of ACKs, in one hotel.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,15 @@ class Alarms {
     cancel(timer);
     check_in(now, std::max(stay, Duration(1)), timer);
   }
-  // The rail's next question is due when its health says.
+  // Arms the rail's upkeep timer for Health::next_due(), and on rail 0 for a list of NICs that
+  // waits.
   void arm_upkeep(Instant now, Rail& rail);
-  // The peer's rails rested while nothing was to be done with it.
+  // Arms the timers of a peer's rails, which rested while nothing was pending with the peer.
   void wake_rails(Instant now, Peer& peer);
-  // When a gap is a loss.
+  // Arms the timer for the time at which a gap is a loss.
   void arm_loss(Instant now, Rail& rail);
 
-  // One that is due, or null.
+  // Returns a timer that is due, or null.
   Timer* evict(Instant now) { return hotel_.evict(now); }
   Instant next_due() const { return hotel_.next_due(); }
 

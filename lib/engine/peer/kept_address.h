@@ -1,5 +1,5 @@
-// An address to be kept for long: in the bytes that addresses of IP take, while an address that has
-// to hold any fabric's takes 58. Others go to the heap.
+// A compact form of an address that is kept for long. An IP address takes 22 bytes in place, where
+// nic::Address, which holds an address of any fabric, takes 58. Longer addresses go to the heap.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,8 @@ class KeptAddress {
 
   std::uint8_t kind_ = 0;
   std::uint8_t length_ = 0;
-  std::array<std::byte, 22> bytes_{};  // IPv6: address, port and scope; or where the address is
+  // An IPv6 address, port and scope, or the pointer to a longer address.
+  std::array<std::byte, 22> bytes_{};
 };
 
 }  // namespace pullman::engine

@@ -1,10 +1,10 @@
-// A peer: one remote process, with the link to it and both directions of its messages.
+// A peer is one remote process, with the link to it and both directions of its messages.
 //
-// Where the layers' objects of one peer stand side by side; they do not know each other. Its life
-// is one enum, changed in PeerLifecycle::set_phase only.
+// The layers' objects of one peer stand side by side here and do not know each other. Its life is
+// one enum, which only PeerLifecycle::set_phase changes.
 //
-// It has more than 30 members: one block of memory per peer, most of which is the layers' objects,
-// the rest what two engines know of each other. What few peers need has blocks of its own.
+// It has more than 30 members since a peer is one block of memory: the layers' objects, and what
+// two engines know of each other. State that few peers need has blocks of its own.
 #pragma once
 
 #include <cstdint>
@@ -35,27 +35,28 @@ enum class Phase : std::uint8_t {
   kConnected,  // messages flow both ways
   kClosing,    // we are leaving: what was accepted is still being delivered
   kFarewell,   // our BYE is under way: everything else has been acked
-  kGone,       // over: `why` says how it ended. Late packets are acked, nothing else
+  // It is over, and `why` says how. After an orderly end late packets are acked, nothing else.
+  kGone,
 };
 const char* name(Phase phase);
 
-// What a HELLO said, until its sender has proved itself. Nothing of it is acted on before: whatever
-// claims to call from an address can only be answered there (wire.md 5.5).
+// The content of a HELLO, until its sender has proved itself. Nothing of it takes effect before:
+// anybody may claim to call from an address, and can only be answered there (wire.md 5.5).
 struct PendingHello {
   wire::Hello hello;
-  wire::PacketHeader header;  // of its last HELLO
-  Instant heard_at{};         // when that came
-  channel::Packet* early_data =
-      nullptr;  // what came with the first; null: nothing, or no room for it
+  wire::PacketHeader header;  // of the last HELLO
+  Instant heard_at{};         // when the last HELLO came
+  // Frames that came with the first HELLO; null: none, or there was no packet for them.
+  channel::Packet* early_data = nullptr;
 
-  bool crossed = false;       // we had called it before that came
-  std::uint8_t declined = 0;  // answers to our call, since its call is to count
+  bool crossed = false;       // our HELLO had left before this one came
+  std::uint8_t declined = 0;  // answers to our call that were dropped, since the peer's call counts
 
-  // It is answered by the NIC it called, where it called from.
+  // The answer leaves by the NIC that was called, for the NIC that called.
   std::uint8_t module = 0;
-  bool elsewhere = false;  // that is not the home rail: it has a destination of its own
+  bool elsewhere = false;  // not on the home rail: it has a destination of its own
   bool resolving = false;
-  std::uint8_t asked = 0;  // then: for which of its NICs
+  std::uint8_t asked = 0;  // while resolving: which of the caller's NICs our NIC was asked about
   nic::Destination to = nic::kInvalidDestination;
   const nic::Address& address() const { return hello.nics[hello.nic].command; }
 
@@ -64,11 +65,11 @@ struct PendingHello {
   }
 };
 
-// What few peers have: NICs that were told again, or addresses that are believed.
+// State that few peers need: lists of NICs that were sent again, or addresses that we believe.
 struct NicNews {
-  std::vector<nic::Address> named;  // those it says are its own, if that is believed; or none
-  std::uint32_t lists_told = 0;     // of our NICs, since we met
-  std::uint32_t lists_heard = 0;    // the newest of its
+  std::vector<nic::Address> named;  // the peer calls them its own, and Config says to believe it
+  std::uint32_t lists_told = 0;     // our lists sent since the connection began
+  std::uint32_t lists_heard = 0;    // the count of the newest list of the peer
 };
 
 struct PeerSetup {
@@ -77,7 +78,7 @@ struct PeerSetup {
   const message::InboxResources& inbox_resources;
   const message::OutboxResources& outbox_resources;
   PeerId id;
-  std::uint8_t module;  // of the rail they meet on
+  std::uint8_t module;  // our NIC of the rail on which the two meet
   channel::Module* nic;
   PacketNumber first_number;
   MessageId first_message;
@@ -97,12 +98,13 @@ struct Peer {
     alarm.name(TimerPurpose::kAlarm, setup.id.index);
   }
 
-  // Of two that have not ended, and between whose births were fewer than 2^31 others.
+  // Compares two peers that have not ended, and between whose births fewer than 2^31 others were
+  // made.
   bool is_older_than(const Peer& other) const {
     return static_cast<std::int32_t>(born - other.born) < 0;
   }
 
-  // Null if there is none of that number.
+  // Returns the rail of that number, or null.
   Rail* rail(std::size_t number) {
     if (number == 0) [[likely]]
       return &home;
@@ -121,7 +123,8 @@ struct Peer {
     const_cast<Peer*>(this)->for_each_rail([&](const Rail& rail) { visit(rail); });
   }
 
-  // Packets may leave: both ends have proved themselves and both destinations of a rail are known.
+  // Returns whether packets may leave: both ends have proved themselves and both destinations of a
+  // rail are known.
   bool flows() const {
     return (phase == Phase::kConnected || phase == Phase::kClosing || phase == Phase::kFarewell) &&
            (home.resolved() || (rails != nullptr && rails->any_resolved()));
@@ -129,45 +132,45 @@ struct Peer {
 
   PeerId id;
   Phase phase = Phase::kResolving;
-  Status why = Status::kOk;             // once kGone
-  bool introduced : 1 = false;          // it has proved itself: what it said of itself counts
-  bool called_us : 1 = false;           // it connected to us, and we had not called it
-  bool bye_due : 1 = false;             // a BYE is to be sent
-  bool refused : 1 = false;             // when last served: nothing left, for others' sake
-  bool nics_due : 1 = false;            // the list of our NICs is to be told anew
+  Status why = Status::kOk;     // once kGone
+  bool introduced : 1 = false;  // it has proved itself: what it said of itself counts
+  bool called_us : 1 = false;   // it connected to us, and we had not called it
+  bool bye_due : 1 = false;     // a BYE is to be sent
+  bool refused : 1 = false;     // nothing left when last served: others used the ports or packets
+  bool nics_due : 1 = false;    // our list of NICs is to be sent again
   bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
-  std::uint8_t told = 0;                // how many of our NICs it has been told
-  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first
+  std::uint8_t told = 0;                // number of our NICs that the peer has been told
+  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first, in packets
   std::uint64_t epoch = 0;              // its incarnation, once introduced
-  wire::ConnectionId mine;              // what it must say to us
-  wire::ConnectionId theirs;            // what we must say to it, once it was heard
+  wire::ConnectionId mine;              // the connection id that its packets must carry
+  wire::ConnectionId theirs;            // the connection id that our packets must carry, once known
   MessageId first_message;              // our first id, for HELLO
-  PacketNumber first_number_there = 0;  // of each of its links, once introduced
-  std::unique_ptr<NicNews> nic_news;    // null: none to remember
-  KeptAddress command_address;          // where it was dialled, or first said to be
-  std::uint8_t aims = 0;                // counts where it was to be answered
-  std::uint8_t unresolved = 0;          // our NICs that know no way there: a bit for each
-  std::uint16_t call = 0;               // counts the NICs we have called it by
+  PacketNumber first_number_there = 0;  // of each of the peer's links, once introduced
+  std::unique_ptr<NicNews> nic_news;    // null: there is none
+  KeptAddress command_address;          // the address that we called, or that its first HELLO named
+  std::uint8_t aims = 0;                // counts the addresses at which it was to be answered
+  std::uint8_t unresolved = 0;          // our NICs that have no route there: a bit for each
+  std::uint16_t call = 0;               // counts the NICs by which we have called it
   std::uint32_t heard_tick = 0;         // see CreditAllocator::note_heard
-  std::uint32_t next_here = kNoSlot;    // indexed after this one at the same address
-  std::uint32_t born = 0;               // counts the peers made, round and round
-  PeerId replaces;                      // ends when this one has proved itself
-  channel::Packet* hello = nullptr;     // our HELLO, until it is acked
-  std::unique_ptr<PendingHello>
-      said;            // until it has proved itself, and that it means this connection
-  Instant heard_at{};  // a valid packet came
-  Instant refused_at = Instant::min();  // its host said that nobody listens there
-  Instant news_at{};                    // something we sent was acked, or operations became pending
+  std::uint32_t next_here = kNoSlot;    // the peer indexed next at the same address
+  std::uint32_t born = 0;               // the peer's serial number, which wraps
+  PeerId replaces;                   // the earlier peer, which ends when this one has proved itself
+  channel::Packet* hello = nullptr;  // our HELLO, until it is acked
+  // Its HELLO, until it has proved itself, and that it means this connection.
+  std::unique_ptr<PendingHello> said;
+  Instant heard_at{};                   // when a valid packet last came
+  Instant refused_at = Instant::min();  // when its host said that nobody listens there
+  Instant news_at{};                    // when something was acked, or operations became pending
 
-  Rail home;                           // the one they met on: number 0
+  Rail home;                           // rail 0, on which the two met
   std::unique_ptr<Rails> rails;        // the others; null while there are none
-  std::unique_ptr<Checking> checking;  // of them; null while there was none
+  std::unique_ptr<Checking> checking;  // a connectivity check; null while there was none
   message::Outbox outbox;
   message::OneSided one_sided;
   message::Inbox inbox;
 
-  Timer alarm;     // silence: keep alive, or give up
-  ListHook ready;  // in the list of peers with something to send
+  Timer alarm;     // expires on silence: probes the peer, or ends it
+  ListHook ready;  // in the list of peers that have something to send
 };
 static_assert(sizeof(Peer) <= 1024, "an idle peer takes 1064 bytes at most, what it points to too");
 

@@ -1,9 +1,9 @@
-// Finds slots of the peers' table by a hash of what a peer is known by. A place takes eight bytes,
-// and at least a quarter of the places is empty: a map with a node and a bucket for each peer took
-// forty, and among 10,000 idle peers that is what most of them are.
+// Finds a peer's slot in the table of peers by a hash of its epoch or address. An entry takes eight
+// bytes, and at least a quarter of the places is empty. A map with a node and a bucket for each
+// peer took forty, which is most of an index of 10,000 idle peers.
 //
-// Open addressing: an entry stands in its home place or, with no gap between, after it. Does not
-// know peers: whether an entry is the one that is meant, the caller says.
+// The index uses open addressing: an entry stands in its home place or, with no gap between, after
+// it. It does not know peers: the caller says whether an entry is the one that is meant.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 
 class PeerIndex {
  public:
-  // The slot of the entry under this hash that `is_meant(slot)`; kNoSlot if there is none.
+  // Returns the slot of the entry with this hash that `is_meant(slot)`; kNoSlot if there is none.
   template <typename IsMeant>
   std::uint32_t find(std::uint64_t hash, IsMeant is_meant) const {
     const std::size_t at = place_of(hash, is_meant);
@@ -34,7 +34,7 @@ class PeerIndex {
     std::size_t hole = place_of(hash, [slot](std::uint32_t other) { return other == slot; });
     if (hole == places_.size()) return;
     --used_;
-    // What stands after the hole and could stand in it moves there: no search may end too soon.
+    // Entries after the hole that could stand in it move there, so that no search ends too soon.
     for (std::size_t at = next(hole); places_[at].slot != kNoSlot; at = next(at)) {
       if (distance(places_[at].hash, at) < distance(hole, at)) continue;
       places_[hole] = places_[at];
@@ -55,7 +55,7 @@ class PeerIndex {
     return static_cast<std::uint32_t>((hash * 0x9E3779B97F4A7C15) >> 32);
   }
   std::size_t next(std::size_t place) const { return (place + 1) & (places_.size() - 1); }
-  // From an entry's home, or a place, on to `at`.
+  // Returns how many places `at` is behind `from`, an entry's home or another place.
   std::size_t distance(std::size_t from, std::size_t at) const {
     return (at - from) & (places_.size() - 1);
   }

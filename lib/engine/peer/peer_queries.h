@@ -1,5 +1,5 @@
-// Questions about one peer or one of its rails whose answers follow from its state alone. They
-// change nothing but where a name says so.
+// Functions of the state of one peer or one of its rails. They change nothing unless their name or
+// comment says so.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace pullman::engine {
 
-// What holds of a peer in each phase of its life.
+// Returns whether the peer's state is one that its phase allows.
 bool is_consistent(const Peer& peer);
 
 // --- rails
@@ -20,78 +20,81 @@ inline Channel& command(const Rail& rail) {
 inline Channel& data(const Rail& rail) {
   return rail.nic->channel(ChannelKind::kData);
 }
-// Of a peer with several rails.
+// The peer must have several rails.
 inline RailUpkeep& upkeep_of(const Rail& rail) {
   return *rail.peer.rails->upkeep[rail.number];
 }
 inline bool usable(const Rail& rail) {
   return rail.peer.rails == nullptr || upkeep_of(rail).health.usable();
 }
-// Our NICs that a rail needs, a bit for each: it may leave by one and come back by another (wire.md
-// 9.3).
+// Returns the NICs of ours that a rail needs, a bit for each: its packets may leave by one and come
+// back by another (wire.md 9.3).
 inline std::uint32_t nics_of(const Rail& rail) {
   const std::uint32_t out = std::uint32_t{1} << rail.module;
   return rail.peer.rails == nullptr ? out : out | std::uint32_t{1} << upkeep_of(rail).here;
 }
 bool others_up(const Rail& rail);
 bool any_usable(const Peer& peer);
-// This process was at the other end of that rail: what we sent there has arrived, or it called. A
-// rail on which nothing has arrived may have led elsewhere from the beginning.
+// Returns whether the peer was at the other end of that rail: what we sent there has arrived, or it
+// called us by it. A rail on which nothing has arrived may have led to another process from the
+// start.
 bool was_met_on(const Rail& rail);
-// Its home rail leads where it is called.
+// Returns whether the home rail leads to the address at which the peer is called.
 inline bool is_aimed(const Peer& peer) {
   return nic::same_port(peer.home.remote, peer.command_address);
 }
 
 // --- what is in flight
 
-// In packets; on rails that are not used are probes only, which do not count.
+// Returns the number of packets in flight. Rails that are not usable carry only probes, which do
+// not count.
 std::size_t in_flight(const Peer& peer);
-// No packet is in flight or to be sent again.
+// Returns whether no packet is in flight or to be sent again.
 bool nothing_to_deliver(const Peer& peer);
-// Something other than a probe is in flight or to be sent again.
+// Returns whether anything but a probe is in flight or to be sent again.
 bool has_unacked_data(const Peer& peer);
 
 // --- what there is to send
 
-// Messages without allowance are announced when all that was sent has been heard of: it may just be
-// on its way back.
+// Returns whether all that was sent has been acknowledged. Messages without allowance are announced
+// only then, since allowance may be on its way back before.
 bool all_was_heard(const Peer& peer);
-// Nearly no peer has anything that waits: asked with every packet.
+// The outbox is asked first, since this is called with every packet and hardly any peer has a
+// message that waits.
 inline bool may_announce(const Peer& peer) {
   return peer.outbox.may_announce() && all_was_heard(peer);
 }
-// Frames wait that belong to no message.
+// Returns whether frames that belong to no message are due.
 inline bool has_control(const Peer& peer) {
   return peer.inbox.has_frames() || peer.bye_due ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
-// The same without an allowance, which waits for a packet to ride on.
+// The same without an ALLOWANCE, which waits for a packet that carries it.
 inline bool has_pending_frames(const Peer& peer) {
   return peer.inbox.has_answers() || peer.bye_due ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
-// The most bytes that control frames take.
+// Returns the largest size of the control frames that are due, in bytes.
 std::size_t control_bytes(const Peer& peer);
 bool has_work(const Peer& peer);
-// A probe, or lost packets.
+// Returns whether the rail has a probe or lost packets to send.
 bool has_work(const Rail& rail);
 bool rails_have_work(const Peer& peer);
-// The same, and the link lets it leave now.
+// Returns the same, if the link lets it leave now.
 bool can_tend(const Rail& rail);
-// Only small messages wait, and all of them may leave.
+// Returns whether only small messages wait and all of them may leave.
 bool leaves_whole(const Peer& peer);
 
 // --- lists of our NICs
 
-// It is to be told a list (wire.md 9.11), and may be: WAYS come first, and mean the NICs that were
-// told before.
+// Returns whether a list of NICs is due to the peer and may be sent (wire.md 9.11). WAYS come
+// first, since they refer to the NICs that were told before.
 bool tells_nics(const Peer& peer);
 bool holds_list(const Packet& packet);
-// A newer one has been written since.
+// Returns whether the packet holds a list and a newer one has been written since.
 bool holds_old_list(const Packet& packet, const Peer& peer);
 NicNews& news_of(Peer& peer);  // made if there was none
-// When the newest list of a peer with several rails may be taken; never: none waits.
+// Returns when the newest list of a peer with several rails may be taken; kNever if none waits.
 Instant list_due(const Peer& peer);
 
 // --- checks
@@ -100,13 +103,14 @@ inline wire::RailBits bit_of(const Rail& rail) {
   return static_cast<wire::RailBits>(1u << rail.number);
 }
 Checking& checking_of(Peer& peer);  // made if there was none
-// Changes when it was heard last. Signs of its end that came since still count.
+// Changes when the peer was last heard. Signs of its end that came since still count.
 void set_heard(Peer& peer, Instant at);
-// It is there, and the same process. (The timer stays: it paces what others make us ask.)
+// The peer has shown that it is alive and the same process. The timer stays armed: it paces the
+// questions that other hosts make us ask.
 void clear_liveness_probe(Peer& peer);
-// The rail carries again: a fault that was found is of before.
+// Marks the fault that was found on the rail as outdated, since the rail carries again.
 void forget_fault(const Rail& rail);
-// Of a question on that rail.
+// Returns the size of a CHECK on that rail, in bytes.
 std::size_t check_bytes(const Rail& rail, wire::CheckSize size);
 
 }  // namespace pullman::engine

@@ -39,7 +39,7 @@ PeerId PeerTable::next_id() {
   if (full()) return kAnyPeer;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    // No more room than there may be peers.
+    // The capacity is never more than the number of peers there may be.
     if (slots_.size() == slots_.capacity()) {
       slots_.reserve(std::min(max_peers_, std::max<std::size_t>(16, 2 * slots_.size())));
     }

@@ -1,7 +1,7 @@
-// All peers of an engine: by handle, by connection id, by epoch and by address.
+// Holds all peers of an engine and finds them by handle, by connection id, by epoch and by address.
 //
-// Bounded by max_peers. A slot's index is also its connection index; its generation makes old
-// handles fail. Knows nothing of what a peer does.
+// It is bounded by max_peers. A slot's index is also its connection index; its generation makes old
+// handles fail. It knows nothing of what a peer does.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ class PeerTable {
  public:
   explicit PeerTable(std::size_t max_peers) : max_peers_(max_peers) {}
 
-  // A handle for the next peer to be put(); index 0xFFFFFFFF when the table is full.
+  // Returns the handle for the next peer to be put(); its index is 0xFFFFFFFF if the table is full.
   PeerId next_id();
   Peer& put(std::unique_ptr<Peer> peer);
-  // The peer is no longer found by anything; its handle ends.
+  // Destroys the peer: nothing finds it any more, and its handle ends.
   void remove(Peer& peer);
 
   Peer* find(PeerId id) const {
@@ -33,18 +33,19 @@ class PeerTable {
   Peer* find_epoch(std::uint64_t epoch) const;
   Peer* find_address(const nic::Address& address) const;
 
-  // By epoch the peer indexed last is found. At an address there may be several, while earlier ones
-  // take leave or later ones have not proved themselves; the one indexed last is what it means.
+  // An epoch finds the peer that was indexed last. An address may have several peers, while earlier
+  // ones take leave or later ones have not proved themselves; find_address() returns the one that
+  // was indexed last.
   void index_epoch(Peer& peer);
   void index_address(Peer& peer);
-  // It is at this address from now on.
+  // Changes the peer's address.
   void move(Peer& peer, const nic::Address& address);
-  // Those at an address, in the order in which they were indexed.
+  // Visits the peers at an address in the order in which they were indexed.
   template <typename Visit>
   void for_each_at(const nic::Address& address, Visit visit) const {
     for (Peer* peer = first_at(address); peer != nullptr; peer = after(*peer)) visit(*peer);
   }
-  // It is gone: found by handle and connection id only.
+  // Takes a peer that is gone out of the indexes: only its handle and connection id find it.
   void unindex(Peer& peer);
 
   std::size_t slots() const { return slots_.size(); }

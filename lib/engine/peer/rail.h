@@ -1,7 +1,7 @@
-// A rail of a peer: one pair of NICs, ours and its, and the link that runs on it.
+// A rail of a peer is one pair of NICs, ours and the peer's, and the link that runs on it.
 //
-// Packets of a link leave through its own module only, but for ACKs. Does not know what messages
-// are, nor the other rails: which of them is used for what, rail_choice.h decides.
+// All packets of its link but ACKs leave through the rail's own module. A rail knows neither
+// messages nor the other rails; rail_choice.h decides what each is used for.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -22,18 +22,18 @@ using channel::ChannelKind;
 using channel::Packet;
 
 enum class TimerPurpose : std::uint8_t {
-  kNone,          // it was not named: it must not be checked in
+  kNone,          // it was not named, and must not be checked in
   kAck,           // a rail's: an ACK has waited long enough
   kLoss,          // a rail's: a gap has lasted long enough to be a loss
   kRailUpkeep,    // a rail's: failover::Health::next_due()
-  kAlarm,         // a peer's: silence
+  kAlarm,         // a peer's: its silence is to be judged
   kCheckAsking,   // a peer's: the next questions of a connectivity check, or its end
   kCheckAnswers,  // a peer's: our answers to one
-  kLiveness,      // a peer's: the next question whether it is still there
+  kLiveness,      // a peer's: the next question whether it is alive
 };
 
-// Of one peer or one of its rails, named by slot and number: in half a pointer, which fits into the
-// guest's padding.
+// A timer of one peer or one of its rails. Slot and number name them in half the size of a pointer,
+// which fits into the guest's padding.
 struct Timer : Guest {
   std::uint32_t peer : 24 = 0;
   std::uint32_t rail : 3 = 0;
@@ -81,27 +81,27 @@ struct Rail {
 
   Peer& peer;
   std::uint8_t number;
-  std::uint8_t module;        // of the home rail until they have met: see handshake/initiator.cc
-  std::uint8_t there = 0;     // the other end's NIC, as it numbers them
-  bool ping_due : 1 = false;  // a probe is to be sent
-  std::uint8_t resolving : 2 = 0;   // channels whose address our NIC was asked about: a bit each,
-  std::uint8_t stale : 2 = 0;       // and those of which that is another by now
+  std::uint8_t module;              // our NIC; the home rail's may change until they have met
+  std::uint8_t there = 0;           // the other end's NIC, as it numbers them
+  bool ping_due : 1 = false;        // a probe is to be sent
+  std::uint8_t resolving : 2 = 0;   // channels whose address is being resolved, a bit each
+  std::uint8_t stale : 2 = 0;       // those of them whose address has changed since
   std::uint16_t command_bytes = 0;  // largest packet for the other's command channel
-  std::uint16_t packet_bytes = 0;   // largest packet on the path, as it is known
-  channel::Module* nic;             // that is `module`
+  std::uint16_t packet_bytes = 0;   // largest packet on the path, as far as it is known
+  channel::Module* nic;             // our NIC, by `module`
   nic::Destination command_to = nic::kInvalidDestination;
   nic::Destination data_to = nic::kInvalidDestination;
   bool resolved() const {
     return command_to != nic::kInvalidDestination && data_to != nic::kInvalidDestination;
   }
 
-  KeptAddress remote;  // its command channel
+  KeptAddress remote;  // the address of the peer's command channel
 
   reliability::Link link;
 
   Timer ack_timer;   // an ACK has waited long enough
   Timer loss_timer;  // a gap has lasted long enough to be a loss
-  ListHook ack;      // in the list of rails owed an ACK this turn
+  ListHook ack;      // in the list of rails on which an ACK is due this turn
 };
 
 using AckList =

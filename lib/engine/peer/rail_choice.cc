@@ -10,8 +10,9 @@ namespace {
 
 using Loads = std::array<failover::Load, wire::kMaxRails>;
 
-// Rails of which one must do: those that are up before those that are suspect, datagrams before
-// streams, those of the pairing before the one the peers happened to meet on.
+// Ranks the rails that can carry something: those that are up before those that are suspect,
+// datagrams before streams, those of the pairing before the one the peers happened to meet on.
+// Returns -1 for a rail that cannot.
 int rank_of(const Rail& rail, const Rails& rails) {
   const RailUpkeep& upkeep = *rails.upkeep[rail.number];
   if (!upkeep.health.usable() || !rail.resolved()) return -1;
@@ -19,7 +20,7 @@ int rank_of(const Rail& rail, const Rails& rails) {
          (rail.number == 0 && rails.spare_home ? 0 : 1);
 }
 
-// Of those that may be used now, and have the best rank there is.
+// Returns what `choose` picks among the rails of the best rank there is; null if it picks none.
 template <typename Choose>
 Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose) {
   int rank = 0;
@@ -78,8 +79,8 @@ Sends rails_can_send(Peer& peer) {
   if (!left && due) {
     return quickest_rail(peer, 0) != nullptr ? Sends::kSomething : Sends::kNothing;
   }
-  // Chunks may wait for a rail that is faster than those with room, and then an allowance, which
-  // rides on what leaves, waits with them.
+  // Chunks may wait for a rail that is faster than those with room. An ALLOWANCE, which is carried
+  // by what leaves, then waits with them.
   if ((left || peer.outbox.has_packets()) && rail_for_bulk(peer, 0) != nullptr) {
     return in_flight == 0 ? Sends::kSomething : Sends::kPerhaps;
   }

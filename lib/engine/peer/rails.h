@@ -1,4 +1,4 @@
-// What a peer has more if both ends have several NICs: its other rails, and what is known of each.
+// The other rails of a peer, if both ends have several NICs, and what is known of each.
 #pragma once
 
 #include <algorithm>
@@ -17,37 +17,38 @@
 
 namespace pullman::engine {
 
-// Of one rail, beyond its link.
+// The state of one rail beyond its link.
 struct RailUpkeep {
   failover::Health health;
   failover::RailNews::Note news;
-  Timer timer;                   // health.next_due()
-  Instant heard_at{};            // a packet came that speaks in this rail's numbers
-  bool stream = false;           // the last resort
-  std::uint8_t here = 0;         // our NIC that it sends to (wire.md 9.3)
-  bool drained_here = false;     // by our operator
-  bool drained_there = false;    // by the other's
-  bool kept_out_here = false;    // it failed, and Config::sticky_rails
-  bool kept_out_there = false;   // the other end's
-  bool report_due = false;       // our last statement is to be told
+  Timer timer;                   // expires at health.next_due()
+  Instant heard_at{};            // when a packet with this rail's numbers last came
+  bool stream = false;           // it is the last resort
+  std::uint8_t here = 0;         // our NIC that the peer sends to on it (wire.md 9.3)
+  bool drained_here = false;     // drained by our operator
+  bool drained_there = false;    // drained by the peer's operator
+  bool kept_out_here = false;    // it failed, and Config::sticky_rails keeps it out
+  bool kept_out_there = false;   // the peer keeps it out
+  bool report_due = false;       // our newest statement (RAIL) is to be sent
   std::uint16_t told = 0;        // counts our statements
-  std::uint16_t heard = 0;       // the newest of the other's
-  std::uint64_t bytes_sent = 0;  // of packets with something of a message
+  std::uint16_t heard = 0;       // the count of the peer's newest statement
+  std::uint64_t bytes_sent = 0;  // of all packets but probes
   std::uint64_t packets_sent = 0;
-  std::uint64_t evacuated = 0;  // packets
+  std::uint64_t evacuated = 0;  // packets that left for other rails
   std::uint64_t times_left = 0;
-  double loss = 0;                   // share of the last packets judged
-  std::uint64_t arrived_before = 0;  // the link's counters when its losses were judged last
+  double loss = 0;                   // smoothed share of packets lost, as last judged
+  std::uint64_t arrived_before = 0;  // the link's counters when losses were last judged
   std::uint32_t lost_before = 0;
 
-  // Until who wants it so says otherwise.
+  // Returns whether the rail is kept out of use until the operator, or the end that keeps it out,
+  // allows it.
   bool stays_out() const {
     return drained_here || drained_there || kept_out_here || kept_out_there;
   }
 };
 
 struct Rails {
-  // Index: the rail's number; 0 is the peer's home, and more[0] stays empty.
+  // Indexed by the rail's number; rail 0 is the peer's home, so more[0] stays empty.
   std::array<std::unique_ptr<Rail>, wire::kMaxRails> more;
   bool any_resolved() const {
     return std::any_of(more.begin(), more.end(),
@@ -55,18 +56,18 @@ struct Rails {
   }
   std::array<std::unique_ptr<RailUpkeep>, wire::kMaxRails> upkeep;
   std::vector<wire::NicInfo> theirs;      // the other end's NICs, as its HELLO numbers them
-  channel::PacketQueue evacuated;         // from rails that were left: to leave on others
-  std::size_t small_rail = 0;             // takes small messages
-  std::vector<wire::NicInfo> ours;        // ours when our_ways were found; until paired
-  wire::Ways our_ways;                    // as told; of no NICs before
-  wire::Ways their_ways;                  // if paired
-  std::unique_ptr<wire::NicList> newest;  // waits for that, and for lists_due
-  Instant lists_due{};                    // when the next may be taken
-  bool paired = false;  // the other's WAYS came: more rails are what the lower epoch says
+  channel::PacketQueue evacuated;         // packets from rails that were left, to be sent on others
+  std::size_t small_rail = 0;             // number of the rail that takes small messages
+  std::vector<wire::NicInfo> ours;        // our NICs when our_ways was made; empty once paired
+  wire::Ways our_ways;                    // as sent to the peer; names no NICs before that
+  wire::Ways their_ways;                  // the peer's, if paired
+  std::unique_ptr<wire::NicList> newest;  // the peer's newest list; waits for both below
+  Instant lists_due{};                    // when the next list may be taken
+  bool paired = false;  // WAYS came, if any: the lower epoch decides on any more rails
   bool ways_due = true;
-  bool reports_due = true;  // WAYS or a RAIL frame is to be sent
-  bool resting = false;     // idle for long: rails that are down are not asked
-  bool spare_home = false;  // the pairing has better use for the home rail's NICs
+  bool reports_due = true;  // a WAYS or RAIL frame is to be sent
+  bool resting = false;     // the peer is idle for long: rails that are down are not probed
+  bool spare_home = false;  // the home rail is not one of the pairs that were chosen
 };
 
 }  // namespace pullman::engine

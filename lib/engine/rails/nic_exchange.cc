@@ -10,10 +10,10 @@
 namespace pullman::engine {
 namespace {
 
-// A list takes no more than HELLO has room for, and its rails three bytes each.
+// A list takes no more than a HELLO has room for, and three bytes for each rail.
 constexpr std::size_t kMaxNicsBytes = 400;
 
-// To take a list may be to ask the kernel for ways: so many may come at once, then one in a while.
+// Taking a list may ask the kernel for routes: so many may come at once, then one per kListRest.
 constexpr int kListsAtOnce = 4;
 constexpr Duration kListRest = std::chrono::milliseconds(50);
 
@@ -56,7 +56,8 @@ bool NicExchange::send_list(Instant now, Peer& peer, std::uint32_t full_ports) {
   return true;
 }
 
-// One that is used, or all in turn: who has to hear of it may be reached by one of them.
+// Returns a rail that is used. If there is none it takes all in turn, since one of them may reach
+// the peer.
 Rail* NicExchange::rail_for_list(Peer& peer, std::uint32_t full_ports) {
   if (peer.rails == nullptr) return &peer.home;
   if (Rail* rail = rail_for_small(peer, full_ports)) return rail;
@@ -71,8 +72,9 @@ wire::NicList NicExchange::list_for(Peer& peer) {
   wire::NicList list;
   list.count = ++news_of(peer).lists_told;
   list.host = host_;
-  // Where it receives data was forgotten with the ports it was resolved for. While that is being
-  // found out there is nothing to ask: two ends that do would answer each other all the time.
+  // The address where the peer receives data was forgotten with the ports it was resolved for, so
+  // we ask for it; but not while it is being resolved: two ends that both ask would answer each
+  // other all the time.
   const bool seeks = (peer.home.resolving & bit_of(ChannelKind::kData)) != 0;
   list.asks = peer.rails == nullptr && peer.home.data_to == nic::kInvalidDestination && !seeks;
   list.no_ways = peer.rails == nullptr;
@@ -102,7 +104,7 @@ bool NicExchange::handle_list(Peer& peer, const wire::Frame& frame) {
                                          nic.data_packet_bytes >= kLeastDataBytes;
                                 });
   if (!sane) return false;
-  // A list takes nothing back (wire.md 9.11): the NIC by which we met is in it.
+  // A list takes nothing back (wire.md 9.11): the NIC by which we met must be in it.
   if (peer.rails == nullptr && list->nic_count <= peer.home.there) return false;
   if (!is_newer(list->count, news_of(peer).lists_heard)) return true;
   nics_.forget_own_addresses(list->host, {list->nics.data(), list->nic_count});
@@ -123,7 +125,7 @@ void NicExchange::handle_due(Instant now, Peer& peer) {
   if (now >= list_due(peer)) take_newest_list(now, peer);
 }
 
-// If it is due; if not, the home rail's timer comes back to it.
+// Takes the newest list if it is due; if not, the home rail's timer does so later.
 void NicExchange::take_newest_list(Instant now, Peer& peer) {
   Rails& rails = *peer.rails;
   if (now >= list_due(peer)) {
@@ -137,7 +139,7 @@ void NicExchange::take_newest_list(Instant now, Peer& peer) {
 void NicExchange::take_list(Instant now, Peer& peer, const wire::NicList& list) {
   news_of(peer).lists_heard = list.count;
   note_names(peer, {list.nics.data(), list.nic_count});
-  std::vector<wire::NicInfo> before;  // two rails may share a NIC: each is compared with that
+  std::vector<wire::NicInfo> before;  // two rails may share a NIC: both are compared with this
   if (peer.rails != nullptr) {
     auto& theirs = peer.rails->theirs;
     before = theirs;
@@ -151,7 +153,7 @@ void NicExchange::take_list(Instant now, Peer& peer, const wire::NicList& list) 
   const bool several = wire::several_nics({list.nics.data(), list.nic_count});
   if (peer.rails == nullptr && several && nics_.several_nics(nics_.announced())) {
     rails_.start(peer, {list.nics.data(), list.nic_count});
-    peer.rails->paired = true;  // rails are what one end decides
+    peer.rails->paired = true;  // there is no WAYS: one end decides on the rails
     peer.rails->ways_due = peer.rails->reports_due = false;
     answers = true;
     settle_sizes(peer);
@@ -164,7 +166,7 @@ void NicExchange::take_list(Instant now, Peer& peer, const wire::NicList& list) 
   ready_.mark(peer);
 }
 
-// Where the other end's NIC is by now. `before`: all its NICs as we knew them, if we have rails.
+// Notes where the other end's NIC is. `before`: all its NICs as we knew them, if it has rails.
 void NicExchange::note_address(Instant now, Rail& rail, std::span<const wire::NicInfo> before,
                                const wire::NicInfo& nic) {
   Peer& peer = rail.peer;
@@ -182,7 +184,7 @@ void NicExchange::note_address(Instant now, Rail& rail, std::span<const wire::Ni
 
 void NicExchange::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
   Peer& peer = rail.peer;
-  log().info("rail {} by {}: the other end is at {} by now", rail.number, rail.nic->device().name,
+  log().info("rail {} by {}: the other end has moved to {}", rail.number, rail.nic->device().name,
              nic::to_string(nic.command));
   if (peer.rails != nullptr) rails_.leave(now, rail, RailReason::kTold);
   reclaimer_.pull_out(rail);
@@ -203,14 +205,15 @@ void NicExchange::aim(Rail& rail) {
   if (unknown(ChannelKind::kCommand, rail.command_to)) {
     resolver_.resolve(rail, ChannelKind::kCommand, rail.remote);
   }
-  // Nobody has kept its address: the other end is asked for it.
+  // Its data address was not kept: the other end is asked for it.
   if (unknown(ChannelKind::kData, rail.data_to)) tell_nics(rail.peer, ready_);
 }
 
 void NicExchange::handle_ways(Peer& peer, const wire::Frame& frame) {
   const auto ways = wire::decode_ways(frame.data);
   if (!ways) return;
-  // It has been told several NICs, and here they came later than that.
+  // The peer has heard of several NICs at both ends in the handshake, and we have not: our list
+  // settles it (wire.md 9.12).
   if (peer.rails == nullptr) return tell_nics(peer, ready_);
   if (peer.rails->paired) return;
   rails_.pair(peer, *ways);

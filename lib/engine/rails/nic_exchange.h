@@ -1,5 +1,5 @@
-// What two engines tell each other of their NICs while they are connected (wire.md 9.11): WAYS
-// once, and a new list whenever a NIC comes or has another address.
+// Exchanges the NICs of two engines while they are connected (wire.md 9.11): WAYS once, and a new
+// list whenever a NIC is added or has another address.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ static_assert(kLeastDataBytes >= reliability::PathSize::kLeast);
 
 class NicExchange {
  public:
-  // `epoch` and `host`: of this engine and its process.
+  // `epoch` names this engine, `host` the host of its process.
   NicExchange(const Config& config, std::uint64_t epoch, std::uint64_t host, const NicTable& nics,
               Resolver& resolver, ReadyPeers& ready, PacketSender& sender,
               PacketReclaimer& reclaimer, Alarms& alarms, const PollClock& clock,
@@ -36,17 +36,18 @@ class NicExchange {
         lifecycle_(lifecycle),
         rails_(rails) {}
 
-  // In a packet of its own, beyond the window: until it has arrived, nothing may. False: not yet.
+  // Sends our list in a packet of its own, beyond the window: until it has arrived, nothing else
+  // may. Returns false if the next turn must try again.
   bool send_list(Instant now, Peer& peer, std::uint32_t full_ports);
   void drop_lost_list(Instant now, Rail& rail, Packet& packet);
-  // False: it is not to be believed.
+  // Handles the peer's list. Returns false if it is not valid.
   bool handle_list(Peer& peer, const wire::Frame& frame);
-  // A peer with several rails may have a list that waited: too many came at once.
+  // Takes a list that waited, since too many came at once; the peer has several rails.
   void handle_due(Instant now, Peer& peer);
   void handle_ways(Peer& peer, const wire::Frame& frame);
-  // The addresses a peer calls its own are its names, if peers are believed.
+  // Remembers the addresses that a peer calls its own, if Config::believe_addresses says so.
   void note_names(Peer& peer, std::span<const wire::NicInfo> nics) const;
-  // Asks our NIC for what it does not know yet of where the other end is.
+  // Resolves those addresses of the other end that our NIC has not resolved yet.
   void aim(Rail& rail);
 
  private:

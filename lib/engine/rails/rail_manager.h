@@ -1,5 +1,6 @@
-// The rails of all peers that have several: which pairs of NICs make one, how each does, and what
-// follows for the packets on it. failover/ decides and touches nothing; what it says is done here.
+// Manages the rails of all peers that have several: which pairs of NICs are rails, how each does,
+// and what follows for the packets on it. failover/ decides and touches nothing; this class does
+// what it says.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace pullman::engine {
 
-// What a new rail's link is made with.
+// The options and pools of a new rail's link.
 struct LinkParts {
   const reliability::LinkOptions& options;
   const reliability::LinkResources& shared;
@@ -31,7 +32,7 @@ struct LinkParts {
 
 class RailManager {
  public:
-  // `epoch`: of this engine. Of two engines the one of the lower epoch decides.
+  // `epoch` names this engine. Of two engines the one of the lower epoch decides.
   RailManager(const Config& config, std::uint64_t epoch, const LinkParts& links, PeerTable& peers,
               NicTable& nics, ChannelPoller& poller, Resolver& resolver, ReadyPeers& ready,
               PacketReclaimer& reclaimer, Alarms& alarms, const PollClock& clock, PathCheck& check,
@@ -53,52 +54,53 @@ class RailManager {
 
   // --- setting up (rail_setup.cc)
 
-  // Both ends have several NICs: there may be more rails than the one they met on.
+  // Prepares a peer for several rails, since both ends have several NICs.
   void start(Peer& peer, std::span<const wire::NicInfo> theirs);
-  // The other end's WAYS have come.
+  // Pairs the NICs, since the other end's WAYS have come.
   void pair(Peer& peer, const wire::Ways& theirs);
-  // The other end has no rails yet, and will send no WAYS.
+  // Ends the pairing without rails: the other end has none yet, and will send no WAYS.
   void pair_none(Peer& peer);
-  // Rails that the other end has decided on.
+  // Makes the rails that the other end has decided on.
   void follow(Peer& peer, const wire::NicList& list);
-  // Pairs the NICs that no rail uses. Whether there are new rails.
+  // Pairs the NICs that no rail uses. Returns whether there are new rails.
   bool plan(Peer& peer);
-  // Our NIC has an answer: a destination, or that there is none now, which may change.
+  // Handles the answer of our NIC: a destination, or that there is none now, which may change.
   void handle_resolution(Instant now, Rail& rail, bool resolved);
-  // As many reports as there is room for, in bytes; the rest waits for another packet. Returns the
+  // Writes as many reports as fit into `room` bytes; the rest waits for another packet. Returns the
   // bytes written.
   std::size_t write_reports(Peer& peer, std::byte* out, std::size_t room);
-  // Reports may overtake each other: the newest of a rail counts.
+  // Handles a RAIL frame. Reports may overtake each other: the newest of a rail counts.
   void handle_report(Peer& peer, const wire::Frame& frame);
-  // Which NICs were paired, and why; empty if the peer has one rail.
+  // Returns which NICs were paired, and why; empty if the peer has one rail.
   std::string explain(PeerId id) const;
 
   // --- evidence (rail_upkeep.cc)
 
-  // A packet that was sent so long ago is overdue, and the link asks.
+  // A packet that was sent `waited` ago is overdue, and the link probes.
   void handle_silence(Instant now, Rail& rail, Duration waited);
-  // An ACK brought news of this rail. If it came over the rail itself both directions work; for the
-  // others it is a witness in any case that the peer is alive.
+  // An ACK brought news of this rail. If it came over the rail itself (`own_way`), both directions
+  // work. In any case it shows the other rails that the peer is alive.
   void handle_answer(Instant now, Rail& rail, bool own_way);
-  // A question is due on this rail, unless nobody has needed the peer for long; and on the others,
-  // if it is to be known whether the peer lives.
+  // Sends the probe that is due on this rail, unless nobody has needed the peer for long. If it is
+  // to be known whether the peer is alive, the other rails are probed, too.
   void handle_due(Instant now, Rail& rail);
-  // A NIC's link has changed: all rails on it, of whatever peer.
+  // Applies a change of a NIC's link to all rails on it, of whatever peer.
   void handle_link_event(Instant now, std::size_t slot, nic::PortEvent::Kind kind);
   void handle_link_up(Instant now, Rail& rail);
   void leave(Instant now, Rail& rail, RailReason reason);
-  // By the operator. kBusy: to one peer at least there is no other way.
+  // Drains or restores a NIC for the operator. Returns kBusy if at least one peer has no other
+  // usable rail.
   Status set_drained(Instant now, std::string_view nic, bool drained);
 
-  // --- what is told
+  // --- what the program is told
 
-  // The oldest news, of that peer or of all.
+  // Returns the oldest news, of that peer or of all (kAnyPeer).
   std::optional<RailEvent> take_event(PeerId id);
-  // Rails left because they were silent, ever.
+  // Returns how many rails were left because they were silent, since the start.
   std::uint64_t rails_blamed() const { return rails_blamed_; }
 
  private:
-  // From our end: ours are left.
+  // A pairing as our end sees it: our NICs are on the left.
   struct Pairing {
     std::vector<failover::NicEntry> here;
     std::vector<failover::NicEntry> there;
@@ -110,7 +112,7 @@ class RailManager {
   wire::Ways ways_to(const Peer& peer) const;
   const wire::Ways& settle_ways(Peer& peer);
   static void list_entries(const Peer& peer, std::span<const wire::NicInfo> mine, Pairing& out);
-  // Once their WAYS are known. `ours`: our WAYS to their NICs.
+  // Computes the pairing; their WAYS must be known. `ours`: our WAYS to their NICs.
   Pairing pairing_with(const Peer& peer, std::span<const wire::NicInfo> mine,
                        const wire::Ways& ours) const;
   void make_pairs(Peer& peer);
@@ -144,7 +146,7 @@ class RailManager {
   PeerLifecycle& lifecycle_;
   Stats& stats_;
 
-  failover::RailNews news_;  // its notes stand with the rails, and leave it when a rail ends
+  failover::RailNews news_;  // its notes are in RailUpkeep, and are removed when a rail ends
   std::uint64_t rails_blamed_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// How rails begin, and what both ends tell each other about them (wire.md 9).
+// Sets up rails, and handles what both ends tell each other about them (wire.md 9).
 #include <algorithm>
 #include <iterator>
 #include <tuple>
@@ -33,7 +33,7 @@ bool is_same_nic(const failover::NicEntry& one, const failover::NicEntry& other)
   return one.nic == other.nic && one.stream == other.stream;
 }
 
-// A bit for each address of that entry's NIC.
+// Returns a bit for each address of that entry's NIC.
 std::uint32_t addresses_of_nic(const std::vector<failover::NicEntry>& entries, std::size_t entry) {
   std::uint32_t bits = std::uint32_t{1} << entry;
   for (std::size_t i = 0; i < entries.size() && entry < entries.size(); ++i) {
@@ -42,13 +42,13 @@ std::uint32_t addresses_of_nic(const std::vector<failover::NicEntry>& entries, s
   return bits;
 }
 
-// As `they` call it: from the other end.
+// Returns the pairs as the other end sees them: left and right are swapped.
 std::vector<failover::Pair> swapped(std::vector<failover::Pair> pairs) {
   for (failover::Pair& pair : pairs) std::swap(pair.left, pair.right);
   return pairs;
 }
 
-// Rail 0 is the way between its two NICs, whichever of their addresses it joins.
+// Lets rail 0 stand for the pair of its two NICs, whichever of their addresses it joins.
 void put_home(std::vector<failover::Pair>& pairs, const std::vector<failover::NicEntry>& left,
               const std::vector<failover::NicEntry>& right,
               std::pair<std::uint8_t, std::uint8_t> home) {
@@ -60,7 +60,7 @@ void put_home(std::vector<failover::Pair>& pairs, const std::vector<failover::Ni
   }
 }
 
-// Rail 0 as we see it.
+// Writes which NICs rail 0 joins, as we see it.
 void name_home(const Peer& peer, wire::Ways& ways) {
   const auto& theirs = peer.rails->theirs;
   const auto there = std::find_if(theirs.begin(), theirs.end(), [&](const wire::NicInfo& nic) {
@@ -85,7 +85,7 @@ void RailManager::start(Peer& peer, std::span<const wire::NicInfo> theirs) {
   peer.rails->upkeep[0] = std::move(upkeep);
 }
 
-// How each of our NICs reaches each of the peer's, as our kernel and drivers see it.
+// Returns how each of our NICs reaches each of the peer's, as our kernel and drivers see it.
 wire::Ways RailManager::ways_to(const Peer& peer) const {
   const auto& theirs = peer.rails->theirs;
   wire::Ways ways{.mine = peer.told, .theirs = static_cast<std::uint8_t>(theirs.size())};
@@ -94,7 +94,8 @@ wire::Ways RailManager::ways_to(const Peer& peer) const {
     const nic::Port& port = nics_.channel(i, ChannelKind::kCommand).port();
     for (std::size_t j = 0; j < theirs.size(); ++j) {
       const bool alike = theirs[j].stream == nics_[i].device().stream;
-      // Of two processes of one host; what leads here and is another host's was forgotten before.
+      // Reach::kOwn is the way to another process of this host, and counts as kDirect.
+      // Addresses of another host that lead here were cleared before.
       const nic::Reach reach = std::min(port.reach(theirs[j].command), nic::Reach::kDirect);
       ways.reach[i][j] = alike ? static_cast<std::uint8_t>(reach) : 0;
     }
@@ -102,8 +103,8 @@ wire::Ways RailManager::ways_to(const Peer& peer) const {
   return ways;
 }
 
-// What we tell, and pair by, whatever changes meanwhile. If it is not what HELLO said by now, none
-// is to be paired: of no NICs, they do not fit.
+// Returns the WAYS that we tell, and pair by, whatever changes meanwhile. If our NICs are no longer
+// those that HELLO named, none is to be paired: WAYS of no NICs do not fit.
 const wire::Ways& RailManager::settle_ways(Peer& peer) {
   Rails& rails = *peer.rails;
   if (rails.our_ways.theirs == 0) {
@@ -150,8 +151,9 @@ void RailManager::list_entries(const Peer& peer, std::span<const wire::NicInfo> 
   std::transform(theirs.begin(), theirs.end(), std::back_inserter(out.there), entry_of);
 }
 
-// Both ends have the same in hand, and compute the same. Rail 0 is what the left one takes for it:
-// where two calls crossed and each was answered, the ends may mean other pairs by it.
+// Computes the pairing. Both ends have the same input, and compute the same. Rail 0 is what the
+// left engine takes for it: if two calls crossed and each was answered, the ends may mean other
+// pairs by it.
 RailManager::Pairing RailManager::pairing_with(const Peer& peer,
                                                std::span<const wire::NicInfo> mine,
                                                const wire::Ways& ours) const {
@@ -159,7 +161,7 @@ RailManager::Pairing RailManager::pairing_with(const Peer& peer,
   Pairing out;
   list_entries(peer, mine, out);
   out.ways = ways_of(ours).worse_of(ways_of(rails.their_ways).transposed());
-  peer.for_each_rail([&](const Rail& rail) {  // of NICs that came later
+  peer.for_each_rail([&](const Rail& rail) {  // rails of NICs that came later
     const auto reach = static_cast<nic::Reach>(ours.reach[rail.module][rail.there]);
     if (rail.number != 0) out.ways.set(rail.module, rail.there, reach);
   });
@@ -179,8 +181,8 @@ void RailManager::pair_none(Peer& peer) {
   peer.nics_due = true;
 }
 
-// Where the ends mean other NICs (one that came between two calls), both see it and pair none: what
-// there is to pair they find out by telling their NICs anew.
+// If the ends mean other NICs (one came between two calls), both see it and pair none. They find
+// out what there is to pair by telling their NICs again.
 void RailManager::pair(Peer& peer, const wire::Ways& theirs) {
   Rails& rails = *peer.rails;
   const wire::Ways& ours = settle_ways(peer);
@@ -244,7 +246,7 @@ bool RailManager::plan(Peer& peer) {
       const bool alike = theirs[j].stream == nics_[i].device().stream;
       if (!both_free || !alike) continue;
       const nic::Reach reach = port.reach(theirs[j].command);
-      // What the other end has said of it counts, too.
+      // What the other end's WAYS say of it counts, too.
       const wire::Ways& said = peer.rails->their_ways;
       const bool known = j < said.mine && i < said.theirs;
       unused.ways.set(i, j,
@@ -307,7 +309,7 @@ void RailManager::handle_resolution(Instant now, Rail& rail, bool resolved) {
   alarms_.arm_upkeep(now, rail);
 }
 
-// Both destinations are known: from now on the rail is asked.
+// Both destinations are known: from now on the rail is probed.
 void RailManager::handle_resolved(Instant now, Rail& rail) {
   if (!rail.resolved()) return;
   RailUpkeep& upkeep = upkeep_of(rail);
@@ -316,7 +318,7 @@ void RailManager::handle_resolved(Instant now, Rail& rail) {
   if ((nics_.drained() & nics_of(rail)) != 0) set_drained(now, rail, true);
   alarms_.arm_upkeep(now, rail);
   check_.check_new_rail(now, rail.peer);
-  // It may be the only one that has a destination.
+  // This may be the only rail that has a destination.
   if (has_work(rail.peer) || rail.peer.phase == Phase::kClosing) ready_.mark(rail.peer);
 }
 

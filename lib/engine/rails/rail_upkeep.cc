@@ -1,4 +1,4 @@
-// How rails do, and what follows: evidence goes to failover/health.h, what that says is done here.
+// Tells failover/health.h the evidence of how rails do, and does what it says.
 #include <algorithm>
 
 #include "base/log.h"
@@ -8,11 +8,12 @@
 namespace pullman::engine {
 namespace {
 
-// Losses are judged so many packets at a time.
+// Losses are judged once per this many packets.
 constexpr std::uint64_t kJudged = 128;
-// A rail that loses more than this, and three times what another one does, is left.
+// A rail is left if it loses more than this share, and three times what another one does.
 constexpr double kTooMuch = 0.15;
-// Of the peer timeout: silent for so long on all rails that are not kept out, those are asked, too.
+// If the peer is silent for this part of its timeout on all rails that are not kept out, those that
+// are kept out are probed, too.
 constexpr int kLastWays = 4;
 
 RailReason reason_of(nic::PortEvent::Kind kind) {
@@ -21,7 +22,7 @@ RailReason reason_of(nic::PortEvent::Kind kind) {
                                                     : RailReason::kFailed;
 }
 
-// Nothing else is in flight.
+// Returns whether nothing but probes is in flight.
 bool has_only_probes(const reliability::SendWindow& window) {
   for (auto n = window.floor(); n < window.next(); ++n) {
     const Packet* packet = window.holder(n);
@@ -44,8 +45,8 @@ void RailManager::handle_silence(Instant now, Rail& rail, Duration waited) {
   if (health.handle_silence(now, pace_of(rail), waited)) settle(now, rail, was_usable);
 }
 
-// If none is up, those that were left are asked at once: one may have been mended since it was
-// asked last.
+// If no rail is up, probes those that were left at once: one may have been mended since it was
+// probed last.
 void RailManager::ask_left_rails(Instant now, Peer& peer) {
   if (upkeep_of(peer.home).health.up() || others_up(peer.home)) return;
   peer.for_each_rail([&](Rail& rail) {
@@ -106,7 +107,7 @@ void RailManager::handle_due(Instant now, Rail& rail) {
   if (was_usable && !usable(rail)) settle(now, rail, was_usable);
   alarms_.arm_upkeep(now, rail);
   if (!ask) return;
-  if (!rail.resolved()) return resolver_.resolve_both(rail);  // nothing flows before one is
+  if (!rail.resolved()) return resolver_.resolve_both(rail);  // before that flows() may be false
   if (!peer.flows()) return;
   if (usable(rail)) {
     peer.for_each_rail([&](Rail& other) {
@@ -137,8 +138,8 @@ void RailManager::allow(Instant now, Rail& rail) {
   alarms_.arm_upkeep(now, rail);
 }
 
-// The rail's state has changed: what is on it leaves, or work comes back; and the other end is
-// told.
+// Follows up a change of the rail's state: what is on it leaves, or work comes back, and the other
+// end is told.
 void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
   Peer& peer = rail.peer;
   RailUpkeep& upkeep = upkeep_of(rail);
@@ -157,7 +158,7 @@ void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
     report(rail);
   } else if (!was_usable && usable(rail)) {
     reclaimer_.drop_probes(rail);
-    nics_.set_link(rail.module, true);  // it works, whatever was said
+    nics_.set_link(rail.module, true);  // it works, whatever its NIC said
     rail.link.reset_path_state();
     upkeep.loss = 0;
     forget_fault(rail);
@@ -171,7 +172,8 @@ void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
   ready_.mark(peer);
 }
 
-// To be without a way is worse than to have one that fails now and then (Config::sticky_rails).
+// Allows rails that were kept out: to have no rail is worse than to have one that fails now and
+// then (Config::sticky_rails).
 void RailManager::allow_kept_out(Instant now, Peer& peer) {
   peer.for_each_rail([&](Rail& rail) {
     RailUpkeep& upkeep = upkeep_of(rail);
@@ -189,8 +191,8 @@ void RailManager::report(Rail& rail) {
   rail.peer.rails->reports_due = true;
 }
 
-// Everything un-acked on the rail, and everything that waits for it, is to leave on others. What
-// arrives all the same, or has arrived, comes twice then, which is harmless (wire.md 4.2).
+// Moves everything that is not acked on the rail, and everything that waits for it, to other rails.
+// What arrives all the same, or has arrived, comes twice then, which is harmless (wire.md 4.2).
 void RailManager::evacuate(Rail& rail) {
   auto& window = rail.link.window();
   const auto end = window.next();
@@ -213,8 +215,7 @@ void RailManager::evacuate(Rail& rail) {
 void RailManager::evacuate_packet(Rail& rail, Packet& packet) {
   if (packet.in_channel) withdraw(rail, packet);
   if (packet.is_probe) return reclaimer_.release(rail, packet);
-  if (&packet == rail.peer.hello)
-    rail.peer.hello = nullptr;  // what rode with it is all that counts
+  if (&packet == rail.peer.hello) rail.peer.hello = nullptr;  // only its early data still counts
   ++upkeep_of(rail).evacuated;
   ++stats_.evacuated_packets;
   rail.peer.rails->evacuated.push_back(packet);
@@ -255,7 +256,7 @@ std::optional<RailEvent> RailManager::take_event(PeerId id) {
                    .changes = RailNews::take(*oldest)};
 }
 
-// Without these modules there would be no rail to it that may be used.
+// Returns whether the peer would have no usable rail without these modules.
 bool RailManager::needs(const Peer& peer, std::uint32_t modules) const {
   if (peer.phase == Phase::kGone) return false;
   bool other = false;
@@ -280,7 +281,7 @@ Status RailManager::set_drained(Instant now, std::string_view nic, bool drained)
   return Status::kOk;
 }
 
-// The other end is told, and leaves it, too.
+// Drains or restores one rail. The other end is told, and leaves it, too.
 void RailManager::set_drained(Instant now, Rail& rail, bool drained) {
   RailUpkeep& upkeep = upkeep_of(rail);
   const bool kept_out = upkeep.kept_out_here && !drained;

@@ -40,8 +40,9 @@ bool AckScheduler::deferred_owes() const {
   return has_deferred() && deferred_.rail->link.ack_need() >= AckNeed::kEnough;
 }
 
-// What is asked for, or due for its number of packets, may ride on the answer to a message that the
-// program is told of at the end of this turn: it has until the end of the next one.
+// An ACK that is asked for, or due for its number of packets, may be piggybacked on the answer to a
+// message that the program is told of at the end of this turn: it waits until the end of the next
+// one.
 void AckScheduler::send_due(Instant now) {
   const bool told = inbox_counters_.messages != messages_told_;
   messages_told_ = inbox_counters_.messages;
@@ -60,8 +61,8 @@ void AckScheduler::send_due(Instant now) {
   }
 }
 
-// An ACK alone, on the command channel. If the NIC has no room it is dropped: acks are cumulative,
-// and a sender that misses one asks.
+// Sends an ACK alone, on the command channel. If the NIC has no room it is dropped: ACKs are
+// cumulative, and a sender that misses one probes.
 void AckScheduler::send(Instant now, Rail& rail) {
   if (rail.command_to == nic::kInvalidDestination || rail.peer.phase == Phase::kAnswering) return;
   std::array<std::byte, reliability::Link::kAckBytes> bytes;

@@ -1,5 +1,5 @@
-// When ACKs leave (wire.md 6): those that ride on packets, those that are due, and the one that
-// came with a message and is looked at when the program has had its turn with that.
+// Decides when ACKs leave (wire.md 6): piggybacked on packets, or alone when they are due. It also
+// keeps the ACK that came with a message until the program has had its turn with that message.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace pullman::engine {
 
-// The ACK that came with a message: the program may answer that before we look at it.
+// A received ACK that came with a message: the program may answer the message before the ACK is
+// processed.
 struct DeferredAck {
   Rail* rail = nullptr;  // null: there is none
   wire::PacketHeader header;
@@ -33,11 +34,11 @@ class AckScheduler {
         credits_(credits),
         timers_(config.ack_delay) {}
 
-  // The rail's link may owe an ACK.
+  // Schedules the ACK that the rail's link may owe.
   void schedule(Instant now, Rail& rail);
-  // One was owed when a packet was stamped: it may have ridden along.
+  // Notes that a packet was stamped while an ACK was owed: it may carry that ACK.
   void note_piggyback(Rail& rail);
-  // Those whose delay has passed are due.
+  // Makes due the ACKs whose delay has passed.
   void expire(Instant now, const PeerTable& peers);
   // Sends what is due.
   void send_due(Instant now);
@@ -45,24 +46,25 @@ class AckScheduler {
   bool any_due() const { return !due_.empty(); }
   Instant next_due() const { return timers_.next_due(); }
 
-  // The rail is no more.
+  // Forgets a rail that ends.
   void forget(Rail& rail);
 
-  // The deferred ACK: nothing may be sent to its rail's peer, nor time pass, before it is taken,
-  // but for the answer of the program.
+  // The deferred ACK. Except for the program's answer, nothing may be sent to its rail's peer, and
+  // no time may pass, before it is taken.
   const DeferredAck& deferred() const { return deferred_; }
   bool has_deferred() const { return deferred_.rail != nullptr; }
   void defer(const DeferredAck& ack) { deferred_ = ack; }
-  // There is none any more; what it said stays readable until another one is deferred.
+  // Takes the deferred ACK; its content stays readable until another one is deferred.
   Rail& take_deferred() { return *std::exchange(deferred_.rail, nullptr); }
   void drop_deferred() { deferred_.rail = nullptr; }
-  // It says what the deferred one says.
+  // Returns whether the header acknowledges what the deferred ACK does.
   bool repeats_deferred(const Rail& rail, const wire::PacketHeader& header) const {
     const wire::PacketHeader& late = deferred_.header;
     return deferred_.rail == &rail && header.cumulative == late.cumulative &&
            header.credit == late.credit && header.late == late.late;
   }
-  // The message that it came with asked for an ACK, which may be held back with it.
+  // Returns whether the message that the deferred ACK came with asked for an ACK, which may be held
+  // back with it.
   bool deferred_owes() const;
 
  private:
@@ -75,7 +77,7 @@ class AckScheduler {
 
   reliability::Floor<Timer> timers_;
   AckList due_;
-  bool some_waited_ = false;  // at the end of the last turn
+  bool some_waited_ = false;  // an ACK was held back at the end of the last turn
   std::uint64_t messages_told_ = 0;
   DeferredAck deferred_;
 };

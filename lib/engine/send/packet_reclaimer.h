@@ -1,5 +1,5 @@
-// Packets that are needed no longer, or elsewhere: out of the channels they wait in, and back to
-// the pool.
+// Takes packets that are no longer needed, or needed elsewhere, out of the channels they wait in,
+// and returns them to the pool.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,19 @@
 
 namespace pullman::engine {
 
-// Unanswered questions that are remembered on a rail that was left: an answer may be late.
+// Unanswered probes that stay in flight on a rail that was left: an answer may be late.
 inline constexpr std::size_t kProbesKept = 4;
 
-// It asks what has arrived, and has nothing else to deliver. Null: it does not.
+// Returns whether the packet only asks what has arrived (PING), and does not probe the path's size.
+// Null is no probe.
 inline bool is_probe(const Packet* packet) {
   return packet != nullptr && packet->is_probe && !packet->is_path_probe;
 }
-// A packet that waits in its channel waits there no longer.
+// Takes a packet that waits in its channel out of it.
 inline void withdraw(const Rail& rail, Packet& packet) {
   rail.nic->channel(packet.channel).withdraw(packet);
 }
-// The peer is to be told our NICs anew.
+// Makes our list of NICs due to the peer again.
 void tell_nics(Peer& peer, ReadyPeers& ready);
 
 class PacketReclaimer {
@@ -29,17 +30,17 @@ class PacketReclaimer {
   PacketReclaimer(channel::PacketPool& packets, ReadyPeers& ready)
       : packets_(packets), ready_(ready) {}
 
-  // One that was acked, or is not needed again.
+  // Returns a packet that was acked, or is not needed again, to the pool.
   void release(const Rail& rail, Packet& packet);
-  // All of a peer that has ended.
+  // Takes back all packets of a peer that ends.
   void take_back_all(Peer& peer);
-  // Packets that wait in the rail's channels count as sent, and as lost when that is found.
+  // Takes packets out of the rail's channels. They count as sent, and as lost when that is found.
   void pull_out(Rail& rail);
-  // Probes that had no answer; the newest `kept` stay. A rail that is not used has nothing else in
-  // flight, or lost.
+  // Drops probes that had no answer, but for the newest `kept`. Of a rail that is not usable it
+  // drops lost packets, too, which are probes or lists of NICs.
   void drop_probes(Rail& rail, std::size_t kept = 0);
-  // If a packet that is overdue, or given up, told our NICs: the peer that was to hear where we are
-  // cannot answer before. It is told anew, unless a newer list has been.
+  // Makes our list of NICs due again if the packet, which is overdue or given up, held the newest:
+  // a peer that does not know where we are cannot acknowledge it.
   void repeat_nics(const Packet& packet, Peer& peer);
 
  private:

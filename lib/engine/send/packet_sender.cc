@@ -39,7 +39,8 @@ void PacketSender::post(Instant now, Rail& rail, Packet& packet, Channel& channe
 void PacketSender::stamp(Instant now, Rail& rail, channel::Run& run) {
   run.channel = ChannelKind::kData;
   run.rail = rail.number;
-  // Only one rail carries the packet with which a message asks.
+  // The packet in which a message asks for its ACK leaves on one rail only, so the runs on each
+  // rail ask.
   if (rail.peer.rails != nullptr) run.wants_ack = true;
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credits_.credit(rail), run);

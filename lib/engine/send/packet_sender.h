@@ -1,4 +1,4 @@
-// One packet, to the channel it belongs on: numbered by its link, with a due ACK piggybacked.
+// Sends one packet on the channel it belongs to, numbered by its link, with a due ACK piggybacked.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace pullman::engine {
 
-// Whether a packet waits for others to leave with.
+// Whether a packet waits in the channel for others to leave with.
 enum class Leaves : std::uint8_t { kInBatch, kAlone };
 
-// Null if the rail's channel takes nothing now.
+// Returns the rail's channel; null if it takes nothing now.
 inline Channel* with_room(const Rail& rail, ChannelKind kind) {
   Channel& channel = rail.nic->channel(kind);
   return channel.room() != 0 || channel.flush() ? &channel : nullptr;
@@ -31,9 +31,10 @@ class PacketSender {
         credits_(credits),
         acks_(acks) {}
 
-  // Tiny messages take the command channel, others, and their last few bytes, the data channel:
-  // there they come behind the rest, and say by their ACK what became of that. A tiny one behind
-  // others that wait leaves with them: so it does not overtake what must match first.
+  // Returns the channel for a packet. Tiny messages take the command channel. Others take the data
+  // channel, as do their last few bytes: there these come behind the rest, and their ACK tells what
+  // became of it. A tiny message takes the data channel, too, if packets wait there, so that it
+  // does not overtake what must match first.
   ChannelKind kind_for(const Rail& rail, const Packet& packet, const Channel& data) const {
     constexpr std::size_t kOverhead = wire::kHeaderBytes + wire::kMessageBytes;
     const bool tiny =
@@ -41,17 +42,17 @@ class PacketSender {
         packet.size() <= std::min<std::size_t>(tiny_bytes_ + kOverhead, rail.command_bytes);
     return tiny && data.waiting() == 0 ? ChannelKind::kCommand : ChannelKind::kData;
   }
-  // Null if that has no room now.
+  // Returns that channel; null if it has no room now.
   Channel* channel_for(const Rail& rail, const Packet& packet) const {
     return with_room(rail, kind_for(rail, packet, data(rail)));
   }
-  // The link has a number for it, and the channel room.
+  // Numbers the packet and posts it. The link must have a number for it, and the channel room.
   void post(Instant now, Rail& rail, Packet& packet, Channel& channel, wire::PacketType type,
             Leaves how = Leaves::kInBatch);
   // Numbers a run of chunks, which the caller hands to the data channel.
   void stamp(Instant now, Rail& rail, channel::Run& run);
-  // A packet without a number, of a connectivity check. Nobody remembers it: if the NIC has no room
-  // it counts as lost.
+  // Sends a packet of a connectivity check, which has no number and is not retransmitted: if the
+  // NIC has no room it counts as lost.
   void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet) const;
 
  private:

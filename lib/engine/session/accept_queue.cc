@@ -26,7 +26,7 @@ bool AcceptQueue::oldest_is_overdue(Instant now) const {
   return !half_open_.empty() && now - half_open_.front().since >= 2 * config_.rto_initial;
 }
 
-// The list stays in order of time.
+// The caller moves to the end, so that the list stays in order of time.
 bool AcceptQueue::renew(Instant now, PeerId id) {
   constexpr std::uint8_t kMost = 3;
   const auto caller = std::find_if(half_open_.begin(), half_open_.end(),

@@ -1,5 +1,5 @@
-// Callers: those that have not proved themselves yet, which are bounded (wire.md 5.5), and those
-// that have, until the program accepts them.
+// Holds the callers that have not proved themselves yet, whose number is bounded (wire.md 5.5), and
+// those that have, until the program accepts them.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct HalfOpenCaller {
   PeerId id;
   std::uint64_t epoch = 0;
   wire::ConnectionId reply_to;
-  Instant since{};  // its time counts from then on
+  Instant since{};  // when its time to prove itself began
   std::uint8_t renewals = 0;
 };
 
@@ -27,34 +27,36 @@ class AcceptQueue {
  public:
   AcceptQueue(const Config& config, const PeerTable& peers) : config_(config), peers_(peers) {}
 
-  // --- half open: not proved yet
+  // --- half-open callers, which have not proved themselves
 
   bool any_half_open() const { return !half_open_.empty(); }
-  // The caller that sent this HELLO before. Nothing: none has.
+  // Returns the caller that sent this HELLO before; nothing if none has.
   std::optional<PeerId> find_half_open(std::uint64_t epoch, wire::ConnectionId reply_to) const;
-  // Those of one process.
+  // Returns the half-open callers of one process.
   std::vector<PeerId> half_open_of(std::uint64_t epoch) const;
-  // Of those there are.
+  // Returns the oldest half-open caller; there must be one.
   PeerId oldest_half_open() const { return half_open_.front().id; }
   void add_half_open(const HalfOpenCaller& caller) { half_open_.push_back(caller); }
   void remove_half_open(const Peer& peer);
   bool half_open_is_full() const { return half_open_.size() >= max_half_open(); }
-  // The oldest has had time enough to prove itself.
+  // Returns whether the oldest has had time enough to prove itself.
   bool oldest_is_overdue(Instant now) const;
-  // It calls again, so it has not had the answer: its time begins anew, or it would be dropped when
-  // it has just been answered, and it cannot find that out. Others wait for that; so not often
-  // where all places are taken. False: then it has no answer.
+  // Renews the time of a caller that calls again, since it has not had our answer: or it might be
+  // dropped just after it was answered, and cannot find that out. Others wait for its place, so it
+  // is renewed only a few times while all places are taken. Returns false if the caller gets no
+  // answer.
   bool renew(Instant now, PeerId caller);
 
-  // --- proved, for the program
+  // --- proved callers, for the program
 
-  // It has proved itself. If the program never accepts, peers that are still known are kept.
+  // Queues a peer that has proved itself. If the program never accepts, only peers that still exist
+  // are kept.
   void announce(const Peer& peer);
   std::optional<PeerId> accept();
 
  private:
-  // Callers that have not proved themselves are a quarter of the peers at most, but this many at
-  // least (wire.md 5.5).
+  // Callers that have not proved themselves may be a quarter of the peers, but at least this many
+  // (wire.md 5.5).
   static constexpr std::size_t kLeastHalfOpen = 64;
 
   std::size_t max_half_open() const {

@@ -1,4 +1,4 @@
-// What both halves of a connectivity check share: its packets.
+// The packets that both halves of a connectivity check use.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline std::size_t index_of(wire::CheckSize size) {
   return static_cast<std::size_t>(size);
 }
 
-// A CHECK or CHECKED in a packet of its own; the frame is still to be written, behind the header.
+// Returns a packet for one CHECK or CHECKED; the frame is still to be written, behind the header.
 inline std::vector<std::byte> packet_of(std::size_t bytes, wire::ConnectionId to,
                                         std::uint8_t rail) {
   std::vector<std::byte> packet(bytes);

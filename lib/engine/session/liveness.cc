@@ -12,20 +12,20 @@ using wire::RailBits;
 
 namespace {
 
-// Where a host has said that nobody listens: between our questions, and behind the last. All are
-// over well within a second.
+// The pauses between our questions, and after the last one, when a host has said that nobody
+// listens. They add up to half a second.
 constexpr std::array<Duration, 4> kPauses{
     std::chrono::milliseconds(50), std::chrono::milliseconds(100), std::chrono::milliseconds(150),
     std::chrono::milliseconds(200)};
-// Who was denied on one rail is asked on the next one after so long: strangers answer once in 10
-// ms.
+// After a denial on one rail the next rail is asked after this pause: an engine denies once in 10
+// ms at most.
 constexpr Duration kNextRail = std::chrono::milliseconds(15);
 
-// For the true answer, which may be slower than a denial of what was garbled on the way (the
-// simulator's seed 3612).
+// The time for the true answer, which may be slower than a denial of a CHECK that was garbled on
+// the way (the simulator's seed 3612).
 constexpr Duration kTimeToAnswer = std::chrono::milliseconds(100);
 
-// Of the packet's header (wire.md 2.1).
+// The offset of the connection id in the packet's header (wire.md 2.1).
 constexpr std::size_t kConnectionAt = 4;
 static_assert(nic::PortEvent::kMaxQuoted == kConnectionAt + 8);
 
@@ -33,7 +33,8 @@ std::size_t slot_in(std::uint64_t token) {
   return token & ((std::uint64_t{1} << kSlotBits) - 1);
 }
 
-// On none of the rails in use: another process is there, or nobody.
+// Returns whether the peer is on none of the rails in use: on each another process is there, or
+// nobody.
 bool nobody_is_left(const Peer& peer) {
   RailBits met = 0;
   RailBits in_use = 0;
@@ -48,7 +49,7 @@ bool nobody_is_left(const Peer& peer) {
   return gone != 0 && (asked & ~gone) == 0;
 }
 
-// The connection's name there, with the proof.
+// Returns whether the event quotes the peer's connection id and proof.
 bool quotes_connection(const Peer& peer, const nic::PortEvent& event) {
   const std::byte* connection = event.quoted.data() + kConnectionAt;
   return wire::load32(connection) == peer.theirs.index &&
@@ -61,7 +62,7 @@ bool Liveness::is_silent(Instant now, const Peer& peer) const {
   return now - peer.heard_at >= std::min(kProbeAfter, config_.peer_timeout / kProbePart);
 }
 
-// What was said before the peer was heard counts for nothing.
+// Whatever was said before the peer was last heard counts for nothing.
 LivenessProbe& Liveness::liveness_probe_of(Instant now, Peer& peer) {
   LivenessProbe& probe = checking_of(peer).probe;
   if (peer.heard_at > probe.since) clear_liveness_probe(peer);
@@ -77,8 +78,8 @@ void Liveness::probe_if_silent(Instant now, Peer& peer) {
   ask_who_it_is(peer);
 }
 
-// On the rail behind the one before, round and round. One denial counts of a round: each rail is
-// asked with words that were told on no other.
+// Asks on the rail behind the last one, in turn. One denial of a round counts, so each rail is
+// asked with a token that was told on no other.
 void Liveness::ask_who_it_is(Peer& peer) {
   LivenessProbe& probe = peer.checking->probe;
   if (peer.checking->asking.running) return;
@@ -149,7 +150,7 @@ wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::Packe
   Asking& asking = peer->checking->asking;
   const Rail* rail = peer->rail(header.rail);
   const bool asked = asking.running || peer->checking->probe.asked;
-  // One that was asked for another epoch was asked by a copy of our question that was garbled.
+  // A denial for another epoch answers a copy of our question that was garbled.
   const bool meant = asking.round == checked.round && checked.epoch == peer->epoch;
   if (!asked || !meant || rail == nullptr) {
     return wire::Verdict::kUnknownConnection;

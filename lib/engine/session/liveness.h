@@ -1,7 +1,7 @@
-// Is a peer that is not heard still there, and still the same process (wire.md 5.7)? Its host may
-// say that nobody listens at its ports, another process that it is not the one we know; both are
-// only believed when the peer itself, asked on every rail, says nothing. Bounded, whoever says what
-// and however often.
+// Finds out whether a peer that is not heard is still alive, and the same process (wire.md 5.7).
+// Its host may say that nobody listens at its ports, or another process that it is not the one we
+// know; both are only believed when the peer itself, asked on every rail, does not answer. The
+// questions are bounded, whoever says what and however often.
 #pragma once
 
 #include <chrono>
@@ -24,22 +24,23 @@ class Liveness {
         check_(check),
         lifecycle_(lifecycle) {}
 
-  // Something is overdue. A process that was killed and started anew on its port drops what we
-  // send, and need not call us: it is asked for the process that we know. Seldom: a process that
-  // computes does not read what comes.
+  // Called when a packet is overdue. A process that was killed and restarted on its port drops what
+  // we send, and need not call us, so we ask it whether it is the process that we know. We ask
+  // seldom: a process that computes does not read what comes.
   void probe_if_silent(Instant now, Peer& peer);
-  // A host says that nobody listens at a port of the peer. Anybody can say so in its name, so it
-  // makes us ask at once, and counts only if it quotes what nobody off the path knows. (A live
-  // peer's host does not say it; a filter does.)
+  // A host says that nobody listens at a port of the peer (ICMP). Anybody can say so in its name,
+  // so it makes us ask at once, and counts only if it quotes the connection's proof, which nobody
+  // off the path knows. (The host of a live peer does not say it; a filter does.)
   void note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event);
-  // Another process says that it is not the one that was asked (wire.md 9.10).
+  // Handles a denial: another process says that it is not the one that was asked (wire.md 9.10).
   wire::Verdict handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
                                           const wire::Checked& checked);
   void handle_due(Instant now, Peer& peer);
 
  private:
-  // After so long a silence a peer is asked whether it is still the same process, or after this
-  // part of its timeout; then when it has been silent twice as long, but so often.
+  // A peer is asked whether it is the same process after this long a silence, or after 1/kProbePart
+  // of peer_timeout if that is less; again when it has been silent twice as long, but at least once
+  // per kLongestProbePause.
   static constexpr Duration kProbeAfter = std::chrono::milliseconds(250);
   static constexpr int kProbePart = 4;
   static constexpr Duration kLongestProbePause = std::chrono::minutes(1);

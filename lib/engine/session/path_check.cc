@@ -14,12 +14,13 @@ using wire::RailBits;
 
 namespace {
 
-// A question is sent so often, with pauses that double, before it counts as lost.
+// A question is sent this many times, with pauses that double, before it counts as lost.
 constexpr std::uint8_t kTries = 4;
-// The first of them, as a part of the time there is.
+// The first pause is this part of the time limit.
 constexpr int kFirstPause = 16;
 constexpr Duration kMaxTime = std::chrono::hours(1);
-// Of rails that are new, which come one after the other and are checked together.
+// The time limit for new rails, which come one after the other, and how long to gather them into
+// one check.
 constexpr Duration kNewRailsTime = std::chrono::seconds(1);
 constexpr Duration kGathering = std::chrono::milliseconds(1);
 
@@ -74,7 +75,7 @@ void PathCheck::start_asking(Instant now, Peer& peer, Duration limit, Duration d
   asking.tries = 0;
   asking.limit = limit;
   asking.pause = limit / kFirstPause;
-  // The hotel rounds up by a quarter at most.
+  // The hotel rounds up by a quarter at most, so the check ends within its limit.
   asking.end = now + limit / 5 * 4;
   asking.there = asking.back = {};
   asking.elsewhere_there = asking.elsewhere_here = asking.wrong = 0;
@@ -85,7 +86,7 @@ wire::CheckRound PathCheck::next_round(Peer& peer) {
   const wire::CheckRound& before = checking_of(peer).asking.round;
   const std::uint64_t random = random_.next();
   const auto count = before.token == 0 ? random >> 48 : before.count + 1u;
-  // Whoever shows it has seen our question; the slot is how we find the peer.
+  // Whoever shows the token has seen our question; the slot in it finds the peer.
   return {.count = static_cast<std::uint16_t>(count), .token = random << kSlotBits | peer.id.index};
 }
 
@@ -104,7 +105,7 @@ void PathCheck::handle_asking_due(Instant now, Peer& peer) {
   asking.pause *= 2;
 }
 
-// What has not been answered yet.
+// Sends the questions that have not been answered yet.
 void PathCheck::ask(const Peer& peer) const {
   const Asking& asking = peer.checking->asking;
   peer.for_each_rail([&](const Rail& rail) {
@@ -127,7 +128,7 @@ void PathCheck::ask_on(const Rail& rail, CheckSize size) const {
   sender_.send_check(rail, size, packet);
 }
 
-// What stands by now is the result.
+// Ends a check: what is known by now is its result.
 void PathCheck::end_asking(Peer& peer) {
   Asking& asking = peer.checking->asking;
   alarms_.cancel(asking.timer);
@@ -145,7 +146,7 @@ void PathCheck::end_asking(Peer& peer) {
   });
 }
 
-// Once: it is the host's setting, and its other rails are the same.
+// Warns once: the cause is a setting of the host, and the same for its other rails.
 void PathCheck::warn_other_nic(const Rail& rail, RailFinding found) {
   const bool other = found == RailFinding::kOtherNicThere || found == RailFinding::kOtherNicHere;
   if (!other || std::exchange(warned_other_nic_, true)) return;

@@ -1,7 +1,7 @@
-// The connectivity check (wire.md 9.8, 9.9): which packets get through, over every rail, both ways,
-// the smallest and the largest. Beside everything else: its packets have no numbers, wait for
-// nobody and prove nothing to the links. What we ask, what we answer, and what comes of it;
-// bounded, whoever asks, and however often.
+// The connectivity check (wire.md 9.8, 9.9) finds out which packets get through, the smallest and
+// the largest, on every rail and in both directions. It is independent of all else: its packets
+// have no numbers, wait for nothing and prove nothing to the links. This class sends our questions
+// and answers, and keeps the result; both are bounded, whoever asks and however often.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +33,19 @@ class PathCheck {
   // --- asking
 
   Status begin(Instant now, PeerId id, Duration limit);
-  // Rails come up one by one. A peer that is being checked for another reason is asked about the
-  // new one, too, within the time that there was.
+  // Checks a new rail; rails come up one by one. If a check is running for another reason, it
+  // includes the new rail within the time it has.
   void check_new_rail(Instant now, Peer& peer);
   void handle_asking_due(Instant now, Peer& peer);
-  // An answer. One that answers no running check clears the liveness probe.
+  // Handles an answer. If no check is running, it clears the liveness probe.
   void handle_answer(const Rail& rail, const wire::Checked& checked, bool elsewhere);
-  // Of the last check that ended; nothing while one runs.
+  // Returns the result of the last check that ended; nothing while one runs.
   std::optional<std::vector<RailCheck>> result(PeerId id) const;
-  // The peer has ended.
+  // Ends what runs with a peer that has ended.
   void end(Peer& peer);
 
-  // A question on one rail, of a round of its own.
+  // Liveness asks on one rail, in a round of its own: next_round() begins the round, ask_on() sends
+  // its question.
   wire::CheckRound next_round(Peer& peer);
   void ask_on(const Rail& rail, wire::CheckSize size) const;
 
@@ -52,10 +53,10 @@ class PathCheck {
 
   void handle_question(Instant now, const Rail& rail, const wire::Check& check, bool elsewhere);
   void handle_answers_due(Instant now, Peer& peer);
-  // What calls itself the largest has to be so long.
+  // Returns the least length in bytes of a CHECK or CHECKED that claims to be of that size.
   std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
 
-  // How a rail stands, with what the last check has found.
+  // Describes a rail, with what the last check has found.
   RailView view(Instant now, const Rail& rail) const;
 
  private:

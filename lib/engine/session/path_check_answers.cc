@@ -11,11 +11,12 @@ using wire::RailBits;
 
 namespace {
 
-// What came of a round so far is answered at once; so long after an answer comes the next one.
+// What has arrived of a round is answered after kAnswerDelay, but at least kAnswerGap after the
+// last answer.
 constexpr Duration kAnswerDelay = std::chrono::microseconds(20);
 constexpr Duration kAnswerGap = std::chrono::milliseconds(1);
 constexpr std::uint8_t kAnswersPerRound = 16;
-// A peer that asks no more is forgotten.
+// The state of a peer that asks no more is freed after this time.
 constexpr Duration kAnswersKept = std::chrono::seconds(2);
 }  // namespace
 
@@ -30,7 +31,7 @@ void PathCheck::handle_question(Instant now, const Rail& rail, const wire::Check
     answering.large_owed = 0;
     answering.left = kAnswersPerRound;
   }
-  if (check.round != answering.round) return;  // an earlier one
+  if (check.round != answering.round) return;  // it is of an earlier round
   answering.arrived[index_of(check.size)] |= bit_of(rail);
   if (elsewhere) answering.elsewhere |= bit_of(rail);
   if (check.size == CheckSize::kLargest) answering.large_owed |= bit_of(rail);
@@ -42,9 +43,9 @@ void PathCheck::handle_question(Instant now, const Rail& rail, const wire::Check
   alarms_.rearm(now, std::max(gap, kAnswerDelay), answering.timer);
 }
 
-// Short answers on all rails, of which the peer may hear one that it cannot be heard on; a long one
-// for each long question, on the rail it came by. So nobody makes us send much to an
-// address where it only says that it is.
+// Sends short answers on all rails, since the peer may hear us on one where we do not hear it, and
+// a long answer for each long question, on the rail it came by. So nobody makes us send much to an
+// address that it only claims to have.
 void PathCheck::handle_answers_due(Instant now, Peer& peer) {
   Answering& answering = peer.checking->answering;
   if (!std::exchange(answering.due, false)) {
@@ -78,8 +79,9 @@ void PathCheck::answer_on(const Rail& rail, CheckSize size) const {
   sender_.send_check(rail, size, packet);
 }
 
-// What calls itself the largest has to be: so long an answer has had so long a question, and what
-// it shows is true. What comes on rail 0 may have come by another pair of NICs than ours leaves by.
+// A packet that claims to be the largest must have that length: then each long answer has had a
+// long question, and what it shows is true. What comes on rail 0 may have come by another pair of
+// NICs than ours leaves by.
 std::size_t PathCheck::least_length(const Rail& rail, CheckSize size) const {
   if (size != CheckSize::kLargest) return 0;
   const Rails* rails = rail.peer.rails.get();

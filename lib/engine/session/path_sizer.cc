@@ -16,8 +16,8 @@ void PathSizer::settle(Instant now, Rail& rail) {
   settle_sizes(rail.peer);
 }
 
-// A packet that is nothing but long. Only in company of something to send: an idle path may be as
-// narrow as it likes. If there is no room or no packet now, the next turn tries again.
+// Sends a PING with padding. It leaves only if there is something else to send: the size of an idle
+// path does not matter. If there is no room or no packet now, the next turn tries again.
 void PathSizer::send_probe(Instant now, Rail& rail) {
   if (!rail.peer.outbox.has_packets() || !rail.link.may_send()) return;
   Channel* channel = with_room(rail, ChannelKind::kData);

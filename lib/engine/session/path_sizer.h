@@ -1,4 +1,4 @@
-// How long packets may be on the way to a peer: what reliability/path_size.h decides, done.
+// Carries out what reliability/path_size.h decides: how long packets may be on the way to a peer.
 #pragma once
 
 #include "engine/send/packet_reclaimer.h"
@@ -13,15 +13,16 @@ class PathSizer {
             PeerLifecycle& lifecycle)
       : stats_(stats), sender_(sender), reclaimer_(reclaimer), lifecycle_(lifecycle) {}
 
-  // The size may have changed, or packets of it were lost: then what the network said of the path
-  // counts.
+  // Applies the size of the path, which may have changed. If packets of that size were lost, the
+  // size that the network reports (ICMP) counts, too.
   void settle(Instant now, Rail& rail);
   // Sends a packet of the size that is to be tried, if there is other work, room and a packet for
   // it; else the next turn tries again.
   void send_probe(Instant now, Rail& rail);
-  // It has nothing to deliver: what it asked has been answered, or will be asked again.
+  // Releases a lost probe, which has nothing to deliver: its question has been answered, or will be
+  // asked again.
   void drop_lost_probe(Instant now, Rail& rail, Packet& probe);
-  // A segment of the packet, which was too long for the path, has arrived: the rest is due.
+  // A fragment of the packet, which was too long for the path, has been acked: makes the rest due.
   void resume(Rail& rail, Packet& packet);
 
  private:

@@ -19,7 +19,7 @@ Duration PeerLifecycle::look_interval() const {
   return std::min(alarm_interval(), kLook);
 }
 
-// Not while callers that have proved nothing have places: those go first.
+// This is not called while callers that have proved nothing have places: those go first.
 void PeerLifecycle::ask_idle_peers(Instant now) {
   if (now < idle_peers_due_) return;
   idle_peers_due_ = now + alarm_interval();
@@ -43,18 +43,18 @@ void PeerLifecycle::handle_alarm(Instant now, Peer& peer) {
   if (peer.phase == Phase::kFarewell) return end(peer, Status::kClosed);
   if (peer.phase == Phase::kGone || !has_pending(peer)) return;
   // While nobody called progress() we neither asked nor listened: that time is not the peer's
-  // silence. So it takes eight looks at least, however rarely the program comes.
+  // silence. So a peer is given at least eight alarms, however rarely the program calls.
   const Duration late = now - peer.alarm.due;
   set_heard(peer, std::min(now, peer.heard_at + late));
   peer.news_at = std::min(now, peer.news_at + late);
   if (peer.refused_at != Instant::min()) peer.refused_at = std::min(now, peer.refused_at + late);
   const bool silent = now - peer.heard_at >= config_.peer_timeout;
-  // A peer that answers probes but acknowledges nothing else cannot be reached either.
+  // A peer that answers probes but acknowledges nothing else is unreachable, too.
   const bool stalled = now - peer.news_at >= config_.peer_timeout && has_unacked_data(peer);
   if (silent || (stalled && peer.phase >= Phase::kConnected)) {
     return end(peer, died(peer) ? Status::kPeerDied : Status::kUnreachable);
   }
-  // It answers, but takes nothing more of what we have to deliver before we may leave.
+  // The peer answers, but takes nothing more of what we have to deliver before we may leave.
   if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
     return end(peer, Status::kTimedOut);
   }
@@ -71,7 +71,7 @@ void PeerLifecycle::handle_alarm(Instant now, Peer& peer) {
 void PeerLifecycle::warn_if_unresponsive(Instant now, const Peer& peer, bool calling) {
   const Duration silence = now - peer.heard_at;
   if (silence < kLongSilence || now < unresponsive_warned_ + kUnresponsiveWarned) return;
-  if (!calling && !died(peer)) return;  // it may be computing
+  if (!calling && !died(peer)) return;  // the peer may be computing
   unresponsive_warned_ = now;
   const auto seconds = [](Duration time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time).count();
@@ -84,8 +84,8 @@ void PeerLifecycle::warn_if_unresponsive(Instant now, const Peer& peer, bool cal
                  : "its host has said that nobody listens there");
 }
 
-// What was heard soon after had been waiting here; hosts say such things once a second, so it may
-// not be said again.
+// A packet that was heard soon after the refusal had been waiting here. Hosts report refusals once
+// a second, so it may not be repeated.
 bool PeerLifecycle::died(const Peer& peer) const {
   return peer.introduced && peer.refused_at != Instant::min() &&
          peer.refused_at + alarm_interval() >= peer.heard_at;
@@ -188,7 +188,7 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   peers_.unindex(peer);
   if (peer.called_us) endings_.accepts.remove_half_open(peer);
   peers_.for_each_at(peer.command_address,
-                     [this](Peer& other) { ready_.mark(other); });  // may call
+                     [this](Peer& other) { ready_.mark(other); });  // they may call now
   peer.for_each_rail([this](const Rail& rail) {
     endings_.stats.spurious_retransmits += rail.link.spurious();
     endings_.stats.timeouts += rail.link.timeouts();
@@ -196,7 +196,8 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   if (peer.release_when_gone) left_.push_back(peer.id);
   gone_.push_back(peer.id);
   PULLMAN_DCHECK(is_consistent(peer));
-  // Some were discarded since. Those that were not keep their place: their slots are freed by it.
+  // Removes those that were discarded since. The others keep their place, by which their slots are
+  // freed.
   if (gone_.size() > 2 * config_.max_peers) {
     std::erase_if(gone_, [this](PeerId id) { return peers_.find(id) == nullptr; });
   }

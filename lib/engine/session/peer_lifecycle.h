@@ -1,5 +1,5 @@
-// A peer's life from when it is known until its slot is free: its states, the alarm that bounds its
-// silence, leaving in good order, and its end.
+// Manages a peer's life from its creation until its slot is free: its phases, the alarm that bounds
+// its silence, the orderly end of a connection, and the end of the peer.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace pullman::engine {
 
-// What a peer's end concerns.
+// The components that a peer's end concerns.
 struct PeerEndings {
   channel::PacketPool& packets;
   Resolver& resolver;
@@ -42,71 +42,75 @@ class PeerLifecycle {
         alarms_(alarms),
         endings_(endings) {}
 
-  // Forward only. `reason` is for the log.
+  // Moves the peer to a later phase. `reason` is for the log.
   static void set_phase(Peer& peer, Phase phase, const char* reason);
 
   // --- silence
 
-  // Operations became pending with a peer that had none: from now on silence counts.
+  // Arms the alarm, since operations became pending with a peer that had none: from now on its
+  // silence counts.
   void arm(Instant now, Peer& peer);
-  // It has been silent, or has acknowledged nothing, for too long; or it is asked whether it lives.
+  // Ends a peer that has been silent, or has acknowledged nothing, for too long; otherwise probes
+  // whether it is alive.
   void handle_alarm(Instant now, Peer& peer);
-  // Once in a while, while nothing ends: a user that waits for a peer that may never answer ought
-  // to know. `calling`: nothing has ever come from it.
+  // Warns once in a while about a peer that is unresponsive but does not end: a user that waits for
+  // it ought to know. `calling`: nothing has ever come from it.
   void warn_if_unresponsive(Instant now, const Peer& peer, bool calling);
   bool has_pending(const Peer& peer) const;
-  // There is no place for another peer, and some may have died while nothing was pending with them:
-  // one that does not answer ends as if there had been.
+  // Probes idle peers when there is no place for another peer: some may have died while nothing was
+  // pending with them. One that does not answer ends as if there had been.
   void ask_idle_peers(Instant now);
 
   // --- leaving
 
-  // The program wants no more of the peer: what was accepted is delivered, and its handle ends.
+  // Disconnects a peer for the program: what was accepted is delivered, then its handle ends.
   void disconnect(Instant now, PeerId id);
-  // The same at once, and it is not told.
+  // Does the same at once, and does not tell the peer.
   void abandon(PeerId id);
-  // Once everything accepted is acked: says BYE, and gives the answer a bounded while.
+  // Sends BYE once everything accepted is acked, and waits for its ACK for a bounded time.
   void begin_leaving(Instant now, Peer& peer);
-  // Of all peers. No operation is accepted from then on.
+  // Begins to leave all peers. No operation is accepted from then on.
   void begin_close(Instant now);
   bool closing() const { return closing_; }
   bool all_gone() const;
-  // Ends all that have not.
+  // Ends all peers that have not ended.
   void abort();
 
   // --- the end
 
-  // Everything pending with this peer finishes with `why`, once; every packet goes home.
+  // Ends a peer: everything pending with it finishes with `why`, once, and every packet returns to
+  // the pool.
   void end(Peer& peer, Status why);
-  // Frees a gone peer's slot; what it sent and nobody received goes with it.
+  // Frees a gone peer's slot; messages from it that nobody received are freed, too.
   void discard(Peer& peer);
-  // Those that the program has disconnected.
+  // Discards the gone peers that the program has disconnected.
   void discard_left();
   bool any_left() const { return !left_.empty(); }
-  // Makes room for another, if there is any to be had of peers that are gone.
+  // Makes room for another peer if the table is full and peers in it are gone.
   void discard_oldest_gone();
-  // All have ended, and so does the engine.
+  // Discards all peers, which have ended, when the engine ends.
   void discard_all();
 
  private:
-  // How long a BYE is waited for: everything before it has been acked, it is a courtesy.
+  // How long the ACK of a BYE is waited for. Everything before it has been acked, so it is a
+  // courtesy.
   static constexpr Duration kFarewell = std::chrono::milliseconds(500);
-  // While somebody waits for a peer that is not heard it is asked at least so often whether it
-  // lives: until that is overdue itself.
+  // While operations are pending with a peer that is not heard, it is probed at least this often,
+  // until a probe is overdue itself.
   static constexpr Duration kLook = std::chrono::milliseconds(300);
 
-  // A silence that is worth a word, if it is not that of a program that computes; and how often.
+  // A silence that is worth a warning, unless the peer may be computing; and how often to warn.
   static constexpr Duration kLongSilence = std::chrono::seconds(10);
   static constexpr Duration kUnresponsiveWarned = std::chrono::seconds(60);
 
-  // The alarm looks in eight times per timeout, so that silence is noticed soon after it is too
+  // The alarm expires eight times per timeout, so that silence is noticed soon after it is too
   // long.
   Duration alarm_interval() const { return config_.peer_timeout / 8; }
-  // Between two looks at a peer with which something is pending.
+  // The time between two alarms of a peer with which something is pending.
   Duration look_interval() const;
-  // Whether it is the process and not the network that is gone: since the last that was heard of
-  // the peer its host has said that nobody listens there. Anybody can say so in the host's name, so
-  // it ends nothing: it gives what ends anyway its name.
+  // Returns whether the process is gone, and not the network: its host has said that nobody listens
+  // there since the peer was last heard. Anybody can say so in the host's name, so it ends no peer:
+  // it only gives the status of one that ends anyway.
   bool died(const Peer& peer) const;
   void stop_timers(Rail& rail);
 
@@ -117,8 +121,8 @@ class PeerLifecycle {
   Alarms& alarms_;
   PeerEndings endings_;
 
-  std::deque<PeerId> gone_;   // oldest first: reused when the table is full
-  std::vector<PeerId> left_;  // disconnected and gone: freed at the end of the turn
+  std::deque<PeerId> gone_;   // oldest first; reused when the table is full
+  std::vector<PeerId> left_;  // disconnected and gone; freed at the end of the turn
   bool closing_ = false;
   Instant idle_peers_due_ = Instant::min();
   Instant unresponsive_warned_ = Instant() - kUnresponsiveWarned;

@@ -1,4 +1,4 @@
-// What a HELLO said, until its sender has proved itself: what it holds, and gives back.
+// Gives back what a pending HELLO holds: its destination and its early data.
 #pragma once
 
 #include "channel/packet.h"
@@ -7,9 +7,9 @@
 
 namespace pullman::engine {
 
-// It is answered where the home rail leads: it needs no destination of its own.
+// Answers the HELLO on the home rail: it needs no destination of its own.
 void answer_at_home(const Resolver& resolver, Peer& peer);
-// Nothing, if the peer has none.
+// Forgets the peer's pending HELLO; does nothing if it has none.
 void forget_hello(const Resolver& resolver, channel::PacketPool& packets, Peer& peer);
 
 }  // namespace pullman::engine

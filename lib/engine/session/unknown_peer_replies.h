@@ -1,6 +1,6 @@
-// A question for another engine is answered (wire.md 9.10): it is for want of the right address
-// that it came here. One small answer, no longer than the question was, to the address it names,
-// and seldom: nobody has proved anything here.
+// Answers a CHECK for another engine, which came here for want of the right address, with a denial
+// (wire.md 9.10). The reply is one packet, no longer than the CHECK, to the address that it names,
+// and is sent seldom, since the sender has proved nothing.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@ class UnknownPeerReplies {
   UnknownPeerReplies(const Config& config, const NicTable& nics, Resolver& resolver)
       : checksum_(config.checksum), nics_(nics), resolver_(resolver) {}
 
-  // It came by the NIC of that slot, which is asked for the way back.
+  // Begins the reply to a CHECK that came by the NIC of that slot, which resolves the way back.
   void reply(Instant now, std::size_t slot, const wire::PacketHeader& header,
              const wire::Check& check);
-  // The way back is known, or there is none.
+  // Sends the reply if the way back was resolved, and drops it otherwise.
   void handle_resolved(const nic::PortEvent& event);
-  // That NIC's ports are replaced.
+  // Drops the reply that waits for a NIC whose ports are replaced.
   void forget(std::size_t slot);
 
  private:
@@ -34,7 +34,7 @@ class UnknownPeerReplies {
     std::size_t slot = 0;
     std::uint8_t rail = 0;
     wire::CheckRound round;
-    std::uint64_t epoch = 0;  // it asked for
+    std::uint64_t epoch = 0;  // the epoch that the CHECK asked for
   };
 
   const bool checksum_;

@@ -13,7 +13,7 @@ Matcher::Posted& Matcher::list_of(const Operation& receive) {
   return exact_[bucket_of(receive.peer, receive.tag)];
 }
 
-// All find their places anew: no more often than there are bits to leave out.
+// Rehashes all receives and messages: at most once for each bit to leave out.
 bool Matcher::leave_out_of_hash(Tag bits) {
   if (std::popcount(unhashed_ | bits) > kMaxUnhashed) return false;
   Posted all;

@@ -1,11 +1,11 @@
 // Tag matching: posted receives on one side, unexpected messages on the other.
 //
 // A message goes to the earliest-posted receive that fits; a receive takes the earliest-arrived
-// message that fits. Receives that name source and tag are found by hash; those with a wildcard
-// stand in a list of their own, and the post order decides between the two. A few bits of the tag
-// may be ignored all the same: MPI libraries keep there what is their protocol's, and ignore it in
-// every receive. What such receives ignore is left out of the hash from then on. Does not know how
-// messages arrive or where their bytes are. One per engine.
+// message that fits. Receives that name source and tag are found by hash; those with a wildcard are
+// in a list of their own, and the post order decides between the two. A receive may ignore a few
+// bits of the tag and still be hashed: MPI libraries keep protocol bits there and ignore them in
+// every receive. Bits that such receives ignore are left out of the hash from then on. Does not
+// know how messages arrive or where their bytes are. One per engine and space.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace pullman::message {
 
-// What a receive or a probe asks for.
+// What a receive or a probe matches.
 struct Want {
   PeerId source;
   Tag tag = 0;
@@ -37,37 +37,38 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // The unexpected message that a receive fits; it stays, and so does the receive. Null: there is
-  // none, and the receive is posted.
+  // Returns the unexpected message that a receive fits and changes neither, or posts the receive
+  // and returns null.
   Unexpected* find_or_post(Request& receive);
 
-  // The receive that a message of `bytes` from `peer` goes to: one that was posted and is so no
-  // longer, or a part of one that takes many. Null if none fits.
+  // Returns the receive for a message of `bytes` bytes from `peer`: a posted one, which it removes,
+  // or a part of one that takes many messages. Returns null if none fits.
   Request* take_posted(PeerId peer, Tag tag, std::uint64_t bytes);
-  // A receive that fits a message of `bytes`, posted or not: what takes it, the receive itself or a
-  // part of it. Then it is not posted any more, unless it takes more messages.
+  // `receive` fits a message of `bytes` bytes and may be posted. Returns what takes the message:
+  // the receive, or a part of one that takes many. Removes the receive, unless it takes more
+  // messages.
   Request& taker(Request& receive, std::uint64_t bytes);
 
-  // The receive is no longer posted.
+  // Removes a posted receive.
   void remove(Request& receive);
 
-  // A message whose turn came and that no posted receive fits.
+  // Adds a message whose turn has come and that no posted receive fits.
   void add(Unexpected& message);
 
-  // The unexpected message that fits; it stays. Null if none does.
+  // Returns the unexpected message that fits, without removing it; null if none does.
   Unexpected* find(const Want& want) {
     if (arrived_.empty()) return nullptr;
     return make_hashed(want) ? arrived_.find(want.source, want.tag, want.ignore) : find_any(want);
   }
-  // The earliest unexpected message that was not passed yet; null: there is none.
+  // Returns the earliest unexpected message that was not passed yet, or null.
   Unexpected* first_new() const { return new_; }
-  // It is not new any more, nor is any before it.
+  // This message is not new any more, nor is any before it.
   void pass(Unexpected& message) { new_ = behind(message); }
 
-  // The message is no longer unexpected.
+  // Removes an unexpected message.
   void remove(Unexpected& message);
 
-  // Calls visit(message) for each unexpected message of that peer; it may remove that.
+  // Calls visit(message) for each unexpected message of that peer; it may remove that one.
   template <typename Visit>
   void for_each_of(PeerId peer, Visit&& visit) {
     for (auto at = in_order_.begin(); at != in_order_.end();) {
@@ -76,9 +77,9 @@ class Matcher {
     }
   }
 
-  // A posted receive that names this peer as its source; null when there is none left.
+  // Returns a posted receive that names this peer as its source, or null.
   Request* posted_for(PeerId peer) const;
-  // Any posted receive.
+  // Returns any posted receive, or null.
   Request* any_posted();
 
   std::size_t posted() const { return posted_count_; }
@@ -93,8 +94,8 @@ class Matcher {
       boost::intrusive::member_hook<Unexpected, Unexpected::ListHook, &Unexpected::in_order>,
       boost::intrusive::constant_time_size<false>>;
   static constexpr std::size_t kBuckets = 1024;
-  // Bits that are left out of the hash: so many that no bucket has the messages of more than 64
-  // tags that differ in nothing else.
+  // Most bits that are left out of the hash: so no bucket has the messages of more than 64 tags
+  // that differ in nothing else.
   static constexpr int kMaxUnhashed = 6;
 
   std::size_t bucket_of(PeerId peer, Tag tag) const {
@@ -102,11 +103,11 @@ class Matcher {
         ((tag & ~unhashed_) ^ (std::uint64_t{peer.index} << 40)) * 0x9E3779B97F4A7C15u;
     return mixed >> 54;
   }
-  // What fits is in one bucket.
+  // Whether everything that fits is in one bucket.
   bool is_hashed(PeerId source, Tag ignore) const {
     return source != kAnyPeer && (ignore & ~unhashed_) == 0;
   }
-  // The same; if few bits are ignored it becomes so.
+  // The same; a few ignored bits are left out of the hash to make it so.
   bool make_hashed(const Want& want) {
     if (is_hashed(want.source, want.ignore)) [[likely]]
       return true;
@@ -129,7 +130,7 @@ class Matcher {
   Posted wild_;                         // the others, in post order
   UnexpectedTable arrived_;             // unexpected messages by source and tag
   InOrder in_order_;                    // the same messages, in order of their turns
-  Unexpected* new_ = nullptr;           // of these
+  Unexpected* new_ = nullptr;           // the first of `in_order_` that was not passed
   std::uint64_t posts_ = 0;
   std::size_t posted_count_ = 0;
 };

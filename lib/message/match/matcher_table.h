@@ -1,4 +1,4 @@
-// The matchers of all spaces, and what concerns the receives of all of them.
+// The matchers of all spaces, and operations on the receives of all of them.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace pullman::message {
 
 class MatcherTable {
  public:
-  // Null: nothing of that space has come, nor been posted.
+  // Returns null if no message of that space has come and no receive of it was posted.
   Matcher* find(std::uint8_t space) { return space == 0 ? &first_ : others_.find(space); }
-  // Of a receive, for which it was made.
+  // Returns the matcher of the receive's space, which exists.
   Matcher& of(Request& receive) { return *find(Operation::of(receive).special.wire_kind); }
   bool make(std::uint8_t space) { return space == 0 || others_.make(space); }
 
-  // Ends the posted receives that name this peer, or kAnyPeer; how many.
+  // Fails the posted receives that name this peer, or kAnyPeer; returns how many.
   std::size_t fail_receives(PeerId from, Status why);
   void fail_all_receives(Status why);
   std::size_t receives_posted() const;
   bool any_receive_from(PeerId peer) const;
 
-  // For the inboxes, which find a message's matcher by its kind.
+  // For the inboxes, which choose a message's matcher by its kind.
   Matcher& first() { return first_; }
   SpaceMatchers& others() { return others_; }
 

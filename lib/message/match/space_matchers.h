@@ -1,5 +1,5 @@
-// The matching of the spaces behind the first: each is made when something of it comes, from a peer
-// or from the program, since most programs use one or two.
+// The matchers of all spaces but space 0. Each is made when a peer or the program first uses its
+// space, since most programs use one or two.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace pullman::message {
 
 class SpaceMatchers {
  public:
-  // 0 < space < kSpaces, of all. Null: nothing of it has come.
+  // 0 < space < kSpaces in all calls. Returns null if the space was never used.
   Matcher* find(std::uint8_t space) const {
     PULLMAN_DCHECK(space > 0 && space < kSpaces);
     return matchers_[space].get();
   }
 
-  // From now on it is there. False: there is no memory for it.
+  // Makes the space's matcher unless it exists. Returns false if there is no memory.
   bool make(std::uint8_t space) noexcept {
     PULLMAN_DCHECK(space > 0 && space < kSpaces);
     std::unique_ptr<Matcher>& matcher = matchers_[space];
@@ -30,7 +30,7 @@ class SpaceMatchers {
     return matcher != nullptr;
   }
 
-  // Those that have been made.
+  // Visits the matchers that have been made.
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (const auto& matcher : matchers_) {

@@ -44,8 +44,8 @@ void UnexpectedTable::remove(Unexpected& message) noexcept {
     shrink();
 }
 
-// One bucket more, with those of the next to be split that belong there. Without memory it waits:
-// the others have more messages each.
+// Adds a bucket and moves into it what belongs there from the next bucket to be split. Without
+// memory it adds none, and buckets hold more messages each.
 void UnexpectedTable::grow() noexcept {
   const std::size_t made = buckets_;
   if (made / kMinBuckets > more_.size()) try {
@@ -62,8 +62,8 @@ void UnexpectedTable::grow() noexcept {
   }
 }
 
-// The last bucket's messages go back to the one that was split for it: of one source and tag are
-// those of one bucket only.
+// Moves the last bucket's messages back to the one that was split for it. Messages of one source
+// and tag are in one bucket only, so their order stays.
 void UnexpectedTable::shrink() noexcept {
   if (buckets_ == kMinBuckets) return;
   if (buckets_ == level_) level_ /= 2;
@@ -74,7 +74,7 @@ void UnexpectedTable::shrink() noexcept {
     moving = message.links.next;
     append(to, message);
   }
-  // One segment too many stays: the next message may want it.
+  // One spare segment stays: the next message may need it.
   while (more_.size() > buckets_ / kMinBuckets + 1) more_.pop_back();
 }
 

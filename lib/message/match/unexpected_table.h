@@ -1,7 +1,7 @@
 // Unexpected messages by source and tag, in the order of their turns; bits of the tag may be left
-// out of the hash. It grows and shrinks with their number, a bucket at a time (linear hashing,
-// Litwin 1980): no message waits while all are moved, and a find takes the same time among a
-// million as among ten. Knows no receives.
+// out of the hash. It grows and shrinks with their number, one bucket at a time (linear hashing,
+// Litwin 1980): so no message has to wait for a rehash, and find() takes as long among a million as
+// among ten. Knows no receives.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ class UnexpectedTable {
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
-  // No more than messages, or kMinBuckets.
+  // At most the number of messages, or kMinBuckets.
   std::size_t buckets() const { return buckets_; }
 
-  // Behind all others of its source and tag.
+  // Adds it behind all others of its source and tag.
   void add(Unexpected& message) noexcept;
   void remove(Unexpected& message) noexcept;
 
-  // The first of that source and tag, in all bits but those to ignore, which are not hashed; null:
-  // there is none.
+  // Returns the first message of that source and tag, or null. Compares all bits of the tag but
+  // `ignore`, which must be left out of the hash.
   Unexpected* find(PeerId source, Tag tag, Tag ignore) const {
     for (Unexpected* at = bucket_of(source, tag); at != nullptr; at = at->links.next) {
       if (((at->tag ^ tag) & ~ignore) == 0 && at->peer == source) return at;
@@ -39,8 +39,8 @@ class UnexpectedTable {
     return nullptr;
   }
 
-  // Messages whose tags differ in these bits only are in one bucket from now on. `all` are those of
-  // the table, in the order of their turns.
+  // Puts messages whose tags differ only in these bits into one bucket from now on. `all` holds the
+  // table's messages in the order of their turns.
   template <typename InOrder>
   void leave_out_of_hash(Tag bits, InOrder& all) {
     unhashed_ = bits;
@@ -51,16 +51,17 @@ class UnexpectedTable {
   static constexpr std::size_t kMinBuckets = 1024;  // buckets
 
  private:
-  using Bucket = Unexpected*;  // the first of its messages
+  using Bucket = Unexpected*;  // its first message
   using Segment = std::array<Bucket, kMinBuckets>;
 
-  // The product's high bytes, which depend on all of what it is of, come to be the low ones.
+  // Reverses the bytes, because the product's high bytes depend on all input bits and the low bits
+  // select the bucket.
   std::size_t hash(PeerId source, Tag tag) const {
     const std::uint64_t mixed =
         ((tag & ~unhashed_) ^ (std::uint64_t{source.index} << 40)) * 0x9E3779B97F4A7C15u;
     return __builtin_bswap64(mixed);
   }
-  // Those before `buckets_ - level_` are split: their messages are here or `level_` further on.
+  // Buckets before `buckets_ - level_` are split: their messages are there or `level_` further on.
   std::size_t place_of(PeerId source, Tag tag) const {
     const std::size_t mixed = hash(source, tag);
     const std::size_t place = mixed & (2 * level_ - 1);
@@ -78,7 +79,7 @@ class UnexpectedTable {
 
   Tag unhashed_ = 0;
   Segment first_{};
-  std::vector<std::unique_ptr<Segment>> more_;  // behind the first
+  std::vector<std::unique_ptr<Segment>> more_;  // buckets behind `first_`
   std::size_t level_ = kMinBuckets;             // a power of two; level_ <= buckets_ < 2 level_
   std::size_t buckets_ = kMinBuckets;
   std::size_t size_ = 0;

@@ -37,7 +37,7 @@ void OneSided::ask(PeerId peer, const SendDescriptor& asking, Segments sink, Req
   const std::span<const std::byte> whole[] = {request_copy->bytes};
   descriptor.only_copy = false;
   descriptor.pieces = whole;
-  Request& sent = request_copy.release()->request;  // deletes itself when it is done
+  Request& sent = request_copy.release()->request;  // deletes itself when done
   outbox_.send(peer, descriptor, sent);
 }
 
@@ -63,7 +63,7 @@ bool OneSided::handle_result(MessageId id, Status status) {
   return true;
 }
 
-// True if it is in a packet: nothing is to be remembered.
+// Returns true if it is in a packet: then nothing has to be remembered.
 bool OneSided::answer_at_once(const Asker& asker, ConstSegments bytes) {
   SendDescriptor descriptor = descriptor_of_answer(asker.id, bytes);
   descriptor.only_copy = true;
@@ -73,7 +73,7 @@ bool OneSided::answer_at_once(const Asker& asker, ConstSegments bytes) {
   return true;
 }
 
-// It deletes itself when it is delivered.
+// The answer deletes itself when it is delivered.
 OneSided::Answer& OneSided::add_answer(const Asker& asker) {
   auto answer = std::make_unique<Answer>(*this, asker);
   state().answers.push_back(*answer);

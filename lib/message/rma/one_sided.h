@@ -1,8 +1,8 @@
-// Gets and atomics between this process and one peer: those of ours that are not answered, and our
-// answers to the peer's that have not been delivered. One per peer.
+// Gets and atomics between this process and one peer: ours that are not answered yet, and our
+// answers to the peer's that are not delivered yet. One per peer.
 //
-// Requests and answers are messages; the outbox sends them. Regions, and how either arrives, are
-// not known here.
+// Requests and answers are messages; the outbox sends them. Does not know regions, nor how requests
+// and answers arrive.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -29,10 +29,10 @@ class OneSided final : public RemoteOperations {
   OneSided(const OneSided&) = delete;
   OneSided& operator=(const OneSided&) = delete;
 
-  // Sends the message that asks. The answer goes to `sink`, and the outcome to `request`, which
-  // begins. Throws std::bad_alloc: then nothing has happened.
+  // Sends the message that asks. The answer is written to `sink`; `request` begins and gets the
+  // outcome. Throws std::bad_alloc: then nothing has happened.
   void ask(PeerId peer, const SendDescriptor& asking, Segments sink, Request& request);
-  // Of a message that asked. False: nothing waits for that.
+  // Handles the RESULT of a message that asked. Returns false if no request waits for it.
   bool handle_result(MessageId id, Status status);
 
   Request* find_pending(MessageId id) override {
@@ -42,8 +42,9 @@ class OneSided final : public RemoteOperations {
   void answer(const Asker& asker, std::span<const std::byte> bytes) override;
   void answer_with_copy(const Asker& asker, std::span<const std::byte> bytes) override;
 
-  // The bytes of that range will be gone. Calls moved(request, from, to, size) for each answer
-  // whose packets refer to them: from now on they lie at `to`.
+  // The bytes of `range` are about to be gone: copies the answers that lie there. Calls
+  // moved(request, from, to, size) for each answer whose packets refer to them; they now lie at
+  // `to`.
   template <typename Moved>
   void move_out_of(std::span<const std::byte> range, Moved moved) {
     if (state_ == nullptr) return;
@@ -53,7 +54,7 @@ class OneSided final : public RemoteOperations {
     }
   }
 
-  // The peer is gone: what is not answered finishes with that status.
+  // The peer is gone: unanswered requests finish with `status`.
   void fail(Status status) {
     if (state_ != nullptr) state_->pending.fail(status);
   }
@@ -68,16 +69,16 @@ class OneSided final : public RemoteOperations {
       request.on_done = [](Request& done) { static_cast<Answer*>(done.user)->handle_delivered(); };
     }
     void handle_delivered();
-    // If its bytes lie in that range they are in `copy` from now on; returns where they were.
+    // Copies the bytes if they lie in `range`; returns where they were, empty if elsewhere.
     std::span<const std::byte> copy_out_of(std::span<const std::byte> range);
 
     OneSided& owner;
     AllowanceGranted& allowance;
     std::uint64_t charge;
     Request request;
-    std::vector<std::byte> copy;  // of the bytes, if they are not where they were
+    std::vector<std::byte> copy;  // of the bytes, once they had to move
   };
-  // A message that asks and could not be copied into a packet at once.
+  // A request whose message could not be copied into a packet at once.
   struct RequestCopy {
     Request request;
     std::vector<std::byte> bytes;

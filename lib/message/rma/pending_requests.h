@@ -1,7 +1,7 @@
 // Gets and atomics of this process that the peer has not answered yet. One per peer.
 //
-// Each was sent as a message of its own. Here is what its answer goes to, whether that comes as an
-// ANSWER message or as a RESULT; how it comes is not known here.
+// Each was sent as a message of its own. Holds the request that gets its answer, an ANSWER message
+// or a RESULT; does not know how that arrives.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -21,10 +21,10 @@ class PendingRequests {
   PendingRequests(const PendingRequests&) = delete;
   PendingRequests& operator=(const PendingRequests&) = delete;
 
-  // The operation's message id is that of the message that asks, or kNotSent until it has one.
+  // The operation's message id is that of its request's message, or kNotSent until that has one.
   void add(Operation& op) { list_.push_back(op); }
 
-  // The request whose message has that id; null if there is none. A linear search will do, since
+  // Returns the request whose message has that id, or null. A linear search is enough, since
   // answers come about in the order of requests.
   Request* find(MessageId id) {
     for (Operation& op : list_) {
@@ -35,7 +35,7 @@ class PendingRequests {
 
   void remove(Request& request) { list_.erase(list_.iterator_to(Operation::of(request))); }
 
-  // The peer is gone: all finish with that status.
+  // The peer is gone: all finish with `status`.
   void fail(Status status) {
     while (!list_.empty()) {
       Operation& op = list_.front();

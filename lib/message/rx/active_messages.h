@@ -1,7 +1,7 @@
-// The messages of one peer that have begun to arrive and are not over. An inbox has this only while
-// there are any: most peers have none.
+// The messages of one peer that have begun to arrive and are not over. An inbox has one of these
+// only while there are such messages: most peers have none.
 //
-// Finds them and counts them by what they wait for; what becomes of them is the inbox's to say.
+// Finds messages and counts them by what they wait for; the inbox decides what becomes of them.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -18,15 +18,15 @@ class ActiveMessages {
   // --- all of them: those that were made and are not destroyed
 
   void note_made() { ++alive_; }
-  // True: it was the last.
+  // Returns true if it was the last.
   bool note_destroyed() { return --alive_ == 0; }
-  // As it was before the first one.
+  // Restores the initial state.
   void reset() {
     PULLMAN_DCHECK(alive_ == 0);
     current_ = nullptr;
   }
 
-  // --- incomplete ones: of a message that is not short, bytes or the turn are outstanding
+  // --- incomplete ones: not short, and some bytes or the turn are outstanding
 
   void add_incomplete(InMessage& message) {
     incomplete_.insert(message);
@@ -38,14 +38,15 @@ class ActiveMessages {
     incomplete_.erase(incomplete_.iterator_to(message));
     if (current_ == &message) current_ = nullptr;
   }
-  // Null: it has not begun, is short, or lacks nothing.
+  // Returns null if the message has not begun, is short, or is complete.
   InMessage* find(MessageId id) {
     if (current_ != nullptr && current_->id == id) return current_;
     const auto found = incomplete_.find(id);
     if (found == incomplete_.end()) return nullptr;
     return current_ = &*found;
   }
-  // The same, of one that frames need not be about next.
+  // Does the same without making it current(), for a message that the next frames need not be
+  // about.
   InMessage* peek(MessageId id) {
     const auto found = incomplete_.find(id);
     return found == incomplete_.end() ? nullptr : &*found;
@@ -54,12 +55,12 @@ class ActiveMessages {
     const auto found = incomplete_.find(id);
     return found == incomplete_.end() ? nullptr : &*found;
   }
-  // The one that was found last, if it is still incomplete.
+  // Returns the message that was found last, or null if it is not incomplete any more.
   InMessage* current() { return current_; }
   const InMessage* current() const { return current_; }
-  // The one with the lowest id; null if there is none.
+  // Returns the message with the lowest id, or null.
   InMessage* first_incomplete() { return incomplete_.empty() ? nullptr : &*incomplete_.begin(); }
-  // Calls visit(message) for each in order of ids, until that returns false.
+  // Calls visit(message) for each in the order of ids, until that returns false.
   template <typename Visit>
   void for_each_incomplete(Visit visit) {
     for (InMessage& message : incomplete_) {
@@ -85,13 +86,13 @@ class ActiveMessages {
     message.end_early();
     --waiting_turn_;
   }
-  // Of short ones, which are complete.
+  // Finds a short one, which is complete.
   ShortMessage* find_early(MessageId id) {
     const auto found = early_.find(id);
     return found == early_.end() ? nullptr : &as_short(*found);
   }
   ShortMessage* first_early() { return early_.empty() ? nullptr : &as_short(*early_.begin()); }
-  // Of one that is not short.
+  // A message that is not short has had its turn.
   void note_turn() { --waiting_turn_; }
   bool any_waits_turn() const { return waiting_turn_ > 0; }
 
@@ -108,7 +109,7 @@ class ActiveMessages {
   std::uint32_t filling() const { return filling_; }
   std::uint32_t answers() const { return answers_; }
 
-  // --- claimed ones: taken out of the matching
+  // --- claimed ones: taken out of the matching by the program
 
   void add_claimed(Unexpected& message) { claimed_.push_back(message); }
   void remove_claimed(Unexpected& message) { claimed_.erase(claimed_.iterator_to(message)); }
@@ -120,7 +121,7 @@ class ActiveMessages {
   }
   Unexpected* first_claimed() { return claimed_.empty() ? nullptr : &claimed_.front(); }
 
-  // --- messages of which a frame is due: a GRANT or a RESULT
+  // --- messages that a frame is due for: a GRANT or a RESULT
 
   void add_due(InMessage& message) { due_.push_back(message); }
   void add_due(ShortMessage& message) { short_due_.push_back(message); }
@@ -157,13 +158,13 @@ class ActiveMessages {
 
   ById incomplete_;
   Early early_;
-  InMessage* current_ = nullptr;  // in `incomplete_`
+  InMessage* current_ = nullptr;  // one of `incomplete_`, or null
   Due due_;
   Listed short_due_;  // in state kOver
   Listed claimed_;
-  std::uint32_t waiting_turn_ = 0;  // in state kWaitingTurn: all of `early_`, and others
-  std::uint32_t filling_ = 0;       // in state kFilling
-  std::uint32_t answers_ = 0;       // of those, answers
+  std::uint32_t waiting_turn_ = 0;  // messages in state kWaitingTurn: all of `early_`, and others
+  std::uint32_t filling_ = 0;       // messages in state kFilling
+  std::uint32_t answers_ = 0;       // those of them that are answers
   std::uint32_t alive_ = 0;
 };
 

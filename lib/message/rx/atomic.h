@@ -10,11 +10,11 @@ namespace pullman::message {
 
 struct Operands {
   std::span<const std::byte> operand;
-  std::span<const std::byte> compare;  // of operations that compare
+  std::span<const std::byte> compare;  // for operations that compare
 };
 
-// `there` are the elements, aligned in any way; of all three spans there are as many. The operation
-// is defined for the type.
+// `there` holds the elements, with any alignment; the three spans have equally many. The operation
+// must be defined for the type.
 void apply(AtomicOp op, AtomicType type, std::span<std::byte> there, const Operands& operands);
 
 }  // namespace pullman::message

@@ -1,4 +1,4 @@
-// A message that has begun to arrive: what the inbox knows of it until it is complete and matched.
+// A message that has begun to arrive: the inbox's state of it until it is complete and matched.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +20,16 @@ struct InMessage : Unexpected {
   explicit InMessage(std::pmr::memory_resource* memory)
       : Unexpected(Form::kWhole), arrived(memory) {}
 
-  IdHook by_id;                 // inbox: incomplete
-  std::uint64_t wanted = 0;     // bytes the sender will send: complete when they have arrived
-  std::uint64_t immediate = 0;  // of a put, while kFilling, if its kind says so
-  // While kFilling where the bytes behind the lead go, unless a request has several places for
-  // them; before that memory for those that have come, lead included, if any have.
+  IdHook by_id;                 // in the inbox's set of incomplete messages
+  std::uint64_t wanted = 0;     // bytes that the sender will send; complete with them
+  std::uint64_t immediate = 0;  // a put's, while kFilling, if its kind has one
+  // While kFilling: where the bytes behind the lead go; null if the request has several segments.
+  // Before: memory for the bytes that have arrived, lead included; null if there are none.
   std::byte* bytes = nullptr;
-  std::size_t room = 0;          // there
+  std::size_t room = 0;          // bytes at `bytes`
   union {                        // while kFilling
-    Request* receive = nullptr;  // of messages and answers
-    Region* region;              // of puts, unless refused
+    Request* receive = nullptr;  // for messages and answers
+    Region* region;              // for puts, unless refused
   };
   RangeSet arrived;
 
@@ -38,7 +38,7 @@ struct InMessage : Unexpected {
     return total == 0 || (announced && state == InState::kFilling);
   }
 
-  // What still comes is not wanted.
+  // Drops the bytes that still arrive.
   void refuse() {
     bytes = nullptr;
     room = 0;
@@ -46,8 +46,8 @@ struct InMessage : Unexpected {
     refused = true;
   }
 
-  // How many ranges beyond the prefix are remembered; a packet that needs one more is refused, as
-  // if it had been lost. No honest sender needs more: its chunks are not that short.
+  // Returns how many ranges beyond the prefix are remembered. A packet that needs one more is
+  // treated as lost. No honest sender needs more: its chunks are not that short.
   std::size_t max_ranges() const {
     return static_cast<std::size_t>(
         std::min<std::uint64_t>(RangeSet::kMaxRanges, 1 + wanted / kBytesPerRange));
@@ -67,15 +67,15 @@ inline bool has_lead(const Unexpected& message) {
   return is_short(message) ||
          static_cast<const InMessage&>(message).arrived.prefix() >= wire::lead_bytes(message.kind);
 }
-// Its first bytes, if has_lead().
+// Returns its first bytes, if has_lead().
 inline const std::byte* lead_of(const Unexpected& message) {
   return is_short(message) ? static_cast<const ShortMessage&>(message).bytes.data()
                            : static_cast<const InMessage&>(message).bytes;
 }
 
 // The charge covers what the allocator takes for a message of any length: its InMessage, the first
-// range (charge_of() has the others), 16 bytes at most about each of the three blocks, and a
-// bucket.
+// range (charge_of() covers the others), at most 16 bytes of overhead for each of the three blocks,
+// and a bucket.
 static_assert(sizeof(Range) == kRangeBytes);
 static_assert(sizeof(InMessage) + sizeof(Range) + 3 * 16 + sizeof(void*) <= kMessageCharge);
 

@@ -9,7 +9,7 @@
 namespace pullman::message {
 namespace {
 
-// Nothing is to be remembered of it when its bytes are in the buffer.
+// Whether nothing of the message has to be remembered once its bytes are in the buffer.
 bool may_be_delivered_at_once(std::uint8_t kind) {
   return wire::class_of(kind) == wire::Class::kMessage && !wire::is_synchronous(kind);
 }
@@ -69,7 +69,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : take_bytes(*message, 0, frame.data);
 }
 
-// A message that has begun. What is not remembered of it is over, or whole.
+// A message that has begun. One that is not remembered is over, or whole.
 Taken Inbox::take_again(MessageId id, const wire::Frame& frame) {
   if (find(id) == nullptr) return Taken::kRedundant;
   InMessage* message = open(id, frame, frame.data.size());
@@ -88,7 +88,7 @@ Taken Inbox::deliver_at_once(const wire::Frame& frame, std::uint64_t charge, Req
   return Taken::kNew;
 }
 
-// The same with a lead, or into several places.
+// The same for a message with a lead, or a receive with several segments.
 Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Request& receive) {
   allowance_.pass(charge);
   deliver(frame.kind, frame.tag, frame.data, receive);
@@ -97,7 +97,7 @@ Taken Inbox::deliver_special(const wire::Frame& frame, std::uint64_t charge, Req
   return Taken::kNew;
 }
 
-// All bytes of a message, lead included.
+// Delivers all bytes of a message, lead included.
 void Inbox::deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes,
                     Request& receive) {
   const auto data = bytes.subspan(wire::lead_bytes(kind));
@@ -118,8 +118,8 @@ ActiveMessages& Inbox::active() {
   return *active_;
 }
 
-// A message that comes whole, with nothing to be put together; no receive fits it, or it is not its
-// turn.
+// Takes a message that arrives whole, so nothing has to be reassembled, but that no receive fits or
+// whose turn has not come.
 Taken Inbox::take_short(MessageId id, const wire::Frame& frame) {
   if (!ids_.contains(id) || !allowance_.covers(kShortCharge) || !knows(frame.kind)) {
     return Taken::kRefused;
@@ -146,8 +146,8 @@ Taken Inbox::take_short(MessageId id, const wire::Frame& frame) {
   return Taken::kNew;
 }
 
-// A message of a space that is not there (or for which there is no memory), or one for regions that
-// are not, comes from no honest peer; nor does an answer to nothing that was asked.
+// Returns false for a space that does not exist (or has no memory), for regions when there are
+// none, and for an answer when nothing was asked: no honest peer sends these.
 bool Inbox::knows(std::uint8_t kind) const {
   if (wire::class_of(kind) != wire::Class::kMessage) {
     return remote_ != nullptr && shared_.regions != nullptr;
@@ -156,7 +156,7 @@ bool Inbox::knows(std::uint8_t kind) const {
   return space == 0 || (shared_.more != nullptr && shared_.more->make(space));
 }
 
-// An answer is to something that was asked, and as long as that wants it.
+// An answer must belong to an unanswered request, and have the length that this asked for.
 bool Inbox::may_begin(const wire::Frame& frame, std::uint64_t total) const {
   if (!knows(frame.kind)) return false;
   if (wire::class_of(frame.kind) != wire::Class::kAnswer) return true;
@@ -189,7 +189,7 @@ Taken Inbox::handle_envelope(const wire::Frame& frame) {
   return is_news ? Taken::kNew : Taken::kRedundant;
 }
 
-// The message of a chunk that does not say which: one that was granted (wire.md 2.12).
+// Returns the message of a chunk that does not name one: it must have been granted (wire.md 2.12).
 InMessage* Inbox::find_granted(MessageId id) {
   InMessage* message = find(id);
   const bool granted = message != nullptr && message->state == InState::kFilling &&
@@ -197,8 +197,8 @@ InMessage* Inbox::find_granted(MessageId id) {
   return granted ? message : nullptr;
 }
 
-// The message a frame belongs to, begun if this is its first frame; null if the frame contradicts
-// what came before, or lies beyond the id window or the allowance.
+// Returns the message that a frame belongs to, begun if this is its first frame; null if the frame
+// contradicts earlier ones, or is beyond the id window or the allowance.
 InMessage* Inbox::open(MessageId id, const wire::Frame& frame, std::uint64_t total) {
   if (InMessage* begun = find(id)) {
     const bool same = begun->total == total && begun->tag == frame.tag && begun->kind == frame.kind;
@@ -262,7 +262,7 @@ void Inbox::handle_in_order(const BytesInOrder& bytes) {
   take_turns();
 }
 
-// Lets every message match whose predecessors have all had their turn (wire.md 4.8).
+// Takes the turns of all messages whose predecessors have had theirs (wire.md 4.8).
 void Inbox::let_turns_be_taken() {
   while (active_ != nullptr && active_->any_waits_turn()) {
     if (ShortMessage* early = active_->find_early(next_turn_)) {

@@ -1,10 +1,11 @@
-// The receiving side of one peer's messages: reassembly, exactly once, turns in message-id order.
+// The receiving side of one peer's messages: reassembly, exactly-once delivery, matching in the
+// order of message ids.
 //
-// Bytes are placed as they come (placement.h); only matching waits for earlier messages. A message
-// that is matched when its first byte arrives is written straight into the receive's buffer; what
-// comes before its match is held within the peer's allowance. What peers do to regions is the
-// RmaTarget's to decide. Does not know packets, links or time. Finishes receives itself; asks for
-// GRANT and ALLOWANCE frames through has_frames() / write_frames().
+// Bytes are placed as they arrive (placement.h); only matching waits for earlier messages. A
+// message that is matched when its first byte arrives is written straight into the receive's
+// buffer; bytes that arrive before the match are held within the peer's allowance. RmaTarget
+// decides what peers do to regions. Does not know packets, links or time. Finishes receives itself;
+// offers GRANT and ALLOWANCE frames through has_frames() / write_frames().
 #pragma once
 
 #include <algorithm>
@@ -30,31 +31,31 @@
 
 namespace pullman::message {
 
-// What became of one MESSAGE, CHUNK or ENVELOPE frame.
+// What a MESSAGE, CHUNK or ENVELOPE frame turned out to be.
 enum class Taken : std::uint8_t {
-  kNew,        // it brought something
-  kRedundant,  // all of it had come before
-  kRefused,    // beyond what was granted, or contradicting what came before
+  kNew,        // it brought something new
+  kRedundant,  // all of it had arrived before
+  kRefused,    // beyond what was granted, or it contradicts earlier frames
 };
 
 struct InboxCounters {
-  std::uint64_t messages = 0;    // completed into a receive
-  std::uint64_t bytes = 0;       // of those, as sent
-  std::uint64_t unexpected = 0;  // found no posted receive at their turn
-  std::uint64_t caught_up = 0;   // of those, that a receive posted since has taken
+  std::uint64_t messages = 0;    // messages completed into a receive
+  std::uint64_t bytes = 0;       // of those messages, as sent
+  std::uint64_t unexpected = 0;  // messages without a posted receive at their turn
+  std::uint64_t caught_up = 0;   // those of them that a later receive has taken
 };
 
 // What the inboxes of one engine share; it outlives them.
 struct InboxResources {
-  Matcher& matcher;                   // of space 0
+  Matcher& matcher;                   // for space 0
   std::pmr::memory_resource& memory;  // for messages held; bounded by the allowances
   Pool<IdBitmap>& bitmaps;
-  Slab<ShortMessage>& shorts;  // the same of short ones
+  Slab<ShortMessage>& shorts;  // for short messages held; bounded likewise
   Pool<ActiveMessages>& active;
   InboxCounters& counters;
-  Terms terms;                    // of the memory for messages held: one peer's
-  std::uint32_t eager_bytes;      // of one message, that a peer may send before a GRANT
-  SpaceMatchers* more = nullptr;  // of the other spaces, if there are any
+  Terms terms;                    // how much memory for held messages one peer may use
+  std::uint32_t eager_bytes;      // bytes of one message that may arrive before a GRANT
+  SpaceMatchers* more = nullptr;  // for the other spaces; null if there are none
   Regions* regions = nullptr;     // for puts, gets and atomics; null: they are refused
 };
 
@@ -65,69 +66,74 @@ class Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  // The peer's first message id.
+  // `first` is the peer's first message id.
   void start(MessageId first);
 
   Taken handle_message(const wire::Frame& frame);
   Taken handle_chunk(const wire::Frame& frame);
   Taken handle_envelope(const wire::Frame& frame);
 
-  // The bytes that follow a chunk just taken; none, if they must be taken one chunk at a time.
+  // Where the bytes behind a chunk just taken go; none, if each chunk must be taken by
+  // handle_chunk().
   BytesInOrder in_order_behind(const wire::Frame& chunk) const;
-  // What was put has arrived. Nothing else happened since in_order_behind().
+  // The bytes that were put there have arrived. Nothing else may have happened since
+  // in_order_behind().
   void handle_in_order(const BytesInOrder& bytes);
 
-  // Gives an unexpected message of this peer, just found for it, to a receive that is not posted.
+  // Gives an unexpected message of this peer to a receive that fits and is not posted.
   void attach(Unexpected& message, Request& receive);
 
-  // Takes an unexpected message of this peer out of the matching, under its id.
+  // Takes an unexpected message of this peer out of the matching; its id finds it.
   void claim(Unexpected& message);
-  // Null: there is none of that id.
+  // Returns null if no claimed message has that id.
   Unexpected* find_claimed(MessageId id);
   void attach_claimed(Unexpected& message, Request& receive) noexcept;
   void discard(Unexpected& message);
 
-  // The peer has more to send than its allowance lets it. False: it names one it was never told.
+  // The peer has more to send than its allowance lets it. Returns false if it names a limit that it
+  // was never told.
   bool handle_blocked(std::uint64_t limit) { return allowance_.handle_blocked(limit, peer_); }
   bool is_blocked() const { return allowance_.is_blocked(); }
-  // What it may use at first; or by now.
+  // Returns the limit of the peer's allowance as it was told last.
   std::uint64_t allowance() const { return allowance_.advertised(); }
 
   // The program has taken an event that a put of this peer left.
   void event_taken() { allowance_.give_back(kMessageCharge); }
 
-  // GRANT or RESULT.
+  // Whether a GRANT or RESULT is due.
   bool has_answers() const { return active_ != nullptr && active_->any_due(); }
-  // What others gave back counts: it may be so without anything having happened to this peer.
+  // Whether any frame is due. May become true without a call here: when other peers give memory
+  // back.
   bool has_frames() const {
     if (has_answers()) [[unlikely]]
       return true;
     return allowance_.is_update_due();
   }
-  // Writes due frames into at most `room` bytes; returns how many it used. What was written is no
-  // longer due: the caller's packet sees to it that it arrives.
+  // Writes due frames into at most `room` bytes; returns how many it used. What was written is not
+  // due any more: the caller must make its packet arrive.
   std::size_t write_frames(std::byte* out, std::size_t room);
 
-  // BYE, which says what has arrived: in so many bytes at most.
+  // Writes BYE, which tells what has arrived; it has at most kMaxByeBytes.
   static constexpr std::size_t kMaxByeBytes = wire::kByeBytes + wire::kMaxByeData;
   std::size_t write_bye(std::byte* out) const;
-  // Before BYE: what it will except must not be received afterwards, by a receive that is short
-  // enough for what has arrived. It keeps its place, and nobody can match it.
+  // Takes unexpected messages that have not arrived whole out of the matching, before write_bye()
+  // excepts them: else a later receive, short enough for what has arrived, could get one. They stay
+  // in memory, and nothing can match them.
   void withdraw_lacking();
-  // A frame of a message that has not arrived whole.
+  // Whether the frame is of a message that has not arrived whole.
   bool is_news(const wire::Frame& frame) const;
 
-  // The peer is gone: receives being filled finish with `status`; complete messages stay to be
-  // received, others are dropped.
+  // The peer is gone: receives that are being filled finish with `status`; complete messages stay
+  // to be received, others are dropped.
   void fail(Status status);
 
   std::uint64_t charged() const { return allowance_.outstanding(); }
   std::size_t filling() const { return active_ == nullptr ? 0 : active_->filling(); }
-  // A message has begun and the peer still has to send some of it, or of one before it.
+  // Whether a message has begun and the peer still has to send some of it, or of an earlier one.
   bool expects_more() const { return active_ != nullptr && active_->expects_more(); }
-  // What was asked of the peer is being answered.
+  // Whether an answer to a get or atomic of ours is arriving.
   bool is_being_answered() const { return active_ != nullptr && active_->answers() != 0; }
-  // Nothing of this peer is kept: no message held, waiting or being filled.
+  // Whether nothing of this peer is left: no message held, waiting or being filled.
   bool empty() const { return active_ == nullptr; }
 
  private:
@@ -159,7 +165,7 @@ class Inbox {
   void match(ShortMessage& message);
 
   // --- inbox_matched.cc: messages whose turn has come, until they are over
-  // Bytes of it that come before a GRANT.
+  // Returns the bytes of the message that arrive before a GRANT.
   std::uint64_t unasked_bytes(const InMessage& message) const {
     return message.announced ? wire::lead_bytes(message.kind) : shared_.eager_bytes;
   }
@@ -181,15 +187,15 @@ class Inbox {
   void destroy(Unexpected& message);
   void give_back_active();
 
-  // --- inbox_frames.cc: what the peer is told
+  // --- inbox_frames.cc: frames to the peer
   bool has_all(const InMessage& message) const;
   bool has_all_of(MessageId id) const;
 
   const InboxResources& shared_;
   PeerId peer_;
-  AllowanceGranted allowance_;  // ended: the peer is gone, and told nothing any more
-  IdWindow ids_;                // of messages that have begun to arrive
-  MessageId next_turn_ = 0;     // the next message to be matched
+  AllowanceGranted allowance_;  // ended once the peer is gone
+  IdWindow ids_;                // ids of messages that have begun to arrive
+  MessageId next_turn_ = 0;     // id of the next message to be matched
   ActiveMessages* active_ = nullptr;
   RemoteOperations* remote_;
 };

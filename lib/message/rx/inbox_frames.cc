@@ -1,5 +1,5 @@
-// Inbox: what the peer is told. Of single messages GRANT and RESULT, of the memory ALLOWANCE, and
-// at the end with BYE which messages have arrived.
+// Inbox: frames to the peer. GRANT and RESULT are about one message, ALLOWANCE about memory, and
+// BYE, the last one, tells which messages have arrived.
 #include <array>
 
 #include "message/rx/inbox.h"
@@ -39,8 +39,8 @@ std::size_t Inbox::write_frames(std::byte* out, std::size_t room) {
   return used;
 }
 
-// The oldest messages that have begun and lack something, each by its id; as far beyond all that
-// have begun as there is room.
+// Excepts the oldest messages that have begun and lack something, each by its id, and tells beyond
+// the floor as many ids as there is room for.
 std::size_t Inbox::write_bye(std::byte* out) const {
   std::array<std::uint32_t, wire::kMaxByeExcepted> excepted;
   std::size_t lacking = 0;
@@ -81,7 +81,7 @@ bool Inbox::is_news(const wire::Frame& frame) const {
   return !has_all_of(expand(frame.id, next_turn_));
 }
 
-// All that is sent of it has arrived.
+// Whether everything that its sender will send has arrived.
 bool Inbox::has_all(const InMessage& message) const {
   const bool asked_for_all =
       message.state == InState::kFilling || message.total <= unasked_bytes(message);

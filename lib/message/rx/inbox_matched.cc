@@ -1,5 +1,6 @@
 // Inbox: messages whose turn has come. Their bytes go to the receive that matched, or to a region;
-// they are over when all have arrived and their sender has been told what it waits for.
+// they are over when all bytes have arrived and their sender has been sent the frames that it waits
+// for.
 #include "base/check.h"
 #include "message/rx/inbox.h"
 
@@ -45,8 +46,8 @@ void Inbox::give_to(ShortMessage& message, Request& receive) {
   end(message);
 }
 
-// Matched: what was held moves to the buffer, the charge for it goes back, and the sender of a long
-// message learns how much of it is wanted.
+// The message is matched: moves the held bytes to the buffer, returns the charge for them, and
+// tells the sender of a long message how much of it is wanted.
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = Operation::of(receive);
   message.receive = &receive;
@@ -54,8 +55,8 @@ void Inbox::give_to(InMessage& message, Request& receive) {
   grant(message, op.size);
 }
 
-// From now on its bytes go there. What was charged for holding them goes back; what there is to be
-// remembered until it is over stays charged.
+// Its bytes go to `bytes` from now on. Returns the charge for holding them; the charge for what is
+// remembered until the message is over stays.
 void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
   active_->note_filling();
   redirect(message, bytes, room, shared_.memory);
@@ -65,13 +66,13 @@ void Inbox::fill(InMessage& message, std::byte* bytes, std::size_t room) {
   message.charge = kept;
 }
 
-// Nobody wants its bytes.
+// Drops the bytes of the message.
 void Inbox::fill_nothing(InMessage& message) {
   message.receive = nullptr;
   fill(message, nullptr, 0);
 }
 
-// So many of the caller's bytes are of use: the sender of a long message is told.
+// Tells the sender of a long message that `bytes` of the caller's bytes are wanted.
 void Inbox::grant(InMessage& message, std::uint64_t bytes) {
   const std::uint64_t unasked = unasked_bytes(message);
   if (message.total <= unasked) return;
@@ -81,8 +82,8 @@ void Inbox::grant(InMessage& message, std::uint64_t bytes) {
   active_->add_due(message);
 }
 
-// All bytes are here. With a receive the message is done. A long message that is not
-// matched yet is never complete: the rest of it has not even been sent.
+// Finishes the message if all its bytes have arrived and it has a receive. A long message that is
+// not matched yet is never complete: its sender has not even sent the rest.
 void Inbox::settle_if_complete(InMessage& message) {
   if (!message.complete()) return;
   const bool matched = message.state == InState::kFilling;
@@ -117,18 +118,18 @@ void Inbox::take_answer(InMessage& message) {
     remote_->remove_pending(*asker);
     return give_to(message, *asker);
   }
-  fill_nothing(message);  // there were two
+  fill_nothing(message);  // a second answer
   grant(message, 0);
 }
 
-// All is done, but for a RESULT that may be due.
+// The message is done, except for a RESULT that may be due.
 void Inbox::end(ShortMessage& message) {
   message.state = InState::kOver;
   if (!wire::is_synchronous(message.kind) || allowance_.ended()) return destroy(message);
   active_->add_due(message);
 }
 
-// All is done, but for a frame that may be due.
+// The message is done, except for a frame that may be due.
 void Inbox::end(InMessage& message) {
   message.state = InState::kOver;
   active_->note_not_filling(message);
@@ -178,7 +179,7 @@ void Inbox::destroy(ShortMessage& message) {
       active_->remove_due(message);
       break;
     case InState::kFilling:
-      break;  // it never is: all of it is here
+      break;  // impossible: a short message is never filled
   }
   allowance_.give_back(message.charge);
   shared_.shorts.destroy(&message);
@@ -189,7 +190,7 @@ void Inbox::destroy(Unexpected& message) {
   is_short(message) ? destroy(as_short(message)) : destroy(as_whole(message));
 }
 
-// All are over.
+// No message is left.
 void Inbox::give_back_active() {
   active_->reset();
   shared_.active.give_back(active_);

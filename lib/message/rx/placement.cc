@@ -14,8 +14,8 @@ bool is_held(const InMessage& message) {
   return message.state != InState::kFilling && message.state != InState::kOver;
 }
 
-// Bytes of the lead, of which the matching needs none, come to be kept where the receiver's notes
-// are. What has been acted on was read before.
+// Keeps bytes of the lead (immediate data), which matching does not need, in the receive's
+// operation. Leads that were acted on have been read before.
 void place_lead(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (wire::class_of(message.kind) != wire::Class::kMessage || message.receive == nullptr) return;
   const std::size_t length =

@@ -17,7 +17,7 @@ RangeSet::Added RangeSet::add(Range range, std::size_t most) {
   return Added::kNew;
 }
 
-// Beyond the prefix: merges with every range it overlaps or touches.
+// Inserts a range beyond the prefix: merges it with every range that it overlaps or touches.
 RangeSet::Added RangeSet::insert(Range range, std::size_t most) {
   auto first = std::lower_bound(beyond_.begin(), beyond_.end(), range.begin,
                                 [](const Range& r, std::uint64_t at) { return r.end < at; });

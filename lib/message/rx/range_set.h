@@ -1,9 +1,10 @@
-// Which bytes of one message have arrived: exact under any order, duplication and overlap.
+// Remembers which bytes of one message have arrived: exact under any order, duplication and
+// overlap.
 //
-// A prefix plus a short sorted list of ranges beyond it; bytes in order cost no memory. Not a
-// bitmap of chunks, because rails of different packet sizes cut the same message differently.
-// Bounded by its user: a range that would need one entry too many is refused, as if its packet had
-// been lost. Takes memory for so many entries at most.
+// Holds a prefix and a short sorted list of ranges beyond it; bytes in order cost no memory. It is
+// not a bitmap of chunks, because rails of different packet sizes cut the same message differently.
+// The user bounds it: a range that would need one entry too many is refused, as if its packet had
+// been lost. Takes memory for that many entries at most.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +16,28 @@ namespace pullman::message {
 
 struct Range {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  // one past
+  std::uint64_t end = 0;  // one past the last byte
 };
 
 class RangeSet {
  public:
   enum class Added : std::uint8_t {
     kNew,        // at least one byte had not arrived before
-    kRedundant,  // all had
+    kRedundant,  // all bytes had arrived before
     kRefused,    // too many gaps: nothing was remembered
   };
-  // Of the 4096 packets that may be in flight every other one is missing: no more are of use.
+  // The worst case: every other one of the 4096 packets that may be in flight is missing.
   static constexpr std::size_t kMaxRanges = 2048;
 
   explicit RangeSet(std::pmr::memory_resource* memory) : beyond_(memory) {}
 
-  // Remembers `most` ranges beyond the prefix at most.
+  // Adds a range; remembers at most `most` ranges beyond the prefix.
   Added add(Range range, std::size_t most = kMaxRanges);
 
   // Bytes [0, prefix()) have all arrived.
   std::uint64_t prefix() const { return prefix_; }
 
-  // Nothing beyond the prefix has arrived.
+  // Whether nothing beyond the prefix has arrived.
   bool in_order() const { return beyond_.empty(); }
 
   // Calls visit(Range) for every maximal range that has arrived, in order.

@@ -1,9 +1,8 @@
-// Regions: memory of this process that peers may write, read and operate on, by key and offset.
+// Regions: memory of this process that peers may read, write and operate on, by key and offset.
 //
-// The only place that turns what a peer says into an address, and it checks it (never a raw
-// address): key, room behind the offset, right. Knows what is under way into and out of each
-// region, so that it can be taken away at any time. Also keeps the events that puts leave. One per
-// engine.
+// This is the only place that turns a peer's key and offset (never a raw address) into an address,
+// and it checks key, bounds and rights. Knows which puts are under way into each region, so that a
+// region can be removed at any time. Also keeps the events that puts leave. One per engine.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -39,7 +38,7 @@ class Regions {
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
-  // False: the key is taken.
+  // Returns false if the key is in use.
   bool add(std::uint64_t key, std::span<std::byte> bytes, Access access) {
     const auto [place, made] = regions_.try_emplace(key);
     if (!made) return false;
@@ -54,7 +53,8 @@ class Regions {
     return found == regions_.end() ? nullptr : &found->second;
   }
 
-  // What a peer asks for, if it may have it; else nothing, which an empty place is not.
+  // An access that a peer asks for. open() returns the bytes, or nothing if it is not allowed; an
+  // allowed access may be empty.
   struct Wish {
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
@@ -69,8 +69,8 @@ class Regions {
     return region->bytes.subspan(wish.offset, wish.length);
   }
 
-  // Nothing is written there any more: puts that are under way go on as refused ones. False: no
-  // such key.
+  // Removes a region. Nothing is written there any more: puts under way continue as refused ones.
+  // Returns false if there is no such key.
   bool remove(std::uint64_t key) {
     Region* region = find(key);
     if (region == nullptr) return false;
@@ -91,14 +91,14 @@ class Regions {
     ++region.use.writes;
     ++use_.writes;
   }
-  // Of all regions, those that are gone, too.
+  // Counts the use of all regions, including removed ones.
   const RemoteUse& use() const { return use_; }
   RemoteUse use(std::uint64_t key) const {
     const auto found = regions_.find(key);
     return found == regions_.end() ? RemoteUse() : found->second.use;
   }
 
-  // For whom puts leave events.
+  // The events that puts leave, for the program.
   std::deque<RemoteEvent>& events() { return events_; }
 
  private:

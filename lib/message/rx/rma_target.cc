@@ -8,7 +8,7 @@
 namespace pullman::message {
 namespace {
 
-// What an atomic asks for, if it can be meant.
+// The operands of a valid atomic.
 struct Elements {
   AtomicOp op = AtomicOp::kRead;
   AtomicType type = AtomicType::kUint8;
@@ -79,7 +79,7 @@ void RmaTarget::leave_region(InMessage& put) {
   put.region = nullptr;
 }
 
-// The charge is the asker's from now on.
+// The charge moves to the asker.
 RemoteOperations::Asker RmaTarget::asker_of(InMessage& message, AllowanceGranted& allowance) const {
   const std::uint64_t charge = message.charge;
   message.charge = 0;

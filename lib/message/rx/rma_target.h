@@ -1,8 +1,8 @@
-// What a peer's puts, gets and atomics do to regions of this process when their turns come
-// (wire.md 10). Nothing the peer says is believed before Regions has checked it.
+// Executes a peer's puts, gets and atomics on regions of this process when their turns come
+// (wire.md 10). Regions checks everything that the peer claims.
 //
-// Says of each message whether it was refused, and whether a RESULT is to tell its sender. Does not
-// know how messages arrive, nor how answers leave.
+// Tells for each message whether it was refused, and whether its sender is sent a RESULT. Does not
+// know how messages arrive, nor how answers are sent.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@
 
 namespace pullman::message {
 
-// An atomic as it came, out of its message's memory.
+// An atomic as it arrived, copied out of its message's memory.
 struct AtomicRequest {
   explicit AtomicRequest(const InMessage& message);
 
-  std::optional<wire::AtomicLead> lead;  // nothing: it means nothing
+  std::optional<wire::AtomicLead> lead;  // nothing if it is invalid
   std::array<std::byte, wire::kMaxAtomicBytes> operands;
   std::size_t operand_bytes = 0;
 };
@@ -31,14 +31,15 @@ class RmaTarget {
   RmaTarget(Regions& regions, RemoteOperations& remote, PeerId peer)
       : regions_(regions), remote_(remote), peer_(peer) {}
 
-  // A put, whose lead has come: where the bytes behind it go; none if it is refused.
+  // Returns where the bytes behind a put's lead go; none if it is refused. The lead must have
+  // arrived.
   std::span<std::byte> begin_put(InMessage& put);
-  // All of it has come: counts it, and leaves an event if it has immediate data.
+  // All of it has arrived: counts it, and leaves an event if it has immediate data.
   void end_put(InMessage& put);
-  // It is not written any more.
+  // Takes the put out of its region's list: it is not written any more.
   static void leave_region(InMessage& put);
 
-  // The charge of what is answered goes back to the allowance with the answer.
+  // Each answers later: the message's charge is returned to the allowance with the answer.
   void answer_get(InMessage& get, const wire::GetLead& lead, AllowanceGranted& allowance);
   void execute(InMessage& atomic, const AtomicRequest& request, AllowanceGranted& allowance);
 

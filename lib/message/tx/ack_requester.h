@@ -1,5 +1,6 @@
-// Which packets of messages ask for their ACK. A receiver says nothing by itself in the middle of a
-// long message, so the packet that somebody waits for asks, and now and then another.
+// Decides which packets of messages ask for their ACK. A receiver does not send an ACK by itself in
+// the middle of a long message, so the packet that a caller waits for asks, and from time to time
+// another.
 //
 // Counts packets; knows no time and no window. One per outbox.
 #pragma once
@@ -9,27 +10,27 @@
 
 namespace pullman::message {
 
-// Chunks of one message that leave together.
+// Chunks of one message that are sent together.
 struct LeavingChunks {
   std::uint32_t count = 0;
-  bool end_message = false;    // nothing of it is left to be cut
-  bool are_awaited = false;    // the caller, or the peer, waits for the message to be acked
-  bool more_follow = false;    // there is more to cut, of this message or of others
-  bool pool_is_short = false;  // packets run out: nothing can be cut until an ACK frees some
+  bool end_message = false;    // all bytes of the message are cut
+  bool are_awaited = false;    // the caller waits for the message to be acked
+  bool more_follow = false;    // more is to be cut, of this message or of others
+  bool pool_is_short = false;  // nothing can be cut until an ACK frees packets
 };
 
 class AckRequester {
  public:
-  // The end of a message asks if none of so many packets has.
+  // The last packet of a message asks if none of this many packets has asked.
   static constexpr std::uint32_t kPacketsPerRequest = 64;
-  // Where packets run out any chunk asks if none of so many has.
+  // While packets run out any chunk asks if none of this many has asked.
   static constexpr std::uint32_t kPacketsPerRequestIfShort = 16;
 
-  // An ACK of some of the packets came: the next one need not be asked for yet.
+  // Some of the packets were acked: the next request can wait.
   void handle_ack() { packets_ = 0; }
 
-  // A packet of copied messages leaves. True if it asks for its ACK, as it does if somebody waits
-  // for it.
+  // A packet of copied messages is sent. Returns whether it asks for its ACK; it does if it is
+  // awaited.
   bool note_packet(bool is_awaited) {
     const bool asks = is_awaited || count(1);
     // A long message's request stays due: this packet may take another rail than its chunks.
@@ -38,9 +39,9 @@ class AckRequester {
     return asks;
   }
 
-  // Chunks leave. True if the last of them asks for its ACK: somebody waits for it, or for one
-  // before it, and nothing is left to cut that would ask; or a message ends there, and no packet
-  // has asked for long.
+  // Chunks are sent. Returns whether the last of them asks for its ACK: because it or an earlier
+  // one is awaited and no later chunk would ask; or because a message ends and no packet has asked
+  // for long; or because packets run out.
   bool note_chunks(const LeavingChunks& chunks) {
     if (chunks.end_message && chunks.are_awaited) is_due_ = 1;
     const bool is_last = is_due_ != 0 && !chunks.more_follow;
@@ -52,7 +53,7 @@ class AckRequester {
   }
 
  private:
-  // True: no packet has asked for long.
+  // Returns true if no packet has asked for long.
   bool count(std::uint32_t packets) {
     constexpr std::uint32_t kMax = 127;
     static_assert(kPacketsPerRequest <= kMax);
@@ -60,8 +61,8 @@ class AckRequester {
     return packets_ >= kPacketsPerRequest;
   }
 
-  std::uint8_t packets_ : 7 = 0;  // since an ACK came or was asked for; kMax: or more
-  std::uint8_t is_due_ : 1 = 0;   // somebody waits for a packet that has not asked
+  std::uint8_t packets_ : 7 = 0;  // since an ACK came or was asked for, up to kMax
+  std::uint8_t is_due_ : 1 = 0;   // an awaited packet has been sent that did not ask
 };
 
 }  // namespace pullman::message

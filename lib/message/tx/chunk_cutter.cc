@@ -27,7 +27,7 @@ wire::Frame head_of_next_chunk(const Operation& op) {
           .data = {}};
 }
 
-// The run's chunks are cut like that, the first is given.
+// Writes the heads of the run's chunks, which `cut` describes, after the first.
 void write_heads(Run& run, const wire::Frame& first, const wire::Cut& cut) {
   run.payload_bytes = cut.each;
   run.last_bytes = cut.last;
@@ -39,15 +39,16 @@ void write_heads(Run& run, const wire::Frame& first, const wire::Cut& cut) {
   wire::put_chunks(run.bytes + wire::kHeaderBytes, run.stride(), first, cut);
 }
 
-// Where the next bytes of a message lie that may be in several places: in the packet's own memory,
-// if they do not lie in one.
+// Returns where the next bytes of a message with segments or a packer are: in place if they are
+// contiguous, else copied into the packet's own memory.
 const std::byte* place_payload(const Operation& op, Packet& packet, std::size_t length) {
   if (const auto place = one_place(op, op.sent); place.size() >= length) return place.data();
   copy_out(op, op.sent, {packet.end(), length});
   return packet.end();
 }
 
-// Room that the next chunk's packet needs: for its bytes, too, if they may have to be packed.
+// Returns the room that the next chunk's packet needs, including its bytes if they may have to be
+// copied.
 std::size_t room_for_chunk(const Operation& op, const PacketPool& packets) {
   if (!op.special.is_special || one_place(op, op.sent).size() >= op.granted - op.sent) {
     return kChunkHeadBytes;
@@ -97,8 +98,8 @@ Run* cut_run(Operation& op, const RunShape& shape, PacketPool& packets) {
                          .max_waste = max_waste(op.granted)};
   wire::Cut cut = plan_cut(bytes, limits);
   if (cut.count < kMinRun) return nullptr;
-  // It would end the burst of the runs in front of it, and what is left of the message the next
-  // burst: it leaves whole with that one.
+  // A shorter chunk would end this burst, and the message's remaining one the next burst; so the
+  // message is left for the next burst as a whole.
   if (shape.shares_burst && changes_length(cut, bytes, limits)) return nullptr;
   Run* run = packets.take_run(cut.count);
   if (run == nullptr) return nullptr;

@@ -43,7 +43,7 @@ bool ChunkScheduler::handle_grant(Operation& op, std::uint64_t limit, std::uint3
   return true;
 }
 
-// A short message leaves ahead of those that were sent after it, as if it had not had to wait.
+// A short message goes ahead of those that were sent after it, as if it had not had to wait.
 void ChunkScheduler::start_announced(Operation& op) {
   remove(op);
   set_stage(op, SendStage::kEager);
@@ -98,8 +98,9 @@ void ChunkScheduler::clear() {
   for (SendQueue* queue : {&eager_, &deprioritised_, &awaiting_grant_, &bulk_}) queue->clear();
 }
 
-// Eager bytes cover the round trip until the grant. While what others were granted covers it, a
-// message's first chunks do: the rest of it is granted when its turn comes, and has shorter heads.
+// Eager bytes keep the path busy for the round trip until the GRANT. While granted bytes of others
+// do that, a message's first chunks are enough: the rest is granted when its turn comes, and has
+// shorter heads.
 Operation& ChunkScheduler::next() {
   if (bulk_.empty()) return eager_.empty() ? deprioritised_.front() : eager_.front();
   while (!eager_.empty() && eager_.front().sent > 0 && may_yield(eager_.front())) {
@@ -130,8 +131,8 @@ std::uint64_t ChunkScheduler::bytes_left() const {
   return bytes;
 }
 
-// Calls visit(operation) for each that is being cut, until that returns false; whether it never
-// did.
+// Calls visit(operation) for each that is being cut, until that returns false. Returns true if it
+// never did.
 template <typename Visit>
 bool ChunkScheduler::visit_all(Visit visit) const {
   for (const SendQueue* queue : {&eager_, &bulk_, &deprioritised_}) {

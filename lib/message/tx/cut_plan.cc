@@ -5,8 +5,8 @@
 namespace pullman::message {
 namespace {
 
-// How long chunks should be, of `count` that carry so many bytes, to be of one length with little
-// overlap: full ones; or shorter, if the last would lack too much.
+// Returns the length of `count` chunks of equal length that carry that many bytes with little
+// overlap: the full length, or a shorter one if the last chunk would lack too much.
 std::uint64_t equal_chunk(std::uint64_t bytes, std::uint32_t count, const CutLimits& limits) {
   if (limits.full * count - bytes <= limits.max_waste) return limits.full;
   const std::uint64_t each = (bytes + count - 1) / count;

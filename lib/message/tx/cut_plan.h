@@ -1,5 +1,5 @@
-// How bytes of a message are cut into the chunks of a run. Where packets of one length are cheap
-// they are of one length, as far as that costs few bytes more (decision 0004). Pure.
+// Plans how bytes of a message are cut into the chunks of a run. Where packets of equal length are
+// cheaper to send they get equal lengths, as far as that costs few bytes (decision 0004). Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace pullman::message {
 
-// Bytes of a message of `granted` that may be sent twice for the sake of one length: fewer than
-// another burst costs. Only the end of what is granted can lack some.
+// Returns how many bytes of a message of `granted` bytes may be sent twice to make lengths equal:
+// fewer than another burst costs. Only the end of what is granted can be too short.
 constexpr std::uint64_t max_waste(std::uint64_t granted) {
   return granted / 8;
 }
@@ -18,16 +18,16 @@ constexpr std::uint64_t max_waste(std::uint64_t granted) {
 struct CutLimits {
   std::size_t max_chunks = 0;
   std::uint64_t full = 0;       // bytes of the longest chunk
-  bool equal = false;           // chunks are of about one length
+  bool equal = false;           // chunks get about equal lengths
   std::uint64_t max_waste = 0;  // bytes that may be sent twice for that
 };
 wire::Cut plan_cut(std::uint64_t bytes, const CutLimits& limits);
 
-// Not all of those bytes are cut, and those that are would have another length than where all are.
+// Whether the cut leaves some of the bytes, and its length differs from that of a cut of all bytes.
 bool changes_length(const wire::Cut& cut, std::uint64_t bytes, const CutLimits& limits);
 
-// The last chunk is to be as long as the others, if it does not lack too much: then it begins
-// before the one before it ends.
+// Makes the last chunk as long as the others, unless it lacks more than `max_waste` bytes: then it
+// begins before its predecessor ends.
 void lengthen_last(wire::Cut& cut, std::uint64_t max_waste);
 
 }  // namespace pullman::message

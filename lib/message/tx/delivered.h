@@ -1,4 +1,4 @@
-// Which of our messages the other end has, as its BYE says (wire.md 4.9).
+// Which of our messages the peer has, as its BYE tells (wire.md 4.9).
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace pullman::message {
 
 class Delivered {
  public:
-  // `next`: the id that our next message would have.
+  // `next`: the id of the next message that we would send.
   Delivered(const wire::Frame& bye, MessageId next)
       : floor_(expand(bye.id, next)), bye_(bye), bitmap_(wire::bye_bitmap(bye)) {}
 
@@ -23,7 +23,7 @@ class Delivered {
     const MessageId at = id - floor_ - 1;
     return at / 64 < words() && (wire::sack_word(bitmap_, at / 64) >> at % 64 & 1) != 0;
   }
-  // One past the highest there is.
+  // Returns one past the highest id in it.
   MessageId end() const {
     if (words() == 0) return floor_;
     const auto last = static_cast<unsigned>(std::bit_width(wire::sack_word(bitmap_, words() - 1)));
@@ -39,7 +39,7 @@ class Delivered {
     return false;
   }
 
-  MessageId floor_;  // all below but those that are excepted
+  MessageId floor_;  // all below it, except the excepted ones
   const wire::Frame& bye_;
   std::span<const std::byte> bitmap_;
 };

@@ -19,7 +19,7 @@ std::uint32_t narrow(std::size_t bytes) {
   return static_cast<std::uint32_t>(bytes);
 }
 
-// Of a packet whose only frame is a CHUNK, its data somewhere else.
+// Returns the head of a packet whose only frame is a CHUNK with its data elsewhere.
 wire::Frame head_of(const Packet& packet) {
   return packet.is_bulk ? wire::bulk_head(packet.bytes + wire::kBulkHeaderBytes)
                         : wire::chunk_head(packet.bytes + wire::kHeaderBytes);
@@ -40,7 +40,7 @@ void fragment_chunk(Packet& packet, std::size_t limit) {
   const std::size_t length = packet.payload_bytes;
   std::size_t piece = limit - packet.used;
   if (piece >= length) return;
-  // Not so that next to nothing is left for the last one.
+  // Leaves the last fragment at least kLeastChunk bytes, if it can.
   const std::size_t left = length - piece;
   if (left < wire::kLeastChunk && piece >= 2 * wire::kLeastChunk - left)
     piece = length - wire::kLeastChunk;
@@ -48,7 +48,7 @@ void fragment_chunk(Packet& packet, std::size_t limit) {
   set_chunk(packet, head_of(packet).offset, piece);
 }
 
-// How many bytes of the frames, from the first on, are whole ones within `limit`.
+// Returns the length of the leading frames that are whole within `limit` bytes.
 std::size_t whole_frames(const Packet& packet, std::size_t limit) {
   const std::byte* const end = packet.bytes + limit;
   std::size_t whole = 0;
@@ -60,8 +60,8 @@ std::size_t whole_frames(const Packet& packet, std::size_t limit) {
   return whole;
 }
 
-// The first frame is a CHUNK of so many bytes in the packet's memory: they become the payload, and
-// other frames behind it the rest.
+// The first frame is a CHUNK of `length` bytes in the packet's memory: makes them the payload, and
+// the frames behind it the rest.
 void take_own_bytes_as_payload(Packet& packet, std::uint64_t offset, std::size_t length) {
   packet.rest += narrow(packet.used - wire::kHeaderBytes - wire::kChunkBytes - length);
   packet.used = wire::kHeaderBytes + wire::kChunkBytes;
@@ -70,7 +70,7 @@ void take_own_bytes_as_payload(Packet& packet, std::uint64_t offset, std::size_t
   packet.fragment_end = narrow(offset + length);
 }
 
-// A first frame that is a MESSAGE becomes a CHUNK of all its bytes.
+// Does the same; a first frame that is a MESSAGE becomes a CHUNK of all its bytes first.
 void take_own_bytes_as_payload(Packet& packet) {
   wire::FrameReader reader(packet.body());
   wire::Frame frame;
@@ -113,7 +113,7 @@ void advance_fragment(Packet& packet) {
     const wire::Frame head = head_of(packet);
     const std::uint64_t offset = head.offset + packet.payload_bytes;
     from = packet.payload + packet.payload_bytes;
-    const bool own = packet.message == nullptr;  // perhaps with other frames behind it
+    const bool own = packet.message == nullptr;  // other frames may follow its bytes
     const std::uint64_t data =
         own ? std::min<std::uint64_t>(packet.fragment_end - offset, packet.rest) : packet.rest;
     if (data > 0) {

@@ -1,7 +1,7 @@
-// A packet that is longer than its path carries leaves in fragments, one at a time: what is in
-// flight is a packet like any other, `Packet::rest` says how many bytes of it are behind that. The
-// next fragment follows when the one before has arrived, so it takes no memory and no other packet.
-// Cold: for packets that were built before the path was known to be narrow.
+// A packet that is longer than its path carries is sent in fragments, one at a time. The fragment
+// in flight is a packet like any other; `Packet::rest` tells how many bytes follow it. The next
+// fragment is sent when the one before has arrived, so fragments take no memory and no other
+// packet. Cold: only packets that were built before the path was known to be narrow need it.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace pullman::message {
 
-// More room than a packet's bytes need: a MESSAGE that has to leave in fragments becomes CHUNKs,
-// whose head is longer.
+// Spare room that such a packet needs: a MESSAGE that is sent in fragments becomes CHUNKs, whose
+// head is longer.
 inline constexpr std::size_t kFragmentRoom = wire::kChunkBytes - wire::kMessageBytes;
 
-// Leaves at most `limit` bytes (at least 576) of the packet, and the others to its rest. Packets of
-// `limit` bytes or less stay as they are.
+// Leaves at most `limit` bytes (at least 576) in the packet and makes the others its rest. Packets
+// of `limit` bytes or less stay as they are.
 void fragment(channel::Packet& packet, std::size_t limit);
 
-// The fragment has arrived: the rest, which there is, becomes the packet, all of it.
+// The fragment has arrived: makes the whole rest the packet. There must be a rest.
 void advance_fragment(channel::Packet& packet);
 
 }  // namespace pullman::message

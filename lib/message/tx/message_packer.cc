@@ -9,7 +9,7 @@ namespace pullman::message {
 
 namespace {
 
-// Fewer bytes are not worth a head of their own, nor one more part to be put together.
+// A shorter beginning is not worth a head of its own, nor another fragment to reassemble.
 constexpr std::size_t kMinBeginning = 64;
 
 }  // namespace
@@ -35,7 +35,7 @@ void MessagePacker::write(const Operation& op) {
   packet.used += static_cast<std::uint32_t>(wire::kMessageBytes + op.size);
 }
 
-// wire.md 4.12: of the message itself only the lead, which is what it takes to match it.
+// wire.md 4.12: of the message itself only the lead is sent, which is what matching needs.
 void MessagePacker::write_envelope(const Operation& op) {
   const std::size_t lead = op.special.lead_bytes;
   Packet& packet = packets_.back();
@@ -82,8 +82,8 @@ bool MessagePacker::reserve(std::uint64_t bytes, PacketPool& pool, Span& span) {
   return true;
 }
 
-// The packet before is to be as long as all others, if it has no room for the beginning of this
-// message: packets of one length make one burst.
+// If the last packet has no room for the beginning of this message, makes it as long as all others:
+// packets of one length make one burst.
 void MessagePacker::pad_last() {
   if (packets_.empty()) return;
   Packet& last = packets_.back();
@@ -93,7 +93,7 @@ void MessagePacker::pad_last() {
       static_cast<std::uint32_t>(wire::put_padding(last.end(), room - wire::kPaddingBytes));
 }
 
-// The message that the head tells, whose bytes from `at` on `copy(at, out)` writes.
+// Writes the message that `head` describes; `copy(at, out)` writes its bytes from `at` on.
 template <typename Copy>
 void MessagePacker::write_chunks(const Span& span, wire::Frame head, MessageId id, Copy copy) {
   if (span.begun == 0) pad_last();
@@ -135,7 +135,7 @@ void MessagePacker::write(const SmallMessage& message, MessageId id, const Span&
   });
 }
 
-// A plain message.
+// Writes a plain message.
 void MessagePacker::write(const Operation& op, const Span& span) {
   const wire::Frame head{.tag = op.tag, .total = op.size, .data = {}};
   write_chunks(span, head, op.message, [&](std::uint64_t at, std::span<std::byte> out) {

@@ -1,9 +1,9 @@
-// Packs copied messages into packets that wait for their turn: as many to a packet as fit, and a
-// message that is little longer than a packet into several, one behind the other, so that packets
+// Packs copied messages into packets that wait to be sent: as many messages into a packet as fit,
+// and a message that is little longer than a packet into several consecutive ones, so that packets
 // are full whatever the messages' sizes (wire.md 4.4).
 //
-// The caller reserves room first, then gives the message its id, then writes. Does not know
-// whether a message may leave, nor what becomes of packets that have left. One per outbox.
+// The caller reserves room first, then gives the message its id, then writes. Does not know whether
+// a message may be sent, nor what becomes of packets after that. One per outbox.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@ using channel::Packet;
 using channel::PacketPool;
 using channel::PacketQueue;
 
-// What is done once it is in a packet.
+// A message whose request is done once it is in a packet.
 struct SmallMessage {
-  std::uint8_t kind = 0;  // of messages; not a synchronous one
+  std::uint8_t kind = 0;  // a kind of message; not a synchronous one
   Tag tag = 0;
   std::uint64_t immediate = 0;  // if the kind says so
   std::span<const std::byte> bytes;
@@ -37,62 +37,62 @@ struct SmallMessage {
 
 class MessagePacker {
  public:
-  // Messages that fit no packet are copied, too, up to this, into the packets of those beside them.
-  // Longer ones are cut into chunks where they lie: the few packets that would save cost less than
-  // what is done for each that is no part of a run (decision 0006).
+  // Longest message that is copied. One that fits no single packet shares those of its neighbours.
+  // Longer ones are cut into chunks in place: copying would save few packets, which cost less than
+  // the work for each packet that is not part of a run (decision 0006).
   static constexpr std::size_t kMaxCopied = 2048;
-  // Packets that wait, of one peer: beyond, messages wait by reference, so that one stalled peer
-  // does not take the packets of all.
+  // Most packets of one peer that wait. Beyond that messages wait by reference, so that one stalled
+  // peer does not take the packets of all.
   static constexpr std::size_t kMaxQueued = 64;
 
   MessagePacker(std::uint32_t peer_index, std::size_t packet_bytes);
 
-  // Every path to the peer carries packets of so many bytes: messages are packed into those.
+  // Every path to the peer carries packets of this size; messages are packed into such packets.
   void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint16_t>(bytes); }
 
   bool empty() const { return packets_.empty(); }
   std::size_t size() const { return packets_.size(); }
   std::uint32_t peer_index() const { return peer_index_; }
 
-  // A message of that size fits a packet whole.
+  // Whether a message of that size fits into one packet.
   bool fits_packet(std::size_t size) const {
     return size + wire::kMessageBytes + wire::kHeaderBytes <= packet_bytes_;
   }
-  // It fits the last packet, which others wait in.
+  // Whether it fits into the last packet, behind other messages.
   bool fits_last(std::size_t size) const {
     return !packets_.empty() && has_room(packets_.back(), wire::kMessageBytes + size);
   }
 
-  // Room for frames of so many bytes, behind the last packet's or in a new packet. False: neither
-  // is to be had.
+  // Reserves room for frames of that many bytes, behind the last packet's or in a new packet.
+  // Returns false if there is neither.
   bool reserve(std::size_t bytes, PacketPool& pool);
-  // Each writes where room is.
+  // Each writes into the room that was reserved.
   void write(const SmallMessage& message, MessageId id);
   void write(const Operation& op);
   void write_envelope(const Operation& op);
   void write_blocked(std::uint64_t limit);
 
-  // Room for a message in several packets, of which the first may have been begun.
+  // Room for a message in several packets, the first of which may already hold messages.
   struct Span {
-    // A packet has 576 bytes at least (wire.md 5.2), so a chunk alone in one 512.
+    // A packet has at least 576 bytes (wire.md 5.2), so a chunk alone in one has at least 512.
     static constexpr std::size_t kMax = kMaxCopied / wire::kLeastChunk + 2;
 
     std::array<Packet*, kMax> packets{};
     std::size_t count = 0;
-    std::size_t begun = 0;  // of them: 1 or 0
+    std::size_t begun = 0;  // packets that already held messages: 0 or 1
   };
-  // False: so many packets are not to be had, and nothing happened.
+  // Returns false, and does nothing, if there are not enough packets.
   bool reserve(std::uint64_t bytes, PacketPool& pool, Span& span);
   void write(const SmallMessage& message, MessageId id, const Span& span);
   void write(const Operation& op, const Span& span);
 
-  // Packets and chunks take turns while there are both: it is a packet's turn.
+  // Whether a packet is next. Packets and chunks alternate while there are both.
   bool is_next(bool has_chunks) {
     const bool is_ours = !packets_.empty() && !(has_chunks && chunks_are_next_);
     chunks_are_next_ = is_ours;
     return is_ours;
   }
-  // The first packet that waits: there is one.
+  // Takes the first packet that waits. There must be one.
   Packet& take_first() {
     Packet& packet = packets_.front();
     packets_.pop_front();
@@ -100,8 +100,9 @@ class MessagePacker {
   }
   void give_back_all(PacketPool& pool);
 
-  // Calls visit(id, its lower 32 bits) for each message that has a frame in a packet which was
-  // written here and has arrived, or of which this fragment has; a message may be in others, too.
+  // Calls visit(id's lower 32 bits) for each message that has a frame in `packet`, which was
+  // written here and of which all, or this fragment, has arrived. A message may be in other
+  // packets, too.
   template <typename Visit>
   static void for_each_message(const Packet& packet, Visit&& visit);
 
@@ -113,8 +114,8 @@ class MessagePacker {
     const std::size_t end = std::min<std::size_t>(packet.capacity, packet_bytes_);
     return end > packet.used ? end - packet.used : 0;
   }
-  // Messages that are cut into chunks have ids, too: those of messages that share a packet need not
-  // be consecutive.
+  // Counts consecutive ids only. Those in one packet need not be, because messages that are cut
+  // into chunks take ids, too.
   static void count_message(Packet& packet, MessageId id) {
     if (packet.used == wire::kHeaderBytes) [[likely]] {
       packet.first_message = id;
@@ -131,13 +132,13 @@ class MessagePacker {
   PacketQueue packets_;  // the last one may still be filled
   std::uint32_t peer_index_ : 24;
   std::uint32_t chunks_are_next_ : 1 = 0;
-  std::uint16_t packet_bytes_;  // as a packet says its length (wire.md 2.1)
+  std::uint16_t packet_bytes_;  // 16 bits, as on the wire (wire.md 2.1)
 };
 
 inline bool MessagePacker::reserve(std::size_t bytes, PacketPool& pool) {
   if (!packets_.empty() && has_room(packets_.back(), bytes)) return true;
   if (packets_.size() >= kMaxQueued) return false;
-  // A lone small message takes a large packet, too: company may come.
+  // A lone small message takes a large packet, too: others may join it.
   Packet* packet = pool.take(pool.large_bytes());
   if (packet == nullptr) return false;
   packet->peer = peer_index_;

@@ -23,7 +23,7 @@ void Outbox::handle_hello(std::size_t packet_bytes, std::uint64_t allowance,
   set_small_bytes(packet_bytes);
 }
 
-// What send_copy() does with it, without what has been asked for those before.
+// Does what send_copy() does, without the checks that earlier messages in the packet have passed.
 bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
   const std::size_t size = bytes.size();
   if (!packer_.fits_last(size) || has_waiting() || size > admission_.eager_bytes()) return false;
@@ -32,7 +32,7 @@ bool Outbox::append(Tag tag, std::span<const std::byte> bytes) noexcept {
   return true;
 }
 
-// The kind of such a message does not change what it costs.
+// A small message costs the same allowance whatever its kind.
 bool Outbox::send_copy(PeerId peer, const SmallMessage& message, Request& request) noexcept {
   const std::size_t total = message.total();
   if (has_waiting() || !may_begin(total) || !admission_.affords(0, total)) return false;
@@ -86,7 +86,7 @@ bool Outbox::can_admit(const Operation& op) const {
          (op.special.is_solicited || admission_.affords(op.special.wire_kind, op.size));
 }
 
-// It is not finished. The pool has an ActiveSends for every peer.
+// The send is unfinished. The pool has an ActiveSends for every peer.
 void Outbox::begin(Operation& op) {
   if (active_ == nullptr) active_ = shared_.active.take();
   PULLMAN_CHECK(active_ != nullptr);
@@ -107,7 +107,7 @@ void Outbox::give_id(Operation& op, MessageId id) {
   if (op.asker != nullptr && op.special.is_special) op.asker->message = id;
 }
 
-// Of an atomic all bytes are needed before anything comes of it: none wait for a grant.
+// An atomic is executed only when all its bytes have arrived, so none wait for a GRANT.
 void Outbox::start_long(Operation& op) {
   admit(op);
   active_->table.note_id(op);
@@ -149,7 +149,7 @@ bool Outbox::copy_spanning(Operation& op) {
   return true;
 }
 
-// The pools have one of each for every peer.
+// Each pool has one object for every peer.
 void Outbox::note_spanning(MessageId id, std::size_t packets) {
   if (active_ == nullptr) active_ = shared_.active.take();
   PULLMAN_CHECK(active_ != nullptr);
@@ -158,7 +158,7 @@ void Outbox::note_spanning(MessageId id, std::size_t packets) {
   active_->spanning->add(id, packets);
 }
 
-// It is in a packet, which is all that is wanted unless it says so.
+// It is in a packet: that finishes it, unless it waits for a RESULT or for its arrival.
 Status Outbox::settle_copied(Operation& op) {
   if (!op.special.wants_result && !op.special.wants_arrival) {
     finish(op, Status::kOk);
@@ -174,7 +174,7 @@ Status Outbox::settle_copied(Operation& op) {
   return Status::kPending;
 }
 
-// Those that may leave by now, until there is no packet for one.
+// Admits those that may be sent now, until there is no packet for one.
 void Outbox::admit_waiting() {
   WaitingSends& waiting = active_->waiting;
   const auto admit_all = [&](auto first) {
@@ -194,7 +194,7 @@ void Outbox::admit_waiting() {
   give_back_active();
 }
 
-// False: there is no packet.
+// Returns false if there is no packet.
 bool Outbox::copy_waiting(Operation& op) {
   if (!(is_spanning(op) ? copy_spanning(op) : copy_small(op))) return false;
   active_->waiting.remove(op);
@@ -215,7 +215,7 @@ bool Outbox::may_announce(const Operation& op) const {
          has_id() && admission_.affords_envelope(kind);
 }
 
-// Nothing can be done for it at the limit that is known, and the receiver has not heard so.
+// Neither it nor its envelope may be sent at the current limit, and the receiver was not told so.
 bool Outbox::is_blocked(const Operation& op) const {
   const std::uint8_t kind = op.special.wire_kind;
   return admission_.knows_peer() && active_->blocked_reported_at != admission_.limit() &&
@@ -232,8 +232,8 @@ bool Outbox::announce() {
   return !packer_.empty();
 }
 
-// Its bytes stay where they are until the receiver wants them (wire.md 4.12). False: there is no
-// packet for the envelope.
+// Its bytes stay in place until the receiver wants them (wire.md 4.12). Returns false if there is
+// no packet for the envelope.
 bool Outbox::announce(Operation& op) {
   const std::size_t lead = op.special.lead_bytes;
   if (!packer_.reserve(wire::kEnvelopeBytes + lead, shared_.packets)) return false;
@@ -248,7 +248,7 @@ bool Outbox::announce(Operation& op) {
   return true;
 }
 
-// If there is a packet for it: else later.
+// Reports it now if there is a packet for the frame, else later.
 void Outbox::report_blocked() {
   if (!packer_.reserve(wire::kBlockedBytes, shared_.packets)) return;
   packer_.write_blocked(admission_.limit());
@@ -298,8 +298,8 @@ channel::Run* Outbox::next_run(const RunWish& wish) {
   return run;
 }
 
-// Whether what was cut last, so many chunks of that send, asks for its ACK. Nobody waits for what
-// is the library's own copy, nor for an answer to the peer.
+// Whether the last `chunks` chunks that were cut of that send ask for their ACK. No caller waits
+// for a send of the library's own copy, nor for an answer to the peer.
 bool Outbox::requests_ack(const Operation& op, std::uint32_t chunks) {
   return acks_.note_chunks({.count = chunks,
                             .end_message = stage_of(op) == SendStage::kSent,
@@ -342,7 +342,7 @@ bool Outbox::handle_grant(std::uint32_t id_low, std::uint64_t limit) {
   return true;
 }
 
-// wire.md 10.2. What is not sent yet is not wanted.
+// wire.md 10.2: bytes that are not sent yet are not wanted.
 Outbox::Found Outbox::handle_result(MessageId id, Status status) {
   Operation* op = active_ == nullptr ? nullptr : active_->table.find(id);
   if (op == nullptr || op->special.has_result) return Found::kNone;
@@ -376,7 +376,7 @@ void Outbox::handle_fragment_acked(Packet& packet) {
   advance_fragment(packet);
 }
 
-// Those of which nothing was under way but what the packet carried.
+// Finishes the messages that were in flight in this packet only.
 void Outbox::finish_messages(const Packet& packet) {
   if (packet.messages != Packet::kUncounted) [[likely]] {
     return admission_.note_several_begun(packet.first_message, packet.messages, shared_.bitmaps);
@@ -384,17 +384,17 @@ void Outbox::finish_messages(const Packet& packet) {
   MessagePacker::for_each_message(packet, [this](std::uint32_t id_low) { note_arrived(id_low); });
 }
 
-// A packet with that message, or with a part of it, has arrived.
+// A packet with all or a part of that message has arrived.
 void Outbox::note_arrived(std::uint32_t id_low) {
   const MessageId id = admission_.own_id_of(id_low);
-  if (admission_.has_begun(id)) return;  // of an envelope: its bytes were heard of before it
+  if (admission_.has_begun(id)) return;  // its bytes were acked before its envelope
   SpanningMessages* spanning = active_ == nullptr ? nullptr : active_->spanning;
   if (spanning != nullptr && !spanning->note_arrived(id)) return;
   admission_.note_begun(id, shared_.bitmaps);
   if (spanning != nullptr && spanning->empty()) give_back_spanning();
 }
 
-// Those that were copied, and are to be told when they have arrived.
+// Finishes sends that were copied and wait for their arrival.
 void Outbox::finish_arrived() {
   SendQueue& arriving = active_->arriving;
   for (auto at = arriving.begin(); at != arriving.end();) {
@@ -407,7 +407,7 @@ void Outbox::finish_arrived() {
   give_back_active();
 }
 
-// No packet refers to its bytes any more: then the receiver knows of it, and it may be over.
+// When no packet refers to its bytes any more the receiver knows of it, and it may be finished.
 void Outbox::finish_if_acked(Operation& op) {
   if (op.packets > 0) return;
   const SendStage stage = stage_of(op);
@@ -461,7 +461,7 @@ void Outbox::fail(Status status) {
   give_back_active();
 }
 
-// If nothing needs it any more.
+// Gives it back unless something still needs it.
 void Outbox::give_back_active() {
   if (active_ == nullptr || !active_->table.empty() || active_->spanning != nullptr) return;
   active_->blocked_reported_at = 0;

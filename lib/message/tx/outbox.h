@@ -1,11 +1,11 @@
 // The sending side of one peer's messages.
 //
-// A small message is copied into a packet that waits for its turn (MessagePacker); a long one is
-// cut into chunks that refer to the caller's buffer until they are acked (ChunkScheduler says
-// which, chunk_cutter.h how). One that may not leave yet (SendAdmission) waits (WaitingSends), or
-// is announced by its envelope (wire.md 4.12). What is not finished is in the SendTable. Here they
-// meet: each send goes from one to the next. Hands out packets when asked and is told of acked
-// ones; does not know links, windows or time.
+// A small message is copied into a packet that waits to be sent (MessagePacker); a long one is cut
+// into chunks that refer to the caller's buffer until they are acked (ChunkScheduler decides which
+// is next, chunk_cutter.h cuts). A message that may not be sent yet (SendAdmission) waits
+// (WaitingSends), or is announced by its envelope (wire.md 4.12). Unfinished sends are in the
+// SendTable. The outbox passes each send from one of these to the next. Hands out packets when
+// asked and is told which are acked; does not know links, windows or time.
 #pragma once
 
 #include <cstddef>
@@ -32,24 +32,24 @@
 
 namespace pullman::message {
 
-// What an outbox has only while a send is unfinished, or a message of several packets has not
-// arrived: most peers of many are idle.
+// State that an outbox has only while a send is unfinished, or a message of several packets has not
+// arrived: of many peers most are idle.
 struct ActiveSends {
-  SendTable table;                        // all of them
+  SendTable table;                        // all sends that are not finished
   WaitingSends waiting;                   // kWaiting
-  ChunkScheduler chunks;                  // those that are cut, or await their grant
+  ChunkScheduler chunks;                  // sends that are cut, or await their grant
   SendQueue arriving;                     // kArriving
   SpanningMessages* spanning = nullptr;   // while there are any
-  std::uint64_t blocked_reported_at = 0;  // the limit at which BLOCKED was said last
+  std::uint64_t blocked_reported_at = 0;  // the last limit that a BLOCKED frame reported
 };
 
 struct OutboxCounters {
-  std::uint64_t held_back = 0;  // sends that had to wait for the receiver's allowance, or for an id
-  std::uint64_t announced = 0;  // of those, by their envelopes
+  std::uint64_t held_back = 0;  // sends that had to wait for allowance or an id
+  std::uint64_t announced = 0;  // those of them that were announced by envelopes
 };
 
-// What the outboxes of one engine share; it outlives them. Of active sends and spanning messages
-// there is one for each.
+// What the outboxes of one engine share; it outlives them. The last two pools have one object for
+// each outbox.
 struct OutboxResources {
   PacketPool& packets;
   Pool<IdBitmap>& bitmaps;
@@ -60,134 +60,141 @@ struct OutboxResources {
 
 class Outbox {
  public:
-  // `first`: the first message id. Before the peer has introduced itself, packets are at most
-  // `first_packet_bytes` long and little may be charged.
+  // `first`: the first message id. Until handle_hello(), packets are at most `first_packet_bytes`
+  // long and little allowance may be used.
   Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
          std::size_t first_packet_bytes);
   ~Outbox();
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  // The peer introduced itself: how long packets to it may be, and what it allows.
+  // The peer's HELLO or WELCOME told how long packets to it may be, and its allowance.
   void handle_hello(std::size_t packet_bytes, std::uint64_t allowance, std::uint32_t eager_bytes);
 
-  // The path that is used carries packets of so many bytes, from now on.
+  // The current path carries packets of this size.
   void set_packet_bytes(std::size_t bytes) { packet_bytes_ = static_cast<std::uint16_t>(bytes); }
-  // Every path to the peer carries packets of so many bytes: small messages are packed into those.
+  // Every path to the peer carries packets of this size: small messages are packed into such
+  // packets.
   void set_small_bytes(std::size_t bytes) { packer_.set_packet_bytes(bytes); }
 
   // --- sends
 
-  // Takes a plain message if it goes into the packet that others wait in: of many small ones nearly
-  // all do. False: nothing happened.
+  // Takes a plain message if it fits into the last packet that waits: of many small ones nearly all
+  // do. Returns false if nothing happened.
   bool append(Tag tag, std::span<const std::byte> bytes) noexcept;
 
-  // Takes a message. True if it was copied and the request is done.
+  // Takes a message. Returns true if it was copied and the request is done.
   bool send(PeerId peer, Tag tag, std::span<const std::byte> bytes, Request& request) noexcept;
 
-  // True: it was copied and the request is done. Else it could not be now, and nothing happened.
+  // Returns true if it was copied and the request is done; false if it cannot be copied now and
+  // nothing happened.
   bool send_copy(PeerId peer, const SmallMessage& message, Request& request) noexcept;
 
-  // The same of anything but a plain message. kOk: copied, and the request is done. kPending. With
-  // only_copy, kBusy: it could not be copied now, and nothing happened. The request has room for
-  // the segments (make_room()).
+  // Takes any message. Returns kOk if it was copied and the request is done; kPending; or, with
+  // only_copy, kBusy if it cannot be copied now and nothing happened. The request must have room
+  // for the segments (make_room()).
   Status send(PeerId peer, const SendDescriptor& descriptor, Request& request) noexcept;
 
   // --- frames of the peer
 
-  // A RESULT came for a message of that id. kNone: there is no such message (any more).
+  // Handles a RESULT for the message of that id. kNone: there is no such message (any more).
+  // kRefused: it does not wait for one.
   enum class Found : std::uint8_t { kYes, kNone, kRefused };
   Found handle_result(MessageId id, Status status);
-  // The id that a frame means; nothing if there is none yet.
+  // Returns the full id of a message that a frame names; nothing if none has had it.
   std::optional<MessageId> id_of(std::uint32_t id_low) const { return admission_.id_of(id_low); }
 
-  // False: the frame contradicts what was sent.
+  // Returns false if the frame contradicts what was sent.
   bool handle_grant(std::uint32_t id_low, std::uint64_t limit);
   void handle_allowance(std::uint64_t limit, std::uint64_t whole_limit) {
     admission_.handle_allowance(limit, whole_limit);
   }
 
-  // The peer leaves, and says what it has. False: something of that was never sent.
+  // Whether the peer's BYE can be true: it names only messages that were sent.
   bool is_possible(const wire::Frame& bye) const {
     return Delivered(bye, admission_.next_id()).end() <= admission_.next_id();
   }
-  // What it has is delivered, whichever ACKs are missing. No packet is under way any more.
+  // Finishes the messages that the peer has, whichever ACKs are missing. No packet may be in flight
+  // any more.
   void handle_bye(const wire::Frame& bye);
 
   // --- packets to leave
 
-  // The first message that waits has no allowance, but may be announced by its envelope; or it may
-  // not, and the receiver is to be told that something is blocked.
+  // Whether the first message that waits lacks allowance and may be announced by its envelope, or
+  // may not and the receiver is to be told that we are blocked.
   bool may_announce() const;
-  // Does so, for as many as may be. When nothing that was sent is unheard of, so that allowance is
-  // not just coming back. False: none could, for want of a packet.
+  // Announces as many as possible, or reports that we are blocked. Call it when no packet is in
+  // flight, so that no allowance is on its way. Returns false if nothing could be written, for want
+  // of a packet.
   bool announce();
 
   // Whether next_packet() has something to give (unless the pool is empty).
   bool has_packets() const { return !packer_.empty() || has_chunks() || may_admit(); }
-  // Something is being cut into chunks.
+  // Whether a message is being cut into chunks.
   bool has_chunks() const {
     if (active_ == nullptr) [[likely]]
       return false;
     return active_->chunks.has_chunks();
   }
-  // Packets of copied messages that wait.
+  // Returns how many packets of copied messages wait.
   std::size_t queued_packets() const { return packer_.size(); }
 
   using Heads = ChunkHeads;
-  // The next packet to leave, its header to be written; null if there is none.
+  // Returns the next packet to send, its header still to be written; null if there is none.
   Packet* next_packet(Heads heads = Heads::kFull);
 
-  // What a run is to be like.
+  // Describes the run that is wanted.
   struct RunWish {
     std::size_t max_chunks = 0;
-    bool equal_lengths = false;  // of all packets that leave in one burst
-    bool shares_burst = false;   // other runs leave in front of it
+    bool equal_lengths = false;  // of all packets that are sent in one burst
+    bool shares_burst = false;   // other runs are sent before it in the burst
     Heads heads = Heads::kFull;
   };
-  // Chunks of one message, at least kMinRun, to leave before any packet does; null if none are to
-  // be had: next_packet() gives what there is.
+  // Returns chunks of one message, at least kMinRun, that are to be sent before any packet; null if
+  // there are none: then next_packet() may have something.
   channel::Run* next_run(const RunWish& wish);
 
-  // A packet with nothing else in it, for control frames; null when the pool is empty.
+  // Returns an empty packet for control frames; null when the pool is empty.
   Packet* control_packet(std::size_t bytes);
 
   // --- how much is left to be cut
 
-  // Bytes of long messages that may be cut now, of the first few of them.
+  // Returns the bytes of long messages that may be cut now, of the first few of them.
   std::uint64_t bytes_to_cut() const;
-  // How many packets with those heads take all that may be cut now; kManyPackets if that is more
-  // than a few messages, or if others wait to be cut.
+  // Returns how many packets with those heads take all that may be cut now; kManyPackets if more
+  // than a few messages are being cut, or others wait.
   std::size_t packets_left(Heads heads) const;
   static constexpr std::size_t kManyPackets = ChunkScheduler::kManyPackets;
-  // Several messages are being cut into chunks, and so many packets do not hold what is left.
+  // Whether several messages are being cut, and what is left takes more than `packets` packets.
   bool several_fill(std::size_t packets) const;
-  // So many packets would be a part of the message that is to be cut next, of another length than
-  // all of it would have.
+  // Whether this many packets would hold only a part of the message to be cut next, and cut that to
+  // another length than the whole would be cut to.
   bool splits_next(std::size_t packets);
 
   // --- packets that have left
 
-  // An ACK came, of some of them: the next one need not be asked for yet.
+  // Some packets from here were acked: the next request for an ACK can wait.
   void note_ack() { acks_.handle_ack(); }
-  // A packet or a run from here arrived: finishes what it completed. It is the caller's again.
+  // A packet or run from here has arrived: finishes the messages that it completes. The packet is
+  // the caller's again.
   void handle_acked(Packet& packet);
-  // A packet from here has arrived, but for its rest, which it now holds (message/tx/fragments.h).
+  // A fragment of a packet from here has arrived. The packet now holds its rest
+  // (message/tx/fragments.h).
   void handle_fragment_acked(Packet& packet);
-  // A packet handed out earlier will not be sent any more.
+  // A packet that was handed out will not be sent any more.
   void abandon(Packet& packet);
 
   // The peer is gone: every unfinished send finishes with `status`; packets not yet handed out go
-  // back to the pool. abandon() must have been told of those that were.
+  // back to the pool. Call abandon() for those handed out first.
   void fail(Status status);
 
   std::size_t unfinished() const { return active_ == nullptr ? 0 : active_->table.size(); }
-  // Everything accepted is acked.
+  // Whether all accepted messages are acked.
   bool idle() const { return active_ == nullptr && packer_.empty() && admission_.have_all_begun(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
 
  private:
-  // --- how a message leaves, and whether it may now
+  // --- how a message is sent, and whether it may be now
   bool is_small(std::size_t size) const {
     return size <= admission_.eager_bytes() && packer_.fits_packet(size);
   }
@@ -244,7 +251,7 @@ class Outbox {
   void report_blocked();
   bool requests_ack(const Operation& op, std::uint32_t chunks);
 
-  // --- what has arrived
+  // --- messages that have arrived
   void finish_messages(const Packet& packet);
   void note_arrived(std::uint32_t id_low);
   void finish_arrived();
@@ -255,11 +262,11 @@ class Outbox {
 
   const OutboxResources& shared_;
   ActiveSends* active_ = nullptr;
-  // An idle peer is to take little memory: what follows lies in what these two leave free.
+  // Idle peers should take little memory: the next members use the padding of these two.
   [[no_unique_address]] SendAdmission admission_;
   AckRequester acks_;
   [[no_unique_address]] MessagePacker packer_;
-  std::uint16_t packet_bytes_;  // of the path that is used
+  std::uint16_t packet_bytes_;  // of the current path
 };
 static_assert(sizeof(Outbox) <= 104);
 

@@ -1,5 +1,5 @@
-// The sends of one outbox that are not finished: all of them, and by message id those that have
-// one. Does not know where they stand.
+// The unfinished sends of one outbox: all of them, and by message id those that have one. Does not
+// know their stages.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -15,7 +15,7 @@ namespace pullman::message {
 class SendTable {
  public:
   void add(Operation& op) { all_.push_back(op); }
-  // It has an id, higher than all before.
+  // It has an id, higher than those of all sends before.
   void note_id(Operation& op) { by_id_.push_back(op); }
   void remove(Operation& op) {
     if (op.by_id.is_linked()) by_id_.erase(by_id_.iterator_to(op));
@@ -24,23 +24,23 @@ class SendTable {
 
   bool empty() const { return all_.empty(); }
   std::size_t size() const { return all_.size(); }
-  // Null: it is finished, or there has been none.
+  // Returns null if it is finished, or never existed.
   Operation* find(MessageId id) {
     const auto found = by_id_.find(id);
     return found == by_id_.end() ? nullptr : &*found;
   }
-  // The lowest id; `none` if no send has one.
+  // Returns the lowest id, or `none` if no send has one.
   MessageId oldest_id(MessageId none) const {
     return by_id_.empty() ? none : by_id_.begin()->message;
   }
 
-  // Calls visit(operation) for each, in the order in which they were added; it may remove that.
+  // Calls visit(operation) for each, in the order in which they were added; it may remove that one.
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (auto at = all_.begin(); at != all_.end();) visit(*at++);
   }
 
-  // All finish with that status. No packet refers to any.
+  // Finishes all with `status`. No packet may refer to any.
   void fail(Status status) {
     by_id_.clear();
     while (!all_.empty()) {

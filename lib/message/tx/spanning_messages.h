@@ -1,5 +1,5 @@
-// Messages that were copied into several packets: how many of those have yet to arrive. Counts by
-// id; knows no packet.
+// Counts, for messages that were copied into several packets, how many of those have yet to arrive.
+// Works by id; knows no packet.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class SpanningMessages {
  public:
   bool empty() const { return messages_ == 0; }
 
-  // A message that is in so many packets, two at least. Its id is in the window.
+  // Adds a message that is in `packets` packets, at least two. Its id is in the window.
   void add(MessageId id, std::size_t packets) {
     std::uint8_t& left = left_[id % kIdWindow];
     PULLMAN_DCHECK(left == 0 && packets >= 2 && packets < 256);
@@ -24,8 +24,9 @@ class SpanningMessages {
     ++messages_;
   }
 
-  // One of its packets has arrived. Whether all have: so has, with its only one, a message that was
-  // not added. Its id is in the window, too, so its place is no other's.
+  // One of its packets has arrived. Returns whether all have: true for a message that was not
+  // added, which is in one packet. Its id is in the window, too, so no other message uses its
+  // place.
   bool note_arrived(MessageId id) {
     std::uint8_t& left = left_[id % kIdWindow];
     if (left == 0) return true;

@@ -1,9 +1,9 @@
-// Sends that cannot be admitted now: ids, allowance or packets are used up. They wait by reference
+// Sends that cannot be admitted now, for want of ids, allowance or packets. They wait by reference
 // in the caller's own Request, so waiting costs no memory and has no limit of its own.
 //
-// In the order of send(): the first that cannot be admitted holds back all behind it. What the peer
-// asked for stands in a queue of its own: the peer waits for it, and may have to before it takes
-// more, so no other send holds it back.
+// They wait in the order of send(): the first that cannot be admitted holds back all behind it.
+// Answers that the peer asked for wait in a queue of their own, which no other send holds back: the
+// peer waits for them, and may have to before it takes more.
 #pragma once
 
 #include "message/operation.h"
@@ -19,7 +19,7 @@ class WaitingSends {
   }
 
   bool empty() const { return in_order_.empty() && solicited_.empty(); }
-  // Nothing that was not asked for may leave before them.
+  // If so, no unsolicited message may be sent before them.
   bool has_in_order() const { return !in_order_.empty(); }
   // The first of each kind; null if there is none.
   Operation* first_in_order() { return in_order_.empty() ? nullptr : &in_order_.front(); }

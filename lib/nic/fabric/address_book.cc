@@ -27,7 +27,7 @@ void AddressBook::resolve(const Address& address, std::uint64_t cookie) {
   }
 }
 
-// False for an address of another kind than the endpoint's, which would be read as garbage.
+// Returns false for an address of another kind than the endpoint's, which would be misread.
 bool AddressBook::encode(const Address& address, std::span<std::byte> out) const {
   if (format_.bytes > out.size()) return false;
   if (is_socket_family(format_.family)) {
@@ -54,7 +54,7 @@ void AddressBook::insert_by_event(std::unique_ptr<Insertion> insertion) {
   Insertion& entry = *insertion;
   in_flight_.push_back(std::move(insertion));
   if (fi_av_insert(vector_, entry.address.data(), 1, &entry.result, 0, &entry) >= 0) return;
-  // Refused outright: no event will come.
+  // The insertion was refused: no event will come.
   entry.failed = true;
   handle_complete(&entry, 0);
 }

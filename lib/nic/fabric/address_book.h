@@ -1,8 +1,8 @@
-// The address vector of a fabric port: addresses become fi_addr_t, at once or by event, and go
-// again.
+// The address vector of a fabric port: turns addresses into fi_addr_t, at once or by event, and
+// removes them.
 //
-// A provider that inserts by event writes its result into our memory later, so every insertion in
-// flight has a place of its own that lives until the event with its context has come: neither a
+// A provider that inserts by event writes its result to our memory later. So every insertion in
+// flight has memory of its own, which lives until the event with its context has come: neither a
 // failure (an error event first, then the normal one) nor closing the port frees it earlier, or
 // twice.
 #pragma once
@@ -36,11 +36,11 @@ class AddressBook {
 
   void resolve(const Address& address, std::uint64_t cookie);
 
-  // Takes `to` out once the first `posted` sends are finished.
+  // Removes `to` once the first `posted` sends are finished.
   void forget(Destination to, std::uint64_t posted) { forgotten_.push_back({to, posted}); }
   void remove_forgotten(std::uint64_t finished);
 
-  // From the event queue. A context that is not of an insertion in flight is ignored.
+  // Handle events of the event queue. A context that is not of an insertion in flight is ignored.
   void handle_error(const void* context);
   void handle_complete(const void* context, std::uint64_t inserted);
 
@@ -48,8 +48,8 @@ class AddressBook {
   bool idle() const { return events_.empty() && forgotten_.empty(); }
   std::size_t in_flight() const { return in_flight_.size(); }
 
-  // The provider still owes events and will not be asked again: their memory is left to it for
-  // good.
+  // Events of the provider are outstanding, and it will not be asked again: leaves their memory to
+  // it for good.
   void abandon();
 
  private:
@@ -73,7 +73,7 @@ class AddressBook {
   Format format_;
   bool by_event_;
   std::vector<std::unique_ptr<Insertion>> in_flight_;
-  std::deque<PortEvent> events_;      // for the caller: one per resolve() at most
+  std::deque<PortEvent> events_;      // for the caller: at most one per resolve()
   std::vector<Forgotten> forgotten_;  // to be removed when their sends are finished
 };
 

@@ -21,16 +21,16 @@ namespace {
 
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
 
-// Layers over other providers ("udp;ofi_rxd") and the retired sockets provider carry datagrams,
-// too, but slower than what they stand on. They are used only when asked for by name.
+// Layers over other providers ("udp;ofi_rxd") and the retired sockets provider offer datagrams,
+// too, but slower than what they use. They are used only when asked for by name.
 bool worth_listing(std::string_view provider, std::string_view wanted) {
   if (!wanted.empty()) return provider == wanted;
   return provider.find(';') == std::string_view::npos && provider != "sockets";
 }
 
-// What we can do for a provider: leave room for its prefix, give it contexts, register memory.
-// FI_SOURCE is not asked for: it costs the udp provider a lock and a search per packet, and proves
-// nothing.
+// What the driver can do for a provider: leave room for its prefix, give it contexts, register
+// memory. FI_SOURCE is not requested: it costs the udp provider a lock and a search per packet, and
+// proves nothing.
 InfoPtr hints_for(const std::string& provider) {
   InfoPtr hints(fi_allocinfo());
   if (hints == nullptr) throw NicError("no memory to ask libfabric for its devices");
@@ -66,8 +66,8 @@ int numa_node_of_pci(const fi_info& info) {
   return in >> node ? node : -1;
 }
 
-// An IP datagram must fit the interface's MTU, whatever the provider says: the udp provider's 1472
-// is fixed, and a larger datagram would be cut into IP fragments.
+// An IP datagram must fit the interface's MTU, whatever the provider reports: the udp provider's
+// 1472 is fixed, and a larger datagram would be fragmented.
 std::size_t fit_mtu(std::size_t bytes, std::size_t mtu, const Address& address) {
   if (address.kind != 4 && address.kind != 6) return bytes;
   const std::size_t fits = largest_datagram(mtu, address);
@@ -130,7 +130,7 @@ class FabricDriver final : public Driver {
 
   std::unique_ptr<Port> open(const Device& device, const PortOptions& options) override {
     InfoPtr info = find(device);
-    // FI_SOURCE may come unasked for (see hints_for).
+    // FI_SOURCE may be set without being requested (see hints_for).
     info->caps &= ~FI_SOURCE;
     info->rx_attr->caps &= ~FI_SOURCE;
     info->domain_attr->caps &= ~FI_SOURCE;

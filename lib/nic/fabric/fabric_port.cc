@@ -16,16 +16,17 @@
 namespace pullman::nic::fabric {
 namespace {
 
-// How long closing waits for addresses being resolved: usnic asks three times, a second apart.
+// How long closing waits for addresses that are being resolved: usnic tries three times, a second
+// apart.
 constexpr int kInsertionWaits = 5000;
 constexpr std::chrono::milliseconds kInsertionWait{1};
 
-// Each packet costs a system call: 2 us, and up to 8 where the receiver's part of the kernel's work
-// is done by the sender's call, as between namespaces.
+// Each packet costs a system call: 2 us, and up to 8 where the sender's call also does the
+// receiver's work in the kernel, as between namespaces.
 constexpr std::size_t kCallsPerTurn = 16;
 
-// One completion queue of at least `depth`, or of what the provider grants: then `depth` is made
-// smaller.
+// Opens a completion queue of at least `depth` entries, or of what the provider grants: then
+// `depth` is reduced.
 Handle<fid_cq> open_completions(fid_domain* domain, std::size_t& depth, const std::string& device) {
   fi_cq_attr attributes{};
   attributes.size = depth;
@@ -80,13 +81,14 @@ void FabricPort::open_domain(const Device& device) {
   fid_eq* queue = nullptr;
   if (fi_eq_open(fabric, &attributes, &queue, nullptr) != 0) return;
   event_queue_.reset(queue);
-  // For the link's events. A provider that has none may refuse.
+  // For link events. A provider that has none may refuse.
   if (fi_domain_bind(domain, &queue->fid, 0) != 0) {
     log().debug("{} reports no link events", device.name);
   }
 }
 
-// By event where the provider can: a synchronous insertion may block for seconds (ARP in usnic).
+// Inserts by event where the provider can: a synchronous insertion may block for seconds (ARP in
+// usnic).
 void FabricPort::open_vector(const Device& device) {
   fi_av_attr attributes{};
   attributes.type =
@@ -95,7 +97,7 @@ void FabricPort::open_vector(const Device& device) {
   fid_av* vector = nullptr;
   if (event_queue_ != nullptr && fi_av_open(domain_.get(), &attributes, &vector, nullptr) == 0) {
     vector_.reset(vector);
-    // As fi_av_bind() does, which libfabric 2 warns of.
+    // Does what fi_av_bind() does, which libfabric 2 warns of.
     by_event_ = vector->fid.ops->bind(&vector->fid, &event_queue_->fid, 0) == 0;
     if (by_event_) return;
     vector_.reset();
@@ -175,8 +177,8 @@ void FabricPort::learn_address(const Device& device) {
   if (shares_subnet(device, address_)) tie_to_device(device);
 }
 
-// What leaves; what comes by another NIC, as ARP may have it, is taken all the same: nobody else is
-// there to take it.
+// Ties sending only: packets that arrive by another NIC, because of ARP, are accepted, since no
+// other socket would receive them.
 void FabricPort::tie_to_device(const Device& device) {
   if (socket_ >= 0) return send_by_device(socket_, interface_name(device, address_));
   log().debug(
@@ -185,7 +187,7 @@ void FabricPort::tie_to_device(const Device& device) {
       device.name);
 }
 
-// Without a kernel socket under the endpoint there is nothing to wait on for packets.
+// Without a kernel socket under the endpoint there is no descriptor to wait on for packets.
 int FabricPort::wait_fd() {
   if (socket_ < 0) return -1;
   if (!wait_set_) {
@@ -198,8 +200,8 @@ int FabricPort::wait_fd() {
   return wait_set_->fd();
 }
 
-// What arrives before we look is held by the posted buffers, or, where receives are posted to no
-// device but to a list that is looked at when we ask, by the kernel's socket.
+// Packets that arrive before we poll are held by the posted buffers. A provider that posts receives
+// to no device, but to a list that it serves when polled, leaves them in the kernel's socket.
 void FabricPort::size_receive_room(const PortOptions& options) {
   if (!facts_.one_per_read) return;
   grow_receive_buffer(socket_, options.receive_packets, limits_.packet_bytes);
@@ -247,7 +249,7 @@ void FabricPort::read_error_event() {
   fi_eq_err_entry error{};
   if (fi_eq_readerr(event_queue_.get(), &error, 0) < 0) return;
   if (error.fid == &vector_->fid) {
-    book_->handle_error(error.context);  // its normal event follows, and ends it
+    book_->handle_error(error.context);  // a normal event follows and ends the insertion
   } else if (!failed_) {
     counters_.errors.note(ErrorClass::kDevice, error.err);
     failed_ = true;
@@ -260,8 +262,8 @@ void FabricPort::link_event(std::uint64_t state) {
   if (state == FI_LINK_UP) events_.push_back({.kind = PortEvent::Kind::kLinkUp});
 }
 
-// An insertion in flight writes into the book's memory, and into the event queue, when it ends. If
-// it does not end in time, both are left behind: memory lost beats memory corrupted.
+// An insertion in flight writes to the book's memory, and to the event queue, when it ends. If it
+// does not end in time both are leaked: that is better than corrupted memory.
 void FabricPort::wait_for_insertions() {
   if (book_ == nullptr) return;
   for (int i = 0; book_->in_flight() > 0 && i < kInsertionWaits; ++i) {

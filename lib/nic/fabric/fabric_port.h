@@ -1,8 +1,8 @@
 // One FI_EP_DGRAM endpoint as a Port: puts the two queues, the address book and the event queue
 // together.
 //
-// Knows the order in which libfabric wants its objects made and closed; the queues know how packets
-// travel. Threads: as Port.
+// Knows the order in which libfabric's objects must be made and closed; the queues know how packets
+// are sent and received. Threads: as Port.
 #pragma once
 
 #include <memory>
@@ -66,16 +66,16 @@ class FabricPort final : public Port {
   PortCounters counters_;
   ErrorReport report_;
   Address address_;
-  int socket_ = -1;                        // the kernel's, under the udp provider; else -1
+  int socket_ = -1;                        // the kernel's, with the udp provider; else -1
   bool by_event_ = false;                  // addresses are inserted by event
   bool failed_ = false;                    // kFailed was, or is about to be, reported
   std::deque<PortEvent> events_;           // about the port and its link
   std::optional<OwnInterface> interface_;  // once the address is known
-  std::optional<WaitSet> wait_set_;        // once it was asked for
+  std::optional<WaitSet> wait_set_;        // made by the first wait_fd()
 
-  // In the order of making; closed in the opposite one.
+  // In the order in which they are made; closed in the opposite order.
   Handle<fid_fabric> fabric_;
-  Handle<fid_eq> event_queue_;  // none where everything is done at once
+  Handle<fid_eq> event_queue_;  // null if insertions are immediate
   Handle<fid_domain> domain_;
   Handle<fid_av> vector_;
   Handle<fid_cq> send_completions_;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kDepthIfUnstated = 256;
 
 std::size_t prefix(const fi_info& info, std::uint64_t direction_mode) {
-  // A provider that fills in only the common mode means both directions.
+  // A provider that sets only the common mode means both directions.
   const std::uint64_t per_direction = info.tx_attr->mode | info.rx_attr->mode;
   const std::uint64_t mode = (per_direction & FI_MSG_PREFIX) != 0 ? direction_mode : info.mode;
   return (mode & FI_MSG_PREFIX) != 0 ? info.ep_attr->msg_prefix_size : 0;
@@ -25,8 +25,8 @@ Facts facts_of(const fi_info& info) {
   Facts facts;
   facts.send_prefix = prefix(info, info.tx_attr->mode);
   facts.receive_prefix = prefix(info, info.rx_attr->mode);
-  // usnic counts the prefix of a send in max_msg_size, as one may read the manual; efa does not.
-  // Taking it off once is right for the first and costs the second 40 bytes of its 8 KiB.
+  // usnic counts the prefix of a send in max_msg_size, as the manual may be read; efa does not.
+  // Subtracting it once is right for the former and costs the latter 40 bytes of its 8 KiB.
   facts.payload_bytes =
       info.ep_attr->max_msg_size - std::min(info.ep_attr->max_msg_size, facts.send_prefix);
   facts.send_depth = info.tx_attr->size != 0 ? info.tx_attr->size : kDepthIfUnstated;

@@ -1,5 +1,5 @@
-// What a port has to know about its provider, read once from its fi_info: nothing else in the
-// driver looks at modes, limits or provider names.
+// What a port needs to know of its provider, read once from its fi_info: nothing else in the driver
+// looks at modes, limits or provider names.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -9,8 +9,8 @@
 namespace pullman::nic::fabric {
 
 struct Facts {
-  // Bytes the provider wants in front of what is sent, and in front of what is received
-  // (FI_MSG_PREFIX is given per direction: usnic and efa both, verbs UD on receive only).
+  // Bytes that the provider wants in front of packets sent, and of packets received (FI_MSG_PREFIX
+  // is given per direction: usnic and efa both, verbs UD on receive only).
   std::size_t send_prefix = 0;
   std::size_t receive_prefix = 0;
 
@@ -21,17 +21,17 @@ struct Facts {
   // Buffers must be registered and their descriptors passed (FI_MR_LOCAL).
   bool local_registration = false;
 
-  // The bytes have left our memory when fi_inject() returns, whatever their number up to
-  // payload_bytes: the kernel copies them. True of "udp" only (a sendto inside each call).
+  // fi_inject() has copied the bytes when it returns, for up to payload_bytes of them: the kernel
+  // copies. True of "udp" only (a sendto inside each call).
   bool sends_at_once = false;
 
-  // Address insertion is a table entry, done during the call: no event queue is needed.
+  // An address is inserted into a table during the call: no event queue is needed.
   bool resolves_at_once = false;
 
   // Errored completions carry an ibv_wc_status.
   bool verbs_status = false;
 
-  // A read of the completion queue yields one packet at most, at the price of a system call.
+  // A read of the completion queue yields at most one packet, and costs a system call.
   bool one_per_read = false;
 };
 

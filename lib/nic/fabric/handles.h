@@ -1,5 +1,5 @@
-// libfabric's objects with owners, so that what is opened is closed, in the right order, on every
-// path.
+// Owners for libfabric's objects, so that everything that is opened is closed, in the right order,
+// on every path.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -14,9 +14,9 @@
 namespace pullman::nic::fabric {
 namespace {
 
-// What the kernel charges a socket for one packet (skb->truesize): a struct sk_buff, and a buffer
-// of the next power of two that holds headroom, headers, payload and skb_shared_info. A full packet
-// of a 1500-byte interface: 2304, seen on loopback and veth.
+// Returns what the kernel charges a socket for one packet (skb->truesize): a struct sk_buff, and a
+// buffer of the next power of two that holds headroom, headers, payload and skb_shared_info. A full
+// packet of a 1500-byte interface: 2304, measured on loopback and veth.
 std::size_t charged_bytes(std::size_t packet_bytes) {
   constexpr std::size_t kSkBuff = 256;
   constexpr std::size_t kHeadersAndHeadroom = 28 + 64;
@@ -24,8 +24,8 @@ std::size_t charged_bytes(std::size_t packet_bytes) {
   return kSkBuff + std::bit_ceil(packet_bytes + kHeadersAndHeadroom + kSharedInfo);
 }
 
-// The kernel takes what was read off the account only when a quarter of the buffer has come
-// together, so a quarter may be gone while we read steadily.
+// The kernel uncharges bytes that were read only when they amount to a quarter of the buffer, so a
+// quarter may be unavailable while we read steadily.
 std::size_t usable(std::size_t buffer_bytes) {
   return buffer_bytes - buffer_bytes / 4;
 }
@@ -69,14 +69,14 @@ void grow_receive_buffer(int socket, std::size_t packets, std::size_t packet_byt
   if (socket < 0) return;
   const std::size_t wanted = packets * charged_bytes(packet_bytes) * 4 / 3;
   if (wanted <= receive_buffer(socket)) return;
-  // The kernel doubles what it is told, and takes no more than rmem_max.
+  // The kernel doubles the value, and grants no more than rmem_max.
   const int half = static_cast<int>(std::min<std::size_t>(wanted / 2, 1u << 30));
   setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &half, sizeof half);
 }
 
 void forbid_fragments(int socket) {
   if (socket < 0) return;
-  // The one that is not of the socket's family is refused.
+  // The option that is not of the socket's family is refused.
   const int ipv4 = IP_PMTUDISC_PROBE;
   const int ipv6 = IPV6_PMTUDISC_PROBE;
   setsockopt(socket, IPPROTO_IP, IP_MTU_DISCOVER, &ipv4, sizeof ipv4);

@@ -38,8 +38,8 @@ std::size_t ReceiveRing::receive(std::span<Incoming> batch, PortCounters& counte
   std::array<fi_cq_msg_entry, kReceivesPerRead> completions;
   if (!idle_.empty()) post_idle();
   std::size_t count = 0;
-  // Bounded even if nothing but bad packets comes in: each read takes at least one completion, and
-  // what it brings back is posted again only at the next call.
+  // Bounded even if only bad packets come: each read takes at least one completion, and its buffers
+  // are reposted only at the next call.
   std::size_t reads_left = slab_.slots();
   while (count < batch.size() && reads_left-- > 0 && !broken_) {
     const std::size_t wanted = std::min(batch.size() - count, completions.size());
@@ -57,7 +57,7 @@ std::size_t ReceiveRing::receive(std::span<Incoming> batch, PortCounters& counte
   return count;
 }
 
-// Fills `out` unless the packet is unfit, and its buffer stays here.
+// Fills `out`, unless the packet is unusable and its buffer stays here.
 bool ReceiveRing::accept(const fi_cq_msg_entry& completion, Incoming& out, PortCounters& counters) {
   const std::size_t index = slab_.index_of(completion.op_context);
   PULLMAN_CHECK(index < slab_.slots());
@@ -83,7 +83,7 @@ void ReceiveRing::give_back(std::span<const Incoming> batch) {
   post_idle();
 }
 
-// All but the last carry FI_MORE: one doorbell for the lot on devices that have one.
+// All but the last carry FI_MORE: one doorbell for all of them on devices that have one.
 void ReceiveRing::post_idle() {
   void* descriptor = slab_.descriptor();
   while (!idle_.empty() && !broken_) {
@@ -95,7 +95,7 @@ void ReceiveRing::post_idle() {
   }
 }
 
-// A failed receive brings its buffer back. False when there is nothing more to read.
+// A failed receive returns its buffer. Returns false when there is nothing more to read.
 bool ReceiveRing::read_error(PortCounters& counters) {
   fi_cq_err_entry error{};
   const ssize_t got = fi_cq_readerr(completions_, &error, 0);

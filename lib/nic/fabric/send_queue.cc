@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kSendsPerRead = 64;
 
-// Puts the packet's pieces one behind the other; their common length.
+// Joins the packet's segments; returns their total length.
 std::size_t gather(const Outgoing& packet, std::byte* out) {
   std::memcpy(out, packet.head.data(), packet.head.size());
   if (!packet.payload.empty()) {
@@ -49,9 +49,9 @@ std::size_t SendQueue::send_at_once(std::span<const Outgoing> batch, PortCounter
   return taken;
 }
 
-// Gathering by copy and one fi_inject() beats fi_sendmsg() with two pieces: the copy of a full
-// packet from warm memory costs less than the kernel's reading of a message header, and no
-// completion is left behind.
+// Joining by copy and one fi_inject() beats fi_sendmsg() with two segments: copying a full packet
+// from warm memory costs less than the kernel's reading of a message header, and there is no
+// completion to read.
 SendQueue::Outcome SendQueue::inject(const Outgoing& packet, PortCounters& counters) {
   const std::byte* bytes = packet.head.data();
   std::size_t length = packet.head.size();
@@ -66,7 +66,7 @@ SendQueue::Outcome SendQueue::inject(const Outgoing& packet, PortCounters& count
 }
 
 std::size_t SendQueue::send_slots(std::span<const Outgoing> batch, PortCounters& counters) {
-  // Completions are read when credits run low, not after every send.
+  // Reads completions when credits run low, not after every send.
   if (free_.size() < batch.size()) reclaim(counters);
   std::size_t taken = 0;
   for (const Outgoing& packet : batch) {
@@ -89,7 +89,7 @@ SendQueue::Outcome SendQueue::post(const Outgoing& packet, PortCounters& counter
   const ssize_t result =
       fi_send(endpoint_, slot, length, slab_->descriptor(), packet.to, slab_->context(index));
   if (result == -FI_EAGAIN) return Outcome::kRefused;
-  // The slot was not taken: it stays the next free one.
+  // The slot was not used: it stays the next free one.
   if (result != 0) return lost(result, counters);
   free_.pop_back();
   ++posted_;
@@ -125,7 +125,7 @@ SendQueue::Outcome SendQueue::lost(ssize_t result, PortCounters& counters) {
   return Outcome::kLost;
 }
 
-// A send that failed is lost, and its slot is free. False when there is nothing more to read.
+// A failed send is lost, and its slot is free. Returns false when there is nothing more to read.
 bool SendQueue::read_error(PortCounters& counters) {
   fi_cq_err_entry error{};
   const ssize_t got = fi_cq_readerr(completions_, &error, 0);

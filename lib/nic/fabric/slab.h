@@ -1,6 +1,6 @@
-// Equal, cache-aligned slots in one piece of memory, registered with the domain when the provider
-// asks for it (FI_MR_LOCAL), each with the context a provider may scribble on while its operation
-// is posted.
+// Equal, cache-aligned slots in one block of memory, registered with the domain when the provider
+// asks for it (FI_MR_LOCAL). Each has a context that a provider may write to while its operation is
+// posted.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -26,7 +26,7 @@ class Slab {
     std::string device;        // for the error message
   };
 
-  // Throws NicError when the memory cannot be had or registered.
+  // Throws NicError when the memory cannot be allocated or registered.
   explicit Slab(const Options& options);
 
   std::size_t slots() const { return contexts_.size(); }
@@ -35,7 +35,7 @@ class Slab {
   void* descriptor() const { return descriptor_; }
   fi_context2* context(std::size_t index) { return &contexts_[index]; }
 
-  // The slot whose context a completion carries; slots() if it is none of ours.
+  // Returns the slot whose context a completion carries; slots() if it is not ours.
   std::size_t index_of(const void* context) const {
     const auto offset = static_cast<const std::byte*>(context) -
                         reinterpret_cast<const std::byte*>(contexts_.data());

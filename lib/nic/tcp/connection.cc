@@ -15,7 +15,7 @@ std::size_t framed_bytes(const Outgoing& packet) {
 
 }  // namespace
 
-// The preamble is the first of what is held.
+// The first held bytes are the preamble.
 Connection::Connection(Socket socket, State state, std::uint64_t name, std::uint16_t own_port)
     : socket_(std::move(socket)), state_(state), ours_(state == State::kConnecting), name_(name) {
   const Preamble preamble = make_preamble(own_port);
@@ -43,7 +43,7 @@ bool Connection::may_write() {
   return !blocked_ || ++tries_ % kTry == 0;
 }
 
-// False if nothing left.
+// Returns false if nothing was sent.
 bool Connection::write(Gather& gather) {
   const ssize_t sent = gather.send(fd());
   if (sent < 0) {
@@ -70,7 +70,7 @@ void Connection::note_progress() {
   stuck_ = false;
 }
 
-// How many of the packets have left, or begun to; the rest of one that has begun is held.
+// Returns how many packets were sent, at least in part; the rest of a packet is held.
 std::size_t Connection::settle(std::span<const Outgoing> packets, std::size_t written) {
   const std::size_t before = std::min(written, held().size());
   drop_held(before);
@@ -97,7 +97,7 @@ void Connection::drop_held(std::size_t bytes) {
   }
 }
 
-// From that byte of the packet on, its length counted in.
+// Holds the packet from that byte on, counted with its length field.
 void Connection::hold(const Outgoing& packet, std::size_t from) {
   const Length length = make_length(packet.head.size() + packet.payload.size());
   for (std::span<const std::byte> piece :
@@ -122,7 +122,7 @@ std::size_t Connection::hold_or_drop(std::span<const Outgoing> packets, PortCoun
   return done == packets.size() ? done : done + refuse(packets.size() - done, counters);
 }
 
-// There is no room for so many packets. 0: they are to be offered again; else they are dropped.
+// There is no room for the packets. Returns 0 if they must be offered again; else they are dropped.
 std::size_t Connection::refuse(std::size_t packets, PortCounters& counters) {
   if (!stuck_) {
     if (++refusals_ < kPatience) return 0;
@@ -136,7 +136,7 @@ std::size_t Connection::refuse(std::size_t packets, PortCounters& counters) {
   return packets;
 }
 
-// For a connection that is being made this is the outcome, either way: the call says which.
+// For a connection that is being made this is the outcome, good or bad: the system call tells.
 void Connection::handle_writable(Gather& gather) {
   if (state_ == State::kBroken) return;
   gather.clear();
@@ -145,7 +145,7 @@ void Connection::handle_writable(Gather& gather) {
   if (state_ == State::kEnding) end();
 }
 
-// Nothing that was taken is lost by it: the kernel sends what it has, then says that it was all.
+// Loses nothing that was accepted: the kernel sends what it has, then its FIN.
 void Connection::end() {
   if (state_ != State::kBroken) state_ = State::kEnding;
   if (held().empty()) shutdown(fd(), SHUT_WR);

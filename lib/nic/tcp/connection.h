@@ -1,11 +1,11 @@
-// One TCP connection and the packets that go out by it: in one system call with what was held back
-// before, and held back, within a bound, when the kernel takes no more.
+// One TCP connection and the packets sent by it: each system call sends held bytes first, then new
+// packets; what the kernel does not take is held, within a bound.
 //
-// A connection is stuck when it has refused packets many times and the kernel has not got rid of a
-// byte in the meantime. Then packets are dropped, as a network drops them, until bytes leave again:
-// so no destination keeps the others waiting for ever. Knows nobody's clock: it counts.
+// A connection is stuck when it has refused packets many times while the kernel has not sent a
+// byte. Then packets are dropped, as a network drops them, until bytes leave again: so no
+// destination blocks the others for ever. Reads no clock: it counts.
 //
-// What comes in by it is the Receiver's affair, which keeps here what belongs to the connection.
+// The Receiver handles received bytes, and keeps here what belongs to the connection.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ struct Way;  // see connection_table.h
 class Connection {
  public:
   enum class State : std::uint8_t {
-    kConnecting,  // packets are held
-    kOpen,        // as far as we know
-    kEnding,      // nothing will be sent behind what is held; what comes is still received
+    kConnecting,  // being made; packets are held
+    kOpen,        // established, as far as is known
+    kEnding,      // nothing is sent after the held bytes; still receives
     kBroken,      // to be closed
   };
 
-  // Begins with kConnecting if it is ours, with kOpen if it came in. `name`: see name().
+  // Begins in kConnecting if we opened it, in kOpen if we accepted it. `name`: see name().
   // `own_port`: for the preamble.
   Connection(Socket socket, State state, std::uint64_t name, std::uint16_t own_port);
 
@@ -41,48 +41,48 @@ class Connection {
   State state() const { return state_; }
   std::uint64_t name() const { return name_; }
   bool is_ours() const { return ours_; }
-  // Nobody listens there, said the far host to our SYN: the kernel believes nobody who has not seen
-  // that.
+  // The remote host answered our SYN with a reset: nobody listens there. The kernel accepts that
+  // only from a sender that has seen the SYN.
   bool is_refused() const { return refused_; }
 
-  // How many of the packets were taken: sent, held, or dropped (counted).
+  // Returns how many of the packets were accepted: sent, held, or dropped (counted).
   std::size_t send(std::span<const Outgoing> packets, Gather& gather, PortCounters& counters);
 
   // The socket can be written to, or has failed.
   void handle_writable(Gather& gather);
-  // `error`: what the kernel says of it; 0 if the far end has ended it.
+  // `error`: the kernel's error number; 0 if the remote end has closed it.
   void handle_end(int error = 0) {
     state_ = State::kBroken;
     error_ = error;
   }
   void end();
 
-  // The kernel is to say when more can be sent.
+  // Whether the kernel should report when more can be sent.
   bool awaits_writable() const { return blocked_; }
   bool is_stuck() const { return stuck_; }
-  // Why it is broken; 0: not by an error.
+  // Returns why it is broken; 0 if not by an error.
   int error() const { return error_; }
-  // Packets that are held, or were since nothing was: lost if it ends now.
+  // Returns how many packets have been held since none was: they are lost if it ends now.
   std::size_t held_packets() const { return held_packets_; }
 
-  // --- of others
-  Way* way = nullptr;            // whom it leads to, once that is known
-  bool greeted = false;          // the far preamble has come
-  bool watched_for_out = false;  // the kernel has been asked to say when more can be sent
+  // --- state that belongs to other components
+  Way* way = nullptr;            // the port it leads to, once known
+  bool greeted = false;          // the remote preamble has come
+  bool watched_for_out = false;  // the kernel was asked to report when more can be sent
   Tail tail;
-  std::size_t usual_bytes = 0;  // of the last datagram and its length
+  std::size_t usual_bytes = 0;  // length of the last datagram, with its length field
 
   // Bytes held.
   static constexpr std::size_t kMaxHeld = 256 * 1024;
 
  private:
-  // Of the memory that was for them, when none are.
+  // Most memory that is kept when no bytes are held.
   static constexpr std::size_t kMaxKept = 64 * 1024;
-  // Asked to send while blocked: once in so many times the kernel is tried all the same, since a
-  // caller that only sends hears no events.
+  // While blocked only every kTry-th send tries the kernel: a caller that only sends hears no
+  // events.
   static constexpr std::uint32_t kTry = 16;
-  // Refusals in a row after which it is asked whether bytes leave. A loop that polls is refused
-  // about once a microsecond.
+  // Consecutive refusals after which the kernel is asked whether bytes leave. A polling loop is
+  // refused about once a microsecond.
   static constexpr std::uint32_t kPatience = 2048;
 
   std::span<const std::byte> held() const { return std::span(held_).subspan(held_from_); }
@@ -104,12 +104,12 @@ class Connection {
   bool blocked_ = false;
   bool stuck_ = false;
   std::uint32_t tries_ = 0;         // while blocked
-  std::uint32_t refusals_ = 0;      // since bytes left, or it was last asked whether they do
-  std::size_t unacknowledged_ = 0;  // then
-  std::vector<std::byte> held_;     // the rest of a packet, and packets
-  std::size_t held_from_ = 0;       // what is before has left
+  std::uint32_t refusals_ = 0;      // since bytes left, or since the kernel was last asked
+  std::size_t unacknowledged_ = 0;  // when the kernel was last asked
+  std::vector<std::byte> held_;     // the rest of a packet, and more packets
+  std::size_t held_from_ = 0;       // bytes before it have been sent
   std::size_t held_packets_ = 0;
-  std::size_t written_ = 0;  // by the last call
+  std::size_t written_ = 0;  // by the last write()
 };
 
 }  // namespace pullman::nic::tcp

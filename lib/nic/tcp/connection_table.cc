@@ -18,7 +18,7 @@ namespace {
 using State = Connection::State;
 
 constexpr long kRestNs = 10'000'000;
-// Names of connections are a place and above that a number that counts them.
+// A connection's name is its slot and, above that, a serial number.
 constexpr unsigned kPlaceBits = 16;
 constexpr std::uint64_t kListener = ~std::uint64_t{0};
 constexpr std::uint64_t kTimer = kListener - 1;
@@ -75,7 +75,8 @@ Way& ConnectionTable::add_destination(const Address& address) {
   return way;
 }
 
-// What we opened for it is closed when all has been delivered; what came in is its caller's to end.
+// Closes connections that we opened to it when everything is delivered; accepted ones are the
+// initiator's to close.
 void ConnectionTable::remove_destination(Way& way) {
   PULLMAN_CHECK(way.destinations > 0);
   if (--way.destinations > 0) return;
@@ -114,7 +115,7 @@ Connection* ConnectionTable::connection_for(Way& way, const sockaddr* name, sock
   return way.connection = connection;
 }
 
-// None if it cannot be watched: nobody would notice what it brings.
+// Returns null if the connection cannot be watched: its packets would not be noticed.
 Connection* ConnectionTable::add(Socket socket, State state) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
@@ -163,7 +164,7 @@ bool ConnectionTable::make_room() {
   return count_ < kMost || close_one();
 }
 
-// A connection that opened and was good for something is not rested after.
+// Does not rest after a connection that was open and useful.
 void ConnectionTable::close(Connection& connection) {
   counters_.send_errors += connection.held_packets();
   note_error(connection.error());
@@ -222,7 +223,7 @@ void ConnectionTable::tend(Connection& connection) {
   epoll_event event{};
   event.events = EPOLLIN | (for_out ? EPOLLOUT : 0u);
   event.data.u64 = connection.name();
-  // Else again when it is next tended.
+  // If that fails it is tried again by the next tend().
   if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, connection.fd(), &event) == 0) {
     connection.watched_for_out = for_out;
   }
@@ -257,8 +258,8 @@ Connection* ConnectionTable::next_readable() {
   return nullptr;
 }
 
-// The system says that there is no descriptor before it says that there is no connection: so after
-// one was made free for a connection no more are asked for, until the next look.
+// accept() reports a lack of descriptors before a lack of connections: so after a descriptor was
+// freed for a connection it accepts no more before the next look.
 void ConnectionTable::accept_all(const Socket& listener) {
   for (std::size_t left = kAcceptsAtOnce; left > 0; --left) {
     Socket socket = accept_from(listener);
@@ -275,7 +276,8 @@ void ConnectionTable::accept_all(const Socket& listener) {
   }
 }
 
-// Without a descriptor for it the connection would wait, and whoever waits for us never sleep.
+// Without a descriptor for it the connection would wait, and the port's wait_fd() would stay
+// readable.
 void ConnectionTable::refuse_one(const Socket& listener) {
   spare_ = Socket();
   accept_from(listener);

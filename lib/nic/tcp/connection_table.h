@@ -1,25 +1,26 @@
-// All connections of a port, and which of them leads to whom.
+// All connections of a port, and the remote port that each leads to.
 //
-// Connects when there is something to send, accepts what comes, and hears from the kernel (epoll)
-// which connections can be read or written. Knows nothing of datagrams.
+// Connects when there is something to send, accepts incoming connections, and asks the kernel
+// (epoll) which ones can be read or written. Knows nothing of datagrams.
 //
-// One connection serves a pair of ports, both ways: whoever is called learns from the preamble by
-// which address its caller is known, and answers by the same connection. It takes the place of an
-// own one only where that is not open, or is stuck. Two that call each other at once keep both
-// connections, and each sends by its own: nothing is lost, and none has to win.
+// One connection serves a pair of ports in both directions: the acceptor learns the initiator's
+// address from the preamble and answers by the same connection, unless it has an open one of its
+// own that is not stuck. If both connect at once they keep both connections, and each sends by its
+// own: nothing is lost, and no collision has to be resolved.
 //
-// Who is believed: the host of an address is the kernel's word, the port behind it the caller's. So
-// another program of the peer's host may draw packets meant for the peer to itself, as long as
-// there is no connection yet; it can neither read what is sealed nor be taken for the peer (that
-// takes the proof of wire.md), and a port that asks first is not concerned.
+// Trust: the kernel vouches for the host of an address, only the initiator for its port. So, while
+// there is no connection yet, another program on the peer's host can attract packets meant for the
+// peer. It can neither read what is sealed nor be taken for the peer (that needs the proof of
+// wire.md), and a port that connects first is not affected.
 //
-// Bounds: kMost connections. Of those that have said nothing yet kMaxSilent, the oldest goes
-// first. Beyond kMost one goes that none of our destinations needs; is there none, nobody comes in.
+// Bounds: kMost connections. At most kMaxSilent of them have sent nothing yet; the oldest of those
+// is closed first. At kMost one is closed that none of our destinations needs; if there is none, no
+// connection is accepted.
 //
-// Where connecting failed nobody tries again before the port's timer has run, which is the
-// kernel's (a driver reads no clock): 10 ms, or less if it runs already. Beside that an attempt
-// lasts until the network has answered. What is sent meanwhile is lost and counted, so sender's
-// patience alone decides when a connection comes about, as with datagrams.
+// After a failed attempt to connect there is none before the port's timer has run, which is the
+// kernel's (a driver reads no clock): 10 ms, or less if it runs already. Otherwise an attempt lasts
+// until the network has answered. Packets sent meanwhile are lost and counted, so only the sender's
+// patience decides when a connection is made, as with datagrams.
 #pragma once
 
 #include <sys/epoll.h>
@@ -41,14 +42,14 @@
 
 namespace pullman::nic::tcp {
 
-// To the port with that address.
+// The connections to the port with that address.
 struct Way {
   Address address;
   Connection* connection = nullptr;
-  std::uint32_t connections = 0;   // that lead there; one of them is sent by
-  std::uint32_t destinations = 0;  // of ours that are this address
+  std::uint32_t connections = 0;   // that lead there; one of them is used to send
+  std::uint32_t destinations = 0;  // of ours with this address
   bool by_others = false;          // only other NICs lead there
-  bool resting = false;            // connecting failed just now
+  bool resting = false;            // connecting failed recently
 };
 
 class ConnectionTable {
@@ -56,7 +57,8 @@ class ConnectionTable {
   static constexpr std::size_t kMost = 4096;
   static constexpr std::size_t kMaxSilent = 256;
 
-  // Connections are bound to `device` if the listener is; another listens for what comes by others.
+  // Connections are bound to `device` if the listener is; then another listener accepts those that
+  // come by other NICs.
   ConnectionTable(Socket listener, const std::string& device, const Buffers& buffers,
                   PortCounters& counters);
 
@@ -65,34 +67,34 @@ class ConnectionTable {
   int wait_fd() const { return epoll_.fd(); }
   std::size_t connections() const { return count_; }
 
-  // The port at that address is sent to, or not any more.
+  // The port at that address is a destination, or is not any more.
   Way& add_destination(const Address& address);
   void remove_destination(Way& way);
 
-  // The connection to send by; null if there is none just now.
+  // Returns the connection to send by, or null if there is none now.
   Connection* connection_for(Way& way, const sockaddr* name, socklen_t bytes);
-  // After a send: does what it made necessary.
+  // Call it after a send: does the work that it made necessary.
   void tend(Connection& connection);
 
-  // Hears what has happened, in one system call.
+  // Asks the kernel what has happened, in one system call.
   void look(Gather& gather);
-  // Of those that look() found readable, the next; null if there is none.
+  // Returns the next connection that look() found readable, or null.
   Connection* next_readable();
 
-  // Ports at which nobody listens, as was said since the last call.
+  // Returns the ports that have refused a connection since the last call.
   std::vector<Address> take_refused() { return std::exchange(refused_, {}); }
 
-  // By its name; null if it is no more.
+  // Finds a connection by its name; null if it is closed.
   Connection* find(std::uint64_t name) const;
 
-  // The far end has said where it listens. False if that is not to be.
+  // The remote end has told its listening port. Returns false if the connection must be closed.
   bool introduce(Connection& connection, std::uint16_t port);
-  // What is held is lost.
+  // Closes it; held bytes are lost.
   void close(Connection& connection);
 
  private:
   static constexpr std::size_t kEventsAtOnce = 64;
-  static constexpr std::size_t kMaxRefused = 16;  // that wait to be taken
+  static constexpr std::size_t kMaxRefused = 16;  // most that wait to be taken
   static constexpr std::size_t kAcceptsAtOnce = 64;
 
   struct Hash {
@@ -117,14 +119,14 @@ class ConnectionTable {
   void drop_if_unused(Way& way);
 
   Socket listener_;
-  std::string device_;  // that connections are bound to; empty: to none
-  Socket by_others_;    // listens without a device; none where listener_ has none
+  std::string device_;  // that connections are bound to; empty: none
+  Socket by_others_;    // listens without a device; none if listener_ is not bound to one
   Address own_;
   Buffers buffers_;
   PortCounters& counters_;
   Socket epoll_;
   Socket timer_;
-  Socket spare_;  // given up to refuse a connection when there are no more descriptors
+  Socket spare_;  // closed to refuse a connection when there are no more descriptors
   std::unordered_map<Address, Way, Hash> ways_;
   std::vector<std::unique_ptr<Connection>> slots_;
   std::vector<std::uint32_t> free_;

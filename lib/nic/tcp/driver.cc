@@ -10,7 +10,7 @@ class TcpDriver final : public Driver {
  public:
   std::string name() const override { return "tcp"; }
 
-  // However narrow the interface is: the kernel cuts the stream.
+  // The interface's MTU does not matter: the kernel segments the stream.
   std::vector<Device> devices() override {
     std::vector<Device> out = list_devices(name());
     for (Device& device : out) {

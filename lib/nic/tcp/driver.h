@@ -1,5 +1,5 @@
-// The kernel's TCP as a driver, for where datagrams do not get through: one device for each address
-// of each network interface.
+// The driver of the kernel's TCP, for where datagrams do not get through: one device for each
+// address of each network interface.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
-// Datagrams on a byte stream: what stands in it, both ways.
+// The format of datagrams in a byte stream, in both directions.
 //
-// Each end first says its preamble, once: "PULT", the version (1), a zero, and the port that it
-// listens on (2 bytes, most significant first). Then datagrams follow, each behind its length (2
-// bytes, the same order; 1 to kMaxPacketBytes). Anything else is nonsense, and ends the stream.
+// Each end first sends its preamble, once: "PULT", the version (1), a zero, and its listening port
+// (2 bytes, most significant first). Then datagrams follow, each behind its length (2 bytes, same
+// order; 1 to kMaxPacketBytes). Anything else is invalid, and ends the stream.
 //
 // Pure: knows no sockets.
 #pragma once
@@ -16,14 +16,14 @@
 namespace pullman::nic::tcp {
 
 inline constexpr std::size_t kLengthBytes = 2;
-// With its length as many bytes as eight pages have.
+// With its length field it has as many bytes as eight pages.
 inline constexpr std::size_t kMaxPacketBytes = 32 * 1024 - kLengthBytes;
 inline constexpr std::size_t kPreambleBytes = 8;
 
 using Preamble = std::array<std::byte, kPreambleBytes>;
 Preamble make_preamble(std::uint16_t listening_port);
 
-// The port it tells; nothing if it is none. Of kPreambleBytes.
+// Returns the port in a preamble of kPreambleBytes bytes; nothing if it is invalid.
 std::optional<std::uint16_t> read_preamble(std::span<const std::byte> bytes);
 
 using Length = std::array<std::byte, kLengthBytes>;
@@ -31,14 +31,14 @@ inline Length make_length(std::size_t bytes) {
   return {static_cast<std::byte>(bytes >> 8), static_cast<std::byte>(bytes)};
 }
 
-// What a stream goes on with.
+// What follows in a stream.
 enum class Next : std::uint8_t {
-  kDatagram,    // taken off
+  kDatagram,    // a datagram, which was taken
   kUnfinished,  // more bytes must come first
-  kNonsense,    // no length that a datagram may have
+  kNonsense,    // not a valid length
 };
 
-// Takes the next datagram, which is never empty, off the bytes behind the preamble.
+// Takes the next datagram, which is never empty, from the bytes behind the preamble.
 inline Next take_datagram(std::span<const std::byte>& stream,
                           std::span<const std::byte>& datagram) {
   if (stream.size() < kLengthBytes) return Next::kUnfinished;

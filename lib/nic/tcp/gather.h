@@ -1,4 +1,5 @@
-// What one system call is to send: small pieces copied together, large ones where they are.
+// The bytes that one system call sends: small segments are copied together, large ones stay in
+// place.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,12 +17,12 @@ namespace pullman::nic::tcp {
 
 class Gather {
  public:
-  static constexpr std::size_t kMaxPackets = kBatchPackets;  // of a call
+  static constexpr std::size_t kMaxPackets = kBatchPackets;  // per call
 
   void clear() { count_ = copied_ = bytes_ = 0; }
   std::size_t bytes() const { return bytes_; }
 
-  // Bytes of the stream; once, ahead of packets.
+  // Adds bytes of the stream; at most once, before packets.
   void add(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
     bytes_ += bytes.size();
@@ -33,7 +34,7 @@ class Gather {
     }
   }
 
-  // A packet behind its length; at most kMaxPackets.
+  // Adds a packet behind its length; at most kMaxPackets.
   void add(const Outgoing& packet) {
     add(make_length(packet.head.size() + packet.payload.size()));
     add(packet.head);
@@ -48,7 +49,7 @@ class Gather {
   }
 
  private:
-  // A piece costs the kernel about what it costs to copy so many bytes.
+  // A segment costs the kernel about as much as copying this many bytes.
   static constexpr std::size_t kWorthCopying = 256;
   static constexpr std::size_t kMaxSegments = 3 * kMaxPackets + 1;
 
@@ -64,9 +65,9 @@ class Gather {
     }
   }
 
-  std::size_t count_ = 0;   // of the pieces
-  std::size_t copied_ = 0;  // of the copies
-  std::size_t bytes_ = 0;   // of all
+  std::size_t count_ = 0;   // of `pieces_`
+  std::size_t copied_ = 0;  // bytes in `copies_`
+  std::size_t bytes_ = 0;   // in total
   std::array<iovec, kMaxSegments> pieces_;
   std::array<std::byte, kMaxSegments * kWorthCopying> copies_;
 };

@@ -9,7 +9,8 @@
 namespace pullman::nic::tcp {
 namespace {
 
-// Bytes that the datagram still lacks which begins with these; at least its length.
+// Returns how many bytes the datagram that begins with these still lacks; at least for its length
+// field.
 std::size_t missing_of(std::span<const std::byte> begun) {
   if (begun.empty()) return 0;
   if (begun.size() < kLengthBytes) return kLengthBytes - begun.size();
@@ -18,7 +19,8 @@ std::size_t missing_of(std::span<const std::byte> begun) {
   return kLengthBytes + length - begun.size();
 }
 
-// To ask for: what is missing, and then as many of the usual ones as there is room for.
+// Returns how many bytes to ask for: the missing ones, and then whole datagrams of the usual size,
+// as far as there is room.
 std::size_t whole_datagrams(std::size_t room, std::size_t missing, std::size_t usual) {
   if (usual == 0 || missing + usual > room) return room;
   return missing + (room - missing) / usual * usual;
@@ -51,8 +53,8 @@ bool Receiver::read(Connection& connection) {
   return true;
 }
 
-// Behind the tail, where that lies, if the rest of its datagram has room there and some more; else
-// the tail moves to the beginning of a new buffer. None if all buffers are lent.
+// Reads behind the tail, in its buffer, if the rest of its datagram and some more fit there; else
+// moves the tail to a new buffer. Nothing if all buffers are lent.
 std::optional<Receiver::Aim> Receiver::aim_for(Connection& connection) {
   constexpr std::size_t kBytes = ReceiveSlab::kBytes;
   Tail& tail = connection.tail;
@@ -77,8 +79,8 @@ std::optional<Receiver::Aim> Receiver::aim_for(Connection& connection) {
   return Aim{buffer, {base, size}, base + size, kBytes - size};
 }
 
-// Bytes left over in the buffer, which nobody reads any more but for them. In a buffer of their own
-// they cost no copy, but only half of all buffers are for that.
+// Makes the rest of the buffer the connection's tail. There it costs no copy, but occupies a
+// buffer; while fewer than half are free it is copied instead.
 void Receiver::leave(Connection& connection, std::uint32_t buffer,
                      std::span<const std::byte> rest) {
   if (rest.empty()) {

@@ -1,7 +1,7 @@
-// The receiving half of a port: one read of a connection fills a buffer, and the datagrams in it
-// are lent one by one. What is left of a datagram that is not whole stays with its connection. A
-// read asks for as much as ends where a datagram does, if they go on being as long as the last one:
-// so hardly anything is left in a stream. Allocates nothing, unless buffers are short.
+// The receiving half of a port: one read of a connection fills a buffer, and its datagrams are lent
+// one by one. The rest, an incomplete datagram, stays with its connection. A read asks for as many
+// bytes as whole datagrams need if they are as long as the last one: so hardly anything is left
+// over. Allocates nothing, unless buffers run out.
 #pragma once
 
 #include <array>
@@ -20,28 +20,28 @@ class Receiver {
  public:
   explicit Receiver(std::size_t packet_bytes) : packet_bytes_(packet_bytes) {}
 
-  // Reads once, when all of the read before was handed out. False if nothing came: then the
-  // connection may be broken.
+  // Reads once, when the bytes of the last read were all handed out. Returns false if nothing came:
+  // then the connection may be broken.
   bool read(Connection& connection);
-  // Whether the last read brought as much as it asked for.
+  // Whether the last read brought as many bytes as it asked for.
   bool may_have_more() const { return may_have_more_; }
 
   bool has_some() const { return has_some_; }
-  std::uint64_t from() const { return from_; }  // the name of the connection it came by
+  std::uint64_t from() const { return from_; }  // name of the connection of the bytes
 
-  // The far preamble, if the stream begins with it now; it is taken off. Nonsense breaks the
+  // Takes the remote preamble off the stream, if that begins with one now. Invalid bytes break the
   // connection.
   std::optional<std::uint16_t> take_preamble(Connection& from, PortCounters& counters);
-  // `from`: null if that connection is no more.
+  // `from`: null if that connection is closed.
   std::size_t hand_out(std::span<Incoming> batch, Connection* from, PortCounters& counters);
-  // What is not handed out is nobody's.
+  // Drops bytes that were not handed out.
   void drop() { finish(nullptr); }
   void give_back(std::uint64_t buffer, std::uint32_t packets) { slab_.release(buffer, packets); }
 
  private:
   static constexpr std::size_t kBuffers = 64;
 
-  // Where a read is to go: behind the bytes that are there already.
+  // The destination of a read: behind the bytes that the buffer already holds.
   struct Aim {
     std::uint32_t buffer = 0;
     std::span<const std::byte> there;
@@ -55,7 +55,7 @@ class Receiver {
 
   std::size_t packet_bytes_;
   ReceiveSlab slab_{kBuffers};
-  // What was read last and is not handed out.
+  // --- bytes that were read last and are not handed out
   bool has_some_ = false;
   bool may_have_more_ = false;
   std::uint32_t buffer_ = 0;

@@ -16,19 +16,19 @@ namespace pullman::nic::tcp {
 namespace {
 
 constexpr int kBacklog = 512;
-// A connection whose bytes nobody acknowledges for so long is dead; the next packet opens another.
-// Less would end connections that a short outage leaves whole; more, and what is sent again ever
-// more rarely is found late by a network that has come back.
+// A connection is dead if no byte is acknowledged for this long; the next packet opens another. A
+// shorter time would end connections that survive a short outage; with a longer one, the
+// increasingly rare retransmissions would notice late that the network is back.
 constexpr int kDeadAfterMs = 2000;
-// An idle connection is asked whether it is still alive after so long.
+// After this time an idle connection is probed.
 constexpr int kIdleSeconds = 60;
 constexpr int kAskSeconds = 5;
 constexpr int kAsks = 3;
-// What a socket is to hold: 128 of the longest packets.
+// Bytes that a socket should hold: 128 of the longest packets.
 constexpr std::size_t kUsefulBytes = 4u << 20;
-// Less than this the system's own way is better, which begins smaller and grows with use.
+// If the system grants less, its own buffers are better, which begin smaller and grow with use.
 constexpr std::size_t kLeastUseful = 1u << 20;
-// Of that way: the first window a receiver grants.
+// With those: the first window that a receiver grants.
 constexpr std::size_t kFirstWindow = 65535;
 
 bool set(int socket, int level, int option, int value) {
@@ -45,15 +45,15 @@ void prepare(const Socket& socket) {
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, kAsks);
 }
 
-// One of the two buffers a socket has.
+// One of the two buffers of a socket.
 struct Kind {
   int option;
-  int force;  // more than the system's limit, for who may
+  int force;  // exceeds the system's limit, with the privilege
 };
 constexpr Kind kReceive = {SO_RCVBUF, SO_RCVBUFFORCE};
 constexpr Kind kSend = {SO_SNDBUF, SO_SNDBUFFORCE};
 
-// The kernel doubles what it is asked for: half is for its own accounts.
+// The kernel doubles the requested value: half is for its own overhead.
 std::size_t granted_bytes(const Socket& socket, Kind kind) {
   int bytes = 0;
   socklen_t length = sizeof bytes;
@@ -70,7 +70,7 @@ std::size_t ask_for(const Socket& socket, Kind kind, std::size_t bytes) {
 
 }  // namespace
 
-// Tried on a socket of its own: what was once asked for cannot be taken back.
+// Tries it on a separate socket: a size once requested cannot be taken back.
 Buffers choose_buffers(const Socket& like, std::size_t exact_receive_bytes) {
   const int family = address_of(like).kind == 6 ? AF_INET6 : AF_INET;
   const Socket scratch(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -100,7 +100,8 @@ Socket open_listener(const Address& own, const std::string& device, Tie tie) {
   return out;
 }
 
-// Whether the port may be shared is asked while the second is bound, and again when it listens.
+// The kernel checks that the port may be shared when the second socket is bound, and again when it
+// listens.
 Socket listen_beside(const Socket& first) {
   sockaddr_storage name;
   const socklen_t length = to_sockaddr(address_of(first), name);
@@ -121,8 +122,8 @@ Socket accept_from(const Socket& listener) {
   return out;
 }
 
-// Which port it leaves from is the kernel's affair, and settled when it connects: so all ports of
-// the host serve for each destination, not for all together.
+// The kernel chooses the local port when it connects, not when it binds: so each destination can
+// use all ports of the host, instead of all destinations sharing them.
 Socket begin_to_connect(const Address& own, const std::string& device, const Buffers& buffers,
                         const sockaddr* to, socklen_t bytes) {
   Socket out(socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

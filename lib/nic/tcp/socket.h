@@ -1,5 +1,5 @@
-// A kernel TCP socket as this driver wants it: its options, each with its meaning, and nothing of
-// datagrams. Cold: once per port or connection.
+// Opens and configures kernel TCP sockets for this driver. Knows nothing of datagrams. Cold: once
+// per port or connection.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,42 +12,44 @@
 
 namespace pullman::nic::tcp {
 
-// What sockets ask the system for; 0: nothing, and their buffers grow with use.
+// Buffer sizes that sockets ask for; 0: none, and buffers grow with use.
 struct Buffers {
   std::size_t receive_bytes = 0;  // SO_RCVBUF
   std::size_t send_bytes = 0;     // SO_SNDBUF
-  std::size_t holds_bytes = 0;    // of a stream, unread, before its sender has to stop: at least
+  std::size_t holds_bytes = 0;    // unread bytes of a stream that are held, at least
 };
 
-// What is useful, where the system grants it. `exact_receive_bytes` of the one, if that is not 0.
+// Returns useful sizes, if the system grants them. The receive buffer is `exact_receive_bytes`,
+// unless that is 0.
 Buffers choose_buffers(const Socket& like, std::size_t exact_receive_bytes);
 
-// Listens on `own` (port 0: any free one). Throws NicError; `device` is for its sentence.
+// Opens a socket that listens on `own` (port 0: any free one). Throws NicError; `device` is for its
+// text.
 Socket open_listener(const Address& own, const std::string& device, Tie tie);
 
-// Another one at the address and port of `first`, which is bound to its device: for what comes by
-// another. fd() is -1 if the system does not allow it.
+// Opens another listener at the address and port of `first`, which is bound to its device, for
+// connections that come by other NICs. fd() is -1 if the system does not allow it.
 Socket listen_beside(const Socket& first);
 
-// Of a listener: for the connections that come in, too.
+// Sets the buffers of a listener, and so of the connections that it accepts.
 void set_buffers(const Socket& socket, const Buffers& buffers);
 
-// A connection that has come in, or none (fd() is -1 and errno says why).
+// Accepts a connection; if there is none fd() is -1 and errno tells why.
 Socket accept_from(const Socket& listener);
 
-// Begins to connect, from the host address `own`, and by that device unless it is empty. fd() is -1
-// if that failed at once.
+// Begins to connect from the host address `own`, by that device unless it is empty. fd() is -1 if
+// that failed at once.
 Socket begin_to_connect(const Address& own, const std::string& device, const Buffers& buffers,
                         const sockaddr* to, socklen_t bytes);
 
-// Whether the kernel connected the socket to itself: whoever connects to a port of his own host on
-// which nobody listens may be given that very port.
+// Whether the kernel connected the socket to itself: a connection to a port of our own host on
+// which nobody listens may be given that very port as its own.
 bool is_own_echo(const Socket& socket);
 
-// Of the other end; the port is that of the connection. Of kind 0 if there is none.
+// Returns the remote address, with the port of the connection. Of kind 0 if there is none.
 Address far_address(const Socket& socket);
 
-// Bytes that the other end has not acknowledged.
+// Returns how many bytes the remote end has not acknowledged.
 std::size_t unacknowledged_bytes(const Socket& socket);
 
 }  // namespace pullman::nic::tcp

@@ -1,5 +1,5 @@
-// Bytes of a stream that came, but not all of a datagram: where they came to, or, if buffers are
-// short, in memory of their own.
+// An incomplete datagram at the end of a stream: its bytes stay where they were received or, if
+// buffers run out, in memory of their own.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class Tail {
   ~Tail() { clear(); }
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // The buffer they lie in; there is none if slab() is null.
+  // The buffer that holds the bytes; there is none if slab() is null.
   ReceiveSlab* slab() const { return slab_; }
   std::uint32_t buffer() const { return buffer_; }
 
-  // Takes over one use of the buffer, which is given back when the tail is cleared.
+  // Takes over one use of the buffer, and gives it back when the tail is cleared.
   void leave_in(ReceiveSlab& slab, std::uint32_t buffer, std::span<const std::byte> bytes) {
     clear();
     slab_ = &slab;
@@ -45,7 +45,7 @@ class Tail {
     bytes_ = {};
   }
 
-  // The buffer's use is the caller's now.
+  // Leaves the buffer's use to the caller.
   void hand_over() {
     slab_ = nullptr;
     clear();

@@ -9,10 +9,10 @@
 namespace pullman::nic::tcp {
 namespace {
 
-// Of 32 KiB, each copied twice.
+// Packets of 32 KiB, each copied twice.
 constexpr std::size_t kPacketsPerTurn = 8;
 
-// What is sent is held unread by the socket, and what that has no room for by the sending port.
+// Unread packets are held by the socket and, beyond its room, by the sending port.
 std::size_t packets_in(const Buffers& buffers, std::size_t packet_bytes) {
   const std::size_t bytes = buffers.holds_bytes + Connection::kMaxHeld;
   return std::max<std::size_t>(1, bytes / (packet_bytes + kLengthBytes));
@@ -48,7 +48,7 @@ int TcpPort::wait_fd() {
   return wait_set_->fd();
 }
 
-// The connections that come in begin with what the listener has.
+// Accepted connections inherit the listener's buffers.
 Socket TcpPort::prepare(Socket listener, const PortOptions& options) {
   set_buffers(listener, buffers_);
   if (options.busy_poll_us != 0) set_busy_poll(listener, options.busy_poll_us);
@@ -70,7 +70,7 @@ std::size_t TcpPort::send(std::span<const Outgoing> batch) {
   return taken;
 }
 
-// Packets for one destination.
+// Sends packets for one destination.
 std::size_t TcpPort::send_some(std::span<const Outgoing> packets) {
   const Destination to = packets.front().to;
   PULLMAN_DCHECK(to < ways_.size() && ways_[to] != nullptr);
@@ -104,8 +104,8 @@ std::size_t TcpPort::receive(std::span<Incoming> batch, std::size_t enough) {
   return count;
 }
 
-// What was read last goes on, then what was seen to be readable, then the busy one alone or all
-// that there are. One system call is enough where nothing has come.
+// Continues with the last read, then with connections found readable, then with the busy one alone
+// or a poll of all. If nothing has come one system call is enough.
 Connection* TcpPort::next_to_read(bool first) {
   Connection* const busy = connection_table_.find(busy_);
   if (receiver_.may_have_more() && looked_ < kRestAlone && busy != nullptr) return busy;
@@ -129,7 +129,7 @@ void TcpPort::greet(Connection& connection) {
   if (port && !connection_table_.introduce(connection, *port)) receiver_.drop();
 }
 
-// Packets of one buffer lie side by side.
+// Packets of one buffer are adjacent in the batch.
 void TcpPort::give_back(std::span<const Incoming> batch) {
   for (std::size_t at = 0; at < batch.size();) {
     const std::uint64_t buffer = batch[at].buffer;
@@ -140,7 +140,7 @@ void TcpPort::give_back(std::span<const Incoming> batch) {
   }
 }
 
-// The address as the kernel will have it: with our own scope, if it needs one.
+// Resolves to the address as the kernel uses it: with our own scope, if it needs one.
 void TcpPort::resolve(const Address& address, std::uint64_t cookie) {
   const Destination to = peers_.resolve(address, cookie);
   if (to == kInvalidDestination) return;
@@ -156,7 +156,7 @@ std::size_t TcpPort::poll_events(std::span<PortEvent> events) {
   for (const Address& address : connection_table_.take_refused()) {
     sockaddr_storage name;
     to_sockaddr(address, name);
-    // A hint: a filter that resets connections for a while looks the same.
+    // It is a hint: a filter that resets connections for a while looks the same.
     peers_.note_refused(reinterpret_cast<const sockaddr*>(&name), {});
   }
   const std::size_t count = peers_.take_events(events);

@@ -1,10 +1,10 @@
 // A kernel TCP port as a Port: puts the peers' table, the connection table and the receiver
 // together.
 //
-// Not quite a network of datagrams: what is sent by a connection arrives, and in order, as long as
-// the connection lasts. What it held when it broke is lost, and so is what its peer had no room for
-// (connection.h). Where nothing is going on the port costs a system call per receive, and none if
-// nobody is connected.
+// It is not quite a datagram network: packets of a connection arrive, and in order, as long as the
+// connection lasts. Packets that it held when it broke are lost, and so are those that its peer had
+// no room for (connection.h). While nothing happens the port costs a system call per receive, and
+// none without connections.
 //
 // Threads: as Port.
 #pragma once
@@ -43,11 +43,11 @@ class TcpPort final : public Port {
   const ConnectionTable& connection_table() const { return connection_table_; }
 
  private:
-  // So many receives look at all connections once: where there are none or one, which is read
-  // directly, and where there are more, of which one is.
+  // All connections are polled once in this many receives: without connections or with one, which
+  // is read directly; and with more, of which the busy one is read directly.
   static constexpr std::uint32_t kRestAlone = 16;
   static constexpr std::uint32_t kRestAmongMany = 2;
-  // Of one receive(): so many buffers that held nothing to hand out are enough.
+  // Most buffers read by one receive() that held nothing to hand out.
   static constexpr std::size_t kMaxReads = 16;
 
   TcpPort(Socket listener, const Device& device, const PortOptions& options);
@@ -64,12 +64,12 @@ class TcpPort final : public Port {
   Receiver receiver_;
   ConnectionTable connection_table_;
   Peers peers_;
-  std::vector<Way*> ways_;  // of each destination
+  std::vector<Way*> ways_;  // by destination
   Gather gather_;
-  std::uint64_t busy_ = 0;    // name of the connection that brought something last
-  std::uint32_t looked_ = 0;  // receives since all were looked at
+  std::uint64_t busy_ = 0;    // name of the connection that last brought something
+  std::uint32_t looked_ = 0;  // receives since all were polled
   OwnInterface interface_;
-  std::optional<WaitSet> wait_set_;  // once it was asked for
+  std::optional<WaitSet> wait_set_;  // made by the first wait_fd()
 };
 
 }  // namespace pullman::nic::tcp

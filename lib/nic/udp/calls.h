@@ -1,10 +1,10 @@
-// The data path's system calls, without the cancellation points that the C library makes of them:
-// in a process with threads these take two atomic exchanges a call, and a thread that is cancelled
-// in one would leave an engine half-way through a turn. A library that is preloaded in front of the
-// C library's sockets is passed by. Errors are told as the C library does: -1 and errno.
+// The system calls of the data path, without the C library's cancellation points: in a process with
+// threads these cost two atomic exchanges per call, and a thread that is cancelled in one would
+// leave an engine half-way through a turn. A library that is preloaded in front of the C library's
+// sockets is bypassed. Errors are reported as by the C library: -1 and errno.
 //
-// The thread sanitizer learns from the C library's what has come from another thread of the process
-// through a socket: under it these are called.
+// The thread sanitizer learns from the C library's calls what came from another thread of the
+// process through a socket, so these are used with it.
 #pragma once
 
 #include <sys/socket.h>

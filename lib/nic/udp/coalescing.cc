@@ -14,15 +14,15 @@ bool set_gro(int socket, int on) {
 
 }  // namespace
 
-// What has arrived before is taken in either way.
+// Packets that have arrived before are received either way.
 void Coalescing::switch_on() {
   on_ = set_gro(socket_, 1);
   possible_ = on_;
 }
 
-// Packets that came together cannot be told apart afterwards, so there must be none in the socket.
-// One that the kernel is just putting there, begun before the switch, would be refused as a packet
-// of wrong length, and sent again: the price of this, and never seen.
+// Packets that were coalesced cannot be told apart afterwards, so the socket must hold none. One
+// that the kernel is just adding, begun before the switch, would be refused as a packet of wrong
+// length and retransmitted: that is the price, and it was never seen.
 void Coalescing::try_switch_off() {
   quiet_ = 0;
   set_gro(socket_, 0);

@@ -1,8 +1,8 @@
-// Whether packets are to arrive together (UDP_GRO), decided by how they come.
+// Decides, by how packets arrive, whether to receive them together (UDP_GRO).
 //
-// Together needs recvmsg() and its control message, which for a packet alone costs 50 to 100 ns
-// more than recv() does, and for a look at an empty socket 50 (of 145). So a socket begins with
-// packets alone, goes over when several come at once, and back when none have for a while.
+// That needs recvmsg() and its control message, which for a single packet costs 50 to 100 ns more
+// than recv(), and for an empty socket 50 (of 145) more. So a socket begins without, switches over
+// when several packets come at once, and back when none have for a while.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace pullman::nic::udp {
 
 class Coalescing {
  public:
-  // `possible`: the kernel can, and is wanted to.
+  // `possible`: the kernel can do it, and it is allowed.
   Coalescing(int socket, bool possible) : socket_(socket), possible_(possible) {}
 
   bool on() const { return on_; }
 
-  // A receive() brought that many packets, the last one of `bytes`. Who asks for one only sees two
-  // that came together one right after the other: where the first is long they are taken for that.
-  // The second may be short: the last of a burst often is.
+  // A receive() brought that many packets, the last one of `bytes`. A caller that asks for one at a
+  // time sees packets that came together as two, one right after the other: if the first is long
+  // they are taken for that. The second may be short, as the last of a burst often is.
   void note(std::size_t packets, std::size_t bytes) {
     const bool was_long = std::exchange(long_one_, packets != 0 && bytes >= kLong);
     if (packets >= kSeveral || (was_long && packets != 0)) [[unlikely]] {
@@ -42,7 +42,7 @@ class Coalescing {
   int socket_;
   bool possible_;
   bool on_ = false;
-  bool long_one_ = false;  // the last receive brought one
+  bool long_one_ = false;  // the last receive brought a long one
   std::uint32_t quiet_ = 0;
 };
 

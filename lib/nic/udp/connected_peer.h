@@ -1,4 +1,5 @@
-// Which destination is worth a socket of its own: the one that so many sends in a row were for.
+// Decides which destination gets a connected socket of its own: one that many consecutive sends
+// were for.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ namespace pullman::nic::udp {
 
 class ConnectedPeer {
  public:
-  // send() was called for `to`. True: it should be the connected peer from now on; the caller says
-  // choose() if it can be.
+  // send() was called for `to`. Returns true if it should be the connected peer from now on; the
+  // caller then calls choose() if that succeeds.
   bool note(Destination to) {
     if (to == chosen_) [[likely]] {
       in_a_row_ = 0;

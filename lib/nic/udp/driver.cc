@@ -25,14 +25,14 @@ class UdpDriver final : public Driver {
   }
 
  private:
-  // Once: the ports of a NIC have the same limit.
+  // Warns once: the ports of a NIC have the same limit.
   void warn_if_small(const Device& device, const PortOptions& options, const ReceiveRoom& room) {
     if (warned_ || room.buffer_bytes >= room.wanted_bytes) return;
     if (options.receive_buffer_bytes == 0 && room.packets >= options.receive_packets) return;
     warned_ = true;
     log().warn(
         "{}: the kernel grants a receive buffer of {} bytes ({} packets), not {}, so less can be "
-        "under way; as root: sysctl -w net.core.rmem_max={}",
+        "in flight; as root: sysctl -w net.core.rmem_max={}",
         device.name, room.buffer_bytes, room.packets, room.wanted_bytes, room.wanted_bytes / 2);
   }
 

@@ -1,4 +1,4 @@
-// The kernel's UDP sockets as a driver: one device for each address of each network interface.
+// The driver of the kernel's UDP sockets: one device for each address of each network interface.
 #pragma once
 
 #include <memory>

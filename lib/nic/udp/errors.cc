@@ -18,7 +18,7 @@ constexpr int kMaxAtOnce = 64;
 
 struct Error {
   sock_extended_err what{};
-  sockaddr_storage offender{};  // who said it
+  sockaddr_storage offender{};  // the sender of the ICMP message
 };
 
 std::optional<Error> error_in(msghdr& message) {
@@ -38,8 +38,8 @@ std::optional<Error> error_in(msghdr& message) {
   return std::nullopt;
 }
 
-// The host that has the address says that nobody listens at the port. A filter on the way says so,
-// too, but in its own name.
+// Whether the host with that address reports that nobody listens at the port. A filter on the way
+// reports it, too, but in its own name.
 bool is_refusal(const Error& error, const sockaddr* to) {
   const bool port_unreachable =
       (error.what.ee_origin == SO_EE_ORIGIN_ICMP && error.what.ee_type == ICMP_DEST_UNREACH &&
@@ -65,9 +65,9 @@ Trouble trouble_of(int error, bool burst) {
       return Trouble::kRefused;
     case EMSGSIZE:
       return Trouble::kTooLong;
-    // No checksum offload, or a kernel that allows fewer segments: a plain packet has none of
-    // these, and no ICMP message, which anybody may forge, comes as one of them (icmp_err_convert[]
-    // of the kernel's net/ipv4/icmp.c, tab_unreach[] of its net/ipv6/icmp.c).
+    // No checksum offload, or a kernel that allows fewer segments. A plain packet gets none of
+    // these errors, and no ICMP message, which anybody may forge, is reported as one of them
+    // (icmp_err_convert[] in the kernel's net/ipv4/icmp.c, tab_unreach[] in its net/ipv6/icmp.c).
     case EIO:
     case EINVAL:
       return burst ? Trouble::kNoOffload : Trouble::kUndelivered;
@@ -76,12 +76,13 @@ Trouble trouble_of(int error, bool burst) {
       return Trouble::kBroken;
     case EPERM:
       return Trouble::kForbidden;
-    // Of a device that is gone IPv4 says the one, IPv6 the other, which ICMP says, too.
+    // For a device that is gone IPv4 reports the former and IPv6 the latter, which an ICMP message
+    // causes, too.
     case ENODEV:
     case ENETUNREACH:
       return Trouble::kNoWay;
-    // ECONNREFUSED, EHOSTUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route.
-    // ENETDOWN: the interface is down, which nic/link_watch.h tells, too. All may pass.
+    // ECONNREFUSED, EHOSTUNREACH, ENOPROTOOPT, EOPNOTSUPP: ICMP, or no route. ENETDOWN: the
+    // interface is down, which nic/link_watch.h reports, too. All may be temporary.
     default:
       return Trouble::kUndelivered;
   }
@@ -104,12 +105,12 @@ void drain_errors(int socket, Peers& peers, PortCounters& counters) {
   for (int i = 0; i < kMaxAtOnce; ++i) {
     sockaddr_storage to{};
     alignas(cmsghdr) char control[256];
-    std::array<std::byte, PortEvent::kMaxQuoted> quoted;  // of the packet
+    std::array<std::byte, PortEvent::kMaxQuoted> quoted;  // first bytes of the packet
     iovec place{quoted.data(), quoted.size()};
     msghdr message{};
     message.msg_iov = &place;
     message.msg_iovlen = 1;
-    message.msg_name = &to;  // where the packet was going
+    message.msg_name = &to;  // the packet's destination
     message.msg_namelen = sizeof to;
     message.msg_control = control;
     message.msg_controllen = sizeof control;

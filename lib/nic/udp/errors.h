@@ -1,5 +1,5 @@
-// What the kernel's error numbers mean for a datagram, and the socket's error queue, where the
-// network's answers to earlier datagrams (ICMP) arrive. Cold.
+// The meaning of the kernel's error numbers for a datagram, and the socket's error queue, which
+// holds the network's answers to earlier datagrams (ICMP). Cold.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,28 @@
 
 namespace pullman::nic::udp {
 
-// Of a send call that failed.
+// Why a send call failed.
 enum class Trouble : std::uint8_t {
-  kFull,         // no room now in the socket: offer it again
-  kRefused,      // none in the device's queue: now, for so much, or for that destination
-  kTooLong,      // more than the interface, or the path, carries in one piece
-  kNoOffload,    // a burst that the kernel or the NIC does not cut up
-  kForbidden,    // by a packet filter of this host
-  kUndelivered,  // nobody there, no neighbour, the interface down: for this packet, or an earlier
-                 // one of which the news came only now
-  kNoWay,        // no route, or the device that the socket is bound to is gone: lost
-  kBroken,       // the socket is beyond use
+  kFull,         // the socket is full: offer the packet again
+  kRefused,      // the device's queue has no room now, or for so much, or for that destination
+  kTooLong,      // longer than the interface, or the path, carries in one packet
+  kNoOffload,    // the kernel or the NIC cannot segment a burst
+  kForbidden,    // a packet filter of this host drops it
+  kUndelivered,  // unreachable, no neighbour, or interface down: this packet, or an earlier one
+                 // that is reported only now
+  kNoWay,        // no route, or the device of the socket is gone: lost
+  kBroken,       // the socket cannot be used any more
 };
 
 Trouble trouble_of(int error, bool burst);
 
-// Notes a packet that was lost so.
+// Counts a packet that was lost for that reason.
 void note_lost(Trouble trouble, int error, PortCounters& counters);
 
-// Whether a receive call that failed says that the socket is beyond use.
+// Whether a failed receive call means that the socket cannot be used any more.
 bool is_fatal(int error);
 
-// Empties the error queue: counts what came back, and notes what paths carry and where nobody
-// listens.
+// Empties the error queue: counts returned packets, and notes path MTUs and refusing hosts.
 void drain_errors(int socket, Peers& peers, PortCounters& counters);
 
 }  // namespace pullman::nic::udp

@@ -12,7 +12,7 @@
 namespace pullman::nic::udp {
 namespace {
 
-// Whether `ethtool -K` has switched a feature off; no if the interface does not say.
+// Whether `ethtool -K` has switched a feature off; false if the interface does not tell.
 bool is_off(const Socket& socket, const std::string& interface, std::uint32_t question) {
   ethtool_value answer{};
   answer.cmd = question;

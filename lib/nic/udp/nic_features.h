@@ -1,4 +1,4 @@
-// What kernel and NIC do for packets in bursts, in words for people. Cold.
+// Describes, for people, the offloads of kernel and NIC for bursts. Cold.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace pullman::nic::udp {
 
-// "UDP_SEGMENT, UDP_GRO" where all is on; otherwise says what is off or missing.
+// Returns "UDP_SEGMENT, UDP_GRO" if all are on; otherwise tells what is off or missing.
 std::string describe_offloads(const std::string& interface, const Address& own);
 
 }  // namespace pullman::nic::udp

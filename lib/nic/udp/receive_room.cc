@@ -12,14 +12,15 @@
 namespace pullman::nic::udp {
 namespace {
 
-// A link has at most 4096 packets in flight (docs/wire.md); many that share the socket are to have
-// more than a burst each: 64 of them two. More memory than this is not asked of the system.
+// A link has at most 4096 packets in flight (docs/wire.md). Many links that share the socket should
+// have room for more than a burst each: 64 of them for two. Asks the system for no more memory than
+// this.
 constexpr std::size_t kMaxPackets = 8192;
 constexpr std::size_t kMaxBytes = 32u << 20;
 
-// A struct sk_buff, and a buffer of the next power of two for headroom, headers, payload and
-// skb_shared_info; beyond 16 KiB pages of just the size. Seen on loopback and veth (Linux 6.18):
-// 832 for 64 bytes, 2304 for 1472, 16640 for 8972, 66339 for 65507.
+// One struct sk_buff, and a buffer of the next power of two for headroom, headers, payload and
+// skb_shared_info; beyond 16 KiB pages of just the size. Measured on loopback and veth (Linux
+// 6.18): 832 for 64 bytes, 2304 for 1472, 16640 for 8972, 66339 for 65507.
 std::size_t estimated_charge(std::size_t packet_bytes) {
   constexpr std::size_t kSkBuff = 256;
   constexpr std::size_t kHeadersAndHeadroom = 28 + 64;
@@ -39,7 +40,7 @@ MemoryInfo memory_of(const Socket& socket) {
   return info;
 }
 
-// 0 if the datagram does not arrive.
+// Measures the charge; returns 0 if the datagram does not arrive.
 std::size_t weighed_charge(const Address& own, std::size_t packet_bytes) {
   const Socket scratch = open_socket(with_port(own, 0), "loopback");
   sockaddr_storage name;
@@ -59,14 +60,14 @@ std::size_t granted_bytes(const Socket& socket) {
   return static_cast<std::size_t>(std::max(bytes, 0));
 }
 
-// The kernel doubles what it is told.
+// Asks for half: the kernel doubles the value.
 void ask_for(const Socket& socket, int option, std::size_t bytes) {
   const int half = static_cast<int>(bytes / 2);
   setsockopt(socket.fd(), SOL_SOCKET, option, &half, sizeof half);
 }
 
-// The kernel takes what was read off the account only when a quarter of the buffer has come
-// together, so a quarter may be gone while we read steadily.
+// The kernel uncharges bytes that were read only when they amount to a quarter of the buffer, so a
+// quarter may be unavailable while we read steadily.
 std::size_t usable(std::size_t buffer_bytes) {
   return buffer_bytes - buffer_bytes / 4;
 }

@@ -13,12 +13,13 @@
 namespace pullman::nic::udp {
 namespace {
 
-// Calls that bring nothing to hand up, in one receive(): datagrams too long, or errors. Of these
-// each takes many out of the socket's queue, and anybody can put some there.
+// Most calls of one receive() without a usable packet: because datagrams are too long, or because
+// of errors. Each error takes many entries out of the socket's error queue, and anybody can cause
+// some.
 constexpr int kFruitlessCalls = 64;
 constexpr int kErrors = 4;
 
-// The size of the packets the datagram consists of; 0 if it is one packet.
+// Returns the size of the packets that the datagram consists of; 0 if it is one packet.
 std::uint32_t packet_bytes_in(const msghdr& message) {
   if (message.msg_controllen < sizeof(cmsghdr)) [[likely]]
     return 0;
@@ -47,8 +48,8 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
   }
 }
 
-// One packet, straight to the caller: most of what arrives where latency counts. Anything else that
-// a call may say is for the other way, which calls again.
+// Receives one packet straight into the caller's batch: the usual case where latency matters. Any
+// other outcome of the call is left to receive_several(), which calls again.
 std::size_t Receiver::receive_lone(std::span<Incoming> batch, PortCounters& counters) {
   const std::uint32_t buffer = slab_.peek(0);
   std::byte* bytes = slab_.bytes(buffer);
@@ -98,7 +99,7 @@ std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t eno
       emptied_ = true;
       break;
     }
-    // A lone one is asked for by a cheaper call.
+    // A single one is received by a cheaper call.
     if (datagrams > 1) datagrams_ = std::min(2 * datagrams_, kMaxAtOnce);
   }
   coalescing_.note(count, messages_[0].msg_len);
@@ -119,7 +120,8 @@ std::size_t Receiver::hand_out(std::span<Incoming> batch) {
   return count;
 }
 
-// Up to that many datagrams into the arrivals, which are all handed out. How many came.
+// Receives up to `wanted` datagrams into the arrivals, which were all handed out. Returns how many
+// came.
 std::size_t Receiver::fill(std::size_t wanted, PortCounters& counters) {
   next_ = count_ = 0;
   for (int tries = 0; tries < kErrors; ++tries) {
@@ -162,7 +164,7 @@ void Receiver::aim(std::size_t place) {
   messages_[place].msg_hdr.msg_controllen = sizeof(Control);
 }
 
-// An arrival, unless its packets are longer than ours may be: then its buffer goes back at once.
+// Notes an arrival, unless its packets are longer than allowed: then its buffer is free at once.
 void Receiver::accept(std::size_t place, PortCounters& counters) {
   const std::uint32_t buffer = aimed_[place];
   const std::uint32_t bytes = messages_[place].msg_len;
@@ -180,7 +182,7 @@ void Receiver::accept(std::size_t place, PortCounters& counters) {
   arrivals_[count_++] = {.buffer = buffer, .at = 0, .bytes = bytes, .packet_bytes = each};
 }
 
-// An error is the network's answer to something sent, and says nothing of what has arrived.
+// An error is the network's answer to an earlier send, and tells nothing of arrived packets.
 bool Receiver::survives(int error, PortCounters& counters) {
   if (error == EAGAIN) [[likely]]
     return false;

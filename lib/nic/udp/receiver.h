@@ -1,9 +1,9 @@
-// The receiving half of a port: from as few system calls as may be to packets.
+// The receiving half of a port: gets packets with as few system calls as possible.
 //
 // One call brings one datagram or several, and each may be many packets of one size that the kernel
-// has put together (UDP_GRO); its control message says the size. What the caller has no room for is
-// kept for its next call. How many datagrams a call asks for follows from how many came. Allocates
-// nothing.
+// has coalesced (UDP_GRO); its control message tells the size. Packets that the caller has no room
+// for are kept for its next call. How many datagrams a call asks for follows from how many came
+// before. Allocates nothing.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,8 +24,8 @@ namespace pullman::nic::udp {
 
 class Receiver {
  public:
-  // `bursts`: the kernel knows UDP_GRO, and is to use it. `names`: its buffers are called that and
-  // upwards.
+  // `bursts`: the kernel knows UDP_GRO, and may use it. `names`: handles of its buffers begin with
+  // that number.
   Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool bursts, std::uint64_t names);
 
   // See nic::Port::receive().
@@ -33,19 +33,19 @@ class Receiver {
     return enough == 1 && takes_a_lone_one() ? receive_lone(batch, counters)
                                              : receive_several(batch, enough, counters);
   }
-  // So many packets of that buffer, which is one of ours.
+  // Releases `packets` packets of that buffer, which must be one of ours.
   void give_back(std::uint64_t buffer, std::uint32_t packets) {
     slab_.release(buffer - names_, packets);
   }
   bool broken() const { return broken_; }
-  // The last receive() left nothing behind.
+  // Whether the last receive() left nothing behind.
   bool emptied() const { return emptied_ && next_ == count_; }
 
  private:
   static constexpr std::size_t kBuffers = 64;
-  static constexpr std::size_t kMaxAtOnce = 32;  // datagrams of one call
+  static constexpr std::size_t kMaxAtOnce = 32;  // datagrams per call
 
-  // A datagram received, of one packet or many, not handed out yet or not all of it.
+  // A received datagram of one or more packets, some of which have not been handed out yet.
   struct Arrival {
     std::uint32_t buffer = 0;
     std::uint32_t at = 0;  // where the next packet begins
@@ -56,12 +56,13 @@ class Receiver {
     std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
   };
 
-  // If they hold as many packets as the last one did. Not more at a time than are handed out at
-  // once: what is used while it is in the cache costs half of what it does later.
+  // Returns how many datagrams to ask for, assuming that each holds as many packets as the last
+  // did. No more than can be handed out at once: data used while it is in the cache costs half as
+  // much.
   std::size_t datagrams_for(std::size_t packets) const {
     return std::max<std::size_t>(packets / together_, 1);
   }
-  // Nothing is left over, and the next call is recv().
+  // Whether no packet is left over and the next call is recv().
   bool takes_a_lone_one() const {
     return next_ == count_ && datagrams_ == 1 && !coalescing_.on() && slab_.free() != 0;
   }
@@ -81,13 +82,13 @@ class Receiver {
   std::size_t packet_bytes_;
   std::uint64_t names_;
   bool broken_ = false;
-  bool emptied_ = false;  // the socket, by the last receive()
+  bool emptied_ = false;  // whether the last receive() emptied the socket
   Coalescing coalescing_;
   ReceiveSlab slab_{kBuffers};
   std::size_t datagrams_ = 1;  // that the next call asks for
-  std::size_t together_ = 1;   // packets that the last one held
-  std::size_t next_ = 0;       // of the arrivals: the first that is not handed out
-  std::size_t count_ = 0;      // and behind the last
+  std::size_t together_ = 1;   // packets in the last datagram
+  std::size_t next_ = 0;       // the first arrival that is not handed out
+  std::size_t count_ = 0;      // number of arrivals
   std::array<Arrival, kMaxAtOnce> arrivals_;
   std::array<std::uint32_t, kMaxAtOnce> aimed_{};  // the buffer of each message
   std::array<mmsghdr, kMaxAtOnce> messages_{};

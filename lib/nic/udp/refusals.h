@@ -1,6 +1,6 @@
-// What a device's queue refuses (ENOBUFS) without being full: a burst that is longer than the queue
-// may ever be, and packets for one destination that a filter drops behind it, or that has no place
-// in a full table of neighbours. The kernel says the same of all of them; time tells. Pure.
+// Tells apart what a device's queue refuses (ENOBUFS) without being full: a burst longer than the
+// queue can ever hold; and packets for one destination, which a filter behind it drops or which
+// finds no place in a full neighbour table. The kernel reports all alike; only time tells. Pure.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace pullman::nic::udp {
 
-// A port's packets leave in order: one that were offered for ever would hold back everybody's.
+// A port's packets are sent in order: one that is offered again for ever would block all others.
 class Refusals {
  public:
-  // A packet for `to` was refused again. True: often enough in a row for it to be given up, as a
-  // full queue would have had room; those behind it that go there have less patience.
+  // A packet for `to` was refused again. Returns true if that happened often enough in a row to
+  // drop it: a full queue would have had room. Packets for `to` that follow it are dropped sooner.
   bool close_abortively(Destination to) {
     if (to != to_) count_ = 0;
     to_ = to;
@@ -36,8 +36,8 @@ class Refusals {
   std::uint32_t count_ = 0;
 };
 
-// How long bursts may be: half as long where one was refused and its first packets were not, longer
-// again after many calls.
+// Limits the length of bursts: halves it when a burst was refused and its first packets were not,
+// and doubles it after many successful calls.
 class BurstLimit {
  public:
   explicit BurstLimit(std::size_t most) : most_(most), bytes_(most) {}

@@ -20,9 +20,9 @@ std::size_t size_of(const Outgoing& packet) {
   return packet.head.size() + packet.payload.size();
 }
 
-// Where the bursts of a call lie, one behind the other. A thread has one such place for all its
-// ports, since what it has just used is in its cache; nothing stays there between two calls. Ports
-// may send when the main thread has let go of what was its own: from destructors of static objects.
+// Memory for the bursts of a call, one behind the other. A thread uses it for all its ports, since
+// what it has just used is in its cache; nothing stays there between calls. Ports may still send
+// when the main thread has destroyed its thread-locals: from destructors of static objects.
 constexpr std::size_t kTogetherBytes = 4 * 65536;
 thread_local std::byte* bursts_place = nullptr;
 
@@ -34,7 +34,7 @@ struct BurstsPlace {
 std::byte* room_for_bursts() {
   if (bursts_place == nullptr) [[unlikely]] {
     thread_local const BurstsPlace until_the_thread_ends;
-    // This late there is no end any more.
+    // So late nothing frees it any more.
     if (bursts_place == nullptr) bursts_place = new std::byte[kTogetherBytes];
   }
   return bursts_place;
@@ -92,14 +92,14 @@ ssize_t Sender::call(const Outgoing& packet) const {
   return calls::send(socket, message);
 }
 
-// How many of the messages prepared were sent; below 0 if the first was not.
+// Returns how many of the prepared messages were sent; negative if the first was not.
 int Sender::call_for_several(int socket) {
   if (count_ == 1) return calls::send(socket, messages_[0].msg_hdr) < 0 ? -1 : 1;
   return calls::send(socket, messages_.data(), count_);
 }
 
-// An error may be the network's answer to an earlier packet, told at the first call that comes
-// along: the packet in hand is tried once more, and what is said then is about it.
+// An error may be the network's answer to an earlier packet, reported by the first call after it.
+// So this packet is tried once more; a second error is about this packet.
 Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters) {
   for (int attempt = 0;; ++attempt) {
     if (call(packet) >= 0) [[likely]] {
@@ -125,15 +125,15 @@ Sender::Outcome Sender::send_one(const Outgoing& packet, PortCounters& counters)
   }
 }
 
-// Once: the peer seems to be silent, and only this end can know why.
+// Warns once: the peer seems to be silent, and only this end knows why.
 void Sender::tell_forbidden(Destination to) {
   told_forbidden_ = true;
   const auto address = from_sockaddr(peers_.name_of(to), peers_.name_bytes());
-  log().warn("a packet filter of this host refuses what is sent to {}: see 'nft list ruleset'",
+  log().warn("a packet filter of this host refuses packets to {}: see 'nft list ruleset'",
              address ? to_string(*address) : "a peer");
 }
 
-// One call for as much as it takes; how many packets were taken.
+// Sends as much as one call takes; returns how many packets were accepted.
 std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& counters,
                                  bool& full) {
   prepare(batch);
@@ -146,12 +146,12 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
     if (trouble == Trouble::kRefused) return send_shorter(batch.first(packets_[0]), counters, full);
     if (trouble == Trouble::kNoOffload)
       return send_refused(batch.first(packets_[0]), counters, full);
-    // The call has taken the error off the socket: nobody else would look.
+    // The call has cleared the socket's error, so nothing else would read the error queue.
     drain_errors(socket_for(batch.front()), peers_, counters);
     return send_apart(batch.first(packets_[0]), counters, full);
   }
   const auto messages = static_cast<std::size_t>(sent);
-  // What stopped it is not said (sendmmsg(2), BUGS), and is off the socket now.
+  // sendmmsg() does not report what stopped it (sendmmsg(2), BUGS), and the error is cleared.
   if (messages < count_) drain_errors(socket_for(batch.front()), peers_, counters);
   std::size_t taken = 0;
   for (std::size_t i = 0; i < messages; ++i) {
@@ -165,8 +165,9 @@ std::size_t Sender::send_several(std::span<const Outgoing> batch, PortCounters& 
   return taken;
 }
 
-// The device's queue has no room for a burst, or for what goes there at all. If its first packets
-// leave alone, shorter bursts may, too: where a queue is bounded in bytes none as long ever would.
+// The device's queue has no room for a burst, or for anything to that destination. If the burst's
+// first packets can be sent singly shorter bursts may succeed, too: a queue that is bounded in
+// bytes would never have room for one as long.
 std::size_t Sender::send_shorter(std::span<const Outgoing> burst, PortCounters& counters,
                                  bool& full) {
   const std::uint64_t errors = counters.send_errors;
@@ -175,9 +176,9 @@ std::size_t Sender::send_shorter(std::span<const Outgoing> burst, PortCounters& 
   return taken;
 }
 
-// A burst was refused, and its packets leave alone. If all do, it was refused for being one. Older
-// kernels say the same of packets that the interface has become too narrow for, and all of them of
-// those to which a route says "blackhole".
+// A burst was refused: sends its packets singly. If all succeed it was refused for being a burst.
+// Older kernels report the same for packets that the interface has become too narrow for, and all
+// kernels for a "blackhole" route.
 std::size_t Sender::send_refused(std::span<const Outgoing> burst, PortCounters& counters,
                                  bool& full) {
   const int error = errno;
@@ -191,7 +192,7 @@ std::size_t Sender::send_refused(std::span<const Outgoing> burst, PortCounters& 
   return taken;
 }
 
-// Each packet is judged by itself.
+// Sends the packets singly, so that each gets its own result.
 std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& counters,
                                bool& full) {
   std::size_t taken = 0;
@@ -203,8 +204,8 @@ std::size_t Sender::send_apart(std::span<const Outgoing> batch, PortCounters& co
   return taken;
 }
 
-// Cuts the batch, as much of it as there is room for and takes the first one's socket, into
-// messages.
+// Divides the batch into messages: as many packets as there is room for and as use the first one's
+// socket.
 void Sender::prepare(std::span<const Outgoing> batch) {
   const auto packets = batch.first(std::min(batch.size(), kMaxPackets));
   const bool direct = is_direct(packets.front());
@@ -244,8 +245,8 @@ void Sender::prepare(std::span<const Outgoing> batch) {
   }
 }
 
-// How many packets from the front can leave together: those of the first one's size, and one
-// shorter behind them.
+// Returns how many packets from the front can make one burst: those of the first one's size, and a
+// shorter one behind them.
 std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
   const std::size_t size = size_of(batch.front());
   const std::size_t most = bursts_ ? std::min(batch.size(), kMaxTogether) : 1;
@@ -261,7 +262,7 @@ std::size_t Sender::burst_length(std::span<const Outgoing> batch) const {
   return most;
 }
 
-// Returns how many bytes they are.
+// Copies the packets of a burst together; returns the number of bytes.
 std::size_t Sender::put_together(std::span<const Outgoing> burst, std::byte* at) {
   std::byte* const begin = at;
   for (const Outgoing& packet : burst) {

@@ -1,13 +1,13 @@
-// The sending half of a port: packets of the caller's memory into as few system calls as may be.
+// The sending half of a port: sends the caller's packets with as few system calls as possible.
 //
 // Packets of one size to one destination (the last may be shorter) make a burst: one message that
-// the kernel, or the NIC, cuts up again (UDP_SEGMENT). It is copied together first: the kernel
-// takes longer over two pieces for each packet than that takes (decision 0004). Bursts and
-// single packets of a batch leave by one sendmmsg(), four of the longest bursts at most, a burst
-// alone by sendmsg(); a packet alone by a plain sendto(), or send() where there is a socket
-// connected to its destination. What is by others (Peers) leaves by a socket of its own. A burst
-// that is refused for what it is ends bursts for good; one that is too long for the device's queue
-// makes them shorter for a while.
+// the kernel, or the NIC, segments again (UDP_SEGMENT). It is copied together first: the kernel
+// takes longer over two segments per packet than the copy takes (decision 0004). The bursts and
+// single packets of a batch are sent by one sendmmsg(), at most four of the longest bursts; a burst
+// alone by sendmsg(); a packet alone by sendto(), or by send() if there is a socket connected to
+// its destination. Packets to destinations that are by_others() (Peers) use a socket of their own.
+// If the kernel refuses bursts as such they end for good; if one is too long for the device's queue
+// they become shorter for a while.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,32 +26,32 @@ namespace pullman::nic::udp {
 
 class Sender {
  public:
-  static constexpr std::size_t kMaxBytes = 65507;  // of a burst: a UDP datagram's payload
+  static constexpr std::size_t kMaxBytes = 65507;  // in a burst: the payload of a UDP datagram
 
   // `bursts`: the kernel knows UDP_SEGMENT.
   Sender(int socket, Peers& peers, bool bursts);
 
   std::size_t send(std::span<const Outgoing> batch, PortCounters& counters);
 
-  // Packets for `to` take this socket, which is connected to it, from now on; only those do.
+  // Sends packets for `to`, and only those, by this socket from now on, which is connected to it.
   void go_directly(Destination to, int socket) {
     direct_to_ = to;
     direct_socket_ = socket;
   }
-  // Packets to destinations that are by_others().
+  // Sends packets to destinations that are by_others() by this socket.
   void go_by_others(int socket) { others_socket_ = socket; }
   Destination direct_to() const { return direct_to_; }
 
   std::size_t burst_bytes() const { return bursts_ ? kMaxBytes : 0; }
   bool broken() const { return broken_; }
-  // Since looked_for_device(), a packet had no way: the device that a socket is bound to may be
-  // gone.
+  // Whether, since looked_for_device(), a packet found no route: the device that a socket is bound
+  // to may be gone.
   bool misses_device() const { return misses_device_; }
   void looked_for_device() { misses_device_ = false; }
 
  private:
-  static constexpr std::size_t kMaxPackets = kBatchPackets;  // of a call
-  static constexpr std::size_t kMaxTogether = 64;            // of a burst: UDP_MAX_SEGMENTS
+  static constexpr std::size_t kMaxPackets = kBatchPackets;  // per call
+  static constexpr std::size_t kMaxTogether = 64;            // per burst: UDP_MAX_SEGMENTS
 
   enum class Outcome : std::uint8_t {
     kTaken,  // sent, or lost

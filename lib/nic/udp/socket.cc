@@ -14,8 +14,8 @@ bool set(int socket, int level, int option, int value) {
   return setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
-// IP_PMTUDISC_PROBE: the don't-fragment bit is set, and what the kernel believes of the path is not
-// asked: an ICMP message, which anybody can forge, informs and does not decide.
+// IP_PMTUDISC_PROBE sets the don't-fragment bit and ignores the kernel's path MTU: an ICMP message,
+// which anybody can forge, informs and does not decide.
 void set_path_options(int socket, bool ipv6) {
   if (ipv6) {
     set(socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
@@ -34,9 +34,9 @@ Socket open_socket(const Address& own, const std::string& device) {
   return out;
 }
 
-// The one with the address alone is opened first. While sockets may share their port the kernel
-// takes the one of an IPv4 port that was bound last, though another fits better: packets that came
-// in that moment would be read much later than those behind them, and pass for lost.
+// Opens the one with only the address first. While sockets may share an IPv4 port the kernel
+// delivers to the one that was bound last, even if another fits better: packets that arrived in
+// that moment would be read much later than those behind them, and count as lost.
 Sockets open_sockets(const Address& own, const std::string& device, Tie tie) {
   Socket by_address = open_socket(own, device);
   if (tie == Tie::kAddress) return {.main = std::move(by_address), .by_others = Socket()};
@@ -46,7 +46,7 @@ Sockets open_sockets(const Address& own, const std::string& device, Tie tie) {
   return {.main = std::move(by_device), .by_others = std::move(by_address)};
 }
 
-// Whether another socket may share the port is asked of all of them, and only while it is bound.
+// All sockets must allow sharing the port, but only while another one is bound.
 Socket open_beside(std::span<const Socket* const> others, const std::string& device, Tie tie) {
   sockaddr_storage name{};
   socklen_t length = sizeof name;
@@ -87,7 +87,7 @@ void grow_send_buffer(const Socket& socket, std::size_t bytes) {
   socklen_t length = sizeof granted;
   getsockopt(socket.fd(), SOL_SOCKET, SO_SNDBUF, &granted, &length);
   if (static_cast<std::size_t>(granted) >= bytes) return;
-  // The kernel doubles what it is told.
+  // The kernel doubles the value.
   const int half = static_cast<int>(std::min<std::size_t>(bytes / 2, 1u << 30));
   if (!set(socket.fd(), SOL_SOCKET, SO_SNDBUFFORCE, half)) {
     set(socket.fd(), SOL_SOCKET, SO_SNDBUF, half);

@@ -18,7 +18,7 @@ Offloads offloads_for(const Socket& socket, const PortOptions& options) {
   return options.offloads ? offloads_of(socket) : Offloads{};
 }
 
-// What is for an address of the loopback comes from anywhere on the host.
+// Packets to a loopback address come from anywhere on the host.
 Tie tie_of(const Device& device) {
   return device.loopback ? Tie::kAddress : Tie::kDevice;
 }
@@ -70,7 +70,7 @@ UdpPort::UdpPort(Sockets sockets, const Device& device, const PortOptions& optio
   }
 }
 
-// Beside those there are.
+// Opens a socket beside the existing ones.
 Socket UdpPort::open_another(Tie tie) const {
   std::array<const Socket*, std::tuple_size_v<decltype(line_)>> sockets{};
   std::transform(line_.begin(), line_.begin() + lines_, sockets.begin(),
@@ -85,7 +85,7 @@ void UdpPort::receive_by_others(Socket socket) {
   line_[lines_++] = by_others_.get();
 }
 
-// Sizes the socket's buffers and sets what else the caller chose.
+// Sets the sizes of the socket's buffers and the caller's other options.
 ReceiveRoom UdpPort::prepare(const Socket& socket) {
   grow_send_buffer(socket, options_.send_packets * charged_);
   if (options_.busy_poll_us != 0) set_busy_poll(socket, options_.busy_poll_us);
@@ -98,11 +98,11 @@ void UdpPort::resolve(const Address& address, std::uint64_t cookie) {
   if (interface_.only_by_others(address)) peers_.set_by_others(to);
 }
 
-// A device that was taken away and has come back is another to the kernel, and what is bound stays
-// bound to the one that is gone. The new sockets have the descriptors of the old ones; the one of
-// the connected peer is connected anew when packets for one peer follow each other again. Where
-// there is no new one, as when the device has no address yet, the next packet that finds no device
-// has us look again: main_ comes last, and tells whether all is done.
+// A device that was removed and added again is another one to the kernel, and sockets stay bound to
+// the old one. The new sockets get the descriptors of the old ones; the one of the connected peer
+// is connected anew when packets for one peer follow each other again. If no new socket can be
+// opened, because the device has no address yet, the next packet that finds no device calls this
+// again: main_ is replaced last, and its device tells whether all is done.
 void UdpPort::follow_device() {
   sender_.looked_for_device();
   const int now = static_cast<int>(if_nametoindex(device_.c_str()));
@@ -148,7 +148,7 @@ bool UdpPort::open_direct() {
 void UdpPort::connect_direct() {
   const Destination to = connected_peer_.chosen();
   move_ = Move::kNone;
-  if (to == kInvalidDestination) return;  // forgotten since
+  if (to == kInvalidDestination) return;  // forgotten meanwhile
   if (!connect_to(direct_->socket, peers_.name_of(to), peers_.name_bytes()))
     return connected_peer_.choose(
         kInvalidDestination);  // no way there just now: tried again if it stays worth it
@@ -161,7 +161,7 @@ void UdpPort::begin(Move move) {
   move_left_ = kLongestMove;
 }
 
-// The line has brought so many packets, and this step of the move is over.
+// Returns whether this step of the move is over, now that the line has brought `got` packets.
 bool UdpPort::done_with(Line& line, std::size_t got) {
   move_left_ -= std::min(got, move_left_);
   return line.receiver.emptied() || move_left_ == 0;
@@ -185,8 +185,8 @@ bool UdpPort::all_quiet() const {
                      [](const Line* line) { return line->quiet(); });
 }
 
-// What the connected peer sends may be enough each time, and leave nothing for the others: they
-// come first.
+// Polls the other lines first: the connected peer's packets may be enough each time, and leave no
+// room for them.
 std::size_t UdpPort::look_everywhere(std::span<Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
   look_due_ = receives_ + kLongestRest;
@@ -202,7 +202,7 @@ std::size_t UdpPort::look_everywhere(std::span<Incoming> batch, std::size_t enou
   return count;
 }
 
-// Where all are quiet the port itself may be asked seldom.
+// If all lines are quiet the port itself is polled seldom, so each of its receives may poll often.
 std::uint64_t UdpPort::rest(const Line& line) const {
   if (!line.quiet() || all_quiet()) return kRest;
   return std::clamp((receives_ - line.heard) / kRestOfSilence, kRest, kLongestRest);
@@ -226,7 +226,7 @@ std::size_t UdpPort::receive_in_order(std::span<Incoming> batch, std::size_t eno
   return count;
 }
 
-// Packets of one buffer lie side by side.
+// Packets of one buffer are adjacent in the batch.
 void UdpPort::give_back_several(std::span<const Incoming> batch) {
   for (std::size_t at = 0; at < batch.size();) {
     const std::uint64_t buffer = batch[at].buffer;
@@ -260,8 +260,8 @@ void UdpPort::unwatch_all() {
   for (std::size_t i = 0; i < lines_; ++i) wait_set_->remove(line_[i]->socket.fd());
 }
 
-// A watched socket wakes its watchers with every packet: on this host that is 0.1 to 0.9 us of each
-// of the peer's sends (decision 0019).
+// A watched socket wakes its watchers with every packet, which on this host costs each of the
+// peer's sends 0.1 to 0.9 us (decision 0019).
 void UdpPort::unwatch() {
   if (!std::exchange(watched_, false)) return;
   unwatch_all();

@@ -1,6 +1,6 @@
 // What the application does with an endpoint: how often it makes progress, and whether it waits for
 // the endpoint's descriptor instead. The progress thread reads this without the domain's lock and
-// steps in for an application that does neither.
+// takes over from an application that does neither.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,16 @@ namespace pullman::ofi {
 class Activity {
  public:
   // The application makes progress; returns how often it has. Under the lock: there is one writer
-  // at a time, so the increment needs no read-modify-write.
+  // at a time, so the increment needs no atomic read-modify-write.
   std::uint64_t note_progress() {
     const std::uint64_t turns = this->turns() + 1;
     turns_.store(turns, std::memory_order_relaxed);
     note_call();
     return turns;
   }
-  // The application did something that may make packets due earlier than what it waits for.
+  // The application did something that may make packets due before what it waits for.
   void note_call() { waiting_.store(false, std::memory_order_relaxed); }
-  // It may go to sleep on the descriptor.
+  // The application may go to sleep on the descriptor.
   void set_waiting(bool waiting) { waiting_.store(waiting, std::memory_order_relaxed); }
 
   // How often the application has made progress.

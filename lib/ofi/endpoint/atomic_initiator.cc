@@ -13,7 +13,7 @@ namespace {
 // Room for the elements of the largest atomic.
 using Room = std::array<std::byte, kMaxAtomicBytes>;
 
-// Caps each count, lest the sum overflow: more than the cap is too many anyhow.
+// Caps each count, lest the sum overflow: more than the cap is too many anyway.
 std::size_t elements_in(std::span<const fi_ioc> segments) {
   std::size_t count = 0;
   for (const fi_ioc& segment : segments) count += std::min(segment.count, kMaxAtomicBytes + 1);
@@ -29,7 +29,7 @@ bool have_addresses(std::span<const fi_ioc> segments) {
                       [](const fi_ioc& segment) { return segment.addr == nullptr; });
 }
 
-// All elements in one piece: where they are, or gathered in `room`, which is large enough.
+// Returns all elements as one range: in place, or gathered in `room`, which is large enough.
 std::span<const std::byte> gather_elements(std::span<const fi_ioc> segments, std::size_t size,
                                            Room& room) {
   if (segments.size() == 1) {

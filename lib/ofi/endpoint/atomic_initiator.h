@@ -1,6 +1,6 @@
 // Atomic operations on memory that a peer has registered (fi_atomic(3)). Operands are copied before
-// a call returns. A result goes to the application's memory: through the operation's own, if the
-// call gives several segments for it.
+// a call returns. A result goes to the application's memory; if the call gives several segments for
+// it, by way of the operation's own memory.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace pullman::ofi {
 
-// As many operands, compares and results as that kind has, and not too many.
+// Whether the call has as many operands, compares and results as its kind needs, and not too many.
 bool is_complete(const AtomicCall& call, const Atomic& kind);
 
 class AtomicInitiator {

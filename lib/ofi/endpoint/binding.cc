@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kTransmitKinds = FI_SEND | FI_READ | FI_WRITE;
 constexpr std::uint64_t kReceiveKinds = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-// The kinds of operations that may complete at what such a handle binds.
+// Returns the kinds of operations that may complete in what is bound to such a handle.
 std::uint64_t kinds_of(const EndpointHandle& handle) {
   switch (handle.fid.fclass) {
     case FI_CLASS_EP:
@@ -187,7 +187,7 @@ bool EndpointBinding::is_bound(const Counter& counter) {
   return found;
 }
 
-// With a queue that several lanes use as often as they do.
+// Returns the queues of all lanes; one that several lanes use is in it as often.
 std::vector<CompletionQueue*> EndpointBinding::queues() {
   std::vector<CompletionQueue*> all;
   lanes_.for_each([&](const Lane& lane) {

@@ -1,6 +1,6 @@
-// What is bound to an endpoint and its contexts (fi_ep_bind(3)): an address vector, completion
-// queues, counters, and contexts that it shares with others. Queues and counters make progress
-// through the endpoint from then on. Under the domain's lock.
+// The objects bound to an endpoint and its contexts (fi_ep_bind(3)): an address vector, completion
+// queues, counters and shared contexts. From then on queues and counters make progress through the
+// endpoint. Under the domain's lock.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -41,22 +41,22 @@ class EndpointBinding {
   bool shares_receive() const { return shares_.receive; }
   SharedReceiveContext* shared_receive() const { return shared_receive_; }
 
-  // The transport has opened: what is bound learns the descriptor.
+  // The transport has opened: gives its descriptor to everything that is bound.
   void attach_all();
   // The endpoint closes.
   void detach_all();
-  // A context closes: lets go of its queues, unless other contexts use them. Its counters stay
-  // until they are closed, because deferred work may count there.
+  // A context closes: releases its queues, unless other contexts use them. Its counters stay
+  // attached until they are closed, because deferred work may use them.
   void release(Lane& lane);
 
-  // --- For counters and what counts there.
+  // --- For counters, and operations that they count.
 
   EndpointProgress& progress() { return progress_; }
-  // The endpoint's packets may count there, though it is not bound.
+  // The endpoint's packets may change that counter, though it is not bound.
   void attach(Counter& counter);
   // They do not any more, unless it is bound.
   void detach(Counter& counter);
-  // Whether an outstanding operation will count there.
+  // Whether the counter will count an outstanding operation.
   bool has_outstanding(const Counter& counter) const { return operations_.any_counted_by(counter); }
 
  private:
@@ -78,7 +78,7 @@ class EndpointBinding {
   const Shares shares_;
   SharedTransmitContext* shared_transmit_ = nullptr;
   SharedReceiveContext* shared_receive_ = nullptr;
-  std::vector<Counter*> counters_;  // all that the endpoint's packets may count in
+  std::vector<Counter*> counters_;  // every counter that the endpoint's packets may change
 };
 
 }  // namespace pullman::ofi

@@ -1,6 +1,6 @@
 // Bounce buffers: a program that waits for each of its sends gets its buffer back when the message
-// is copied, not when it is acknowledged. There are few, so that of a program that sends many
-// messages at a time few are copied.
+// is copied, not when it is acknowledged. There are few, so a program that sends many messages at
+// once has few of them copied.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class BounceBuffers {
   // A longer message waits for its ACK, which costs as much as a copy.
   static constexpr std::size_t kBytes = 64 * 1024;
 
-  // Null: all are in use.
+  // Returns null if all are in use.
   std::byte* take() {
     if (used_ == buffers_.size()) return nullptr;
     std::unique_ptr<std::byte[]>& buffer = buffers_[used_];
@@ -25,7 +25,7 @@ class BounceBuffers {
   void give_back(std::byte* buffer) { buffers_[--used_].reset(buffer); }
 
  private:
-  std::array<std::unique_ptr<std::byte[]>, 4> buffers_;  // those not in use, at the end
+  std::array<std::unique_ptr<std::byte[]>, 4> buffers_;  // the unused ones are at the end
   std::size_t used_ = 0;
 };
 

@@ -7,11 +7,11 @@ namespace pullman::ofi {
 class CompletionQueue;
 class Counter;
 
-// Null: none is bound.
+// A null pointer means that none is bound.
 struct CompletionBindings {
-  CompletionQueue* send_queue = nullptr;  // of all operations but receives
+  CompletionQueue* send_queue = nullptr;  // for all operations except receives
   CompletionQueue* receive_queue = nullptr;
-  bool selective_sends = false;  // FI_SELECTIVE_COMPLETION: only operations with FI_COMPLETION
+  bool selective_sends = false;  // FI_SELECTIVE_COMPLETION: only for operations with FI_COMPLETION
   bool selective_receives = false;
   Counter* send_counter = nullptr;
   Counter* receive_counter = nullptr;

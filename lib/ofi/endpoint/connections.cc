@@ -9,7 +9,7 @@ void Connections::bind(AddressVector& vector) {
   vector_ = &vector;
   peers_.name_contexts(vector.context_bits());
   vector_->attach(*this);
-  if (transport_.is_open()) connect_all();  // it was opened to be asked for its name
+  if (transport_.is_open()) connect_all();  // it may have been opened to be asked for its name
 }
 
 void Connections::unbind() {
@@ -51,7 +51,7 @@ Status Connections::status(fi_addr_t address) const {
 }
 
 void Connections::reconnect(fi_addr_t address, PeerId gone) {
-  if (!transport_.is_open()) return;  // the endpoint may share its receives with one that is open
+  if (!transport_.is_open()) return;  // it may share its receives with an open endpoint
   const PeerState state = transport_->peer_state(gone);
   if (state != PeerState::kGone && state != PeerState::kUnknown) return;
   const Address* const known = find(address);

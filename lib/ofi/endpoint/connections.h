@@ -1,6 +1,6 @@
-// The peers of an endpoint by their fi_addr_t: every address in the address vector that is bound is
-// connected to when the endpoint is open, and again when a call names a peer that has gone. Knows
-// no operations.
+// The peers of an endpoint by their fi_addr_t. The endpoint connects to every address in its
+// address vector when it opens, and again when a call names a peer that has gone. Knows no
+// operations.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -28,7 +28,7 @@ class Connections {
   // The endpoint closes.
   void unbind();
   const AddressVector* vector() const { return vector_; }
-  // So many peers the address vector was opened for.
+  // Returns the number of peers that the address vector was opened for.
   std::size_t expected_peers() const;
   // The transport has opened: connects to all addresses of the vector.
   void connect_all();
@@ -37,23 +37,24 @@ class Connections {
 
   // Returns 0 or an error number.
   int connect(fi_addr_t number, const Address& address);
-  // The peer stays connected: it may still send, and other numbers may mean it. A peer that never
-  // answered, or is gone, makes room.
+  // The peer stays connected: it may still send, and other numbers may name it. A peer that never
+  // answered, or is gone, is removed.
   void remove(fi_addr_t number);
 
   // --- For operations.
 
-  // kAnyPeer: the address means no peer.
+  // Returns kAnyPeer if the address names no peer.
   PeerId peer(fi_addr_t address) const { return peers_.peer(address); }
-  // FI_ADDR_NOTAVAIL: the peer has no number.
+  // Returns FI_ADDR_NOTAVAIL if the peer has no number.
   fi_addr_t number(PeerId peer) const { return peers_.number(peer); }
   // The index of the peer's receive context that the address names (fi_rx_addr()).
   std::uint64_t receive_context(fi_addr_t address) const { return peers_.context(address); }
   bool has_address(fi_addr_t address) const;
   PeerState state(fi_addr_t address) const { return transport_->peer_state(peer(address)); }
-  // Why the peer has gone; kOk if it has not.
+  // Returns why the peer has gone; kOk if it has not.
   Status status(fi_addr_t address) const;
-  // A call to `gone` has failed. If that peer has gone it may be back: the next call finds it.
+  // A call to `gone` has failed. If that peer has gone it may have restarted: connects anew, for
+  // the next call.
   void reconnect(fi_addr_t address, PeerId gone);
 
  private:

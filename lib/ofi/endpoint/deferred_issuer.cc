@@ -52,8 +52,8 @@ const DeferredCall& call_of(const Deferred& deferred) {
   return std::get<DeferredOperation>(deferred.what).call;
 }
 
-// Deferred work counts where it says, and completes in the queues if it asks for that; failures of
-// it only count.
+// Deferred work is counted by its own counter, and completes in the queues only if it asks for
+// that; its failures are only counted.
 CompletionBindings bindings_for(const Deferred& deferred) {
   const CompletionBindings& usual = lane_of(deferred)->bindings;
   if (deferred.work == nullptr) return usual;
@@ -69,8 +69,8 @@ CompletionBindings bindings_for(const Deferred& deferred) {
   return own;
 }
 
-// An operation takes the bindings of its lane when it begins: for so long they are those of the
-// deferred operation.
+// An operation takes the bindings of its lane when it begins: this replaces them by those of the
+// deferred operation meanwhile.
 class ScopedBindings {
  public:
   explicit ScopedBindings(const Deferred& deferred)
@@ -84,7 +84,8 @@ class ScopedBindings {
   const CompletionBindings usual_;
 };
 
-// A receive that queued behind a multi-receive buffer would complete as the endpoint's receives do.
+// A receive queued behind a multi-receive buffer would complete as the endpoint's receives do, not
+// as deferred work.
 bool must_wait_for_buffer(const Deferred& deferred) {
   const auto* receive = std::get_if<OwnedCall<ReceiveCall>>(&call_of(deferred));
   return deferred.work != nullptr && receive != nullptr &&
@@ -127,7 +128,7 @@ template <typename Call>
 ssize_t DeferredIssuer::check_work(const Call& call) {
   if (!is_enabled(call)) return -FI_EOPBADSTATE;
   if constexpr (std::is_same_v<Call, ReceiveCall>) {
-    // The messages of a multi-receive buffer are operations of their own.
+    // Each message of a multi-receive buffer would be an operation of its own.
     if ((call.flags & FI_MULTI_RECV) != 0) return -FI_ENOSYS;
   }
   const ssize_t wrong = check_deferred(call);

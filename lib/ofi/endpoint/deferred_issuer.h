@@ -1,5 +1,6 @@
-// The operations of an endpoint that start when a counter reaches a threshold (fi_trigger(3)). What
-// can be refused is refused when the operation is deferred; what fails later is an error entry.
+// The operations of an endpoint that start when a counter reaches a threshold (fi_trigger(3)). An
+// invalid operation is refused when it is deferred, as far as possible; later failures are error
+// entries.
 #pragma once
 
 #include <sys/types.h>
@@ -23,11 +24,11 @@ class DeferredIssuer final : public DeferredTarget {
   static bool is_triggered(const Call& call) {
     return (call.flags & FI_TRIGGER) != 0;
   }
-  // A triggered operation: its context says when it is due. Takes the lock.
+  // Defers a triggered operation, whose context tells when it is due. Takes the lock.
   template <typename Call>
   ssize_t defer(const Call& call);
 
-  // Whether the call can be deferred as work: 0 or an error number. Under the lock.
+  // Checks whether the call can be deferred as work. Returns 0 or an error number. Under the lock.
   template <typename Call>
   static ssize_t check_work(const Call& call);
 
@@ -39,7 +40,7 @@ class DeferredIssuer final : public DeferredTarget {
   Domain& domain_;
   Issuer& issuer_;
   const bool offers_triggers_;
-  bool blocked_ = false;  // a due operation could not begin: none behind it may overtake it
+  bool blocked_ = false;  // a due operation could not begin; none may overtake it
 };
 
 }  // namespace pullman::ofi

@@ -106,7 +106,7 @@ int Endpoint::enable(EndpointHandle& handle) {
     lane.receives =
         (fid_class == FI_CLASS_EP && !binding_.shares_receive()) || fid_class == FI_CLASS_RX_CTX;
     if (SharedReceiveContext* const shared = binding_.shared_receive()) {
-      shared->match(SharedReceiveContext::Orphans::kKeep);  // what came before
+      shared->match(SharedReceiveContext::Orphans::kKeep);  // messages that came before
     }
     return 0;
   });
@@ -149,8 +149,8 @@ int Endpoint::close_endpoint() {
     domain_.triggers().forget(deferred_);
     connections_.unbind();
     if (transport_.is_open()) domain_.regions().close_to(*transport_);
-    // Nobody else knows the endpoint from here on, but for endpoints that share its receives; what
-    // it waits for may need the domain's other endpoints, and so the lock.
+    // From here on only endpoints that share its receives know the endpoint. What it waits for may
+    // need the domain's other endpoints, and so the lock.
     SharedReceiveContext* const shared = binding_.shared_receive();
     if (shared == nullptr) locked.unlock();
     transport_.close();
@@ -169,9 +169,9 @@ int Endpoint::close_alias(EndpointHandle& alias) {
   return 0;
 }
 
-// The endpoint's packets go on, and operations of the context use the application's memory: they
-// have as long to end as those of a closing endpoint. Others get the lock meanwhile, because the
-// context may wait for them.
+// The endpoint goes on making progress, and operations of the context use the application's memory:
+// they get as long to end as those of a closing endpoint. The lock is free meanwhile, because the
+// context may wait for other threads.
 int Endpoint::close_context(ScalableContext& context) {
   return guarded([&]() -> int {
     Lane& lane = context.lane;
@@ -199,8 +199,8 @@ int Endpoint::close_context(ScalableContext& context) {
   });
 }
 
-// Nothing of the lane begins any more, what was posted and has taken nothing is taken back, and
-// nothing is reported: its completions would be of no use.
+// Lets nothing of the lane begin any more and takes back receives that have taken nothing. Reports
+// nothing: completions would be of no use.
 void Endpoint::withdraw(Lane& lane) {
   lane.sends = lane.receives = false;
   domain_.triggers().forget(lane);

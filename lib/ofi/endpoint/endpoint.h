@@ -1,6 +1,6 @@
 // An endpoint (fi_endpoint(3)): owns the components that do its work, each in a file of its own in
-// this folder, and opens, enables and closes them together. Takes the domain's lock for what the
-// application calls. No component knows the endpoint; each knows those above it in this list.
+// this folder, and opens, enables and closes them together. Takes the domain's lock in the
+// application's calls. No component knows the endpoint; each knows those above it in this list.
 //
 //   Activity, Lanes, Transport          whether the application polls; its contexts; the NICs
 //   Connections                         peers by their fi_addr_t
@@ -49,11 +49,11 @@ class Endpoint {
   static int open(fid_domain* domain, fi_info* info, fid_ep** out, void* context);
   static int open_scalable(fid_domain* domain, fi_info* info, fid_ep** out, void* context);
 
-  // `handle`: the endpoint's own, a context's, or an alias's.
+  // `handle` is the endpoint's own, a context's, or an alias's.
   int bind(EndpointHandle& handle, fid& other, std::uint64_t flags);
   int enable(EndpointHandle& handle);
   int close(EndpointHandle& handle);
-  // Of a scalable endpoint.
+  // The contexts of a scalable endpoint.
   int open_transmit(int index, fi_tx_attr* attributes, fid_ep** out, void* context);
   int open_receive(int index, fi_rx_attr* attributes, fid_ep** out, void* context);
   int make_alias(const EndpointHandle& original, struct fi_alias& wish);
@@ -62,7 +62,7 @@ class Endpoint {
   static int get_option(const Lane& lane, int name, void* out, std::size_t* length);
   int set_option(Lane& lane, int name, const void* value, std::size_t length);
 
-  // Starts the operation now or, with FI_TRIGGER, when it is due.
+  // Starts the operation now or, with FI_TRIGGER, when its counter reaches the threshold.
   template <typename Call>
   ssize_t call(const Call& call) {
     if (DeferredIssuer::is_triggered(call)) return deferred_.defer(call);

@@ -1,5 +1,5 @@
-// A call that was accepted and is never started, because it was cancelled or has become invalid:
-// reported as an operation that failed.
+// Reports a call that was accepted but will never be started, because it was cancelled or has
+// become invalid, as a failed operation.
 #pragma once
 
 #include "ofi/calls.h"

@@ -1,5 +1,5 @@
-// What an application holds: an endpoint, a context of a scalable endpoint, or an alias of either
-// with default flags of its own.
+// The handle that an application holds: of an endpoint, a context of a scalable endpoint, or an
+// alias of either with default flags of its own.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -23,8 +23,8 @@ struct EndpointHandle : fid_ep {
   ssize_t call(Call call) const;
 
   Endpoint* endpoint = nullptr;
-  Lane* lane = nullptr;          // of the calls made with it
-  std::uint64_t send_flags = 0;  // of calls that give none
+  Lane* lane = nullptr;          // for calls made with this handle
+  std::uint64_t send_flags = 0;  // for calls without flags
   std::uint64_t receive_flags = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace pullman::ofi {
 namespace {
 
-// Attributes that are given take the place of the endpoint's, and learn what there is.
+// Takes the flags of the attributes that the application gives, and fills in what the context has.
 template <typename Attributes>
 void apply(Attributes* attributes, std::uint64_t& flags) {
   if (attributes == nullptr) return;

@@ -1,5 +1,4 @@
-// Starts operations: the one place that tells which component a call is for. Under the domain's
-// lock.
+// Starts operations: the one place that chooses the component for a call. Under the domain's lock.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +23,7 @@ class Issuer {
         atomics_(atomics) {}
 
   void note_call() { activity_.note_call(); }
-  // 0: a completion follows, or has been written; otherwise an error number.
+  // Returns 0 if a completion follows or has been written; otherwise an error number.
   template <typename Call>
   ssize_t begin(const Call& call) {
     note_call();

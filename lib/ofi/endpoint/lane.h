@@ -1,5 +1,5 @@
 // One transmit or receive context of an endpoint (fi_endpoint(3)): the queues and counters bound to
-// it, and what its receives are matched with. A plain endpoint has one lane for both directions, a
+// it, and the matching space of its receives. A plain endpoint has one lane for both directions, a
 // scalable endpoint several of each. Starts no operation itself.
 #pragma once
 
@@ -21,24 +21,24 @@ namespace pullman::ofi {
 // Each receive context has a pair of matching spaces.
 static_assert(kMaxContexts == kSpaces / 2);
 
-// The matching space of messages of that kind for the receive context of that index.
+// Returns the matching space of messages of that kind for the receive context of that index.
 constexpr std::uint8_t space_at(std::size_t index, Space space) {
   return static_cast<std::uint8_t>(2 * index + static_cast<std::size_t>(space));
 }
 
 struct Lane {
-  bool sends = false;  // enabled, and it transmits
+  bool sends = false;  // it transmits, and is enabled
   bool receives = false;
   std::uint8_t index = 0;  // among the endpoint's contexts of its direction
   CompletionBindings bindings;
   MultiReceiveQueue multi_receive;
   using Claimed = std::unordered_map<void*, Probe>;  // by the context of the call that claimed it
   std::array<Claimed, 2> claimed;                    // by Space
-  std::vector<Counter*> remote_counters;             // bound here, of peers' accesses to memory
+  std::vector<Counter*> remote_counters;             // that count peers' accesses to memory
   std::size_t aliases = 0;
 };
 
-// Whether the lane of a call is enabled for it.
+// Whether the lane is enabled for calls of that kind.
 inline bool is_enabled(const ReceiveCall& call) {
   return call.lane->receives;
 }
@@ -47,7 +47,7 @@ bool is_enabled(const Call& call) {
   return call.lane->sends;
 }
 
-// --- Where the result of a call is reported.
+// --- Where the result of a call is reported
 
 inline CompletionQueue* queue_for(const ReceiveCall& call) {
   return call.lane->bindings.receive_queue;
@@ -57,7 +57,7 @@ CompletionQueue* queue_for(const Call& call) {
   return call.silent ? nullptr : call.lane->bindings.send_queue;
 }
 
-// Whether success writes a completion; an error always does.
+// Whether a success writes a completion; an error always does.
 inline bool reports_success(const ReceiveCall& call) {
   return !call.lane->bindings.selective_receives || (call.flags & FI_COMPLETION) != 0;
 }

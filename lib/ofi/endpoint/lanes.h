@@ -1,6 +1,6 @@
 // The lanes of an endpoint: its own, and those of the transmit and receive contexts of a scalable
-// endpoint (fi_scalable_ep(3)), with the handles that the application has for these. Starts and
-// reports no operation.
+// endpoint (fi_scalable_ep(3)), with the handles that the application has for them. Neither starts
+// nor reports operations.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct ScalableContext {
   enum class State {
     kClosed,
     kOpen,
-    kClosing,  // its operations have been taken back: it can only be closed again
+    kClosing,  // its operations were taken back; all it can do is close again
   };
 
   EndpointHandle handle;
@@ -30,12 +30,12 @@ class Lanes {
  public:
   enum class Direction { kTransmit, kReceive };
 
-  // A plain endpoint has no contexts.
+  // Makes the lanes of a plain endpoint, which has no contexts.
   Lanes() = default;
   Lanes(std::size_t transmit_contexts, std::size_t receive_contexts)
       : transmit_(transmit_contexts), receive_(receive_contexts) {}
 
-  // Of a plain endpoint: all operations. Of a scalable one: none.
+  // A plain endpoint uses it for all operations, a scalable one for none.
   Lane& own() { return own_; }
 
   template <typename Visit>
@@ -48,24 +48,24 @@ class Lanes {
     }
   }
 
-  // The context of that index, with the endpoint and the flags of `parent`. One that was closed
-  // opens again. Null: there is no such index, or it is open.
+  // Opens the context of that index, with the endpoint and the flags of `parent`; it may have been
+  // closed before. Returns null if there is no such index, or it is open.
   ScalableContext* open(Direction direction, int index, const EndpointHandle& parent,
                         void* application_context);
-  // Null: it is no context's handle.
+  // Returns null if the handle is not a context's.
   ScalableContext* find(const EndpointHandle& handle);
   bool is_closing(const EndpointHandle& handle);
   bool any_open() const;
 
-  // Where accesses by peers are reported. Nothing says for which receive context a peer writes: the
-  // first that has a queue reports it. Null: a scalable endpoint has none yet.
+  // Returns where accesses by peers are reported. Nothing tells for which receive context a peer
+  // writes, so the first that has a queue reports it. Returns null if no context has one yet.
   const CompletionBindings* remote_access_bindings() const;
 
  private:
   using Contexts = std::vector<std::unique_ptr<ScalableContext>>;
 
   Lane own_;
-  Contexts transmit_;  // by index; null: never opened
+  Contexts transmit_;  // by index; null: not opened yet
   Contexts receive_;
 };
 

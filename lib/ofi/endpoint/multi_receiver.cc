@@ -34,8 +34,8 @@ void MultiReceiver::refill(Lane& lane) {
   }
 }
 
-// What could have been refused when the receive was posted is an error entry now. False: there is
-// no operation left for it.
+// A failure that would have refused the receive when it was posted writes an error entry now.
+// Returns false if no operation is left for it.
 bool MultiReceiver::post_waiting(const ReceiveCall& call) {
   const PeerId source = poster_.source_of(call);
   if (poster_.lacks_source(call, source)) {
@@ -48,7 +48,7 @@ bool MultiReceiver::post_waiting(const ReceiveCall& call) {
   return true;
 }
 
-// True if the buffer took a message at once, or no message ever will: there may be more to post.
+// Returns true if the buffer took a message at once, or never will: there may be more to post.
 bool MultiReceiver::post_buffer(Lane& lane) {
   MultiReceiveBuffer& buffer = lane.multi_receive.buffer();
   const PeerId source = poster_.source_of(buffer.call);

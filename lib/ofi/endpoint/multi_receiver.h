@@ -1,5 +1,5 @@
-// Posts the multi-receive buffers of lanes: the next message of the buffer that takes messages,
-// and, when it is used up, the receives that wait behind it (see multi_receive.h).
+// Posts the multi-receive buffers of lanes: a receive for the next message of the active buffer
+// and, when that is used up, the receives that wait behind it (multi_receive.h).
 #pragma once
 
 #include "ofi/calls.h"
@@ -14,7 +14,8 @@ class MultiReceiver {
   MultiReceiver(Lanes& lanes, ReceivePoster& poster, OutstandingOperations& operations)
       : lanes_(lanes), poster_(poster), operations_(operations) {}
 
-  // A lane may have something to post. Not from inside a completion: this calls the context.
+  // Whether a lane may have something to post. refill() calls the context, so it must not be called
+  // from inside a completion.
   bool is_refill_due() const { return operations_.is_refill_due(); }
   void refill();
   void refill(Lane& lane);

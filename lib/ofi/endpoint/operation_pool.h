@@ -1,5 +1,5 @@
-// The operations of an endpoint. They stay where they are until the pool goes; those given back are
-// used again.
+// The operations of an endpoint. They are reused, and keep their addresses until the pool is
+// destroyed.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class OperationPool {
  public:
   OperationPool(OutstandingOperations& owner, std::size_t max) : owner_(owner), max_(max) {}
 
-  // Null: too many are outstanding.
+  // Returns null if too many are outstanding.
   Operation* take() {
     if (free_ == nullptr) [[unlikely]]
       grow();
@@ -32,7 +32,8 @@ class OperationPool {
     free_ = &operation;
   }
 
-  // The first outstanding one of which `matches` is true, or null. Checks all: for rare calls.
+  // Returns the first outstanding operation for which `matches` is true, or null. Checks all, so it
+  // is for rare calls.
   template <typename Matches>
   Operation* find(Matches&& matches) const {
     for (const auto& slab : slabs_) {
@@ -43,7 +44,7 @@ class OperationPool {
     return nullptr;
   }
 
-  // All that are outstanding; they may complete meanwhile.
+  // Visits all outstanding operations; they may complete meanwhile.
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (const auto& slab : slabs_) {

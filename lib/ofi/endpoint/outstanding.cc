@@ -11,7 +11,7 @@ ssize_t OutstandingOperations::refuse(Operation& operation, Status status) {
   return -error_number(status);
 }
 
-// Called from inside the context, which must not be called from here.
+// Called from inside the context, so it must not call the context.
 void OutstandingOperations::handle_done(Request& request) {
   request.on_done = nullptr;
   auto& operation = *static_cast<Operation*>(request.user);
@@ -43,7 +43,7 @@ void OutstandingOperations::give_back(Operation& operation) {
   pool_.give_back(operation);
 }
 
-// The application may use its buffer again, and hears no more of the operation.
+// The application may reuse its buffer, and gets no further report of the operation.
 void OutstandingOperations::report_copied(Operation& operation) const {
   if (operation.counter != nullptr) operation.counter->count(true);
   if (operation.queue != nullptr && operation.reports_success) {
@@ -79,7 +79,7 @@ void OutstandingOperations::write_completion(const Operation& operation) const {
   }
 }
 
-// The last message that a multi-receive buffer has room for gives it back to the application.
+// The last message that fits into a multi-receive buffer returns it to the application.
 void OutstandingOperations::leave_buffer(Operation& operation) {
   MultiReceiveBuffer& buffer = *operation.multi_receive;
   const bool usable = operation.request.status() == Status::kOk;
@@ -87,14 +87,14 @@ void OutstandingOperations::leave_buffer(Operation& operation) {
   if (operation.taken == nullptr) {
     operation.taken = buffer.at;
     buffer.use(operation.request.length(), usable);
-  } else if (!usable && reporting_) {  // a shared receive context gave it its place when it began
+  } else if (!usable && reporting_) {  // a shared receive context assigned its place when it began
     buffer.used_up = true;
   }
   refill_due_ = true;
   if (buffer.used_up) buffer.notify_owner();
   if (!buffer.used_up || buffer.in_flight != 0 || !reporting_) return;
   operation.flags |= FI_MULTI_RECV;
-  operation.reports_success = true;  // even of a selective queue: nothing else says so (fi_msg(3))
+  operation.reports_success = true;  // even for a selective queue: nothing else tells (fi_msg(3))
   buffer.returned = true;
 }
 
@@ -109,7 +109,7 @@ bool OutstandingOperations::any_counted_by(const Counter& counter) const {
   return pool_.find([&](const Operation& one) { return one.counter == &counter; }) != nullptr;
 }
 
-// Operations whose bytes are in memory of the provider do not count.
+// Operations whose bytes are in the provider's memory are not counted.
 bool OutstandingOperations::any_using_memory_of(const Lane& lane) const {
   return pool_.find([&](const Operation& one) {
     return one.lane == &lane && one.bounce == nullptr && !one.is_own_copy;

@@ -1,6 +1,6 @@
-// The outstanding operations of an endpoint: each is taken for a call, settled with what the
-// Pullman context answered, and given back when it completes, which writes the completion and
-// counts. Does not know how an operation is started. Under the domain's lock.
+// The outstanding operations of an endpoint. Each is taken for a call, settled with the Pullman
+// context's answer, and given back when it completes, which writes the completion and counts it.
+// Does not know how an operation is started. Under the domain's lock.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -22,12 +22,12 @@ namespace pullman::ofi {
 
 class OutstandingOperations {
  public:
-  // `connections`: the sources of what is received.
+  // `connections` tells the sources of received messages.
   explicit OutstandingOperations(const Connections& connections) : connections_(connections) {}
   OutstandingOperations(const OutstandingOperations&) = delete;
   OutstandingOperations& operator=(const OutstandingOperations&) = delete;
 
-  // An operation that reports where the lane of the call says. Null: too many are outstanding.
+  // Returns an operation that reports to the call's lane, or null if too many are outstanding.
   template <typename Call>
   Operation* take(const Call& call) {
     Operation* const operation = pool_.take();
@@ -43,15 +43,15 @@ class OutstandingOperations {
     if constexpr (std::is_same_v<Call, ReceiveCall>) operation->taken = nullptr;
     return operation;
   }
-  // It was not started; nothing is reported.
+  // It was not started; reports nothing.
   void give_back(Operation& operation);
-  // Its bytes are sent from a bounce buffer. Null: there is none left.
+  // Returns a bounce buffer to send its bytes from, or null if none is left.
   std::byte* take_bounce_buffer(Operation& operation) {
     return operation.bounce = bounce_buffers_.take();
   }
 
-  // The context has answered: returns the result of the call. 0: a completion follows or
-  // has been written.
+  // Takes the context's answer and returns the result of the call: 0 if a completion follows or has
+  // been written.
   ssize_t settle(Operation& operation, Status status) {
     if (status == Status::kPending) {
       operation.request.on_done = handle_done;
@@ -65,18 +65,18 @@ class OutstandingOperations {
     return refuse(operation, status);
   }
 
-  // The receive with that context of the application on that lane, or null.
+  // Returns the receive of that lane with that application context, or null.
   Operation* find_receive(const Lane& lane, const void* context) const;
-  // Whether an operation will count there.
+  // Whether that counter will count an operation.
   bool any_counted_by(const Counter& counter) const;
-  // Whether an operation of that lane uses memory of the application.
+  // Whether an operation of that lane uses the application's memory.
   bool any_using_memory_of(const Lane& lane) const;
-  // The lane closes: nothing more is reported of its operations, and its receives are cancelled.
+  // The lane closes: reports nothing more of its operations, and cancels its receives.
   void withdraw(const Lane& lane, Transport& transport);
-  // The endpoint closes: nothing more is reported.
+  // The endpoint closes: reports nothing more.
   void stop_reporting() { reporting_ = false; }
 
-  // A message has left a multi-receive buffer, so that another may enter it.
+  // Whether a message has left a multi-receive buffer, so that another may enter it.
   bool is_refill_due() const { return refill_due_; }
   void set_refill_due(bool due) { refill_due_ = due; }
 

@@ -1,4 +1,4 @@
-// Receives that ask about unexpected messages: FI_PEEK finds one, FI_CLAIM keeps it for the context
+// Receives that are about unexpected messages: FI_PEEK finds one, FI_CLAIM keeps it for the context
 // of the call, FI_DISCARD drops it. A later call with FI_CLAIM and that context receives it.
 #pragma once
 
@@ -25,9 +25,9 @@ class Peek {
         poster_(poster),
         progress_(progress) {}
 
-  // A call with one of those flags.
+  // Handles a call with one of those flags.
   ssize_t begin(const ReceiveCall& call, PeerId source);
-  // The lane closes: what was claimed there is dropped.
+  // The lane closes: drops the messages that were claimed there.
   void discard_claimed(Lane& lane);
 
  private:

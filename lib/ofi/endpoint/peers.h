@@ -1,5 +1,5 @@
-// Which peer of an endpoint's context an fi_addr_t means, and back. The highest bits of one may say
-// for which receive context of the peer something is (fi_rx_addr()).
+// Maps an fi_addr_t to a peer of an endpoint's context, and back. Its highest bits may name a
+// receive context of the peer (fi_rx_addr()).
 #pragma once
 
 #include <rdma/fabric.h>
@@ -18,7 +18,7 @@ class Peers {
     peers_[number] = peer;
     if (peer.index >= numbers_.size()) numbers_.resize(peer.index + 1);
     Named& named = numbers_[peer.index];
-    // An address inserted twice has two numbers; completions tell the first.
+    // An address that was inserted twice has two numbers; completions tell the first.
     if (named.number != FI_ADDR_NOTAVAIL && named.generation == peer.generation) return;
     named = {number, peer.generation};
   }
@@ -35,7 +35,7 @@ class Peers {
     }
   }
 
-  // So many of the highest bits name a receive context.
+  // Makes the highest `bits` bits name a receive context.
   void name_contexts(unsigned bits) {
     context_shift_ = kAddressBits - bits;
     number_mask_ = bits == 0 ? ~fi_addr_t{0} : (fi_addr_t{1} << context_shift_) - 1;
@@ -45,13 +45,13 @@ class Peers {
     return address <= number_mask_ ? 0 : address >> context_shift_;
   }
 
-  // kAnyPeer: the number means nobody.
+  // Returns kAnyPeer if the number names no peer.
   PeerId peer(fi_addr_t address) const {
     const fi_addr_t number = without_context(address);
     return number < peers_.size() ? peers_[number] : kAnyPeer;
   }
 
-  // FI_ADDR_NOTAVAIL: it has no number.
+  // Returns FI_ADDR_NOTAVAIL if the peer has no number.
   fi_addr_t number(PeerId peer) const {
     if (peer.index >= numbers_.size()) return FI_ADDR_NOTAVAIL;
     const Named& named = numbers_[peer.index];

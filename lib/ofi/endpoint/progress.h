@@ -1,7 +1,7 @@
-// Moves the packets of an endpoint, and does what has become possible then: refills multi-receive
-// buffers, matches shared receives, reports accesses by peers, and starts triggered operations.
-// Called by queues and counters for the application, and by the progress thread in its place. Under
-// the domain's lock.
+// Makes progress on the packets of an endpoint, and then does what has become possible: refills
+// multi-receive buffers, matches shared receives, reports accesses by peers, and starts triggered
+// operations. Called by queues and counters for the application, and by the progress thread in its
+// place. Under the domain's lock.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ class EndpointProgress {
         triggers_(triggers),
         is_target_(target == Target::kYes) {}
 
-  // Receives are matched there, too.
+  // Its receives are matched by that context, too.
   void bind(SharedReceiveContext& shared) { shared_ = &shared; }
 
   // --- For queues and counters.
 
   void progress() { progress_by(&Context::progress); }
   void progress_again() { progress_by(&Context::progress_again); }
-  // True: nothing is to be done, and the descriptor will say when there is.
+  // Returns true if there is no work; the descriptor becomes readable when there is.
   bool prepare_wait() {
     activity_.note_progress();
     const bool nothing = step_in();
@@ -47,21 +47,21 @@ class EndpointProgress {
     return nothing;
   }
   int wait_descriptor() const { return transport_.wait_descriptor(); }
-  // Somebody sleeps, or may sleep, on the descriptor while others make progress: it goes on being
+  // A thread sleeps, or may sleep, on the descriptor while others make progress, so it must stay
   // watched.
   void keep_watched() { keeps_watched_ = true; }
 
-  // --- For the progress thread, once the transport is open. Without the lock, but for step_in().
+  // --- For the progress thread, once the transport is open. Without the lock, except step_in()
 
   const Activity& activity() const { return activity_; }
   bool has_work() const { return transport_.has_work(); }
-  // As prepare_wait(), in the application's place.
+  // Does what prepare_wait() does, in the application's place.
   bool step_in();
 
  private:
-  // Receives that wait for a peer that has gone are looked for so often without any packet.
+  // How often receives from peers that have gone are searched for when no packet moves.
   static constexpr std::uint64_t kTurnsPerOrphanCheck = 1024;
-  // The context is asked for its descriptor so often, because after more turns it stops watching.
+  // How often the context is asked for its descriptor: after more turns it would stop watching it.
   static constexpr std::uint64_t kTurnsPerWatch = 256;
 
   void progress_by(std::size_t (Context::*turn)()) {

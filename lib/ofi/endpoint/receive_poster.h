@@ -1,5 +1,5 @@
-// Posts receives to the Pullman context (fi_msg(3), fi_tagged(3)), and receives messages that have
-// been claimed. Does not decide when a receive is posted.
+// Posts receives to the Pullman context (fi_msg(3), fi_tagged(3)), and receives messages that were
+// claimed. Does not decide when a receive is posted.
 #pragma once
 
 #include <sys/types.h>
@@ -28,13 +28,13 @@ class ReceivePoster {
   PeerId source_of(const ReceiveCall& call) const {
     return is_directed(call) ? connections_.peer(call.from) : kAnyPeer;
   }
-  // The call names a source that there is not, or not any more.
+  // Whether the call names a source that does not exist, or no longer.
   bool lacks_source(const ReceiveCall& call, PeerId source) const {
     return source == kAnyPeer && is_directed(call);
   }
 
   ssize_t post(const ReceiveCall& call, PeerId source);
-  // The two halves of post(), for callers that need the operation in between.
+  // Do post() in two steps, for callers that need the operation in between.
   Status start(const ReceiveCall& call, PeerId source, Operation& operation);
   Status start_claimed(const Claimed& claimed, const ReceiveCall& call, Operation& operation);
 

@@ -32,10 +32,10 @@ ssize_t Receiver::begin(const ReceiveCall& call) {
 bool Receiver::cancel(Lane& lane, void* context) {
   if (Operation* const operation = operations_.find_receive(lane, context)) {
     if (MultiReceiveBuffer* const buffer = operation->multi_receive) {
-      buffer->used_up = true;  // a message that is on its way there is the buffer's last
+      buffer->used_up = true;  // a message that is arriving is the buffer's last
       buffer->notify_owner();
     }
-    transport_->cancel(operation->request);  // its completion says so; too late is no error
+    transport_->cancel(operation->request);  // its completion reports it; too late is no error
     return true;
   }
   ReceiveCall waiting;

@@ -1,5 +1,5 @@
-// Receives as the application posts them: to the context, behind a multi-receive buffer, or as
-// questions about unexpected messages; and their cancellation.
+// Receives as the application posts them, and their cancellation: posts them to the context, queues
+// them behind a multi-receive buffer, or passes those about unexpected messages to Peek.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ class Receiver {
         peek_(peek) {}
 
   ssize_t begin(const ReceiveCall& call);
-  // Cancels the first receive of that lane with that context. False: there is none.
+  // Cancels the first receive of that lane with that context. Returns false if there is none.
   bool cancel(Lane& lane, void* context);
 
  private:

@@ -1,7 +1,7 @@
-// What peers do to memory of an endpoint's domain: writes with immediate data complete in its
-// queue, and accesses count. With FI_RMA_EVENT all of them count; without it only writes with
-// immediate data, because programs bind one counter to all that comes in and take its value for the
-// number of those and of messages.
+// Reports what peers do to memory of an endpoint's domain: writes with immediate data complete in
+// its queue, and accesses are counted. With FI_RMA_EVENT all are counted; without it only writes
+// with immediate data, because programs bind one counter to everything that arrives and take its
+// value for the number of those and of messages.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ class RemoteAccess {
         regions_(regions),
         counts_all_(counts == Counts::kAll) {}
 
-  // FI_REMOTE_READ and FI_REMOTE_WRITE in `flags`.
+  // `flags` holds FI_REMOTE_READ, FI_REMOTE_WRITE or both.
   void bind(Counter& counter, std::uint64_t flags);
   void unbind(Counter& counter);
-  // Whether accesses of such a kind are counted.
+  // Whether accesses of those kinds are counted.
   bool counts_any(std::uint64_t flags) const;
   bool counts(const Counter& counter) const;
 
-  // Reports what peers have done since the last time.
+  // Reports what peers have done since the last call.
   void report();
 
  private:

@@ -31,7 +31,7 @@ Config RequestedAddress::config() const {
   if (source && !source->is_any()) {
     config.nics = {source->host()};
   } else if (reaches_loopback && config.nics.empty()) {
-    // No other NIC reaches an address of the loopback.
+    // No other NIC reaches a loopback address.
     config.nics = {"lo"};
   }
   return config;

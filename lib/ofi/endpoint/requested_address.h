@@ -1,4 +1,4 @@
-// The addresses in the fi_info of an endpoint, and the configuration that follows from them.
+// The addresses in the fi_info of an endpoint, and the configuration that they imply.
 #pragma once
 
 #include <rdma/fabric.h>

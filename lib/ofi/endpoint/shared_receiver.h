@@ -1,5 +1,5 @@
-// The part of an endpoint in a shared receive context (fi_srx_context()): offers it the messages
-// that come to this endpoint, and takes those that it has a receive for.
+// The part of an endpoint that uses a shared receive context (fi_srx_context()): offers it the
+// messages that arrive at this endpoint, and receives those that it has a receive for.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -19,7 +19,7 @@ namespace pullman::ofi {
 
 class SharedReceiver {
  public:
-  // `lane`: the endpoint's own, whose queue and counter report what is received.
+  // `lane` is the endpoint's own; its queue and counter report what is received.
   SharedReceiver(Lane& lane, Transport& transport, Connections& connections,
                  OutstandingOperations& operations, ReceivePoster& poster, Activity& activity)
       : lane_(lane),
@@ -29,25 +29,25 @@ class SharedReceiver {
         poster_(poster),
         activity_(activity) {}
 
-  // A message that no receive has matched; each is offered once.
+  // Returns a message that no receive has matched; each is returned once.
   std::optional<Probe> next_unexpected(Space space);
   bool matches(const ReceiveCall& call, const Probe& message) const;
-  // Receives the earliest message that has come here for the call. False: there is none. `buffer`:
-  // where to, if the call is a multi-receive.
+  // Receives the earliest message here that matches the call; returns false if there is none.
+  // `buffer`: the destination, if the call is a multi-receive.
   bool receive(const ReceiveCall& call, MultiReceiveBuffer* buffer);
-  // A message is on its way into a receive with that context.
+  // Whether a message is arriving for a receive with that context.
   bool is_receiving(const void* context) const;
 
-  // Such a receive will not be started.
+  // Reports that such a receive will not be started.
   void report_failure(ReceiveCall call, Status why);
   bool reports_receives() const { return lane_.bindings.receive_queue != nullptr; }
 
-  // --- Of the peer that a receive names.
+  // --- The peer that a receive names
 
   bool has_source(const ReceiveCall& call) const;
-  // kConnecting: the receive names no peer.
+  // Returns kConnecting if the receive names no peer.
   PeerState source_state(const ReceiveCall& call) const;
-  // Why that peer has gone; kOk if it has not.
+  // Returns why that peer has gone; kOk if it has not.
   Status peer_status(fi_addr_t address) const { return connections_.status(address); }
   void reconnect_if_gone(fi_addr_t address) {
     connections_.reconnect(address, connections_.peer(address));

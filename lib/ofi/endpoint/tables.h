@@ -1,4 +1,4 @@
-// The tables of functions through which applications reach an endpoint.
+// The function tables through which applications call an endpoint.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -15,10 +15,10 @@ fi_ops_rma& memory_operations();
 fi_ops_atomic& atomic_operations();
 fi_ops_collective& collective_operations();
 
-// All but the first.
+// Fills in all of them but the first.
 void fill_tables(fid_ep& handle);
 
-// Of receives that several endpoints share, and of a shared transmit context.
+// The tables of a shared receive context and a shared transmit context.
 fi_ops& shared_receive_object_operations();
 fi_ops_msg& shared_receive_message_operations();
 fi_ops_tagged& shared_receive_tagged_operations();

@@ -13,7 +13,7 @@
 namespace pullman::ofi {
 namespace {
 
-// Flags of anything that a plain send does not do.
+// Flags that ask for something that a plain send does not do.
 constexpr std::uint64_t kSpecial =
     FI_INJECT | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | kPriority;
 
@@ -27,7 +27,7 @@ std::span<const std::byte> first_bytes(const SendCall& call) {
   return call.count == 0 ? std::span<const std::byte>() : send_bytes(call.segments[0]);
 }
 
-// A longer message than any may be counts as kTooLong, lest the sum overflow.
+// A message longer than allowed counts as kTooLong, lest the sum overflow.
 std::size_t length_of(const SendCall& call) {
   std::size_t length = 0;
   for (std::size_t i = 0; i < call.count; ++i) {
@@ -36,8 +36,8 @@ std::size_t length_of(const SendCall& call) {
   return length;
 }
 
-// The application waits for its buffer at most, and a copy is cheap. Messages of an inject's length
-// are copied by the context anyhow.
+// Whether the application waits only for its buffer, and a copy is cheap. Messages short enough for
+// an inject are copied by the context anyway.
 bool may_bounce(const SendCall& call, std::size_t length) {
   constexpr std::uint64_t kWaitsLonger =
       FI_INJECT | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
@@ -79,8 +79,8 @@ SendOptions Transmitter::options_for(const SendCall& call) const {
   return options;
 }
 
-// What the context copies now is done on return and needs no operation: most injects are. False:
-// the context could not, and nothing happened.
+// An inject that the context copies now is done on return and needs no operation: most are. Returns
+// false if the context could not, and nothing happened.
 bool Transmitter::inject(const SendCall& call, PeerId peer) {
   if (call.count > 1 || length_of(call) > kInjectBytes) return false;
   SendOptions options = options_for(call);
@@ -115,7 +115,7 @@ Status Transmitter::start(const SendCall& call, PeerId peer, Operation& operatio
                           options_for(call), operation.request);
 }
 
-// An inject that has to wait: its bytes are copied here, and are the caller's again on return.
+// Starts an inject that has to wait: copies its bytes, which are the caller's again on return.
 Status Transmitter::start_inject(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
   if (length > kInjectBytes) return Status::kInvalidArgument;
@@ -130,7 +130,7 @@ Status Transmitter::start_inject(const SendCall& call, PeerId peer, Operation& o
   return start(again, peer, operation);
 }
 
-// The context copies a short message of one segment; others go by way of the bounce buffer.
+// The context copies a short message of one segment itself; others use the bounce buffer.
 Status Transmitter::start_copied(const SendCall& call, std::size_t length, PeerId peer,
                                  Operation& operation) {
   SendOptions options = options_for(call);

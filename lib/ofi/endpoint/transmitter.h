@@ -1,5 +1,5 @@
-// Sends of every kind (fi_msg(3), fi_tagged(3)). What may be copied is: an inject, and a message
-// whose application waits for its buffer only.
+// Sends of every kind (fi_msg(3), fi_tagged(3)). Copies injects, and messages of an application
+// that waits only for its buffer.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ class Transmitter {
   Transport& transport_;
   Connections& connections_;
   OutstandingOperations& operations_;
-  Request injected_;  // of sends that are done when the call returns
+  Request injected_;  // for sends that are done when the call returns
 };
 
 }  // namespace pullman::ofi

@@ -21,8 +21,8 @@ void Transport::close() {
   if (context_ && context_->close() == Status::kTimedOut) {
     FI_WARN(
         &provider(), FI_LOG_EP_CTRL,
-        "an endpoint is closed before it is known that all has arrived: FI_PULLMAN_CLOSE_TIMEOUT "
-        "is over\n");
+        "an endpoint is closed before all that it sent was acknowledged: FI_PULLMAN_CLOSE_TIMEOUT "
+        "has expired\n");
   }
   context_.reset();
 }

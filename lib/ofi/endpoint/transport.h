@@ -1,5 +1,5 @@
-// The Pullman context of an endpoint and its NICs: from when the endpoint is enabled, or asked for
-// its name, until it is closed. Does not know what the endpoint does with it.
+// The Pullman context of an endpoint and its NICs. It exists from when the endpoint is enabled, or
+// asked for its name, until it is closed. Does not know what the endpoint does with it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -21,21 +21,21 @@ class Transport {
   bool is_open() const { return context_ != nullptr; }
   // Throws Error if the NICs cannot be opened.
   void open(std::size_t expected_peers);
-  // Waits until all that was sent has arrived, for the close timeout at most.
+  // Waits until everything that was sent has arrived, at most for the close timeout.
   void close();
   std::chrono::nanoseconds close_timeout() const { return close_timeout_; }
 
-  // Before it is open: the address that it is to have.
+  // Sets the address that it will have. Only before it is open.
   void set_source(const Address& address) { requested_.source = address; }
 
-  // Once it is open.
+  // The context, once it is open.
   Context& operator*() const { return *context_; }
   Context* operator->() const { return context_.get(); }
 
   // Becomes readable when there is work; -1 before it is open. The context stops watching a
   // descriptor that nobody has asked for in a while.
   int wait_descriptor() const { return context_ ? context_->wait_fd() : -1; }
-  // The descriptor is readable. Without the lock, once it is open.
+  // Whether the descriptor is readable. Without the lock, once it is open.
   bool has_work() const;
 
  private:
