@@ -1,8 +1,7 @@
-// What a message costs in allocations once a program has sent some like it: nothing, unless more
-// than 2 KiB of it must be held at the receiver until their turn or their receive comes, or a
-// one-sided operation is longer than a packet. Two ends of udp and tcp on loopback, in this
-// process; counted is every call of malloc() and its siblings (operator new among them) by anybody
-// in it.
+// The allocations of a message once a program has sent some like it: none, unless more than 2 KiB
+// of it must be held at the receiver until its turn or its receive comes, or a one-sided operation
+// is longer than a packet. Two ends of udp and tcp on loopback, in this process; every call of
+// malloc() and its siblings (with operator new) in the process counts.
 #include <malloc.h>
 
 #include <algorithm>
@@ -74,7 +73,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kLongest = 1 << 20;
 constexpr std::uint64_t kKey = 77;
-constexpr int kAtOnce = 4;  // messages under way together, so that some wait for others
+constexpr int kAtOnce = 4;  // messages under way at a time, so that some wait for others
 
 Config config_of(const std::string& driver) {
   Config config;
@@ -85,7 +84,7 @@ Config config_of(const std::string& driver) {
   return config;
 }
 
-// One end sends to two others, one of which sends back.
+// One end sends to two others, of which one sends back.
 class World {
  public:
   explicit World(const std::string& driver)
@@ -304,17 +303,17 @@ void answered(World& world) {
 struct Case {
   const char* what;
   Round round;
-  long allowed = 0;  // for each message
+  long allowed = 0;  // per message
 };
 
-// The queue of events grows by blocks.
+// The queue of events grows in blocks.
 constexpr long kEvents = 1;
-// The bytes that are held.
+// For the bytes that are held.
 constexpr long kHeld = 1;
-// An answer that is longer than a packet, and what it is a copy of.
+// For an answer longer than a packet, and for one with a copy of the region's bytes.
 constexpr long kAnswer = 1;
 constexpr long kCopiedAnswer = 2;
-// The same of a question.
+// For a request with a copy of its bytes.
 constexpr long kCopiedQuestion = 2;
 
 const std::vector<Case>& cases() {
@@ -356,15 +355,15 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-TEST_CASE("after some messages of its kind a message allocates nothing, unless it must be held") {
+TEST_CASE("a message allocates nothing after some of its kind, unless it must be held") {
   const std::string driver = GENERATE("udp", "tcp");
   constexpr int kWarmUp = 300;
   constexpr int kRounds = 100;
-  // Pools grow to the most packets that were ever in use together, which on a busy machine is
-  // reached late. They are bounded: what is allocated for each message shows in every series.
+  // Pools grow to the most packets in use at any time, which a busy machine reaches late. They are
+  // bounded, but allocations of each message show in every series.
   constexpr int kSeries = 8;
   World world(driver);
-  // All kinds once more than once, in turns: what one kind gives back another may have taken.
+  // Runs all kinds in turns, several times: one kind may use what another gave back.
   for (int i = 0; i < kWarmUp / 10; ++i) {
     for (const Case& one : cases()) {
       INFO(driver << ", " << one.what);

@@ -1,5 +1,5 @@
-// Two contexts of this process on loopback that exchange messages, each in one turn: what they come
-// to whatever happens.
+// Two contexts of this process on loopback that exchange messages, each in one turn, and the checks
+// that must hold whatever fails.
 #pragma once
 
 #include <poll.h>
@@ -26,8 +26,8 @@ inline Config config_of(const std::string& driver) {
   config.nics = {"lo"};
   config.max_peers = 4;
   config.peer_timeout = std::chrono::seconds(5);
-  config.sleep_after = std::chrono::microseconds(50);  // beside another thread
-  config.packet_bytes = 1472;                          // long ones would be slow to make
+  config.sleep_after = std::chrono::microseconds(50);  // leaves the processor to others
+  config.packet_bytes = 1472;                          // long messages would be slow to make
   return config;
 }
 
@@ -57,7 +57,8 @@ class Exchange {
  public:
   explicit Exchange(const Config& config) : one_(config), other_(config) {}
 
-  // Whether every message arrived once and whole, both ends noticed, and nobody slept too long.
+  // Returns whether every message arrived once and intact, both ends noticed, and no sleep was too
+  // long.
   bool works() {
     const PeerId there = one_.connect(other_.address());
     post_receives(other_, to_other_);
@@ -69,7 +70,7 @@ class Exchange {
     return good(to_one_) && good(to_other_) && nothing_more() && slept_through_ == 0;
   }
 
-  // Whether every request ends, however.
+  // Returns whether every request ends, with any status.
   bool ends() {
     const PeerId there = one_.connect(other_.address());
     post_sends(one_, there, to_other_);
@@ -81,7 +82,7 @@ class Exchange {
     });
   }
 
-  // Both at once: each waits for the other's BYE.
+  // Closes both at once, as each waits for the other's BYE.
   bool closes() {
     Status one = Status::kPending;
     std::thread beside([&] { one = one_.close(std::chrono::seconds(2)); });
@@ -118,7 +119,7 @@ class Exchange {
     return std::all_of(messages.begin(), messages.end(),
                        [](const Message& message) { return message.good(); });
   }
-  // A message delivered twice would wait for a receive.
+  // Checks that no message is left over: one that was delivered twice would be unexpected.
   bool nothing_more() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
     while (std::chrono::steady_clock::now() < until) turn();
@@ -140,7 +141,7 @@ class Exchange {
     return true;
   }
 
-  // As a program does that has a loop of its own. With messages under way there is always a timer.
+  // Sleeps as a program with its own loop does. With messages under way there is always a timer.
   void sleep() {
     if (!one_.prepare_wait() || !other_.prepare_wait()) return;
     std::array<pollfd, 2> what = {pollfd{one_.wait_fd(), POLLIN, 0},

@@ -56,7 +56,7 @@ struct Armed {
   Failing::Order order;
   std::optional<Call> only;
 };
-std::mutex mutex;  // of all below: two contexts are closed by two threads
+std::mutex mutex;  // guards all below: two threads close the two contexts
 std::optional<Armed> armed;
 long counted_all = 0;
 std::array<long, kCalls> counted_of{};
@@ -87,7 +87,7 @@ void arm(const Armed& what) {
   armed = what;
 }
 
-// The C library's.
+// Returns the C library's function.
 template <typename Function>
 Function* original(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
@@ -246,7 +246,7 @@ unsigned if_nametoindex(const char* interface) noexcept {
   return fails(Call::kInterfaces) ? 0 : next(interface);
 }
 
-// The data path's calls (nic/udp/calls.h).
+// The calls of the data path (nic/udp/calls.h).
 long syscall(long number, ...) noexcept {
   PULLMAN_ORIGINAL(syscall);
   std::array<long, 6> arguments{};

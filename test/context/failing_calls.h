@@ -1,6 +1,6 @@
-// System calls that fail when a test says so: stands between the library and the C library in a
-// program that links failing_calls.cc. Only the calls of the drivers and of who sleeps; not
-// close(), which does what it is asked for whatever it says.
+// System calls that fail on a test's order: stands between the library and the C library in a
+// program that links failing_calls.cc. Covers the calls of drivers and of sleeping; not close(),
+// which closes even when it reports an error.
 #pragma once
 
 #include <array>
@@ -35,32 +35,32 @@ enum class Call : std::uint8_t {
 inline constexpr std::size_t kCalls = 19;
 
 std::string_view name(Call call);
-// What that call may plausibly fail with, for some time or once.
+// Returns errors with which that call may plausibly fail, once or for some time.
 std::span<const int> errors_of(Call call);
 
-// What is to fail, from when it is made until its end. Calls are counted from then on.
+// An order of failures, in force during its life. Calls are counted from its beginning.
 class Failing {
  public:
   static constexpr long kNever = -1;
   struct Order {
-    long nth = kNever;  // this one fails, from 0
-    long every = 0;     // and then each so many later; 0: none
+    long nth = kNever;  // the first call that fails, from 0
+    long every = 0;     // distance to each further failure; 0: none
     int error = 0;      // 0: the `variant`th of errors_of() the call
     std::size_t variant = 0;
   };
 
-  // Of all calls, or of that kind.
+  // Fails calls of any kind, or of that kind.
   explicit Failing(const Order& order);
   Failing(Call call, const Order& order);
   ~Failing();
   Failing(const Failing&) = delete;
   Failing& operator=(const Failing&) = delete;
 
-  // So far.
+  // Calls so far.
   static long counted();
   static long counted(Call call);
   static long failed();
-  // Of the last that failed.
+  // The kind of the last failure.
   static Call last();
 };
 

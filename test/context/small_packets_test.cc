@@ -1,4 +1,4 @@
-// The shortest packets a NIC may carry.
+// The shortest packet size that a NIC may have.
 #include <catch2/catch.hpp>
 
 #include "context/exchange.h"

@@ -1,5 +1,5 @@
 // One side of a test of sleeping: waits idle and says what that cost, plays ping-pong, waits idle
-// again. Driven by test/kernel/run.py. Prints lines of JSON.
+// again. Driven by test/kernel/soak.py. Prints lines of JSON.
 //
 // Without an address: the side that is called. It first waits for nobody at all.
 // Exit code: 0 all well; 1 wrong (or set-up failed); 3 the peer was lost, `status` says how.

@@ -1,5 +1,5 @@
 // One side of an end-to-end test on a real kernel: sends a plan to its peer while it receives the
-// peer's, and judges what came. Driven by test/kernel/run.py. Prints lines of JSON.
+// peer's, and judges what came. Driven by test/kernel/soak.py. Prints lines of JSON.
 //
 // Exit code: 0 all well; 1 wrong (or set-up failed); 3 the peer was lost, `status` says how.
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// What congestion control must come to: scenarios of the lab (bench/plot), shortened. Virtual time
-// and one seed: the figures are the same on any machine, the bounds have room for other rules.
+// The bounds of congestion control: scenarios of the lab (bench/plot), shortened. With virtual time
+// and one seed the figures are the same on any machine; the bounds leave room for other rules.
 #include "plot/lab.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace pullman::lab {
 namespace {
 
-constexpr double kGigabit = 915;      // what 1 Gb/s can carry of messages
-constexpr double kTenGigabit = 9150;  // and 10 Gb/s
+constexpr double kGigabit = 915;      // Mb/s of messages that 1 Gb/s can carry
+constexpr double kTenGigabit = 9150;  // and that 10 Gb/s can carry
 
 Outcome outcome_of(std::string_view name, std::int64_t ms) {
   for (Scenario& scenario : scenarios()) {
@@ -28,14 +28,14 @@ void resends_nothing_in_vain(const Outcome& outcome) {
 
 }  // namespace
 
-TEST_CASE("one flow alone fills the road and sends nothing again") {
+TEST_CASE("one flow alone fills the link without a retransmission") {
   const Outcome outcome = outcome_of("clean", 20);
   CHECK(outcome.goodput_mbps >= 0.95 * kTenGigabit);
   CHECK(outcome.retransmits == 0);
-  CHECK(outcome.timeouts <= 2);  // each is a question, while the window opens
+  CHECK(outcome.timeouts <= 2);  // each is a probe while the window opens
 }
 
-TEST_CASE("of two flows the later one comes to an equal share, and the queue stays short") {
+TEST_CASE("of two flows the later one gets an equal share, and the queue stays short") {
   const Outcome outcome = outcome_of("two", 500);
   CHECK(outcome.fairness >= 0.95);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
@@ -43,31 +43,32 @@ TEST_CASE("of two flows the later one comes to an equal share, and the queue sta
   CHECK(outcome.retransmits == 0);
 }
 
-TEST_CASE("sixteen flows share, and nothing is dropped") {
+TEST_CASE("sixteen flows share the link equally without a drop") {
   const Outcome outcome = outcome_of("sixteen", 200);
   CHECK(outcome.fairness >= 0.95);
   CHECK(outcome.goodput_mbps >= 0.95 * kTenGigabit);
   CHECK(outcome.retransmits == 0);
 }
 
-TEST_CASE("64 senders to one receiver share without a collapse") {
+TEST_CASE("64 senders to one receiver share the link without a collapse") {
   const Outcome outcome = outcome_of("incast", 80);
   CHECK(outcome.fairness >= 0.95);
   CHECK(outcome.goodput_mbps >= 0.95 * kTenGigabit);
-  CHECK(outcome.queue_bytes < 900'000);  // the first round overflows a megabyte, no other does
+  CHECK(outcome.queue_bytes < 900'000);  // only the first round overflows the megabyte
   CHECK(outcome.queue_drops < 64 * 16);
   resends_nothing_in_vain(outcome);
 }
 
-TEST_CASE("64 senders through a gigabit share, and the queue stays short") {
+TEST_CASE("64 senders through a gigabit link share it, and the queue stays short") {
   const Outcome outcome = outcome_of("incast-slow", 1000);
   CHECK(outcome.fairness >= 0.95);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
-  CHECK(outcome.queue_bytes < 150'000);  // a packet of each is 100'000
+  CHECK(outcome.queue_bytes < 150'000);  // one packet of each is 100'000
   resends_nothing_in_vain(outcome);
 }
 
-TEST_CASE("64 senders share through a gigabit that look once in 800 us, as one process's do") {
+TEST_CASE(
+    "64 senders that poll once in 800 us, as many threads of one process do, share a gigabit") {
   const Outcome outcome = outcome_of("incast-late", 1000);
   CHECK(outcome.fairness >= 0.85);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
@@ -75,27 +76,28 @@ TEST_CASE("64 senders share through a gigabit that look once in 800 us, as one p
   resends_nothing_in_vain(outcome);
 }
 
-TEST_CASE("64 senders through a switch that holds 100 packets share, too") {
+TEST_CASE("64 senders through a switch that holds 100 packets share the link, too") {
   const Outcome outcome = outcome_of("incast-shallow", 200);
   CHECK(outcome.fairness >= 0.9);
   CHECK(outcome.goodput_mbps >= 0.9 * kTenGigabit);
   resends_nothing_in_vain(outcome);
 }
 
-TEST_CASE("a switch with little memory is filled, and loses little beyond what opened the window") {
+TEST_CASE(
+    "a switch with little memory is kept busy, and loses little beyond the opening of the window") {
   const Outcome outcome = outcome_of("shallow", 200);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
-  CHECK(outcome.queue_drops < 500);  // of 16,000, most of them in the first milliseconds
+  CHECK(outcome.queue_drops < 500);  // of 16,000, most in the first milliseconds
   resends_nothing_in_vain(outcome);
 }
 
-TEST_CASE("a switch with much memory is not filled") {
+TEST_CASE("the queue of a switch with much memory is kept short") {
   const Outcome outcome = outcome_of("deep", 200);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
   CHECK(outcome.deepest_queue < 200'000);  // of 4 MB
 }
 
-TEST_CASE("random loss costs little more than what is lost") {
+TEST_CASE("random loss costs little more than the lost packets") {
   const double clean = outcome_of("clean", 20).goodput_mbps;
 
   const Outcome one = outcome_of("loss-1", 60);
@@ -107,22 +109,21 @@ TEST_CASE("random loss costs little more than what is lost") {
   resends_nothing_in_vain(five);
 }
 
-TEST_CASE("a path of a millisecond is filled, and half so when a packet in twenty is lost") {
+TEST_CASE("a path of a millisecond is filled, and half filled at 5 % loss") {
   CHECK(outcome_of("far", 100).goodput_mbps >= 0.95 * kTenGigabit);
   CHECK(outcome_of("far-loss-5", 200).goodput_mbps >= 0.5 * kTenGigabit);
 }
 
-TEST_CASE(
-    "reordering makes patience grow: a few packets are sent again in vain, not a part of all") {
+TEST_CASE("reordering widens the reordering window: only a few retransmissions are spurious") {
   const Outcome outcome = outcome_of("reordering", 100);
   CHECK(outcome.goodput_mbps >= 0.9 * kTenGigabit);
   CHECK(outcome.spurious < 100);  // of 80,000, of which 1,600 came late
   CHECK(outcome.retransmits == outcome.spurious);
 }
 
-// The delay that a turn of the loop makes is neither end's congestion: else the end with the
-// shorter turns falls to a window of a few packets, and stays there.
-TEST_CASE("both ways at once, each way gets its share, however long the turns are") {
+// The delay that a turn of the loop adds is no congestion: else the end with the shorter turns
+// would fall to a window of a few packets, and stay there.
+TEST_CASE("traffic both ways gives each way its share, however long the turns are") {
   for (const char* name : {"both-ways", "both-ways-dear", "both-ways-long"}) {
     INFO(name);
     const Outcome outcome = outcome_of(name, 400);
@@ -134,13 +135,13 @@ TEST_CASE("both ways at once, each way gets its share, however long the turns ar
 TEST_CASE("in a ring, and all to all, each flow gets its share") {
   for (const char* name : {"ring", "all-to-all"}) {
     INFO(name);
-    const Outcome outcome = outcome_of(name, 2000);  // of which the second second counts
+    const Outcome outcome = outcome_of(name, 2000);  // the second half counts
     CHECK(outcome.fairness >= 0.95);
     resends_nothing_in_vain(outcome);
   }
 }
 
-TEST_CASE("hosts that stand still for a millisecond are no congestion and no loss") {
+TEST_CASE("hosts that stall for a millisecond cause neither congestion nor loss") {
   const Outcome outcome = outcome_of("busy", 100);
   CHECK(outcome.goodput_mbps >= 0.8 * kTenGigabit);
   CHECK(outcome.retransmits == 0);

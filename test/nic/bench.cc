@@ -6,8 +6,8 @@
 namespace pullman::nic::contract {
 namespace {
 
-// Turns to wait for what must come; a turn without news lets time pass. And turns in which what
-// must not come would have.
+// Turns to wait for what must come (a turn without arrivals lets time pass), and turns to see that
+// nothing more comes.
 constexpr int kPatience = 20000;
 constexpr int kQuietTurns = 20;
 constexpr std::size_t kBatch = 16;
@@ -84,7 +84,7 @@ void Bench::send(const std::vector<Packet>& packets) {
   REQUIRE(taken == batch.size());
 }
 
-// A port gets nothing done but in its owner's calls.
+// A port works only during its owner's calls.
 void Bench::give_time() {
   if (here_ != nullptr) here_->receive({});
   factory_.pass_time();

@@ -1,4 +1,5 @@
-// The peer that gets a socket of its own: what it and others sent keeps its order, and is heard.
+// The connected peer, which has its own socket: packets of it and of others keep their order and
+// are received in time.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 using Bursting = std::tuple<Kernel, KernelIpv6>;
 
-// Two ports that send to a third, and what the third is to receive of them.
+// Two ports that send to a third, and the packets that the third must receive from them.
 class TwoPeers {
  public:
   explicit TwoPeers(PortFactory& factory)
@@ -23,7 +24,7 @@ class TwoPeers {
     to_ = {third_.resolve(first_.here().address()), third_.resolve(second_.here().address())};
   }
 
-  // The third sends so often to this one that it becomes the connected peer.
+  // The third port sends to this peer until it becomes the connected peer.
   void connect_to_peer(std::size_t peer) {
     const Packet packet = make_packet(60, 0);
     for (int i = 0; i < 200; ++i) {
@@ -31,7 +32,7 @@ class TwoPeers {
       REQUIRE(third_.here().send({&out, 1}) == 1);
     }
   }
-  // Both send so many packets, which are numbered: the first one by one, the second in a burst.
+  // Both send that many numbered packets: the first one by one, the second in a burst.
   void send(unsigned count) {
     std::vector<Packet> packets;
     for (unsigned i = 0; i < count; ++i, ++sent_) {
@@ -46,7 +47,7 @@ class TwoPeers {
     }
     REQUIRE(second_.here().send(burst) == count);
   }
-  // One receive(), of few packets; each peer's come in order.
+  // Calls receive() once for a few packets; each peer's must be in order.
   void receive() {
     std::array<Incoming, 8> in;
     const std::size_t got = third_.here().receive(in);
@@ -59,7 +60,7 @@ class TwoPeers {
     third_.here().give_back(std::span(in).first(got));
     factory_.pass_time();
   }
-  // The third receives alone from one that sends a packet each time, so often.
+  // The third calls receive() that often; this peer sends a packet before each.
   void listen_to(std::size_t peer, unsigned receives) {
     for (unsigned i = 0; i < receives; ++i) {
       send_one(peer);
@@ -71,7 +72,7 @@ class TwoPeers {
     const Outgoing out{packet, {}, back_[peer]};
     REQUIRE((peer == 0 ? first_ : second_).here().send({&out, 1}) == 1);
   }
-  // More than eight packets.
+  // Sends more than eight packets.
   void flood(std::size_t peer) {
     for (int i = 0; i < 9; ++i) send_one(peer);
   }
@@ -87,7 +88,7 @@ class TwoPeers {
   }
 
  private:
-  // One receive(), in which order does not count.
+  // Calls receive() once; order does not matter.
   void receive_up_to(std::size_t enough) {
     std::array<Incoming, 8> in;
     const std::size_t got = third_.here().receive(in, enough);
@@ -104,12 +105,12 @@ class TwoPeers {
   Bench third_;
   std::array<Destination, 2> back_;
   std::array<Destination, 2> to_;
-  unsigned sent_ = 0;               // by each
-  std::array<unsigned, 2> told_{};  // sent alone
+  unsigned sent_ = 0;               // by each of them
+  std::array<unsigned, 2> told_{};  // sent by send_one()
   std::array<unsigned, 2> received_{};
 };
 
-TEMPLATE_LIST_TEST_CASE("what a peer sent keeps its order when it gets a socket of its own", "",
+TEMPLATE_LIST_TEST_CASE("a peer's packets keep their order when it becomes the connected peer", "",
                         Bursting) {
   TestType factory;
   TwoPeers peers(factory);
@@ -121,8 +122,9 @@ TEMPLATE_LIST_TEST_CASE("what a peer sent keeps its order when it gets a socket 
   peers.receive_all();
 }
 
-TEMPLATE_LIST_TEST_CASE("what two peers sent keeps its order when the socket goes to the other", "",
-                        Bursting) {
+TEMPLATE_LIST_TEST_CASE(
+    "packets of two peers keep their order when the other one becomes the connected peer", "",
+    Bursting) {
   TestType factory;
   TwoPeers peers(factory);
   peers.connect_to_peer(0);
@@ -152,8 +154,8 @@ TEMPLATE_LIST_TEST_CASE("what two peers sent keeps its order when the socket goe
   peers.receive_all();
 }
 
-TEMPLATE_LIST_TEST_CASE("who was silent for long is heard soon beside a favourite who is not", "",
-                        Bursting) {
+TEMPLATE_LIST_TEST_CASE(
+    "a peer that was silent for long is heard soon beside a busy connected peer", "", Bursting) {
   TestType factory;
   TwoPeers peers(factory);
   peers.connect_to_peer(0);
@@ -162,24 +164,25 @@ TEMPLATE_LIST_TEST_CASE("who was silent for long is heard soon beside a favourit
 
   peers.send_one(1);
 
-  SECTION("while that one goes on") {
+  SECTION("while the connected peer goes on") {
     peers.listen_to(0, 2 * 128);
   }
-  SECTION("and sooner when that one falls silent, too") {
+  SECTION("and sooner when the connected peer falls silent, too") {
     for (int i = 0; i < 64 + 2 * 8; ++i) peers.receive_one();
   }
   CHECK(peers.received(1) == 1);
 }
 
-// What a peer sends comes by a socket that is emptied while other packets keep coming in by it.
-TEMPLATE_LIST_TEST_CASE("who floods a socket while the favourite changes keeps nobody out for long",
-                        "", Bursting) {
+// This peer's packets are in a socket that is read empty while more arrive in it.
+TEMPLATE_LIST_TEST_CASE(
+    "a flood into one socket while the connected peer changes delays other peers only briefly", "",
+    Bursting) {
   TestType factory;
   TwoPeers peers(factory);
-  SECTION("the socket of all") {
+  SECTION("into the common socket") {
     peers.connect_to_peer(0);
   }
-  SECTION("the one of the favourite before") {
+  SECTION("into the socket of the last connected peer") {
     peers.connect_to_peer(1);
     for (int i = 0; i < 32; ++i) peers.receive_one();
     peers.connect_to_peer(0);

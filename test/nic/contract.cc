@@ -1,4 +1,4 @@
-// What every driver keeps.
+// The contract that every driver keeps.
 #include "nic/contract.h"
 
 #include <catch2/catch.hpp>
@@ -85,7 +85,7 @@ TEMPLATE_LIST_TEST_CASE("ports have addresses of their own", "", Drivers) {
   CHECK(port_of(bench.here().address()) != 0);
 }
 
-TEMPLATE_LIST_TEST_CASE("where nothing has come, nothing is received", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("with nothing sent nothing is received", "", Drivers) {
   TestType factory;
   Bench bench(factory);
 
@@ -110,7 +110,7 @@ TEMPLATE_LIST_TEST_CASE("packets of every size arrive whole", "", Drivers) {
   CHECK(bench.nothing_arrives());
 }
 
-TEMPLATE_LIST_TEST_CASE("a packet in two pieces arrives as one, whatever their sizes", "",
+TEMPLATE_LIST_TEST_CASE("a packet of two segments arrives as one, whatever their sizes", "",
                         Drivers) {
   TestType factory;
   Bench bench(factory);
@@ -124,7 +124,7 @@ TEMPLATE_LIST_TEST_CASE("a packet in two pieces arrives as one, whatever their s
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("the caller's bytes are its own again after the call", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("the caller may change its bytes after the call", "", Drivers) {
   TestType factory;
   Bench bench(factory);
   Packet packet = make_packet(200, 1);
@@ -155,7 +155,7 @@ TEMPLATE_LIST_TEST_CASE("a batch larger than the queue is taken in parts, in ord
   CHECK(bench.there().counters().received == 64);
 }
 
-TEMPLATE_LIST_TEST_CASE("buffers given back receive again, many times the ring", "", Roomy) {
+TEMPLATE_LIST_TEST_CASE("buffers given back receive again, many times around the ring", "", Roomy) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 16});
 
@@ -168,7 +168,7 @@ TEMPLATE_LIST_TEST_CASE("buffers given back receive again, many times the ring",
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("lent bytes stay while others come and go", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("lent bytes stay unchanged while other packets come and go", "", Drivers) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 16});
   bench.send({make_packet(80, 1), make_packet(80, 2)});
@@ -188,7 +188,7 @@ TEMPLATE_LIST_TEST_CASE("lent bytes stay while others come and go", "", Drivers)
   pass(100);
   CHECK(holds(0));
   CHECK(holds(1));
-  bench.there().give_back(std::span(lent).first(1));  // of what came together, too
+  bench.there().give_back(std::span(lent).first(1));  // also of packets that arrived together
   pass(100);
   CHECK(holds(1));
   bench.there().give_back(std::span(lent).subspan(1));
@@ -200,7 +200,7 @@ TEMPLATE_LIST_TEST_CASE("datagrams longer than a packet are dropped and counted"
   Bench bench(factory, {}, {.packet_bytes = 800, .receive_packets = 16});
   REQUIRE(bench.there().limits().packet_bytes == 800);
 
-  for (unsigned round = 0; round < 20; ++round) {  // more of them than buffers
+  for (unsigned round = 0; round < 20; ++round) {  // more than there are buffers
     bench.send({make_packet(801, 1), make_packet(802, 2), make_packet(1400, 3)});
     bench.send(make_packet(800, round));
     REQUIRE(bench.receive(1) == only(make_packet(800, round)));
@@ -211,7 +211,7 @@ TEMPLATE_LIST_TEST_CASE("datagrams longer than a packet are dropped and counted"
   CHECK(bench.there().counters().received == 20);
 }
 
-TEMPLATE_LIST_TEST_CASE("what a port says it holds unread, it holds", "", Drivers) {
+TEMPLATE_LIST_TEST_CASE("a port holds as many unread packets as it says", "", Drivers) {
   TestType factory;
   Bench bench(factory, {.send_packets = 512}, {.receive_packets = 64});
   const std::size_t held = std::min<std::size_t>(bench.there().limits().receive_packets, 256);
@@ -231,7 +231,7 @@ TEMPLATE_LIST_TEST_CASE("a packet size beyond the device's is refused with a sen
                     Catch::Contains("carries packets of"));
 }
 
-TEMPLATE_LIST_TEST_CASE("a port that is taken is refused with a sentence", "", Devices) {
+TEMPLATE_LIST_TEST_CASE("a port number that is taken is refused with a sentence", "", Devices) {
   TestType factory;
   const auto first = factory.open({});
   const std::uint16_t taken = port_of(first->address());

@@ -1,7 +1,7 @@
-// The NIC contract: what nic/port.h promises, put to every driver in the same words.
+// The NIC contract: the promises of nic/port.h, tested on every driver by the same cases.
 //
-// A PortFactory makes ports of one driver that can reach each other, and says what went wrong
-// behind the driver's back. A Bench is two such ports and the verbs the cases are written in.
+// A PortFactory makes ports of one driver that can reach each other, and reports misuse of the
+// device. A Bench is two such ports, and the operations that the cases are written in.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@ class PortFactory {
   virtual std::unique_ptr<Port> open(const PortOptions& options) = 0;
   // An address of the right kind that cannot be resolved.
   virtual Address unresolvable() = 0;
-  // Lets what is under way come further.
+  // Lets time pass for what is under way.
   virtual void pass_time() = 0;
-  // What the driver did wrong, as far as the device below it saw; empty if nothing. Asked when all
+  // Returns what the driver did wrong in the view of its device; empty if nothing. Called when all
   // ports are closed.
   virtual std::string complaint() = 0;
-  // Whether a full send queue can be had by sending faster than the device.
+  // Whether sending faster than the device fills the send queue.
   virtual bool queue_fills() const = 0;
 };
 
 using Packet = std::vector<std::byte>;
 
-// A packet of that size whose bytes depend on `seed` and their place.
+// Makes a packet of that size whose bytes depend on `seed` and their offset.
 Packet make_packet(std::size_t bytes, unsigned seed);
-// What receive() returns when that is all that came.
+// The result of receive() if only this packet came.
 inline std::vector<Packet> only(const Packet& packet) {
   return std::vector<Packet>(1, packet);
 }
@@ -52,21 +52,21 @@ class Bench {
   Port& there() { return *there_; }
   Destination to() const { return to_; }
 
-  // Events of `here` until `count` have come, and any that follow at once.
+  // Returns events of `here`: `count` of them, and any that follow at once.
   std::vector<PortEvent> events(std::size_t count);
   Destination resolve(const Address& address);
 
   // Offers the packets until all are taken.
   void send(const std::vector<Packet>& packets);
-  // Offers them once; how many were taken.
+  // Offers them once; returns how many were taken.
   std::size_t offer(const std::vector<Packet>& packets);
   void send(Packet packet) { send(std::vector<Packet>{std::move(packet)}); }
 
-  // Of `there`: as many packets as that, each given back when it was copied; fewer if no more come.
+  // Receives up to `count` packets at `there` and gives each back at once; fewer if no more come.
   std::vector<Packet> receive(std::size_t count);
-  // The same, but still lent.
+  // The same, but the packets stay lent.
   std::vector<Incoming> borrow(std::size_t count);
-  // Whether nothing (more) arrives at `there`.
+  // Returns whether nothing (more) arrives at `there`.
   bool nothing_arrives();
 
   void close_here() { here_.reset(); }

@@ -24,13 +24,13 @@ Device on_host(Driver& driver, std::string_view host) {
   throw std::runtime_error(fmt::format("{} has no device on {}", driver.name(), host));
 }
 
-// The stand-in reads it each time it is asked for its devices.
+// The stand-in reads the variable each time its devices are listed.
 const char* standin_as(const char* variant) {
   setenv("PULLMAN_STANDIN", variant, 1);
   return "standin";
 }
 
-// libfabric has loaded it already: this is another handle of the same.
+// libfabric has loaded the library already; this is another handle of it.
 standin::Controls& standin_controls() {
   const auto file = std::filesystem::path(std::getenv("FI_PROVIDER_PATH")) / "libstandin-fi.so";
   void* library = dlopen(file.c_str(), RTLD_NOW);

@@ -1,4 +1,4 @@
-// The drivers under contract.
+// The drivers that the contract is tested on.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ struct Udp : FabricFactory {
   Udp() : FabricFactory("udp") {}
 };
 
-// Ports of the driver on kernel UDP sockets, as it comes and in the ways it has to work, too.
+// Ports on kernel UDP sockets, with the default options and with others.
 struct Kernel : Loopback {
   explicit Kernel(const char* host = "127.0.0.1");
 };
@@ -47,7 +47,7 @@ struct KernelIpv6 : Kernel {
 struct KernelPlain : Kernel {
   std::unique_ptr<Port> open(const PortOptions& options) override;
 };
-// A socket that holds hardly anything.
+// With a socket that holds hardly any packets.
 struct KernelTiny : Kernel {
   std::unique_ptr<Port> open(const PortOptions& options) override;
 };
@@ -59,12 +59,12 @@ struct Tcp : Loopback {
 struct TcpIpv6 : Tcp {
   TcpIpv6() : Tcp("::1") {}
 };
-// Sockets that hold hardly anything.
+// With sockets that hold hardly any bytes.
 struct TcpTiny : Tcp {
   std::unique_ptr<Port> open(const PortOptions& options) override;
 };
 
-// The stand-in provider in one of its variants, its controls new.
+// The stand-in provider in one of its variants, with its controls reset.
 class Standin : public FabricFactory {
  public:
   explicit Standin(const char* variant);
@@ -88,7 +88,7 @@ struct Efa : Standin {
   Efa() : Standin("efa") {}
 };
 
-// The simulator's NIC; time passes when it is told to.
+// The simulator's NIC, whose time passes only in pass_time().
 class Simulated : public PortFactory {
  public:
   std::unique_ptr<Port> open(const PortOptions& options) override;
@@ -107,7 +107,7 @@ class Simulated : public PortFactory {
 using Standins = std::tuple<Usnic, Verbs, Efa>;
 using Kernels = std::tuple<Kernel, KernelIpv6, KernelPlain>;
 using Devices = std::tuple<Udp, Usnic, Verbs, Efa, Kernel, KernelIpv6, Tcp, TcpIpv6>;
-// Those that hold a few dozen packets, and all.
+// The drivers that hold a few dozen packets, and all drivers.
 using Roomy =
     std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain, Tcp, TcpIpv6>;
 using Drivers = std::tuple<Udp, Usnic, Verbs, Efa, Simulated, Kernel, KernelIpv6, KernelPlain,

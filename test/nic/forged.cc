@@ -1,4 +1,4 @@
-// ICMP messages that nobody on the way has said: anybody can send them to whoever talks UDP.
+// Forged ICMP messages, which any host can send to a UDP port.
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
@@ -41,12 +41,13 @@ class Forger {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Who is not root may not.
+  // Raw sockets need root.
   bool may() const {
     if (fd_ < 0) WARN("skipped (no raw sockets): forged ICMP messages");
     return fd_ >= 0;
   }
-  // To the port: what it sent to `to`, at the same host, is unreachable, for the reason `code`.
+  // Tells the port that what it sent to `to`, at the same host, is unreachable, for the reason
+  // `code`.
   void tell(std::uint16_t port, std::uint16_t to, std::uint8_t code) const {
     sockaddr_in host{};
     host.sin_family = AF_INET;
@@ -90,7 +91,9 @@ bool readable(int fd) {
   return ::poll(&watched, 1, 0) != 0;
 }
 
-TEST_CASE("whatever ICMP says, bursts go on, and nothing keeps a sleeper awake") {
+TEST_CASE(
+    "after a forged ICMP message of any kind bursts go on, and the descriptor is not left "
+    "readable") {
   const Forger forger;
   if (!forger.may()) return;
   Kernel factory;
@@ -115,7 +118,8 @@ TEST_CASE("whatever ICMP says, bursts go on, and nothing keeps a sleeper awake")
   CHECK_FALSE(readable(fd));
 }
 
-TEST_CASE("thousands of ICMP messages are looked at some at a time, and packets go on coming") {
+TEST_CASE(
+    "thousands of ICMP messages are read a few at a time, and packets are received in between") {
   constexpr unsigned kMessages = 2000;
   const Forger forger;
   if (!forger.may()) return;
@@ -141,7 +145,7 @@ TEST_CASE("thousands of ICMP messages are looked at some at a time, and packets 
   here.give_back({&in, 1});
 }
 
-TEST_CASE("what the network says costs few looks at all peers between two polls") {
+TEST_CASE("ICMP messages cause few searches through all peers between two polls") {
   const auto host = [](unsigned number) {
     sockaddr_in name{};
     name.sin_family = AF_INET;

@@ -1,4 +1,4 @@
-// What hardware does that no kernel socket shows, against the stand-in provider.
+// The behaviour of hardware that no kernel socket shows, on the stand-in provider.
 #include <rdma/fi_errno.h>
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = PortEvent::Kind;
 
-std::vector<Packet> packets_of(std::size_t count, std::size_t bytes = 100) {
+std::vector<Packet> packets_to_post(std::size_t count, std::size_t bytes = 100) {
   std::vector<Packet> packets;
   for (unsigned i = 0; i < count; ++i) packets.push_back(make_packet(bytes, i));
   return packets;
@@ -41,7 +41,7 @@ TEMPLATE_LIST_TEST_CASE("closing waits for resolutions that take long", "", Stan
   bench.close_here();
 }
 
-TEMPLATE_LIST_TEST_CASE("the link's events are told", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("link events are reported", "", Standins) {
   TestType factory;
   Bench bench(factory);
 
@@ -59,26 +59,26 @@ TEMPLATE_LIST_TEST_CASE("credits are never overrun", "", Standins) {
   Bench bench(factory, {.send_packets = 8}, {});
   factory.orders().hold_sends = true;
 
-  CHECK(bench.offer(packets_of(20)) == 8);
-  CHECK(bench.offer(packets_of(20)) == 0);
+  CHECK(bench.offer(packets_to_post(20)) == 8);
+  CHECK(bench.offer(packets_to_post(20)) == 0);
   factory.orders().hold_sends = false;
   CHECK(bench.receive(8).size() == 8);
-  CHECK(bench.offer(packets_of(3)) == 3);
+  CHECK(bench.offer(packets_to_post(3)) == 3);
 
   CHECK(factory.tallies().max_sends == 8);
 }
 
-TEMPLATE_LIST_TEST_CASE("a port closes with sends that have not left", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("a port closes with sends that have not completed", "", Standins) {
   TestType factory;
   Bench bench(factory);
   factory.orders().hold_sends = true;
 
-  CHECK(bench.offer(packets_of(5)) == 5);
+  CHECK(bench.offer(packets_to_post(5)) == 5);
   bench.here().forget(bench.to());
   bench.close_here();
 }
 
-TEMPLATE_LIST_TEST_CASE("a destination forgotten under a send goes when the send has gone", "",
+TEMPLATE_LIST_TEST_CASE("a destination forgotten during a send is removed after the send", "",
                         Standins) {
   TestType factory;
   Bench bench(factory);
@@ -106,14 +106,14 @@ TEMPLATE_LIST_TEST_CASE("completions are not read while credits last", "", Stand
   CHECK(bench.receive(48).size() == 48);
 }
 
-TEMPLATE_LIST_TEST_CASE("a send the device refuses for now is offered again", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("a send that the device refuses for now is retried", "", Standins) {
   TestType factory;
   Bench bench(factory);
   factory.orders().refuse_sends = 3;
 
-  bench.send(packets_of(10));
+  bench.send(packets_to_post(10));
 
-  CHECK(bench.receive(10) == packets_of(10));
+  CHECK(bench.receive(10) == packets_to_post(10));
   CHECK(bench.nothing_arrives());
   CHECK(bench.here().counters().sent == 10);
 }
@@ -123,10 +123,10 @@ TEMPLATE_LIST_TEST_CASE("a send that fails gives its credit back", "", Standins)
   Bench bench(factory, {.send_packets = 8}, {});
 
   factory.orders().fail_sends = 40;
-  bench.send(packets_of(40));
-  bench.send(packets_of(30));
+  bench.send(packets_to_post(40));
+  bench.send(packets_to_post(30));
 
-  CHECK(bench.receive(30) == packets_of(30));
+  CHECK(bench.receive(30) == packets_to_post(30));
   CHECK(bench.here().counters().send_errors == 40);
 }
 
@@ -136,7 +136,7 @@ TEMPLATE_LIST_TEST_CASE("an errored completion gives its buffer back", "", Stand
 
   for (unsigned round = 0; round < 10; ++round) {
     factory.orders().fail_receives = 7;
-    bench.send(packets_of(8));
+    bench.send(packets_to_post(8));
     REQUIRE(bench.receive(1) == only(make_packet(100, 7)));
   }
 
@@ -144,7 +144,8 @@ TEMPLATE_LIST_TEST_CASE("an errored completion gives its buffer back", "", Stand
   CHECK(factory.tallies().receives_dropped == 0);
 }
 
-TEMPLATE_LIST_TEST_CASE("errored completions are counted by what they are about", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("errored completions are counted by the class of their error", "",
+                        Standins) {
   TestType factory;
   Bench bench(factory);
   const auto [error, kind] = GENERATE(
@@ -154,10 +155,10 @@ TEMPLATE_LIST_TEST_CASE("errored completions are counted by what they are about"
   factory.orders().error = error;
 
   factory.orders().fail_sends = 3;
-  bench.send(packets_of(4));
+  bench.send(packets_to_post(4));
   REQUIRE(bench.receive(1) == only(make_packet(100, 3)));
   factory.orders().fail_receives = 2;
-  bench.send(packets_of(3));
+  bench.send(packets_to_post(3));
   REQUIRE(bench.receive(1) == only(make_packet(100, 2)));
   bench.events(0);
 
@@ -167,17 +168,18 @@ TEMPLATE_LIST_TEST_CASE("errored completions are counted by what they are about"
   CHECK(bench.there().counters().errors.seen() == ErrorCounts::bit(kind));
 }
 
-TEMPLATE_LIST_TEST_CASE("an endpoint that hands back what was posted is beyond use", "", Standins) {
+TEMPLATE_LIST_TEST_CASE(
+    "an endpoint that flushes what was posted is unusable, which is reported once", "", Standins) {
   TestType factory;
   Bench bench(factory, {.send_packets = 8}, {.receive_packets = 8});
   factory.orders().error = FI_ECANCELED;
   const bool sends = GENERATE(true, false);
 
   (sends ? factory.orders().fail_sends : factory.orders().fail_receives) = 8;
-  bench.send(packets_of(8));
+  bench.send(packets_to_post(8));
   Port& flushed = sends ? bench.here() : bench.there();
   CHECK(bench.nothing_arrives());
-  if (sends) bench.offer(packets_of(1));
+  if (sends) bench.offer(packets_to_post(1));
 
   std::array<PortEvent, 4> events;
   const std::size_t count = flushed.poll_events(events);
@@ -185,10 +187,10 @@ TEMPLATE_LIST_TEST_CASE("an endpoint that hands back what was posted is beyond u
   CHECK(events[0].kind == Kind::kFailed);
   CHECK(flushed.counters().errors.of(ErrorClass::kFlushed).times > 0);
   CHECK(flushed.poll_events(events) == 0);
-  if (sends) CHECK(bench.offer(packets_of(1)) == 0);
+  if (sends) CHECK(bench.offer(packets_to_post(1)) == 0);
 }
 
-TEMPLATE_LIST_TEST_CASE("an endpoint that is beyond use stays so, whatever else fails", "",
+TEMPLATE_LIST_TEST_CASE("an endpoint that is unusable stays so, whatever else fails", "",
                         Standins) {
   TestType factory;
   Bench bench(factory, {.send_packets = 8}, {});
@@ -196,10 +198,10 @@ TEMPLATE_LIST_TEST_CASE("an endpoint that is beyond use stays so, whatever else 
   for (const int error : {FI_ECANCELED, FI_EIO}) {
     factory.orders().error = error;
     factory.orders().fail_sends = 4;
-    CHECK(bench.offer(packets_of(4)) == 4);
+    CHECK(bench.offer(packets_to_post(4)) == 4);
     CHECK(bench.nothing_arrives());
   }
-  CHECK(bench.offer(packets_of(1)) == 0);
+  CHECK(bench.offer(packets_to_post(1)) == 0);
 
   std::array<PortEvent, 4> events;
   REQUIRE(bench.here().poll_events(events) == 1);
@@ -212,7 +214,7 @@ TEMPLATE_LIST_TEST_CASE("a truncated completion gives its buffer back", "", Stan
 
   for (unsigned round = 0; round < 10; ++round) {
     factory.orders().truncate_receives = 7;
-    bench.send(packets_of(8));
+    bench.send(packets_to_post(8));
     REQUIRE(bench.receive(1) == only(make_packet(100, 7)));
   }
 
@@ -220,34 +222,35 @@ TEMPLATE_LIST_TEST_CASE("a truncated completion gives its buffer back", "", Stan
   CHECK(factory.tallies().receives_dropped == 0);
 }
 
-TEMPLATE_LIST_TEST_CASE("a ring of bad packets only does not stop the port", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("a ring full of bad packets does not stop the port", "", Standins) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 8});
 
   factory.orders().fail_receives = 4;
   factory.orders().truncate_receives = 4;
-  bench.send(packets_of(8));
+  bench.send(packets_to_post(8));
   CHECK(bench.nothing_arrives());
-  bench.send(packets_of(8));
+  bench.send(packets_to_post(8));
 
-  CHECK(bench.receive(8) == packets_of(8));
+  CHECK(bench.receive(8) == packets_to_post(8));
 }
 
-TEMPLATE_LIST_TEST_CASE("queues smaller than asked for are lived with", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("a completion queue smaller than asked for limits the packets posted", "",
+                        Standins) {
   TestType factory;
   factory.orders().completion_queue_limit = 10;
   Bench bench(factory, {.send_packets = 64}, {.receive_packets = 64});
 
   CHECK(bench.there().limits().receive_packets == 10);
   for (unsigned round = 0; round < 20; ++round) {
-    bench.send(packets_of(10));
-    REQUIRE(bench.receive(10) == packets_of(10));
+    bench.send(packets_to_post(10));
+    REQUIRE(bench.receive(10) == packets_to_post(10));
   }
 
   CHECK(factory.tallies().max_sends <= 10);
 }
 
-TEMPLATE_LIST_TEST_CASE("the device does not hear itself", "", Standins) {
+TEMPLATE_LIST_TEST_CASE("the device does not receive what it sends to itself", "", Standins) {
   TestType factory;
   Bench bench(factory);
   const Destination itself = bench.resolve(bench.here().address());

@@ -1,4 +1,4 @@
-// What kernel sockets do and no other device: bursts, and the errors of a real network.
+// Kernel sockets only: bursts, and the errors of a real network.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ std::vector<Packet> operator+(std::vector<Packet> left, const std::vector<Packet
   return left;
 }
 
-// Packets have come in numbers before, so that they may come together.
+// Packets have arrived in numbers before, so the port receives bursts.
 void warm_up(Bench& bench) {
   bench.send(packets_of(2, 50));
   std::array<Incoming, 2> both;
@@ -49,19 +49,19 @@ std::size_t open_files() {
       std::distance(directory_iterator("/proc/self/fd"), directory_iterator()));
 }
 
-// A port nobody has any more.
+// Returns the address of a port that is closed.
 Address deserted(PortFactory& factory) {
   return factory.open({})->address();
 }
 
-// Sends one packet after the other until that has been counted, or patience is at its end.
+// Sends one packet after the other until it has been counted, for a limited time.
 template <typename Counted>
 bool counts(PortFactory& factory, Port& port, const Outgoing& packet, Counted counted) {
   for (int i = 0; i < 1000 && !counted(port.counters()); ++i) {
     port.send({&packet, 1});
     factory.pass_time();
     Incoming in;
-    port.receive({&in, 1});  // errors may be told to either
+    port.receive({&in, 1});  // either call may return errors
   }
   return counted(port.counters());
 }
@@ -80,8 +80,8 @@ TEMPLATE_LIST_TEST_CASE("packets of one size leave and arrive as one burst", "",
   CHECK(bench.there().counters().received == 42);
 }
 
-// What is copied together for a call is bounded, in bytes: long packets reach that.
-TEMPLATE_LIST_TEST_CASE("long packets that are more than one call takes leave in several", "",
+// The bytes copied together for one call are limited, which long packets reach.
+TEMPLATE_LIST_TEST_CASE("long packets that exceed one call's limit leave in several calls", "",
                         Bursting) {
   TestType factory;
   Bench bench(factory, {.packet_bytes = 9000}, {.packet_bytes = 9000});
@@ -92,7 +92,7 @@ TEMPLATE_LIST_TEST_CASE("long packets that are more than one call takes leave in
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("packets come alone again when they have come alone for long", "",
+TEMPLATE_LIST_TEST_CASE("after many single packets the port receives packets one by one again", "",
                         Bursting) {
   TestType factory;
   Bench bench(factory);
@@ -110,7 +110,7 @@ TEMPLATE_LIST_TEST_CASE("packets come alone again when they have come alone for 
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("packets go on coming together although one would be enough", "",
+TEMPLATE_LIST_TEST_CASE("packets are received in bursts although only one was asked for", "",
                         Bursting) {
   TestType factory;
   Bench bench(factory);
@@ -126,7 +126,7 @@ TEMPLATE_LIST_TEST_CASE("packets go on coming together although one would be eno
 }
 
 TEMPLATE_LIST_TEST_CASE(
-    "a packet that comes together with a long one does so as one, though one is asked for", "",
+    "a short packet in a burst with a long one is received with it, though one was asked for", "",
     Bursting) {
   TestType factory;
   Bench bench(factory);
@@ -219,7 +219,7 @@ TEST_CASE("a burst reaches a socket that knows none, and packets one that knows 
   }
 }
 
-TEST_CASE("a burst is handed up in pieces, and its packets given back in any order") {
+TEST_CASE("a burst is delivered in parts, and its packets are given back in any order") {
   Kernel factory;
   Bench bench(factory);
   warm_up(bench);
@@ -248,10 +248,10 @@ TEST_CASE("bursts of packets that are too long are dropped, and each packet coun
   CHECK(bench.there().counters().receive_truncated == 1000);
 }
 
-TEST_CASE("where bursts are refused, packets leave one by one from then on") {
+TEST_CASE("when a burst is refused, packets leave one by one from then on") {
   Kernel factory;
   Bench bench(factory);
-  const int no_checksums = 1;  // with which the kernel refuses bursts
+  const int no_checksums = 1;  // for which the kernel refuses bursts
   REQUIRE(setsockopt(socket_of(bench.here()), SOL_SOCKET, SO_NO_CHECK, &no_checksums,
                      sizeof no_checksums) == 0);
 
@@ -266,7 +266,7 @@ TEST_CASE("where bursts are refused, packets leave one by one from then on") {
   CHECK(bench.nothing_arrives());
 }
 
-TEMPLATE_LIST_TEST_CASE("packets to a port nobody has come back, and are counted", "", Kernels) {
+TEMPLATE_LIST_TEST_CASE("packets to a closed port are refused by ICMP, and counted", "", Kernels) {
   TestType factory;
   Bench bench(factory);
   const Packet packet = make_packet(100, 1);
@@ -280,8 +280,7 @@ TEMPLATE_LIST_TEST_CASE("packets to a port nobody has come back, and are counted
   CHECK(errors.seen() == ErrorCounts::bit(ErrorClass::kRemote));
 }
 
-TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, of each destination that means it", "",
-                        Kernels) {
+TEMPLATE_LIST_TEST_CASE("a closed port is reported for each of its destinations", "", Kernels) {
   TestType factory;
   Bench bench(factory);
   const Packet packet = make_packet(100, 1);
@@ -297,7 +296,7 @@ TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, of each destination tha
   std::array<PortEvent, 64> events;
   const std::size_t count = bench.here().poll_events(events);
   REQUIRE(count >= 2);
-  CHECK(count <= 4);  // the rest is said again
+  CHECK(count <= 4);  // not once per message
   for (std::size_t i = 0; i < count; ++i) {
     CHECK(events[i].kind == Kind::kRefused);
     CHECK(events[i].to == (i % 2 == 0 ? first : second));
@@ -305,7 +304,8 @@ TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, of each destination tha
   CHECK(bench.here().poll_events(events) == 0);
 }
 
-TEMPLATE_LIST_TEST_CASE("news of a lost packet does not swallow another", "", Kernels) {
+TEMPLATE_LIST_TEST_CASE("an ICMP error of a lost packet does not discard another packet", "",
+                        Kernels) {
   TestType factory;
   Bench bench(factory);
   const Packet packet = make_packet(100, 1);
@@ -324,9 +324,9 @@ TEMPLATE_LIST_TEST_CASE("news of a lost packet does not swallow another", "", Ke
   CHECK(bench.here().counters().send_errors == 0);
 }
 
-// A sendmmsg() takes the error off the socket: told if it is its first message's, not told
-// otherwise.
-TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, whichever call is the next", "", Kernels) {
+// sendmmsg() clears a socket's pending error: it returns the error if its first message meets it,
+// and drops it otherwise.
+TEMPLATE_LIST_TEST_CASE("a closed port is reported, whichever call is the next", "", Kernels) {
   TestType factory;
   Bench bench(factory);
   const std::array packets{make_packet(100, 1), make_packet(200, 2), make_packet(300, 3)};
@@ -351,7 +351,7 @@ TEMPLATE_LIST_TEST_CASE("that nobody has a port is told, whichever call is the n
   CHECK(event.to == lost.to);
 }
 
-TEST_CASE("news of lost packets does not keep what has arrived") {
+TEST_CASE("ICMP errors do not hide packets that have arrived") {
   Kernel factory;
   Bench bench(factory);
   const Packet packet = make_packet(100, 1);
@@ -370,7 +370,7 @@ TEST_CASE("news of lost packets does not keep what has arrived") {
 }
 
 TEST_CASE("a packet longer than the interface carries is lost and counted") {
-  // IPv6 on the loopback: its headers leave less than the longest datagram.
+  // On the IPv6 loopback headers leave less than the longest datagram.
   const auto driver = make_driver("udp", "");
   Device device = KernelIpv6().device();
   const std::size_t fits = device.packet_bytes;
@@ -390,7 +390,7 @@ TEST_CASE("a packet longer than the interface carries is lost and counted") {
   CHECK(here->path_bytes(event.to) == fits);
 }
 
-TEST_CASE("a socket has room for two bursts of each of 64 peers, if the system lets it") {
+TEST_CASE("a socket holds two bursts of each of 64 peers, if the system allows it") {
   constexpr int kMuch = 16 << 20;
   const int scratch = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const bool may = setsockopt(scratch, SOL_SOCKET, SO_RCVBUFFORCE, &kMuch, sizeof kMuch) == 0;
@@ -404,7 +404,7 @@ TEST_CASE("a socket has room for two bursts of each of 64 peers, if the system l
   CHECK(port->limits().receive_packets >= 64 * 2 * 44);
 }
 
-TEST_CASE("what the socket has no room for is counted") {
+TEST_CASE("packets that overflow the socket's buffer are counted") {
   KernelTiny factory;
   Bench bench(factory);
   const std::size_t held = bench.there().limits().receive_packets;
@@ -417,7 +417,7 @@ TEST_CASE("what the socket has no room for is counted") {
   CHECK(bench.there().counters().receive_overflows == 100 - arrived);
 }
 
-TEMPLATE_LIST_TEST_CASE("a peer that many sends in a row are for gets a socket of its own", "",
+TEMPLATE_LIST_TEST_CASE("a peer that many sends in a row go to becomes the connected peer", "",
                         Bursting) {
   TestType factory;
   Bench bench(factory);
@@ -433,8 +433,9 @@ TEMPLATE_LIST_TEST_CASE("a peer that many sends in a row are for gets a socket o
   CHECK(bench.receive(40) == packets_of(40, 1400));
 }
 
-TEMPLATE_LIST_TEST_CASE("a port wakes who watches it, and asks nothing of the kernel for others",
-                        "", Kernels) {
+TEMPLATE_LIST_TEST_CASE(
+    "a port that is watched wakes its watcher, and one that is not stays out of the epoll set", "",
+    Kernels) {
   TestType factory;
   Bench bench(factory);
   const int fd = bench.there().wait_fd();
@@ -450,12 +451,12 @@ TEMPLATE_LIST_TEST_CASE("a port wakes who watches it, and asks nothing of the ke
 
   CHECK(bench.there().wait_fd() == fd);
 
-  CHECK(told());  // it has lain there since
+  CHECK(told());  // it was there before
   CHECK(bench.receive(1) == only(make_packet(100, 1)));
   CHECK_FALSE(told());
 }
 
-TEMPLATE_LIST_TEST_CASE("whoever has a socket of its own, all others are still heard", "",
+TEMPLATE_LIST_TEST_CASE("beside a connected peer all other peers are still received", "",
                         Bursting) {
   TestType factory;
   Bench away(factory);  // here -> there
@@ -482,8 +483,9 @@ TEMPLATE_LIST_TEST_CASE("whoever has a socket of its own, all others are still h
   CHECK(heard == 200);
 }
 
-TEMPLATE_LIST_TEST_CASE("the favourite changes with whom is sent to, and may be forgotten", "",
-                        Bursting) {
+TEMPLATE_LIST_TEST_CASE(
+    "the connected peer changes with the destination of sends, and may be forgotten", "",
+    Bursting) {
   TestType factory;
   Bench bench(factory);
   const auto other = factory.open({});
@@ -512,7 +514,7 @@ TEMPLATE_LIST_TEST_CASE("the favourite changes with whom is sent to, and may be 
   CHECK(heard == 100);
 }
 
-TEST_CASE("a port with two sockets is still ours alone, and free when it is closed") {
+TEST_CASE("the port of a connected peer is not shared, and is free after the close") {
   Kernel factory;
   Bench bench(factory);
   for (unsigned i = 0; i < 200; ++i) bench.send(make_packet(100, i));
@@ -524,7 +526,7 @@ TEST_CASE("a port with two sockets is still ours alone, and free when it is clos
   CHECK_NOTHROW(factory.open({.port = port}));
 }
 
-TEST_CASE("a socket beyond use is told once") {
+TEST_CASE("an unusable socket is reported once") {
   Kernel factory;
   Bench bench(factory);
   close(socket_of(bench.here()));
@@ -538,7 +540,7 @@ TEST_CASE("a socket beyond use is told once") {
   CHECK(bench.offer(packets_of(2, 100)) == 0);
 }
 
-TEST_CASE("the fabric driver over udp and the udp driver understand each other") {
+TEST_CASE("the fabric driver over udp and the udp driver exchange packets") {
   Udp fabric;
   Kernel kernel;
   const auto one = fabric.open({.packet_bytes = 1400});

@@ -1,4 +1,4 @@
-// What the options of a context do to its NIC: two contexts on the loopback, driven in turn.
+// The effect of a context's options on its NIC: two contexts on the loopback, driven in turn.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ Config on_loopback() {
   return config;
 }
 
-// Two contexts, connected, of which the first has sent the other that many bytes.
+// Two connected contexts, of which the first has sent the other that many bytes.
 struct Two {
   explicit Two(const Config& config, std::size_t bytes) : here(config), there(config) {
     const std::vector<std::byte> out(bytes);
@@ -52,7 +52,7 @@ struct Two {
   Context there;
 };
 
-// This process's socket that is bound to the context's port; the kernel knows what it was told.
+// Finds this process's socket that is bound to the context's port, for the kernel's view of it.
 int socket_of(const Context& context) {
   std::string why;
   const auto wanted = nic::parse(context.address(), 0, why);
@@ -81,32 +81,32 @@ nic::Device device_of(const char* provider, bool up) {
   return device;
 }
 
-TEST_CASE("packet_bytes: packets are no longer, so it takes more of them") {
+TEST_CASE("packet_bytes: shorter packets mean more of them") {
   Config config = on_loopback();
   CHECK(Two(config, 60'000).here.stats().packets_sent < 20);
   config.packet_bytes = 1000;
   CHECK(Two(config, 60'000).here.stats().packets_sent > 60);
 }
 
-TEST_CASE("receive_buffer_bytes: the kernel grants each socket just that") {
+TEST_CASE("receive_buffer_bytes: the kernel grants each socket exactly that") {
   Config config = on_loopback();
   config.receive_buffer_bytes = 100'000;
   const Context context(config);
-  // The kernel doubles what it is told, for its own accounts.
+  // The kernel doubles the value for its own overhead.
   CHECK(socket_option(context, SO_RCVBUF) == 200'000);
   CHECK(socket_option(Context(on_loopback()), SO_RCVBUF) > 200'000);
 }
 
-TEST_CASE("busy_poll: the kernel polls for so long; nothing is asked of it otherwise") {
+TEST_CASE("busy_poll: the kernel polls for that long; without the option its default stays") {
   const int usual = socket_option(Context(on_loopback()), SO_BUSY_POLL);
   Config config = on_loopback();
   config.busy_poll = std::chrono::microseconds(usual + 50);
   const int now = socket_option(Context(config), SO_BUSY_POLL);
-  // To ask for more than the system's value takes the right to.
+  // A value above the system's needs a privilege.
   CHECK(now == (geteuid() == 0 ? usual + 50 : now));
 }
 
-TEST_CASE("offloads: bursts leave and arrive, or packets alone") {
+TEST_CASE("offloads: with it bursts leave and arrive, without it single packets") {
   Config config = on_loopback();
   config.packet_bytes = 1000;
   {
@@ -121,11 +121,11 @@ TEST_CASE("offloads: bursts leave and arrive, or packets alone") {
   CHECK(two.there.stats().nic_bursts_received == 0);
 }
 
-TEST_CASE("driver: a name is what it is, a provider means fabric") {
+TEST_CASE("driver: a name means that driver, a provider means fabric") {
   CHECK(nic::driver_for("udp", "verbs") == "udp");
   CHECK(nic::driver_for("fabric", "") == "fabric");
   CHECK(nic::driver_for("auto", "udp") == "fabric");
-  CHECK(nic::driver_for("nonesuch", "") == "nonesuch");  // refused when it is to be made
+  CHECK(nic::driver_for("nonesuch", "") == "nonesuch");  // refused by make_driver()
   CHECK_THROWS_AS(nic::make_driver("nonesuch", ""), nic::NicError);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("driver: auto is fabric if a NIC that bypasses the kernel is up, else 
   }
 }
 
-TEST_CASE("driver: a context says which one it came to") {
+TEST_CASE("driver: a context tells which one was chosen") {
   Config config = on_loopback();
   CHECK(Context(config).driver() == "udp");
   config.driver = "tcp";
@@ -149,7 +149,7 @@ TEST_CASE("driver: a context says which one it came to") {
   CHECK(Context(config).driver() == nic::driver_for("auto", ""));
 }
 
-TEST_CASE("what errors of a send call mean") {
+TEST_CASE("each error of a send call has its meaning") {
   using nic::udp::Trouble;
   CHECK(nic::udp::trouble_of(EAGAIN, false) == Trouble::kFull);
   for (const int error : {ENOBUFS, ENOMEM}) {
@@ -165,20 +165,20 @@ TEST_CASE("what errors of a send call mean") {
   CHECK(nic::udp::trouble_of(EBADF, false) == Trouble::kBroken);
 }
 
-TEST_CASE("what a burst is refused with is nothing against the packets in it") {
+TEST_CASE("an error of a burst is not an error of its packets") {
   using nic::udp::Trouble;
-  // EIO: no checksum offload, before Linux 6.11, or IPsec.
+  // EIO: no checksum offload (before Linux 6.11), or IPsec.
   for (const int error : {EIO, EINVAL}) {
     CHECK(nic::udp::trouble_of(error, true) == Trouble::kNoOffload);
     CHECK(nic::udp::trouble_of(error, false) == Trouble::kUndelivered);
   }
-  // An ICMP message says it, of some packet before: nothing against bursts.
+  // They come from an ICMP message about an earlier packet, and do not concern bursts.
   for (const int error : {ECONNREFUSED, EHOSTUNREACH, ENOPROTOOPT, EOPNOTSUPP, EPROTO, EACCES}) {
     CHECK(nic::udp::trouble_of(error, true) == Trouble::kUndelivered);
   }
 }
 
-// --- the descriptor to sleep on
+// --- the wait descriptor
 
 bool readable(const Context& context) {
   pollfd watched{context.wait_fd(), POLLIN, 0};
@@ -190,7 +190,7 @@ void settle(Context& context) {
   }
 }
 
-// Everything is acked, and no timer is short.
+// Waits until everything is acked and no short timer is left.
 void settle(Two& two) {
   while (two.here.stats().packets_in_flight + two.there.stats().packets_in_flight > 0) {
     two.here.progress();
@@ -200,7 +200,7 @@ void settle(Two& two) {
   settle(two.there);
 }
 
-TEST_CASE("the wait descriptor is readable when a message has come, until it is taken") {
+TEST_CASE("the wait descriptor is readable from when a message comes until it is taken") {
   for (const char* driver : {"udp", "tcp", "fabric"}) {
     Config config = on_loopback();
     config.driver = driver;
@@ -239,12 +239,12 @@ TEST_CASE("an address of a family that no NIC has is refused at once") {
   context.close(std::chrono::seconds(0));
 }
 
-TEST_CASE("the wait descriptor is readable when time has passed and something is due") {
+TEST_CASE("the wait descriptor is readable when a timer is due") {
   Context context(on_loopback());
   settle(context);
   CHECK_FALSE(readable(context));
 
-  // Somebody who takes packets and answers none: the call is to be repeated.
+  // This socket takes packets and answers none, so the HELLO must be repeated.
   const int deaf = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -283,12 +283,12 @@ int watchers_of(int fd) {
   return count;
 }
 
-TEST_CASE("who may sleep is woken by what comes to a socket that was opened since, too") {
+TEST_CASE("a sleeper is also woken by a socket that was opened after it got the descriptor") {
   Context here(on_loopback()), there(on_loopback());
   pollfd watched{here.wait_fd(), POLLIN, 0};
   const PeerId away = here.connect(there.address());
-  for (int i = 0; i < 200; ++i) {  // so it gets a socket of its own
-    here.wait_fd();                // somebody may sleep all the while
+  for (int i = 0; i < 200; ++i) {  // so that the peer becomes the connected one
+    here.wait_fd();                // a sleeper may watch all the while
     Request sending, receiving;
     there.receive(kAnyPeer, kTag, 0, {}, receiving);
     here.send(away, kTag, {}, sending);
@@ -312,13 +312,13 @@ TEST_CASE("who may sleep is woken by what comes to a socket that was opened sinc
   here.close(std::chrono::seconds(0));
 }
 
-TEST_CASE("who has polled for long is woken as before when he sleeps again") {
+TEST_CASE("a program that has polled for long is still woken when it sleeps again") {
   Two two(on_loopback(), 8);
   pollfd watched{two.here.wait_fd(), POLLIN, 0};
   settle(two);
   const PeerId there = two.here.connect(two.there.address());
   const PeerId here = two.there.connect(two.here.address());
-  for (int i = 0; i < 200; ++i) {  // so it gets a socket of its own
+  for (int i = 0; i < 200; ++i) {  // so that the peer becomes the connected one
     Request sending, receiving;
     two.there.receive(here, kTag, 0, {}, receiving);
     two.here.send(there, kTag, {}, sending);
@@ -341,7 +341,7 @@ TEST_CASE("who has polled for long is woken as before when he sleeps again") {
   settle(two);
 }
 
-TEST_CASE("with something to send at once nobody may sleep") {
+TEST_CASE("packets that can leave at once leave before a program sleeps") {
   const std::vector<std::byte> bytes(100'000);
   Request sending;
   Two two(on_loopback(), 8);
@@ -349,12 +349,12 @@ TEST_CASE("with something to send at once nobody may sleep") {
   REQUIRE(two.here.send(two.here.connect(two.there.address()), kTag, bytes, sending) ==
           Status::kPending);
 
-  settle(two.here);  // which sends it
+  settle(two.here);  // which sends the packets
 
   CHECK(readable(two.there));
 }
 
-TEST_CASE("a wait that sleeps keeps its timeout, and a close that sleeps its own") {
+TEST_CASE("a wait that sleeps keeps its timeout, and so does a close") {
   Config config = on_loopback();
   config.sleep_after = std::chrono::microseconds(1);
   Context context(config);

@@ -1,10 +1,10 @@
 // One port of a driver, for tests with network namespaces: says what the port says.
 //
 // Prints a JSON line for each link event, and one for each command read from the standard input:
-//   counters    what the port counts, and how often the program woke
-//   reach HOST  how the port reaches it
-//   own HOST    whether the port knows it for an address of this host
-//   stop, go    asks the port for no events in between
+//   counters    the port's counters, and how often the program woke
+//   reach HOST  how the port reaches that host
+//   own HOST    whether the port takes it for an address of this host
+//   stop, go    stops and resumes polling the port for events
 // Ends with its input.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct Options {
   std::string driver = "udp";
   std::string host;
   std::uint16_t port = 0;
-  std::string to;  // sends there all the time
+  std::string to;  // a destination for constant traffic
   bool sleep = false;
 };
 
@@ -148,7 +148,7 @@ class Watcher {
     port_->give_back({batch.data(), got});
   }
 
-  // A millisecond; or until there is something.
+  // Waits a millisecond, or until there is something to do.
   void rest() {
     std::array<pollfd, 2> what{{{STDIN_FILENO, POLLIN, 0}, {-1, POLLIN, 0}}};
     if (options_.sleep) what[1].fd = port_->wait_fd();

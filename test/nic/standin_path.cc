@@ -1,5 +1,5 @@
-// Lets libfabric find the stand-in provider, which lies next door in the build directory. Before
-// main(): libfabric looks for providers once.
+// Lets libfabric find the stand-in provider in the build directory. Runs before main(), as
+// libfabric looks for providers only once.
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,5 +1,5 @@
-// What a driver on byte streams must do that no other has to: find datagrams in any pieces, bear
-// hostile ones, and keep one connection's trouble from the others.
+// What only a driver on byte streams must do: find datagrams however the stream is cut, resist
+// hostile streams, and keep one connection's trouble from others.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ std::size_t connections_of(const Port& port) {
   return dynamic_cast<const tcp::TcpPort&>(port).connection_table().connections();
 }
 
-// Bytes as they stand in a stream.
+// Returns the packet as it stands in a stream.
 Packet framed(const Packet& packet) {
   const tcp::Length length = tcp::make_length(packet.size());
   Packet out(length.begin(), length.end());
@@ -40,7 +40,7 @@ Packet operator+(Packet left, const Packet& right) {
   return left;
 }
 
-// Somebody with a plain socket.
+// An attacker with a plain socket.
 class Stranger {
  public:
   explicit Stranger(const Port& port) : socket_(::socket(family(port), SOCK_STREAM, 0)) {
@@ -69,12 +69,12 @@ class Stranger {
   int socket_;
 };
 
-// A port and what it has received.
+// A port and the packets it has received.
 struct Listening {
   explicit Listening(PortFactory& ports, const PortOptions& options = {})
       : factory(ports), port(ports.open(options)) {}
 
-  // Until so many have come, or nothing more does.
+  // Receives until that many packets have come, or nothing more does.
   const std::vector<Packet>& hear(std::size_t count) {
     for (int quiet = 0; heard.size() < count && quiet < 2000;) quiet = turn() ? 0 : quiet + 1;
     for (int i = 0; i < 40; ++i) turn();
@@ -193,7 +193,7 @@ TEST_CASE("more unfinished datagrams than buffers are all finished") {
   CHECK(here.hear(100) == std::vector<Packet>(100, packet));
 }
 
-TEST_CASE("a stream that ends in the middle of a datagram gives those before it") {
+TEST_CASE("a stream that ends within a datagram delivers those before it") {
   Tcp factory;
   Listening here(factory);
   Stranger stranger(*here.port);
@@ -208,7 +208,7 @@ TEST_CASE("a stream that ends in the middle of a datagram gives those before it"
   CHECK(connections_of(*here.port) == 0);
 }
 
-TEST_CASE("what does not begin as a stream of ours is hung up on, and counted") {
+TEST_CASE("a stream without our preamble is closed, and counted") {
   Tcp factory;
   Listening here(factory);
   Packet bad_version = preamble();
@@ -227,7 +227,7 @@ TEST_CASE("what does not begin as a stream of ours is hung up on, and counted") 
   }
 }
 
-TEST_CASE("a length that no datagram has ends the stream, and is counted") {
+TEST_CASE("a length that no datagram may have ends the stream, and is counted") {
   Tcp factory;
   Listening here(factory);
   std::uint64_t errors = 0;
@@ -244,7 +244,7 @@ TEST_CASE("a length that no datagram has ends the stream, and is counted") {
   }
 }
 
-TEST_CASE("lent bytes stay when their connection is no more") {
+TEST_CASE("lent bytes stay valid after their connection has ended") {
   Tcp factory;
   Listening here(factory);
   Stranger stranger(*here.port);
@@ -258,7 +258,7 @@ TEST_CASE("lent bytes stay when their connection is no more") {
   here.port->give_back({&in, 1});
 }
 
-TEST_CASE("of those who connect and say nothing the oldest go, and others are heard") {
+TEST_CASE("of many connections that stay silent the oldest are closed, and others are served") {
   Tcp factory;
   Listening here(factory);
   std::vector<Stranger> silent;
@@ -277,7 +277,7 @@ TEST_CASE("of those who connect and say nothing the oldest go, and others are he
   CHECK(here.hear(1) == only(make_packet(100, 1)));
 }
 
-// The limit that would leave so many descriptors free.
+// Sets the limit that leaves so many descriptors free.
 class FewDescriptors {
  public:
   explicit FewDescriptors(unsigned left) {
@@ -293,7 +293,7 @@ class FewDescriptors {
   rlimit before_{};
 };
 
-TEST_CASE("without descriptors newcomers take the places of the silent, or are refused") {
+TEST_CASE("without descriptors new connections replace silent ones, or are refused") {
   Tcp factory;
   Listening here(factory);
   std::vector<Stranger> strangers;
@@ -304,13 +304,13 @@ TEST_CASE("without descriptors newcomers take the places of the silent, or are r
   };
   const FewDescriptors few(5);
 
-  SECTION("silent ones") {
+  SECTION("replacing silent connections") {
     here.hear(1);
     CHECK(connections_of(*here.port) == 5);
     strangers.back().say(preamble() + framed(make_packet(50, 1)));
     CHECK(here.hear(1) == only(make_packet(50, 1)));
   }
-  SECTION("ones that we need") {
+  SECTION("among connections in use") {
     for (std::uint16_t i = 0; i < 40; ++i) {
       strangers[i].say(preamble(static_cast<std::uint16_t>(i + 1)));
       here.resolve(with_port(here.port->address(), static_cast<std::uint16_t>(i + 1)));
@@ -322,7 +322,7 @@ TEST_CASE("without descriptors newcomers take the places of the silent, or are r
   CHECK_FALSE(readable());
 }
 
-TEST_CASE("who is called answers by the same connection") {
+TEST_CASE("an answer takes the connection by which the caller came") {
   Tcp factory;
   Listening here(factory);
   Listening there(factory);
@@ -336,7 +336,7 @@ TEST_CASE("who is called answers by the same connection") {
   CHECK(connections_of(*there.port) == 1);
 }
 
-TEST_CASE("two that call each other at once lose nothing") {
+TEST_CASE("two ports that connect to each other at the same time lose nothing") {
   Tcp factory;
   Listening one(factory);
   Listening other(factory);
@@ -358,7 +358,7 @@ TEST_CASE("two that call each other at once lose nothing") {
   CHECK(one.port->counters().send_errors + other.port->counters().send_errors == 0);
 }
 
-TEST_CASE("a port that sends to itself hears itself") {
+TEST_CASE("a port receives what it sends to itself") {
   Tcp factory;
   Listening here(factory);
 
@@ -367,7 +367,7 @@ TEST_CASE("a port that sends to itself hears itself") {
   CHECK(here.hear(1) == only(make_packet(50, 1)));
 }
 
-TEST_CASE("where nobody listens packets are lost and counted, until somebody does") {
+TEST_CASE("packets to a closed port are lost and counted until it is opened") {
   Tcp factory;
   Listening here(factory);
   const Address address = factory.open({})->address();
@@ -391,7 +391,7 @@ TEST_CASE("where nobody listens packets are lost and counted, until somebody doe
   CHECK(there.heard.front() == make_packet(50, 1));
 }
 
-TEST_CASE("a peer that restarts is reached by another connection, from either side") {
+TEST_CASE("a peer that restarts is reached by a new connection, from either side") {
   Tcp factory;
   Listening here(factory);
   auto there = std::make_unique<Listening>(factory);
@@ -402,14 +402,14 @@ TEST_CASE("a peer that restarts is reached by another connection, from either si
   there.reset();
 
   there = std::make_unique<Listening>(factory, PortOptions{.port = port});
-  SECTION("it is sent to again") {
+  SECTION("when it is sent to again") {
     CHECK(there->comes_to([&] {
       here.send(to, make_packet(60, 2));
       here.turn();
       return !there->heard.empty();
     }));
   }
-  SECTION("it calls itself, and is answered") {
+  SECTION("when it connects itself, and is answered") {
     there->send(there->resolve(here.port->address()), make_packet(70, 3));
     REQUIRE(here.hear(1) == only(make_packet(70, 3)));
     here.send(to, make_packet(60, 2));
@@ -418,10 +418,10 @@ TEST_CASE("a peer that restarts is reached by another connection, from either si
   CHECK(there->heard.front() == make_packet(60, 2));
 }
 
-TEST_CASE("a receiver that is stuck keeps nobody else waiting for ever") {
+TEST_CASE("a receiver that is stuck does not block others for ever") {
   Tcp factory;
   Listening here(factory);
-  Listening stuck(factory);  // nobody takes what it receives
+  Listening stuck(factory);  // it receives nothing
   Listening there(factory);
   const Destination to_stuck = here.resolve(stuck.port->address());
   const Destination to_there = here.resolve(there.port->address());
@@ -445,7 +445,7 @@ TEST_CASE("a receiver that is stuck keeps nobody else waiting for ever") {
   CHECK(here.port->counters().send_refused > 0);
   CHECK(there.port->counters().received > 1000);
 
-  // It moves again: so do packets to it.
+  // It receives again, and packets reach it.
   stuck.comes_to([&] {
     here.turn();
     return stuck.heard.size() > 100;
@@ -464,7 +464,7 @@ TEST_CASE("a receiver that is stuck keeps nobody else waiting for ever") {
   CHECK(here.port->counters().send_errors == dropped);
 }
 
-TEST_CASE("a destination that is forgotten has its connection closed when all has arrived") {
+TEST_CASE("a forgotten destination's connection is closed after all its packets have arrived") {
   Tcp factory;
   Listening here(factory);
   Listening there(factory);
@@ -482,7 +482,7 @@ TEST_CASE("a destination that is forgotten has its connection closed when all ha
   CHECK(here.comes_to([&] { return connections_of(*here.port) == 0; }));
 }
 
-TEST_CASE("the wait descriptor is readable while something has come, and only then") {
+TEST_CASE("the wait descriptor is readable while there is something to receive, and only then") {
   Tcp factory;
   Listening here(factory);
   Listening there(factory);

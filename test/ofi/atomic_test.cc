@@ -7,9 +7,8 @@ namespace pullman::test {
 namespace {
 
 constexpr std::uint64_t kKey = 5;
-int context[4];  // only their addresses count
 
-// Side a operates on what b lends: four numbers, 10 to 13.
+// Side a operates on a region of b: four numbers, 10 to 13.
 struct AtomicPair : Pair {
   AtomicPair() : Pair({.caps = FI_ATOMIC | FI_TAGGED}) {}
 
@@ -19,45 +18,45 @@ struct AtomicPair : Pair {
 
 }  // namespace
 
-TEST_CASE("an atomic changes what is there and completes as a write") {
+TEST_CASE("an atomic changes the target's memory and completes as a write") {
   AtomicPair pair;
   const std::array<std::uint64_t, 2> operands{5, 6};
 
   MUST(fi_atomic(pair.a->endpoint.get(), operands.data(), 2, nullptr, pair.to_b, 8, kKey, FI_UINT64,
-                 FI_SUM, &context[0]));
+                 FI_SUM, &op_contexts[0]));
 
   const Said said = pair.next(*pair.a);
   CHECK_FALSE(said.error);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK(said.entry.flags == (FI_ATOMIC | FI_WRITE));
   CHECK(pair.there == std::array<std::uint64_t, 4>{10, 16, 18, 13});
 }
 
-TEST_CASE("a fetching atomic brings what was there, and a read needs no operand") {
+TEST_CASE("a fetching atomic returns the value before it, and a read needs no operand") {
   AtomicPair pair;
   const std::uint64_t operand = 5;
   std::array<std::uint64_t, 4> before{};
 
   MUST(fi_fetch_atomic(pair.a->endpoint.get(), &operand, 1, nullptr, before.data(), nullptr,
-                       pair.to_b, 0, kKey, FI_UINT64, FI_SUM, &context[0]));
+                       pair.to_b, 0, kKey, FI_UINT64, FI_SUM, &op_contexts[0]));
   CHECK(pair.next(*pair.a).entry.flags == (FI_ATOMIC | FI_READ));
   CHECK(before[0] == 10);
   MUST(fi_fetch_atomic(pair.a->endpoint.get(), nullptr, 4, nullptr, before.data(), nullptr,
-                       pair.to_b, 0, kKey, FI_UINT64, FI_ATOMIC_READ, &context[1]));
-  CHECK(pair.next(*pair.a).entry.op_context == &context[1]);
+                       pair.to_b, 0, kKey, FI_UINT64, FI_ATOMIC_READ, &op_contexts[1]));
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[1]);
 
   CHECK(before == std::array<std::uint64_t, 4>{15, 11, 12, 13});
   CHECK(pair.there == before);
 }
 
-TEST_CASE("compare and swap changes only what is as expected") {
+TEST_CASE("compare and swap changes only a value that is as expected") {
   AtomicPair pair;
   const std::array<std::uint64_t, 2> operands{100, 101}, expected{10, 0};
   std::array<std::uint64_t, 2> before{};
 
   MUST(fi_compare_atomic(pair.a->endpoint.get(), operands.data(), 2, nullptr, expected.data(),
                          nullptr, before.data(), nullptr, pair.to_b, 0, kKey, FI_UINT64, FI_CSWAP,
-                         &context[0]));
+                         &op_contexts[0]));
   CHECK_FALSE(pair.next(*pair.a).error);
 
   CHECK(before == std::array<std::uint64_t, 2>{10, 11});
@@ -90,7 +89,7 @@ TEST_CASE("operands, compares and results may lie in several segments") {
   CHECK(before == std::array<std::uint64_t, 2>{10, 11});
   CHECK(last == 12);
   CHECK(pair.there == std::array<std::uint64_t, 4>{100, 101, 102, 13});
-  pair.turn(1);  // what we looked at is b's thread's again: its lock was taken
+  pair.turn(1);  // takes the lock under which b's thread wrote this memory
 
   message.op = FI_SUM;
   MUST(fi_fetch_atomicmsg(pair.a->endpoint.get(), &message, results.data(), nullptr, 2, 0));
@@ -116,31 +115,30 @@ TEST_CASE("injected atomics are each done once, and write no completion") {
   std::uint64_t now = 0;
 
   MUST(fi_fetch_atomic(pair.a->endpoint.get(), nullptr, 1, nullptr, &now, nullptr, pair.to_b, 0,
-                       kKey, FI_UINT64, FI_ATOMIC_READ, &context[0]));
+                       kKey, FI_UINT64, FI_ATOMIC_READ, &op_contexts[0]));
 
-  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
   CHECK(now == 1010);
 }
 
-TEST_CASE("an atomic on memory that may not be reached is an error entry") {
+TEST_CASE("an atomic on memory without access is an error entry") {
   AtomicPair pair;
   const std::uint64_t operand = 1;
   MUST(fi_atomic(pair.a->endpoint.get(), &operand, 1, nullptr, pair.to_b, 0, kKey + 1, FI_UINT64,
-                 FI_SUM, &context[0]));
+                 FI_SUM, &op_contexts[0]));
   MUST(fi_atomic(pair.a->endpoint.get(), &operand, 1, nullptr, pair.to_b, 32, kKey, FI_UINT64,
-                 FI_SUM, &context[1]));
+                 FI_SUM, &op_contexts[1]));
 
   for (int i = 0; i < 2; ++i) {
     const Said said = pair.next(*pair.a);
     CHECK(said.error);
     CHECK(said.entry.err == FI_EACCES);
     CHECK(said.entry.flags == (FI_ATOMIC | FI_WRITE));
-    CHECK(said.entry.op_context == &context[i]);
+    CHECK(said.entry.op_context == &op_contexts[i]);
   }
 }
 
-TEST_CASE(
-    "fi_query_atomic and the valid calls tell which atomics there are, and of how many elements") {
+TEST_CASE("fi_query_atomic and the valid calls report the supported atomics and their counts") {
   AtomicPair pair;
   fid_ep* endpoint = pair.a->endpoint.get();
   std::size_t count = 0;

@@ -31,7 +31,7 @@ class Crowd {
     for (std::size_t i = 0; i < kMembers; ++i) insert(i);
   }
 
-  // `from` says (from, to) to `to`, who expects it of nobody else.
+  // `from` sends (from, to) to `to`, which expects it from no other.
   void say(std::size_t from, std::size_t to) {
     Word& word = words_.emplace_back(Word{from * kMembers + to, 0});
     MUST(fi_trecv(members_[to].get(), &word.heard, sizeof word.heard, nullptr, from, 7, 0, &word));
@@ -39,7 +39,7 @@ class Crowd {
     pending_ += 2;
   }
 
-  // All that was said has been heard.
+  // Waits until all messages have been received.
   void settle() {
     const std::clock_t end = deadline();
     while (pending_ > 0) {
@@ -52,7 +52,7 @@ class Crowd {
     for (const Word& word : words_) CHECK(word.heard == word.said);
   }
 
-  // One of them leaves; the others stay.
+  // Closes one member's endpoint.
   void leave(std::size_t who) { members_[who].reset(); }
 
  private:

@@ -1,4 +1,5 @@
-// Deferred work (FI_QUEUE_WORK): what a domain begins when a counter has come so far.
+// Deferred work (FI_QUEUE_WORK): operations that a domain begins when a counter reaches a
+// threshold.
 #include <poll.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -10,7 +11,7 @@
 namespace pullman::test {
 namespace {
 
-// fi_op_msg or fi_op_tagged: a message in one piece.
+// An fi_op_msg or fi_op_tagged of one segment.
 template <typename Operation>
 Operation operation_on(const Owned<fid_ep>& endpoint, const iovec& piece, fi_addr_t peer) {
   Operation operation{};
@@ -23,7 +24,7 @@ Operation operation_on(const Owned<fid_ep>& endpoint, const iovec& piece, fi_add
 
 }  // namespace
 
-TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
+TEST_CASE("deferred work counts in its completion counter only, unless it asks for a completion") {
   Pair pair({.caps = kTriggerCaps});
   const auto trigger = counter_of(*pair.a);
   auto done = counter_of(*pair.a);
@@ -55,21 +56,21 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     CHECK(silent(*pair.a));
     CHECK(fi_cntr_readerr(done.get()) == 0);
   }
-  SECTION("completes in the queue if it says so") {
+  SECTION("completes in the queue if it asks for that") {
     operation.flags = FI_COMPLETION;
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
     MUST(fi_cntr_add(trigger.get(), 2));
     CHECK(pair.next(*pair.a).entry.op_context == &operation);
     wait_for(pair, done, 1);
   }
-  SECTION("that fails is counted as that") {
+  SECTION("is counted as an error if it fails") {
     operation.msg.addr = 4711;
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
     MUST(fi_cntr_add(trigger.get(), 2));
     CHECK(fi_cntr_readerr(done.get()) == 1);
     CHECK(silent(*pair.a));
   }
-  SECTION("can be taken back") {
+  SECTION("can be cancelled before it begins") {
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
     MUST(fi_control(domain, FI_CANCEL_WORK, &work));
     CHECK(fi_control(domain, FI_CANCEL_WORK, &work) == -FI_ENOENT);
@@ -78,10 +79,10 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     CHECK(received[0] == 0);
     CHECK(fi_cntr_read(done.get()) == 0);
   }
-  SECTION("is flushed, all or what waits for one counter") {
+  SECTION("is flushed, all of it or what waits for one counter") {
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
     MUST(fi_control(domain, FI_FLUSH_WORK, done.get()));
-    CHECK(fi_close(&done->fid) == -FI_EBUSY);  // it has not gone
+    CHECK(fi_close(&done->fid) == -FI_EBUSY);  // the work still holds it
     MUST(fi_control(domain, FI_FLUSH_WORK, trigger.get()));
     CHECK(fi_control(domain, FI_CANCEL_WORK, &work) == -FI_ENOENT);
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
@@ -90,7 +91,7 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     pair.turn();
     CHECK(received[0] == 0);
   }
-  SECTION("lets go of its counters when it is done") {
+  SECTION("releases its counters when it is done") {
     MUST(fi_control(domain, FI_QUEUE_WORK, &work));
     CHECK(fi_close(&done->fid) == -FI_EBUSY);
     MUST(fi_cntr_add(trigger.get(), 2));
@@ -98,7 +99,7 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     wait_for(pair, done, 1);
     CHECK(fi_close(&done.release()->fid) == 0);
   }
-  SECTION("must be whole, of this domain, and something it can do") {
+  SECTION("is refused if it is incomplete, of another domain, or not supported") {
     const auto foreign = counter_of(*pair.b);
     const fi_deferred_work good = work;
     const auto refused = [&](int why) {
@@ -121,7 +122,7 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     refused(-FI_EINVAL);
     operation.ep = pair.a->endpoint.get();
     operation.flags = FI_INJECT;
-    piece.iov_len = std::size_t{1} << 40;  // not looked at
+    piece.iov_len = std::size_t{1} << 40;  // not read
     refused(-FI_EINVAL);
     operation.flags = 0;
     operation.msg.iov_count = std::size_t{1} << 20;
@@ -142,7 +143,7 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
     work.op.atomic = &atomic;
     refused(-FI_EINVAL);
     operand.count = 1;
-    atomic.msg.op = FI_CSWAP;  // compares with nothing
+    atomic.msg.op = FI_CSWAP;  // nothing to compare with
     work.op_type = FI_OP_ATOMIC;
     work.op.atomic = &atomic;
     refused(-FI_ENOSYS);
@@ -152,7 +153,7 @@ TEST_CASE("deferred work counts in its completion counter, and nowhere else") {
   }
 }
 
-TEST_CASE("outstanding work keeps its counter from being closed, whatever else counted there") {
+TEST_CASE("outstanding work keeps its counter open, whatever else was bound to it") {
   Pair pair({.caps = kTriggerCaps | FI_RMA_EVENT});
   const auto trigger = counter_of(*pair.a);
   auto done = counter_of(*pair.a);
@@ -200,7 +201,7 @@ TEST_CASE(
   work.op_type = FI_OP_RECV;
   work.op.msg = &operation;
   MUST(fi_control(&pair.a->domain->fid, FI_QUEUE_WORK, &work));
-  // Nothing of the same domain waits with it.
+  // Other work of the domain does not wait with it.
   fi_op_cntr adds{trigger.get(), 1};
   fi_deferred_work adding{};
   adding.triggering_cntr = trigger.get();
@@ -210,7 +211,7 @@ TEST_CASE(
   CHECK(fi_cntr_read(trigger.get()) == 1);
   const char byte = 'm';
   MUST(fi_inject(pair.b->endpoint.get(), &byte, 1, pair.to_a));
-  // What is left of the buffer is too little for another message.
+  // The rest of the buffer is too short for another message.
   CHECK((pair.next(*pair.a).entry.flags & FI_MULTI_RECV) != 0);
   CHECK(shared[0] == 'm');
   const char next = 'n';
@@ -220,8 +221,9 @@ TEST_CASE(
   CHECK(silent(*pair.a));
 }
 
-TEST_CASE("closing a counter leaves the others of its wait set their endpoints") {
-  const auto patient = patient_pair({.caps = kTriggerCaps});  // the domains' threads would help
+TEST_CASE(
+    "closing a counter leaves the other counters of its wait set connected to their endpoints") {
+  const auto patient = patient_pair({.caps = kTriggerCaps});  // whose domains' threads would help
   Pair& pair = *patient;
   fi_wait_attr by_descriptor{};
   by_descriptor.wait_obj = FI_WAIT_FD;
@@ -352,7 +354,7 @@ TEST_CASE("every operation can be deferred work") {
   }
 }
 
-TEST_CASE("deferred work that sets or adds to a counter starts the work that waits for it") {
+TEST_CASE("deferred work that sets or adds to a counter starts the work waiting for that") {
   Pair pair({.caps = kTriggerCaps});
   const auto first = counter_of(*pair.a);
   const auto second = counter_of(*pair.a);
@@ -379,7 +381,7 @@ TEST_CASE("deferred work that sets or adds to a counter starts the work that wai
   CHECK(fi_control(domain, FI_QUEUE_WORK, &adding) == -FI_EINVAL);
 }
 
-// As collectives do it: each message that arrives sends the next, without the program.
+// As collectives do: each message that arrives triggers the next send, without the program.
 TEST_CASE("a chain of deferred work runs while the program only waits for its last counter") {
   Pair pair({.caps = kTriggerCaps});
   constexpr std::size_t kSteps = 8;
@@ -403,7 +405,7 @@ TEST_CASE("a chain of deferred work runs while the program only waits for its la
       hop.receive.msg.addr = hop.send.msg.addr = peer;
       hop.receive.msg.tag = 2 * i + static_cast<std::size_t>(at);
       hop.send.msg.tag = hop.receive.msg.tag + 1;
-      hop.receiving.triggering_cntr = hop.received.get();  // stands at 0: begins now
+      hop.receiving.triggering_cntr = hop.received.get();  // the counter is 0: begins at once
       hop.receiving.completion_cntr = hop.received.get();
       hop.receiving.op_type = FI_OP_TRECV;
       hop.receiving.op.tagged = &hop.receive;

@@ -1,5 +1,5 @@
-// Tags as Open MPI lays them out, in each of its modes: communicator, source, protocol and tag in
-// 64 bits, or the source beside them as immediate data; held against the plainest matcher there is.
+// Tags as Open MPI lays them out in each of its modes: communicator, source, protocol and tag in 64
+// bits, or the source beside them as immediate data; compared with the simplest matcher.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -14,7 +14,7 @@ struct Layout {
   int source_bits;  // 0: the source is immediate data
   int protocol_bit;
   int tag_bits;
-  std::size_t data;  // what is asked for of immediate data
+  std::size_t data;  // bytes of immediate data asked for
 };
 constexpr Layout kLayouts[] = {
     {"ofi_tag_1", 18, 32, 32, 0}, {"ofi_tag_2", 18, 20, 20, 0}, {"ofi_tag_full", 0, 32, 32, 4}};
@@ -44,7 +44,7 @@ class Draw {
     const std::uint64_t tag = one_of({0, 1, ones(layout_.tag_bits - 1)});
     return {above() | place(source) | protocol(one_of({0, 1})) | tag, source};
   }
-  // By name or by wildcard; any message may want to be answered, or not.
+  // Matches one source or all; a message may be synchronous or not.
   Wanted wanted() {
     const Sent like = sent();
     std::uint64_t ignored = protocol(1);
@@ -100,9 +100,7 @@ void is_message(const Said& said, std::uint32_t got, const Kept& kept, std::uint
 
 }  // namespace
 
-TEST_CASE(
-    "what Open MPI asks for in each of its tag modes is offered, and what is not there is "
-    "refused") {
+TEST_CASE("the tag modes of Open MPI are offered, and unsupported hints are refused") {
   for (const Layout& layout : kLayouts) {
     CAPTURE(layout.name);
     Info hints = hints_for(FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV);
@@ -119,7 +117,7 @@ TEST_CASE(
     CHECK((info->caps & hints->caps) == hints->caps);
     CHECK((info->rx_attr->caps & FI_DIRECTED_RECV) != 0);
     CHECK((info->ep_attr->mem_tag_format & (std::uint64_t{1} << 63)) !=
-          0);  // all bits are the application's
+          0);  // the application may use all bits
     CHECK(info->mode == 0);
 
     hints->domain_attr->cq_data_size = 9;
@@ -134,7 +132,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an endpoint without FI_DIRECTED_RECV receives from every source, whichever a call names") {
+    "an endpoint without FI_DIRECTED_RECV receives from every source, even if a call names one") {
   Pair pair({.caps = FI_TAGGED | FI_SOURCE});
   const auto sent = content(100, 1);
   std::vector<char> buffer(100);
@@ -146,7 +144,7 @@ TEST_CASE(
   CHECK(buffer == sent);
 }
 
-TEST_CASE("in each layout messages that came before find the receives a plain matcher finds") {
+TEST_CASE("in each layout unexpected messages match the receives that a plain matcher finds") {
   const Layout layout = GENERATE(from_range(std::begin(kLayouts), std::end(kLayouts)));
   const unsigned seed = GENERATE(range(1u, 6u));
   CAPTURE(layout.name, seed);
@@ -160,7 +158,7 @@ TEST_CASE("in each layout messages that came before find the receives a plain ma
     send(pair, kept, i, with_data);
     here.push_back(static_cast<std::uint32_t>(i));
   }
-  // Messages are in order: when the last one is there, all are.
+  // Messages arrive in order: with the last one all are there.
   const Sent last{0x5555, 0};
   std::uint32_t end = 0, got = 0;
   MUST(fi_tsend(pair.a->endpoint.get(), &end, sizeof end, nullptr, pair.to_b, last.bits, nullptr));
@@ -189,7 +187,7 @@ TEST_CASE("in each layout messages that came before find the receives a plain ma
   CHECK(here.size() < kMessages / 2);
 }
 
-TEST_CASE("in each layout messages that come find the receives a plain matcher finds") {
+TEST_CASE("in each layout expected messages match the receives that a plain matcher finds") {
   const Layout layout = GENERATE(from_range(std::begin(kLayouts), std::end(kLayouts)));
   const unsigned seed = GENERATE(range(1u, 6u));
   CAPTURE(layout.name, seed);

@@ -8,9 +8,8 @@ namespace pullman::test {
 namespace {
 
 constexpr std::uint64_t kKey = 9;
-int context[4];  // only their addresses count
 
-// Side a reads and writes what b lends.
+// Side a reads and writes a region of b.
 struct MemoryPair : Pair {
   explicit MemoryPair(std::size_t size, std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE)
       : Pair({.caps = FI_RMA | FI_TAGGED | FI_SOURCE}), there(content(size, 1)) {
@@ -23,7 +22,7 @@ struct MemoryPair : Pair {
 
 }  // namespace
 
-TEST_CASE("a write that is complete is in the target's memory, and can be read back") {
+TEST_CASE("a completed write is in the target's memory, and can be read back") {
   for (const std::size_t size : {1, 1000, 65536, 1 << 20}) {
     MemoryPair pair(size + 16);
     const auto before = pair.there;
@@ -31,20 +30,20 @@ TEST_CASE("a write that is complete is in the target's memory, and can be read b
     std::vector<char> read(size);
 
     MUST(fi_write(pair.a->endpoint.get(), bytes.data(), size, nullptr, pair.to_b, 8, kKey,
-                  &context[0]));
+                  &op_contexts[0]));
     const Said written = pair.next(*pair.a);
     CHECK_FALSE(written.error);
     CHECK(written.entry.flags == (FI_RMA | FI_WRITE));
-    CHECK(written.entry.op_context == &context[0]);
+    CHECK(written.entry.op_context == &op_contexts[0]);
     CHECK(std::equal(bytes.begin(), bytes.end(), pair.there.begin() + 8));
     CHECK(std::equal(before.begin(), before.begin() + 8, pair.there.begin()));
     CHECK(std::equal(before.end() - 8, before.end(), pair.there.end() - 8));
 
     MUST(fi_read(pair.a->endpoint.get(), read.data(), size, nullptr, pair.to_b, 8, kKey,
-                 &context[1]));
+                 &op_contexts[1]));
     const Said got = pair.next(*pair.a);
     CHECK(got.entry.flags == (FI_RMA | FI_READ));
-    CHECK(got.entry.op_context == &context[1]);
+    CHECK(got.entry.op_context == &op_contexts[1]);
     CHECK(read == bytes);
   }
 }
@@ -66,7 +65,7 @@ TEST_CASE("writes gather several segments, and reads scatter to several") {
   CHECK(second == second_before);
 }
 
-TEST_CASE("a write with immediate data completes at the target when its bytes are there") {
+TEST_CASE("a write with immediate data completes at the target after its bytes are there") {
   MemoryPair pair(100);
   const auto bytes = content(100, 2);
   MUST(fi_writedata(pair.a->endpoint.get(), bytes.data(), 100, nullptr, 0x123456789, pair.to_b, 0,
@@ -79,7 +78,7 @@ TEST_CASE("a write with immediate data completes at the target when its bytes ar
   CHECK(first.entry.len == 100);
   CHECK(first.source == pair.to_a);
   CHECK(pair.next(*pair.b).entry.data == 77);
-  CHECK(pair.there == bytes);  // not before: the second write may come while we look
+  CHECK(pair.there == bytes);  // the second write may arrive during this check
 }
 
 TEST_CASE("the buffer of an injected write may change at once, and it writes no completion") {
@@ -89,9 +88,10 @@ TEST_CASE("the buffer of an injected write may change at once, and it writes no 
   MUST(fi_inject_write(pair.a->endpoint.get(), bytes.data(), 64, pair.to_b, 0, kKey));
   std::fill(bytes.begin(), bytes.end(), 'x');
 
-  MUST(fi_read(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 0, kKey, &context[0]));
+  MUST(fi_read(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 0, kKey,
+               &op_contexts[0]));
 
-  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
   CHECK(bytes == before);
 }
 
@@ -99,15 +99,16 @@ TEST_CASE("a region for reads cannot be written, and no access reaches beyond it
   MemoryPair pair(64, FI_REMOTE_READ);
   const auto before = pair.there;
   auto bytes = content(64, 2);
-  MUST(
-      fi_write(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 0, kKey, &context[0]));
-  MUST(fi_read(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 1, kKey, &context[1]));
+  MUST(fi_write(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 0, kKey,
+                &op_contexts[0]));
+  MUST(fi_read(pair.a->endpoint.get(), bytes.data(), 64, nullptr, pair.to_b, 1, kKey,
+               &op_contexts[1]));
 
   for (int i = 0; i < 2; ++i) {
     const Said said = pair.next(*pair.a);
     CHECK(said.error);
     CHECK(said.entry.err == FI_EACCES);
-    CHECK(said.entry.op_context == &context[i]);
+    CHECK(said.entry.op_context == &op_contexts[i]);
   }
   CHECK(pair.there == before);
 }
@@ -137,7 +138,7 @@ TEST_CASE("accesses by peers count at the endpoint, and those to a region at the
     MUST(fi_fetch_atomic(endpoint, &one, 1, nullptr, &read[1], nullptr, pair.to_b, 0, kKey,
                          FI_UINT64, FI_SUM, nullptr));
     MUST(fi_write(endpoint, bytes.data(), 65, nullptr, pair.to_b, 0, kKey, &refused));
-    for (int i = 0; i < 6; ++i) {  // in any order: packets may be lost
+    for (int i = 0; i < 6; ++i) {  // in any order, as packets may be lost
       const Said said = pair.next(*pair.a);
       CHECK(said.error == (said.entry.op_context == &refused));
     }
@@ -145,11 +146,11 @@ TEST_CASE("accesses by peers count at the endpoint, and those to a region at the
     CHECK(fi_cntr_read(pair.b->remote_writes.get()) == 3);
     CHECK(fi_cntr_read(pair.b->remote_reads.get()) == 2);
     CHECK(fi_cntr_read(counter.get()) == 2);
-    CHECK(fi_close(&counter->fid) == -FI_EBUSY);  // the region may tell it more
+    CHECK(fi_close(&counter->fid) == -FI_EBUSY);  // the region still holds it
   }
 }
 
-// One counter for all that comes in, as fabtests' rma_bw has it: a read or a write is no message.
+// One counter for all arrivals, as in fabtests' rma_bw: a read or a write is no message.
 TEST_CASE("without FI_RMA_EVENT a peer's write counts only if it has immediate data") {
   Pair pair({.caps = FI_MSG | FI_RMA, .counted = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE});
   std::vector<char> there(64), bytes = content(64, 2), got(64);
@@ -171,7 +172,7 @@ TEST_CASE("without FI_RMA_EVENT a peer's write counts only if it has immediate d
   CHECK(fi_cntr_read(pair.b->received.get()) == 2);
 }
 
-TEST_CASE("the message calls of reads and writes take flags") {
+TEST_CASE("the message calls of reads and writes accept flags") {
   MemoryPair pair(64);
   auto bytes = content(64, 2);
   const iovec piece{bytes.data(), 64};
@@ -183,11 +184,11 @@ TEST_CASE("the message calls of reads and writes take flags") {
   message.rma_iov = &place;
   message.rma_iov_count = 1;
   message.data = 5;
-  message.context = &context[0];
+  message.context = &op_contexts[0];
 
   MUST(fi_writemsg(pair.a->endpoint.get(), &message, FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE));
   CHECK(pair.next(*pair.b).entry.data == 5);
-  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
   MUST(fi_writemsg(pair.a->endpoint.get(), &message, FI_INJECT | FI_COMPLETION));
   CHECK(pair.next(*pair.a).entry.flags == (FI_RMA | FI_WRITE));
   MUST(fi_readmsg(pair.a->endpoint.get(), &message, FI_COMPLETION));
@@ -196,7 +197,8 @@ TEST_CASE("the message calls of reads and writes take flags") {
   CHECK(fi_readmsg(pair.a->endpoint.get(), &message, 0) == -FI_EINVAL);
 }
 
-TEST_CASE("regions registered before and after the endpoint are reached until they are closed") {
+TEST_CASE(
+    "regions registered before and after the endpoint can be accessed until they are closed") {
   MemoryPair pair(64);
   std::vector<char> later(64, 'x'), bytes(64);
   {

@@ -1,5 +1,4 @@
-// Messages without tags, immediate data, flags, multi-receive buffers, and looking before
-// receiving.
+// Messages without tags, immediate data, flags, multi-receive buffers, and peeks.
 #include <random>
 
 #include "pair.h"
@@ -8,7 +7,6 @@ namespace pullman::test {
 namespace {
 
 constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
-int context[16];  // only their addresses count
 
 struct MessagePair : Pair {
   explicit MessagePair(std::uint64_t bind_flags = 0)
@@ -21,7 +19,7 @@ struct MessagePair : Pair {
   void receive(std::span<char> buffer, void* with) const {
     MUST(fi_recv(b->endpoint.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, with));
   }
-  // As a buffer for many messages.
+  // Posts it as a multi-receive buffer.
   void share(std::span<char> buffer, void* with) const {
     const iovec piece{buffer.data(), buffer.size()};
     fi_msg wanted{};
@@ -35,8 +33,7 @@ struct MessagePair : Pair {
 
 }  // namespace
 
-TEST_CASE(
-    "messages without tags match in the order in which they were sent, whatever tagged ones do") {
+TEST_CASE("messages without tags match in the order they were sent, independently of tagged ones") {
   const auto first = content(100, 1), second = content(2000, 2), tagged = content(50, 3);
   MessagePair pair;
   std::vector<char> one(2000), other(2000), third(2000);
@@ -44,15 +41,15 @@ TEST_CASE(
   pair.send(first);
   pair.send(second);
 
-  pair.receive(one, &context[0]);
-  pair.receive(other, &context[1]);
+  pair.receive(one, &op_contexts[0]);
+  pair.receive(other, &op_contexts[1]);
   MUST(fi_trecv(pair.b->endpoint.get(), third.data(), 2000, nullptr, pair.to_a, 0, ~0ULL,
-                &context[2]));
+                &op_contexts[2]));
 
   std::array<std::size_t, 3> lengths{};
   for (int i = 0; i < 3; ++i) {
     const Said said = pair.next(*pair.b);
-    const auto which = static_cast<int*>(said.entry.op_context) - context;
+    const auto which = static_cast<int*>(said.entry.op_context) - op_contexts;
     lengths[which] = said.entry.len;
     CHECK(said.entry.flags == (FI_RECV | (which == 2 ? FI_TAGGED : FI_MSG)));
   }
@@ -152,7 +149,7 @@ TEST_CASE("every flag of fi_sendmsg has its effect") {
   message.msg_iov = &piece;
   message.iov_count = 1;
   message.addr = pair.to_b;
-  message.context = &context[0];
+  message.context = &op_contexts[0];
   message.data = 99;
   const auto send = [&](std::uint64_t flags) {
     MUST(fi_sendmsg(pair.a->endpoint.get(), &message, flags));
@@ -168,52 +165,50 @@ TEST_CASE("every flag of fi_sendmsg has its effect") {
   };
 
   Said said;
-  send(0);  // bound with FI_SELECTIVE_COMPLETION: silent
+  send(0);  // without FI_COMPLETION, so no entry
   CHECK(receive().entry.len == 200);
   CHECK_FALSE(pair.a->look(said));
   for (const std::uint64_t done :
        {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE}) {
     send(FI_COMPLETION | done);
-    CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+    CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
     CHECK(receive().entry.len == 200);
   }
   send(FI_COMPLETION | FI_INJECT | FI_REMOTE_CQ_DATA);
   std::fill(bytes.begin(), bytes.end(), 'x');
   CHECK(receive().entry.data == 99);
   CHECK(buffer == before);
-  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
 
   send(FI_COMPLETION | FI_MATCH_COMPLETE);
   pair.turn();
-  CHECK_FALSE(pair.a->look(said));  // nobody has received it
+  CHECK_FALSE(pair.a->look(said));  // it is not received yet
   CHECK(receive().entry.len == 200);
-  CHECK(pair.next(*pair.a).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.a).entry.op_context == &op_contexts[0]);
 }
 
-TEST_CASE(
-    "a multi-receive buffer takes messages one behind the other until less than the minimum is "
-    "left") {
+TEST_CASE("a multi-receive buffer takes messages in a row until less than the minimum is left") {
   MessagePair pair;
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                  sizeof least));
   std::vector<char> shared(1000), next(300);
-  pair.share(shared, &context[0]);
-  pair.receive(next, &context[1]);  // its turn comes when the buffer is used up
+  pair.share(shared, &op_contexts[0]);
+  pair.receive(next, &op_contexts[1]);  // behind the buffer
 
   const auto bytes = content(300, 1);
   for (int i = 0; i < 4; ++i) pair.send(bytes);
 
   for (std::size_t i = 0; i < 3; ++i) {
     const Said said = pair.next(*pair.b);
-    CHECK(said.entry.op_context == &context[0]);
+    CHECK(said.entry.op_context == &op_contexts[0]);
     CHECK(said.entry.len == 300);
     CHECK(said.entry.buf == &shared[i * 300]);
     CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 2));  // 100 bytes are left: too few
     CHECK(std::equal(bytes.begin(), bytes.end(), &shared[i * 300]));
   }
   const Said last = pair.next(*pair.b);
-  CHECK(last.entry.op_context == &context[1]);
+  CHECK(last.entry.op_context == &op_contexts[1]);
   CHECK(next == bytes);
 }
 
@@ -223,45 +218,44 @@ TEST_CASE(
   std::size_t least = 300;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                  sizeof least));
-  // fi_recv() shares by default now.
+  // fi_recv() posts multi-receive buffers from here on.
   std::uint64_t flags = FI_RECV | FI_MULTI_RECV;
   MUST(fi_control(&pair.b->endpoint->fid, FI_SETOPSFLAG, &flags));
   std::array<std::vector<char>, 2> halves{std::vector<char>(1000), std::vector<char>(1000)};
-  for (std::size_t i = 0; i < 2; ++i) pair.receive(halves[i], &context[i]);
+  for (std::size_t i = 0; i < 2; ++i) pair.receive(halves[i], &op_contexts[i]);
 
   for (std::size_t i = 0; i < 12; ++i) {
     const auto bytes = content(300, static_cast<int>(i));
     pair.send(bytes);
     const Said said = pair.next(*pair.b);
     const std::size_t half = i / 3 % 2, place = i % 3 * 300;
-    CHECK(said.entry.op_context == &context[half]);
+    CHECK(said.entry.op_context == &op_contexts[half]);
     REQUIRE(said.entry.buf == &halves[half][place]);
     CHECK(std::equal(bytes.begin(), bytes.end(), &halves[half][place]));
     const bool full = i % 3 == 2;
     CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == full);
-    if (full) pair.receive(halves[half], &context[half]);
+    if (full) pair.receive(halves[half], &op_contexts[half]);
   }
 }
 
-// How far the message has come when it is cancelled is left to chance: nobody may look there.
-TEST_CASE(
-    "a multi-receive buffer cancelled while a message comes into it is given back with the "
-    "message") {
+// How far the message has come when it is cancelled is left to chance, as the bytes may not be
+// read.
+TEST_CASE("a multi-receive buffer cancelled during a message is given back with that message") {
   const int turns = GENERATE(2, 8, 32);
   MessagePair pair;
   std::vector<char> shared(41'000'000), next(300);
-  pair.share(shared, &context[0]);
+  pair.share(shared, &op_contexts[0]);
   const auto bytes = content(40'000'000, 1), small = content(300, 2);
   pair.send(bytes);
   pair.turn(turns);
 
-  CHECK(fi_cancel(&pair.b->endpoint->fid, &context[0]) == 0);
+  CHECK(fi_cancel(&pair.b->endpoint->fid, &op_contexts[0]) == 0);
   Said said = pair.next(*pair.b);
   if (said.entry.err == 0 && (said.entry.flags & FI_MULTI_RECV) == 0) {
-    CHECK(said.entry.len == bytes.size());  // it had come before
+    CHECK(said.entry.len == bytes.size());  // it arrived before the cancel
     said = pair.next(*pair.b);
   }
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
   if (said.entry.err == 0) {
     CHECK(said.entry.len == bytes.size());
@@ -270,17 +264,18 @@ TEST_CASE(
     CHECK(said.entry.err == FI_ECANCELED);
   }
 
-  // What comes next does not go there: it is the next receive's, but for a message that came late.
+  // The next message takes the next receive, unless the large one arrived after the cancel.
   const bool late = said.entry.err != 0 && shared[0] != bytes[0];
   if (late) return;
-  pair.receive(next, &context[1]);
+  pair.receive(next, &op_contexts[1]);
   pair.send(small);
-  CHECK(pair.next(*pair.b).entry.op_context == &context[1]);
+  CHECK(pair.next(*pair.b).entry.op_context == &op_contexts[1]);
   CHECK(next == small);
 }
 
 TEST_CASE(
-    "a receive behind a multi-receive buffer fails if its source is gone when its turn comes") {
+    "a receive behind a multi-receive buffer fails if its source has gone when it is to be "
+    "posted") {
   MessagePair pair;
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
@@ -289,63 +284,63 @@ TEST_CASE(
   fi_addr_t to_third = pair.b->insert(third.name());
   const fi_addr_t from_third = third.insert(pair.b->name());
   std::vector<char> shared(400), own(300);
-  pair.share(shared, &context[0]);
-  MUST(fi_recv(pair.b->endpoint.get(), own.data(), 300, nullptr, to_third, &context[1]));
-  // It is connected, so that its going is noticed; the message takes the buffer's first part.
+  pair.share(shared, &op_contexts[0]);
+  MUST(fi_recv(pair.b->endpoint.get(), own.data(), 300, nullptr, to_third, &op_contexts[1]));
+  // A connection, so that its end is noticed; the message takes the buffer's first part.
   MUST(fi_inject(third.endpoint.get(), "x", 1, from_third));
   Said said;
   while (!pair.b->look(said)) fi_cq_read(third.completions.get(), nullptr, 0);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
 
-  SECTION("it has closed") {
+  SECTION("the source has closed") {
     third.endpoint.reset();
     while (pair.b->look(said)) {
     }
     pair.turn(1000);
   }
-  SECTION("its address was removed") {
+  SECTION("the source's address was removed") {
     MUST(fi_av_remove(pair.b->vector.get(), &to_third, 1, 0));
   }
   pair.send(content(300, 1));
 
   said = pair.next(*pair.b);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
   said = pair.next(*pair.b);
-  CHECK(said.entry.op_context == &context[1]);
+  CHECK(said.entry.op_context == &op_contexts[1]);
   CHECK(said.error);
   pair.send(content(300, 2));
   pair.turn(1000);
-  CHECK_FALSE(pair.b->look(said));  // nobody else's message went there
+  CHECK_FALSE(pair.b->look(said));  // the other peer's message is not received by it
 }
 
 TEST_CASE("receives of every kind can be cancelled, and one that is not posted cannot") {
   MessagePair pair;
   std::vector<char> buffer(500);
-  pair.share(buffer, &context[0]);
-  pair.receive(buffer, &context[1]);
+  pair.share(buffer, &op_contexts[0]);
+  pair.receive(buffer, &op_contexts[1]);
 
   for (int i = 1; i >= 0; --i) {
-    MUST(fi_cancel(&pair.b->endpoint->fid, &context[i]));
+    MUST(fi_cancel(&pair.b->endpoint->fid, &op_contexts[i]));
     const Said said = pair.next(*pair.b);
     CHECK(said.entry.err == FI_ECANCELED);
-    CHECK(said.entry.op_context == &context[i]);
+    CHECK(said.entry.op_context == &op_contexts[i]);
     CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 0));
   }
-  CHECK(fi_cancel(&pair.b->endpoint->fid, &context[2]) == -FI_ENOENT);
+  CHECK(fi_cancel(&pair.b->endpoint->fid, &op_contexts[2]) == -FI_ENOENT);
 }
 
-TEST_CASE("a used-up multi-receive buffer completes though the queue is selective") {
+TEST_CASE("a used-up multi-receive buffer completes although the queue is selective") {
   MessagePair pair(FI_SELECTIVE_COMPLETION);
   std::size_t least = 101;
   MUST(fi_setopt(&pair.b->endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                  sizeof least));
   std::vector<char> buffer(500);
-  pair.share(buffer, &context[0]);
+  pair.share(buffer, &op_contexts[0]);
   for (int i = 0; i < 3; ++i) pair.send(content(150, i));
 
   const Said said = pair.next(*pair.b);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
   CHECK(said.entry.buf == buffer.data() + 300);
 }
@@ -361,11 +356,11 @@ TEST_CASE(
   fi_msg_tagged wanted{};
   wanted.addr = pair.to_a;
   wanted.tag = 7;
-  wanted.context = &context[0];
+  wanted.context = &op_contexts[0];
   fid_ep* endpoint = pair.b->endpoint.get();
 
   CHECK(pair.find_at_b(wanted, FI_CLAIM).entry.len == 3000);
-  wanted.context = &context[1];
+  wanted.context = &op_contexts[1];
   CHECK(pair.find_at_b(wanted, FI_DISCARD).entry.len == 200);
   CHECK(pair.find_at_b(wanted).entry.len == 10);
 
@@ -373,23 +368,23 @@ TEST_CASE(
   const iovec piece{buffer.data(), 3000};
   wanted.msg_iov = &piece;
   wanted.iov_count = 1;
-  CHECK(fi_trecvmsg(endpoint, &wanted, FI_CLAIM) == -FI_EINVAL);  // it claimed nothing
-  wanted.context = &context[0];
+  CHECK(fi_trecvmsg(endpoint, &wanted, FI_CLAIM) == -FI_EINVAL);  // this context claimed nothing
+  wanted.context = &op_contexts[0];
   fi_msg untagged{};
   untagged.msg_iov = &piece;
   untagged.iov_count = 1;
   untagged.addr = pair.to_a;
-  untagged.context = &context[0];
-  CHECK(fi_recvmsg(endpoint, &untagged, FI_CLAIM) == -FI_EINVAL);  // a tagged one was claimed
+  untagged.context = &op_contexts[0];
+  CHECK(fi_recvmsg(endpoint, &untagged, FI_CLAIM) == -FI_EINVAL);  // the claimed message is tagged
   MUST(fi_trecvmsg(endpoint, &wanted, FI_CLAIM));
   const Said said = pair.next(*pair.b);
   CHECK(said.entry.len == 3000);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK(buffer == first);
 
   CHECK(pair.find_at_b(wanted, FI_CLAIM).entry.len == 10);
   MUST(fi_trecvmsg(endpoint, &wanted, FI_CLAIM | FI_DISCARD));
-  CHECK(pair.next(*pair.b).entry.op_context == &context[0]);
+  CHECK(pair.next(*pair.b).entry.op_context == &op_contexts[0]);
   MUST(fi_trecvmsg(endpoint, &wanted, FI_PEEK));
   CHECK(pair.next(*pair.b).entry.err == FI_ENOMSG);
 }

@@ -1,4 +1,4 @@
-// What stands around the messages: information, queues, counters, vectors, aliases.
+// The objects around messages: information, queues, counters, vectors, aliases.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 namespace pullman::test {
 
-TEST_CASE("the provider offers reliable datagrams only, and says what it can do") {
+TEST_CASE("the provider offers reliable datagrams only, and reports its capabilities") {
   Info hints = hints_for(FI_TAGGED);
   const Info info = find(hints);
   REQUIRE(info != nullptr);
@@ -53,7 +53,7 @@ TEST_CASE("FI_NAMED_RX_CTX is offered to senders, whatever was asked for") {
     const Info info = find(hints);
     REQUIRE(info != nullptr);
     is_named_by_senders_only(*info, ask.offered);
-    // What a side can do is part of what the endpoint can.
+    // The capabilities of a side are among the endpoint's.
     CHECK((info->tx_attr->caps & ~info->caps) == 0);
     CHECK((info->rx_attr->caps & ~info->caps) == 0);
     CHECK((ask.caps & ~info->caps) == 0);
@@ -78,7 +78,7 @@ TEST_CASE("fi_info describes the NIC of the first rail, and fi_dupinfo copies it
   CHECK(std::string(fi_tostr(info.get(), FI_TYPE_INFO)).find("name: lo\n") != std::string::npos);
 }
 
-TEST_CASE("a destination on the loopback chooses the loopback, if no NIC is asked for") {
+TEST_CASE("a destination on the loopback selects the loopback if no NIC is named") {
   const std::string asked = getenv("PULLMAN_NICS");
   unsetenv("PULLMAN_NICS");
   const Info hints = hints_for(FI_TAGGED);
@@ -290,7 +290,8 @@ TEST_CASE("a service beyond the highest port is no address, and those below it a
                         nullptr) == 0);
 }
 
-TEST_CASE("an endpoint whose name was asked for first knows the addresses of its vector") {
+TEST_CASE(
+    "an endpoint whose name was read before its vector was bound knows the vector's addresses") {
   const auto pair = patient_pair({});
   const auto name = pair->b->name();
   Side& a = *pair->a;
@@ -309,7 +310,8 @@ TEST_CASE("an endpoint whose name was asked for first knows the addresses of its
   CHECK_FALSE(pair->next(*pair->b).error);
 }
 
-TEST_CASE("a message longer than the longest is refused, also if its lengths overflow") {
+TEST_CASE(
+    "a message beyond the maximum length is refused, also if the sum of its segments overflows") {
   Pair pair({.caps = FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE});
   fid_ep* const endpoint = pair.a->endpoint.get();
   std::array<char, 8> bytes{};
@@ -362,7 +364,8 @@ TEST_CASE("the descriptor of a queue becomes readable when a message comes") {
   CHECK(pair.next(*pair.b).entry.len == 8);
 }
 
-TEST_CASE("a thread asleep on a queue is woken although another has polled its endpoint for long") {
+TEST_CASE(
+    "a thread asleep on a queue is woken although another thread has long polled its endpoint") {
   const auto patient = patient_pair({.wait = FI_WAIT_FD});
   Pair& pair = *patient;
   const std::vector<char> sent(8);
@@ -389,7 +392,7 @@ TEST_CASE("objects in use cannot be closed") {
   CHECK(fi_close(&pair.fabric->fid) == -FI_EBUSY);
 }
 
-TEST_CASE("registered memory has the key that was asked for, and no key is given twice") {
+TEST_CASE("registered memory has the requested key, and no key is used twice") {
   Pair pair;
   std::vector<char> bytes(4096);
   fid_mr* region = nullptr;

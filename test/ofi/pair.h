@@ -1,5 +1,5 @@
-// Two endpoints of this process on the loopback, over libfabric's interface: what each test begins
-// with.
+// Two endpoints of this process on the loopback, through libfabric's interface: the base of each
+// test.
 #pragma once
 
 #include <poll.h>
@@ -21,6 +21,9 @@
 #include <vector>
 
 namespace pullman::test {
+
+// What operations are given as their contexts: only the addresses count.
+inline int op_contexts[16];
 
 inline void must(ssize_t result, const char* what) {
   if (result < 0)
@@ -50,7 +53,7 @@ inline Info hints_for(std::uint64_t caps) {
   return hints;
 }
 
-// Null if the provider does not offer that.
+// Returns null if the provider does not offer that.
 inline Info find(const Info& hints) {
   fi_info* found = nullptr;
   const int result = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found);
@@ -65,10 +68,10 @@ struct Options {
   fi_av_type vector = FI_AV_TABLE;
   fi_progress progress = FI_PROGRESS_MANUAL;
   fi_threading threading = FI_THREAD_DOMAIN;
-  std::uint64_t counted = FI_RECV;  // by Side::received
+  std::uint64_t counted = FI_RECV;  // operations counted by Side::received
 };
 
-// Memory that peers may reach under `key`.
+// Registers memory that peers may access under `key`.
 inline Owned<fid_mr> lend(fid_domain* domain, std::span<std::byte> bytes, std::uint64_t key,
                           std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE) {
   fid_mr* region = nullptr;
@@ -76,7 +79,7 @@ inline Owned<fid_mr> lend(fid_domain* domain, std::span<std::byte> bytes, std::u
   return Owned<fid_mr>(region);
 }
 
-// What a completion queue said, success or error.
+// An entry of a completion queue, success or error.
 struct Said {
   fi_cq_err_entry entry{};
   fi_addr_t source = FI_ADDR_NOTAVAIL;
@@ -143,7 +146,7 @@ class Side {
     return number;
   }
 
-  // The next thing its queue says, if it says anything now.
+  // Reads the next entry of its queue, if there is one.
   bool look(Said& said) {
     fi_cq_tagged_entry entry{};
     const ssize_t result = fi_cq_readfrom(completions.get(), &entry, 1, &said.source);
@@ -158,7 +161,7 @@ class Side {
     return true;
   }
 
-  // In the order they are closed: last first.
+  // Closed in reverse order.
   Owned<fid_domain> domain;
   Owned<fid_wait> set;  // with FI_WAIT_SET
   Owned<fid_cq> completions;
@@ -169,14 +172,14 @@ class Side {
   Owned<fid_ep> endpoint;
 };
 
-// When a loop that polls has had a minute of this process's processor time: a machine shared with
-// others may stand still for longer.
+// When a polling loop has used a minute of this process's processor time; a shared machine may
+// stand still for longer in real time.
 inline std::clock_t deadline() {
   return std::clock() + 60 * CLOCKS_PER_SEC;
 }
 
-// Bytes to be sent that outlast the endpoints of whoever derives from it: who has received a
-// message does not know that its ACK has come.
+// Keeps bytes of sends alive longer than the endpoints: a receiver of a message does not know
+// whether its ACK has arrived.
 class Keeper {
  public:
   const std::vector<char>& keep(std::vector<char> bytes) {
@@ -204,7 +207,7 @@ class Pair : public Keeper {
     to_a = b->insert(a->name());
   }
 
-  // What `side` says next; the other moves meanwhile, too.
+  // Returns the next entry of `side`, while both sides make progress.
   Said next(Side& side) {
     Side& other = &side == a.get() ? *b : *a;
     Said said;
@@ -213,12 +216,12 @@ class Pair : public Keeper {
       fi_cq_read(other.completions.get(), nullptr, 0);
       if (std::clock() > end) throw std::runtime_error("nothing came");
     }
-    // What the other's own thread has put into its memory is ours to look at: its lock was taken.
+    // Takes the lock under which the other side's thread has written to memory.
     fi_cq_read(other.completions.get(), nullptr, 0);
     return said;
   }
 
-  // What b finds with FI_PEEK and `flags`, once it is there: a packet may have been lost.
+  // Peeks at b with `flags` until the message is found: a packet may have been lost.
   Said find_at_b(const fi_msg_tagged& wanted, std::uint64_t flags = 0) {
     for (const std::clock_t end = deadline();;) {
       MUST(fi_trecvmsg(b->endpoint.get(), &wanted, FI_PEEK | flags));
@@ -227,7 +230,7 @@ class Pair : public Keeper {
     }
   }
 
-  // Moves packets for a while.
+  // Makes progress at both sides for a while.
   void turn(int times = 50) {
     for (int i = 0; i < times; ++i) {
       fi_cq_read(a->completions.get(), nullptr, 0);
@@ -243,7 +246,7 @@ class Pair : public Keeper {
   fi_addr_t to_b = FI_ADDR_NOTAVAIL;
 };
 
-// Until the counter says so, while the other side moves, too.
+// Waits until the counter has that value, while both sides make progress.
 inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t value) {
   for (const std::clock_t end = deadline(); fi_cntr_read(counter.get()) < value;) {
     pair.turn(1);
@@ -251,7 +254,8 @@ inline void wait_for(Pair& pair, const Owned<fid_cntr>& counter, std::uint64_t v
   }
 }
 
-// Whether b's descriptor becomes readable while only a moves: what was lost is sent again.
+// Returns whether b's descriptor becomes readable while only a makes progress, so that it may
+// retransmit.
 inline bool wakes(Pair& pair, int descriptor) {
   pollfd one{descriptor, POLLIN, 0};
   for (const std::clock_t end = deadline(); poll(&one, 1, 0) == 0;) {
@@ -261,7 +265,7 @@ inline bool wakes(Pair& pair, int descriptor) {
   return true;
 }
 
-// A pair whose own threads step in for nobody.
+// Returns a pair whose progress threads do not step in.
 inline std::unique_ptr<Pair> patient_pair(const Options& options = {}) {
   setenv("FI_PULLMAN_PATIENCE", "60000", 1);
   auto pair = std::make_unique<Pair>(options);
@@ -275,7 +279,7 @@ inline std::vector<char> content(std::size_t size, int salt) {
   return bytes;
 }
 
-// A byte that another thread may be writing: whether a message is on its way.
+// Reads a byte that another thread may be writing, to see whether a message is arriving.
 inline __attribute__((noinline, no_sanitize("thread"))) char glimpse(const volatile char& byte) {
   return byte;
 }

@@ -1,4 +1,5 @@
-// Who calls nothing is not in its peer's way: ACKs, grants and retransmissions leave in time.
+// A program that makes no calls does not delay its peer: ACKs, grants and retransmissions leave in
+// time.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::array<std::size_t, 5> kSizes{4096, 16384, 65536, 262144, 1 << 20};
 
-// What `side` says next; nobody else calls anything meanwhile.
+// Returns the next entry of `side`, while the program makes no other call.
 Said next_alone(Side& side) {
   Said said;
   const std::clock_t end = deadline();
@@ -50,7 +51,7 @@ TEST_CASE("a message arrives although its sender makes no call once it has sent 
 
     CHECK(next_alone(*pair.b).entry.len == size);
     CHECK(buffer == sent);
-    next_alone(*pair.a);  // `sent` is ours again
+    next_alone(*pair.a);  // `sent` may be freed after this
   }
 }
 
@@ -65,12 +66,12 @@ TEST_CASE("a receiver that sleeps gets the message of a sender that makes no fur
     fi_cq_tagged_entry entry{};
     CHECK(fi_cq_sread(pair.b->completions.get(), &entry, 1, nullptr, 60'000) == 1);
     CHECK(buffer == sent);
-    next_alone(*pair.a);  // `sent` is ours again
+    next_alone(*pair.a);  // `sent` may be freed after this
   }
 }
 
-// Open MPI reads until nothing is left, and then its program may compute for long. An ACK that is
-// lost is another matter: nobody would say it again here.
+// Open MPI reads a queue until it is empty, and then its program may compute for long. A lost ACK
+// would not be repeated here.
 TEST_CASE("no requested ACK is pending once a queue has been read empty", "[lossless]") {
   const auto patient = patient_pair();
   Pair& pair = *patient;
@@ -105,8 +106,9 @@ TEST_CASE("no requested ACK is pending once a queue has been read empty", "[loss
   }
 }
 
-// To close wakes the provider's thread twice, and the second time it may just be silencing the
-// first: once in a thousand times. It would sleep for a minute then: longer than we spin.
+// Closing wakes the progress thread twice, and once in a thousand times the second wake-up
+// coincides with its clearing of the first. It would then sleep for a minute, longer than this test
+// spins.
 TEST_CASE("closing an endpoint does not wait for the progress thread to wake by itself") {
   setenv("FI_PULLMAN_PATIENCE", "60000", 1);
   for (int i = 0; i < 60; ++i) {
@@ -124,14 +126,14 @@ TEST_CASE("closing an endpoint does not wait for the progress thread to wake by 
   unsetenv("FI_PULLMAN_PATIENCE");
 }
 
-// One thread of the application sleeps, and another's calls undo what it had arranged to be woken.
+// One thread sleeps, and another one's calls cancel what was to wake it.
 TEST_CASE("an application that is idle for a while uses no processor time for its packets") {
   Pair pair({.progress = FI_PROGRESS_MANUAL});
   using namespace std::chrono_literals;
-  std::this_thread::sleep_for(200ms);  // what was under way is over, and the sleeps are long
+  std::this_thread::sleep_for(200ms);  // nothing is under way, and pauses are long
   const std::clock_t before = std::clock();
   std::this_thread::sleep_for(400ms);
-  CHECK(std::clock() - before < CLOCKS_PER_SEC / 10);  // of both ends together
+  CHECK(std::clock() - before < CLOCKS_PER_SEC / 10);  // of both ends
 }
 
 TEST_CASE("a thread that sleeps is woken although another thread of its domain sends meanwhile") {
@@ -147,7 +149,7 @@ TEST_CASE("a thread that sleeps is woken although another thread of its domain s
   });
   int answers = 0;
   for (int i = 0; i < 100; ++i) {
-    MUST(fi_tinject(pair.b->endpoint.get(), bytes.data(), 8, pair.to_a, 9));  // nobody waits for it
+    MUST(fi_tinject(pair.b->endpoint.get(), bytes.data(), 8, pair.to_a, 9));  // not received
     std::vector<char> answer(8);
     MUST(fi_trecv(pair.a->endpoint.get(), answer.data(), 8, nullptr, pair.to_b, 8, 0, nullptr));
     MUST(fi_tinject(pair.a->endpoint.get(), bytes.data(), 8, pair.to_b, 7));
@@ -157,7 +159,7 @@ TEST_CASE("a thread that sleeps is woken although another thread of its domain s
   CHECK(answers == 100);
 }
 
-// Seen when the process of the tests ends: unloading the provider under its thread is a crash.
+// Fails when the test process ends: unloading the provider under its thread would crash.
 TEST_CASE("a program may end with its endpoints open") {
   static Pair* left = nullptr;
   left = new Pair;

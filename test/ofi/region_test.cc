@@ -1,4 +1,4 @@
-// Regions, and the counters they tell what peers did: who goes before whom.
+// Regions, the counters that count accesses to them, and the order in which both are closed.
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace pullman::test {
 namespace {
 
 constexpr std::uint64_t kKey = 9;
-constexpr std::uint64_t kCaps = FI_RMA | FI_RMA_EVENT | FI_TAGGED;
+constexpr std::uint64_t kRegionCaps = FI_RMA | FI_RMA_EVENT | FI_TAGGED;
 
 Owned<fid_cntr> open_counter(fid_domain* domain) {
   fi_cntr_attr counting{};
@@ -20,9 +20,9 @@ Owned<fid_cntr> open_counter(fid_domain* domain) {
   return Owned<fid_cntr>(opened);
 }
 
-// Side a writes and reads what b lends.
+// Side a writes to and reads from a region of b.
 struct LendingPair : Pair {
-  LendingPair() : Pair({.caps = kCaps}), there(64) {}
+  LendingPair() : Pair({.caps = kRegionCaps}), there(64) {}
 
   Owned<fid_mr> lend_all(std::uint64_t key) {
     return lend(b->domain.get(), std::as_writable_bytes(std::span(there)), key);
@@ -35,7 +35,7 @@ struct LendingPair : Pair {
     MUST(fi_read(a->endpoint.get(), bytes.data(), bytes.size(), nullptr, to_b, 0, key, nullptr));
     CHECK_FALSE(next(*a).error);
   }
-  // b's endpoint goes, and another comes in its place.
+  // Closes b's endpoint and opens another one.
   void replace_endpoint() {
     b->endpoint.reset();
     fid_ep* opened = nullptr;
@@ -66,7 +66,7 @@ TEST_CASE("a region outlives an endpoint and a counter, and counts in the counte
 
   pair.b->endpoint.reset();
   writes.reset();
-  // In its place in memory, as like as not.
+  // It probably has the closed counter's memory.
   const auto unbound = open_counter(pair.b->domain.get());
   for (std::uint64_t told = 4; told < 10; ++told) {
     pair.replace_endpoint();
@@ -77,10 +77,9 @@ TEST_CASE("a region outlives an endpoint and a counter, and counts in the counte
   CHECK(fi_cntr_read(unbound.get()) == 0);
 }
 
-// Its endpoint waits for what nobody receives, and a's writes would still get there.
+// Its endpoint waits for a message that is not received, and a's writes still reach it.
 TEST_CASE(
-    "memory is not written any more when its region has been closed, though an endpoint is "
-    "still closing") {
+    "memory is not written after its region was closed, even if an endpoint is still closing") {
   LendingPair pair;
   auto region = pair.lend_all(kKey);
   pair.write(kKey);
@@ -100,12 +99,12 @@ TEST_CASE(
     }
     CHECK(said.error);
   } else {
-    CHECK(begun == -FI_ECONNABORTED);  // b has closed by now
+    CHECK(begun == -FI_ECONNABORTED);  // b has already closed
   }
   CHECK(std::all_of(pair.there.begin(), pair.there.end(), [](char byte) { return byte == '!'; }));
 }
 
-TEST_CASE("a counter that a region is given later counts from then on") {
+TEST_CASE("a counter bound to a region later counts from then on") {
   LendingPair pair;
   const auto region = pair.lend_all(kKey);
   for (int i = 0; i < 3; ++i) pair.write(kKey);
@@ -116,8 +115,7 @@ TEST_CASE("a counter that a region is given later counts from then on") {
   CHECK(fi_cntr_read(writes.get()) == 1);
 }
 
-TEST_CASE(
-    "a counter can be closed when the last region bound to it is closed, whatever else is open") {
+TEST_CASE("a counter can be closed after the last region bound to it, whatever else is open") {
   LendingPair pair;
   auto counter = open_counter(pair.b->domain.get());
   auto region = pair.lend_all(kKey), other = pair.lend_all(kKey + 1);
@@ -134,7 +132,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a counter bound to an endpoint and a region stays the endpoint's when the region is closed") {
+    "a counter bound to an endpoint and a region stays bound to the endpoint without the region") {
   LendingPair pair;
   {
     const auto region = pair.lend_all(kKey);

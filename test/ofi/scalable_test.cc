@@ -9,14 +9,14 @@
 namespace pullman::test {
 namespace {
 
-constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
-                                FI_NAMED_RX_CTX | FI_RMA | FI_ATOMIC | FI_TRIGGER;
+constexpr std::uint64_t kLaneCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE |
+                                    FI_MULTI_RECV | FI_NAMED_RX_CTX | FI_RMA | FI_ATOMIC |
+                                    FI_TRIGGER;
 constexpr int kContextBits = 8;
 constexpr std::size_t kMost = 16;
-int context[16];  // only their addresses count
 
 Info scalable_info(std::size_t contexts) {
-  Info hints = hints_for(kCaps);
+  Info hints = hints_for(kLaneCaps);
   hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = contexts;
   return find(hints);
 }
@@ -24,7 +24,7 @@ Info scalable_info(std::size_t contexts) {
 struct Lane {
   Lane() = default;
   Lane(Lane&&) = default;
-  // What it has is closed in the order of destruction.
+  // Members are closed in reverse order.
   Lane& operator=(Lane&& other) noexcept {
     handle = std::move(other.handle);
     counter = std::move(other.counter);
@@ -82,7 +82,7 @@ class ScalableSide {
     return lane;
   }
 
-  // In the order they are closed: last first.
+  // Closed in reverse order.
   Owned<fid_domain> domain;
   Owned<fid_av> vector;
   Owned<fid_ep> endpoint;
@@ -107,7 +107,7 @@ class ScalablePair : public Keeper {
     return fi_rx_addr(to_b, static_cast<int>(lane), kContextBits);
   }
 
-  // What that queue says next. Both ends move.
+  // Returns the next entry of that queue, while both ends make progress.
   Said next(const Lane& lane) const {
     Said said;
     for (const std::clock_t end = deadline(); !look(lane, said);) {
@@ -197,11 +197,11 @@ TEST_CASE("a message goes to the receive context that its address names, and com
     const auto bytes = content(size, static_cast<int>(to));
     fid_ep* by = pair.a->transmit[from].handle.get();
     if (is_tagged(to)) {
-      MUST(fi_tsend(by, bytes.data(), size, nullptr, pair.to_b_at(to), 40 + to, &context[to]));
+      MUST(fi_tsend(by, bytes.data(), size, nullptr, pair.to_b_at(to), 40 + to, &op_contexts[to]));
     } else {
-      send(pair, from, to, bytes, &context[to]);
+      send(pair, from, to, bytes, &op_contexts[to]);
     }
-    CHECK(pair.next(pair.a->transmit[from]).entry.op_context == &context[to]);
+    CHECK(pair.next(pair.a->transmit[from]).entry.op_context == &op_contexts[to]);
     const Said said = pair.next(pair.b->receive[to]);
     CHECK(said.entry.len == size);
     CHECK(said.source == pair.to_a);
@@ -215,16 +215,16 @@ TEST_CASE("a message goes to the receive context that its address names, and com
   for (const Lane& lane : pair.b->receive) CHECK_FALSE(pair.look(lane, more));
 }
 
-TEST_CASE("an address that names no receive context is the first one's") {
+TEST_CASE("an address that names no receive context means the first one") {
   ScalablePair pair(2);
   const auto bytes = content(100, 1);
   std::vector<char> buffer(100);
-  receive(pair, 0, buffer, &context[0]);
-  receive(pair, 1, buffer, &context[1]);
+  receive(pair, 0, buffer, &op_contexts[0]);
+  receive(pair, 1, buffer, &op_contexts[1]);
 
   MUST(fi_inject(pair.a->transmit[1].handle.get(), bytes.data(), 100, pair.to_b));
 
-  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[0]);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &op_contexts[0]);
   CHECK(buffer == bytes);
 }
 
@@ -312,36 +312,35 @@ TEST_CASE("an endpoint with an open context stays open; a context that was close
   ScalablePair pair(2);
   CHECK(fi_close(&pair.b->endpoint->fid) == -FI_EBUSY);
   std::vector<char> buffer(100), other(100);
-  receive(pair, 1, buffer, &context[0]);
-  receive(pair, 0, other, &context[1]);
+  receive(pair, 1, buffer, &op_contexts[0]);
+  receive(pair, 0, other, &op_contexts[1]);
   pair.b->receive[1] = {};
 
-  // What was posted is taken back; what comes waits for the next.
+  // Closing cancels what was posted; messages that arrive wait for the next context.
   const auto bytes = content(100, 1);
   send(pair, 0, 1, bytes);
   send(pair, 0, 0, bytes);
-  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[1]);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &op_contexts[1]);
   pair.b->receive[1] = pair.b->open(FI_CLASS_RX_CTX, 1);
   CHECK(buffer == std::vector<char>(100));
-  receive(pair, 1, buffer, &context[2]);
+  receive(pair, 1, buffer, &op_contexts[2]);
   const Said said = pair.next(pair.b->receive[1]);
   CHECK_FALSE(said.error);
-  CHECK(said.entry.op_context == &context[2]);
+  CHECK(said.entry.op_context == &op_contexts[2]);
   CHECK(buffer == bytes);
 
   const auto much = content(300'000, 2);
   std::vector<char> room(much.size());
-  receive(pair, 0, room, &context[3]);
+  receive(pair, 0, room, &op_contexts[3]);
   send(pair, 1, 0, much);
   fid_ep* const closing = pair.a->transmit[1].handle.release();
-  int result = -FI_EBUSY;  // until it has arrived: through loss that may take longer than a close
+  int result = -FI_EBUSY;  // until the message has arrived, which takes long with losses
   for (int i = 0; i < 100 && result == -FI_EBUSY; ++i) result = fi_close(&closing->fid);
   CHECK(result == 0);
   CHECK(room == much);
 }
 
-TEST_CASE(
-    "a context whose message takes too long is busy when closed, and starts nothing meanwhile") {
+TEST_CASE("a context whose message takes too long is busy when closed, and starts no operations") {
   ScalablePair pair(1);
   Lane& lane = pair.a->transmit[0];
   const auto bytes = content(5'000'000, 1);
@@ -360,21 +359,21 @@ TEST_CASE(
   pair.a->transmit[0] = pair.a->open(FI_CLASS_TX_CTX, 0);
 }
 
-TEST_CASE("a context closes though messages sent from copies have not arrived") {
+TEST_CASE("a context closes although messages sent from copies have not arrived") {
   ScalablePair pair(1);
   const auto bytes = content(8000, 1);
-  // Nobody is there.
+  // An address without an endpoint.
   sockaddr_in nobody{
       .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(0x7f000001)}, .sin_zero = {}};
   fi_addr_t number = FI_ADDR_NOTAVAIL;
   REQUIRE(fi_av_insert(pair.a->vector.get(), &nobody, 1, &number, 0, nullptr) == 1);
   MUST(fi_send(pair.a->transmit[0].handle.get(), bytes.data(), bytes.size(), nullptr, number,
-               &context[0]));
-  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &context[0]);
+               &op_contexts[0]));
+  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &op_contexts[0]);
   CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
 }
 
-TEST_CASE("messages that a closed context had claimed block no others") {
+TEST_CASE("messages that a closed context had claimed do not block others") {
   ScalablePair pair(1);
   const auto bytes = content(200'000, 1);
   std::vector<char> buffer(bytes.size());
@@ -382,7 +381,7 @@ TEST_CASE("messages that a closed context had claimed block no others") {
     send(pair, 0, 0, bytes);
     fi_msg wanted{};
     wanted.addr = FI_ADDR_UNSPEC;
-    wanted.context = &context[0];
+    wanted.context = &op_contexts[0];
     Said said;
     for (const std::clock_t end = deadline(); std::clock() < end;) {
       MUST(fi_recvmsg(pair.b->receive[0].handle.get(), &wanted, FI_PEEK | FI_CLAIM));
@@ -394,13 +393,13 @@ TEST_CASE("messages that a closed context had claimed block no others") {
     pair.b->receive[0] = pair.b->open(FI_CLASS_RX_CTX, 0);
     pair.next(pair.a->transmit[0]);
   }
-  receive(pair, 0, buffer, &context[1]);
+  receive(pair, 0, buffer, &op_contexts[1]);
   send(pair, 0, 0, bytes);
-  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[1]);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &op_contexts[1]);
   pair.next(pair.a->transmit[0]);
 }
 
-TEST_CASE("a queue and a counter of two contexts serve the one that is left") {
+TEST_CASE("a queue and a counter of two contexts still serve one when the other is closed") {
   ScalablePair pair(2);
   fid_ep* handle = nullptr;
   std::vector<Lane>& lanes = pair.a->transmit;
@@ -415,8 +414,8 @@ TEST_CASE("a queue and a counter of two contexts serve the one that is left") {
   const auto bytes = content(300'000, 1);
   std::vector<char> buffer(bytes.size());
   receive(pair, 0, buffer, nullptr);
-  MUST(fi_send(handle, bytes.data(), bytes.size(), nullptr, pair.to_b, &context[0]));
-  CHECK(pair.next(lanes[0]).entry.op_context == &context[0]);
+  MUST(fi_send(handle, bytes.data(), bytes.size(), nullptr, pair.to_b, &op_contexts[0]));
+  CHECK(pair.next(lanes[0]).entry.op_context == &op_contexts[0]);
   CHECK(fi_cntr_read(lanes[0].counter.get()) == 1);
   CHECK(fi_close(&lanes[0].counter->fid) == -FI_EBUSY);
   CHECK(fi_close(&lanes[0].queue->fid) == -FI_EBUSY);
@@ -425,7 +424,7 @@ TEST_CASE("a queue and a counter of two contexts serve the one that is left") {
   CHECK(fi_close(&lanes[0].queue.release()->fid) == 0);
 }
 
-TEST_CASE("a counter of peers' writes goes with its context, and there is one for the endpoint") {
+TEST_CASE("an endpoint has one counter of peers' writes, which is released with its context") {
   ScalablePair pair(2);
   fi_cntr_attr counting{};
   std::array<Owned<fid_cntr>, 2> counters;
@@ -446,7 +445,7 @@ TEST_CASE("a counter of peers' writes goes with its context, and there is one fo
   CHECK(fi_ep_bind(handles[1].get(), &counters[1]->fid, FI_REMOTE_WRITE) == 0);
 }
 
-TEST_CASE("a context's alias has flags of its own, and keeps it open") {
+TEST_CASE("a context's alias has its own flags, and keeps the context open") {
   ScalablePair pair(1);
   fid_ep* handle = pair.a->transmit[0].handle.get();
   fid_ep* opened = nullptr;
@@ -454,8 +453,8 @@ TEST_CASE("a context's alias has flags of its own, and keeps it open") {
   const auto bytes = content(100, 1);
   std::vector<char> buffer(100);
   receive(pair, 0, buffer, nullptr);
-  MUST(fi_send(opened, bytes.data(), 100, nullptr, pair.to_b, &context[0]));
-  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &context[0]);
+  MUST(fi_send(opened, bytes.data(), 100, nullptr, pair.to_b, &op_contexts[0]));
+  CHECK(pair.next(pair.a->transmit[0]).entry.op_context == &op_contexts[0]);
   CHECK(buffer == bytes);
   CHECK(fi_ep_bind(opened, &pair.a->vector->fid, 0) == -FI_EOPBADSTATE);
   CHECK(fi_close(&handle->fid) == -FI_EBUSY);
@@ -463,7 +462,7 @@ TEST_CASE("a context's alias has flags of its own, and keeps it open") {
   CHECK(fi_close(&pair.a->transmit[0].handle.release()->fid) == 0);
 }
 
-TEST_CASE("a context that opens again has the endpoint's options, not its earlier ones") {
+TEST_CASE("a context that is opened again has the endpoint's options, not its earlier ones") {
   ScalablePair pair(1);
   std::size_t least = 0, length = sizeof least;
   const auto read = [&] {
@@ -484,19 +483,19 @@ TEST_CASE("a context that opens again has the endpoint's options, not its earlie
 TEST_CASE("a receive is cancelled through the context it was posted to") {
   ScalablePair pair(2);
   std::vector<char> buffer(8);
-  receive(pair, 0, buffer, context);
-  receive(pair, 1, buffer, context);
-  MUST(fi_cancel(&pair.b->receive[1].handle->fid, context));
+  receive(pair, 0, buffer, op_contexts);
+  receive(pair, 1, buffer, op_contexts);
+  MUST(fi_cancel(&pair.b->receive[1].handle->fid, op_contexts));
 
   CHECK(pair.next(pair.b->receive[1]).entry.err == FI_ECANCELED);
   const auto first = content(8, 1);
   send(pair, 0, 0, first);
   const Said said = pair.next(pair.b->receive[0]);
   CHECK_FALSE(said.error);
-  CHECK(fi_cancel(&pair.b->receive[1].handle->fid, context) == -FI_ENOENT);
+  CHECK(fi_cancel(&pair.b->receive[1].handle->fid, op_contexts) == -FI_ENOENT);
 }
 
-TEST_CASE("each receive context has multi-receive buffers and peeks of its own") {
+TEST_CASE("each receive context has its own multi-receive buffers and peeks") {
   ScalablePair pair(2);
   std::array<std::vector<char>, 2> buffers = {std::vector<char>(300), std::vector<char>(300)};
   for (std::size_t at = 0; at < 2; ++at) {
@@ -508,7 +507,7 @@ TEST_CASE("each receive context has multi-receive buffers and peeks of its own")
     message.msg_iov = &piece;
     message.iov_count = 1;
     message.addr = FI_ADDR_UNSPEC;
-    message.context = &context[at];
+    message.context = &op_contexts[at];
     MUST(fi_recvmsg(handle, &message, FI_MULTI_RECV));
   }
   for (const int salt : {1, 2, 3}) {
@@ -519,7 +518,7 @@ TEST_CASE("each receive context has multi-receive buffers and peeks of its own")
   for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
     for (int i = 0; i < 3; ++i) {
       const Said said = pair.next(pair.b->receive[at]);
-      CHECK(said.entry.op_context == &context[at]);
+      CHECK(said.entry.op_context == &op_contexts[at]);
       CHECK(said.entry.buf == buffers[at].data() + 100 * i);
       CHECK(((said.entry.flags & FI_MULTI_RECV) != 0) == (i == 2));
       const auto bytes = content(100, i + 1 + 10 * static_cast<int>(at));
@@ -543,7 +542,8 @@ TEST_CASE("each receive context has multi-receive buffers and peeks of its own")
   CHECK(peek(0).entry.err == FI_ENOMSG);
 }
 
-TEST_CASE("a buffer cancelled while a message comes into it gives way when that has come") {
+TEST_CASE(
+    "a buffer cancelled during a message is given back with it, and the next one takes over") {
   ScalablePair pair(2);
   std::vector<char> first(1000), long_one(30'000'000), behind(1000);
   const auto post = [&](std::size_t at, std::vector<char>& buffer, void* with) {
@@ -555,30 +555,30 @@ TEST_CASE("a buffer cancelled while a message comes into it gives way when that 
     message.context = with;
     MUST(fi_recvmsg(pair.b->receive[at].handle.get(), &message, FI_MULTI_RECV));
   };
-  post(0, first, &context[0]);
-  post(1, long_one, &context[1]);
-  post(1, behind, &context[2]);
+  post(0, first, &op_contexts[0]);
+  post(1, long_one, &op_contexts[1]);
+  post(1, behind, &op_contexts[2]);
   const auto bytes = content(20'000'000, 1), other = content(100, 2), last = content(500, 3);
   send(pair, 0, 1, bytes);
   const std::clock_t end = deadline();
   while (glimpse(long_one[100]) != bytes[100] && std::clock() < end) pair.turn();
-  MUST(fi_cancel(&pair.b->receive[1].handle->fid, &context[1]));
+  MUST(fi_cancel(&pair.b->receive[1].handle->fid, &op_contexts[1]));
   send(pair, 1, 0, other);
-  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &context[0]);
+  CHECK(pair.next(pair.b->receive[0]).entry.op_context == &op_contexts[0]);
 
   Said said = pair.next(pair.b->receive[1]);
-  CHECK(said.entry.op_context == &context[1]);
+  CHECK(said.entry.op_context == &op_contexts[1]);
   CHECK(said.entry.buf == long_one.data());
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
   CHECK(std::equal(bytes.begin(), bytes.end(), long_one.begin()));
   send(pair, 0, 1, last);
   said = pair.next(pair.b->receive[1]);
-  CHECK(said.entry.op_context == &context[2]);
+  CHECK(said.entry.op_context == &op_contexts[2]);
   CHECK(said.entry.buf == behind.data());
   CHECK(std::equal(last.begin(), last.end(), behind.begin()));
 }
 
-TEST_CASE("memory is read, written and operated on through any transmit context") {
+TEST_CASE("memory is read, written and updated through any transmit context") {
   ScalablePair pair(3);
   std::vector<std::byte> memory(4096);
   const auto region = lend(pair.b->domain.get(), memory, 5);
@@ -586,32 +586,32 @@ TEST_CASE("memory is read, written and operated on through any transmit context"
   const auto bytes = content(64, 1);
   std::vector<char> back(64);
   fid_ep* by = pair.a->transmit[2].handle.get();
-  MUST(fi_writedata(by, bytes.data(), 64, nullptr, 77, pair.to_b_at(1), 8, 5, &context[0]));
-  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[0]);
+  MUST(fi_writedata(by, bytes.data(), 64, nullptr, 77, pair.to_b_at(1), 8, 5, &op_contexts[0]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &op_contexts[0]);
   CHECK(std::memcmp(memory.data() + 8, bytes.data(), 64) == 0);
-  MUST(fi_read(by, back.data(), 64, nullptr, pair.to_b_at(2), 8, 5, &context[1]));
-  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[1]);
+  MUST(fi_read(by, back.data(), 64, nullptr, pair.to_b_at(2), 8, 5, &op_contexts[1]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &op_contexts[1]);
   CHECK(back == bytes);
   const std::uint64_t one = 1;
   std::uint64_t before = 1;
   MUST(fi_fetch_atomic(by, &one, 1, nullptr, &before, nullptr, pair.to_b_at(2), 1024, 5, FI_UINT64,
-                       FI_SUM, &context[2]));
-  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &context[2]);
+                       FI_SUM, &op_contexts[2]));
+  CHECK(pair.next(pair.a->transmit[2]).entry.op_context == &op_contexts[2]);
   CHECK(before == 0);
 
-  // Nothing says for which context a write is: the first is told of immediate data.
+  // A write names no receive context: immediate data is reported at the first one.
   const Said said = pair.next(pair.b->receive[0]);
   CHECK(said.entry.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
   CHECK(said.entry.data == 77);
 }
 
-TEST_CASE("operations of contexts can be deferred, and go with their context") {
+TEST_CASE("operations of contexts can be deferred, and are dropped with their context") {
   ScalablePair pair(2);
   const auto bytes = content(100, 1);
   std::vector<char> buffer(100);
-  receive(pair, 1, buffer, &context[0]);
+  receive(pair, 1, buffer, &op_contexts[0]);
   std::vector<char> other(100);
-  receive(pair, 0, other, &context[1]);
+  receive(pair, 0, other, &op_contexts[1]);
   fi_cntr_attr counting{};
   fid_cntr* opened = nullptr;
   MUST(fi_cntr_open(pair.a->domain.get(), &counting, &opened, nullptr));
@@ -628,11 +628,11 @@ TEST_CASE("operations of contexts can be deferred, and go with their context") {
     message.context = &when[by];
     MUST(fi_sendmsg(pair.a->transmit[by].handle.get(), &message, FI_TRIGGER));
   }
-  pair.a->transmit[0] = {};  // its operation never begins, not even in the next that has its index
+  pair.a->transmit[0] = {};  // its operation never begins, nor in the next context of that index
   pair.a->transmit[0] = pair.a->open(FI_CLASS_TX_CTX, 0);
   MUST(fi_cntr_add(trigger.get(), 1));
 
-  CHECK(pair.next(pair.b->receive[1]).entry.op_context == &context[0]);
+  CHECK(pair.next(pair.b->receive[1]).entry.op_context == &op_contexts[0]);
   CHECK(buffer == bytes);
   CHECK(pair.next(pair.a->transmit[1]).entry.op_context == &when[1]);
   pair.turn(500);

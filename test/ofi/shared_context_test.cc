@@ -1,5 +1,5 @@
-// Contexts that several endpoints share: receives posted once and taken by whichever endpoint a
-// message comes to, and transmit contexts, which are there to be bound.
+// Shared contexts: receives that are taken by whichever endpoint a message comes to, and transmit
+// contexts, which can only be bound.
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
@@ -12,23 +12,23 @@
 namespace pullman::test {
 namespace {
 
-constexpr std::uint64_t kCaps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
+constexpr std::uint64_t kSharedCaps =
+    FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
 constexpr std::size_t kEndpoints = 3;
-int context[16];  // only their addresses count
 
 Info shared_info() {
-  Info hints = hints_for(kCaps);
+  Info hints = hints_for(kSharedCaps);
   hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
   return find(hints);
 }
 
-// One of the endpoints, with a queue of its own.
+// An endpoint with its own queue.
 struct Member {
   Owned<fid_cq> queue;
   Owned<fid_ep> endpoint;
 };
 
-// Three endpoints with shared contexts, and one that sends to each.
+// Three endpoints with shared contexts, and a sender to each.
 class Family : public Keeper {
  public:
   Family() : info(shared_info()) {
@@ -36,8 +36,8 @@ class Family : public Keeper {
     fid_fabric* opened = nullptr;
     MUST(fi_fabric(info->fabric_attr, &opened, nullptr));
     fabric.reset(opened);
-    const Info plain = find(hints_for(kCaps));
-    sender = std::make_unique<Side>(fabric.get(), plain.get(), Options{.caps = kCaps});
+    const Info plain = find(hints_for(kSharedCaps));
+    sender = std::make_unique<Side>(fabric.get(), plain.get(), Options{.caps = kSharedCaps});
 
     fid_domain* opened_domain = nullptr;
     MUST(fi_domain(fabric.get(), info.get(), &opened_domain, nullptr));
@@ -98,7 +98,7 @@ class Family : public Keeper {
     MUST(fi_recvmsg(receives.get(), &message, flags));
   }
 
-  // What that endpoint's queue says, if it says anything now.
+  // Reads that endpoint's queue, if it has an entry.
   bool look(std::size_t member, Said& said) const {
     fi_cq_tagged_entry entry{};
     const ssize_t result = fi_cq_readfrom(members[member].queue.get(), &entry, 1, &said.source);
@@ -128,7 +128,7 @@ class Family : public Keeper {
     }
   }
 
-  // In the order they are closed: last first.
+  // Closed in reverse order.
   Info info;
   Owned<fid_fabric> fabric;
   std::unique_ptr<Side> sender;
@@ -137,7 +137,7 @@ class Family : public Keeper {
   Owned<fid_stx> transmit;
   Owned<fid_ep> receives;
   std::vector<Member> members;
-  std::vector<fi_addr_t> to;  // by the sender's numbers
+  std::vector<fi_addr_t> to;  // in the sender's vector
   fi_addr_t to_sender = FI_ADDR_NOTAVAIL;
 };
 
@@ -158,7 +158,7 @@ TEST_CASE("a message takes the next shared receive, whichever endpoint it comes 
   Family family;
   std::vector<std::vector<char>> buffers(6, std::vector<char>(size));
   const std::array<std::size_t, 6> order = {2, 0, 0, 1, 2, 1};
-  const auto post = [&](std::size_t i) { family.receive(buffers[i], &context[i]); };
+  const auto post = [&](std::size_t i) { family.receive(buffers[i], &op_contexts[i]); };
   if (posted_first) {
     for (std::size_t i = 0; i < order.size(); ++i) post(i);
   }
@@ -170,7 +170,7 @@ TEST_CASE("a message takes the next shared receive, whichever endpoint it comes 
       post(i);
     }
     const Said said = family.next(order[i]);
-    CHECK(said.entry.op_context == &context[i]);
+    CHECK(said.entry.op_context == &op_contexts[i]);
     CHECK(said.entry.len == size);
     CHECK(said.entry.flags == (FI_MSG | FI_RECV));
     CHECK(said.source == family.to_sender);
@@ -184,7 +184,7 @@ TEST_CASE("shared receives match by tag and source in the order in which they we
   buffers.fill(std::vector<char>(100));
   const auto post = [&](std::size_t i, fi_addr_t from, std::uint64_t tag, std::uint64_t ignore) {
     MUST(fi_trecv(family.receives.get(), buffers[i].data(), 100, nullptr, from, tag, ignore,
-                  &context[i]));
+                  &op_contexts[i]));
   };
   post(0, FI_ADDR_UNSPEC, 5, 0);
   post(1, FI_ADDR_UNSPEC, 0, ~0ULL);
@@ -194,18 +194,18 @@ TEST_CASE("shared receives match by tag and source in the order in which they we
     MUST(fi_tinject(family.sender->endpoint.get(), bytes.data(), 100, family.to[to], tag));
   };
   send(1, 7);
-  CHECK(family.next(1).entry.op_context == &context[1]);
+  CHECK(family.next(1).entry.op_context == &op_contexts[1]);
   send(0, 5);
-  CHECK(family.next(0).entry.op_context == &context[0]);
+  CHECK(family.next(0).entry.op_context == &op_contexts[0]);
   send(2, 6);
   const Said said = family.next(2);
-  CHECK(said.entry.op_context == &context[2]);
+  CHECK(said.entry.op_context == &op_contexts[2]);
   CHECK(said.entry.tag == 6);
   CHECK(buffers[0] == content(100, 5));
   CHECK(buffers[1] == content(100, 7));
   CHECK(buffers[2] == content(100, 6));
 
-  // Two that came to one endpoint before any receive of theirs, taken the other way round.
+  // Two messages that came to one endpoint before their receives, received in reverse order.
   send(1, 10);
   send(1, 11);
   family.turn(50);
@@ -224,8 +224,9 @@ TEST_CASE("a shared receive takes messages of its source only") {
   const bool posted_first = GENERATE(true, false);
   std::vector<char> buffer(8), other(8);
   const auto post = [&] {
-    MUST(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[0]));
-    family.receive(other, &context[1]);
+    MUST(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender,
+                 &op_contexts[0]));
+    family.receive(other, &op_contexts[1]);
   };
   if (posted_first) post();
   const auto bytes = content(8, 1);
@@ -235,10 +236,10 @@ TEST_CASE("a shared receive takes messages of its source only") {
     family.turn(50);
     post();
   }
-  CHECK(family.next(1).entry.op_context == &context[1]);
+  CHECK(family.next(1).entry.op_context == &op_contexts[1]);
   CHECK(other == bytes);
   family.send(1, content(8, 2));
-  CHECK(family.next(1).entry.op_context == &context[0]);
+  CHECK(family.next(1).entry.op_context == &op_contexts[0]);
 }
 
 TEST_CASE("a shared multi-receive buffer takes messages of all endpoints, one behind the other") {
@@ -248,8 +249,8 @@ TEST_CASE("a shared multi-receive buffer takes messages of all endpoints, one be
   MUST(fi_setopt(&family.receives->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
                  sizeof least));
   std::vector<char> buffer(3 * size + 1), behind(size);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
-  family.receive(behind, &context[1]);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
+  family.receive(behind, &op_contexts[1]);
   std::vector<std::vector<char>> sent;
   sent.reserve(4);
   for (int i = 0; i < 4; ++i) sent.push_back(content(size, i));
@@ -265,7 +266,7 @@ TEST_CASE("a shared multi-receive buffer takes messages of all endpoints, one be
       ++seen;
       CHECK_FALSE(said.error);
       CHECK(said.entry.len == size);
-      if (said.entry.op_context == &context[1]) continue;
+      if (said.entry.op_context == &op_contexts[1]) continue;
       const auto* at = static_cast<const char*>(said.entry.buf);
       placed[said.entry.buf] = std::vector<char>(at, at + said.entry.len);
       if ((said.entry.flags & FI_MULTI_RECV) != 0) ++last;
@@ -283,81 +284,81 @@ TEST_CASE("a shared multi-receive buffer takes messages of all endpoints, one be
 TEST_CASE("a shared receive, or buffer, that has taken nothing can be cancelled") {
   Family family;
   std::vector<char> buffer(1000);
-  family.receive(buffer, &context[0]);
-  family.receive(buffer, &context[1], FI_MULTI_RECV);
-  MUST(fi_cancel(&family.receives->fid, &context[1]));
-  MUST(fi_cancel(&family.receives->fid, &context[0]));
+  family.receive(buffer, &op_contexts[0]);
+  family.receive(buffer, &op_contexts[1], FI_MULTI_RECV);
+  MUST(fi_cancel(&family.receives->fid, &op_contexts[1]));
+  MUST(fi_cancel(&family.receives->fid, &op_contexts[0]));
   const Said many = family.next(0), one = family.next(0);
   CHECK(many.entry.err == FI_ECANCELED);
-  CHECK(many.entry.op_context == &context[1]);
+  CHECK(many.entry.op_context == &op_contexts[1]);
   CHECK((many.entry.flags & FI_MULTI_RECV) != 0);
   CHECK(one.entry.err == FI_ECANCELED);
-  CHECK(one.entry.op_context == &context[0]);
-  CHECK(fi_cancel(&family.receives->fid, &context[0]) == -FI_ENOENT);
+  CHECK(one.entry.op_context == &op_contexts[0]);
+  CHECK(fi_cancel(&family.receives->fid, &op_contexts[0]) == -FI_ENOENT);
 }
 
-TEST_CASE("a buffer that is cancelled while a message is on its way into it takes no other") {
+TEST_CASE("a buffer that is cancelled during a message takes no other message") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(30'000'000), other(8);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
   REQUIRE(glimpse(buffer[100]) == bytes[100]);
-  MUST(fi_cancel(&family.receives->fid, &context[0]));
-  family.receive(other, &context[1]);
+  MUST(fi_cancel(&family.receives->fid, &op_contexts[0]));
+  family.receive(other, &op_contexts[1]);
   family.send(1, content(8, 2));
 
   const Said said = family.next(0);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
   CHECK(std::equal(bytes.begin(), bytes.end(), buffer.begin()));
-  CHECK(family.next(1).entry.op_context == &context[1]);
+  CHECK(family.next(1).entry.op_context == &op_contexts[1]);
 }
 
-TEST_CASE("a message that takes long blocks no others") {
+TEST_CASE("a message that takes long does not block others") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(bytes.size() + 1000);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
   family.send(1, content(900, 2));
   const Said second = family.next(1);
-  family.send(2, content(90, 3));  // to another endpoint: through loss it may come first
+  family.send(2, content(90, 3));  // to another endpoint: it may come first if packets are lost
   CHECK(second.entry.buf == buffer.data() + bytes.size());
   CHECK((second.entry.flags & FI_MULTI_RECV) == 0);
   const Said third = family.next(2), first = family.next(0);
   CHECK(third.entry.buf == buffer.data() + bytes.size() + 900);
   CHECK(first.entry.len == bytes.size());
-  // The last to be complete gives it back: ten bytes are left, and 64 are asked for.
+  // The last to complete gives the buffer back: ten bytes are left of the 64 asked for.
   CHECK(((third.entry.flags ^ first.entry.flags) & FI_MULTI_RECV) != 0);
 }
 
-TEST_CASE("a buffer that was cancelled is given back though the endpoint of its message goes") {
+TEST_CASE("a cancelled buffer is given back even if the endpoint of its message is closed") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(2 * bytes.size());
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
   REQUIRE(glimpse(buffer[100]) == bytes[100]);
-  MUST(fi_cancel(&family.receives->fid, &context[0]));
-  MUST(fi_cancel(&family.receives->fid, &context[0]));  // too late is no error
+  MUST(fi_cancel(&family.receives->fid, &op_contexts[0]));
+  MUST(fi_cancel(&family.receives->fid, &op_contexts[0]));  // a second cancel is no error
   family.members[0].endpoint.reset();
 
   const Said said = family.next(1);
   CHECK(said.entry.err == FI_ECANCELED);
-  CHECK(said.entry.op_context == &context[0]);
+  CHECK(said.entry.op_context == &op_contexts[0]);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
 }
 
 namespace {
 
-// After it has been given back nothing is written there, nor is it given back again.
+// Checks that a buffer that was given back is not written to, nor given back again.
 void check_is_left_alone(const Family& family, std::vector<char>& buffer,
                          const std::vector<char>& sent, const Side& from, fi_addr_t to) {
   std::fill(buffer.begin(), buffer.end(), '!');
@@ -377,11 +378,11 @@ TEST_CASE(
   Family family;
   const auto bytes = content(20'000'000, 1), more = content(100, 2);
   std::vector<char> buffer(30'000'000);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
-  MUST(fi_cancel(&family.members[0].endpoint->fid, &context[0]));
+  MUST(fi_cancel(&family.members[0].endpoint->fid, &op_contexts[0]));
 
   const Said said = family.next(0);
   CHECK((said.entry.flags & FI_MULTI_RECV) != 0);
@@ -389,18 +390,18 @@ TEST_CASE(
   check_is_left_alone(family, buffer, more, *family.sender, family.to[1]);
 }
 
-TEST_CASE("a buffer whose message ends with its sender is given back once") {
+TEST_CASE("a buffer whose message is cut off by its sender's end is given back once") {
   const char* const set = getenv("FI_PULLMAN_CLOSE_TIMEOUT");
   const std::string before = set != nullptr ? set : "10";
-  setenv("FI_PULLMAN_CLOSE_TIMEOUT", "0", 1);  // the sender leaves in the middle
+  setenv("FI_PULLMAN_CLOSE_TIMEOUT", "0", 1);  // the sender closes during the message
   Family family;
-  const Info plain = find(hints_for(kCaps));
-  Side other(family.fabric.get(), plain.get(), Options{.caps = kCaps});
+  const Info plain = find(hints_for(kSharedCaps));
+  Side other(family.fabric.get(), plain.get(), Options{.caps = kSharedCaps});
   setenv("FI_PULLMAN_CLOSE_TIMEOUT", before.c_str(), 1);
   const fi_addr_t to = other.insert(Family::name_of(family.members[1]));
   const auto bytes = content(100'000'000, 1), more = content(100, 2);
   std::vector<char> buffer(bytes.size() + 1000);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
@@ -414,11 +415,12 @@ TEST_CASE("a buffer whose message ends with its sender is given back once") {
   check_is_left_alone(family, buffer, more, other, to);
 }
 
-TEST_CASE("a shared receive finds its source again though an endpoint is not enabled") {
+TEST_CASE(
+    "a shared receive from a source that has gone can be posted beside an endpoint not enabled") {
   Family family;
   std::vector<char> buffer(8);
   for (std::size_t member = 0; member < kEndpoints; ++member) {
-    family.receive(buffer, &context[0]);
+    family.receive(buffer, &op_contexts[0]);
     family.send(member, content(8, 1));
     family.next(member);
   }
@@ -432,22 +434,21 @@ TEST_CASE("a shared receive finds its source again though an endpoint is not ena
     for (const Member& member : family.members) fi_cq_read(member.queue.get(), nullptr, 0);
   }
 
-  CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[1]) ==
-        0);
+  CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender,
+                &op_contexts[1]) == 0);
 }
 
-TEST_CASE(
-    "a shared receive from a peer fails when it has gone, and matches again when it is back") {
+TEST_CASE("a shared receive from a peer fails when that has gone, and can be posted again") {
   Family family;
   std::vector<char> buffer(8);
   const auto post = [&](int which) {
     return fi_recv(family.receives.get(), buffer.data(), 8, nullptr, family.to_sender,
-                   &context[which]);
+                   &op_contexts[which]);
   };
-  for (std::size_t member = 0; member < kEndpoints; ++member) {  // he is connected to all
+  for (std::size_t member = 0; member < kEndpoints; ++member) {  // connects the peer to all
     MUST(post(0));
     family.send(member, content(8, 1));
-    CHECK(family.next(member).entry.op_context == &context[0]);
+    CHECK(family.next(member).entry.op_context == &op_contexts[0]);
   }
   MUST(post(1));
   family.sender->endpoint.reset();
@@ -460,14 +461,14 @@ TEST_CASE(
   }
   REQUIRE(told);
   CHECK(said.error);
-  CHECK(said.entry.op_context == &context[1]);
-  // He is called again: it waits.
+  CHECK(said.entry.op_context == &op_contexts[1]);
+  // The peer is being called again, so the receive waits.
   CHECK(post(2) == 0);
   for (int turns = 0; turns < 3000; ++turns) REQUIRE_FALSE(family.look(0, said));
   CHECK(fi_recv(family.receives.get(), buffer.data(), 8, nullptr, 1000, nullptr) == -FI_EINVAL);
 }
 
-TEST_CASE("the reason why a source has gone is that of the endpoint that knew it") {
+TEST_CASE("a shared receive fails with the reason of the endpoint that knew its source") {
   Family family;
   fid_ep* opened = nullptr;
   MUST(fi_srx_context(family.domain.get(), nullptr, &opened, nullptr));
@@ -487,7 +488,7 @@ TEST_CASE("the reason why a source has gone is that of the endpoint that knew it
   const auto bytes = content(8, 1);
   std::vector<char> buffer(8);
   const auto post = [&](int which) {
-    MUST(fi_recv(receives.get(), buffer.data(), 8, nullptr, family.to_sender, &context[which]));
+    MUST(fi_recv(receives.get(), buffer.data(), 8, nullptr, family.to_sender, &op_contexts[which]));
   };
   post(0);
   std::array<char, 64> name;
@@ -495,7 +496,7 @@ TEST_CASE("the reason why a source has gone is that of the endpoint that knew it
   MUST(fi_getname(&endpoint->fid, name.data(), &length));
   const fi_addr_t there = family.sender->insert({name.begin(), name.end()});
   MUST(fi_inject(family.sender->endpoint.get(), bytes.data(), 8, there));
-  CHECK(family.next(0).entry.op_context == &context[0]);
+  CHECK(family.next(0).entry.op_context == &op_contexts[0]);
   post(1);
   family.sender->endpoint.reset();
 
@@ -506,7 +507,7 @@ TEST_CASE("the reason why a source has gone is that of the endpoint that knew it
   REQUIRE(told);
   CHECK(said.error);
   CHECK(said.entry.err != 0);
-  CHECK(said.entry.op_context == &context[1]);
+  CHECK(said.entry.op_context == &op_contexts[1]);
 }
 
 TEST_CASE("an endpoint that is not enabled takes no shared receive") {
@@ -522,7 +523,7 @@ TEST_CASE("an endpoint that is not enabled takes no shared receive") {
   MUST(fi_ep_bind(opened, &family.receives->fid, 0));
   const fi_addr_t to_late = family.sender->insert(Family::name_of(late));
   std::vector<char> buffer(8);
-  family.receive(buffer, &context[0]);
+  family.receive(buffer, &op_contexts[0]);
   const auto bytes = content(8, 1);
   MUST(fi_inject(family.sender->endpoint.get(), bytes.data(), 8, to_late));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -537,11 +538,11 @@ TEST_CASE("an endpoint that is not enabled takes no shared receive") {
   MUST(fi_ep_bind(opened, &queue->fid, FI_TRANSMIT | FI_RECV));
   MUST(fi_enable(opened));
   family.members.push_back(std::move(late));
-  CHECK(family.next(2).entry.op_context == &context[0]);
+  CHECK(family.next(2).entry.op_context == &op_contexts[0]);
   CHECK(buffer == bytes);
 }
 
-TEST_CASE("endpoints with shared receives have one address vector") {
+TEST_CASE("endpoints with shared receives must share an address vector") {
   Family family;
   fi_av_attr addresses{};
   fid_av* opened_vector = nullptr;
@@ -556,7 +557,7 @@ TEST_CASE("endpoints with shared receives have one address vector") {
   CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
 }
 
-TEST_CASE("thousands of shared receives and messages match, though most do not fit each other") {
+TEST_CASE("thousands of shared receives and messages match, although most do not fit each other") {
   Family family;
   constexpr int kMany = 2000;
   std::vector<char> buffer(8);
@@ -595,7 +596,7 @@ TEST_CASE("thousands of shared receives and messages match, though most do not f
 TEST_CASE("a message longer than its shared receive is truncated") {
   Family family;
   std::vector<char> buffer(10);
-  family.receive(buffer, &context[0]);
+  family.receive(buffer, &op_contexts[0]);
   family.send(1, content(100, 1));
   const Said said = family.next(1);
   CHECK(said.entry.err == FI_ETRUNC);
@@ -606,16 +607,16 @@ TEST_CASE("an endpoint that closes leaves the shared receives to the others") {
   Family family;
   const auto bytes = content(20'000'000, 1);
   std::vector<char> buffer(bytes.size() + 1000);
-  family.receive(buffer, &context[0], FI_MULTI_RECV);
+  family.receive(buffer, &op_contexts[0], FI_MULTI_RECV);
   family.send(0, bytes);
   const std::clock_t end = deadline();
   while (glimpse(buffer[100]) != bytes[100] && std::clock() < end) family.turn();
   REQUIRE(glimpse(buffer[100]) == bytes[100]);
-  family.members[0].endpoint.reset();  // a message is on its way into the buffer
+  family.members[0].endpoint.reset();  // during a message into the buffer
   family.send(1, content(500, 2));
 
   const Said said = family.next(1);
-  CHECK(said.entry.buf == buffer.data() + bytes.size());  // its place is lost
+  CHECK(said.entry.buf == buffer.data() + bytes.size());  // the first message's room is lost
   CHECK(said.entry.len == 500);
   CHECK((said.entry.flags & FI_MULTI_RECV) == 0);
 }
@@ -631,7 +632,8 @@ TEST_CASE("shared contexts are busy as long as endpoints are bound to them") {
   CHECK(fi_close(&family.transmit.release()->fid) == 0);
 }
 
-TEST_CASE("an endpoint with shared contexts needs them, receives by them, and sends by itself") {
+TEST_CASE(
+    "an endpoint with shared contexts needs both, receives through them, and sends by itself") {
   Family family;
   std::vector<char> buffer(8);
   CHECK(fi_recv(family.members[0].endpoint.get(), buffer.data(), 8, nullptr, FI_ADDR_UNSPEC,
@@ -662,14 +664,14 @@ TEST_CASE("an endpoint with shared contexts needs them, receives by them, and se
   MUST(fi_ep_bind(opened, &family.vector->fid, 0));
   MUST(fi_ep_bind(opened, &family.receives->fid, 0));
   CHECK(fi_enable(opened) == -FI_EOPBADSTATE);
-  const Info plain = find(hints_for(kCaps));
+  const Info plain = find(hints_for(kSharedCaps));
   MUST(fi_endpoint(family.domain.get(), plain.get(), &opened, nullptr));
   const Owned<fid_ep> own(opened);
   CHECK(fi_ep_bind(opened, &family.receives->fid, 0) == -FI_EINVAL);
   CHECK(fi_ep_bind(opened, &family.transmit->fid, 0) == -FI_EINVAL);
 }
 
-TEST_CASE("flags that shared receives do not have are refused") {
+TEST_CASE("flags that shared receives do not support are refused") {
   Family family;
   fi_msg message{};
   message.addr = FI_ADDR_UNSPEC;
@@ -701,7 +703,7 @@ TEST_CASE("shared receives match while the application makes no call") {
   Family family;
   const auto bytes = content(3'000'000, 1);
   std::vector<char> buffer(bytes.size());
-  family.receive(buffer, &context[0]);
+  family.receive(buffer, &op_contexts[0]);
   family.send(2, bytes);
   Said said;
   bool sent = family.sender->look(said);
@@ -711,7 +713,7 @@ TEST_CASE("shared receives match while the application makes no call") {
   }
   REQUIRE(sent);
   CHECK_FALSE(said.error);
-  CHECK(family.next(2).entry.op_context == &context[0]);
+  CHECK(family.next(2).entry.op_context == &op_contexts[0]);
   CHECK(buffer == bytes);
 }
 

@@ -2,12 +2,6 @@
 #include "pair.h"
 
 namespace pullman::test {
-namespace {
-
-int context[8];  // only their addresses count
-
-}  // namespace
-
 TEST_CASE("tagged messages of every size arrive whole, with tag, length, source and context") {
   Pair pair;
   for (const std::size_t size : {0, 1, 1000, 1024, 1025, 65536, 1 << 20}) {
@@ -15,18 +9,19 @@ TEST_CASE("tagged messages of every size arrive whole, with tag, length, source 
     std::vector<char> buffer(size + 1);
 
     MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), buffer.size(), nullptr, pair.to_a, 7, 0,
-                  &context[0]));
-    MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), size, nullptr, pair.to_b, 7, &context[1]));
+                  &op_contexts[0]));
+    MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), size, nullptr, pair.to_b, 7,
+                  &op_contexts[1]));
 
     const Said received = pair.next(*pair.b);
     const Said done = pair.next(*pair.a);
-    CHECK(received.entry.op_context == &context[0]);
+    CHECK(received.entry.op_context == &op_contexts[0]);
     CHECK(received.entry.flags == (FI_TAGGED | FI_RECV));
     CHECK(received.entry.len == size);
     CHECK(received.entry.tag == 7);
     CHECK(received.source == pair.to_a);
     CHECK(std::equal(sent.begin(), sent.end(), buffer.begin()));
-    CHECK(done.entry.op_context == &context[1]);
+    CHECK(done.entry.op_context == &op_contexts[1]);
     CHECK(done.entry.flags == (FI_TAGGED | FI_SEND));
   }
 }
@@ -40,7 +35,7 @@ TEST_CASE("a receive matches by tag and ignore mask, whatever came before") {
   pair.turn();
 
   MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 100, nullptr, FI_ADDR_UNSPEC, 0x2F, 0xF,
-                &context[0]));
+                &op_contexts[0]));
 
   CHECK(pair.next(*pair.b).entry.tag == 0x20);
   CHECK(buffer == second);
@@ -48,7 +43,7 @@ TEST_CASE("a receive matches by tag and ignore mask, whatever came before") {
 
 TEST_CASE("a receive matches a message behind more unexpected messages than may be held") {
   setenv("PULLMAN_MAX_PEERS", "4", 1);
-  setenv("PULLMAN_UNEXPECTED_BYTES", "1048576", 1);  // 256 KiB for each
+  setenv("PULLMAN_UNEXPECTED_BYTES", "1048576", 1);  // 256 KiB per peer
   const std::size_t size = GENERATE(100, 5000, 1 << 20);
   constexpr std::size_t kOthers = 150;
   const auto other = content(2000, 1), wanted = content(size, 2);
@@ -62,13 +57,13 @@ TEST_CASE("a receive matches a message behind more unexpected messages than may 
     MUST(fi_tsend(pair.a->endpoint.get(), wanted.data(), size, nullptr, pair.to_b, 2, nullptr));
 
     MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), size, nullptr, FI_ADDR_UNSPEC, 2, 0,
-                  &context[0]));
+                  &op_contexts[0]));
     CHECK(pair.next(*pair.b).entry.tag == 2);
 
     CHECK(buffer == wanted);
     for (auto& next : buffers) {
       MUST(fi_trecv(pair.b->endpoint.get(), next.data(), 2000, nullptr, FI_ADDR_UNSPEC, 1, 0,
-                    &context[0]));
+                    &op_contexts[0]));
       CHECK(pair.next(*pair.b).entry.tag == 1);
       CHECK(next == other);
     }
@@ -96,7 +91,7 @@ TEST_CASE("tens of thousands of short messages are received in reverse order") {
     for (std::uint64_t tag = kMany; tag-- > 0;) {
       std::uint64_t got = 0;
       MUST(fi_trecv(pair.b->endpoint.get(), &got, sizeof(got), nullptr, pair.to_a, tag, 0,
-                    &context[0]));
+                    &op_contexts[0]));
       REQUIRE(pair.next(*pair.b).entry.tag == tag);
       REQUIRE(got == tag);
     }
@@ -131,14 +126,15 @@ TEST_CASE("a message longer than its buffer is an error entry with the bytes tha
   Pair pair;
   const auto sent = content(100, 1);
   std::vector<char> buffer(60);
-  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 60, nullptr, pair.to_a, 7, 0, &context[0]));
+  MUST(fi_trecv(pair.b->endpoint.get(), buffer.data(), 60, nullptr, pair.to_a, 7, 0,
+                &op_contexts[0]));
 
   MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), 100, nullptr, pair.to_b, 7, nullptr));
 
   const Said received = pair.next(*pair.b);
   CHECK(received.error);
   CHECK(received.entry.err == FI_ETRUNC);
-  CHECK(received.entry.op_context == &context[0]);
+  CHECK(received.entry.op_context == &op_contexts[0]);
   CHECK(received.entry.tag == 7);
   CHECK(received.entry.len == 60);
   CHECK(received.entry.olen == 40);
@@ -149,17 +145,19 @@ TEST_CASE("a cancelled receive completes as cancelled, and the message goes to t
   Pair pair;
   const auto sent = content(8, 1);
   std::vector<char> first(8), second(8);
-  MUST(fi_trecv(pair.b->endpoint.get(), first.data(), 8, nullptr, pair.to_a, 7, 0, &context[0]));
-  MUST(fi_trecv(pair.b->endpoint.get(), second.data(), 8, nullptr, pair.to_a, 7, 0, &context[1]));
+  MUST(
+      fi_trecv(pair.b->endpoint.get(), first.data(), 8, nullptr, pair.to_a, 7, 0, &op_contexts[0]));
+  MUST(fi_trecv(pair.b->endpoint.get(), second.data(), 8, nullptr, pair.to_a, 7, 0,
+                &op_contexts[1]));
 
-  MUST(fi_cancel(&pair.b->endpoint->fid, &context[0]));
+  MUST(fi_cancel(&pair.b->endpoint->fid, &op_contexts[0]));
   MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), 8, nullptr, pair.to_b, 7, nullptr));
 
   const Said cancelled = pair.next(*pair.b);
   CHECK(cancelled.error);
   CHECK(cancelled.entry.err == FI_ECANCELED);
-  CHECK(cancelled.entry.op_context == &context[0]);
-  CHECK(pair.next(*pair.b).entry.op_context == &context[1]);
+  CHECK(cancelled.entry.op_context == &op_contexts[0]);
+  CHECK(pair.next(*pair.b).entry.op_context == &op_contexts[1]);
   CHECK(second == sent);
 }
 
@@ -169,7 +167,7 @@ TEST_CASE("a peek that misses is an error entry, and one that hits has tag and l
   fi_msg_tagged look{};
   look.addr = pair.to_a;
   look.tag = 9;
-  look.context = &context[0];
+  look.context = &op_contexts[0];
 
   MUST(fi_trecvmsg(pair.b->endpoint.get(), &look, FI_PEEK));
   const Said missed = pair.next(*pair.b);
@@ -178,7 +176,7 @@ TEST_CASE("a peek that misses is an error entry, and one that hits has tag and l
 
   CHECK(missed.error);
   CHECK(missed.entry.err == FI_ENOMSG);
-  CHECK(missed.entry.op_context == &context[0]);
+  CHECK(missed.entry.op_context == &op_contexts[0]);
   CHECK_FALSE(hit.error);
   CHECK(hit.entry.len == 300);
   CHECK(hit.entry.tag == 9);
@@ -191,8 +189,8 @@ TEST_CASE("an endpoint reaches itself") {
   const auto sent = content(5000, 1);
   std::vector<char> buffer(5000);
 
-  MUST(fi_trecv(pair.a->endpoint.get(), buffer.data(), 5000, nullptr, self, 7, 0, &context[0]));
-  MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), 5000, nullptr, self, 7, &context[1]));
+  MUST(fi_trecv(pair.a->endpoint.get(), buffer.data(), 5000, nullptr, self, 7, 0, &op_contexts[0]));
+  MUST(fi_tsend(pair.a->endpoint.get(), sent.data(), 5000, nullptr, self, 7, &op_contexts[1]));
   pair.next(*pair.a);
   pair.next(*pair.a);
 

@@ -1,4 +1,4 @@
-// Triggered operations (FI_TRIGGER): what begins when a counter has come so far.
+// Triggered operations (FI_TRIGGER): operations that begin when a counter reaches a threshold.
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -13,7 +13,7 @@ TEST_CASE("a triggered send begins when its counter reaches the threshold, not b
   char bytes[] = "later";
   Message message(bytes, sizeof bytes, pair.to_b, 5, &context);
   MUST(fi_tsendmsg(pair.a->endpoint.get(), &message.asked, FI_TRIGGER));
-  message.piece = {};  // the list is the application's again, the bytes are not
+  message.piece = {};  // the application may change the list, but not the bytes
   char received[sizeof bytes] = {};
   MUST(fi_trecv(pair.b->endpoint.get(), received, sizeof received, nullptr, pair.to_a, 5, 0,
                 nullptr));
@@ -29,7 +29,7 @@ TEST_CASE("a triggered send begins when its counter reaches the threshold, not b
   CHECK(std::string(received) == "Later");
 }
 
-TEST_CASE("a triggered operation begins at once if its threshold is reached already") {
+TEST_CASE("a triggered operation begins at once if its threshold has been reached") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   MUST(fi_cntr_set(counter.get(), 9));
@@ -41,7 +41,7 @@ TEST_CASE("a triggered operation begins at once if its threshold is reached alre
   CHECK(tags_at_b(pair, 1) == std::vector<std::uint64_t>{5});
 }
 
-TEST_CASE("triggered operations begin in the order of their thresholds, then of their calls") {
+TEST_CASE("triggered operations begin in the order of their thresholds, then of the calls") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   char byte = 'x';
@@ -79,7 +79,7 @@ TEST_CASE("a message that arrives triggers its answer") {
     fi_cntr_read(pair.b->received.get());
   }
   CHECK(at_a == 'y');
-  fi_cq_read(pair.b->completions.get(), nullptr, 0);  // its thread may have written, too
+  fi_cq_read(pair.b->completions.get(), nullptr, 0);  // takes the lock of b's thread
   CHECK(at_b == 'x');
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
     Message message(&received, 1, pair.to_b, 5, &context);
     MUST(fi_trecvmsg(pair.a->endpoint.get(), &message.asked, FI_TRIGGER));
     MUST(fi_tinject(pair.b->endpoint.get(), &byte, 1, pair.to_a, 5));
-    // It is not posted yet: another one takes the message.
+    // It is not posted yet: another receive takes the message.
     MUST(fi_trecv(pair.a->endpoint.get(), &other, 1, nullptr, pair.to_b, 5, 0, nullptr));
     pair.next(*pair.a);
     CHECK(other == 'r');
@@ -157,7 +157,7 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
     piece = result = {};
     pair.turn();
     CHECK(lent.bytes[0] == 3);
-    operand = 4;  // read when it begins
+    operand = 4;  // read when the operation begins
     start();
     CHECK(pair.next(*pair.a).entry.op_context == &context);
     CHECK(before == 3);
@@ -170,7 +170,7 @@ TEST_CASE("the bytes of a triggered inject are copied") {
   const auto counter = counter_of(*pair.a);
   Lent lent(pair, 64);
   auto context = when(counter, 1);
-  SECTION("a message, from several pieces") {
+  SECTION("a message of several segments") {
     char bytes[] = {'a', 'b'};
     iovec pieces[] = {{bytes, 1}, {bytes + 1, 1}};
     fi_msg_tagged message{};
@@ -197,7 +197,7 @@ TEST_CASE("the bytes of a triggered inject are copied") {
     CHECK(lent.bytes[0] == 1);
     CHECK(lent.bytes[8] == 2);
   }
-  SECTION("operands, but none of a read's") {
+  SECTION("operands, of which a read has none") {
     std::uint64_t before = 0;
     const fi_ioc operand{nullptr, 1};
     fi_ioc result{&before, 1};
@@ -209,7 +209,7 @@ TEST_CASE("the bytes of a triggered inject are copied") {
     CHECK_FALSE(pair.next(*pair.a).error);
     CHECK(before == 4);
   }
-  SECTION("nothing of a read, which comes where it belongs") {
+  SECTION("no bytes of a read, which go to the application's buffer") {
     char byte = 0;
     lent.bytes[3] = 'q';
     Access access(&byte, 1, pair.to_b, 3, &context);
@@ -218,7 +218,7 @@ TEST_CASE("the bytes of a triggered inject are copied") {
     CHECK_FALSE(pair.next(*pair.a).error);
     CHECK(byte == 'q');
   }
-  SECTION("not more than an inject may have") {
+  SECTION("up to the inject size only") {
     std::vector<char> bytes(1025);
     Message message(bytes.data(), bytes.size(), pair.to_b, 5, &context);
     CHECK(fi_tsendmsg(pair.a->endpoint.get(), &message.asked, FI_TRIGGER | FI_INJECT) ==
@@ -226,7 +226,7 @@ TEST_CASE("the bytes of a triggered inject are copied") {
   }
 }
 
-TEST_CASE("all calls of an alias can be triggered") {
+TEST_CASE("triggers work in all calls of an alias") {
   Pair pair({.caps = kTriggerCaps});
   const auto counter = counter_of(*pair.a);
   Lent lent(pair, 64);
@@ -293,16 +293,16 @@ TEST_CASE("triggered operations that could never begin are refused") {
   auto context = when(counter, 1);
   char byte = 'x';
   fid_ep* const endpoint = pair.a->endpoint.get();
-  SECTION("an endpoint that was not asked to") {
+  SECTION("an endpoint without FI_TRIGGER") {
     Pair plain;
     Message message(&byte, 1, plain.to_b, 5, &context);
     CHECK(fi_tsendmsg(plain.a->endpoint.get(), &message.asked, FI_TRIGGER) == -FI_EBADFLAGS);
   }
-  SECTION("a context that says nothing") {
+  SECTION("a context without a trigger") {
     Message message(&byte, 1, pair.to_b, 5, nullptr);
     CHECK(fi_tsendmsg(endpoint, &message.asked, FI_TRIGGER) == -FI_EINVAL);
   }
-  SECTION("another processor's trigger") {
+  SECTION("a trigger of another device") {
     context.event_type = FI_TRIGGER_XPU;
     Message message(&byte, 1, pair.to_b, 5, &context);
     CHECK(fi_tsendmsg(endpoint, &message.asked, FI_TRIGGER) == -FI_ENOSYS);
@@ -313,7 +313,7 @@ TEST_CASE("triggered operations that could never begin are refused") {
     Message message(&byte, 1, pair.to_b, 5, &there);
     CHECK(fi_tsendmsg(endpoint, &message.asked, FI_TRIGGER) == -FI_EINVAL);
   }
-  SECTION("too many pieces") {
+  SECTION("too many segments") {
     std::vector<iovec> pieces(17, {&byte, 1});
     fi_msg_tagged message{};
     message.msg_iov = pieces.data();
@@ -323,15 +323,13 @@ TEST_CASE("triggered operations that could never begin are refused") {
     CHECK(fi_tsendmsg(endpoint, &message, FI_TRIGGER) == -FI_EINVAL);
     CHECK(fi_trecvmsg(endpoint, &message, FI_TRIGGER) == -FI_EINVAL);
   }
-  SECTION("a look") {
+  SECTION("a peek") {
     Message message(&byte, 1, pair.to_b, 5, &context);
     CHECK(fi_trecvmsg(endpoint, &message.asked, FI_TRIGGER | FI_PEEK) == -FI_ENOSYS);
   }
 }
 
-TEST_CASE(
-    "closing an endpoint drops its triggered operations, which kept their counter open until "
-    "then") {
+TEST_CASE("closing an endpoint drops its triggered operations, which kept their counter open") {
   Pair pair({.caps = kTriggerCaps});
   auto counter = counter_of(*pair.a);
   auto context = when(counter, 1);

@@ -1,4 +1,4 @@
-// What tests of triggered operations and deferred work begin with.
+// The base of tests of triggered operations and deferred work.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -28,7 +28,7 @@ inline fi_triggered_context when(const Owned<fid_cntr>& counter, std::size_t thr
   return context;
 }
 
-// A message in one piece; `context` may be null.
+// A message of one segment; `context` may be null.
 struct Message {
   Message(void* bytes, std::size_t length, fi_addr_t peer, std::uint64_t tag, void* context)
       : piece{bytes, length} {
@@ -43,7 +43,7 @@ struct Message {
   fi_msg_tagged asked{};
 };
 
-// A write or read of one piece, at an offset in the memory a peer has lent.
+// A write or read of one segment, at an offset in a peer's region.
 struct Access {
   Access(void* bytes, std::size_t length, fi_addr_t peer, std::uint64_t offset, void* context)
       : piece{bytes, length}, place{offset, length, kLentKey} {
@@ -84,7 +84,7 @@ inline bool silent(Side& side) {
   return !side.look(said);
 }
 
-// Tags of the next messages that b receives into buffers of its own.
+// Tags of the next messages that b receives, each into its own buffer.
 inline std::vector<std::uint64_t> tags_at_b(Pair& pair, std::size_t count) {
   std::vector<std::uint64_t> tags;
   for (std::size_t i = 0; i < count; ++i) {
@@ -95,7 +95,7 @@ inline std::vector<std::uint64_t> tags_at_b(Pair& pair, std::size_t count) {
   return tags;
 }
 
-// Memory of b that a reaches.
+// Memory of b that a can access.
 struct Lent {
   explicit Lent(Pair& pair, std::size_t size)
       : bytes(size),

@@ -14,9 +14,9 @@
 namespace pullman::test {
 namespace {
 
-constexpr char kWord[8] = "word";  // that is sent: never where something is received
+constexpr char kWord[8] = "word";  // the bytes sent, never a receive buffer
 
-// One message of b's, so that its queue and its counter of receives have news.
+// Sends a message to b, which its queue and its counter of receives report.
 void send_one(Pair& pair, std::vector<char>& into) {
   MUST(fi_trecv(pair.b->endpoint.get(), into.data(), into.size(), nullptr, pair.to_a, 7, 0,
                 nullptr));
@@ -32,7 +32,7 @@ Owned<fid_poll> open_poll_set(fid_domain* domain) {
 
 }  // namespace
 
-TEST_CASE("a poll set tells which of its queues and counters have news, by their contexts") {
+TEST_CASE("a poll set returns the contexts of its queues and counters that have news") {
   Pair pair;
   std::vector<char> buffer(8);
   int of_queue = 0, of_counter = 0;
@@ -45,7 +45,7 @@ TEST_CASE("a poll set tells which of its queues and counters have news, by their
   CHECK(fi_poll(set.get(), found.data(), 4) == 0);
 
   send_one(pair, buffer);
-  // The message may come between the two looks of one call.
+  // The message may come between the two reads of one call.
   while (fi_poll(set.get(), found.data(), 4) != 2) {
     fi_cq_read(pair.a->completions.get(), nullptr, 0);
   }
@@ -109,7 +109,7 @@ TEST_CASE("fi_trywait on a wait set says whether to sleep on it, and later event
 
   CHECK(wakes(pair, descriptor));
   wait_for(pair, pair.b->received, 1);
-  CHECK(fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN);  // it is there
+  CHECK(fi_trywait(pair.fabric.get(), waited, 1) == -FI_EAGAIN);  // the event is there
   CHECK(pair.next(*pair.b).entry.len == sizeof kWord);
 }
 
@@ -140,15 +140,15 @@ TEST_CASE("fi_cq_signal wakes a thread that waits for a completion, without one"
 
 namespace {
 
-// Whether a thread of this process is within poll() (proc(5)).
+// Returns whether a thread of this process is within poll() (proc(5)).
 bool polls(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/syscall");
   long number = -1;
   return file >> number && number == SYS_poll;
 }
 
-// Two threads that wait for the same, and are asleep when this has been made; each says when it is
-// back, and whether with what it should be.
+// Two threads that wait for the same, asleep once this is made; each records its return, and
+// whether it was the right one.
 class TwoWaiters {
  public:
   template <typename Wait>
@@ -172,7 +172,7 @@ class TwoWaiters {
   bool are_asleep() const {
     return std::all_of(names_.begin(), names_.end(), [](pid_t name) { return polls(name); });
   }
-  // Long before their time is over.
+  // Waits for both to return, for much less than their timeout.
   bool are_back_rightly() const {
     for (int i = 0; i < 20'000 && back_ != 2; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -220,15 +220,14 @@ TEST_CASE("a signal wakes all threads that wait for a completion, though another
     CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
     REQUIRE(two.are_back_rightly());
   }
-  // While nobody sleeps it is for who comes next.
+  // Without sleepers the signal is kept for the next one.
   MUST(fi_cq_signal(queue));
   fi_cq_tagged_entry entry{};
   CHECK(fi_cq_read(queue, &entry, 1) == -FI_EAGAIN);
   CHECK(fi_cq_sread(queue, &entry, 1, nullptr, -1) == -FI_EAGAIN);
 }
 
-TEST_CASE(
-    "a signal does not keep a thread from sleeping on the descriptor once the queue was read") {
+TEST_CASE("a signal does not keep the descriptor readable once the queue was read") {
   const auto set = GENERATE(FI_WAIT_FD, FI_WAIT_SET);
   Pair pair({.wait = set});
   fid_cq* const queue = pair.b->completions.get();
@@ -254,7 +253,7 @@ TEST_CASE("a queue without a wait object refuses a signal") {
   CHECK(fi_cq_signal(pair.b->completions.get()) == -FI_ENOSYS);
 }
 
-TEST_CASE("a wait for a counter sleeps though the counter has unread errors") {
+TEST_CASE("a wait for a counter sleeps although the counter has unread errors") {
   Pair pair({.threading = FI_THREAD_SAFE});
   fi_cntr_attr counting{};
   counting.wait_obj = FI_WAIT_UNSPEC;

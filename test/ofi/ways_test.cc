@@ -1,4 +1,4 @@
-// Every way of sending and of reaching memory, with every way of learning that it is done.
+// Every call that sends or accesses memory, with every way to learn of its completion.
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Ways : Pair {
 
 struct Way {
   const char* name;
-  bool completes;  // those that inject do not
+  bool completes;  // false for injects
   bool has_data;
   std::function<ssize_t(Ways&, fid_ep*)> call;
 };
@@ -144,7 +144,7 @@ std::vector<Options> all_options() {
   return all;
 }
 
-// Flags of calls that say none, as FI_SETOPSFLAG sets them.
+// The default flags of calls without flags, set by FI_SETOPSFLAG.
 void use_flags(fid_ep* endpoint, std::uint64_t flags) {
   std::uint64_t wish = FI_TRANSMIT | flags;
   MUST(fi_control(&endpoint->fid, FI_SETOPSFLAG, &wish));
@@ -179,7 +179,7 @@ TEST_CASE("messages of every send call arrive and complete, however the program 
       }
     }
     Said said;
-    CHECK_FALSE(pair.a->look(said));  // of those that inject, nothing
+    CHECK_FALSE(pair.a->look(said));  // no entries of injects
   }
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("every send call completes under every default completion level") {
   }
 }
 
-TEST_CASE("every write call counts at the target, and brings its immediate data") {
+TEST_CASE("every write call counts at the target, and delivers its immediate data") {
   for (const std::uint64_t level : std::array<std::uint64_t, 2>{0, FI_DELIVERY_COMPLETE}) {
     Ways pair({.caps = kCaps});
     use_flags(pair.a->endpoint.get(), level);
@@ -211,7 +211,8 @@ TEST_CASE("every write call counts at the target, and brings its immediate data"
     for (const Way& way : write_ways()) {
       INFO(way.name);
       std::fill(pair.got.begin(), pair.got.end(), '\0');
-      pair.turn(1);  // b's thread knows of it: what comes over the network tells no sanitizer
+      pair.turn(1);  // takes the lock of b's thread: a network transfer is no synchronisation for
+                     // sanitizers
       REQUIRE(way.call(pair, pair.a->endpoint.get()) == 0);
       if (way.completes) CHECK_FALSE(pair.next(*pair.a).error);
       ++writes;
@@ -220,11 +221,11 @@ TEST_CASE("every write call counts at the target, and brings its immediate data"
       if (way.has_data) CHECK(pair.next(*pair.b).entry.data == kData);
     }
     Said said;
-    CHECK_FALSE(pair.b->look(said));  // of those without immediate data, nothing
+    CHECK_FALSE(pair.b->look(said));  // no entries of writes without immediate data
   }
 }
 
-TEST_CASE("memory that was sent from may be freed when the send is complete") {
+TEST_CASE("memory may be freed when its send is complete") {
   Ways pair({.caps = kCaps});
   std::vector<char> got(100000);
   for (int i = 0; i < 20; ++i) {

@@ -1,5 +1,5 @@
-// Why operations between two hosts may fail in this run: what was done to them. A failure without
-// an excuse is a bug.
+// The faults for which operations between two hosts may fail in this run. A failure without such a
+// reason is a bug.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@ namespace pullman::sim {
 class AllowedFailures {
  public:
   enum Reason : std::uint8_t {
-    kSilence = 1,     // they could not hear each other for so long that one may give up
+    kSilence = 1,     // they could not hear each other for so long that one may time out
     kRestart = 2,     // one of them died and came back
     kGoodbye = 4,     // one of them disconnected or closed
     kCrowded = 8,     // more peers than one of them allows
-    kAttack = 16,     // somebody on the path forges packets with the right proof
-    kNoMeeting = 32,  // the NICs by which they call each other were cut; once met they have others
-    kTwoNames = 64,   // one of them may have had to call by another NIC than his first
-    kRefusal = 128,   // an operation of one with the other was refused, and might be
+    kAttack = 16,     // an attacker on the path forges packets with the right proof
+    kNoMeeting = 32,  // the NICs for calls were cut; once connected they have others
+    kTwoNames = 64,   // one may have called from a NIC that is not its first
+    kRefusal = 128,   // an operation between them was refused, and may have been
   };
 
   void add(std::uint8_t a, std::uint8_t b, Reason reason) {
@@ -32,7 +32,7 @@ class AllowedFailures {
     for (std::uint8_t other = 0; other < kMaxHosts; ++other) add(host, other, reason);
   }
 
-  // Whether anything at all was done to `host` and `other` (or to anybody `host` may have meant).
+  // Returns whether anything was done to `host` and `other`, or to any host `host` may have meant.
   bool any(std::uint8_t host, std::optional<std::uint8_t> other, bool met = false) const {
     return (reasons_of(host, other, met) & ~kTwoNames) != 0;
   }
@@ -41,8 +41,8 @@ class AllowedFailures {
     return (reasons_[a][b] & kRestart) != 0;
   }
 
-  // Whether an operation of `host` with `other` (or one it does not know yet) may end so. `met`:
-  // they had been connected.
+  // Returns whether an operation of `host` with `other` (or a host not known yet) may end with that
+  // status. `met`: they have been connected.
   bool allows(std::uint8_t host, std::optional<std::uint8_t> other, Status status,
               bool met = false) const {
     const std::uint8_t reasons = reasons_of(host, other, met);
@@ -65,20 +65,20 @@ class AllowedFailures {
       case Status::kUnreachable:
         return kSilence | kRestart | kGoodbye | kCrowded | kNoMeeting;
       case Status::kPeerDied:
-        return kRestart;  // no other silence may be taken for that
+        return kRestart;  // no other silence may count as death
       case Status::kPeerRestarted:
         return kRestart | kGoodbye | kSilence | kNoMeeting;
       case Status::kPeerClosed:
-        // Of a full host's callers one may be dropped, and then be called by it.
+        // A full host may drop one of its callers, and then be connected by its own call.
         return kGoodbye | kRestart | kSilence | kCrowded | kNoMeeting;
       case Status::kUnknownPeer:
         return kGoodbye | kRestart | kSilence | kCrowded | kNoMeeting;
       case Status::kRefused:
         return kCrowded | kTwoNames;
       case Status::kTooManyPeers:
-        return kCrowded | kGoodbye | kRestart;  // who is leaving has a place until gone
+        return kCrowded | kGoodbye | kRestart;  // a peer that is closing keeps its place until gone
       case Status::kTimedOut:
-        return kGoodbye;  // the other takes nothing more of what was accepted
+        return kGoodbye;  // the other end takes nothing more of what was accepted
       case Status::kOk:
       case Status::kPending:
       case Status::kTruncated:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x50756C6C;
 
-// The 64-bit word at word `i` of a message.
+// Returns word `i` (of 64 bits) of a message.
 std::uint64_t word_at(const MessageName& name, std::size_t i) {
   const std::uint64_t whole = std::uint64_t{name.conversation} << 32 | name.index;
   if (i == 0) return whole;

@@ -1,4 +1,4 @@
-// What messages are made of: bytes that follow from who sent them, so that any mix-up shows.
+// The contents of messages: bytes that follow from the message's name, so that any mix-up shows.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +29,10 @@ Tag named_tag(const MessageName& name, Tag label);
 
 void fill(std::span<std::byte> out, const MessageName& name);
 
-// Who sent it, from the tag or else from the first bytes; nothing if neither says.
+// Returns the message's name from its tag or else its first bytes; nothing if neither holds one.
 std::optional<MessageName> name_of(Tag tag, std::span<const std::byte> received);
 
-// The first byte that is not as fill() made it; `received.size()` if all are right.
+// Returns the index of the first byte that fill() made otherwise; `received.size()` if none.
 std::size_t first_difference(std::span<const std::byte> received, const MessageName& name);
 
 }  // namespace pullman::sim

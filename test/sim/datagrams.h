@@ -1,5 +1,4 @@
-// The memory of datagrams on their way: slots that are reused, so that a run allocates only at
-// first.
+// The memory of datagrams under way: slots are reused, so that a run allocates only at its start.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +26,7 @@ class Datagrams {
 
   std::vector<std::byte>& bytes(Slot slot) { return slots_[slot]; }
 
-  // What it held is overwritten: nobody may read a datagram after giving it back.
+  // Overwrites what the slot held: no datagram may be read after it was given back.
   void release(Slot slot) {
     std::vector<std::byte>& bytes = slots_[slot];
     std::memset(bytes.data(), 0xDD, bytes.size() < 64 ? bytes.size() : 64);

@@ -1,4 +1,4 @@
-// How the simulator draws: everything random comes from one seed through these.
+// Draws of the simulator: everything random follows from one seed through these.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,7 @@ inline Duration log_between(Random& random, Duration low, Duration high) {
       random, static_cast<std::uint64_t>(low.count()), static_cast<std::uint64_t>(high.count()))));
 }
 
-// A generator of its own for each part, so that one part's draws do not move another's.
+// Makes a generator for one part, so that its draws do not change another part's.
 inline Random fork(Random& random) {
   return Random(random.next());
 }

@@ -1,4 +1,4 @@
-// What befalls the hosts of a run, step by step, and what that excuses.
+// The faults of hosts in a run, step by step, and which failures they excuse.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@ constexpr std::uint64_t kMaxSteps = 4'000'000;
 
 }  // namespace
 
-// What was done to whom. Silence counts as an excuse from a quarter of the time-out on, because a
-// sender that backs off may not notice at once that it is over.
+// Records what was done to whom. Silence excuses from a quarter of the timeout on, because a sender
+// that backs off may not notice at once that it is over.
 void Simulation::excuse(const Plan& plan) {
   const Duration limit = shortest_timeout() / 4;
   for (std::uint8_t a = 0; a < plan.hosts(); ++a) {

@@ -1,4 +1,4 @@
-// What an oracle found. The first finding counts: it ends the run, later ones are its echoes.
+// What oracles found. Only the first finding is kept: it ends the run, and others follow from it.
 #pragma once
 
 #include <string>

@@ -61,7 +61,7 @@ void Ledger::send_done(const MessageName& name, Status status) {
     check_matched(conversation, name);
   }
   if (status == Status::kOk || status == Status::kPending || status == Status::kClosed) return;
-  // Of a synchronous one nobody knows who has heard only that it arrived.
+  // If only its arrival is known, whether a synchronous message was received is not.
   const bool tells =
       status == Status::kPeerClosed && !conversation.messages[name.index].options.synchronous;
   if (good_byes_arrive_ && tells && was_received(conversation, name)) {
@@ -76,7 +76,7 @@ void Ledger::send_done(const MessageName& name, Status status) {
   }
 }
 
-// A synchronous send is done: somebody has received it.
+// Checks that a synchronous send is done only after a receive.
 void Ledger::check_matched(const Conversation& conversation, const MessageName& name) const {
   if (was_received(conversation, name)) return;
   if (!excused(conversation)) report("a synchronous send is done, and nobody received it", name);
@@ -140,7 +140,7 @@ void Ledger::check_result(const Message& message, const Wanted& wanted, const Re
   }
 }
 
-// One source handle is one conversation, for ever.
+// Checks that one source handle always means one conversation.
 Ledger::Reception& Ledger::reception_of(Conversation& conversation, std::uint32_t process,
                                         PeerId source) {
   const auto index = static_cast<std::uint32_t>(&conversation - conversations_.data());
@@ -162,7 +162,7 @@ Ledger::Reception& Ledger::reception_of(Conversation& conversation, std::uint32_
 }
 
 // Messages of one sender match in the order sent, receives in the order posted: if both messages
-// would have done for both receives, the earlier message has the earlier receive.
+// fit both receives, the earlier message must have the earlier receive.
 void Ledger::check_order(const Conversation& conversation, const Reception& reception,
                          std::size_t index) {
   const Wanted& mine = reception.deliveries[index].wanted;
@@ -186,7 +186,7 @@ void Ledger::check_order(const Conversation& conversation, const Reception& rece
 }
 
 void Ledger::probed(std::uint32_t process, const Probe& probe) {
-  if ((probe.tag & kNamedTag) == 0) return;  // which of its namesakes it is cannot be told
+  if ((probe.tag & kNamedTag) == 0) return;  // several messages may have this tag
   const auto name = name_of(probe.tag, {});
   if (name->conversation >= conversations_.size() ||
       name->index >= conversations_[name->conversation].messages.size()) {

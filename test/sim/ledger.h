@@ -1,8 +1,8 @@
-// The ledger: every message sent and every receive completed in a run, and what must be true of
-// them.
+// The ledger: every message sent and every receive completed in a run, with their invariants.
 //
-// Exactly once, bytes intact, matching rules, order: checked at each completion. Delivery of all
-// that was accepted: checked at the end. Knows programs' view only, nothing of packets.
+// It checks at each completion that a message is received once, intact, by a receive it matches and
+// in order; and at the end that all accepted messages were delivered. It sees what programs see, no
+// packets.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct Wanted {
   Tag tag = 0;
   Tag ignore = 0;
   std::size_t capacity = 0;
-  std::uint64_t order = 0;  // counts the process's posts
+  std::uint64_t order = 0;  // of posting, within the process
   std::uint8_t space = 0;
-  std::size_t place = 0;  // in a buffer for many messages, where this one lies
+  std::size_t place = 0;  // this message's offset in a buffer for many
 
   bool accepts(PeerId from, Tag sent, std::uint8_t sent_to) const {
     return (source == kAnyPeer || source == from) && ((sent ^ tag) & ~ignore) == 0 &&
@@ -39,7 +39,7 @@ struct Wanted {
   }
 };
 
-// What a receive says of the message it got.
+// What a receive reports of its message.
 struct Receipt {
   Status status = Status::kOk;
   PeerId source;
@@ -52,37 +52,36 @@ class Ledger {
  public:
   Ledger(Findings& findings, AllowedFailures& excuses) : findings_(findings), excuses_(excuses) {}
 
-  // The conversation of a process with one of its handles. `host` is set when it knows whom it
-  // called.
+  // Opens the conversation of a process through one of its handles. `host` is set if the process
+  // called that host.
   std::uint32_t open(std::uint32_t process, PeerId peer, std::optional<std::uint8_t> host);
 
-  // The peer of that handle has been connected.
+  // The handle's peer has been connected.
   void met(std::uint32_t process, PeerId peer);
   bool have_met(std::uint32_t process, PeerId peer) const;
 
-  // The name the next message of a conversation gets.
+  // Returns the name of a conversation's next message.
   MessageName next(std::uint32_t conversation) const;
   void sent(const MessageName& name, Tag tag, std::size_t length, const SendOptions& options);
   void send_done(const MessageName& name, Status status);
-  // From now on a good-bye arrives: what was received before it was said may not fail.
+  // BYEs arrive from now on: a send of a message received before the BYE may not fail.
   void expect_good_byes(bool yes) { good_byes_arrive_ = yes; }
 
-  // A receive of `process` is done, its bytes in `received`.
+  // A receive of `process` is done, its bytes are in `received`.
   void received(std::uint32_t process, const Wanted& wanted, const Receipt& receipt,
                 std::span<const std::byte> received);
 
-  // probe() said there was this one. It must be real, and still wait.
+  // probe() reported this message, which must exist and be unreceived.
   void probed(std::uint32_t process, const Probe& probe);
 
-  // The host a handle of this process turned out to name.
+  // Returns the host that a handle of this process stands for, once known.
   std::optional<std::uint8_t> host_of(std::uint32_t process, PeerId peer) const;
 
-  // A message sent to this host's process through a handle that named the host, not yet received
-  // there.
+  // Returns the tag of a message that was sent to this process and not yet received.
   std::optional<Tag> awaited(std::uint32_t process, std::uint64_t choice) const;
 
-  // How many messages are owed: accepted, both processes alive and without excuse, not yet
-  // received. With `say`, the first of them is reported.
+  // Returns how many messages are owed: accepted, both processes alive, no failure excused, and not
+  // received. Reports the first of them if `say`.
   std::size_t owed(const std::vector<std::uint32_t>& living, bool say) const;
 
   Findings& findings() { return findings_; }
@@ -100,8 +99,8 @@ class Ledger {
     bool done = false;
     Wanted wanted;
   };
-  // What one process received of a conversation. A conversation has a second one only if its first
-  // messages reached a process that died before it answered.
+  // What one process received of a conversation. There is a second one only if the first messages
+  // reached a process that died before it answered.
   struct Reception {
     std::uint32_t process = 0;
     PeerId source;

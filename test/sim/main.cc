@@ -15,7 +15,7 @@ namespace {
 
 using namespace pullman::sim;
 
-// "A..B" or "N", which is 1..N.
+// Reads "A..B", or "N" for 1..N.
 std::string read_range(const std::string& text, SeedRange& range) {
   const auto number = [](std::string_view digits, std::uint64_t& out) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
@@ -40,8 +40,8 @@ void run_one(std::uint64_t seed, const Plan& plan, bool traced) {
   _exit(1);  // its state may be broken: no teardown
 }
 
-// Seeds that failed once: a number at the beginning of each line, then why. Those from before there
-// were rails failed with one.
+// Runs seeds that once failed: a line begins with the number, then says why. Those from before
+// there were rails failed with one rail.
 int run_kept(const std::string& path, bool one_rail) {
   std::ifstream file(path);
   std::uint64_t count = 0;
@@ -60,7 +60,7 @@ int run_kept(const std::string& path, bool one_rail) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Peers are silent here all the time.
+  // Here peers are silent all the time: warnings would flood the log.
   if (std::getenv("PULLMAN_LOG") == nullptr) pullman::log().set_level(spdlog::level::err);
   CLI::App app("Runs Pullman's engine in a simulated world: everything follows from the seed.");
   std::uint64_t seed = 1;

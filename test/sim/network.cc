@@ -178,8 +178,8 @@ void Network::arrive(const Event& event) {
   datagrams_.release(event.slot);
 }
 
-// The host lives, and says that nobody listens there: by the way that the datagram came, if it is
-// open.
+// The host is alive and answers that the port is closed (ICMP), on the datagram's way back if that
+// is open.
 void Network::answer_refused(const Event& event, std::span<const std::byte> packet) {
   const Passing back{.sent = now_,
                      .arrival = now_,
@@ -219,7 +219,7 @@ void Network::transmit(Endpoint from, Endpoint to, std::span<const std::byte> he
   if (noise) inject(from, noise->to, noise->bytes, between(random_, Duration(0), kNoiseDelay));
 }
 
-// Decides the fate; no arrival means it is gone.
+// Decides a datagram's fate; without an arrival it is lost.
 void Network::pass(Datagrams::Slot slot, Passing& passing) {
   const Plug from{passing.from.host, passing.from.nic};
   const Plug to{passing.to.host, passing.to.nic};
@@ -270,8 +270,8 @@ const Partition* Network::partition_of(const Passing& passing) const {
   return nullptr;
 }
 
-// The first packet over a link that has just come up is not sent before the neighbour has said its
-// address, and it is not ready to say so yet; kernels ask again after a second.
+// The first packet after a link came up waits for the neighbour's address, which cannot answer yet;
+// kernels ask again after a second.
 bool Network::unresolved(const Passing& passing, Wire& wire) const {
   const bool just_up =
       std::any_of(troubles_.begin(), troubles_.end(), [&](const NicTrouble& trouble) {
@@ -289,7 +289,7 @@ bool Network::nic_is_dead(const Passing& passing) const {
          troubled(passing.to, Kind::kUnplugged) || troubled(passing.to, Kind::kDead);
 }
 
-// What the wire does just now.
+// Returns the wire's faults at this time.
 WireFaults Network::faults_of(const Wire& wire, const Passing& passing) const {
   WireFaults faults = wire.faults;
   for (const Ailment& ailment : ailments_) {

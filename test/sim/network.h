@@ -2,7 +2,7 @@
 // each direction, and all that can happen to a datagram on it. Time is virtual; every fate is drawn
 // from a seed.
 //
-// Knows datagrams and ports. Does not know engines, messages or what is right.
+// It knows datagrams and ports, but no engines, messages or rules of right and wrong.
 #pragma once
 
 #include <array>
@@ -35,13 +35,13 @@ class Network {
   Instant now() const { return now_; }
   std::size_t hosts() const { return hosts_; }
   std::size_t nics() const { return nics_; }
-  // Of the first NICs of two hosts, or of those named.
+  // Returns the wire between the first NICs of two hosts, or between those named.
   WireFaults& wire(std::size_t from, std::size_t to) {
     return wire(Plug{static_cast<std::uint8_t>(from), 0}, Plug{static_cast<std::uint8_t>(to), 0});
   }
   WireFaults& wire(Plug from, Plug to) { return wire_of(from, to).faults; }
-  // How a NIC reaches another: those of one number are on one link, and there is no way between
-  // others, unless it is said otherwise.
+  // Sets how a NIC reaches another: by default NICs of one number share a link, and there is no
+  // route between others.
   void set_reach(nic::Reach alike, nic::Reach across) { reach_ = {alike, across}; }
   nic::Reach reach(Endpoint from, Endpoint to) const {
     return from.nic == to.nic ? reach_.alike : reach_.across;
@@ -49,12 +49,12 @@ class Network {
   std::vector<Partition>& partitions() { return partitions_; }
   std::vector<Ailment>& ailments() { return ailments_; }
   void trouble(const NicTrouble& trouble);
-  // What the NIC says of itself.
+  // Whether the NIC reports its link as up.
   bool link_up(Endpoint at) const { return !troubled(at, NicTrouble::Kind::kUnplugged); }
   bool troubled(Endpoint at, NicTrouble::Kind kind) const;
-  // In order of time. They do not end with the faults: a narrow path is no fault.
+  // In order of time. They outlast the faults: a narrow path is no fault.
   std::vector<Narrowing>& narrowings() { return narrowings_; }
-  // The network says, truly or not, what the path carries; 0: it has said nothing.
+  // The network reports the path MTU, rightly or not; 0: it has reported none.
   void tell(std::size_t from, std::size_t to, std::size_t bytes) {
     told_[from * hosts_ + to] = bytes;
   }
@@ -62,41 +62,42 @@ class Network {
   Noise& noise() { return noise_.chances; }
   void end_faults();
 
-  // Whether hosts say so, to whom it comes from, when a datagram comes to a port that nobody has
-  // (ICMP), and the network lets it pass.
+  // Sets whether hosts answer a datagram to a closed port (ICMP), if the network lets the answer
+  // pass.
   void set_refuses(bool refuses) { refuses_ = refuses; }
-  // Somebody says to `hearer` that nobody listens at `at`,
-  // and quotes of the packet what he knows of it.
+  // Tells `hearer` that no port is open at `at`, quoting the start of `packet` as far as it is
+  // known.
   void refuse(Endpoint at, Endpoint hearer, Duration delay = Duration(0),
               std::span<const std::byte> packet = {});
 
-  // For scenarios: sees every datagram first; true drops it. And sees what became of each.
+  // For scenarios: the rule sees every datagram first and drops it by true; the observer sees each
+  // one's fate.
   void set_drop_rule(std::function<bool(const Passing&)> rule) { drop_rule_ = std::move(rule); }
   void set_observer(std::function<void(const Passing&)> observer) {
     observer_ = std::move(observer);
   }
 
-  // The NIC has another address from now on; who opens a port there has it.
+  // Gives the NIC another address; a port opened there has it.
   void renumber(Plug at) { ++generations_[place_of({at.host, Channel::kCommand, at.nic})]; }
   std::uint8_t generation(Endpoint at) const { return generations_[place_of(at)]; }
-  // A port at `at`; the one there before is gone, or hears nothing from now on.
+  // Opens a port at `at`; an earlier one there receives nothing from now on.
   std::unique_ptr<nic::Port> open(Endpoint at, const PortPlan& plan);
   const SimPort* port(Endpoint at) const { return ports_[at.index()]; }
-  // Whether receive() or poll_events() of one of the host's ports has something now.
+  // Returns whether receive() or poll_events() of one of the host's ports has something.
   bool has_work(std::size_t host) const;
-  // The host's process dies: nothing it sends from now on leaves.
+  // The host's process has died: nothing it sends leaves.
   void mute(std::size_t host, bool on) { muted_[host] = on; }
 
-  // The next arrival (or resolved address); kNever if nothing is on its way.
+  // Returns the time of the next arrival or resolved address; kNever if none is under way.
   Instant next_event() const { return heap_.empty() ? kNever : heap_.front().at; }
-  // Moves time forward and puts what has arrived into the ports.
+  // Moves time forward and puts arrived datagrams into the ports.
   void advance(Instant now);
 
-  // Puts a datagram on the wire to `to` as if it had come from outside.
+  // Puts a datagram on the wire to `to` as if it came from outside.
   void inject(Endpoint from, Endpoint to, std::span<const std::byte> bytes, Duration delay);
 
   const NetworkCounters& counters() const { return counters_; }
-  // Of all that was sent, in order: equal for equal seeds.
+  // Returns the digest of everything sent, in order: equal for equal seeds.
   std::uint64_t digest() const { return digest_; }
 
   // For ports.
@@ -126,12 +127,12 @@ class Network {
   };
   struct Event {
     Instant at;
-    std::uint64_t serial = 0;  // breaks ties in the order of sending
+    std::uint64_t serial = 0;  // breaks ties by the order of sending
     Endpoint to;
     Datagrams::Slot slot = Datagrams::kNone;  // none: only wakes the port
-    Endpoint from{};                          // of a datagram
-    bool refusal = false;                     // without a datagram: `from` says that nobody listens
-    std::array<std::byte, nic::PortEvent::kMaxQuoted> quoted{};  // of what was refused
+    Endpoint from{};                          // of a datagram, or the closed port of a refusal
+    bool refusal = false;                     // no datagram: `from` is a closed port
+    std::array<std::byte, nic::PortEvent::kMaxQuoted> quoted{};  // of the refused packet
     bool operator>(const Event& other) const {
       return at != other.at ? at > other.at : serial > other.serial;
     }
@@ -156,7 +157,7 @@ class Network {
   Findings& findings_;
   Datagrams datagrams_;
   Instant now_{};
-  // Of each pair of NICs, by their numbers, those of all pairs of hosts: once one is in use.
+  // For each pair of NIC numbers, the wires of all pairs of hosts; empty until one is used.
   std::array<std::vector<Wire>, kMaxNics * kMaxNics> wires_;
   std::vector<Partition> partitions_;
   std::vector<Ailment> ailments_;
@@ -167,7 +168,7 @@ class Network {
   NoiseMaker noise_;
   std::array<SimPort*, kMaxEndpoints> ports_{};
   std::array<std::uint8_t, kMaxEndpoints / 2> generations_{};
-  std::size_t nics_ = 1;  // that any host has
+  std::size_t nics_ = 1;  // the most of any host
   std::array<bool, kNetworkHosts> muted_{};
   std::vector<Event> heap_;
   std::uint64_t serial_ = 0;

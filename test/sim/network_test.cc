@@ -1,4 +1,4 @@
-// The simulated network itself: what it does to datagrams, and that it watches its users.
+// The simulated network itself: what it does to datagrams, and which misuse of ports it reports.
 #include "sim/network.h"
 
 #include <catch2/catch.hpp>
@@ -76,7 +76,7 @@ TEST_CASE("jitter does not take a channel out of order") {
   CHECK(std::is_sorted(values.begin(), values.end()));
 }
 
-TEST_CASE("a wire that reorders does") {
+TEST_CASE("a wire that is told to reorder takes a channel out of order") {
   Pair pair;
   pair.network.wire(0, 1).reorder = 300'000;
   pair.network.wire(0, 1).reorder_by = microseconds(50);
@@ -106,7 +106,7 @@ TEST_CASE("a partition stops one direction while it lasts") {
   CHECK(pair.network.counters().lost == 1);
 }
 
-TEST_CASE("a port without a free buffer drops") {
+TEST_CASE("a port without a free buffer drops what arrives") {
   Pair pair(PortPlan{.receive_packets = 3});
 
   for (int i = 0; i < 5; ++i) pair.send(static_cast<std::uint8_t>(i));
@@ -126,7 +126,7 @@ TEST_CASE("a duplicated datagram arrives twice") {
   CHECK(pair.received() == std::vector{9, 9});
 }
 
-TEST_CASE("giving a buffer back twice is found") {
+TEST_CASE("a buffer given back twice is reported") {
   Pair pair;
   pair.send(1);
   pair.run();
@@ -140,7 +140,7 @@ TEST_CASE("giving a buffer back twice is found") {
   CHECK(pair.findings.any());
 }
 
-TEST_CASE("sending to a forgotten destination is found") {
+TEST_CASE("a packet sent to a forgotten destination is reported") {
   Pair pair;
   pair.here->forget(pair.to);
   CHECK_FALSE(pair.findings.any());
@@ -150,7 +150,7 @@ TEST_CASE("sending to a forgotten destination is found") {
   CHECK(pair.findings.any());
 }
 
-TEST_CASE("an address no port has does not resolve") {
+TEST_CASE("an address that no port has is not resolved") {
   Pair pair;
   nic::Address nobody = address_of(kThere);
   nobody.bytes[0] = std::byte{99};
@@ -162,7 +162,7 @@ TEST_CASE("an address no port has does not resolve") {
   CHECK(event.kind == nic::PortEvent::Kind::kResolveFailed);
 }
 
-TEST_CASE("equal seeds give equal runs, and other seeds others") {
+TEST_CASE("equal seeds give equal runs, other seeds other ones") {
   const auto digest = [](std::uint64_t seed) {
     Findings findings;
     Network network(2, seed, findings);

@@ -108,7 +108,7 @@ void Node::jump_clock(Duration by) {
   if (alive()) touched();
 }
 
-// Not before the gap is over, nor in a stall, nor between polls.
+// Runs are not before the gap between turns is over, in a stall, or between polls.
 Instant Node::earliest_run(Instant at) const {
   at = std::max({at, stalled_until_, last_turn_ + plan_.turn_gap});
   if (plan_.poll_interval.count() == 0) return at;
@@ -122,11 +122,11 @@ Instant Node::wake() const {
   if (plan_.poll_interval.count() != 0) return earliest_run(network_.now());
   Instant due = std::min(deadline_, own_wake_);
   if (network_.has_work(host_)) {
-    // If the last turn left it, it does not look at everything each time; and turns take a while.
+    // If the last turn left it there, that did not poll every channel; and a turn takes a while.
     const Instant soon = took_nothing_ ? last_turn_ + kLeastTurn : network_.now();
     due = std::min(due, std::max(network_.now(), soon));
   } else if (idle_turns_ > 1 && deadline_ <= network_.now()) {
-    // It wants to send and the port takes nothing: look again later and later.
+    // It wants to send and the port takes nothing: polls with growing pauses.
     const Duration backoff = std::min(plan_.turn_gap * idle_turns_, kMaxBackoff);
     due = std::min(last_turn_ + backoff, own_wake_);
   }
@@ -182,10 +182,13 @@ void Node::audit() {
     report("packets taken and packets accounted for differ", audit.packets_taken,
            audit.packets_accounted);
   }
-  // Of each of two sizes.
+  // There are that many of each of two sizes.
   if (audit.packets_taken > 2 * plan_.config.send_packets) {
     report("more packets taken than Config::send_packets", audit.packets_taken,
            2 * plan_.config.send_packets);
+  }
+  if (audit.peers_inconsistent != 0) {
+    report("peers in a state that their phase does not allow", audit.peers_inconsistent, 0);
   }
   if (audit.peers_unlisted != 0) {
     report("peers that could be served are not in the list", audit.peers_unlisted, 0);

@@ -20,7 +20,7 @@ Endpoint any_endpoint(Random& random, const World& world) {
 std::vector<std::byte> random_bytes(Random& random) {
   std::vector<std::byte> bytes(log_between(random, 0, 1472));
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
-  // Half of them look like ours at first sight.
+  // Half of them have a plausible header.
   if (bytes.size() >= wire::kHeaderBytes && percent(random, 50)) {
     wire::PacketHeader header;
     header.type = static_cast<wire::PacketType>(between(random, 1, 5));
@@ -38,7 +38,7 @@ void change_a_byte(Random& random, std::span<std::byte> bytes) {
   if (!bytes.empty()) bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());
 }
 
-// A copy with one header field or body byte changed, sealed again if it was.
+// Returns a copy with one header field or body byte changed, sealed again if it was sealed.
 std::optional<std::vector<std::byte>> forged(Random& random, std::span<const std::byte> original,
                                              bool knows_proof) {
   wire::PacketHeader header;
@@ -113,7 +113,7 @@ std::optional<NoiseMaker::Injection> NoiseMaker::hear(Random& random, const Worl
   if (memory_.empty()) return std::nullopt;
   if (happens(chances.replay)) return memory_[random.below(memory_.size())];
   if (happens(chances.misroute)) {
-    // A HELLO, too: it names the port it is for (wire.md 5.4).
+    // Even a HELLO, since it names the port it is for (wire.md 5.4).
     const Injection& old = memory_[random.below(memory_.size())];
     return Injection{any_endpoint(random, world), old.bytes};
   }

@@ -1,4 +1,4 @@
-// Makes the datagrams nobody sent: random bytes, replays, misrouted copies, forgeries.
+// Makes datagrams that no host sent: random bytes, replays, misrouted copies, forgeries.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace pullman::sim {
 
-// Where datagrams can go.
+// Where datagrams can be sent.
 struct World {
   std::size_t hosts = 0;
-  std::size_t nics = 1;  // of the host that has most
+  std::size_t nics = 1;  // the most of any host
 };
 
 class NoiseMaker {
@@ -24,7 +24,7 @@ class NoiseMaker {
     std::vector<std::byte> bytes;
   };
 
-  // Hears a datagram that was sent, and may answer with one of its own.
+  // Sees a datagram that was sent, and may inject one of its own.
   std::optional<Injection> hear(Random& random, const World& world, const Passing& passing);
 
   Noise chances;
@@ -32,7 +32,7 @@ class NoiseMaker {
  private:
   void remember(Random& random, const Passing& passing);
 
-  std::vector<Injection> memory_;  // what replays are made of
+  std::vector<Injection> memory_;  // datagrams to replay
 };
 
 }  // namespace pullman::sim

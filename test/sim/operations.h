@@ -1,4 +1,4 @@
-// What hosts of a scene do beyond plain send() and receive(): with options, one-sided.
+// Operations of a scene's hosts beyond plain send() and receive(): with options, one-sided.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 #include "sim/scene.h"
 
-// Of bytes that are not as they should be, how many there are and the first: Catch lays out four
-// million of them for minutes.
+// Prints only the size and the first 16 bytes: Catch lays out four million of them for minutes.
 template <>
 struct Catch::StringMaker<std::vector<std::byte>> {
   static std::string convert(const std::vector<std::byte>& bytes) {
@@ -24,7 +23,7 @@ struct Catch::StringMaker<std::vector<std::byte>> {
 
 namespace pullman::sim {
 
-// So many bytes that follow from `salt`.
+// Returns `size` bytes that follow from `salt`.
 inline std::vector<std::byte> bytes_of(std::size_t size, unsigned salt) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + i / 251 + salt);
@@ -72,7 +71,7 @@ class Doings {
     act.returned = engine(host).remote_memory().get(now(host), from, place, whole, act.request);
     return touched(host, act);
   }
-  // A sum of 64-bit integers; what was there before goes to `bytes` if it fetches.
+  // Adds to a 64-bit integer; a fetched value goes to `bytes`.
   Act& add(std::size_t host, PeerId to, const RemotePlace& place, std::uint64_t amount,
            bool fetches) {
     Act& act = begin(std::vector<std::byte>(fetches ? sizeof amount : 0));

@@ -14,8 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Which kinds of trouble a seed has. Each is in about a quarter of the seeds; one in eight has
-// none.
+// Which kinds of trouble a seed has: each in about a quarter of the seeds, none in one of eight.
 struct Troubles {
   bool loss, duplicates, reordering, damage, slow, partitions, noise, crashes, stalls, jumps, crowd,
       disconnects, tiny_ports, poor_nics;
@@ -121,7 +120,7 @@ void draw_programs(Random& random, const Troubles& troubles, Plan& plan) {
   }
 }
 
-// A moment in the time the programs work.
+// Draws a moment while the programs work.
 Instant moment(Random& random, Duration work) {
   return kPlanStart + between(random, Duration(0), work);
 }
@@ -132,7 +131,7 @@ void draw_partitions(Random& random, Duration work, Plan& plan) {
     const auto a = static_cast<std::uint8_t>(random.below(plan.hosts()));
     const auto b = static_cast<std::uint8_t>(random.below(plan.hosts()));
     const Instant start = moment(random, work);
-    // Most are short enough that nobody may give up.
+    // Most are too short for any timeout.
     const Duration length = percent(random, 15) ? between(random, seconds(1), seconds(100))
                                                 : log_between(random, microseconds(50), seconds(2));
     plan.partitions.push_back({.from = a, .to = b, .start = start, .end = start + length});
@@ -142,9 +141,9 @@ void draw_partitions(Random& random, Duration work, Plan& plan) {
   }
 }
 
-// From a generator of its own: what else a seed draws does not depend on it. A path may be narrow
-// from the first packet on, and in one direction only; it may become so, and wide again. At the end
-// each carries what it does for ever.
+// Has its own generator, so that a seed's other draws do not depend on it. A path may be narrow
+// from the first packet on, or in one direction only, become narrow, and wide again. The last size
+// of each stays for ever.
 void draw_narrowings(std::uint64_t seed, Duration work, Plan& plan) {
   Random random(seed * 0xD1342543DE82EF95u + 3);
   if (!percent(random, 25)) return;
@@ -169,7 +168,7 @@ void draw_narrowings(std::uint64_t seed, Duration work, Plan& plan) {
                    [](const Narrowing& a, const Narrowing& b) { return a.start < b.start; });
 }
 
-// From a generator of its own, too.
+// Has its own generator, too.
 void draw_wider_use(std::uint64_t seed, Plan& plan) {
   Random random(seed * 0xD1342543DE82EF95u + 5);
   const std::uint64_t access = percent(random, 35) ? between(random, 10, 80) : 0;
@@ -177,7 +176,7 @@ void draw_wider_use(std::uint64_t seed, Plan& plan) {
   for (ProgramPlan& program : plan.programs) {
     program.access_weight = access;
     program.options_percent = options;
-    // Not drawn: what other seeds do stays as it is.
+    // Not drawn, so that other seeds' draws stay as they are.
     program.shared_percent = plan.seed % 4 == 3 ? 30 : 0;
   }
 }
@@ -208,8 +207,7 @@ Noise draw_noise(Random& random) {
     if (percent(random, 50)) *chance = log_between(random, 1000, 200'000);
   }
   noise.knows_proof = percent(random, 10);
-  // A HELLO is believed as far as it goes before its sender has proved itself: forging one is an
-  // attack.
+  // An engine acts on a HELLO before its sender has proved itself, so forging one is an attack.
   if (!noise.knows_proof) noise.hello = 0;
   return noise;
 }
@@ -224,7 +222,7 @@ void draw_wires(Random& random, const Troubles& troubles, Plan& plan) {
   }
 }
 
-// The hosts of a run speak one address family, and all use checksums or none does.
+// The hosts of a run use one address family, and all use checksums or none does.
 void make_alike(Random& random, const Troubles& troubles, Plan& plan) {
   const std::uint8_t kind = percent(random, 70) ? 4 : percent(random, 50) ? 6 : 255;
   const bool checksum = troubles.damage || percent(random, 10);

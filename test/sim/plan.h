@@ -1,5 +1,5 @@
-// A plan: everything a seed decides before the run begins. Hosts, options, wires, faults, what
-// befalls whom and when, and how busy the programs are.
+// A plan: everything that a seed decides before the run begins. Hosts, options, wires, faults of
+// hosts and networks with their times, and how busy the programs are.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct ProgramPlan {
   Duration pace = std::chrono::microseconds(20);  // between operations, on average
   std::size_t max_message = 4096;
   std::size_t max_pending = 32;  // operations at once
-  Tag labels = 4;                // how many different ones it uses
+  Tag labels = 4;                // how many different ones
   std::uint64_t send_weight = 45;
   std::uint64_t receive_weight = 40;
   std::uint64_t connect_weight = 6;
@@ -27,20 +27,20 @@ struct ProgramPlan {
   std::uint64_t probe_weight = 5;
   std::uint64_t disconnect_weight = 0;
   std::uint64_t access_weight = 0;    // puts, gets and atomics
-  std::uint64_t options_percent = 0;  // of sends that have any; so do receives
+  std::uint64_t options_percent = 0;  // of sends, and of receives, that have any
   std::uint64_t shared_percent = 0;   // of receives that take many messages
-  bool late_receives = false;         // posts few receives before the end: messages wait unexpected
+  bool late_receives = false;         // posts few receives before the end: messages are unexpected
 };
 
-// Something that befalls a host.
+// A fault, or a change, of a host.
 struct Fault {
   enum class Kind : std::uint8_t {
-    kCrash,  // its process dies without a word; another starts after `duration`
+    kCrash,  // its process dies silently; another starts after `duration`
     kClose,  // its process closes in good order, then another starts
-    kStall,  // it does not run for `duration`
+    kStall,  // its process does not run for `duration`
     kJump,   // its clock jumps forward by `duration`
-    kJoin,   // one of its NICs that come late comes
-    kMove,   // its NIC number `nic` has another address
+    kJoin,   // one of its late NICs comes
+    kMove,   // its NIC number `nic` gets another address
   };
   Instant at;
   Kind kind = Kind::kStall;
@@ -58,7 +58,7 @@ struct RailWire {
   WireFaults faults;
 };
 
-// When the programs begin.
+// The programs begin then.
 inline constexpr Instant kPlanStart{std::chrono::seconds(1)};
 
 struct Plan {
@@ -70,13 +70,13 @@ struct Plan {
   std::vector<Partition> partitions;
   std::vector<Ailment> ailments;
   std::vector<NicTrouble> nic_troubles;
-  nic::Reach reach_alike = nic::Reach::kDirect;  // of NICs of one number
-  nic::Reach reach_across = nic::Reach::kNone;   // of others
+  nic::Reach reach_alike = nic::Reach::kDirect;  // between NICs of one number
+  nic::Reach reach_across = nic::Reach::kNone;   // between others
   std::vector<Narrowing> narrowings;             // in order of time
   std::vector<Fault> happenings;                 // in order of time
   Noise noise;
-  bool refuses = true;  // hosts say so when nobody has a port
-  // At the end this host closes as soon as it has received what all others have just sent it.
+  bool refuses = true;  // hosts answer for closed ports (ICMP)
+  // At the end this host closes as soon as it has received the last messages of all others.
   std::optional<std::uint8_t> leaves_first;
   Instant faults_end;
   std::uint64_t network_seed = 0;
@@ -85,14 +85,14 @@ struct Plan {
 };
 
 Plan draw_plan(std::uint64_t seed);
-// The same with one NIC in each host: what the seed gave before there were rails.
+// Draws the plan with one NIC in each host, as the seed gave before there were rails.
 Plan draw_plan_of_one_rail(std::uint64_t seed);
 
 // In plan_rails.cc.
 void draw_rails(std::uint64_t seed, Plan& plan);
 std::string describe_rails(const Plan& plan);
 
-// One line per host, wire and happening, for the head of a trace.
+// Returns a line per host, wire and fault, for the head of a trace.
 std::string describe(const Plan& plan);
 
 }  // namespace pullman::sim

@@ -1,5 +1,5 @@
-// What a seed decides about rails: how many NICs each host has, how they reach each other, and what
-// befalls them. From a generator of its own: what else a seed draws does not depend on it.
+// The rails of a plan: how many NICs each host has, how they reach each other, and their faults.
+// Has its own generator, so that a seed's other draws do not depend on it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ class RailDraw {
     }
   }
 
-  // In some runs each host has a NIC of last resort, the last: it lacks nobody's packets, but waits
-  // for them, and there all datagrams may be filtered.
+  // In some runs the last NIC of each host is a stream, the last resort: it loses no packets but
+  // delays them, and for a time all datagrams may be filtered.
   void last_resorts() {
     for (NodePlan& node : plan_.nodes) {
       if (node.nics() == kUsualNics) node.more.pop_back();
@@ -47,7 +47,7 @@ class RailDraw {
     }
   }
 
-  // Five to eight.
+  // Gives hosts five to eight NICs.
   void many_nics() {
     const std::size_t nics = between(random_, kUsualNics + 1, kMaxNics);
     for (NodePlan& node : plan_.nodes) {
@@ -67,7 +67,7 @@ class RailDraw {
     plan_.reach_across = drawn.second;
   }
 
-  // Each is like the wire of the first NICs, and some are nearer, farther or slower.
+  // Each wire is like that of the first NICs; some are shorter, longer or slower.
   void wires() {
     for (std::uint8_t a = 0; a < plan_.hosts(); ++a) {
       for (std::uint8_t b = 0; b < plan_.hosts(); ++b) {
@@ -148,7 +148,7 @@ class RailDraw {
                                   .kind = static_cast<NicTrouble::Kind>(random_.below(4))});
   }
 
-  // One way or both.
+  // Cuts one way or both.
   void cut(Plug a, Plug b, Instant start, Duration length) {
     const bool holds = percent(random_, 40);
     const auto add = [&](Plug from, Plug to) {
@@ -164,7 +164,7 @@ class RailDraw {
     if (percent(random_, 50)) add(b, a);
   }
 
-  // Nothing passes from there, to whatever NIC.
+  // Lets nothing pass from that NIC to any other.
   void filter(Plug from, Instant start, Duration time) {
     for (std::uint8_t to = 0; to < plan_.hosts(); ++to) {
       plan_.partitions.push_back({.from = from.host,
@@ -176,7 +176,7 @@ class RailDraw {
     }
   }
 
-  // Up to 10 Hz.
+  // At up to 10 Hz.
   void flap() {
     const Plug at = any_nic();
     const Duration period = log_between(random_, milliseconds(100), seconds(1));
@@ -199,7 +199,7 @@ class RailDraw {
     plan_.ailments.push_back(how);
   }
 
-  // All rails between two hosts; some so long that they may give up.
+  // Cuts all rails between two hosts, sometimes for longer than the peer timeout.
   void all_down() {
     const Instant start = moment();
     const Duration time =
@@ -212,7 +212,8 @@ class RailDraw {
   Plan& plan_;
 };
 
-// NICs that come late, and addresses that change: not the first NIC's, by which hosts are known.
+// Draws NICs that come late and addresses that change, except the first NIC's, by which hosts are
+// called.
 void draw_changes(std::uint64_t seed, Duration work, Plan& plan) {
   Random random(seed * 0x9E3779B97F4A7C15u + 77);
   if (!percent(random, 30)) return;

@@ -59,7 +59,7 @@ void Program::accept() {
 
 void Program::note_meetings() {
   for (Known& known : known_) {
-    // What was accepted for one that turned out to be known by another name is lost.
+    // A peer that proved to be known by another handle is refused, and what it was sent is lost.
     if (known.host && node_.engine().inspector().peer_status(known.id) == Status::kRefused) {
       shared_.excuses.add(node_.host(), *known.host, AllowedFailures::kRefusal);
     }
@@ -86,7 +86,7 @@ void Program::receive_again() {
   finish();
 }
 
-// Some that take whatever comes are always posted; what has come already is taken at once.
+// Keeps some wildcard receives posted; messages that have come already are taken at once.
 void Program::keep_receiving() {
   const std::size_t spaces = plan_.options_percent == 0 ? 1 : kDrawnSpaces.size();
   for (const std::uint8_t space : std::span(kDrawnSpaces).first(spaces)) {
@@ -139,8 +139,8 @@ void Program::reap() {
   pending_.resize(kept);
 }
 
-// The bytes after the buffer must be as they were; what was sent from is ours again, so nobody may
-// mind what is written into it, and what was received is not there for the next one.
+// Checks that the bytes behind the buffer are unchanged, and scribbles over it: a sent buffer is
+// the program's again, and a received message may not show in the next one.
 void Program::finished(Operation& operation) {
   const std::size_t size =
       operation.kind == Operation::Kind::kSend ? operation.size : operation.wanted.capacity;
@@ -158,13 +158,13 @@ void Program::finished(Operation& operation) {
     shared_.ledger.send_done(operation.name, status);
   } else {
     finished_receive(operation);
-    // Most receives are much larger than what comes, or never get anything.
+    // Most receives are much larger than their message, or get none.
     if (operation.many == nullptr) used = std::min(size, operation.request.length());
   }
   std::memset(operation.buffer.get(), static_cast<int>(kScribble), used);
 }
 
-// A receive of many messages tells them one by one, each with its part of the buffer.
+// Takes the messages of a shared receive one by one, each with its part of the buffer.
 void Program::take_messages(Operation& operation) {
   while (const auto message = operation.many->take()) {
     Wanted wanted = operation.wanted;
@@ -218,7 +218,7 @@ void Program::finished_receive(Operation& operation) {
   }
 }
 
-// They lie one behind the other. (Of one that failed there may be nothing.)
+// Messages lie one behind the other; one that failed may leave a gap.
 void Program::check_parts(Operation& operation) {
   std::sort(operation.parts.begin(), operation.parts.end());
   std::size_t end = 0;
@@ -238,7 +238,7 @@ void Program::check_failure(Operation& operation) {
     if (!operation.cancelled) shared_.findings.report("a receive was cancelled by nobody");
     return;
   }
-  // At the bound of memory, which its own program has to make room in; its messages come later.
+  // The memory bound is for the program itself to clear; the messages come later.
   if (status == Status::kNoMemory) return;
   const auto host = wanted.source == kAnyPeer
                         ? std::nullopt

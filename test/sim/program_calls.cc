@@ -1,4 +1,4 @@
-// The calls a program makes: which one, with what arguments, and what must be true of its answer.
+// The API calls of a program: which one, with what arguments, and what its result must be.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void Program::connect() {
   note("connect to host {}: {}, peer {}.{}", host, name(connected.status), connected.peer.index,
        connected.peer.generation);
   if (connected.status != Status::kOk) {
-    // Peers that are still taking leave count, too.
+    // Peers that are still closing count, too.
     if (connected.status != Status::kTooManyPeers &&
         !shared_.excuses.allows(node_.host(), host, connected.status)) {
       shared_.findings.report(fmt::format("host {}: connect to host {} says {}", node_.host(), host,
@@ -139,7 +139,7 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
       operation.request);
 }
 
-// kBusy: nothing happened.
+// With kBusy nothing may have happened.
 Status Program::try_copy(PeerId peer, Tag tag, std::span<const std::byte> bytes,
                          Operation& operation) {
   SendOptions options = operation.options;
@@ -158,7 +158,7 @@ std::uint8_t Program::draw_space() {
   return kDrawnSpaces[random_.below(kDrawnSpaces.size())];
 }
 
-// Something one-sided, on somebody whose host is known.
+// Does a one-sided operation with a peer whose host is known.
 void Program::access() {
   const Known* known = any_known();
   const auto host = known->host ? known->host : shared_.ledger.host_of(node_.process(), known->id);
@@ -167,7 +167,7 @@ void Program::access() {
                                    shared_.ledger.open(node_.process(), known->id, known->host)});
 }
 
-// Some are sure to match early, some late, some only a certain message.
+// Some match early, some late, some one certain message only.
 void Program::receive() {
   if (pending_.size() >= plan_.max_pending) return;
   Wanted wanted;
@@ -201,8 +201,7 @@ void Program::receive() {
   post_receive(wanted, false);
 }
 
-// Room for a name is always left: of a message without one in its tag nothing else tells which it
-// is.
+// Always leaves room for a name, by which messages without one in their tag are identified.
 void Program::post_shared(Wanted wanted) {
   wanted.capacity = log_between(random_, kNameBytes, 6 * plan_.max_message + kNameBytes);
   wanted.order = ++posts_;
@@ -272,7 +271,7 @@ void Program::cancel() {
   }
 }
 
-// What probe() saw, a receive with the message's own tag must get.
+// A receive with the tag of a probed message must get that message.
 void Program::probe() {
   const PeerId source = percent(random_, 50) ? kAnyPeer : draw_source();
   const bool any_tag = percent(random_, 60);

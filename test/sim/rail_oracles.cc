@@ -1,5 +1,5 @@
-// What must be true of rails: they are used again when the faults are over, both ends mean the same
-// by them, and none is blamed for a peer that is busy or dead.
+// The invariants of rails: all are up again after the faults, both ends agree on them, and none
+// goes down because a peer is busy or dead.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace pullman::sim {
 namespace {
 
-// From the end of the faults until all rails are up again: the longest pause between two questions,
-// several answers, and what a rail that flapped is kept out for.
+// From the end of the faults until all rails are up: the longest pause between two probes, several
+// answers, and the penalty of a rail that flapped.
 constexpr Duration kReinstated = std::chrono::seconds(8);
-// A host that stood still has left its peers with round trips as long as that: what is asked next
-// may be overdue only after three of them.
+// A host that stood still has left its peers with RTT samples of that length, and a probe is
+// overdue only after three of them.
 constexpr int kTimeoutInRoundTrips = 3;
-// Rails that are up for less than that may not have been noticed between two cuts.
+// A rail that is up for less may not have been noticed between two cuts.
 constexpr Duration kNoticed = std::chrono::seconds(2);
 
 struct Cut {
@@ -23,7 +23,7 @@ struct Cut {
   Instant end;
 };
 
-// When a wire between two NICs carried nothing in one direction at least.
+// Returns the times in which a wire between two NICs carried nothing in at least one direction.
 std::vector<Cut> cuts_between(const Plan& plan, Endpoint a, Endpoint b) {
   std::vector<Cut> cuts;
   for (const Partition& partition : plan.partitions) {
@@ -45,7 +45,7 @@ bool covered(const std::vector<Cut>& cuts, Instant at) {
                      [&](const Cut& cut) { return cut.start <= at && at < cut.end; });
 }
 
-// A HELLO has room for so many.
+// Returns how many NICs a HELLO can announce.
 std::size_t nics_told(const Node& node) {
   const std::uint8_t kind = node.plan().command.address_kind;
   return kind == 4 ? wire::kMaxNics : kind == 6 ? 4 : 1;
@@ -60,8 +60,8 @@ bool mirrors(const std::vector<RailView>& here, const std::vector<RailView>& the
 
 }  // namespace
 
-// Whether for so long no wire between two hosts, or the one by which they call each other, carried
-// anything.
+// Returns whether for that time no wire between two hosts, or not the one by which they call each
+// other, carried anything.
 bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home_only) const {
   std::vector<std::vector<Cut>> wires;
   const std::size_t nics_a = home_only ? 1 : plan_.nodes[a].nics() - plan_.nodes[a].late;
@@ -77,7 +77,7 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
     }
   }
   std::sort(changes.begin(), changes.end());
-  std::optional<Cut> all;  // the latest time in which all were cut
+  std::optional<Cut> all;  // the latest time in which all of them were cut
   for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
     const bool none_left = std::all_of(wires.begin(), wires.end(),
                                        [&](const auto& cuts) { return covered(cuts, changes[i]); });
@@ -89,7 +89,7 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
   return false;
 }
 
-// The network is whole: so are all rails, soon, whether or not there is anything to send.
+// The network is whole, so all rails must soon be up, whether or not there is anything to send.
 void Simulation::reinstate() {
   if (plan_.noise.knows_proof) return;
   Duration stood_still{0};
@@ -98,7 +98,7 @@ void Simulation::reinstate() {
         happening.kind == Fault::Kind::kStall || happening.kind == Fault::Kind::kJump;
     if (still) stood_still = std::max(stood_still, happening.duration);
   }
-  Duration timeout{0};  // what says which rails there are may be lost as often as not
+  Duration timeout{0};  // messages about rails may be lost as often as not
   for (const NodePlan& node : plan_.nodes)
     timeout = std::max(timeout, Duration(node.config.rto_initial));
   const Instant bound =
@@ -119,8 +119,8 @@ void Simulation::restore_rails() {
   }
 }
 
-// Two NICs that could be a rail, and neither is one's with that host, whenever they came; empty:
-// there are none.
+// Returns two NICs that could be a rail and of which neither is used by one with that host, in
+// words; empty if there are none.
 std::string Simulation::missing_rail(std::size_t a, const std::vector<RailView>& rails_of_a,
                                      std::size_t b, const std::vector<RailView>& rails_of_b) {
   Node& here = stage_.node(a);
@@ -147,7 +147,7 @@ std::string Simulation::missing_rail(std::size_t a, const std::vector<RailView>&
   return "";
 }
 
-// The first one, in words; empty if there is none.
+// Returns the first rail that is not up, in words; empty if all are.
 std::string Simulation::rail_not_up() {
   struct Seen {
     std::size_t host;
@@ -167,7 +167,7 @@ std::string Simulation::rail_not_up() {
     const auto other = std::find_if(all.begin(), all.end(), [&](const Seen& it) {
       return it.rails.front().local == home.remote && it.rails.front().remote == home.local;
     });
-    if (other == all.end()) continue;  // it has gone, and this end has yet to find that out
+    if (other == all.end()) continue;  // it has ended, which this end does not know yet
     if (!mirrors(seen.rails, other->rails)) {
       return fmt::format("agreement: hosts {} and {} have other rails, {} and {} of them",
                          seen.host, other->host, seen.rails.size(), other->rails.size());
@@ -183,7 +183,7 @@ std::string Simulation::rail_not_up() {
   return "";
 }
 
-// Nothing in the plan gives a reason to leave a rail.
+// Returns whether nothing in the plan is a reason for a rail to go down.
 bool Simulation::blames_nobody() const {
   const bool quiet = plan_.partitions.empty() && plan_.narrowings.empty() &&
                      plan_.ailments.empty() && plan_.nic_troubles.empty();
@@ -205,7 +205,7 @@ bool Simulation::blames_nobody() const {
                       [&](const RailWire& wire) { return loses(wire.faults); });
 }
 
-// Peers may have died, stalled or left: their rails are not to blame.
+// Peers may have died, stalled or closed, for which no rail may be blamed.
 void Simulation::check_blame() {
   if (!blames_nobody()) return;
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {

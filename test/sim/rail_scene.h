@@ -1,5 +1,5 @@
-// What scenarios of rails are told with: hosts of several NICs, and a stream of messages that shows
-// how long nothing came.
+// Parts of scenarios of rails: hosts of several NICs, and a stream of messages that measures the
+// longest pause between arrivals.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace pullman::sim {
 // A wire of 1 Gb/s.
 inline constexpr std::uint64_t kGigabit = 8192;  // ns per KiB
 
-// Hosts with so many NICs each; NIC i of one is on one link with NIC i of the others. `tweak`
-// changes what all NICs of a host have in common, `tweak_more` a host when it has all of them.
+// Hosts with that many NICs each; NICs of one number are on one link. `tweak` changes what all NICs
+// of a host have in common, `tweak_more` a host with all of its NICs.
 class RailScene : public Scene {
  public:
   explicit RailScene(std::vector<std::size_t> nics, const Tweak& tweak = {},
@@ -38,7 +38,7 @@ class RailScene : public Scene {
                        [](const RailView& view) { return view.state == RailState::kUp; });
   }
   bool all_up(Couple couple) { return all_up(0, couple.there) && all_up(1, couple.back); }
-  // Both know all their rails, and they are up.
+  // Connects hosts 0 and 1 and waits until both have `count` rails, all up.
   Couple couple_by_rails(std::size_t count) {
     const Couple met = couple(0, 1);
     run_until([&] {
@@ -48,13 +48,13 @@ class RailScene : public Scene {
     return met;
   }
 
-  // The wires between NICs of one number, both ways.
+  // Changes the wires between NICs of that number, both ways.
   template <typename Change>
   void change_wires(std::uint8_t nic, Change change) {
     change(network().wire(Plug{0, nic}, Plug{1, nic}));
     change(network().wire(Plug{1, nic}, Plug{0, nic}));
   }
-  // From now on.
+  // Cuts the wire from now on.
   void cut(std::uint8_t nic, std::size_t from, std::size_t to, Duration time = kForever,
            bool holds = false) {
     network().partitions().push_back({.from = static_cast<std::uint8_t>(from),
@@ -76,7 +76,7 @@ class RailScene : public Scene {
   }
 };
 
-// Messages from host 0 to host 1, so many at a time, as fast as they go.
+// Sends messages from host 0 to host 1 as fast as they go, `depth` at a time.
 class Stream {
  public:
   Stream(RailScene& scene, Scene::Couple couple, std::size_t size, std::size_t depth)
@@ -91,7 +91,7 @@ class Stream {
       return scene_.now() >= end;
     });
   }
-  // No more are sent; true if all that were arrived well.
+  // Sends no more; returns whether all that were sent arrived intact.
   bool finish() {
     ends_ = true;
     scene_.run_until([&] {
@@ -102,7 +102,7 @@ class Stream {
   }
 
   std::size_t arrived() const { return arrived_; }
-  // Between two messages that arrived; since the last call.
+  // Returns the longest pause between two arrivals since the last call.
   Duration longest_gap() {
     note_gap();
     return std::exchange(longest_gap_, Duration(0));
@@ -114,7 +114,7 @@ class Stream {
     receives_.push_back(&scene_.receive(1, couple_.back, tag, size_));
     sends_.push_back(&scene_.send(0, couple_.there, tag, size_));
   }
-  // The scene keeps the act, and a stream has a hundred thousand: not the bytes of each.
+  // The scene keeps each act, and a stream has a hundred thousand: frees the bytes.
   static void give_back(Act& act) { std::vector<std::byte>().swap(act.bytes); }
   void note_gap() { longest_gap_ = std::max(longest_gap_, scene_.now() - last_); }
 

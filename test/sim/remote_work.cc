@@ -55,7 +55,7 @@ void RemoteWork::take_events() {
     if (!shared_.homes.told.contains(event->immediate)) {
       shared_.findings.report(fmt::format("host {}: an event that nobody sent", node_.host()));
     }
-    // One process that died may have had it before.
+    // A process that died may have taken the first event.
     if (!shared_.homes.heard.insert(event->immediate).second &&
         !shared_.excuses.any(node_.host(), {})) {
       shared_.findings.report(fmt::format("host {}: one put gave two events", node_.host()));
@@ -92,7 +92,7 @@ RemoteWork::Deed& RemoteWork::begin(Deed::Kind kind, const Target& target, std::
   return deed;
 }
 
-// Each adds one to the conversation's word: so what is there tells how often that was done.
+// Each add is one, so the conversation's word tells how many were done.
 void RemoteWork::add(const Target& target) {
   const bool fetches = percent(random_, 60);
   Deed& deed = begin(Deed::Kind::kAdd, target, fetches ? sizeof(std::uint64_t) : 0);
@@ -213,7 +213,7 @@ void RemoteWork::finished(Deed& deed) {
   if (deed.kind == Deed::Kind::kAdd && status == Status::kOk) finished_add(deed);
 }
 
-// The other's memory, if it is certain which process the conversation is with.
+// Returns the peer's memory if it is certain which process the conversation is with.
 Home* RemoteWork::home_of(const Target& target) const {
   if (shared_.excuses.any(node_.host(), target.host)) return nullptr;
   return shared_.homes.now[target.host];

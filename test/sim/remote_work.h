@@ -1,6 +1,6 @@
-// What one host's program does to the regions of others, what others may do to its own, and what
-// must be true of both: puts land exactly, refused ones write nothing, gets read what was put,
-// atomics are done once and in order, what is withdrawn is left alone.
+// What one host's program does to regions of others, and the invariants: puts land exactly, refused
+// ones write nothing, gets read what was put, atomics are done once and in order, and a withdrawn
+// region is not written.
 #pragma once
 
 #include <array>
@@ -20,32 +20,32 @@
 
 namespace pullman::sim {
 
-// One process's regions. Every conversation of others with it has a word and an area of its own.
+// One process's regions. Every conversation of a peer with it has its own word and area.
 struct Home {
   static constexpr std::uint32_t kSlots = 64;
   static constexpr std::size_t kAreaBytes = 24 * 1024;
   static constexpr std::size_t kFlickerBytes = 16 * 1024;
   static constexpr std::uint64_t kWords = 1;
   static constexpr std::uint64_t kAreas = 2;
-  static constexpr std::uint64_t kFlicker = 3;             // comes and goes
-  static constexpr std::uint64_t kInvalidDestination = 4;  // there is none of that key
+  static constexpr std::uint64_t kFlicker = 3;             // added and withdrawn
+  static constexpr std::uint64_t kInvalidDestination = 4;  // no region has this key
 
   std::vector<std::byte> words = std::vector<std::byte>(kSlots * sizeof(std::uint64_t));
-  // Zeros that cost nothing until they are touched: most slots never are.
+  // Zeros from calloc(), which cost nothing until touched: most slots never are.
   std::unique_ptr<std::byte, void (*)(void*)> area_bytes{
       static_cast<std::byte*>(std::calloc(kSlots, kAreaBytes)), std::free};
   std::span<std::byte> areas{area_bytes.get(), kSlots* kAreaBytes};
   std::vector<std::byte> flicker = std::vector<std::byte>(kFlickerBytes);
   bool flickers_on = true;
-  std::vector<std::byte> when_off;  // what the flickering region held when it was withdrawn
+  std::vector<std::byte> when_off;  // contents of the flickering region when it was withdrawn
 };
 
-// What the programs of a run know of each other's memory.
+// What the programs of a run know of each other's regions.
 struct Homes {
   std::array<Home*, kMaxHosts> now{};
   std::vector<std::unique_ptr<Home>> all;
-  std::set<std::uint64_t> told;   // immediate data that puts brought along
-  std::set<std::uint64_t> heard;  // and that arrived
+  std::set<std::uint64_t> told;   // immediate data of puts
+  std::set<std::uint64_t> heard;  // immediate data that arrived
 };
 
 class RemoteWork {
@@ -53,10 +53,10 @@ class RemoteWork {
   struct Shared {
     Ledger& ledger;
     AllowedFailures& excuses;
-    Findings& findings;  // of what counts unless somebody on the path attacks
+    Findings& findings;  // findings that an attacker on the path explains are ignored
     Homes& homes;
   };
-  // Whom it works on.
+  // The peer that is worked on.
   struct Target {
     PeerId peer;
     std::uint8_t host = 0;
@@ -66,13 +66,13 @@ class RemoteWork {
   RemoteWork(const Shared& shared, Node& node, std::uint64_t seed)
       : shared_(shared), node_(node), random_(seed) {}
 
-  // A process begins: its regions are there before anybody can ask for them.
+  // A process begins: its regions exist before a peer can ask for them.
   void booted();
-  // It has ended: everything has to be done.
+  // The process has ended: every request has to be done.
   void ended();
-  // Takes what is finished, and what others left here.
+  // Takes finished requests, and events that peers left here.
   void run();
-  // Does something to somebody, or to its own regions.
+  // Does an operation on a target, or on its own regions.
   void operate(const std::optional<Target>& target);
 
   std::size_t pending() const { return deeds_.size(); }
@@ -84,16 +84,16 @@ class RemoteWork {
     std::vector<std::byte> bytes;
     Kind kind = Kind::kAdd;
     Target target;
-    std::uint64_t offset = 0;  // in the area
-    std::uint64_t before = 0;  // what an add is to fetch
+    std::uint64_t offset = 0;  // within the area
+    std::uint64_t before = 0;  // the value that an add must fetch
   };
-  // What a conversation has done.
+  // The operations of one conversation.
   struct Track {
     std::uint64_t added = 0;
     std::uint64_t puts = 0;
     std::size_t reading = 0;
     bool writing = false;
-    bool broken = false;  // a put failed on the way: what is there is not known
+    bool broken = false;  // a put failed, so the area's contents are unknown
     std::vector<std::byte> area = std::vector<std::byte>(Home::kAreaBytes);
   };
 

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a worker says after each seed, through a pipe; small enough to be written in one piece.
+// A worker's report on a seed, small enough to be written to the pipe in one piece.
 struct Report {
   std::uint64_t seed = 0;
   std::uint64_t packets = 0;
@@ -32,7 +32,7 @@ static_assert(sizeof(Report) <= 4096);
 struct Worker {
   pid_t pid = -1;
   int pipe = -1;
-  std::uint64_t seed = 0;  // at work on it
+  std::uint64_t seed = 0;  // in progress
   Clock::time_point since;
 };
 
@@ -48,7 +48,7 @@ struct Worker {
                   .digest = outcome.digest,
                   .failed = !outcome.failure.empty()};
     std::strncpy(report.failure, outcome.failure.c_str(), sizeof(report.failure) - 1);
-    // After a failure the state may be broken: leave without tearing it down.
+    // After a failure the state may be broken, so it is not torn down.
     if (!report.failed) delete simulation;
     if (write(pipe, &report, sizeof(report)) != sizeof(report) || report.failed) _exit(0);
   }
@@ -142,7 +142,7 @@ class Runner {
     }
   }
 
-  // A worker that is at its end has no seed left, or has died of one.
+  // A worker ends when it has no seed left, or dies of its seed.
   void bury(Worker& worker) {
     int status = 0;
     waitpid(worker.pid, &status, 0);

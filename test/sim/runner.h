@@ -1,4 +1,4 @@
-// Runs many seeds, each in a worker process, so that an abort in one costs one and is counted.
+// Runs many seeds in worker processes, so that an abort costs one worker and is counted.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct SeedRange {
 struct RunnerOptions {
   SeedRange seeds;
   unsigned jobs = 1;
-  bool one_rail = false;        // the plans with one NIC in each host
-  unsigned max_failures = 20;   // then it stops
-  unsigned hang_seconds = 120;  // of one seed: it is stuck
+  bool one_rail = false;        // plans with one NIC in each host
+  unsigned max_failures = 20;   // then the run stops
+  unsigned hang_seconds = 120;  // a seed that takes longer is stuck
   std::string program;          // to print the command that replays a failure
 };
 

@@ -1,4 +1,4 @@
-// Scenarios: puts, gets and atomics (wire.md 10). They are the specification: read them so.
+// Scenarios: puts, gets and atomics (wire.md 10). They are the specification.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -43,7 +43,7 @@ struct Remote {
     std::memcpy(memory.data() + offset, &word, sizeof word);
   }
 
-  // Engines end before what they refer to.
+  // Engines end before what they refer to, so the scene comes after the buffers.
   std::vector<std::byte> memory;
   Doings does{scene};
   Scene scene;
@@ -68,7 +68,7 @@ TEST_CASE("a put writes exactly its bytes, whatever their number") {
   CHECK(remote.memory == expected);
 }
 
-TEST_CASE("a get reads exactly what is there") {
+TEST_CASE("a get reads exactly what is in the region") {
   const std::size_t size = GENERATE(0u, 1u, 1000u, 1500u, 70'000u, 500'000u);
   Remote remote;
   if (GENERATE(false, true)) remote.lose_some();
@@ -130,7 +130,7 @@ TEST_CASE("a region grants what it was registered for and no more") {
   if (access != Access::kWrite) CHECK(remote.intact());
 }
 
-TEST_CASE("a region that is withdrawn while a put is written is not touched afterwards") {
+TEST_CASE("a region withdrawn while a put is written is not touched afterwards") {
   Remote remote(4 << 20);
   remote.scene.network().wire(0, 1).ns_per_kib = 2000;
   if (GENERATE(false, true)) remote.lose_some();
@@ -147,7 +147,7 @@ TEST_CASE("a region that is withdrawn while a put is written is not touched afte
   CHECK_FALSE(remote.scene.engine(1).remote_memory().remove_region(kKey));
 }
 
-TEST_CASE("what a get was promised comes, though the region is withdrawn while it is read") {
+TEST_CASE("a get that has begun is completed although the region is withdrawn meanwhile") {
   Remote remote(4 << 20);
   remote.scene.network().wire(1, 0).ns_per_kib = 2000;
   if (GENERATE(false, true)) remote.lose_some();
@@ -163,7 +163,7 @@ TEST_CASE("what a get was promised comes, though the region is withdrawn while i
   CHECK(get.bytes == before);
 }
 
-TEST_CASE("an atomic is done exactly once, whatever is lost or comes twice") {
+TEST_CASE("an atomic is done exactly once, whatever is lost or duplicated") {
   Remote remote(64);
   remote.lose_some();
   remote.set_word(8, 0);
@@ -180,7 +180,7 @@ TEST_CASE("an atomic is done exactly once, whatever is lost or comes twice") {
     return std::all_of(fetches.begin(), fetches.end(), [](Act* act) { return act->done(); });
   }));
 
-  // Each fetched what the ones before it came to: the order of the calls.
+  // Each fetched the sum of those called before it.
   for (std::uint64_t i = 1; i <= kCount; ++i) {
     if (i % 2 == 0) {
       std::uint64_t before = 0;
@@ -192,7 +192,7 @@ TEST_CASE("an atomic is done exactly once, whatever is lost or comes twice") {
   CHECK(remote.word_at(8) == sum);
 }
 
-TEST_CASE("a compare-and-swap changes what is as expected, and tells what was") {
+TEST_CASE("a compare-and-swap changes a value that is as expected, and returns the value before") {
   Remote remote(64);
   remote.set_word(16, 41);
   const auto swap = [&](std::uint64_t compare, std::uint64_t operand) {
@@ -214,7 +214,7 @@ TEST_CASE("a compare-and-swap changes what is as expected, and tells what was") 
   CHECK(remote.word_at(16) == 2);
 }
 
-TEST_CASE("a vector of elements is worked on whole, also when it takes more than a packet") {
+TEST_CASE("a vector of elements is updated whole, also when it takes more than a packet") {
   Remote remote(4096);
   for (auto* wire : {&remote.scene.network().wire(0, 1)}) wire->loss = 200'000;
   std::vector<double> there(kMaxAtomicBytes / sizeof(double));
@@ -242,7 +242,7 @@ TEST_CASE("a vector of elements is worked on whole, also when it takes more than
 }
 
 // wire.md 10.3
-TEST_CASE("an atomic whose last packet is late is done when that is here, and not before") {
+TEST_CASE("an atomic whose last packet is late is done when that arrives, and not before") {
   const std::size_t fetched = GENERATE(std::size_t{0}, kMaxAtomicBytes);
   Remote remote(kMaxAtomicBytes);
   std::vector<std::uint64_t> words(kMaxAtomicBytes / sizeof(std::uint64_t));
@@ -277,7 +277,7 @@ TEST_CASE("an atomic whose last packet is late is done when that is here, and no
   CHECK(std::memcmp(remote.memory.data(), words.data(), kMaxAtomicBytes) == 0);
 }
 
-TEST_CASE("a put with immediate data leaves one event, when all of it is in place") {
+TEST_CASE("a put with immediate data leaves one event when all of it has been written") {
   const std::size_t size = GENERATE(0u, 100u, 300'000u);
   Remote remote;
   remote.lose_some();
@@ -301,7 +301,7 @@ TEST_CASE("a put with immediate data leaves one event, when all of it is in plac
   CHECK(remote.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("events that nobody takes go with the slot of who caused them") {
+TEST_CASE("events that are not taken are dropped with the slot of the peer that caused them") {
   Remote remote;
   PutOptions options;
   options.immediate = 1;
@@ -333,7 +333,7 @@ TEST_CASE("a refused put leaves no event") {
   CHECK(remote.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("a get is answered though its caller holds more of the answerer's messages than it may") {
+TEST_CASE("a get is answered although unreceived messages have used up the answerer's allowance") {
   const std::size_t size = GENERATE(64u, 100'000u);
   Remote remote;
   std::vector<Act*> sends;
@@ -348,7 +348,8 @@ TEST_CASE("a get is answered though its caller holds more of the answerer's mess
   CHECK_FALSE(sends.back()->done());
 }
 
-TEST_CASE("puts, gets and atomics are done though messages nobody receives have used up all room") {
+TEST_CASE(
+    "puts, gets and atomics are done although unreceived messages have used up all allowance") {
   const std::size_t size = GENERATE(8u, 2040u, 2041u, 300'000u);
   Remote remote;
   if (GENERATE(false, true)) remote.lose_some();
@@ -383,7 +384,7 @@ TEST_CASE("puts, gets and messages of one process take effect in the order of th
   CHECK(first.bytes == bytes_of(8, 20));
 }
 
-TEST_CASE("what is asked of a peer that goes fails, and what it asked for is forgotten") {
+TEST_CASE("operations on a peer that restarts fail, and what it asked for is forgotten") {
   Remote remote(4 << 20);
   remote.scene.network().wire(0, 1).ns_per_kib = 2000;
   Act& put = remote.does.put(0, remote.there, {kKey, 0}, bytes_of(4 << 20, 1));
@@ -399,7 +400,7 @@ TEST_CASE("what is asked of a peer that goes fails, and what it asked for is for
   }
 }
 
-TEST_CASE("an engine works on its own regions by calling itself") {
+TEST_CASE("an engine works on its own regions through a connection to itself") {
   Remote remote(64);
   const PeerId self = remote.scene.connect(1, 1);
   remote.set_word(0, 5);
@@ -410,7 +411,7 @@ TEST_CASE("an engine works on its own regions by calling itself") {
   CHECK(remote.word_at(0) == 8);
 }
 
-TEST_CASE("who leaves in good order has its gets answered first") {
+TEST_CASE("a peer that disconnects has its gets answered first") {
   Remote remote;
   Act& get = remote.does.get(0, remote.there, {kKey, 0}, 500'000);
   Act& put = remote.does.put(0, remote.there, {kKey, 600'000}, bytes_of(100'000, 4));
@@ -423,9 +424,9 @@ TEST_CASE("who leaves in good order has its gets answered first") {
   CHECK(put.status() == Status::kOk);
 }
 
-// What rides with a HELLO that crossed the peer's own waits for a proof, which may be a bare ACK:
-// what it asked for is answered then, and not when something else is to be sent.
-TEST_CASE("what rides with calls that cross is answered at once") {
+// Early data behind a HELLO that crossed the peer's own waits for a proof, which may be a bare ACK:
+// it must be answered then, and not only when something else is to be sent.
+TEST_CASE("operations in the early data of HELLOs that cross are answered at once") {
   const Duration head_start =
       GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9),
                microseconds(14), microseconds(21), microseconds(35));

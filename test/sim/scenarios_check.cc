@@ -1,5 +1,5 @@
-// Scenarios: the connectivity check. What it finds on rails that work, that do not, and that lead
-// to the wrong place; and what it does to nobody.
+// Scenarios: the connectivity check. What it finds on rails that work, that do not work and that
+// lead to the wrong host, and what it must not disturb.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -34,7 +34,7 @@ class CheckScene : public RailScene {
     took_ = now() - start;
     return *engine(host).check_result(peer);
   }
-  // The last check.
+  // How long the last check took.
   Duration took() const { return took_; }
 
   std::vector<RailFinding> findings(std::size_t host, PeerId peer) {
@@ -42,19 +42,19 @@ class CheckScene : public RailScene {
     for (const RailCheck& row : check(host, peer)) found.push_back(row.finding);
     return found;
   }
-  // What hosts met and their rails being up leaves behind: the check of each new rail.
+  // Connects the hosts and waits until the checks of new rails are over.
   Couple settled(std::size_t count) {
     const Couple met = couple_by_rails(count);
     run_for(milliseconds(1200));
     return met;
   }
-  // Drops what goes that way by that NIC and is longer.
+  // Drops longer packets from that NIC of that host.
   void narrow(std::uint8_t from, std::uint8_t nic, std::size_t bytes) {
     network().set_drop_rule([=](const Passing& passing) {
       return passing.from.host == from && passing.from.nic == nic && passing.bytes.size() > bytes;
     });
   }
-  // As if host 2 had that address of host 1's: what names it as called names host 2's own.
+  // Delivers to host 2 as if it had host 1's address: a CHECK then names host 2's own as called.
   void deliver_to_namesake(const Passing& passing, Duration delay) {
     const Endpoint to{2, passing.to.channel, passing.to.nic};
     std::vector<std::byte> bytes(passing.bytes.begin(), passing.bytes.end());
@@ -65,7 +65,7 @@ class CheckScene : public RailScene {
     }
     network().inject(passing.from, to, bytes, delay);
   }
-  // What is for host 1's NIC goes to host 2's.
+  // Delivers packets for host 1's NIC to host 2's.
   void misroute(std::uint8_t nic) {
     network().set_drop_rule([this, nic](const Passing& passing) {
       if (passing.from.host != 0 || passing.to.host != 1 || passing.to.nic != nic) return false;
@@ -73,7 +73,7 @@ class CheckScene : public RailScene {
       return true;
     });
   }
-  // Checks seen from now on.
+  // Counts the CHECKs and CHECKEDs from now on.
   void count_checks() {
     checks_ = check_bytes_ = 0;
     network().set_observer([this](const Passing& passing) {
@@ -94,7 +94,7 @@ class CheckScene : public RailScene {
 using Findings = std::vector<RailFinding>;
 constexpr RailFinding kFine = RailFinding::kFine;
 
-TEST_CASE("where all is well a check says so of each rail, after a round trip") {
+TEST_CASE("on a network without faults a check finds each rail fine, after a round trip") {
   const std::size_t count = GENERATE(1u, 2u, 4u);
   CheckScene scene(count);
   const auto couple = scene.settled(count);
@@ -117,7 +117,7 @@ TEST_CASE("where all is well a check says so of each rail, after a round trip") 
   CHECK(scene.took() < microseconds(500));
 }
 
-TEST_CASE("a check is exact whatever addresses the hosts have") {
+TEST_CASE("a check is exact with addresses of any family") {
   const auto kind = static_cast<std::uint8_t>(GENERATE(4, 6));
   CheckScene scene(2, [&](NodePlan& plan) {
     plan.command.address_kind = plan.data.address_kind = kind;
@@ -130,7 +130,7 @@ TEST_CASE("a check is exact whatever addresses the hosts have") {
   CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kOneWayBack});
 }
 
-TEST_CASE("a rail that nothing passes is unreachable, and the check says so in time") {
+TEST_CASE("a rail that carries nothing is found unreachable, within the check's limit") {
   CheckScene scene(3);
   const auto couple = scene.settled(3);
   scene.cut_both_ways(1);
@@ -145,7 +145,7 @@ TEST_CASE("a rail that nothing passes is unreachable, and the check says so in t
   CHECK(scene.took() <= limit);
 }
 
-TEST_CASE("a rail that works one way is found from either end, and which way it is") {
+TEST_CASE("a rail that works one way is found from either end, with its direction") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   const std::uint8_t nic = GENERATE(0, 1);
@@ -183,7 +183,7 @@ TEST_CASE("a path that loses long packets one way is found from both ends") {
   CHECK(there[1].largest.there == (from == 0));
 }
 
-TEST_CASE("a path that was found to be narrow is still checked with what the NICs take") {
+TEST_CASE("a path known to be narrow is still checked with the longest packets of the NICs") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   scene.narrow(0, 0, 1300);
@@ -199,9 +199,7 @@ TEST_CASE("a path that was found to be narrow is still checked with what the NIC
   CHECK(scene.rail(0, couple.there, 0).packet_bytes > 1200);
 }
 
-TEST_CASE(
-    "a rail whose packets arrive by another NIC of a host is none of its own, seen from both "
-    "ends") {
+TEST_CASE("a rail whose packets arrive by another NIC of a host is found from both ends") {
   const std::size_t astray = GENERATE(0u, 1u);
   std::size_t host = 0;
   CheckScene scene({2, 2}, {}, [&](NodePlan& plan) {
@@ -216,7 +214,7 @@ TEST_CASE(
   CHECK(scene.rail(0, couple.there, 1).state == RailState::kUp);
 }
 
-TEST_CASE("an address that another host answers at is the wrong host") {
+TEST_CASE("an address at which another host answers is the wrong host") {
   CheckScene scene({2, 2, 2});
   const auto couple = scene.settled(2);
 
@@ -226,7 +224,7 @@ TEST_CASE("an address that another host answers at is the wrong host") {
   CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
-TEST_CASE("a peer that was started anew is the wrong host, until it is known to be gone") {
+TEST_CASE("a restarted peer is the wrong host until it is known to be gone") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   scene.restart(1);
@@ -234,7 +232,7 @@ TEST_CASE("a peer that was started anew is the wrong host, until it is known to 
   CHECK(scene.findings(0, couple.there) == Findings{RailFinding::kWrongHost});
 }
 
-TEST_CASE("a question that comes to another host, or back to who asks, is not answered there") {
+TEST_CASE("a CHECK that reaches another host, or its sender, is not answered there") {
   const std::uint8_t astray = GENERATE(2, 0);
   CheckScene scene({1, 1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
   const auto couple = scene.settled(1);
@@ -257,8 +255,8 @@ TEST_CASE("a question that comes to another host, or back to who asks, is not an
   CHECK(send.status() == Status::kOk);
 }
 
-// As if another network used the same addresses: it does not speak for the peer, who may be back.
-TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that is silent") {
+// As if another network used the same addresses: its answers say nothing about the peer.
+TEST_CASE("a rail that always led elsewhere does not end a peer that is silent") {
   CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
   scene.misroute(1);
   const auto couple = scene.couple(0, 1);
@@ -278,7 +276,8 @@ TEST_CASE("a rail that led elsewhere from the beginning does not end a peer that
 }
 
 TEST_CASE(
-    "another process at one of its addresses does not end a peer, though it computes for long") {
+    "another process at one of its addresses does not end a peer, even one that is silent for "
+    "long") {
   CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.settled(2);
   scene.misroute(1);
@@ -294,7 +293,7 @@ TEST_CASE(
   CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
-TEST_CASE("a peer of two rails that was started anew is found out when both have said so") {
+TEST_CASE("a restarted peer of two rails is detected when both of its addresses have said so") {
   CheckScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.settled(2);
   scene.restart(1);
@@ -305,12 +304,11 @@ TEST_CASE("a peer of two rails that was started anew is found out when both have
   CHECK(send.status() == Status::kPeerRestarted);
 }
 
-// Its second NIC has another port now: nobody is at the one we know, says the host.
-TEST_CASE(
-    "a peer of two rails that was started anew is found out where only one port is the same") {
+// Its second NIC has another port now, and its host says that the old one is closed.
+TEST_CASE("a restarted peer of two rails is detected although only one port is the same") {
   CheckScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.settled(2);
-  const bool restarts = GENERATE(true, false);  // or it computes, and somebody says so in its name
+  const bool restarts = GENERATE(true, false);  // else it is busy, and refusals are forged
   CAPTURE(restarts);
   if (restarts) scene.restart(1);
   if (!restarts) scene.node(1).stall_until(scene.now() + seconds(60));
@@ -329,7 +327,8 @@ TEST_CASE(
         (restarts ? Status::kPeerRestarted : Status::kOk));
 }
 
-TEST_CASE("nobody at one address, another process at the other: not of one that was heard since") {
+TEST_CASE(
+    "a closed port and another process at its addresses do not end a peer that was heard since") {
   CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.settled(2);
   scene.misroute(1);
@@ -338,7 +337,7 @@ TEST_CASE("nobody at one address, another process at the other: not of one that 
   scene.send(0, couple.there, 1, 100);
   scene.run_for(seconds(20));
   REQUIRE(scene.checks() > 0);
-  scene.network().set_drop_rule([&](const Passing& passing) {  // what it answers to the questions
+  scene.network().set_drop_rule([&](const Passing& passing) {  // its own CHECKEDs are lost
     return passing.from.host == 1 && Opened(passing.bytes).is(wire::PacketType::kCheck);
   });
   scene.run_for(seconds(11));
@@ -348,7 +347,7 @@ TEST_CASE("nobody at one address, another process at the other: not of one that 
   CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
-TEST_CASE("who was asked whether it is the same is checked as before when it is back") {
+TEST_CASE("a peer suspected of a restart is checked as before when it answers again") {
   CheckScene scene({1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto couple = scene.couple(0, 1);
   scene.run_for(seconds(1));
@@ -360,11 +359,11 @@ TEST_CASE("who was asked whether it is the same is checked as before when it is 
   REQUIRE(scene.checks() > 2);
 
   CHECK(scene.findings(1, couple.back) == Findings{kFine});
-  scene.run_for(seconds(3));  // its questions are forgotten
+  scene.run_for(seconds(3));  // until its questions are forgotten
   CHECK(scene.findings(0, couple.there) == Findings{kFine});
 }
 
-TEST_CASE("a denial that comes when the peer has been heard again counts for nothing") {
+TEST_CASE("an unknown-peer reply that arrives after the peer was heard again is ignored") {
   CheckScene scene({1, 1, 1}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(60); });
   const auto couple = scene.couple(0, 1);
   scene.run_for(seconds(1));
@@ -375,16 +374,16 @@ TEST_CASE("a denial that comes when the peer has been heard again counts for not
     return true;
   });
   Act& send = scene.send(0, couple.there, 1, 100);
-  scene.run_for(seconds(4));  // a question is under way there
+  scene.run_for(seconds(4));  // a CHECK is on its way to the other host
 
   elsewhere = false;
-  scene.send(1, couple.back, 2, 10);  // it is heard at once
+  scene.send(1, couple.back, 2, 10);  // the peer is heard at once
   REQUIRE(scene.run_until_done(send));
   scene.run_for(seconds(10));
   CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
 }
 
-TEST_CASE("a check ends in time although the peer dies, is silent, or leaves meanwhile") {
+TEST_CASE("a check ends in time although the peer dies, falls silent or leaves") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   const int how = GENERATE(0, 1, 2, 3);
@@ -409,7 +408,7 @@ TEST_CASE("a check ends in time although the peer dies, is silent, or leaves mea
   CHECK(rows[1].finding == RailFinding::kUnreachable);
 }
 
-TEST_CASE("a check of one who is being called waits for the connection, and for its rails") {
+TEST_CASE("a check of a peer that is being called waits for the connection and its rails") {
   CheckScene scene(2);
   const PeerId peer = scene.connect(0, 1);
   REQUIRE(scene.begin_check(0, peer) == Status::kOk);
@@ -420,7 +419,7 @@ TEST_CASE("a check of one who is being called waits for the connection, and for 
   CHECK(rows[1].finding == kFine);
 }
 
-TEST_CASE("one who never answers is unreachable by the rail he was called on") {
+TEST_CASE("a peer that never answers is unreachable by the rail it was called on") {
   CheckScene scene(2);
   scene.node(1).end(true);
   const PeerId peer = scene.connect(0, 1);
@@ -444,11 +443,11 @@ TEST_CASE("a check that cannot begin says why") {
   CHECK(scene.begin_check(0, couple.there) == Status::kClosed);
 }
 
-TEST_CASE("a check that begins anew forgets what the one before has heard") {
+TEST_CASE("a check that is begun again forgets what the one before has heard") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   REQUIRE(scene.begin_check(0, couple.there) == Status::kOk);
-  scene.run_for(microseconds(8));  // questions have left
+  scene.run_for(microseconds(8));  // CHECKs have left
   scene.cut_both_ways(1);
 
   CHECK(scene.findings(0, couple.there) == Findings{kFine, RailFinding::kUnreachable});
@@ -472,7 +471,7 @@ TEST_CASE("new rails are checked once, by both ends, and a single rail is not") 
   CHECK(scene.checks() == seen);
 }
 
-TEST_CASE("what a new rail does not do is seen without asking") {
+TEST_CASE("the fault of a new rail is known without a check by the program") {
   CheckScene scene(2);
   scene.cut(1, 1, 0);
   const auto couple = scene.couple(0, 1);
@@ -483,7 +482,7 @@ TEST_CASE("what a new rail does not do is seen without asking") {
   CHECK(scene.rail(1, couple.back, 1).check == RailFinding::kOneWayBack);
 }
 
-TEST_CASE("a fault that a check found is forgotten when the rail carries again") {
+TEST_CASE("a rail's fault is forgotten when the rail carries again") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   scene.check(0, couple.there);
@@ -500,7 +499,7 @@ TEST_CASE("a fault that a check found is forgotten when the rail carries again")
   CHECK(scene.rail(0, couple.there, 0).check == kFine);
   CHECK(scene.rail(0, couple.there, 1).check == RailFinding::kNotChecked);
   CHECK(scene.rail(0, couple.there, 1).checked_ago == Duration(0));
-  // That check itself stays what it was.
+  // The check's own result stays as it was.
   const auto result = scene.engine(0).check_result(couple.there);
   REQUIRE(result);
   CHECK(result->at(1).finding == RailFinding::kUnreachable);
@@ -508,7 +507,7 @@ TEST_CASE("a fault that a check found is forgotten when the rail carries again")
   CHECK(scene.rail(0, couple.there, 1).check == kFine);
 }
 
-TEST_CASE("loss is no reason to call a rail broken") {
+TEST_CASE("loss does not make a check report a rail as broken") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   for (std::uint8_t nic = 0; nic < 2; ++nic) {
@@ -517,7 +516,7 @@ TEST_CASE("loss is no reason to call a rail broken") {
   for (int i = 0; i < 50; ++i) CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine});
 }
 
-TEST_CASE("a check beside a stream disturbs nobody: not one packet is sent again") {
+TEST_CASE("a check beside a stream causes no retransmission") {
   CheckScene scene(2);
   for (std::uint8_t nic = 0; nic < 2; ++nic) {
     scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = kGigabit; });
@@ -550,7 +549,7 @@ TEST_CASE("a drained rail, and one that is down, are checked like others") {
   CHECK(scene.rail(0, couple.there, 1).state == RailState::kDrained);
 }
 
-TEST_CASE("an idle check that is over leaves nothing to do") {
+TEST_CASE("a check that is over leaves no timer") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   scene.check(0, couple.there);
@@ -559,9 +558,9 @@ TEST_CASE("an idle check that is over leaves nothing to do") {
   CHECK(scene.engine(1).next_deadline() == kNever);
 }
 
-// --- hostile ones
+// --- attacks
 
-// A CHECK as host 0 would send it to host 1, or with what `change` makes of it.
+// Sends a CHECK as host 0 would send it to host 1, or a forged one.
 class Forger {
  public:
   explicit Forger(CheckScene& scene, Scene::Couple couple) : scene_(scene) {
@@ -581,7 +580,7 @@ class Forger {
     REQUIRE(wire::decode(packet_, header) == wire::Verdict::kAccepted);
     return header;
   }
-  // The one that is captured last is a long one.
+  // The last one captured is long; this is as short as it can be.
   wire::Check check() const {
     auto check = *wire::decode_check(Opened(packet_).frames.front().data);
     check.size = wire::CheckSize::kSmallest;
@@ -613,7 +612,7 @@ class Forger {
   std::vector<std::byte> packet_;
 };
 
-TEST_CASE("a flood of questions from one who knows the proof is answered now and then") {
+TEST_CASE("a flood of CHECKs by a sender that knows the proof has few answers") {
   CheckScene scene(4);
   const auto couple = scene.settled(4);
   Forger forger(scene, couple);
@@ -636,7 +635,7 @@ TEST_CASE("a flood of questions from one who knows the proof is answered now and
   CHECK(scene.run_until_done(receive));
 }
 
-TEST_CASE("a short question never brings a long answer, whatever it says of itself") {
+TEST_CASE("a short CHECK never has a long answer, whatever size it claims") {
   CheckScene scene(4);
   const auto couple = scene.settled(4);
   Forger forger(scene, couple);
@@ -656,7 +655,7 @@ TEST_CASE("a short question never brings a long answer, whatever it says of itse
   CHECK(scene.check_bytes() <= 4 * (wire::kHeaderBytes + wire::kCheckedBytes));
 }
 
-TEST_CASE("questions of an earlier round are not answered") {
+TEST_CASE("CHECKs of an earlier round are not answered") {
   CheckScene scene(2);
   const auto couple = scene.settled(2);
   Forger forger(scene, couple);
@@ -672,7 +671,7 @@ TEST_CASE("questions of an earlier round are not answered") {
   CHECK(scene.checks() == 2);
 }
 
-TEST_CASE("questions for another engine bring little, seldom, and never more than they are") {
+TEST_CASE("CHECKs for another engine have few, short answers") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   Forger forger(scene, couple);
@@ -680,7 +679,7 @@ TEST_CASE("questions for another engine bring little, seldom, and never more tha
   header.to.proof ^= 1;
   auto check = forger.check();
 
-  SECTION("asked by an epoch that is not its own") {
+  SECTION("from an epoch that is not the engine's own") {
     check.epoch ^= 1;
     constexpr std::size_t kFlood = 1000;
     for (std::size_t i = 0; i < kFlood; ++i) {
@@ -692,12 +691,12 @@ TEST_CASE("questions for another engine bring little, seldom, and never more tha
     CHECK(answers <= 11);
     CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kDenialBytes));
   }
-  SECTION("asked by its own epoch, with a wrong proof") {
+  SECTION("from its own epoch, with a wrong proof") {
     forger.say(header, check);
     scene.run_for(milliseconds(20));
     CHECK(scene.checks() == 1);
   }
-  SECTION("to be answered at an address nobody can have") {
+  SECTION("with an impossible address for the answer") {
     check.epoch ^= 1;
     check.reply_to.bytes[0] = std::byte{99};
     forger.say(header, check);
@@ -706,7 +705,7 @@ TEST_CASE("questions for another engine bring little, seldom, and never more tha
   }
 }
 
-TEST_CASE("who has not seen the question cannot say that the host is the wrong one") {
+TEST_CASE("an attacker that has not seen the CHECK cannot forge an unknown-peer reply") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   Forger forger(scene, couple);
@@ -730,7 +729,7 @@ TEST_CASE("who has not seen the question cannot say that the host is the wrong o
   CHECK(scene.engine(0).check_result(couple.there)->at(0).finding == RailFinding::kUnreachable);
 }
 
-TEST_CASE("a check's frame in a packet that is acknowledged, or beside another, is refused") {
+TEST_CASE("a CHECK in a packet that is acknowledged, or beside another frame, is refused") {
   CheckScene scene(1);
   const auto couple = scene.couple(0, 1);
   Forger forger(scene, couple);

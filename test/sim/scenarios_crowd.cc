@@ -1,4 +1,4 @@
-// Scenarios: many hosts, all of which talk to all.
+// Scenarios: many hosts, each of which talks to all others.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -13,7 +13,7 @@ using std::chrono::seconds;
 
 constexpr std::size_t kBytes = 64;
 
-// As little memory as they need.
+// Configures as little memory as the hosts need.
 void modest(NodePlan& plan) {
   plan.config.max_peers = kNetworkHosts;
   plan.config.unexpected_bytes = kNetworkHosts * std::size_t{4096};
@@ -22,8 +22,7 @@ void modest(NodePlan& plan) {
   plan.turn_gap = microseconds(20);
 }
 
-// Hosts that call all those behind them, and are called by those before: each sends one message to
-// each other.
+// Hosts each of which calls all with higher numbers; each sends one message to every other.
 class Crowd {
  public:
   explicit Crowd(std::size_t hosts) : scene_(hosts, modest), received_(hosts) {
@@ -43,7 +42,7 @@ class Crowd {
       }
     }
   }
-  // Who has been called sends, too.
+  // Sends from hosts that were called, too.
   bool finish(Duration bound) {
     return scene_.run_until(
         [&] {
@@ -59,7 +58,7 @@ class Crowd {
         bound);
   }
 
-  // Each host has one message of each other.
+  // Returns whether each host has one message of every other.
   bool each_has_all() const {
     bool all = true;
     for (std::size_t host = 0; host < received_.size(); ++host) {
@@ -91,11 +90,10 @@ class Crowd {
   std::vector<std::vector<Act*>> received_;  // by host
   std::vector<Act*> sent_;
   Instant look_at_{};
-  std::size_t done_ = 0;  // hosts that have all
+  std::size_t done_ = 0;  // hosts that have received everything
 };
 
-// U44: every wire loses, doubles and delays, some hosts are cut off for a while, and some stand
-// still.
+// Every wire loses, duplicates and delays, some hosts are cut off for a while, and some stall.
 TEST_CASE("256 hosts all to all: through faults each message arrives once") {
   Crowd crowd(kNetworkHosts);
   Network& network = crowd.scene().network();

@@ -1,4 +1,4 @@
-// Scenarios: how peers part, and what each knows then.
+// Scenarios: how peers part, and what each end knows then.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -13,7 +13,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("a message that was received is delivered, though the good-bye overtakes its last ACKs") {
+TEST_CASE("a message that was received is delivered, though the BYE overtakes its last ACKs") {
   const std::size_t size = GENERATE(37'000, 100'000, 1'000'000);
   const std::uint8_t late = GENERATE(0, 1);
   RailScene scene({2, 2});
@@ -35,7 +35,7 @@ TEST_CASE("a message that was received is delivered, though the good-bye overtak
   CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerClosed);
 }
 
-TEST_CASE("a good-bye says which of the messages behind a gap have arrived") {
+TEST_CASE("a BYE tells which messages behind a gap have arrived") {
   RailScene scene({1, 1});
   const auto [there, back] = scene.couple(0, 1);
   scene.network().set_drop_rule([&](const Passing& passing) {
@@ -58,7 +58,7 @@ TEST_CASE("a good-bye says which of the messages behind a gap have arrived") {
   CHECK(third.status() == Status::kOk);
 }
 
-TEST_CASE("a BYE says what has arrived behind messages that nobody received, however old") {
+TEST_CASE("a BYE tells what has arrived behind unreceived messages, however old these are") {
   const std::size_t forgotten = GENERATE(1u, 63u);
   const std::uint8_t late = GENERATE(0, 1);
   RailScene scene({2, 2});
@@ -85,7 +85,7 @@ TEST_CASE("a BYE says what has arrived behind messages that nobody received, how
   for (const Act* act : unreceived) CHECK(act->status() == Status::kPeerClosed);
 }
 
-TEST_CASE("what becomes of a synchronous message its receiver's good-bye does not say") {
+TEST_CASE("a BYE does not complete a synchronous send, which ends with kPeerClosed") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Doings doings(scene);
@@ -100,8 +100,8 @@ TEST_CASE("what becomes of a synchronous message its receiver's good-bye does no
   CHECK(send.status() == Status::kPeerClosed);
 }
 
-// It has told what it has: what it takes later the other end would not be told of.
-TEST_CASE("who has said good-bye takes no message that comes later") {
+// Its BYE has listed what arrived, so a sender would not hear of later messages.
+TEST_CASE("a peer that has sent BYE takes no later message") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Act& receive = scene.receive_any(1);
@@ -121,7 +121,7 @@ TEST_CASE("who has said good-bye takes no message that comes later") {
   CHECK_FALSE(receive.done());
 }
 
-TEST_CASE("a good-bye that names messages nobody has sent ends nothing") {
+TEST_CASE("a BYE that names messages which were never sent is ignored") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   std::optional<std::vector<std::byte>> forged;
@@ -142,9 +142,9 @@ TEST_CASE("a good-bye that names messages nobody has sent ends nothing") {
   CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
 }
 
-// --- who died
+// --- death of a peer
 
-TEST_CASE("a peer whose host says that nobody listens is known to be dead within a second") {
+TEST_CASE("a peer whose host says that its ports are closed is known to be dead within a second") {
   const std::size_t nics = GENERATE(1, 2, 4);
   const bool sends = GENERATE(false, true);
   RailScene scene({nics, nics}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
@@ -165,7 +165,7 @@ TEST_CASE("a peer whose host says that nobody listens is known to be dead within
   CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerDied);
 }
 
-TEST_CASE("one refusal on each rail is enough, as hosts say it seldom") {
+TEST_CASE("one ICMP refusal on each rail is enough, as hosts limit their rate") {
   RailScene scene({2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto [there, back] = scene.couple_by_rails(2);
   std::array<bool, 2> told{};
@@ -183,14 +183,14 @@ TEST_CASE("one refusal on each rail is enough, as hosts say it seldom") {
   CHECK(receive.status() == Status::kPeerDied);
 }
 
-TEST_CASE("who computes is not dead, whatever is said in its host's name") {
+TEST_CASE("a busy peer is not taken for dead because of forged refusals") {
   const std::size_t nics = GENERATE(1, 2);
   RailScene scene({nics, nics}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
   const auto [there, back] = scene.couple_by_rails(nics);
   Act& send = scene.send(0, there, 1, 200'000);
   scene.node(1).stall_until(scene.now() + seconds(30));
   std::size_t packets = 0;
-  // Each packet is refused, by somebody who has not seen it: with a proof that is not ours.
+  // Refuses each packet, as an attacker that has not seen it: with a guessed proof.
   scene.network().set_observer([&](const Passing& passing) {
     if (passing.from.host != 0) return;
     ++packets;
@@ -211,7 +211,7 @@ TEST_CASE("who computes is not dead, whatever is said in its host's name") {
   CHECK(send.status() == Status::kOk);
 }
 
-TEST_CASE("a filter that refuses for a moment ends nothing, though it quotes what it refuses") {
+TEST_CASE("a filter that refuses packets for a moment ends no peer, though it quotes them") {
   RailScene scene({2, 2});
   const auto [there, back] = scene.couple_by_rails(2);
   bool filters = true;
@@ -231,7 +231,7 @@ TEST_CASE("a filter that refuses for a moment ends nothing, though it quotes wha
   CHECK(send.status() == Status::kOk);
 }
 
-TEST_CASE("nobody at one of its addresses does not end a peer that is heard by the other") {
+TEST_CASE("a closed port at one address does not end a peer that is heard at the other") {
   RailScene scene({2, 2});
   const auto [there, back] = scene.couple_by_rails(2);
   scene.network().set_drop_rule([&](const Passing& passing) {

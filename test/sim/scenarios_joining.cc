@@ -1,4 +1,4 @@
-// Scenarios: NICs that come, and addresses that change, while a connection lasts (wire.md 9.11).
+// Scenarios: NICs that are added, and addresses that change, during a connection (wire.md 9.11).
 #include <catch2/catch.hpp>
 
 #include "sim/rail_scene.h"
@@ -6,10 +6,11 @@
 namespace pullman::sim {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The last NIC of each host is not there at first.
+// The last NIC of each host comes late.
 RailScene::Tweak one_late() {
   return [](NodePlan& plan) { plan.late = 1; };
 }
@@ -19,7 +20,7 @@ bool have_rails(RailScene& scene, Scene::Couple couple, std::size_t count) {
          scene.rails(1, couple.back).size() == count && scene.all_up(couple);
 }
 
-// What is local to the one is remote to the other.
+// Returns whether one end's local addresses are the other end's remote ones.
 bool are_mirrored(RailScene& scene, Scene::Couple couple) {
   const auto here = scene.rails(0, couple.there);
   const auto there = scene.rails(1, couple.back);
@@ -29,7 +30,7 @@ bool are_mirrored(RailScene& scene, Scene::Couple couple) {
                     });
 }
 
-// Wires of 1 Gb/s.
+// Makes all wires 1 Gb/s.
 void slow_down(RailScene& scene) {
   for (const std::uint8_t nic : {0, 1}) {
     scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = kGigabit; });
@@ -37,13 +38,14 @@ void slow_down(RailScene& scene) {
 }
 
 bool carries(RailScene& scene, Scene::Couple couple, std::size_t number) {
-  const std::uint64_t before = scene.rail(0, couple.there, number).bytes_sent;
-  Stream stream(scene, couple, 100'000, 8);
-  stream.run_for(milliseconds(10));
-  return stream.finish() && scene.rail(0, couple.there, number).bytes_sent > before;
+  const auto sent = [&] { return scene.rail(0, couple.there, number).bytes_sent; };
+  const std::uint64_t before = sent();
+  Stream stream(scene, couple, 1'000'000, 8);  // more than one rail takes at once
+  for (int i = 0; i < 100 && sent() == before; ++i) stream.run_for(microseconds(100));
+  return stream.finish() && sent() > before;
 }
 
-TEST_CASE("a NIC that both hosts get while they are connected becomes a rail, and carries") {
+TEST_CASE("a NIC that both hosts add while they are connected becomes a rail, and carries") {
   const auto [a, b] = GENERATE(std::pair{2, 2}, std::pair{3, 3}, std::pair{4, 4});
   const bool server_first = GENERATE(false, true);
   RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)}, {}, one_late());
@@ -59,7 +61,7 @@ TEST_CASE("a NIC that both hosts get while they are connected becomes a rail, an
   CHECK(carries(scene, couple, before));
 }
 
-TEST_CASE("NICs that come to both hosts at the same moment become a rail") {
+TEST_CASE("NICs that both hosts add at the same moment become a rail") {
   RailScene scene({2, 2}, {}, one_late());
   const auto couple = scene.couple_by_rails(1);
 
@@ -71,7 +73,7 @@ TEST_CASE("NICs that come to both hosts at the same moment become a rail") {
 }
 
 TEST_CASE(
-    "a NIC that comes under a stream carries a part of it, whatever is lost of what is told") {
+    "a NIC added during a stream carries a part of it, although the first announcements are lost") {
   RailScene scene({2, 2}, {}, one_late());
   const auto couple = scene.couple_by_rails(1);
   slow_down(scene);
@@ -93,7 +95,7 @@ TEST_CASE(
   CHECK(scene.rail(0, couple.there, 1).bytes_sent > 0);
 }
 
-TEST_CASE("a NIC that comes while the way to the other end is sought is told once") {
+TEST_CASE("a NIC added while the peer's address is being resolved is announced once") {
   RailScene scene(
       {2, 2}, [](NodePlan& plan) { plan.data.resolve_delay = milliseconds(200); }, one_late());
   const auto couple = scene.couple(0, 1);
@@ -111,7 +113,7 @@ TEST_CASE("a NIC that comes while the way to the other end is sought is told onc
   CHECK(scene.run_until([&] { return have_rails(scene, couple, 2); }, seconds(5)));
 }
 
-TEST_CASE("a peer that comes later is told of a NIC that came before") {
+TEST_CASE("a later peer is told of a NIC that was added before") {
   RailScene scene({2, 2}, {}, one_late());
   scene.node(0).join();
   scene.node(1).join();
@@ -121,7 +123,7 @@ TEST_CASE("a peer that comes later is told of a NIC that came before") {
   CHECK(have_rails(scene, couple, 2));
 }
 
-TEST_CASE("a NIC that only one host gets changes nothing") {
+TEST_CASE("a NIC that only one host adds changes nothing") {
   RailScene scene({2, 1}, {}, [](NodePlan& plan) { plan.late = plan.more.size(); });
   const auto couple = scene.couple_by_rails(1);
 
@@ -169,8 +171,8 @@ TEST_CASE("a rail goes on at the new address of its NIC") {
   CHECK(carries(scene, couple, 1));
 }
 
-// They met by NICs of different numbers, which both have better use for: seeds 54979 and 59306.
-TEST_CASE("two rails that share a NIC go on at its new address, both of them") {
+// The hosts met by NICs of different numbers, both better used otherwise: seeds 54979 and 59306.
+TEST_CASE("two rails that share a NIC both go on at its new address") {
   const std::size_t mover = GENERATE(0u, 1u);
   const std::uint8_t moved = GENERATE(std::uint8_t{0}, std::uint8_t{1});
   CAPTURE(mover, moved);
@@ -189,7 +191,7 @@ TEST_CASE("two rails that share a NIC go on at its new address, both of them") {
   CHECK(scene.run_until([&] { return have_rails(scene, couple, 3); }, seconds(5)));
 }
 
-// NIC 1 of that host is another from now on, as the kernel says of the new one.
+// Replaces NIC 1 of the host by another one, as the kernel would report it.
 void replace_nic(RailScene& scene, std::uint8_t host, std::uint32_t mbps) {
   Node& node = scene.node(host);
   scene.network().renumber({host, 1});
@@ -203,8 +205,9 @@ void replace_nic(RailScene& scene, std::uint8_t host, std::uint32_t mbps) {
   node.touched();
 }
 
-// As it is now the pairing would be crosswise; the other end has heard of what it was.
-TEST_CASE("a NIC that changes while the peers meet leaves both with the same rails, wire.md 9.2") {
+// With the new NIC the pairing would be crosswise; the peer has heard of the old one.
+TEST_CASE(
+    "a NIC that changes during the handshake leaves both ends with the same rails, wire.md 9.2") {
   const auto [host, lost] = GENERATE(std::tuple{0, "WELCOME"}, std::tuple{0, "WAYS"},
                                      std::tuple{1, "WAYS"}, std::tuple{1, "WELCOME"});
   CAPTURE(host, lost);
@@ -237,8 +240,8 @@ TEST_CASE("a NIC that changes while the peers meet leaves both with the same rai
   CHECK(agree());
 }
 
-// The simulator's seed 9513, where the home rail held up all others.
-TEST_CASE("rails of which none can resolve the peer from its new address are there when they can") {
+// The simulator's seed 9513, in which the home rail delayed all others.
+TEST_CASE("rails that cannot resolve the peer from a new address are up when they can") {
   const std::size_t mover = GENERATE(0u, 1u);
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
@@ -252,7 +255,7 @@ TEST_CASE("rails of which none can resolve the peer from its new address are the
   CHECK(carries(scene, couple, 1));
 }
 
-TEST_CASE("of the lists that tell where a NIC is, only the newest is told anew, wire.md 9.11") {
+TEST_CASE("of the lists that announce a NIC's address only the newest is repeated, wire.md 9.11") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   bool deaf = true;
@@ -262,7 +265,7 @@ TEST_CASE("of the lists that tell where a NIC is, only the newest is told anew, 
     told += tells ? 1 : 0;
     return deaf && tells;
   });
-  constexpr int kMoves = 150;  // more than half of what eight bits count
+  constexpr int kMoves = 150;  // more than half the range of eight bits
   for (int i = 0; i < kMoves; ++i) {
     scene.node(1).move(0);
     scene.run_for(std::chrono::microseconds(100));
@@ -278,7 +281,7 @@ TEST_CASE("of the lists that tell where a NIC is, only the newest is told anew, 
   CHECK(carries(scene, couple, 0));
 }
 
-TEST_CASE("a call that is under way goes on from the new address") {
+TEST_CASE("a call under way goes on from a new address") {
   RailScene scene({1, 1});
   scene.cut_both_ways(0);
   const PeerId there = scene.connect(0, 1);
@@ -291,7 +294,7 @@ TEST_CASE("a call that is under way goes on from the new address") {
       [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kConnected; }));
 }
 
-TEST_CASE("two ends whose only addresses change at the same moment give up in time") {
+TEST_CASE("two ends whose only addresses change at the same moment time out") {
   RailScene scene({1, 1});
   const auto couple = scene.couple(0, 1);
   Act& act = scene.send(0, couple.there, 1, 1000);
@@ -303,14 +306,14 @@ TEST_CASE("two ends whose only addresses change at the same moment give up in ti
 
 // --- further addresses of a NIC
 
-// The NICs of each host behind the first `nics` are further addresses of those, in their order.
+// Makes all NICs behind the first `nics` of a host further addresses of those, in turn.
 RailScene::Tweak addresses_of(std::size_t nics) {
   return [nics](NodePlan& plan) {
     for (std::size_t i = nics; i < plan.nics(); ++i) plan.more[i - 1].address_of = i % nics;
   };
 }
 
-// Host 0 calls host 1 there, and both know.
+// Connects host 0 to host 1 at that NIC's address; both ends are connected then.
 Scene::Couple meet_at(RailScene& scene, std::uint8_t nic) {
   const auto there = address_of({1, Channel::kCommand, nic});
   Scene::Couple couple{scene.engine(0).connect(scene.node(0).local_now(), there).peer, {}};
@@ -326,7 +329,7 @@ Scene::Couple meet_at(RailScene& scene, std::uint8_t nic) {
   return couple;
 }
 
-TEST_CASE("a peer is met at any address of its NIC, and the others are no rails") {
+TEST_CASE("a peer can be called at any address of its NIC, and the others do not become rails") {
   const std::uint8_t nic = GENERATE(0, 1, 2);
   RailScene scene({3, 3}, {}, addresses_of(1));
   const auto couple = meet_at(scene, nic);
@@ -341,7 +344,7 @@ TEST_CASE("a peer is met at any address of its NIC, and the others are no rails"
   REQUIRE(scene.run_until_done(back));
 }
 
-TEST_CASE("two NICs of two addresses each are two rails, by whichever of them the peers meet") {
+TEST_CASE("two NICs of two addresses each are two rails, whichever address is called") {
   const std::uint8_t nic = GENERATE(0, 1, 2, 3);
   RailScene scene({4, 4}, {}, addresses_of(2));
   const auto couple = meet_at(scene, nic);
@@ -353,7 +356,7 @@ TEST_CASE("two NICs of two addresses each are two rails, by whichever of them th
   CHECK(carries(scene, couple, 1));
 }
 
-TEST_CASE("a NIC that comes makes one rail of its two addresses, beside one met by its second") {
+TEST_CASE("a late NIC of two addresses makes one rail, beside one met at a second address") {
   RailScene scene({4, 4}, {}, [](NodePlan& plan) {
     plan.more[0].address_of = 0;
     plan.more[2].address_of = 2;
@@ -370,7 +373,7 @@ TEST_CASE("a NIC that comes makes one rail of its two addresses, beside one met 
   CHECK(carries(scene, couple, 1));
 }
 
-TEST_CASE("a peer whose address is gone goes on at another of its NIC") {
+TEST_CASE("a peer whose address is removed goes on at another one of its NIC") {
   const std::size_t host = GENERATE(0, 1);
   RailScene scene({2, 2}, {}, addresses_of(1));
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);

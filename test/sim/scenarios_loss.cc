@@ -1,4 +1,4 @@
-// Scenarios: loss, delay and acknowledgement. They are the specification: read them so.
+// Scenarios: loss, delay and acknowledgement. They are the specification.
 #include <catch2/catch.hpp>
 
 #include "sim/scene.h"
@@ -60,7 +60,7 @@ TEST_CASE("a lost packet is recovered without waiting for the probe timeout") {
 }
 
 // wire.md 7.1
-TEST_CASE("datagrams that the network doubles make nobody slow to find a loss") {
+TEST_CASE("datagrams that the network duplicates do not delay the detection of a loss") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   scene.network().wire(0, 1).duplicate = 1'000'000;
@@ -84,7 +84,7 @@ TEST_CASE("datagrams that the network doubles make nobody slow to find a loss") 
   CHECK(scene.stats(0).spurious_retransmits == 0);
 }
 
-TEST_CASE("what was sent again in vain is part of what was sent again, on any network") {
+TEST_CASE("spurious retransmissions are counted and never exceed retransmissions, on any network") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   WireFaults& wire = scene.network().wire(0, 1);
@@ -120,7 +120,7 @@ TEST_CASE("a lost last packet is recovered by a probe") {
   CHECK(scene.stats(0).probes_sent + scene.stats(0).timeouts >= 1);
 }
 
-TEST_CASE("in a run without loss there is not one retransmission") {
+TEST_CASE("without loss there is not one retransmission") {
   const Duration data_delay =
       GENERATE(microseconds(0), microseconds(3), microseconds(200), microseconds(900));
   const Duration jitter = GENERATE(microseconds(0), microseconds(100));
@@ -150,7 +150,7 @@ TEST_CASE("in a run without loss there is not one retransmission") {
   }
 }
 
-TEST_CASE("a delayed ack leaves at exactly 50 us") {
+TEST_CASE("a delayed ACK leaves after exactly 50 us") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Act& receive = scene.receive_any(1);
@@ -246,7 +246,7 @@ TEST_CASE("a program that polls every 50 ms gets all its messages") {
 }
 
 // wire.md 7.3; the simulator's seed 26602.
-TEST_CASE("when all packets of the pool are lost, one of them asks in place of a PING") {
+TEST_CASE("when all packets of the pool are lost, one of them serves as the probe") {
   Scene scene(2, [](NodePlan& plan) { plan.config.send_packets = 64; });
   const auto [there, back] = scene.couple(0, 1);
   Act& warm = scene.receive(1, back, 1, 300'000);

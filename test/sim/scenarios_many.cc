@@ -1,4 +1,4 @@
-// Scenarios: one buffer for many messages (MultiReceive). They are the specification: read them so.
+// Scenarios: one buffer for many messages (MultiReceive). They are the specification.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Engines end before what they refer to.
+// Engines end before what they refer to, so the scene comes after the buffer.
 struct Shared {
   explicit Shared(std::size_t size, std::size_t most = 64, std::size_t least_room = 1)
       : buffer(size), many(most, least_room) {
@@ -30,7 +30,7 @@ struct Shared {
   Act& send(std::size_t size, unsigned salt, Tag tag = 1) {
     return does.send(0, there, tag, bytes_of(size, salt), {});
   }
-  // The next message is `size` bytes of that salt; where it lies.
+  // Checks that the next message is `size` bytes of that salt; returns its offset.
   std::size_t expect(std::size_t size, unsigned salt) {
     REQUIRE(scene.run_until([&] { return many.has_message(); }));
     const auto message = many.take();
@@ -78,7 +78,7 @@ TEST_CASE("many messages fill one buffer in the order they were sent, posted bef
   CHECK(told == sizes.size());
 }
 
-TEST_CASE("a short message is told while a long one that lies before it is still coming") {
+TEST_CASE("a short message is reported while a long one before it is still arriving") {
   Shared shared(2'000'100);
   shared.scene.network().wire(0, 1).ns_per_kib = 8000;
   shared.post();
@@ -89,7 +89,7 @@ TEST_CASE("a short message is told while a long one that lies before it is still
   CHECK(shared.expect(2'000'000, 1) == 0);
 }
 
-TEST_CASE("what a shared buffer has no room for waits for the next receive") {
+TEST_CASE("a message that a shared buffer has no room for takes the next receive") {
   Shared shared(100, 64, 50);
   shared.post();
   Act& next = shared.does.receive(1, shared.back, 1, 1000);
@@ -102,13 +102,13 @@ TEST_CASE("what a shared buffer has no room for waits for the next receive") {
   CHECK(next.request.length() == 70);
   CHECK(shared.many.status() == Status::kOk);
 
-  CHECK(shared.post() == Status::kPending);  // once more
+  CHECK(shared.post() == Status::kPending);  // a second time
   shared.send(60, 4);
   CHECK(shared.expect(60, 4) == 0);
   CHECK(shared.many.done());
 }
 
-TEST_CASE("a shared buffer is not posted again before its messages are taken") {
+TEST_CASE("a shared buffer cannot be posted again before its messages are taken") {
   Shared shared(10, 1);
   shared.post();
   CHECK(shared.post() == Status::kBusy);
@@ -120,7 +120,7 @@ TEST_CASE("a shared buffer is not posted again before its messages are taken") {
   shared.scene.engine(1).matching().cancel(MultiReceive::State::of(shared.many).posted());
 }
 
-TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes no more") {
+TEST_CASE("a cancelled shared buffer keeps what has matched, and takes no more") {
   Shared shared(400'000);
   shared.post();
   shared.send(300'000, 1);
@@ -134,7 +134,7 @@ TEST_CASE("a shared buffer that is cancelled keeps what has matched, and takes n
       [&] { return shared.scene.engine(1).matching().probe(shared.back, 1, 0).has_value(); }));
 }
 
-TEST_CASE("a shared buffer for a peer that goes ends with the reason, and so do its messages") {
+TEST_CASE("a shared buffer for a peer that ends finishes with the reason, and so do its messages") {
   Shared shared(4'000'000);
   shared.scene.network().wire(0, 1).ns_per_kib = 8000;
   CHECK(shared.post(shared.back) == Status::kPending);
@@ -153,13 +153,13 @@ TEST_CASE("a shared buffer for a peer that goes ends with the reason, and so do 
   CHECK(shared.many.status() != Status::kOk);
 }
 
-TEST_CASE("a shared buffer without the room it asks for is an invalid argument") {
+TEST_CASE("a shared buffer smaller than the least room it asks for is an invalid argument") {
   Shared shared(10, 4, 11);
   CHECK(shared.post() == Status::kInvalidArgument);
   CHECK(shared.many.idle());
 }
 
-TEST_CASE("immediate data comes with each message of a shared buffer, and is not in it") {
+TEST_CASE("immediate data comes with each message of a shared buffer, but not within it") {
   Shared shared(20);
   shared.post();
   SendOptions options;

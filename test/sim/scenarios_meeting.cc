@@ -1,4 +1,4 @@
-// Scenarios: how peers meet. They are the specification: read them so.
+// Scenarios: how peers connect. They are the specification.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using wire::PacketType;
 
-TEST_CASE("first messages ride along with the HELLO") {
+TEST_CASE("first messages are early data behind the HELLO") {
   Scene scene;
   std::vector<PacketType> sent;
   scene.network().set_observer([&](const Passing& passing) {
@@ -25,11 +25,11 @@ TEST_CASE("first messages ride along with the HELLO") {
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 9, 100));
-  // Nothing but the proof that the WELCOME came followed.
+  // Only the proof followed, after the WELCOME.
   CHECK(sent == std::vector{PacketType::kHello, PacketType::kControl});
 }
 
-TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message arrives once") {
+TEST_CASE("a lost HELLO and a lost WELCOME are repeated, and the first message arrives once") {
   const int lost = GENERATE(1, 2, 3);
   const std::uint8_t loser = GENERATE(std::uint8_t{0}, std::uint8_t{1});
   Scene scene;
@@ -50,8 +50,8 @@ TEST_CASE("a lost HELLO and a lost WELCOME are sent again, and the first message
   CHECK_FALSE(none.done());
 }
 
-// wire.md 7.3: an answer is news.
-TEST_CASE("what is lost after an answer waits no longer for the calls that were lost before it") {
+// wire.md 7.3: an answer resets the backoff.
+TEST_CASE("HELLOs lost before the WELCOME do not delay the recovery of packets lost after it") {
   const std::size_t lost = GENERATE(0u, 1u, 4u);
   CAPTURE(lost);
   Scene scene;
@@ -76,8 +76,8 @@ TEST_CASE("what is lost after an answer waits no longer for the calls that were 
   CHECK(scene.now() - answered < milliseconds(10));
 }
 
-// The other end may have no place for long for a caller that has not proved itself.
-TEST_CASE("a proof that is lost is given again soon, though the calls before it were lost, too") {
+// The acceptor may not keep the place of an unproved caller for long.
+TEST_CASE("a lost proof is repeated soon, although HELLOs before it were lost, too") {
   const std::size_t lost = GENERATE(0u, 1u, 4u);
   CAPTURE(lost);
   Scene scene;
@@ -99,7 +99,7 @@ TEST_CASE("a proof that is lost is given again soon, though the calls before it 
 }
 
 // wire.md 5.9; the simulator's seeds 11180, 11228, 29157, 33250.
-TEST_CASE("a proof that is lost is given again, even by a caller that has nothing more to say") {
+TEST_CASE("a lost proof is repeated, even by a caller that has nothing more to send") {
   const int lost = GENERATE(1, 3);
   Scene scene;
   scene.network().set_drop_rule([&, n = lost](const Passing& passing) mutable {
@@ -119,7 +119,7 @@ TEST_CASE("a proof that is lost is given again, even by a caller that has nothin
   CHECK(Scene::holds(at_zero, 7, 100));
 }
 
-TEST_CASE("a HELLO is acknowledged when its riders are delivered, not before") {
+TEST_CASE("a HELLO is acknowledged when its early data is delivered, not before") {
   Scene scene;
   bool acked_by_welcome = false;
   scene.network().set_observer([&](const Passing& passing) {
@@ -174,7 +174,7 @@ TEST_CASE("simultaneous connects end in one peer on each side") {
   for (std::size_t host : {0u, 1u}) CHECK(scene.stats(host).peers_connected == 1);
 }
 
-// wire.md 5.6. Either host has the lower epoch: the one that is restarted draws another.
+// wire.md 5.6. Either host may have the lower epoch: one that restarts draws another.
 TEST_CASE("connects that cross cost a few round trips and no retransmission") {
   const Duration head_start =
       GENERATE(microseconds(0), microseconds(1), microseconds(4), microseconds(5), microseconds(9),
@@ -228,9 +228,9 @@ TEST_CASE("connects that cross cost a few round trips and no retransmission") {
   }
 }
 
-// The simulator's seeds 1128 and 3668: who cannot know that he was heard calls again, and is not
-// heard twice.
-TEST_CASE("a caller that is cut off when his HELLO was accepted is heard once") {
+// The simulator's seeds 1128 and 3668: a caller that cannot know of its success calls again, and
+// its early data is not delivered twice.
+TEST_CASE("the early data of a caller that is cut off when its HELLO was accepted arrives once") {
   const auto cut_from = GENERATE(std::uint8_t{0}, std::uint8_t{1});
   const Duration heard_for = GENERATE(microseconds(5), microseconds(6), microseconds(11));
   const Duration cut_for = GENERATE(milliseconds(50), seconds(3), seconds(9), seconds(13));
@@ -248,7 +248,7 @@ TEST_CASE("a caller that is cut off when his HELLO was accepted is heard once") 
                                           .start = scene.now(),
                                           .end = scene.now() + cut_for});
   if (called_back) {
-    // The call back ends before the caller knows that it was one.
+    // The call back ends before the caller knows of it.
     const PeerId back = scene.connect(1, 0);
     scene.run_for(milliseconds(1));
     scene.disconnect(1, back);
@@ -264,7 +264,7 @@ TEST_CASE("a caller that is cut off when his HELLO was accepted is heard once") 
   if (lived) CHECK(scene.engine(0).inspector().peer_state(there) == PeerState::kConnected);
 }
 
-// What leaves or comes by one NIC of a host is lost.
+// Loses what leaves or arrives by one NIC of a host.
 void cut_nic(RailScene& scene, std::uint8_t host, std::uint8_t nic, bool outward, bool inward) {
   const std::uint8_t other = 1 - host;
   const Instant end = scene.now() + seconds(1000);
@@ -278,7 +278,7 @@ void cut_nic(RailScene& scene, std::uint8_t host, std::uint8_t nic, bool outward
   }
 }
 
-TEST_CASE("a call whose NIC is cut off is made by another NIC that reaches the address") {
+TEST_CASE("a call from a NIC that is cut off is repeated from another that reaches the address") {
   const auto [outward, inward] =
       GENERATE(std::pair{true, true}, std::pair{true, false}, std::pair{false, true});
   const std::size_t nics_here = GENERATE(2u, 3u);
@@ -311,7 +311,7 @@ TEST_CASE("a call whose NIC is cut off is made by another NIC that reaches the a
   CHECK_FALSE(none.done());
 }
 
-TEST_CASE("a call that leaves by a NIC whose link goes down leaves by another at once") {
+TEST_CASE("a call from a NIC whose link goes down is repeated from another at once") {
   const bool before = GENERATE(false, true);
   RailScene scene({2, 1});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
@@ -333,7 +333,7 @@ TEST_CASE("a call that leaves by a NIC whose link goes down leaves by another at
   CHECK(scene.now() - start < milliseconds(before ? 1 : 250));
 }
 
-TEST_CASE("a call from a NIC that takes nothing leaves by another") {
+TEST_CASE("a call from a NIC that takes nothing to send is repeated from another") {
   RailScene scene({2, 1});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
   scene.trouble(0, 0, NicTrouble::Kind::kStuck);
@@ -353,7 +353,7 @@ TEST_CASE("calls that cross between hosts whose first NICs are cut off end in on
   CAPTURE(head_start.count(), first, at_one_end);
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
-  // The wire between the first two NICs; from the second ones there is a way to each.
+  // Cuts the wire between the first two NICs; the second ones still reach each other's first.
   scene.cut_both_ways(0);
   if (at_one_end) cut_nic(scene, 0, 0, true, false);
   std::array<Act*, 2> receives = {&scene.receive_any(0), &scene.receive_any(1)};
@@ -381,7 +381,7 @@ TEST_CASE("calls that cross between hosts whose first NICs are cut off end in on
 }
 
 // wire.md 5.5: nor does it matter how often the pair of NICs changes.
-TEST_CASE("who is called by many NICs in turn sends no more answers than there were calls") {
+TEST_CASE("a caller that calls from many NICs in turn has no more answers than its HELLOs") {
   RailScene scene({4, 1});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
   std::size_t calls = 0;
@@ -401,11 +401,11 @@ TEST_CASE("who is called by many NICs in turn sends no more answers than there w
   CHECK(answers + 1 >= calls);
 }
 
-// The simulator's seed 16954. Who is called has the calls of two processes of one address in hand,
-// the earlier one of which is no more, and calls back: he takes the earlier one for the one he
-// calls, and makes another peer of the later one.
-TEST_CASE("calls that cross while one process begins anew end in one connection at both ends") {
-  const int restarts = GENERATE(1, 2, 3, 4, 5, 6);  // either may have the lower epoch
+// The simulator's seed 16954. The acceptor has HELLOs of two processes at one address, the earlier
+// of which has ended, and calls back: it takes the earlier process for the one it calls, and makes
+// the later one another peer.
+TEST_CASE("calls that cross while one process restarts end in one connection at both ends") {
+  const int restarts = GENERATE(1, 2, 3, 4, 5, 6);  // either host may have the lower epoch
   const bool looks_late = GENERATE(false, true);
   const Duration late = GENERATE(microseconds(0), microseconds(7), microseconds(12));
   CAPTURE(restarts, looks_late, late.count());

@@ -1,4 +1,4 @@
-// Scenarios: matching, memory and bad input. They are the specification: read them so.
+// Scenarios: matching, memory and bad input. They are the specification.
 #include <catch2/catch.hpp>
 
 #include "sim/draw.h"
@@ -103,7 +103,7 @@ TEST_CASE("probe sees the message that a receive would match, and leaves it ther
   CHECK(Scene::holds(receive, 5, size));
 }
 
-TEST_CASE("unexpected messages hold the sender back, not grow the process") {
+TEST_CASE("unexpected messages stop the sender, and do not grow the receiver's memory") {
   constexpr std::size_t kBudget = 64 * 1024;
   const std::size_t size = GENERATE(8u, 1000u, 20000u);
   Scene scene(2, [](NodePlan& plan) {
@@ -128,7 +128,7 @@ TEST_CASE("unexpected messages hold the sender back, not grow the process") {
   CHECK(scene.stats(0).retransmits == 0);
 }
 
-TEST_CASE("a message is received before hundreds that were sent before it and nobody receives") {
+TEST_CASE("a message is received before hundreds that were sent earlier and are not received") {
   constexpr std::size_t kBudget = 1 << 20;
   const std::size_t size = GENERATE(8u, 5000u, 300'000u);
   Scene scene(2, [](NodePlan& plan) {
@@ -161,10 +161,10 @@ TEST_CASE("a message is received before hundreds that were sent before it and no
   REQUIRE(scene.run_until_done(*sends.back()));
 }
 
-TEST_CASE("messages longer than allowance comes back by are announced when some has") {
+TEST_CASE("messages longer than the allowance that comes back at once are announced in turn") {
   Scene scene(2, [](NodePlan& plan) {
     plan.config.max_peers = 2;
-    plan.config.unexpected_bytes = 128 * 1024;  // of which an eager part is half
+    plan.config.unexpected_bytes = 128 * 1024;  // of which half is an eager message
   });
   const auto [there, back] = scene.couple(0, 1);
   std::vector<Act*> sends;
@@ -179,7 +179,7 @@ TEST_CASE("messages longer than allowance comes back by are announced when some 
   REQUIRE(scene.run_until_done(*sends.back()));
 }
 
-TEST_CASE("while allowance may be on its way messages wait for it, and leave whole") {
+TEST_CASE("while an allowance may be under way messages wait for it, and leave whole") {
   const std::size_t size = GENERATE(100u, 5000u);
   Scene scene(2, [](NodePlan& plan) {
     plan.config.max_peers = 2;
@@ -235,7 +235,7 @@ TEST_CASE("noise and forged packets are counted and dropped") {
   CHECK(Scene::holds(second, 2, 50000));
 }
 
-// A HELLO as host 0 would send it, but from a process that does not exist.
+// Returns a HELLO as host 0 would send it, but of a process that does not exist.
 std::vector<std::byte> false_hello(std::uint64_t epoch, std::uint8_t host) {
   wire::Hello hello;
   hello.epoch = epoch;
@@ -260,7 +260,7 @@ std::vector<std::byte> false_hello(std::uint64_t epoch, std::uint8_t host) {
   return bytes;
 }
 
-TEST_CASE("a HELLO flood is bounded and sends no more than it receives") {
+TEST_CASE("a HELLO flood takes bounded memory, and its answers no more bytes than it has") {
   Scene scene(3, [](NodePlan& plan) { plan.config.max_peers = 32; });
   std::uint64_t flooded = 0;
   std::uint64_t answered = 0;
@@ -277,14 +277,14 @@ TEST_CASE("a HELLO flood is bounded and sends no more than it receives") {
 
   CHECK(answered <= flooded);
   CHECK(scene.stats(1).peers_connected <= 32);
-  // and who is honest is still heard
+  // an honest caller still connects
   const auto [there, back] = scene.couple(2, 1);
   Act& receive = scene.receive(1, back, 3, 100);
   scene.send(2, there, 3, 100);
   REQUIRE(scene.run_until_done(receive));
 }
 
-// Host 0 looks every five microseconds, and each time finds packets of a long message of host 1.
+// Host 0 polls every 5 us, and each time finds packets of a long message from host 1.
 struct Stream {
   Stream()
       : scene(3, [host = 0](NodePlan& plan) mutable {
@@ -302,7 +302,7 @@ struct Stream {
   Act* receive = nullptr;
 };
 
-TEST_CASE("a channel that was quiet is asked again soon, however busy the other is") {
+TEST_CASE("a channel that was quiet is polled again soon, however busy the other one is") {
   Stream stream;
   Scene& scene = stream.scene;
   const PeerId there = scene.connect(2, 0);
@@ -313,7 +313,7 @@ TEST_CASE("a channel that was quiet is asked again soon, however busy the other 
   scene.send(2, there, 7, 10);
   REQUIRE(scene.run_until_done(tiny));
 
-  CHECK(scene.now() - start <= microseconds(5 + 32 + 10));  // the wire, the rest, two polls
+  CHECK(scene.now() - start <= microseconds(5 + 32 + 10));  // the wire, the pause, two polls
   CHECK_FALSE(stream.receive->done());
 }
 
@@ -326,7 +326,8 @@ TEST_CASE("an address is resolved while packets stream in") {
   scene.send(0, scene.connect(0, 2), 7, 5000);
   REQUIRE(scene.run_until_done(receive));
 
-  // Three ways on the wire, the rest of the command channel, two addresses, each seen at a poll.
+  // Three trips on the wire, the pause of the command channel, two resolutions, each seen at a
+  // poll.
   CHECK(scene.now() - start <= microseconds(15 + 32 + 30));
   CHECK_FALSE(stream.receive->done());
 }

@@ -1,5 +1,5 @@
-// Scenarios: sends and receives with options: spaces, immediate data, when a send is done, several
-// pieces, packers, claims, priority. They are the specification: read them so.
+// Scenarios: sends and receives with options: spaces, immediate data, completion modes, segments,
+// packers, claims, priority. They are the specification.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Engines end before what they refer to.
+// Engines end before what they refer to, so the scene comes last.
 struct Talk {
   Talk() {
     const auto couple = scene.couple(0, 1);
@@ -68,7 +68,7 @@ TEST_CASE("a message matches receives of its own space only") {
   }
 }
 
-TEST_CASE("what no receive has matched is told once each, in the order it came, of its space") {
+TEST_CASE("unexpected messages are reported once each, in the order they came, by space") {
   Talk talk;
   engine::Engine& there = talk.scene.engine(1);
   const std::uint8_t space = GENERATE(0, 1, 20);
@@ -90,7 +90,7 @@ TEST_CASE("what no receive has matched is told once each, in the order it came, 
   CHECK(first->source == talk.back);
   CHECK(first->length == 10);
   CHECK_FALSE(first->immediate);
-  // What was told of, and what was not, goes.
+  // Removes one message that was reported, and one that was not.
   for (const Tag gone : {11u, 12u}) {
     REQUIRE(talk.done(talk.does.receive(1, talk.back, gone, 10, {.space = space})));
   }
@@ -106,7 +106,7 @@ TEST_CASE("what no receive has matched is told once each, in the order it came, 
   CHECK_FALSE(there.matching().next_unexpected(space));
 }
 
-TEST_CASE("a space that does not exist is an invalid argument") {
+TEST_CASE("an undefined space is an invalid argument") {
   Talk talk;
   SendOptions options;
   options.space = kSpaces;
@@ -190,7 +190,8 @@ TEST_CASE("a synchronous send is done when it is matched, and not before") {
   CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("a synchronous message of a peer that is gone is received, and nothing of it is kept") {
+TEST_CASE(
+    "a synchronous message of a peer that has ended can be received, and leaves nothing behind") {
   Talk talk;
   SendOptions options;
   options.synchronous = true;
@@ -209,7 +210,7 @@ TEST_CASE("a synchronous message of a peer that is gone is received, and nothing
   CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("a send until delivered is done when all of it has arrived, matched or not") {
+TEST_CASE("a send until delivery is done when all of it has arrived, matched or not") {
   Talk talk;
   const std::size_t size = GENERATE(0u, 8u, 5000u);
   talk.scene.network().wire(0, 1).delay = milliseconds(5);
@@ -226,7 +227,7 @@ TEST_CASE("a send until delivered is done when all of it has arrived, matched or
   CHECK(talk.scene.engine(1).matching().probe(talk.back, 7, 0));
 }
 
-TEST_CASE("only a copy: it is made at once, or nothing happens") {
+TEST_CASE("a send of only a copy is copied at once, or nothing happens") {
   Talk talk;
   SendOptions options;
   options.only_copy = true;
@@ -235,7 +236,7 @@ TEST_CASE("only a copy: it is made at once, or nothing happens") {
   Act& long_one = talk.does.send(0, talk.there, 7, bytes_of(100'000, 2), options);
   CHECK(long_one.returned == Status::kBusy);
   CHECK(long_one.done());
-  // Without room for more it is refused, and is not sent later either.
+  // Without room it is refused, and is not sent later either.
   std::size_t copied = 1;
   while (talk.does.send(0, talk.there, 7, bytes_of(1000, 1), options).returned == Status::kOk) {
     ++copied;
@@ -252,7 +253,7 @@ TEST_CASE("only a copy: it is made at once, or nothing happens") {
   CHECK(received == copied);
 }
 
-TEST_CASE("a copy has its space and its immediate data, in one piece and in two") {
+TEST_CASE("a copy keeps its space and its immediate data, with one segment and with two") {
   Talk talk;
   const auto space = static_cast<std::uint8_t>(GENERATE(0, 3));
   const bool two = GENERATE(false, true);
@@ -284,7 +285,7 @@ TEST_CASE("a copy has its space and its immediate data, in one piece and in two"
   CHECK(begins_with(receive, bytes));
 }
 
-// Cuts `bytes` into pieces, some of them empty.
+// Cuts `bytes` into segments, some of them empty.
 template <typename Byte>
 std::vector<std::span<Byte>> cut_into(std::span<Byte> bytes, std::size_t count) {
   std::vector<std::span<Byte>> pieces;
@@ -300,7 +301,7 @@ std::vector<std::span<Byte>> cut_into(std::span<Byte> bytes, std::size_t count) 
   return pieces;
 }
 
-TEST_CASE("pieces are gathered from and scattered to as if they were one") {
+TEST_CASE("segments are gathered and scattered as if they were one") {
   Talk talk;
   const std::size_t size = GENERATE(0u, 5u, 900u, 6000u, 70'000u, 400'000u);
   const std::size_t from = GENERATE(1u, 2u, 7u, 16u);
@@ -335,7 +336,7 @@ TEST_CASE("pieces are gathered from and scattered to as if they were one") {
   }
 }
 
-TEST_CASE("more pieces than there may be are an invalid argument") {
+TEST_CASE("more segments than the maximum are an invalid argument") {
   Talk talk;
   std::vector<std::byte> bytes(100);
   Request request;
@@ -352,7 +353,7 @@ TEST_CASE("more pieces than there may be are an invalid argument") {
             request) == Status::kInvalidArgument);
 }
 
-// Every other column of a matrix, packed as it is asked for.
+// Every other byte of a matrix, packed on demand.
 struct Strided {
   explicit Strided(std::size_t size) : matrix(bytes_of(2 * size, 4)) {}
   static void pack(void* user, std::uint64_t offset, std::span<std::byte> out) {
@@ -371,7 +372,7 @@ struct Strided {
   std::size_t longest = 0;
 };
 
-TEST_CASE("a packed source equals the flattened one, and is packed packet by packet") {
+TEST_CASE("a packed source arrives as the flattened one, and is packed packet by packet") {
   Talk talk;
   const std::size_t size = GENERATE(0u, 10u, 5000u, 300'000u);
   Strided strided(size);
@@ -390,7 +391,7 @@ TEST_CASE("a packed source equals the flattened one, and is packed packet by pac
   CHECK(strided.longest <= 1472);
 }
 
-TEST_CASE("a length without a function that packs so much is refused") {
+TEST_CASE("a length without a packer function is refused") {
   Talk talk;
   Request sent;
   const Packer nothing;
@@ -407,7 +408,7 @@ TEST_CASE("a length without a function that packs so much is refused") {
   REQUIRE(talk.scene.run_until([&] { return sent.done(); }));
 }
 
-TEST_CASE("a receive in a space that another engine has not is not its to cancel") {
+TEST_CASE("an engine does not cancel a receive that was posted with another engine") {
   Talk talk;
   Request receive;
   std::array<std::byte, 8> bytes;
@@ -445,7 +446,7 @@ TEST_CASE("a claimed message matches nothing else and is received by its claim")
         Status::kInvalidArgument);
 }
 
-TEST_CASE("a discarded message is gone, its sender done, and nothing of it is kept") {
+TEST_CASE("a discarded message is removed, its send is done, and nothing of it is kept") {
   Talk talk;
   const std::size_t size = GENERATE(10u, 5000u, 300'000u);
   SendOptions options;
@@ -464,7 +465,7 @@ TEST_CASE("a discarded message is gone, its sender done, and nothing of it is ke
   CHECK(talk.scene.engine(1).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("a claim outlives nothing: when its peer goes, an incomplete message does") {
+TEST_CASE("when the peer ends, a claim of an incomplete message fails") {
   Talk talk;
   talk.does.send(0, talk.there, 1, bytes_of(300'000, 1), {});
   talk.scene.run_for(milliseconds(20));
@@ -500,7 +501,7 @@ TEST_CASE("a priority message overtakes queued bulk") {
   CHECK_FALSE(plain.done());
 }
 
-TEST_CASE("whoever asks is told of each request that is done") {
+TEST_CASE("on_done is called once for each request that is done") {
   Talk talk;
   static int told = 0;
   told = 0;

@@ -1,4 +1,4 @@
-// Scenarios: how two hosts find their rails, and mean the same by them.
+// Scenarios: how two hosts find their rails and agree on them.
 #include <catch2/catch.hpp>
 
 #include "sim/rail_scene.h"
@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using wire::PacketType;
 
-// Rail by rail: what is local to one is remote to the other.
+// Checks that each rail's local address is the other end's remote one.
 void check_mirrored(RailScene& scene, Scene::Couple couple) {
   const auto here = scene.rails(0, couple.there);
   const auto there = scene.rails(1, couple.back);
@@ -25,7 +25,7 @@ void check_mirrored(RailScene& scene, Scene::Couple couple) {
   }
 }
 
-TEST_CASE("two hosts with two NICs each have two rails, and mean the same by them") {
+TEST_CASE("two hosts with two NICs each have two rails, and agree on them") {
   RailScene scene({2, 2});
 
   const auto couple = scene.couple_by_rails(2);
@@ -36,7 +36,7 @@ TEST_CASE("two hosts with two NICs each have two rails, and mean the same by the
   for (const RailView& rail : scene.rails(0, couple.there)) CHECK(rail.rtt > Duration(0));
 }
 
-TEST_CASE("hosts with other numbers of NICs have as many rails as the one with fewer") {
+TEST_CASE("hosts with different numbers of NICs have as many rails as the one with fewer") {
   const auto [a, b, rails] = GENERATE(std::tuple{2, 3, 2}, std::tuple{3, 2, 2}, std::tuple{4, 4, 4},
                                       std::tuple{1, 3, 1}, std::tuple{4, 1, 1});
   RailScene scene({static_cast<std::size_t>(a), static_cast<std::size_t>(b)});
@@ -48,7 +48,7 @@ TEST_CASE("hosts with other numbers of NICs have as many rails as the one with f
   CHECK(scene.all_up(couple));
 }
 
-TEST_CASE("hosts of many NICs meet whatever addresses they have") {
+TEST_CASE("hosts of many NICs connect with addresses of any family") {
   const int kind = GENERATE(4, 6, 255);
   RailScene scene({4, 4}, [&](NodePlan& plan) {
     plan.command.address_kind = plan.data.address_kind = static_cast<std::uint8_t>(kind);
@@ -57,12 +57,12 @@ TEST_CASE("hosts of many NICs meet whatever addresses they have") {
 
   const auto couple = scene.couple(0, 1);
 
-  // As many as a HELLO of one length for all has room for.
+  // As many as fit into a HELLO of the fixed length.
   CHECK(scene.rails(0, couple.there).size() == (kind == 255 ? 1 : 4));
   CHECK(scene.run_until([&] { return scene.all_up(couple); }));
 }
 
-TEST_CASE("of pairs that are equally good both ends choose the same") {
+TEST_CASE("of equally good pairs both ends choose the same") {
   RailScene scene({3, 3});
   scene.network().set_reach(nic::Reach::kNone, nic::Reach::kDirect);
 
@@ -75,7 +75,7 @@ TEST_CASE("of pairs that are equally good both ends choose the same") {
   check_mirrored(scene, couple);
 }
 
-TEST_CASE("what is said of a rail does not count when something newer was said before it came") {
+TEST_CASE("a rail's report that arrives after a newer one is ignored") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   Instant used_again = kNever;
@@ -108,7 +108,7 @@ TEST_CASE("what is said of a rail does not count when something newer was said b
   }
 }
 
-TEST_CASE("who called by his second NIC is the same peer at the address of his first") {
+TEST_CASE("a host that called from its second NIC is the same peer at its first NIC's address") {
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
   scene.cut_both_ways(0);
@@ -120,7 +120,8 @@ TEST_CASE("who called by his second NIC is the same peer at the address of his f
   CHECK(scene.connect(1, 0) == couple.back);
 }
 
-TEST_CASE("who called by his second NIC is the same peer at his first, though its rail was left") {
+TEST_CASE(
+    "a host that called from its second NIC is the same peer at its first, whose rail is down") {
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
   scene.cut_both_ways(0);
@@ -136,8 +137,8 @@ TEST_CASE("who called by his second NIC is the same peer at his first, though it
   CHECK(stream.finish());
 }
 
-// Nothing gets through to his first address, and nothing may ever: only that he says so is known.
-TEST_CASE("who is believed is the same peer at every address he names") {
+// No packet reaches its first address, and none may ever: it is known from its HELLO only.
+TEST_CASE("a peer whose addresses are believed is the same at every address it names") {
   const bool believed = GENERATE(true, false);
   const std::size_t nics_there = GENERATE(1u, 2u);
   CAPTURE(believed, nics_there);
@@ -164,11 +165,12 @@ TEST_CASE("who is believed is the same peer at every address he names") {
   CHECK(there.done() == believed);
 }
 
-// Called by his name while he calls by his second NIC, and before he has proved himself.
-TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
+// It is called at its first address while it calls from its second NIC, before it has proved
+// itself.
+TEST_CASE("a caller from its second NIC that is called at its first becomes one peer") {
   const Duration after = GENERATE(milliseconds(0), milliseconds(40), milliseconds(200));
-  const bool lower_calls = GENERATE(false, true);  // either has the lower epoch
-  const bool answered = GENERATE(true, false);  // or the way to where he called from is looked up
+  const bool lower_calls = GENERATE(false, true);  // either may have the lower epoch
+  const bool answered = GENERATE(true, false);     // else its address is still being resolved
   CAPTURE(after.count(), lower_calls, answered);
   RailScene scene({2, 2}, [](NodePlan& plan) { plan.command.resolve_delay = milliseconds(5); });
   if (lower_calls) scene.restart(0);
@@ -208,8 +210,10 @@ TEST_CASE("a caller by his second NIC who is called at his first is one peer") {
   CHECK(scene.engine(1).inspector().peer_state(back) == PeerState::kConnected);
 }
 
-// The simulator's seeds 92634 and 97385: one who has proved himself is not called anew.
-TEST_CASE("a caller by his second NIC called at his first ends when his data port has no way") {
+// The simulator's seeds 92634 and 97385: a peer that has proved itself is not called again.
+TEST_CASE(
+    "a caller from its second NIC that is called at its first ends if it cannot resolve a data "
+    "port") {
   RailScene scene({2, 2}, {}, [host = 0](NodePlan& plan) mutable {
     if (host++ == 1) plan.data.resolve_failure = 1'000'000;
   });
@@ -223,7 +227,7 @@ TEST_CASE("a caller by his second NIC called at his first ends when his data por
     return mute && !opened.is(PacketType::kHello) && !opened.is(PacketType::kWelcome);
   });
   const PeerId there = scene.connect(0, 1);
-  scene.send(0, there, 5, 1 << 20);  // not received: he goes on asking
+  scene.send(0, there, 5, 1 << 20);  // not received: it keeps probing
   REQUIRE(scene.run_until([&] { return answered; }));
 
   const PeerId back = scene.connect(1, 0);
@@ -235,7 +239,7 @@ TEST_CASE("a caller by his second NIC called at his first ends when his data por
   CHECK(send.status() == Status::kUnreachable);
 }
 
-TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") {
+TEST_CASE("an answer to an earlier call from the same NIC does not answer the newest") {
   RailScene scene({2, 2});
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kRouted);
   std::vector<std::byte> first;  // WELCOME
@@ -269,7 +273,7 @@ TEST_CASE("an answer to an earlier call by the same NIC is none to the newest") 
   CHECK(scene.all_up(couple));
 }
 
-TEST_CASE("of two calls that cross, each answered, the rails are the same at both ends") {
+TEST_CASE("two calls that cross, each answered, end in the same rails at both ends") {
   const auto cut = GENERATE(milliseconds(250), milliseconds(600), milliseconds(1200));
   const auto [a, b] = GENERATE(std::pair{2, 3}, std::pair{3, 2}, std::pair{2, 2});
   CAPTURE(cut.count(), a, b);
@@ -293,14 +297,14 @@ TEST_CASE("of two calls that cross, each answered, the rails are the same at bot
   CHECK(Scene::holds(receive, 7, 200'000));
 }
 
-// wire.md 9.3: the end of the higher epoch declines two answers to its own call, and takes the
-// third; the other has had its answer by then. So rail 0 leaves by one pair of NICs and comes back
+// wire.md 9.3: the end with the higher epoch declines two answers to its own call and takes the
+// third; by then the other end has its answer. So rail 0 leaves by one pair of NICs and comes back
 // by another.
 Scene::Couple cross(RailScene& scene) {
   struct State {
     bool both_answered = false;
     bool both_taken = false;
-    std::vector<std::byte> held;  // the higher epoch's answer: late
+    std::vector<std::byte> held;  // the higher epoch's answer, which comes late
     Passing way{};
   };
   const auto state = std::make_shared<State>();
@@ -320,7 +324,7 @@ Scene::Couple cross(RailScene& scene) {
       state->way = passing;
       return true;
     }
-    state->both_taken = true;  // it has proved itself, as nobody hears
+    state->both_taken = true;  // it has proved itself, which is lost
     pass(state->way, state->held, 1);
     return true;
   });
@@ -334,12 +338,12 @@ Scene::Couple cross(RailScene& scene) {
   return {there, back};
 }
 
-// The pair that each meets by may be the pairing's, too: then there are two rails, and else three.
+// The pairs by which they meet may be the pairing's, too: then there are two rails, else three.
 const auto kAlike = {nic::Reach::kDirect, nic::Reach::kNone};
 
-TEST_CASE("of two calls that cross, each taken, rail 0 is a rail like others") {
+TEST_CASE("of two calls that cross, each taken, rail 0 works like other rails") {
   const auto alike = GENERATE(values(kAlike));
-  const int narrow = GENERATE(-1, 0, 1);  // the host one of whose NICs takes shorter packets
+  const int narrow = GENERATE(-1, 0, 1);  // the host with a NIC of shorter packets
   CAPTURE(static_cast<int>(alike), narrow);
   RailScene scene({2, 2}, {}, [&, host = 0](NodePlan& plan) mutable {
     if (host++ == narrow) plan.more[0].data.packet_bytes = 1200;
@@ -375,7 +379,7 @@ TEST_CASE("of two calls that cross, each taken, rail 0 is a rail like others") {
   CHECK(scene.all_up(couple));
 }
 
-TEST_CASE("a NIC that is drained is left by a rail that comes in by it, too") {
+TEST_CASE("a NIC that is drained is also left by a rail that only arrives at it") {
   const auto alike = GENERATE(values(kAlike));
   CAPTURE(static_cast<int>(alike));
   RailScene scene({2, 2});
@@ -383,7 +387,7 @@ TEST_CASE("a NIC that is drained is left by a rail that comes in by it, too") {
   const auto couple = cross(scene);
   REQUIRE(scene.all_up(couple));
   const bool second = scene.rail(0, couple.there, 0).nic == "sim0";
-  const std::string in = second ? "sim0.1" : "sim0";  // by which rail 0 comes in
+  const std::string in = second ? "sim0.1" : "sim0";  // at which rail 0 arrives
 
   const Status drained = scene.engine(0).drain_rail(scene.node(0).local_now(), in);
 

@@ -1,4 +1,4 @@
-// Scenarios: paths that carry less than the NICs at their ends.
+// Scenarios: paths that carry shorter packets than the NICs at their ends.
 #include <catch2/catch.hpp>
 
 #include "sim/scene.h"
@@ -26,7 +26,7 @@ void jumbo(NodePlan& plan) {
   plan.data.packet_bytes = 8972;
 }
 
-// Messages one after the other, until the size of packets has settled or so many have been sent.
+// Sends messages one after the other, from which the packet size settles.
 void chat(Scene& scene, Scene::Couple pair, std::size_t size, Tag messages = 150) {
   for (Tag i = 0; i < messages; ++i) {
     Act& receive = scene.receive(1, pair.back, 1000 + i, size);
@@ -67,7 +67,7 @@ TEST_CASE("packets become nearly as long as the path carries, and never longer")
   CHECK(scene.stats(0).path_black_holes == 1);
 }
 
-TEST_CASE("a path that says what it carries is believed when packets are lost, to the byte") {
+TEST_CASE("the path MTU that the network reports is believed when packets are lost, to the byte") {
   Scene scene(2, jumbo);
   narrow(scene, 0, 1, 1353, true);
   const auto pair = scene.couple(0, 1);
@@ -78,7 +78,7 @@ TEST_CASE("a path that says what it carries is believed when packets are lost, t
   CHECK(scene.stats(0).path_probes_sent <= 3);
 }
 
-TEST_CASE("a path that becomes narrow in the middle of a message is noticed within milliseconds") {
+TEST_CASE("a path that becomes narrow during a message is detected within milliseconds") {
   const bool tells = GENERATE(false, true);
   Scene scene(2, jumbo);
   const auto pair = scene.couple(0, 1);
@@ -94,7 +94,7 @@ TEST_CASE("a path that becomes narrow in the middle of a message is noticed with
   CHECK(packet_bytes(scene, 0, pair.there) <= 1400);
 }
 
-TEST_CASE("small messages that shared a packet arrive one by one, in order, when it is too long") {
+TEST_CASE("small messages that shared a packet too long for the path arrive one by one, in order") {
   Scene scene(2, jumbo);
   const auto pair = scene.couple(0, 1);
   narrow(scene, 0, 1, 1200);
@@ -113,7 +113,7 @@ TEST_CASE("small messages that shared a packet arrive one by one, in order, when
   CHECK(scene.engine(0).inspector().audit().packets_taken == 0);
 }
 
-TEST_CASE("when the path becomes wide again packets grow to what the NICs take") {
+TEST_CASE("when the path becomes wide again packets grow to the NICs' size") {
   Scene scene(2, jumbo);
   narrow(scene, 0, 1, 1400);
   const auto pair = scene.couple(0, 1);
@@ -128,7 +128,7 @@ TEST_CASE("when the path becomes wide again packets grow to what the NICs take")
   CHECK(scene.stats(0).path_black_holes == 1);
 }
 
-TEST_CASE("a narrow path is asked again after 10, 20, 40 seconds, and at last every ten minutes") {
+TEST_CASE("a narrow path is probed again after 10, 20, 40 seconds, and at last every ten minutes") {
   Scene scene(2, jumbo);
   narrow(scene, 0, 1, 1400);
   const auto pair = scene.couple(0, 1);
@@ -150,7 +150,7 @@ TEST_CASE("a narrow path is asked again after 10, 20, 40 seconds, and at last ev
   CHECK(probed.back() - probed[probed.size() - 2] > seconds(599));
 }
 
-TEST_CASE("a lie about the path costs a round trip of probing and is not believed twice") {
+TEST_CASE("a false path MTU costs a round trip of probing and is not believed twice") {
   Scene scene(2, jumbo);
   const auto pair = scene.couple(0, 1);
   scene.network().tell(0, 1, 68);
@@ -169,7 +169,7 @@ TEST_CASE("a lie about the path costs a round trip of probing and is not believe
   CHECK(scene.stats(0).path_black_holes == 1);
 }
 
-TEST_CASE("what the network says of a path is not asked while packets arrive") {
+TEST_CASE("the path MTU that the network reports is ignored while packets arrive") {
   Scene scene(2, jumbo);
   const auto pair = scene.couple(0, 1);
   scene.network().tell(0, 1, 1280);
@@ -193,7 +193,7 @@ TEST_CASE("random loss does not make packets short for long") {
   CHECK(packet_bytes(scene, 0, pair.there) == 8972);
 }
 
-TEST_CASE("the two ways between two peers may differ") {
+TEST_CASE("the two directions between two peers may have different packet sizes") {
   Scene scene(2, jumbo);
   narrow(scene, 0, 1, 1400);
   narrow(scene, 1, 0, 4500);
@@ -212,8 +212,8 @@ TEST_CASE("the two ways between two peers may differ") {
   CHECK(packet_bytes(scene, 1, pair.back) >= 4420);
 }
 
-// wire.md 7.3: one of them asks in place of a PING, and must be short enough to arrive.
-TEST_CASE("a black hole is found although every packet of the pool fell into it") {
+// wire.md 7.3: one of them serves as the probe, and must be short enough to arrive.
+TEST_CASE("a black hole is found although it swallowed every packet of the pool") {
   Scene scene(2, [](NodePlan& plan) { plan.config.send_packets = 64; });
   const auto pair = scene.couple(0, 1);
   chat(scene, pair, 300'000, 4);
@@ -233,7 +233,7 @@ TEST_CASE("a black hole is found although every packet of the pool fell into it"
   CHECK(packet_bytes(scene, 0, pair.there) <= 1300);
 }
 
-TEST_CASE("who leaves while his path is being probed still leaves in good order") {
+TEST_CASE("a peer that closes while its path is being probed still closes in good order") {
   Scene scene(2, jumbo);
   narrow(scene, 0, 1, 1400);
   const auto pair = scene.couple(0, 1);

@@ -1,4 +1,4 @@
-// Scenarios: how peers part, restart and fall silent. They are the specification: read them so.
+// Scenarios: how peers part, restart and fall silent. They are the specification.
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
@@ -39,8 +39,8 @@ TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with 
   CHECK_FALSE(receive.request.source() == there);
 }
 
-// wire.md 5.7: whoever has something pending with it finds out, however long he would wait.
-TEST_CASE("a peer that was started anew and calls nobody is found out within seconds") {
+// wire.md 5.7: an end with something pending finds out, however long its peer timeout is.
+TEST_CASE("a restarted peer that calls no one is detected within seconds") {
   Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = std::chrono::hours(1); });
   const auto [there, back] = scene.couple(0, 1);
   scene.run_for(seconds(1));
@@ -56,9 +56,9 @@ TEST_CASE("a peer that was started anew and calls nobody is found out within sec
       [&] { return scene.engine(0).inspector().peer_state(anew) == PeerState::kConnected; }));
 }
 
-// One question where it has been silent twice as long, then one a minute: what nobody reads fills
-// its socket.
-TEST_CASE("a peer that computes for long is asked seldom whether it is still the same, and stays") {
+// One CHECK after twice the silence, then one a minute: packets that are not read fill the peer's
+// socket.
+TEST_CASE("a peer that is busy for long is seldom checked for a restart, and is kept") {
   Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = std::chrono::hours(1); });
   const auto [there, back] = scene.couple(0, 1);
   std::size_t questions = 0;
@@ -114,7 +114,7 @@ TEST_CASE("half a message of a silent peer is not kept for ever") {
   CHECK(scene.engine(1).inspector().peer_status(back) == Status::kPeerDied);
 }
 
-TEST_CASE("a peer that died is told from a network that died, if its host says so") {
+TEST_CASE("a peer that died is told from a network that died if its host sends ICMP errors") {
   const bool network_died = GENERATE(false, true);
   const bool host_says_so = GENERATE(false, true);
   CAPTURE(network_died, host_says_so);
@@ -143,8 +143,7 @@ TEST_CASE("a peer that died is told from a network that died, if its host says s
   CHECK(scene.now() - start <= seconds(12));
 }
 
-TEST_CASE(
-    "who says in a host's name that nobody listens there ends nothing, and is soon forgotten") {
+TEST_CASE("forged refusals in a host's name do not end a peer, and are soon forgotten") {
   const bool still_said = GENERATE(false, true);
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
@@ -169,11 +168,11 @@ TEST_CASE(
   Act& after = scene.receive(0, there, 2, 10);
   REQUIRE(scene.run_until_done(after, seconds(20)));
 
-  // It is believed for what cannot be known otherwise, and for nothing else.
+  // A refusal decides what cannot be known otherwise, and nothing else.
   CHECK(after.status() == (still_said ? Status::kPeerDied : Status::kUnreachable));
 }
 
-TEST_CASE("a host that says it once is believed, although packets of the dead are still read") {
+TEST_CASE("one refusal is believed although packets sent before the peer's death are still read") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   const Endpoint here{0, Channel::kCommand};
@@ -203,7 +202,7 @@ TEST_CASE("a peer that never answers is unreachable after peer_timeout") {
 }
 
 TEST_CASE(
-    "a program that did not look for longer than peer_timeout does not take that for silence") {
+    "a program that did not poll for longer than peer_timeout does not count that as silence") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Act& receive = scene.receive(0, there, 1, 10);
@@ -216,7 +215,7 @@ TEST_CASE(
   CHECK(receive.status() == Status::kOk);
 }
 
-TEST_CASE("a program that looks rarely still learns that its peer is silent") {
+TEST_CASE("a program that polls rarely still learns that its peer is silent") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Act& receive = scene.receive(0, there, 1, 10);
@@ -239,7 +238,7 @@ TEST_CASE("an idle connection outlives peer_timeout") {
   CHECK(receive.status() == Status::kOk);
 }
 
-TEST_CASE("disconnect delivers what was accepted, and tells the peer") {
+TEST_CASE("disconnect delivers what was accepted, and sends the peer a BYE") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   scene.network().wire(0, 1).loss = 100'000;
@@ -257,7 +256,7 @@ TEST_CASE("disconnect delivers what was accepted, and tells the peer") {
   CHECK(scene.engine(1).inspector().peer_status(back) == Status::kPeerClosed);
 }
 
-TEST_CASE("close drains") {
+TEST_CASE("close delivers what was accepted, and refuses new sends") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   scene.network().wire(0, 1).loss = 100'000;
@@ -289,7 +288,8 @@ TEST_CASE("close ends in time when the peer is silent") {
   CHECK(send.status() != Status::kOk);
 }
 
-TEST_CASE("who calls in vain is told so now and then, long before the peer is given up") {
+TEST_CASE(
+    "a program whose calls have no answer is warned now and then, long before the peer timeout") {
   std::ostringstream said;
   const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(said);
   log().sinks().push_back(sink);
@@ -307,10 +307,10 @@ TEST_CASE("who calls in vain is told so now and then, long before the peer is gi
   CHECK(std::count(text.begin(), text.end(), '\n') <= 3);
 }
 
-TEST_CASE("who gives up what the peer does not take tells it so") {
+TEST_CASE("an abortive close tells the peer, although it has not taken a message") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
-  scene.send(0, there, 1, 10'000'000);  // nobody receives it
+  scene.send(0, there, 1, 10'000'000);  // not received
   scene.begin_close(0);
   scene.run_until([&] { return scene.engine(0).drained(); }, milliseconds(200));
   REQUIRE_FALSE(scene.engine(0).drained());
@@ -323,12 +323,12 @@ TEST_CASE("who gives up what the peer does not take tells it so") {
   CHECK(scene.engine(1).inspector().peer_state(back) == PeerState::kGone);
 }
 
-TEST_CASE("who gives up is heard though a packet is lost") {
+TEST_CASE("an abortive close reaches the peer although a packet is lost") {
   const bool grants_are_due = GENERATE(false, true);
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
   Act& receive = scene.receive(1, back, 2, 100);
-  scene.send(0, there, 1, 10'000'000);  // nobody receives it
+  scene.send(0, there, 1, 10'000'000);  // not received
   scene.run_for(milliseconds(50));
   if (grants_are_due) {
     for (Tag tag = 10; tag < 20; ++tag) scene.send(1, back, tag, 200'000);
@@ -344,8 +344,9 @@ TEST_CASE("who gives up is heard though a packet is lost") {
   CHECK(receive.status() == Status::kPeerClosed);
 }
 
-// Each of several packets, which lie there when the good-bye comes.
-TEST_CASE("what has come to one who looks late is received though its sender has given up since") {
+// Each message is in a packet of its own, and unread when the BYE comes.
+TEST_CASE(
+    "messages that arrived before an abortive close are received by a program that polls late") {
   const std::size_t rails = GENERATE(1u, 2u);
   RailScene scene({rails, rails});
   const auto [there, back] = scene.couple_by_rails(rails);
@@ -366,7 +367,7 @@ TEST_CASE("what has come to one who looks late is received though its sender has
   }
 }
 
-TEST_CASE("who abandons a peer that never answered has nothing pending with it") {
+TEST_CASE("abandoning a peer that never answered ends what is pending with it") {
   Scene scene;
   scene.node(1).stall_until(scene.now() + seconds(1000));
   const PeerId there = scene.connect(0, 1);
@@ -395,8 +396,8 @@ TEST_CASE("a peer beyond max_peers is refused") {
   CHECK(scene.stats(1).peers_connected == 1);
 }
 
-// Nothing is pending with them, so nobody would find out.
-TEST_CASE("where there is no place for a caller those who have died make room, and nobody else") {
+// Nothing is pending with them, so their death is not noticed otherwise.
+TEST_CASE("when there is no place for a caller, dead peers make room, and no others") {
   const bool dies = GENERATE(false, true);
   Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 2; });
   std::vector<PeerId> there;
@@ -424,9 +425,8 @@ TEST_CASE("where there is no place for a caller those who have died make room, a
   CHECK(scene.run_until_done(dies ? scene.receive_any(0) : receive));
 }
 
-// Peers come and go, each in another way, far more of them than there are slots.
-// The callers never get a WELCOME, so never prove who they are.
-TEST_CASE("callers that prove nothing do not end a peer that is idle, though they fill the table") {
+// The callers never get a WELCOME, so they never prove themselves.
+TEST_CASE("unproved callers do not end an idle peer, though they fill the table") {
   Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 2; });
   const PeerId back = scene.couple(1, 0).back;
   scene.run_for(seconds(1));
@@ -442,7 +442,8 @@ TEST_CASE("callers that prove nothing do not end a peer that is idle, though the
   CHECK(scene.engine(0).inspector().peer_status(back) == Status::kOk);
 }
 
-TEST_CASE("the slots of peers that are gone are found again") {
+// Peers come and go in several ways, far more of them than there are slots.
+TEST_CASE("the slots of peers that have ended are reused") {
   const std::size_t mix = GENERATE(0u, 1u, 2u, 3u);
   Scene scene(5, [](NodePlan& plan) { plan.config.max_peers = 4; });
 
@@ -454,9 +455,9 @@ TEST_CASE("the slots of peers that are gone are found again") {
     scene.send(client, there, round, 100);
     REQUIRE(scene.run_until_done(receive, seconds(2)));
     REQUIRE(Scene::holds(receive, round, 100));
-    if (round % 7 == 3) scene.send(client, there, 1000, 100);  // nobody will ever want it
+    if (round % 7 == 3) scene.send(client, there, 1000, 100);  // never received
     scene.run_for(milliseconds(1));
-    // The last mix: now and then one that says BYE, among many that are disconnected.
+    // The last mix: now and then a peer that sends BYE, among many that are disconnected.
     const std::size_t way = (round * (mix + 1) + round / 5) % 4;
     switch (mix == 3 ? (round % 12 == 0 ? 2 : 1) : way) {
       case 0:
@@ -477,7 +478,7 @@ TEST_CASE("the slots of peers that are gone are found again") {
     scene.run_for(milliseconds(1));
   }
 
-  // There is a place for each of them still.
+  // There is still a place for each of them.
   for (const std::size_t client : {1u, 2u, 3u, 4u}) {
     Act& receive = scene.receive(0, kAnyPeer, 500 + client, 100);
     scene.send(client, scene.connect(client, 0), 500 + client, 100);
@@ -486,7 +487,7 @@ TEST_CASE("the slots of peers that are gone are found again") {
   CHECK(scene.stats(0).peers_connected == 4);
 }
 
-TEST_CASE("disconnect ends in time when both ends hold long messages that nobody wants") {
+TEST_CASE("disconnect ends in time when both ends hold long messages that are not received") {
   const bool both = GENERATE(true, false);
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
@@ -499,7 +500,7 @@ TEST_CASE("disconnect ends in time when both ends hold long messages that nobody
   if (both) scene.disconnect(1, back);
   REQUIRE(scene.run_until([&] { return to_one.done() && to_zero.done(); }, seconds(60)));
 
-  // They look eight times per timeout; the second may have heard from the first in the end.
+  // Eight looks per timeout; the second end may have heard from the first just before.
   CHECK(scene.now() - start <= seconds(2 * 10 + 3));
   CHECK(to_one.status() == Status::kTimedOut);
   CHECK((to_zero.status() == Status::kTimedOut || to_zero.status() == Status::kUnreachable));
@@ -511,7 +512,7 @@ TEST_CASE("disconnect ends in time when both ends hold long messages that nobody
   }
 }
 
-TEST_CASE("accept passes over callers that were forgotten, and keeps as many as there may be") {
+TEST_CASE("accept skips callers that are forgotten, and returns max_peers at most") {
   Scene scene(3, [](NodePlan& plan) { plan.config.max_peers = 3; });
   const int rounds = GENERATE(30, 31, 32, 33);
   for (int round = 0; round < rounds; ++round) {

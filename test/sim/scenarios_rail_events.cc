@@ -1,4 +1,4 @@
-// Scenarios: what a program hears of rails that go and come, and rails that stay out.
+// Scenarios: the events of rails that go down and come up, and rails that are kept out.
 #include <catch2/catch.hpp>
 
 #include "sim/rail_scene.h"
@@ -18,7 +18,7 @@ void take_all(RailScene& scene, std::size_t host) {
   }
 }
 
-TEST_CASE("the rails of a peer come when it connects, each once") {
+TEST_CASE("the rails of a peer are reported when it connects, each once") {
   RailScene scene({3, 3});
   CHECK_FALSE(next_event(scene, 0));
 
@@ -39,7 +39,7 @@ TEST_CASE("the rails of a peer come when it connects, each once") {
   }
 }
 
-TEST_CASE("a program hears at both ends of a rail that goes and comes again") {
+TEST_CASE("both ends report a rail that goes down and comes up again") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   for (const std::size_t host : {0, 1}) take_all(scene, host);
@@ -67,7 +67,8 @@ TEST_CASE("a program hears at both ends of a rail that goes and comes again") {
   }
 }
 
-TEST_CASE("a rail that goes and comes while nobody asks is one event that says so") {
+TEST_CASE(
+    "a rail that goes down and up before events are taken is one event with the count of changes") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   take_all(scene, 0);
@@ -85,7 +86,7 @@ TEST_CASE("a rail that goes and comes while nobody asks is one event that says s
   CHECK_FALSE(next_event(scene, 0));
 }
 
-TEST_CASE("what is asked of one peer leaves the events of others where they are") {
+TEST_CASE("taking the events of one peer leaves those of others in place") {
   RailScene scene({2, 2, 2});
   const auto first = scene.couple_by_rails(2);
   const auto second = scene.couple(0, 2);
@@ -106,7 +107,7 @@ TEST_CASE("what is asked of one peer leaves the events of others where they are"
   CHECK_FALSE(next_event(scene, 0));
 }
 
-TEST_CASE("of a peer that has ended no rail event is told") {
+TEST_CASE("no rail event of a peer that has ended is reported") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   take_all(scene, 0);
@@ -122,7 +123,7 @@ TEST_CASE("of a peer that has ended no rail event is told") {
   CHECK_FALSE(next_event(scene, 0, couple.there));
 }
 
-TEST_CASE("where there is one NIC at either end no rail event is told") {
+TEST_CASE("with one NIC at either end no rail event is reported") {
   RailScene scene({1, 2});
   const auto couple = scene.couple(0, 1);
   scene.run_for(seconds(1));
@@ -133,7 +134,7 @@ TEST_CASE("where there is one NIC at either end no rail event is told") {
 
 // --- Config::sticky_rails
 
-// 100 Mb/s: enough to notice, and little to simulate.
+// 100 Mb/s: enough to measure, and little to simulate.
 void slow_down(RailScene& scene) {
   for (std::uint8_t nic = 0; nic < 2; ++nic) {
     scene.change_wires(nic, [](WireFaults& wire) { wire.ns_per_kib = 10 * kGigabit; });
@@ -155,7 +156,7 @@ RailScene sticky_scene(std::size_t at, std::size_t nics = 2) {
   });
 }
 
-TEST_CASE("with sticky rails one that failed stays out at both ends until it is restored") {
+TEST_CASE("a sticky rail that failed stays out at both ends until it is restored") {
   const auto failure = GENERATE(Failure::kSilent, Failure::kLinkDown, Failure::kBothLinksDown);
   const std::size_t at = GENERATE(0, 1, 2);  // 2: both
   const std::uint8_t nic = GENERATE(0, 1);
@@ -181,7 +182,7 @@ TEST_CASE("with sticky rails one that failed stays out at both ends until it is 
   CHECK(stream.finish());
 }
 
-TEST_CASE("with sticky rails the last one that fails is used again when it answers") {
+TEST_CASE("the last sticky rail that fails is used again when it answers") {
   const std::size_t at = GENERATE(0, 1, 2);
   const bool first_is_mended = GENERATE(true, false);
   RailScene scene = sticky_scene(at);
@@ -202,7 +203,7 @@ TEST_CASE("with sticky rails the last one that fails is used again when it answe
   CHECK(stream.finish());
 }
 
-TEST_CASE("with sticky rails one that is kept out is asked when the last one falls silent") {
+TEST_CASE("a sticky rail that is kept out is probed when the last one falls silent") {
   const std::size_t at = GENERATE(0, 1, 2);
   RailScene scene = sticky_scene(at);
   slow_down(scene);
@@ -221,7 +222,7 @@ TEST_CASE("with sticky rails one that is kept out is asked when the last one fal
   CHECK(stream.finish());
 }
 
-TEST_CASE("a rail that is drained by hand stays drained when its link goes and comes") {
+TEST_CASE("a rail drained by hand stays drained when its link goes down and comes up") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   const std::string nic = scene.rail(0, couple.there, 1).nic;
@@ -237,7 +238,7 @@ TEST_CASE("a rail that is drained by hand stays drained when its link goes and c
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
 }
 
-TEST_CASE("a rail that both ends drain and restore at once is used again") {
+TEST_CASE("a rail that both ends drain and restore at the same time is used again") {
   RailScene scene({2, 2});
   const auto couple = scene.couple_by_rails(2);
   for (const std::size_t host : {0, 1}) {

@@ -1,5 +1,5 @@
-// Scenarios: what somebody can do who may send HELLOs to anybody, and hears only what is sent to
-// it. Nothing, but be answered.
+// Scenarios: an attacker that may send HELLOs to any host, and sees only the packets sent to it. It
+// must achieve nothing but answers.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -19,14 +19,14 @@ using wire::PacketType;
 
 constexpr Duration kRtoInitial = milliseconds(100);
 
-// Frames of one small message without bytes, the first its sender sends.
+// Returns the frame of an empty message, the first of its sender.
 std::vector<std::byte> message_frame(const wire::Hello& hello, Tag tag) {
   std::vector<std::byte> frame(wire::kMessageBytes);
   wire::put_message(frame.data(), hello.first_message, tag, 0);
   return frame;
 }
 
-// Messages both ways arrive, each once, and nothing else arrives in a while.
+// Checks that messages arrive both ways.
 void check_they_talk(Scene& scene, Scene::Couple couple, Tag tag) {
   Act& at_one = scene.receive(1, couple.back, tag, 5000);
   Act& at_zero = scene.receive(0, couple.there, tag, 5000);
@@ -37,7 +37,7 @@ void check_they_talk(Scene& scene, Scene::Couple couple, Tag tag) {
   CHECK(Scene::holds(at_zero, tag, 4000));
 }
 
-TEST_CASE("a shorter second HELLO takes nothing back") {
+TEST_CASE("a second, shorter HELLO does not replace the first") {
   Scene scene(2);
   Stranger stranger(scene, 1);
   Act& receive = scene.receive_any(0);
@@ -58,7 +58,7 @@ TEST_CASE("a shorter second HELLO takes nothing back") {
   }
   CHECK(stranger.heard(PacketType::kWelcome) == 3);
 
-  // It was heard all the while: its proof is good, and brings what it said first.
+  // The first HELLO still counts: its proof is good, and its early data is delivered.
   CHECK_FALSE(receive.done());
   stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
   REQUIRE(scene.run_until_done(receive, seconds(1)));
@@ -68,7 +68,7 @@ TEST_CASE("a shorter second HELLO takes nothing back") {
   CHECK_FALSE(none.done());
 }
 
-TEST_CASE("an unproved caller is sent WELCOMEs, one for each HELLO and none longer than that") {
+TEST_CASE("an unproved caller is sent one WELCOME per HELLO, none longer than that") {
   const std::uint8_t kind = GENERATE(std::uint8_t{4}, std::uint8_t{6}, std::uint8_t{255});
   Scene scene(2, [kind](NodePlan& plan) {
     plan.command.address_kind = plan.data.address_kind = kind;
@@ -82,7 +82,7 @@ TEST_CASE("an unproved caller is sent WELCOMEs, one for each HELLO and none long
     const wire::Hello hello = stranger.hello(0);
     const std::size_t heard = stranger.heard().size();
     stranger.say(0, hello, {.body_bytes = body});
-    stranger.prove(0, {0, 12345}, hello);  // it does not know the proof
+    stranger.prove(0, {0, 12345}, hello);  // with a wrong proof
     scene.run_for(milliseconds(250));
     const std::size_t length = wire::kHeaderBytes + wire::kFrameHeadBytes + std::max(body, least);
     const bool answered = body >= 328;
@@ -98,7 +98,7 @@ TEST_CASE("an unproved caller is sent WELCOMEs, one for each HELLO and none long
   CHECK(stranger.heard().size() == stranger.heard(PacketType::kWelcome));
 }
 
-TEST_CASE("300 callers that never prove themselves cost a bounded memory and delay nobody else") {
+TEST_CASE("300 unproved callers take bounded memory and delay no other peer") {
   Scene scene(4, [](NodePlan& plan) { plan.config.max_peers = 128; });
   const auto couple = scene.couple(1, 0);
   Stranger stranger(scene, 3);
@@ -112,7 +112,7 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
     scene.run_for(microseconds(10));
     max_taken = std::max(max_taken, scene.engine(0).inspector().audit().packets_taken);
   }
-  CHECK(max_taken <= taken_before + 64);  // a quarter of the peers, but 64 at least
+  CHECK(max_taken <= taken_before + 64);  // a quarter of the peers, but at least 64
   CHECK(stranger.heard(PacketType::kWelcome) == 64);
 
   check_they_talk(scene, {couple.back, couple.there}, 9);
@@ -128,7 +128,7 @@ TEST_CASE("300 callers that never prove themselves cost a bounded memory and del
   CHECK(scene.engine(0).inspector().audit().packets_taken == 0);
 }
 
-TEST_CASE("connect has priority over unproved callers when there is no place for more peers") {
+TEST_CASE("connect has priority over unproved callers when the table is full") {
   Scene scene(5, [](NodePlan& plan) { plan.config.max_peers = 8; });
   Stranger stranger(scene, 4);
   for (int i = 0; i < 20; ++i) stranger.say(0, stranger.hello(0));
@@ -150,15 +150,16 @@ TEST_CASE("connect has priority over unproved callers when there is no place for
   CHECK(scene.stats(0).peers_connected == 3);
 }
 
-// A caller at host 1 that names an address of host 0's as its own, too, as all hosts have one that
-// have a bridge of Docker's.
+// Returns a HELLO of a caller at host 1 that names an address of host 0 as its own, too, as hosts
+// with a Docker bridge do.
 wire::Hello with_an_address_of_zero(Stranger& stranger) {
   wire::Hello hello = stranger.hello(0);
   hello.nics[hello.nic_count++] = stranger.hello_as(0, 0).nics[0];
   return hello;
 }
 
-TEST_CASE("an address that we have, too, is not a peer's unless that is of this host") {
+TEST_CASE(
+    "an address that this host has, too, counts as a peer's only if the peer is on this host") {
   const bool same_host = GENERATE(false, true);
   Scene scene(2, [](NodePlan& plan) { plan.config.believe_addresses = true; });
   Stranger stranger(scene, 1);
@@ -178,7 +179,7 @@ TEST_CASE("an address that we have, too, is not a peer's unless that is of this 
   CHECK(scene.engine(0).inspector().is_self(here) == !same_host);
 }
 
-TEST_CASE("a caller that names an address of ours is not taken for who is called there") {
+TEST_CASE("a caller that names an address of ours is not taken for the peer called there") {
   Scene scene(2);
   Stranger stranger(scene, 1);
   const wire::Hello hello = with_an_address_of_zero(stranger);
@@ -213,7 +214,7 @@ TEST_CASE("a caller of another host is not answered at an address of ours") {
   CHECK(to_itself == (same_host ? 1 : 0));
 }
 
-TEST_CASE("a stranger's HELLOs, wherever they say they come from, have nobody look for a way") {
+TEST_CASE("HELLOs of strangers, whatever addresses they name, cause no search for a route") {
   Scene scene(2);
   Stranger stranger(scene, 1);
   const SimPort& port = *scene.network().port({0, Channel::kCommand, 0});
@@ -229,8 +230,8 @@ TEST_CASE("a stranger's HELLOs, wherever they say they come from, have nobody lo
   CHECK(port.questions() == before);
 }
 
-// How a stranger says that he is the host 1: as its address, as another of its addresses, as a NIC
-// he does not use; with the epoch of nobody, with that of the true one.
+// Returns a HELLO of a stranger that claims to be host 1: by its address, a further address, or a
+// NIC it does not use; with an epoch of its own, or the true one.
 wire::Hello impostor(Stranger& stranger, int how, std::uint64_t true_epoch) {
   wire::Hello hello = stranger.hello_as(1, 0);
   if (how == 1) hello.epoch = 0;
@@ -246,14 +247,15 @@ wire::Hello impostor(Stranger& stranger, int how, std::uint64_t true_epoch) {
   return hello;
 }
 
-// What host 1 says its epoch is, to anybody who calls it.
+// Returns the epoch that host 1 tells any caller.
 std::uint64_t epoch_of_one(Scene& scene, Stranger& stranger) {
   stranger.say(1, stranger.hello(1));
   scene.run_for(milliseconds(1));
   return stranger.heard().back().hello->epoch;
 }
 
-TEST_CASE("a HELLO that names another's address before connect does not capture it") {
+TEST_CASE(
+    "a HELLO that names another host's address before connect does not capture that address") {
   const int how = GENERATE(0, 1, 2, 3, 4, 5);
   const bool says_something = GENERATE(true, false);
   const Duration between = GENERATE(microseconds(0), microseconds(2), milliseconds(50));
@@ -287,7 +289,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
   const int how = GENERATE(0, 1, 2, 3, 4, 5);
   const Duration after = GENERATE(microseconds(0), microseconds(4), microseconds(9));
   const bool crossing = GENERATE(false, true);
-  const bool lower_calls = GENERATE(false, true);  // either has the lower epoch
+  const bool lower_calls = GENERATE(false, true);  // either may have the lower epoch
   CAPTURE(how, after.count(), crossing, lower_calls);
   Scene scene(3, [](NodePlan& plan) { plan.command.resolve_delay = microseconds(5); });
   if (lower_calls) scene.restart(0);
@@ -319,7 +321,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
   CHECK(at_zero.done() == crossing);
 }
 
-TEST_CASE("whoever claims a peer's epoch from an address of his own ends nothing") {
+TEST_CASE("a caller that claims a peer's epoch from its own address does not end the peer") {
   Scene scene(3);
   const auto couple = scene.couple(0, 1);
   Stranger stranger(scene, 2);
@@ -337,10 +339,10 @@ TEST_CASE("whoever claims a peer's epoch from an address of his own ends nothing
   CHECK(scene.engine(0).inspector().peer_state(couple.there) == PeerState::kConnected);
 }
 
-TEST_CASE("forged WELCOMEs connect nobody") {
+TEST_CASE("forged WELCOMEs do not connect") {
   Scene scene(3);
   Stranger stranger(scene, 2);
-  scene.network().wire(1, 0).loss = 1'000'000;  // the true one is not heard
+  scene.network().wire(1, 0).loss = 1'000'000;  // the true one is lost
 
   const PeerId there = scene.connect(0, 1);
   for (std::uint32_t i = 0; i < 100; ++i) {
@@ -391,15 +393,14 @@ TEST_CASE("a list of NICs without the one by which the peers met is refused, wir
   }
 }
 
-// Each list has a NIC to which a way would have to be sought; the last one has one to which there
-// is one.
-TEST_CASE(
-    "a peer that tells lists of NICs without end has few ways sought, and its newest counts") {
+// Each list but the last has a NIC to which no route is known; the last one has one that is
+// reachable.
+TEST_CASE("an endless series of NIC lists causes few searches for routes, and the newest counts") {
   RailScene scene({2, 2});
   Stranger stranger(scene, 1);
   wire::Hello hello = stranger.hello(0);
   hello.nic_count = 1;
-  hello.epoch = std::numeric_limits<std::uint64_t>::max();  // the other end plans rails
+  hello.epoch = std::numeric_limits<std::uint64_t>::max();  // so that the other end plans the rails
   stranger.say(0, hello);
   REQUIRE(scene.run_until([&] { return stranger.heard(PacketType::kWelcome) != 0; }, seconds(1)));
   const auto id = stranger.heard().back().hello->reply_to;

@@ -1,5 +1,5 @@
-// Messages that nobody receives yet, in numbers: received in reverse order they all come; at the
-// bound of memory who waits for one is told.
+// Many messages that are not received yet: received in reverse order they all arrive; at the memory
+// bound a receive that waits for another one fails.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -11,11 +11,11 @@ namespace {
 using std::chrono::seconds;
 
 struct Sender {
-  PeerId back;  // what the receiver calls it
+  PeerId back;  // the receiver's handle of it
   std::vector<Act*> sends;
 };
 
-// Hosts 1 and above send host 0 so many messages each, a tag each.
+// Each host from 1 on sends host 0 that many messages, each with its own tag.
 std::vector<Sender> send_all(Scene& scene, std::size_t hosts, std::size_t messages) {
   std::vector<Sender> senders(hosts - 1);
   for (std::size_t host = 1; host < hosts; ++host) {
@@ -42,9 +42,9 @@ void receive_in_reverse(Scene& scene, const std::vector<Sender>& senders) {
 
 }  // namespace
 
-TEST_CASE("thousands of messages of seven senders are received in reverse order, by default") {
+TEST_CASE("thousands of messages of seven senders can be received in reverse order by default") {
   constexpr std::size_t kMessages =
-      9000;  // of each: more than its share holds, and than ids there are
+      9000;  // of each sender: more than its share holds, and than the window of ids
   Scene scene(8, [](NodePlan& plan) {
     plan.config.max_peers = Config().max_peers;
     plan.config.unexpected_bytes = Config().unexpected_bytes;
@@ -58,7 +58,7 @@ TEST_CASE("thousands of messages of seven senders are received in reverse order,
   CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("messages that fill small memory but for a little are received in reverse order") {
+TEST_CASE("messages that nearly fill a small memory can be received in reverse order") {
   constexpr std::size_t kMessages = 2000;
   Scene scene(4, [](NodePlan& plan) {
     plan.config.max_peers = 4;
@@ -71,7 +71,7 @@ TEST_CASE("messages that fill small memory but for a little are received in reve
   CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 0);
 }
 
-TEST_CASE("at the bound of memory a receive that waits ends with kNoMemory, and all goes on") {
+TEST_CASE("at the memory bound a waiting receive ends with kNoMemory, and all others go on") {
   constexpr std::size_t kMessages = 2000;
   constexpr std::size_t kBudget = 128 * 1024;
   const bool named = GENERATE(true, false);
@@ -96,7 +96,7 @@ TEST_CASE("at the bound of memory a receive that waits ends with kNoMemory, and 
   REQUIRE(scene.run_until_done(*senders[0].sends.back()));
 }
 
-TEST_CASE("while anything moves a receive waits at the bound of memory, however long") {
+TEST_CASE("at the memory bound a receive waits as long as anything moves") {
   Scene scene(2, [](NodePlan& plan) {
     plan.config.max_peers = 2;
     plan.config.unexpected_bytes = 128 * 1024;
@@ -115,7 +115,7 @@ TEST_CASE("while anything moves a receive waits at the bound of memory, however 
   CHECK(last.status() == Status::kOk);
 }
 
-TEST_CASE("memory that the messages of one peer used goes to another that is blocked") {
+TEST_CASE("memory freed from one peer's messages goes to another that is blocked") {
   Scene scene(3, [](NodePlan& plan) {
     plan.config.max_peers = 4;
     plan.config.unexpected_bytes = 256 * 1024;
@@ -133,7 +133,7 @@ TEST_CASE("memory that the messages of one peer used goes to another that is blo
   CHECK(of_second.status() == Status::kOk);
 }
 
-TEST_CASE("at the bound of memory one message received lets one more come") {
+TEST_CASE("at the memory bound each message received makes room for one more") {
   constexpr std::size_t kMessages = 2000;
   Scene scene(2, [](NodePlan& plan) {
     plan.config.max_peers = 2;
@@ -155,7 +155,7 @@ TEST_CASE("at the bound of memory one message received lets one more come") {
   CHECK(scene.engine(0).inspector().audit().unexpected_bytes == 128 * held);
 }
 
-TEST_CASE("at the bound of memory a receive waits while a message leaves for another peer") {
+TEST_CASE("at the memory bound a receive waits while a message leaves for another peer") {
   Scene scene(3, [](NodePlan& plan) {
     plan.config.max_peers = 4;
     plan.config.unexpected_bytes = 256 * 1024;
@@ -177,7 +177,7 @@ TEST_CASE("at the bound of memory a receive waits while a message leaves for ano
   CHECK(last.status() == Status::kNoMemory);
 }
 
-TEST_CASE("at the bound of memory receives from anybody wait for a peer that may still send") {
+TEST_CASE("at the memory bound wildcard receives wait for a peer that may still send") {
   Scene scene(3, [](NodePlan& plan) {
     plan.config.max_peers = 4;
     plan.config.unexpected_bytes = 256 * 1024;

@@ -9,7 +9,7 @@
 namespace pullman::sim {
 namespace {
 
-constexpr std::size_t kMaxSteps = 100'000;  // without time going on
+constexpr std::size_t kMaxSteps = 100'000;  // while time stands still
 
 MessageName name_for(Tag tag, std::size_t size) {
   return {static_cast<std::uint32_t>(tag), static_cast<std::uint32_t>(size)};
@@ -49,7 +49,7 @@ Scene::Couple Scene::couple(std::size_t from, std::size_t to) {
   });
   if (!met) throw std::runtime_error("they do not meet");
   couple.back = *accepted;
-  run_for(std::chrono::milliseconds(20));  // the last ACKs of the meeting
+  run_for(std::chrono::milliseconds(20));  // for the last ACKs of the handshake
   return couple;
 }
 

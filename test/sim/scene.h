@@ -1,5 +1,4 @@
-// What scenarios are told with: hosts on a quiet network, messages, and time that goes only when
-// asked.
+// Scenarios: hosts on a quiet network, messages, and time that passes only when the test says so.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +16,11 @@
 
 namespace pullman::sim {
 
-// A message given to send(), or a receive posted.
+// A message that was sent, or a receive that was posted.
 struct Act {
   Request request;
   std::vector<std::byte> bytes;
-  Status returned = Status::kPending;  // what the call said
+  Status returned = Status::kPending;  // by the call
 
   bool done() const { return request.done(); }
   Status status() const { return request.status(); }
@@ -43,10 +42,10 @@ class Scene {
 
   // Calls connect and returns at once.
   PeerId connect(std::size_t from, std::size_t to);
-  // Connects and waits until both know; their handles for each other.
+  // Connects and waits until both ends are connected; returns their handles of each other.
   struct Couple {
-    PeerId there;  // what `from` calls `to`
-    PeerId back;   // what `to` calls `from`
+    PeerId there;  // the handle of `from` for `to`
+    PeerId back;   // the handle of `to` for `from`
   };
   Couple couple(std::size_t from, std::size_t to);
   std::optional<PeerId> accept(std::size_t host) { return engine(host).accept(); }
@@ -59,20 +58,20 @@ class Scene {
   }
   void disconnect(std::size_t host, PeerId peer);
   void begin_close(std::size_t host);
-  // Whether a finished receive holds what send() put into a message of this tag and size.
+  // Returns whether a finished receive holds the bytes of a message of this tag and size.
   static bool holds(const Act& receive, Tag tag, std::size_t size);
 
   void run_for(Duration time);
-  // Runs until `condition` holds; false when `bound` is over first.
+  // Runs until `condition` holds; returns false if `bound` is over first.
   bool run_until(const std::function<bool()>& condition, Duration bound = std::chrono::seconds(30));
   bool run_until_done(const Act& act, Duration bound = std::chrono::seconds(30)) {
     return run_until([&] { return act.done(); }, bound);
   }
 
-  // All engines, for who wonders.
+  // Returns the state of all engines, for a failure's message.
   std::string dump();
 
-  // Lets `host` start over: its process dies without a word, and another begins.
+  // Restarts `host`: its process dies silently, and another begins.
   void restart(std::size_t host);
 
  private:

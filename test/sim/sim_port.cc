@@ -7,7 +7,7 @@
 namespace pullman::sim {
 namespace {
 
-constexpr nic::Destination kFirstDestination = 1000;  // not an index by accident
+constexpr nic::Destination kFirstDestination = 1000;  // no index into anything else
 constexpr std::uint16_t kFirstPort = 7100;
 
 constexpr std::size_t generation_at(std::uint8_t kind) {
@@ -107,7 +107,7 @@ bool SimPort::take(const nic::Outgoing& packet) {
     network_.findings().report(fmt::format("sent to destination {} unresolved", packet.to));
     return true;
   }
-  // Nobody has that address any more.
+  // The address is no longer in use.
   if (destinations_[packet.to - kFirstDestination].generation != network_.generation(*to)) {
     network_.count_rejected();
     return true;

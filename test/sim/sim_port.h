@@ -1,7 +1,7 @@
 // The NIC interface over the simulated network.
 //
-// Besides carrying datagrams it watches its user: oversized packets, destinations that were never
-// resolved or were forgotten, buffers given back twice or never are findings.
+// It also reports misuse: oversized packets, destinations that were never resolved or were
+// forgotten, buffers given back twice or never.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace pullman::sim {
 
-// The address of a port, in the family a run uses: 4, 6 or 255.
-// `generation`: counts the addresses that its NIC has had.
+// Returns a port's address in the family of the run: 4, 6 or 255. `generation` counts the addresses
+// that its NIC has had.
 nic::Address address_of(Endpoint at, std::uint8_t kind = 4, std::uint8_t generation = 0);
-// Of whatever generation. Nothing for an address no port can have.
+// Returns the port of an address of any generation; nothing if no port can have it.
 std::optional<Endpoint> endpoint_of(const nic::Address& address, std::size_t hosts);
 
 class SimPort final : public nic::Port {
@@ -42,15 +42,15 @@ class SimPort final : public nic::Port {
   bool is_own(const nic::Address& address) const override;
   int wait_fd() override { return -1; }
 
-  // For the network: a datagram has arrived. False if there was no buffer for it.
+  // For the network: a datagram has arrived. Returns false if no buffer is free for it.
   bool arrive(Datagrams::Slot slot);
-  // Nobody listens at `at`, as somebody says who quotes that of the packet.
+  // The port at `at` is closed, says an ICMP message that quotes so much of the packet.
   void refuse(Endpoint at, std::span<const std::byte, nic::PortEvent::kMaxQuoted> quoted);
   bool has_work() const;
   Endpoint place() const { return at_; }
-  // How often somebody asked for a way, which costs a kernel's port several system calls.
+  // How often reach() was called, which costs a kernel's port several system calls.
   std::size_t questions() const { return questions_; }
-  // When the full send queue has room again; kNever if it is not full.
+  // Returns when a full send queue has room again; kNever if it is not full.
   Instant room_at() const;
 
  private:
@@ -59,7 +59,7 @@ class SimPort final : public nic::Port {
     nic::PortEvent event;
   };
   struct Known {
-    std::optional<Endpoint> place;  // nothing: forgotten
+    std::optional<Endpoint> place;  // empty: forgotten
     std::uint64_t cookie = 0;
     std::uint8_t generation = 0;
   };
@@ -76,11 +76,11 @@ class SimPort final : public nic::Port {
   nic::PortCounters counters_;
   nic::Address address_;
   mutable std::size_t questions_ = 0;
-  bool link_up_ = true;          // as the user was told
+  bool link_up_ = true;          // as last reported to the user
   std::deque<Instant> leaving_;  // when each packet in the send queue will have left it
   std::deque<Datagrams::Slot> arrived_;
   std::vector<Datagrams::Slot> lent_;
-  std::deque<Resolution> resolutions_;  // in the order they are due
+  std::deque<Resolution> resolutions_;  // in order of time
   std::vector<Known> destinations_;
   std::deque<nic::PortEvent> refusals_;
 };

@@ -71,7 +71,7 @@ Outcome Simulation::run() {
           .steps = steps_};
 }
 
-// Until the programs have done what they wanted and the faults are over.
+// Runs until the programs have done their operations and the faults are over.
 void Simulation::work() {
   const auto busy = [&] {
     return stage_.now() < plan_.faults_end || !waiting_.empty() || !reboots_.empty() ||
@@ -84,7 +84,7 @@ void Simulation::work() {
   }
 }
 
-// Without faults everything accepted arrives, or fails for a reason.
+// Without faults everything accepted must arrive, or fail for a reason.
 void Simulation::finish() {
   trace_.note(stage_.now(), "the faults are over; everything must finish");
   stage_.network().end_faults();
@@ -137,10 +137,10 @@ void Simulation::did_not_finish(const char* what) {
   stage_.findings().report(whole.first() + "\n" + dumps);
 }
 
-// Nothing to send, nothing to receive: nothing may be held.
+// With nothing to send and receive, no packet or memory may be held.
 void Simulation::settle() {
   if (plan_.noise.knows_proof) return;
-  // First what is still under way between peers that were parted: its receives are posted.
+  // First deliver what is under way between peers that were parted, while receives are posted.
   const Instant earliest = stage_.now() + std::chrono::milliseconds(200);
   const Instant latest = stage_.now() + kSettleBound;
   while (stage_.now() < latest && (stage_.now() < earliest || !all_quiet())) {
@@ -176,7 +176,7 @@ bool Simulation::all_idle() {
   return true;
 }
 
-// In a run in which nothing was lost or overtaken there is not one retransmission.
+// A run in which nothing was lost or overtaken must not have a single retransmission.
 void Simulation::check_stats() {
   const Network& network = stage_.network();
   const NetworkCounters& counters = network.counters();
@@ -185,20 +185,20 @@ void Simulation::check_stats() {
       0) {
     return;
   }
-  // A NIC that is stuck holds back a HELLO for so long that the answer to the other's overtakes it.
+  // A stuck NIC delays a HELLO for so long that the answer to the other end's overtakes it.
   for (const NicTrouble& trouble : plan_.nic_troubles) {
     if (trouble.kind == NicTrouble::Kind::kStuck) return;
   }
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    // What goes to a peer that has left is lost as well.
+    // Packets to a peer that has closed are lost as well.
     if (excuses_.any(static_cast<std::uint8_t>(host), {})) continue;
     const Stats stats = stage_.node(host).engine().inspector().stats();
     if (stats.retransmits != 0) {
       stage_.findings().report(fmt::format("host {} retransmitted {} packets though none was lost",
                                            host, stats.retransmits));
     }
-    // The first question on a new rail may come before the other end has heard which rails there
-    // are, and the answer to a call when that has been repeated by another NIC.
+    // The first probe on a new rail may arrive before the other end has heard of the rail, and the
+    // answer to a HELLO after that was repeated by another NIC.
     const auto dropped = [&](wire::Verdict why) {
       return stats.dropped_by_reason[static_cast<std::size_t>(why)];
     };
@@ -218,7 +218,7 @@ void Simulation::check_stats() {
   }
 }
 
-// A good-bye is repeated for half a second: what keeps all of that from arriving.
+// A BYE is repeated for half a second. Returns whether the faults can stop all repetitions.
 bool Simulation::may_lose_good_byes() const {
   bool may = !plan_.partitions.empty() || !plan_.nic_troubles.empty() || !plan_.ailments.empty() ||
              !plan_.happenings.empty();
@@ -229,7 +229,7 @@ bool Simulation::may_lose_good_byes() const {
   return may;
 }
 
-// What one host has received when it closes is delivered, however the last ACKs and its good-bye
+// What a host has received when it closes counts as delivered, however its last ACKs and its BYE
 // overtake each other.
 void Simulation::say_last_words() {
   if (plan_.noise.knows_proof) return;
@@ -252,7 +252,7 @@ void Simulation::say_last_words() {
       return;
     }
   };
-  // Some may have lost each other, and not know yet.
+  // Some may have lost each other without knowing it yet.
   run_until(std::chrono::seconds(2), [&] { return ledger_.deliveries() - before >= sent; });
   if (failed()) return;
   programs_[leaver]->stop();
@@ -267,9 +267,9 @@ void Simulation::say_last_words() {
   });
 }
 
-// What was accepted has been delivered, so nothing holds up a good-bye. With an attacker on the
-// path it need not have been, and a message that its closing receiver never matches is given up
-// when the close timeout is over, as Context::close() promises.
+// All that was accepted has been delivered, so nothing delays a BYE. Not so with an attacker on the
+// path: a message that its closing receiver does not match is given up after the close timeout, as
+// Context::close() promises.
 void Simulation::close() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     if (!stage_.node(host).alive()) continue;

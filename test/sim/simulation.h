@@ -1,5 +1,5 @@
-// One run of one seed: a stage, its programs, what befalls them; then the faults end and everything
-// must finish.
+// One run of one seed: a stage, its programs and faults; then the faults end, and everything must
+// finish.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class Simulation {
   void close();
   void check_stats();
 
-  // What must be true of rails (rail_oracles.cc).
+  // The invariants of rails (rail_oracles.cc).
   void reinstate();
   void restore_rails();
   std::string missing_rail(std::size_t a, const std::vector<RailView>& rails_of_a, std::size_t b,
@@ -57,7 +57,7 @@ class Simulation {
   void check_blame();
   bool cut_for(const Duration limit, std::size_t a, std::size_t b, bool home_only) const;
 
-  // What befalls the hosts (faults.cc).
+  // The faults of hosts (faults.cc).
   void excuse(const Plan& plan);
   Duration shortest_timeout() const;
   bool step(Instant limit);
@@ -78,11 +78,11 @@ class Simulation {
   Trace trace_;
   mutable Stage stage_;
   AllowedFailures excuses_;
-  Findings ignored_;  // with an attacker on the path anything may arrive: only crashes count
+  Findings ignored_;  // with an attacker on the path only crashes count
   Ledger ledger_;
   Program::Shared shared_;
   std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<Fault> waiting_;  // what is still to happen, the next one last
+  std::vector<Fault> waiting_;  // faults to come, the next one last
   std::vector<Closing> closing_;
   std::vector<std::pair<Instant, std::uint8_t>> reboots_;
   std::uint64_t steps_ = 0;

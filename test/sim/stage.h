@@ -1,4 +1,4 @@
-// The stage: a network, its hosts, and virtual time. Each step goes to the next thing that happens.
+// The stage: a network, its hosts, and virtual time. Each step goes to the next event.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,7 @@ namespace pullman::sim {
 class Stage {
  public:
   Stage(std::size_t hosts, std::uint64_t seed) : network_(hosts, seed, findings_) {
-    network_.advance(
-        Instant(std::chrono::seconds(1)));  // not 0: that might mean "never" to someone
+    network_.advance(Instant(std::chrono::seconds(1)));  // not 0, which could be taken for "never"
   }
 
   Findings& findings() { return findings_; }
@@ -30,11 +29,11 @@ class Stage {
     return *nodes_.back();
   }
 
-  // Called after each turn of a node: the program that uses it.
+  // Sets the program, which is called after each turn of a node.
   void set_program(std::function<void(Node&)> program) { program_ = std::move(program); }
 
-  // Goes to the next event, at most to `limit`, and runs what is due. False if nothing will ever
-  // happen again and `limit` is kNever.
+  // Goes to the next event, at most to `limit`, and runs what is due. Returns false if there are no
+  // more events and `limit` is kNever.
   bool step(Instant limit);
 
  private:

@@ -1,5 +1,5 @@
-// A host without an engine: an attacker off the path. It says what it likes and hears what it is
-// sent.
+// A host without an engine: an attacker off the path, which sends what it likes and sees only the
+// packets sent to it.
 #pragma once
 
 #include <cstddef>
@@ -19,30 +19,30 @@ class Stranger {
     wire::PacketHeader header;
     std::optional<wire::Hello> hello;
   };
-  // How a HELLO or WELCOME is put into a packet.
+  // The packet of a HELLO or WELCOME.
   struct Shape {
     wire::PacketType type = wire::PacketType::kHello;
-    wire::ConnectionId to = {};                  // HELLO goes to nobody in particular
-    std::uint32_t repetition = 0;                // its number is the first one plus this
-    std::size_t body_bytes = 328;                // padded to, if it is not longer
-    std::span<const std::byte> early_data = {};  // frames that follow
+    wire::ConnectionId to = {};                  // a HELLO is for no connection
+    std::uint32_t repetition = 0;                // added to its first number
+    std::size_t body_bytes = 328;                // padded to this if shorter
+    std::span<const std::byte> early_data = {};  // frames behind it
   };
 
-  // Ends the process of `host`; hears everything that comes to its address from now on.
+  // Ends the process of `host`, and records everything that comes to its address from then on.
   Stranger(Scene& scene, std::size_t host);
 
-  // What the engine of `to` would take for a caller it does not know, at the stranger's address.
-  // Each has an epoch and a connection of its own.
+  // Returns a HELLO of a new caller at the stranger's address, each with its own epoch and
+  // connection id.
   wire::Hello hello(std::size_t to);
-  // The same, but it says that it comes from the address of `whom`.
+  // The same, but with the address of `whom`.
   wire::Hello hello_as(std::size_t whom, std::size_t to);
 
   void say(std::size_t to, const wire::Hello& hello, const Shape& shape);
   void say(std::size_t to, const wire::Hello& hello) { say(to, hello, Shape{}); }
-  // A packet that knows `id`, its number the first of `hello` and one: the proof of who heard it.
+  // Sends a packet to connection `id`, which proves that its sender has seen the WELCOME.
   void prove(std::size_t to, wire::ConnectionId id, const wire::Hello& hello);
 
-  // These frames in a packet of that number behind the first of `hello`.
+  // Sends these frames in a packet whose number is the HELLO's first plus `behind`.
   void tell(std::size_t to, wire::ConnectionId id, const wire::Hello& hello, std::uint32_t behind,
             std::span<const std::byte> frames);
 

@@ -15,7 +15,7 @@ std::string time_of(Instant at) {
   return fmt::format("{:12.6f} ms", static_cast<double>(at.time_since_epoch().count()) / 1e6);
 }
 
-// A host, and its NIC if that is not the first.
+// Returns the host, with its NIC if that is not the first.
 std::string place_of(Endpoint at) {
   return at.nic == 0 ? fmt::format("{}", at.host) : fmt::format("{}.{}", at.host, at.nic);
 }

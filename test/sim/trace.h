@@ -1,4 +1,4 @@
-// Writes what passes on the network, decoded, and what programs do: for people who replay a seed.
+// Writes what passes on the network, decoded, and what programs do, for the replay of a seed.
 #pragma once
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 namespace pullman::sim {
 
-// One line: time, hosts, channel, header, frames, fate.
+// Returns one line: time, hosts, channel, header, frames, fate.
 std::string describe(const Passing& passing);
 
 class Trace {
@@ -19,7 +19,7 @@ class Trace {
   void note(Instant now, const std::string& text);
 
  private:
-  std::FILE* out_;  // null: silent
+  std::FILE* out_;  // null: writes nothing
 };
 
 }  // namespace pullman::sim

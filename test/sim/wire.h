@@ -1,4 +1,4 @@
-// What the simulated network is told and what it tells: faults, fates, counters. Data only.
+// Faults, fates and counters of the simulated network. Data only.
 #pragma once
 
 #include <chrono>
@@ -17,14 +17,14 @@ inline constexpr std::uint8_t kAnyNic = 0xFF;
 inline constexpr Duration kForever = std::chrono::hours(1000);
 inline constexpr std::size_t kAnyLength = ~std::size_t{0};
 inline constexpr Duration kNoiseDelay = std::chrono::microseconds(200);
-// A link that has come up is not ready for so long; who asks for a neighbour's address in vain asks
-// again after the other.
+// A link is ready so long after it came up; a neighbour's address that could not be resolved before
+// is asked for again after the second time.
 inline constexpr Duration kSettling = std::chrono::milliseconds(1);
 inline constexpr Duration kAsksAgain = std::chrono::seconds(1);
 
 enum class Channel : std::uint8_t { kCommand, kData };
 
-// One port's place: host, channel and NIC.
+// Names a port: host, channel and NIC.
 struct Endpoint {
   std::uint8_t host = 0;
   Channel channel = Channel::kCommand;
@@ -36,7 +36,7 @@ struct Endpoint {
 };
 inline constexpr std::size_t kMaxEndpoints = kNetworkHosts * kMaxNics * 2;
 
-// One end of a wire: a host's NIC, or any of them.
+// One end of a wire: a NIC of a host, or all of its NICs.
 struct Plug {
   std::uint8_t host = 0;
   std::uint8_t nic = kAnyNic;
@@ -44,14 +44,14 @@ struct Plug {
   bool covers(Endpoint at) const { return host == at.host && (nic == kAnyNic || nic == at.nic); }
 };
 
-// What a wire does in one direction. Chances are in millionths.
+// What a wire does to datagrams in one direction. Chances are in millionths.
 struct WireFaults {
   Duration delay = std::chrono::microseconds(5);
-  Duration data_delay{0};  // on top, data channel: the two channels reorder against each other
-  Duration jitter{0};      // up to, on top; a channel's packets stay in order
+  Duration data_delay{0};  // extra delay of the data channel, which reorders the channels
+  Duration jitter{0};      // at most, on top; a channel's packets stay in order
   std::uint64_t loss = 0;
   std::uint64_t duplicate = 0;
-  std::uint64_t reorder = 0;  // chance to be overtaken by what is sent within `reorder_by`
+  std::uint64_t reorder = 0;  // chance of being overtaken by what is sent within `reorder_by`
   Duration reorder_by{0};
   std::uint64_t corrupt = 0;
   std::uint64_t truncate = 0;
@@ -59,18 +59,18 @@ struct WireFaults {
   Duration queue = std::chrono::milliseconds(100);  // backlog the bottleneck holds before it drops
 };
 
-// From `start` on, until another begins, the path from one host to the other carries datagrams of
-// so many bytes and drops longer ones.
+// From `start` until the next one begins, the path from one host to the other drops datagrams of
+// more than `bytes`.
 struct Narrowing {
   std::uint8_t from = 0;
   std::uint8_t to = 0;
   Instant start;
   std::size_t bytes = kAnyLength;
-  bool tells = false;  // the sender's port is told, as by ICMP
+  bool tells = false;  // the sender's port is told (ICMP)
 };
 
-// Nothing gets from one host to the other while start <= now < end; by these NICs, if they are
-// named.
+// Nothing passes from one host to the other while start <= now < end, or only not by the NICs that
+// are named.
 struct Partition {
   std::uint8_t from = 0;
   std::uint8_t to = 0;
@@ -78,14 +78,14 @@ struct Partition {
   Instant end;
   std::uint8_t from_nic = kAnyNic;
   std::uint8_t to_nic = kAnyNic;
-  bool holds = false;  // what is caught in it arrives when it is over
+  bool holds = false;  // datagrams that are stopped arrive afterwards
 
   bool stops(Endpoint source, Endpoint target) const {
     return Plug{from, from_nic}.covers(source) && Plug{to, to_nic}.covers(target);
   }
 };
 
-// Wires are worse than they were while start <= now < end.
+// Wires are worse while start <= now < end.
 struct Ailment {
   Plug from{};
   Plug to{};
@@ -99,11 +99,11 @@ struct Ailment {
 // Something is wrong with one NIC while start <= now < end.
 struct NicTrouble {
   enum class Kind : std::uint8_t {
-    kUnplugged,  // nothing gets in or out, and the host is told: link down, then link up; if it
-                 // sends at once then, the neighbour's address is asked for in vain, for a second
-    kDead,       // the same, and nobody says anything: sends succeed
-    kStuck,      // takes nothing to send; what others send arrives
-    kLiar,       // says of each packet that it could not be sent, and sends it
+    kUnplugged,  // nothing passes, and the host is told (link down, then up); for what is sent at
+                 // once after that the neighbour's address resolves only after a second
+    kDead,       // nothing passes, and sends succeed without a report
+    kStuck,      // takes nothing to send; incoming packets arrive
+    kLiar,       // reports that each packet could not be sent, and sends it
   };
   Plug at;
   Instant start;
@@ -112,14 +112,14 @@ struct NicTrouble {
 };
 const char* name(NicTrouble::Kind kind);
 
-// Datagrams nobody sent, per datagram sent, in millionths.
+// Datagrams that no host sent, in millionths per datagram that one sent.
 struct Noise {
   std::uint64_t stray = 0;     // random bytes
-  std::uint64_t replay = 0;    // an old datagram again, to where it went
-  std::uint64_t misroute = 0;  // an old datagram, to another port
+  std::uint64_t replay = 0;    // an old datagram, sent again to where it went
+  std::uint64_t misroute = 0;  // an old datagram, sent to another port
   std::uint64_t forge = 0;     // a copy with fields changed and the wrong proof
   std::uint64_t hello = 0;     // a HELLO with fields changed
-  bool knows_proof = false;    // forged with the right connection id: an attacker on the path
+  bool knows_proof = false;    // forgeries have the right connection id: an attacker on the path
 };
 
 // How one host's ports behave.
@@ -128,7 +128,7 @@ struct PortPlan {
   std::size_t packet_bytes = 1472;
   std::size_t receive_packets = 512;
   bool bursts = false;          // see nic::PortLimits::burst_bytes
-  bool by_another_nic = false;  // does all that arrives
+  bool by_another_nic = false;  // on all that arrives
   std::size_t send_queue = 256;
   std::uint64_t send_ns_per_kib = 0;  // how fast the send queue drains
   std::uint64_t send_error = 0;       // chance in millionths that the device rejects a packet
@@ -141,23 +141,23 @@ enum class Fate : std::uint8_t {
   kDuplicated,
   kReordered,
   kCorrupted,
-  kTruncated,  // and arrives
+  kTruncated,  // it arrives all the same
   kLost,
   kPartitioned,
-  kHeld,  // by a partition, and arrives after it
+  kHeld,  // by a partition, after which it arrives
   kDeadNic,
-  kNoWay,       // there is no route between these NICs
-  kUnresolved,  // the kernel has asked for the neighbour's address too early
+  kNoWay,       // no route between these NICs
+  kUnresolved,  // the neighbour's address was asked for too early
   kTooLong,
   kQueueFull,
   kDropped,
   kMuted,
-  kOverflowed,  // and does not
+  kOverflowed,  // and is lost
   kInjected,
 };
 const char* name(Fate fate);
 
-// A datagram on its way, as observers see it.
+// A datagram under way, as observers see it.
 struct Passing {
   Instant sent;
   Instant arrival;
@@ -171,8 +171,8 @@ struct NetworkCounters {
   std::uint64_t sent = 0;
   std::uint64_t delivered = 0;
   std::uint64_t bytes_sent = 0;
-  std::uint64_t lost = 0;        // on the wire, whatever the reason
-  std::uint64_t overflowed = 0;  // at a port whose receive buffers were all used
+  std::uint64_t lost = 0;        // on the wire, for whatever reason
+  std::uint64_t overflowed = 0;  // at a port without a free receive buffer
   std::uint64_t reordered = 0;   // within one channel
   std::uint64_t damaged = 0;     // corrupted or truncated
   std::uint64_t injected = 0;    // strays, replays, forgeries

@@ -1,6 +1,6 @@
-// Calls while there is no memory for what is theirs alone: who is told so by std::bad_alloc finds
-// that nothing has happened, and may call again. Each call is made with so many allocations granted
-// and no more, from none on until they suffice; the engine's books have theirs from before.
+// Calls without memory: a call that throws std::bad_alloc has changed nothing and works when it is
+// called again. Each call is made with a number of allocations granted, from none on until they
+// suffice; the engine's own tables exist before.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
@@ -62,7 +62,7 @@ constexpr std::uint64_t kKey = 0xABCD;
 constexpr std::uint64_t kPlace = 8;
 constexpr std::size_t kBytes = 2000;
 
-// Host 0 calls. Hosts 1 and 2 have a region each, of the same bytes.
+// Host 0 calls. Hosts 1 and 2 have a region each, of equal bytes.
 struct Places {
   Places() {
     for (const std::size_t other : {1, 2}) {
@@ -93,13 +93,13 @@ struct Places {
   std::unique_ptr<Request> request = std::make_unique<Request>();
   Scene scene{3};
   PeerId there;
-  std::size_t host = 1;  // that is there
+  std::size_t host = 1;  // the one that `there` names
 };
 
 struct Case {
   const char* what;
   Status (*call)(Places&, Request&);
-  void (*end)(Places&);  // what it waits for, and what is to be seen when it is done
+  void (*end)(Places&);  // finishes the call's operation and checks its effect
 };
 
 const Case kCases[] = {
@@ -172,7 +172,7 @@ const Case kCases[] = {
      }},
 };
 
-// With so many allocations; whether it threw.
+// Makes the call with that many allocations; returns whether it threw.
 template <typename Call>
 bool throws(long allocations, Call call) {
   refused = false;
@@ -187,7 +187,7 @@ bool throws(long allocations, Call call) {
   }
 }
 
-TEST_CASE("what there is no memory for has not happened, and may be asked for again") {
+TEST_CASE("a call that throws for want of memory has changed nothing, and may be made again") {
   const Case& one = kCases[GENERATE(range(std::size_t{0}, std::size(kCases)))];
   const bool answered = GENERATE(true, false);
   for (long allocations = 0;; ++allocations) {
@@ -200,12 +200,12 @@ TEST_CASE("what there is no memory for has not happened, and may be asked for ag
       each.end(places);
       places.wait();
     }
-    places.request = std::make_unique<Request>();  // without room for pieces
+    places.request = std::make_unique<Request>();  // a new one has no room for segments
     places.clean();
     if (!answered) {
       places.there = places.scene.connect(0, 2);
       places.host = 2;
-      places.scene.send(0, places.there, 99, 10'000);  // what comes behind it waits, too
+      places.scene.send(0, places.there, 99, 10'000);  // sends behind it wait, too
     }
     Status returned = Status::kOk;
 
@@ -226,7 +226,7 @@ TEST_CASE("what there is no memory for has not happened, and may be asked for ag
   }
 }
 
-TEST_CASE("a space and a region that there is no memory for can be had when there is") {
+TEST_CASE("a space or region for which there was no memory can be made when there is") {
   for (long allocations = 0;; ++allocations) {
     INFO("with " << allocations << " allocations");
     Places places;

@@ -1,7 +1,7 @@
-// What a test may order of the stand-in provider, and what it may look at.
+// The orders that a test gives to the stand-in provider, and the counts that it reads.
 //
-// The provider is loaded by libfabric; a test that wants its controls opens the same file again and
-// looks up `standin_controls` (nic/standin.h does).
+// libfabric loads the provider; a test opens the same file again and looks up `standin_controls`
+// for its controls (nic/standin.h does).
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace pullman::standin {
 
-// Orders are counts that run down, or states that last. All zero: a NIC without trouble.
+// Orders are counts that run down, or states that last. All zero: a NIC without faults.
 struct Orders {
-  unsigned fail_receives = 0;      // so many arrivals become errored completions
-  unsigned truncate_receives = 0;  // so many arrivals become FI_ETRUNC completions
-  unsigned fail_sends = 0;         // so many sends become errored completions
+  unsigned fail_receives = 0;      // that many arrivals become errored completions
+  unsigned truncate_receives = 0;  // that many arrivals become FI_ETRUNC completions
+  unsigned fail_sends = 0;         // that many sends become errored completions
   int error = 0;                   // of errored completions; 0: FI_EIO
-  unsigned refuse_sends = 0;       // so many posts are refused with -FI_EAGAIN
-  bool hold_sends = false;         // what is posted does not leave, nor complete
+  unsigned refuse_sends = 0;       // that many posts are refused with -FI_EAGAIN
+  bool hold_sends = false;         // posted sends neither leave nor complete
 
   std::uint16_t unresolvable_port = 0;  // addresses with this port cannot be resolved
   unsigned resolve_reads = 1;           // reads of the event queue that a resolution takes
@@ -24,9 +24,9 @@ struct Orders {
   std::size_t completion_queue_limit = 0;  // entries granted at most; 0: as many as asked for
 };
 
-// All since the controls were last reset.
+// Counts since the controls were last reset.
 struct Tallies {
-  std::uint64_t faults = 0;            // rules of the hardware broken by its user
+  std::uint64_t faults = 0;            // broken rules of the hardware
   const char* first_fault = "";        // the first of them
   std::uint64_t sends = 0;             // posted
   std::uint64_t max_sends = 0;         // outstanding at once
@@ -39,12 +39,11 @@ struct Tallies {
 struct Controls {
   Orders orders;
   Tallies tallies;
-  // Faults are counted, for a test to look at. Otherwise each aborts the process, as hardware would
-  // in its own way.
+  // Counts faults, for a test to read. Otherwise each aborts the process, as hardware would fail.
   bool count_faults = false;
-  int open_objects = 0;  // of all kinds, now
+  int open_objects = 0;  // of all kinds
 
-  // Every domain's link goes down or comes back, and says so by an event.
+  // Takes every domain's link down or up, with an event.
   void (*set_link)(bool up) = nullptr;
 };
 

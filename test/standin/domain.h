@@ -1,4 +1,4 @@
-// Fabric and domain, and the registered memory of a domain.
+// The fabric, the domain, and a domain's registered memory.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -17,8 +17,8 @@ struct Domain : fid_domain {
   explicit Domain(void* user_context);
 
   void report_link(bool up);
-  // A fault unless `descriptor` is of memory registered here that holds the bytes and permits the
-  // access.
+  // Reports a fault unless `descriptor` is of memory registered here that holds the bytes and
+  // permits the access.
   bool may_use(const void* descriptor, const void* bytes, std::size_t length,
                std::uint64_t access) const;
 

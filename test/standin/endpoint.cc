@@ -18,7 +18,7 @@ namespace pullman::standin {
 namespace {
 
 constexpr std::size_t kLargestDatagram = 65536;
-constexpr int kScribble = 0xA5;  // what the hardware leaves in a prefix
+constexpr int kScribble = 0xA5;  // contents of a prefix after the hardware has written it
 
 int ordered_error() {
   const int error = world().controls.orders.error;
@@ -171,7 +171,7 @@ void Endpoint::transmit(const Work& work) {
   send_completions->push(work.context, FI_SEND | FI_MSG, 0, 0);
 }
 
-// The NIC does not loop back: what it sends to itself goes out and is not heard again.
+// The NIC does not loop back: packets to itself leave and are not received.
 bool Endpoint::to_itself(const sockaddr_in& to) const {
   const sockaddr_in own = name();
   return to.sin_port == own.sin_port && to.sin_addr.s_addr == own.sin_addr.s_addr;
@@ -181,7 +181,7 @@ void Endpoint::deliver_arrived() {
   for (;;) {
     const ssize_t got = recv(socket, arriving_.data(), arriving_.size(), MSG_DONTWAIT);
     if (got < 0) {
-      if (errno == ECONNREFUSED) continue;  // of an earlier send; the wire knows no such thing
+      if (errno == ECONNREFUSED) continue;  // of an earlier send; a wire has no such error
       return;
     }
     deliver(arriving_.data(), static_cast<std::size_t>(got));

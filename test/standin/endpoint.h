@@ -1,8 +1,8 @@
 // The endpoint: two queues of work, and a kernel UDP socket on 127.0.0.1 in place of a wire.
 //
-// A posted send is read when it leaves, not when it is posted; a posted receive is filled when
-// something arrives. What arrives while no receive is posted is lost. Nothing is checked that usnic
-// does not check: it is a fault.
+// A posted send is read when it leaves, not when it is posted; a posted receive is filled when a
+// packet arrives. A packet that arrives while no receive is posted is lost. What usnic does not
+// check is not checked here either, but reported as a fault.
 #pragma once
 
 #include <netinet/in.h>
@@ -39,7 +39,7 @@ struct Endpoint : fid_ep {
   sockaddr_in name() const;
 
   int post_send(const Work& work);
-  // `more`: another receive follows at once; the NIC looks only when the last has come.
+  // `more`: another receive follows at once, and the NIC is told only with the last one.
   int post_receive(const Work& work, bool more);
   int inject(const void* bytes, std::size_t length, fi_addr_t to);
 
@@ -60,7 +60,7 @@ struct Endpoint : fid_ep {
   CompletionQueue* send_completions = nullptr;
   CompletionQueue* receive_completions = nullptr;
   std::deque<Work> sends;
-  std::deque<Work> receives;   // the NIC knows of
+  std::deque<Work> receives;   // known to the NIC
   std::deque<Work> announced;  // posted with FI_MORE
   Counted counted;
 

@@ -61,7 +61,7 @@ ssize_t receive_message(fid_ep* object, const fi_msg* message, std::uint64_t fla
 ssize_t send(fid_ep* object, const void* bytes, std::size_t length, void* descriptor, fi_addr_t to,
              void* context) {
   const Locked locked;
-  auto* writable = static_cast<std::byte*>(const_cast<void*>(bytes));  // the prefix is written to
+  auto* writable = static_cast<std::byte*>(const_cast<void*>(bytes));  // the prefix will be written
   return static_cast<Endpoint*>(object)->post_send({writable, length, descriptor, to, context});
 }
 
@@ -72,7 +72,7 @@ ssize_t inject(fid_ep* object, const void* bytes, std::size_t length, fi_addr_t 
 
 fi_ops endpoint_fid_ops{sizeof(fi_ops),     close_endpoint,     bind_endpoint,     control_endpoint,
                         refuse<-FI_ENOSYS>, refuse<-FI_ENOSYS>, refuse<-FI_ENOSYS>};
-// Like usnic, it cancels nothing.
+// Like usnic, it does not cancel.
 fi_ops_ep option_ops{sizeof(fi_ops_ep),       refuse<-FI_ENOSYS>, refuse<-FI_ENOPROTOOPT>,
                      refuse<-FI_ENOPROTOOPT>, refuse<-FI_ENOSYS>, refuse<-FI_ENOSYS>,
                      refuse<-FI_ENOSYS>,      refuse<-FI_ENOSYS>};

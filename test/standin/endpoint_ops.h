@@ -1,11 +1,11 @@
-// The endpoint's entry points: libfabric's calls turned into the endpoint's own.
+// The endpoint's entry points, which turn libfabric's calls into the endpoint's own.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
 
 namespace pullman::standin {
 
-// The base of a new endpoint, all its operations filled in.
+// Fills in a new endpoint's base with all its operations.
 fid_ep endpoint_ops(void* user_context);
 
 }  // namespace pullman::standin

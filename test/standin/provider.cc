@@ -1,4 +1,4 @@
-// What libfabric asks of a provider it loads: its name, its NICs, its fabric.
+// The provider's entry points for libfabric: its name, its NICs, its fabric.
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -10,7 +10,7 @@
 namespace pullman::standin {
 namespace {
 
-// One who does not leave room for the prefix, or does not register memory, cannot be served.
+// Requires room for the prefix and registered memory.
 bool suits(const fi_info* hints) {
   if (hints == nullptr || hints->ep_attr == nullptr) return false;
   if (hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != FI_EP_DGRAM) return false;

@@ -110,8 +110,8 @@ ssize_t CompletionQueue::read_error(fi_cq_err_entry& out) {
 EventQueue::EventQueue(void* user_context)
     : fid_eq{{FI_CLASS_EQ, user_context, &event_fid_ops}, &event_ops} {}
 
-// Each read brings every resolution a step further. One that fails makes an error event, and then
-// the normal one that says that nothing was inserted.
+// Each read takes every resolution a step further. One that fails gives an error event, and then
+// the normal event with a count of none.
 void EventQueue::resolve_due() {
   std::deque<Insertion> later;
   for (Insertion& insertion : insertions) {

@@ -1,4 +1,4 @@
-// Completion queues and event queues: fixed rooms in which entries wait to be read.
+// Completion queues and event queues of fixed size.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -16,7 +16,7 @@ struct Insertion;
 struct CompletionQueue : fid_cq {
   CompletionQueue(std::size_t entries, void* user_context);
 
-  // `error` 0: done. More entries than there is room for are a fault.
+  // `error` 0: success. An entry without room is a fault.
   void push(void* context, std::uint64_t flags, std::size_t length, int error);
 
   ssize_t read(fi_cq_msg_entry* out, std::size_t count);
@@ -42,7 +42,7 @@ struct EventQueue : fid_eq {
   struct Event {
     std::uint32_t kind;
     fi_eq_entry entry;
-    int error;  // not 0: an error event
+    int error;  // other than 0: an error event
   };
   std::deque<Event> events;
   std::deque<Insertion> insertions;  // addresses being resolved

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kVerbsModes = FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
 
-// usnic's max_msg_size holds the prefix of a send; efa's does not. The driver takes the prefix off
-// both, so efa's largest datagram is never asked for.
+// usnic's max_msg_size includes the prefix of a send; efa's does not. The driver subtracts the
+// prefix from both, so efa's largest datagram is never asked for.
 constexpr std::array<Variant, 3> kVariants{{
     {"usnic", 64, 64, 1472, 1472 + 64, 64, 4095, 0},
     {"verbs", 0, 40, 4096, 4096, 64, 1024, kVerbsModes},

@@ -1,5 +1,5 @@
-// The address vector (FI_AV_MAP): a fi_addr_t is the address of a record, as usnic's is. At once or
-// by event.
+// The address vector (FI_AV_MAP): a fi_addr_t is the address of a record, as usnic's is. Addresses
+// are resolved at once, or with an event.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,7 +15,7 @@ namespace pullman::standin {
 struct AddressVector;
 struct EventQueue;
 
-// An address being resolved. The result is written into the caller's memory at the end of it.
+// An address being resolved. At its end the result is written to the caller's memory.
 struct Insertion {
   AddressVector* vector = nullptr;
   sockaddr_in address{};
@@ -27,9 +27,9 @@ struct Insertion {
 struct AddressVector : fid_av {
   AddressVector(bool by_event, void* user_context);
 
-  // False if the address cannot be resolved.
+  // Returns false if the address cannot be resolved.
   bool finish(const Insertion& insertion);
-  // Null, and a fault, if `to` was not inserted or was removed.
+  // Returns null, with a fault, if `to` was not inserted or was removed.
   const sockaddr_in* find(fi_addr_t to) const;
 
   bool by_event;

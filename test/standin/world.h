@@ -1,7 +1,7 @@
-// The machine the stand-in's objects live in: its rules, and what all of them share.
+// The machine of the stand-in's objects: its rules, and what all of them share.
 //
-// One per process, because libfabric's entry points have no object to hang it on. One lock guards
-// it all: every entry point takes it first (Locked).
+// One per process, because libfabric's entry points have no object to hold it. One lock guards it
+// all, which every entry point takes first (Locked).
 #pragma once
 
 #include <mutex>
@@ -23,12 +23,12 @@ class World {
   std::vector<Endpoint*> endpoints;  // enabled
   std::set<Domain*> domains;
 
-  // A rule was broken.
+  // Reports that a rule was broken.
   void fault(const char* rule);
-  // Runs an order down: true if it stands.
+  // Counts an order down; returns whether it applied.
   static bool take(unsigned& order) { return order > 0 && order-- > 0; }
-  // The NICs work: what was posted leaves, what has arrived is delivered. On hardware this needs
-  // nobody's call; here it happens whenever somebody reads a completion queue.
+  // Lets the NICs work: posted packets leave, and arrived ones are delivered. Hardware needs no
+  // call for this; here every read of a completion queue does it.
   void work();
 
   std::mutex mutex;
@@ -42,16 +42,16 @@ class Locked {
   std::scoped_lock<std::mutex> lock_{world().mutex};
 };
 
-// Faults unless `good`; its value.
+// Reports a fault unless `good`; returns `good`.
 bool demand(bool good, const char* rule);
 
-// An entry point for what this provider does not do; any signature.
+// An entry point that is not supported, of any signature.
 template <auto Result, typename R, typename... Arguments>
 R refuse(Arguments...) {
   return static_cast<R>(Result);
 }
 
-// Counts an object of the caller's, from opening to closing.
+// Counts an open object of the caller's.
 class Counted {
  public:
   Counted() { ++world().controls.open_objects; }

@@ -9,7 +9,7 @@
 namespace pullman {
 namespace {
 
-// Turns of who holds it all the time until somebody else has had it.
+// Takes the mutex turn after turn until the other thread has had it.
 void until_others_are_in(AdaptiveMutex& mutex, const std::atomic<bool>& in) {
   while (!in) {
     mutex.lock();
@@ -19,11 +19,11 @@ void until_others_are_in(AdaptiveMutex& mutex, const std::atomic<bool>& in) {
   }
 }
 
-TEST_CASE("one at a time holds a mutex") {
+TEST_CASE("a mutex is held by one thread at a time") {
   constexpr int kThreads = 4;
   constexpr int kTurns = 20'000;
   AdaptiveMutex mutex;
-  int inside = 0;  // none of the two is atomic
+  int inside = 0;  // neither is atomic
   int turns = 0;
   std::array<int, kThreads> others_seen{};
   std::array<std::thread, kThreads> threads;
@@ -43,7 +43,7 @@ TEST_CASE("one at a time holds a mutex") {
   for (const int seen : others_seen) CHECK(seen == 0);
 }
 
-TEST_CASE("a mutex that is held for long is had by who slept meanwhile") {
+TEST_CASE("a thread that sleeps while a mutex is held for long gets it afterwards") {
   AdaptiveMutex mutex;
   std::atomic<bool> in = false;
   mutex.lock();
@@ -51,7 +51,7 @@ TEST_CASE("a mutex that is held for long is had by who slept meanwhile") {
     const std::lock_guard held(mutex);
     in = true;
   });
-  // Longer than it spins and than one of its sleeps.
+  // Longer than it spins, and than one of its sleeps.
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK_FALSE(in);
   mutex.unlock();
@@ -59,7 +59,7 @@ TEST_CASE("a mutex that is held for long is had by who slept meanwhile") {
   CHECK(in);
 }
 
-TEST_CASE("a mutex is owed to nobody if nobody waits, and in time to who does") {
+TEST_CASE("a mutex is owed only to threads that wait, and after a number of turns") {
   AdaptiveMutex mutex;
   mutex.lock();
   for (int turn = 0; turn < 1000; ++turn) CHECK_FALSE(mutex.owed_to_others());
@@ -75,7 +75,7 @@ TEST_CASE("a mutex is owed to nobody if nobody waits, and in time to who does") 
   mutex.unlock();
 }
 
-TEST_CASE("who takes a mutex turn after turn lets others in") {
+TEST_CASE("a thread that takes a mutex turn after turn lets others in") {
   AdaptiveMutex mutex;
   std::atomic<bool> in = false;
   std::thread other([&] {
@@ -86,7 +86,7 @@ TEST_CASE("who takes a mutex turn after turn lets others in") {
   other.join();
 }
 
-TEST_CASE("who stands aside where nobody waits returns") {
+TEST_CASE("standing aside returns at once if no thread waits") {
   AdaptiveMutex mutex;
   mutex.stand_aside();
   mutex.lock();

@@ -1,5 +1,5 @@
-// Config::threads = many: two contexts on the loopback interface, each called by many threads. Run
-// under the thread sanitizer it shows that nothing is touched by two at a time.
+// Config::threads = many: two contexts on the loopback interface, each called by many threads. The
+// thread sanitizer shows that nothing is accessed by two at a time.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -40,8 +40,8 @@ struct Pair {
 constexpr int kThreads = 4;
 constexpr std::uint64_t kRounds = 300;
 
-// All have done so, each in its own time. Who is done makes progress until the others are: what it
-// sent last was copied, and leaves, or leaves again, only during its context's calls.
+// Lets each thread make progress until all have finished: what it sent last was copied, and leaves,
+// or is retransmitted, only during calls of its context.
 class Done {
  public:
   explicit Done(int threads) : busy_(threads) {}
@@ -54,7 +54,7 @@ class Done {
   std::atomic<int> busy_;
 };
 
-// Sends what came, and one more, back to where it came from; `begins`: after a first one.
+// Returns each message to its sender; `begins`: after sending the first one.
 void play(Context& context, PeerId peer, Tag tag, bool begins, std::atomic<int>& wrong) {
   std::vector<std::byte> buffer(2000);
   for (std::uint64_t round = 0; round < kRounds; ++round) {
@@ -96,7 +96,7 @@ TEST_CASE("many threads play ping-pong through two contexts, each on its own tag
   CHECK(wrong == 0);
 }
 
-TEST_CASE("atomics of many threads are each done once") {
+TEST_CASE("atomics of many threads are each done exactly once") {
   Pair pair;
   std::uint64_t word = 0;
   std::atomic<int> wrong = 0;
@@ -126,7 +126,7 @@ TEST_CASE("atomics of many threads are each done once") {
   CHECK(word == kThreads * kRounds);
 }
 
-TEST_CASE("threads send one message to many peers, who all receive it whole") {
+TEST_CASE("threads that send one message to many peers deliver it whole to each") {
   Context one(config());
   std::vector<std::unique_ptr<Context>> others;
   std::vector<PeerId> peers;
@@ -176,7 +176,7 @@ TEST_CASE("threads send one message to many peers, who all receive it whole") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("one buffer after the other takes what many threads send, each message once") {
+TEST_CASE("shared buffers posted one after the other take messages of many threads, each once") {
   Pair pair;
   std::atomic<int> wrong = 0;
   Done done(kThreads + 1);
@@ -219,7 +219,7 @@ TEST_CASE("one buffer after the other takes what many threads send, each message
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a wait for a shared buffer ends when its time is over, and by cancel()") {
+TEST_CASE("a wait for a shared buffer ends after its timeout, and by cancel()") {
   Pair pair;
   std::vector<std::byte> buffer(10);
   MultiReceive many(2);
@@ -232,7 +232,7 @@ TEST_CASE("a wait for a shared buffer ends when its time is over, and by cancel(
   CHECK(pair.other.wait(many) == Status::kCancelled);
 }
 
-TEST_CASE("of many peers one that is not there fails alone") {
+TEST_CASE("of a send to many peers the part to an unknown peer fails alone") {
   Pair pair;
   const PeerId peers[] = {pair.there, PeerId{}, pair.there};
   const auto message = std::make_shared<const std::vector<std::byte>>(500'000, std::byte{5});
@@ -255,7 +255,8 @@ TEST_CASE("of many peers one that is not there fails alone") {
   CHECK(message.use_count() == 1);
 }
 
-TEST_CASE("what cannot be copied for many at once is refused at once, and a pending request, too") {
+TEST_CASE(
+    "a send to many peers that cannot be copied at once, or whose request is pending, is refused") {
   Pair pair;
   const PeerId peers[] = {pair.there, pair.there};
   const auto message = std::make_shared<const std::vector<std::byte>>(500'000, std::byte{5});
@@ -276,10 +277,10 @@ TEST_CASE("what cannot be copied for many at once is refused at once, and a pend
   CHECK(message.use_count() == 1);
 }
 
-TEST_CASE("of two who close at once both are told what became of it") {
+TEST_CASE("two threads that close one context at the same time both get the result") {
   Pair pair;
   std::vector<std::byte> bytes(1'000'000);
-  Request never;  // nobody receives it
+  Request never;  // not received
   pair.one.send(pair.there, 1, bytes, never);
   std::atomic<bool> closing = false;
   Status told = Status::kPending;
@@ -299,7 +300,7 @@ TEST_CASE("of two who close at once both are told what became of it") {
   CHECK(never.status() == Status::kClosed);
 }
 
-TEST_CASE("who waits lets others in") {
+TEST_CASE("a thread that waits lets others into the context") {
   Pair pair;
   Request never;
   std::byte nothing{};

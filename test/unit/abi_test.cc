@@ -1,5 +1,5 @@
-// What programs were compiled with and a newer library must keep: sizes of the objects that they
-// own, and the values that are passed in them (docs/decisions/0025-abi.md).
+// What an installed program relies on and a newer library must keep: the sizes of the objects that
+// programs own, and the values passed in them (docs/decisions/0025-abi.md).
 #include <catch2/catch.hpp>
 #include <cstddef>
 
@@ -20,7 +20,7 @@ TEST_CASE("objects that programs own keep their sizes") {
   CHECK(sizeof(SendOptions) == 24);
 }
 
-TEST_CASE("what programs poll of a request lies before what the library remembers") {
+TEST_CASE("a request's fields that programs poll lie before the library's private part") {
   Request request;
   const auto* const begin = reinterpret_cast<const std::byte*>(&request);
   const auto* const opaque = reinterpret_cast<const std::byte*>(&Request::Operation::of(request));

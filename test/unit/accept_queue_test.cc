@@ -47,15 +47,14 @@ std::size_t half_open_at_most(std::size_t max_peers) {
 
 } // namespace
 
-TEST_CASE("callers that have not proved themselves are a quarter of the peers, "
-          "or 64 (wire.md 5.5)") {
+TEST_CASE(
+    "half-open callers may take a quarter of the peers, or 64 if that is more (wire.md 5.5)") {
   CHECK(half_open_at_most(400) == 100);
   CHECK(half_open_at_most(100) == 64);
   CHECK(half_open_at_most(8) == 8);
 }
 
-TEST_CASE("a caller is found by its epoch and the connection it is to be "
-          "answered at") {
+TEST_CASE("a half-open caller is found by its epoch and the connection it is answered at") {
   Callers callers;
   callers.call(1);
   const Peer &peer = callers.call(2);
@@ -98,8 +97,7 @@ TEST_CASE(
   CHECK(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
 }
 
-TEST_CASE("a caller that calls again has its time anew, and others are older "
-          "than it") {
+TEST_CASE("a caller that repeats its HELLO starts its time again and becomes the newest") {
   Callers callers;
   const Peer &again = callers.call();
   const Peer &other = callers.call();
@@ -113,8 +111,7 @@ TEST_CASE("a caller that calls again has its time anew, and others are older "
   CHECK(callers.queue.oldest_is_overdue(called + 3 * kRtoInitial));
 }
 
-TEST_CASE("a caller that calls again within half an initial timeout is "
-          "answered in its old time") {
+TEST_CASE("a HELLO repeated within half an initial timeout does not extend its caller's time") {
   Callers callers;
   const Peer &peer = callers.call();
   const Instant called = callers.now;
@@ -123,8 +120,7 @@ TEST_CASE("a caller that calls again within half an initial timeout is "
   CHECK(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
 }
 
-TEST_CASE(
-    "a caller's time begins anew three times where all places are taken") {
+TEST_CASE("while all places are taken a caller's time is renewed three times at most") {
   Callers callers;
   const PeerId id = callers.call().id;
   callers.fill();
@@ -137,8 +133,7 @@ TEST_CASE(
   CHECK(callers.queue.renew(callers.now + kRtoInitial, id));
 }
 
-TEST_CASE(
-    "peers that have proved themselves are accepted in that order, once each") {
+TEST_CASE("peers are accepted in the order in which they proved themselves, once each") {
   Callers callers;
   const Peer &one = callers.peers.add();
   const Peer &two = callers.peers.add();
@@ -150,8 +145,7 @@ TEST_CASE(
   CHECK(callers.queue.accept() == std::nullopt);
 }
 
-TEST_CASE("a peer whose handle has ended is not accepted, nor the one that has "
-          "its slot") {
+TEST_CASE("a peer that has ended is not accepted, nor is the peer that took its slot") {
   Callers callers;
   Peer &one = callers.peers.add();
   callers.queue.announce(one);
@@ -161,8 +155,7 @@ TEST_CASE("a peer whose handle has ended is not accepted, nor the one that has "
   CHECK(callers.queue.accept() == std::nullopt);
 }
 
-TEST_CASE("peers that are known are accepted, however many came and went "
-          "unaccepted before") {
+TEST_CASE("an announced peer is accepted although many later ones ended unaccepted") {
   Callers callers(4);
   const PeerId stays = callers.peers.add().id;
   callers.queue.announce(*callers.peers.table().find(stays));

@@ -10,14 +10,14 @@ constexpr std::uint32_t kManyIfShort = AckRequester::kPacketsPerRequestIfShort;
 
 }  // namespace
 
-TEST_CASE("a packet that is awaited asks for its ACK") {
+TEST_CASE("a packet whose ACK a send waits for asks for it") {
   AckRequester acks;
 
   CHECK(acks.note_packet(true));
   CHECK_FALSE(acks.note_packet(false));
 }
 
-TEST_CASE("of packets that nobody awaits one in 64 asks for its ACK") {
+TEST_CASE("of packets whose ACK no send waits for, one in 64 asks for it") {
   AckRequester acks;
 
   for (std::uint32_t i = 1; i < kMany; ++i) REQUIRE_FALSE(acks.note_packet(false));
@@ -25,7 +25,7 @@ TEST_CASE("of packets that nobody awaits one in 64 asks for its ACK") {
   CHECK_FALSE(acks.note_packet(false));
 }
 
-TEST_CASE("an ACK that came puts off the next request") {
+TEST_CASE("an ACK that arrives puts off the next request for one") {
   AckRequester acks;
   for (std::uint32_t i = 1; i < kMany; ++i) acks.note_packet(false);
 
@@ -34,19 +34,19 @@ TEST_CASE("an ACK that came puts off the next request") {
   CHECK_FALSE(acks.note_packet(false));
 }
 
-TEST_CASE("the last chunk of an awaited message asks if nothing is left to be cut") {
+TEST_CASE("the last chunk of an awaited message asks for its ACK if nothing is left to be cut") {
   AckRequester acks;
 
   CHECK_FALSE(acks.note_chunks({.count = 4, .are_awaited = true, .more_follow = true}));
   CHECK(acks.note_chunks({.count = 1, .end_message = true, .are_awaited = true}));
 }
 
-TEST_CASE("a message that is awaited is asked for by the last one that is cut behind it") {
+TEST_CASE("the last message cut behind an awaited one asks for the ACK") {
   AckRequester acks;
   CHECK_FALSE(acks.note_chunks(
       {.count = 4, .end_message = true, .are_awaited = true, .more_follow = true}));
 
-  SECTION("though nobody awaits that") {
+  SECTION("though no send waits for that message") {
     CHECK(acks.note_chunks({.count = 4, .end_message = true}));
     CHECK_FALSE(acks.note_chunks({.count = 4, .end_message = true}));
   }
@@ -56,7 +56,7 @@ TEST_CASE("a message that is awaited is asked for by the last one that is cut be
   }
 }
 
-TEST_CASE("the end of a message that nobody awaits asks only after many packets") {
+TEST_CASE("the end of a message that no send waits for asks for an ACK only after many packets") {
   AckRequester acks;
 
   CHECK_FALSE(acks.note_chunks({.count = kMany - 2, .end_message = true}));
@@ -64,7 +64,7 @@ TEST_CASE("the end of a message that nobody awaits asks only after many packets"
   CHECK(acks.note_chunks({.count = 1, .end_message = true, .more_follow = true}));
 }
 
-TEST_CASE("the middle of a message asks only where packets run out") {
+TEST_CASE("the middle of a message asks for an ACK only while the packet pool is short") {
   AckRequester acks;
 
   CHECK_FALSE(acks.note_chunks({.count = 1000, .more_follow = true}));

@@ -12,7 +12,7 @@ using std::chrono::microseconds;
 constexpr PacketNumber kFirst = 300;  // of the peer's packets
 constexpr microseconds kAckDelay{50};
 
-// Peers from which packets come.
+// An ACK scheduler, and peers whose packets arrive.
 struct Scheduled {
   Peer& add() {
     Peer& peer = peers.add();
@@ -32,13 +32,13 @@ struct Scheduled {
     peer.home.link.handle_arrival(now, packet(number, flags));
     acks.schedule(now, peer.home);
   }
-  // One that asks for its ACK.
+  // A packet that asks for its ACK arrives.
   void arrive_asking(Peer& peer) { arrive(peer, kFirst, wire::kFlagAckSoon); }
   void arrive_again(Peer& peer, PacketNumber number = kFirst) {
     peer.home.link.handle_duplicate(packet(number, 0));
     acks.schedule(now, peer.home);
   }
-  // A packet leaves, with an ACK riding along.
+  // A packet leaves and piggybacks an ACK.
   void stamp(Peer& peer) {
     channel::Packet& packet = *peers.resources.packets.take(64);
     packet.used = wire::kHeaderBytes;
@@ -48,7 +48,7 @@ struct Scheduled {
     peers.resources.packets.give_back(packet);
   }
   void expire_after(Duration by) { acks.expire(now += by, peers.table()); }
-  // What a turn sends at its end.
+  // Ends the turn; returns how many packets that sent.
   std::size_t sent_by_turn() {
     const std::size_t before = nics[0].command->sent.size();
     acks.send_due(now);
@@ -103,7 +103,7 @@ TEST_CASE("packets that follow do not put off the ACK of the first") {
   CHECK(scheduled.sent_by_turn() == 1);
 }
 
-TEST_CASE("an ACK says what arrived, and the peer's share of the NIC") {
+TEST_CASE("an ACK says what arrived, and carries the peer's share of the NIC as credit") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   peer.theirs = {4, 9};
@@ -121,7 +121,7 @@ TEST_CASE("an ACK says what arrived, and the peer's share of the NIC") {
   CHECK(header.credit == 256);
 }
 
-TEST_CASE("an ACK that rides on a packet takes the timer with it, and none leaves alone") {
+TEST_CASE("an ACK that is piggybacked stops the ACK timer, and none leaves alone") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   scheduled.arrive(peer);
@@ -135,7 +135,7 @@ TEST_CASE("an ACK that rides on a packet takes the timer with it, and none leave
   CHECK(scheduled.peers.resources.stats.acks_sent == 0);
 }
 
-TEST_CASE("an ACK of packets with a gap among them leaves alone, although one rides on a packet") {
+TEST_CASE("while there is a gap an ACK leaves alone, although a packet piggybacks one") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   scheduled.arrive(peer, kFirst + 1);
@@ -168,7 +168,7 @@ TEST_CASE("an ACK that is due may wait one turn if a message was delivered, and 
   CHECK(scheduled.sent_by_turn() == 1);
 }
 
-TEST_CASE("an ACK that waits for a program's answer rides on it") {
+TEST_CASE("an ACK that waits for a program's answer is piggybacked on it") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   scheduled.arrive_asking(peer);
@@ -181,7 +181,7 @@ TEST_CASE("an ACK that waits for a program's answer rides on it") {
   CHECK_FALSE(scheduled.acks.any_due());
 }
 
-TEST_CASE("the ACK of a duplicate does not wait for a program that was told of a message") {
+TEST_CASE("the ACK of a duplicate does not wait for a program's answer") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   scheduled.arrive(peer);
@@ -191,7 +191,7 @@ TEST_CASE("the ACK of a duplicate does not wait for a program that was told of a
   CHECK(scheduled.sent_by_turn() == 1);
 }
 
-TEST_CASE("a peer that has not proved itself, or has no destination yet, is sent no ACK alone") {
+TEST_CASE("no ACK is sent alone to a peer that has not proved itself or has no destination yet") {
   Scheduled scheduled;
   Peer& answering = scheduled.add();
   answering.phase = Phase::kAnswering;
@@ -204,7 +204,7 @@ TEST_CASE("a peer that has not proved itself, or has no destination yet, is sent
   CHECK_FALSE(scheduled.acks.any_due());
 }
 
-TEST_CASE("an ACK that the NIC has no room for is dropped: the next says the same") {
+TEST_CASE("an ACK for which the NIC has no room is dropped, as the next one repeats it") {
   Scheduled scheduled;
   scheduled.nics[0].command->room = 0;
   scheduled.arrive_asking(scheduled.add());
@@ -215,7 +215,7 @@ TEST_CASE("an ACK that the NIC has no room for is dropped: the next says the sam
   CHECK_FALSE(scheduled.acks.any_due());
 }
 
-TEST_CASE("an ACK that says what the deferred one says, on its rail, repeats it; others do not") {
+TEST_CASE("an ACK equal to the deferred one, on the same rail, repeats it; other ACKs do not") {
   Scheduled scheduled;
   Peer& peer = scheduled.add();
   const Peer& other = scheduled.add();
@@ -230,8 +230,7 @@ TEST_CASE("an ACK that says what the deferred one says, on its rail, repeats it;
   CHECK_FALSE(scheduled.acks.repeats_deferred(peer.home, deferred(peer, 41).header));
 }
 
-TEST_CASE(
-    "an ACK is owed with the deferred one if its message asked for one, until that is taken") {
+TEST_CASE("a deferred ACK is owed if its message asked for one, until it is taken") {
   Scheduled scheduled;
   Peer& silent = scheduled.add();
   Peer& asks = scheduled.add();
@@ -249,7 +248,7 @@ TEST_CASE(
   CHECK_FALSE(scheduled.acks.deferred_owes());
 }
 
-TEST_CASE("a rail that is no more has no ACK due, now or later") {
+TEST_CASE("a rail that is removed has no ACK due, at once or later") {
   Scheduled scheduled;
   Peer& asks = scheduled.add();
   Peer& waits = scheduled.add();

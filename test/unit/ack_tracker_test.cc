@@ -1,4 +1,4 @@
-// reliability/ack_tracker.h: what has arrived, and when to say so (wire.md 3.3, 6).
+// reliability/ack_tracker.h: what has arrived, and when to acknowledge it (wire.md 3.3, 6).
 #include "reliability/ack_tracker.h"
 
 #include <catch2/catch.hpp>
@@ -73,7 +73,7 @@ TEST_CASE("numbering may start anywhere") {
   }
 }
 
-TEST_CASE("past, repeated and far future packets are told from new ones") {
+TEST_CASE("a past or repeated packet is a duplicate; one far ahead is new") {
   Receiver receiver;
   receiver.arrive(kFirst, 0);
   receiver.arrive(kFirst + 5, 4);
@@ -82,10 +82,10 @@ TEST_CASE("past, repeated and far future packets are told from new ones") {
   CHECK(receiver.arrive(kFirst + 5, 4) == Arrival::kDuplicate);
   CHECK(receiver.arrive(kFirst - 1, 0) == Arrival::kDuplicate);
   CHECK(receiver.arrive(kFirst + 1 + 4096, 4095) ==
-        Arrival::kNew);  // its floor settles what is before
+        Arrival::kNew);  // its floor settles all numbers before it
 }
 
-TEST_CASE("a number beyond the window is as good as lost") {
+TEST_CASE("a packet one window ahead settles the numbers before it as lost") {
   Receiver receiver;
   receiver.arrive(kFirst, 0);
 
@@ -94,8 +94,8 @@ TEST_CASE("a number beyond the window is as good as lost") {
   CHECK(receiver.tracker.next() == kFirst + 1 + 4097);
 }
 
-// Another channel may bring the last packet of a message first: it alone asks.
-TEST_CASE("who asks hears of what came late before it, too, wire.md 6.2") {
+// The last packet of a message alone asks, and may overtake the others on another channel.
+TEST_CASE("packets overtaken by one that asks for its ACK are acked soon, too, wire.md 6.2") {
   const bool asks = GENERATE(false, true);
   Receiver receiver;
   receiver.arrive(kFirst, 0);
@@ -131,10 +131,10 @@ TEST_CASE("the sender's floor settles holes that will never be filled, wire.md 3
   CHECK(receiver.tracker.next() == kFirst + 7);
   CHECK_FALSE(receiver.tracker.has_gap());
   CHECK(receiver.bitmaps.in_use() == 0);
-  CHECK(receiver.arrive(kFirst + 1, 0) == Arrival::kDuplicate);  // it came after all: too late
+  CHECK(receiver.arrive(kFirst + 1, 0) == Arrival::kDuplicate);  // it came after it was settled
 }
 
-TEST_CASE("an ACK is needed later for packets in order, and due for the Nth, wire.md 6.2") {
+TEST_CASE("the ACK of packets in order is delayed, and due with every Nth packet, wire.md 6.2") {
   Receiver receiver;
   CHECK(receiver.tracker.need() == AckNeed::kNone);
   for (int i = 0; i < 3; ++i) {
@@ -165,7 +165,7 @@ TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
   }
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 
-  receiver.arrive(kFirst, 0);  // what is in order takes nothing back
+  receiver.arrive(kFirst, 0);  // a packet in order cancels no need
 
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 }
@@ -186,7 +186,8 @@ TEST_CASE("while there is a gap, four packets at most are acked at once, wire.md
   CHECK(receiver.tracker.need() == AckNeed::kNow);
 }
 
-TEST_CASE("a packet that asks for its ACK has it soon, alone or at the end of a run, wire.md 6.2") {
+TEST_CASE(
+    "a packet that asks for its ACK is acked soon, alone or at the end of a run, wire.md 6.2") {
   Receiver receiver(kFirst, 64);
   auto packet = Receiver::header(kFirst, 0);
   packet.flags |= wire::kFlagAckSoon;
@@ -199,7 +200,7 @@ TEST_CASE("a packet that asks for its ACK has it soon, alone or at the end of a 
     receiver.tracker.note_run(receiver.now, packet, 3);
     CHECK(receiver.tracker.need() == AckNeed::kEnough);
   }
-  SECTION("behind a gap it waits for no answer to ride on") {
+  SECTION("behind a gap its ACK does not wait to be piggybacked") {
     receiver.arrive(kFirst + 1, 1);
     receiver.sacked();
     packet = Receiver::header(kFirst + 2, 2);
@@ -209,7 +210,7 @@ TEST_CASE("a packet that asks for its ACK has it soon, alone or at the end of a 
   }
 }
 
-TEST_CASE("while there is a gap, an ACK that rides does not settle the need") {
+TEST_CASE("while there is a gap, a piggybacked ACK does not replace the ACK that is due") {
   Receiver receiver;
   receiver.arrive(kFirst + 1, 1);
 
@@ -233,7 +234,7 @@ TEST_CASE("the hold time counts from the highest packet, wire.md 2.8") {
   CHECK(ack.hold * wire::kHoldUnitNs == 64'000);
 }
 
-TEST_CASE("a packet noted some time after it came is held since it came, wire.md 2.8") {
+TEST_CASE("the hold time of a packet noted late counts from its arrival, wire.md 2.8") {
   Receiver receiver;
   const Instant came = receiver.now;
   receiver.now += std::chrono::microseconds(640);
@@ -245,7 +246,7 @@ TEST_CASE("a packet noted some time after it came is held since it came, wire.md
   CHECK(ack.hold * wire::kHoldUnitNs == 640'000);
 }
 
-TEST_CASE("late packets are counted back to the sender, wire.md 2.7") {
+TEST_CASE("late packets are counted and reported to the sender, wire.md 2.7") {
   Receiver receiver;
   receiver.tracker.note_late();
   receiver.tracker.note_late();
@@ -255,7 +256,8 @@ TEST_CASE("late packets are counted back to the sender, wire.md 2.7") {
 }
 
 TEST_CASE(
-    "a copy of a packet that arrived is not late; one settled before it came is, wire.md 2.7") {
+    "a copy of a packet that arrived is not late; a packet settled before it came is, wire.md "
+    "2.7") {
   Receiver receiver;
   const auto late = [&](PacketNumber number) {
     REQUIRE(receiver.tracker.judge(Receiver::header(number, 0)) == Arrival::kDuplicate);
@@ -273,11 +275,11 @@ TEST_CASE(
   receiver.arrive(kFirst + 3, 2);
   CHECK(late(kFirst + 2) == 0);  // beyond a gap
 
-  SECTION("settled with others beyond it") {
+  SECTION("settled together with numbers beyond it") {
     receiver.arrive(kFirst + 5, 2);
     CHECK(receiver.tracker.next() == kFirst + 4);
   }
-  SECTION("settled with all before") {
+  SECTION("settled together with all before") {
     receiver.arrive(kFirst + 4, 0);
     CHECK(receiver.tracker.next() == kFirst + 5);
   }
@@ -285,7 +287,7 @@ TEST_CASE(
   CHECK(late(kFirst + 3) == 0);
 }
 
-TEST_CASE("numbers settled without a gap before have not arrived, wire.md 2.7") {
+TEST_CASE("numbers settled beyond the last arrival count as not arrived, wire.md 2.7") {
   Receiver receiver;
   receiver.arrive(kFirst, 0);
   receiver.arrive(kFirst + 3, 0);
@@ -298,15 +300,15 @@ TEST_CASE("numbers settled without a gap before have not arrived, wire.md 2.7") 
   CHECK(ack.late == 1);
 }
 
-TEST_CASE("without memory for a gap, a packet that would open one is as good as lost") {
+TEST_CASE("without memory for a gap, a packet that would open one counts as lost") {
   Receiver receiver;
   REQUIRE(receiver.bitmaps.take() != nullptr);
   CHECK(receiver.arrive(kFirst + 1, 1) == Arrival::kOutside);
   CHECK(receiver.arrive(kFirst, 0) == Arrival::kNew);
 }
 
-TEST_CASE("a window full to its last number reports no packet twice, wire.md 4.7") {
-  Receiver receiver;  // kFirst is not a multiple of 64: the report's two ends share a word
+TEST_CASE("the SACK of a full window reports no packet twice, wire.md 4.7") {
+  Receiver receiver;  // kFirst is not a multiple of 64: both ends of the SACK share a word
 
   receiver.arrive(kFirst + 1, 1);
   receiver.arrive(kFirst + 2, 2);
@@ -315,7 +317,7 @@ TEST_CASE("a window full to its last number reports no packet twice, wire.md 4.7
   CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 1, kFirst + 2, kFirst + 4095});
 }
 
-TEST_CASE("a run of packets is noted as each of them would be") {
+TEST_CASE("a run of packets is noted as its packets one by one would be") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
     Receiver each;
@@ -342,13 +344,13 @@ TEST_CASE("a run of packets is noted as each of them would be") {
       REQUIRE(ack_run.cumulative == ack_each.cumulative);
       REQUIRE(ack_run.hold == ack_each.hold);
     }
-    // What comes out of order later finds both alike.
+    // Both judge packets that arrive out of order afterwards alike.
     REQUIRE(each.arrive(next + 2, 2) == run.arrive(next + 2, 2));
     REQUIRE(run.sacked() == each.sacked());
   }
 }
 
-TEST_CASE("an ACK tells how long nobody had polled before its newest packet, wire.md 2.13") {
+TEST_CASE("an ACK reports the poll gap before its newest packet, wire.md 2.13") {
   Receiver receiver;
   const auto gap_told = [&] {
     wire::PacketHeader ack;
@@ -363,7 +365,7 @@ TEST_CASE("an ACK tells how long nobody had polled before its newest packet, wir
   CHECK(gap_told() == 5);
 
   arrive(kFirst + 2, 7);
-  arrive(kFirst + 1, 2);  // older: the round trip is measured by the newest
+  arrive(kFirst + 1, 2);  // older: the newest packet gives the RTT sample
   CHECK(gap_told() == 7);
 
   arrive(kFirst + 3, 0);

@@ -8,7 +8,7 @@
 namespace pullman::message {
 namespace {
 
-// Messages that are made, and taken off all lists at the end.
+// Makes messages, and takes them off all lists at its end.
 struct Several {
   InMessage& whole(MessageId id) {
     InMessage& message = wholes.emplace_back(std::pmr::new_delete_resource());
@@ -57,7 +57,7 @@ TEST_CASE("the message that was found last is the current one until it is comple
   CHECK(active.expects_more());
 }
 
-TEST_CASE("incomplete messages are visited by id until the visitor has had enough") {
+TEST_CASE("incomplete messages are visited by id until the visitor stops") {
   Several messages;
   for (const MessageId id : {7, 5, 6}) messages.whole(id);
   std::vector<MessageId> seen;
@@ -70,7 +70,7 @@ TEST_CASE("incomplete messages are visited by id until the visitor has had enoug
   CHECK((seen == std::vector<MessageId>{5, 6}));
 }
 
-TEST_CASE("a short message waits for its turn and then is on no list") {
+TEST_CASE("a short message leaves the list of early ones when its turn comes") {
   Several messages;
   ShortMessage& message = messages.early(8);
   auto& active = messages.active;
@@ -87,7 +87,7 @@ TEST_CASE("a short message waits for its turn and then is on no list") {
   CHECK(active.find_claimed(9) == nullptr);
 }
 
-TEST_CASE("frames are due in the order in which they became so") {
+TEST_CASE("messages with due frames are served in the order in which they became due") {
   Several messages;
   InMessage& first = messages.whole(5);
   InMessage& second = messages.whole(6);
@@ -102,7 +102,7 @@ TEST_CASE("frames are due in the order in which they became so") {
   CHECK(active.any_due());
 }
 
-TEST_CASE("the last message that is destroyed says so") {
+TEST_CASE("the destruction of the last message is reported") {
   Several messages;
   messages.whole(5);
   messages.early(6);

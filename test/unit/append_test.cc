@@ -1,5 +1,5 @@
-// message/tx/outbox.cc: the short way of small messages behind others that wait. What it takes, and
-// that it takes nothing that send() would not.
+// message/tx/outbox.cc: append(), the short path of small messages behind others that wait: what it
+// takes, and that it takes nothing that send() would hold back.
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Scene : OutboxSender {
   using OutboxSender::OutboxSender;
 
   bool append(std::size_t bytes) { return outbox.append(5, {message.data(), bytes}); }
-  // How many of that size are taken, each the short way if there is one, before one waits.
+  // Returns how many messages of that size are taken, by append() where it does, before one waits.
   std::size_t taken(std::size_t bytes) {
     for (std::size_t count = 0;; ++count) {
       if (append(bytes)) continue;
@@ -38,7 +38,7 @@ std::size_t taken_by_send(Scene& scene, std::size_t bytes) {
 TEST_CASE(
     "a small message joins others in the last packet that waits, in order, while it has room") {
   Scene scene;
-  CHECK_FALSE(scene.append(kSmall));  // none waits
+  CHECK_FALSE(scene.append(kSmall));  // no packet waits
   scene.send(kSmall);
   std::uint32_t count = 1;
   while (scene.append(kSmall)) ++count;
@@ -64,8 +64,7 @@ TEST_CASE(
   CHECK(scene.outbox.idle());
 }
 
-TEST_CASE(
-    "nothing is appended beyond the ids, the allowance or the eager bytes that send() keeps to") {
+TEST_CASE("append() keeps to the window of ids, the allowance and the eager bytes as send() does") {
   const std::size_t bytes = GENERATE(0, 8, 100);
   const std::uint64_t allowance = GENERATE(8192, 30'000, 1 << 30);
   constexpr std::uint32_t kEager = 99;
@@ -81,9 +80,9 @@ TEST_CASE("a small message does not overtake one that waits") {
   Scene scene(8192);
   scene.send(kSmall);
   scene.send(7000);
-  scene.send(2000);  // more than is left
+  scene.send(2000);  // more than the allowance left
   REQUIRE_FALSE(scene.requests.back().done());
-  CHECK_FALSE(scene.append(kSmall));  // which is enough for this
+  CHECK_FALSE(scene.append(kSmall));  // for which the allowance would do
   scene.outbox.handle_allowance(1 << 20, 1 << 20);
 }
 

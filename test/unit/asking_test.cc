@@ -6,7 +6,7 @@ namespace {
 
 using Sender = OutboxSender;
 
-// How many packets leave until one asks, that one included; 0: all left, and none did.
+// Returns how many packets leave until one asks for its ACK, inclusive; 0 if none of the rest does.
 std::uint32_t packets_until_asked(Sender& sender) {
   std::uint32_t packets = 0;
   while (sender.next() != 0) {
@@ -19,7 +19,7 @@ std::uint32_t packets_until_asked(Sender& sender) {
 }  // namespace
 
 TEST_CASE(
-    "in a row of messages the last one asks for its ACK, and one message's end every 64 packets") {
+    "of a row of messages the last packet asks for its ACK, and a message's end every 64 packets") {
   Sender sender;
   constexpr std::uint32_t kMessages = 50;
   for (std::uint32_t i = 0; i < kMessages; ++i) sender.send(4000);  // three packets each
@@ -43,7 +43,7 @@ TEST_CASE("an ACK that comes puts off the next request") {
 TEST_CASE("a long message asks for its ACK with its last packet, and no other") {
   Sender sender;
   sender.send(sender.message.size());
-  CHECK(packets_until_asked(sender) == 0);  // its grant will be an answer
+  CHECK(packets_until_asked(sender) == 0);  // the GRANT will acknowledge it
   sender.grant(Sender::kFirst);
 
   CHECK(packets_until_asked(sender) > 64);
@@ -56,7 +56,7 @@ TEST_CASE("messages of one packet ask for an ACK once in 64") {
 
   CHECK(packets_until_asked(sender) == 64);
   CHECK(packets_until_asked(sender) == 64);
-  CHECK(packets_until_asked(sender) == 0);  // nobody waits: they were copied
+  CHECK(packets_until_asked(sender) == 0);  // no send waits: all were copied
 }
 
 }  // namespace pullman::message

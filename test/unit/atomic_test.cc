@@ -1,5 +1,5 @@
-// message/rx/atomic.h: the arithmetic, against numbers worked out by hand; and what is defined at
-// all.
+// message/rx/atomic.h: the arithmetic, against numbers worked out by hand; and which combinations
+// of operation and type are defined.
 #include "message/rx/atomic.h"
 
 #include <catch2/catch.hpp>
@@ -11,10 +11,10 @@
 namespace pullman::message {
 namespace {
 
-// What comes of `there`, as one element of a type.
+// Returns what the operation makes of `there`, one element of that type.
 template <typename T>
 T done(AtomicOp op, AtomicType type, T there, T operand, T compare = T{}) {
-  std::vector<std::byte> memory(sizeof(T) + 1);  // aligned to nothing
+  std::vector<std::byte> memory(sizeof(T) + 1);  // unaligned
   std::memcpy(memory.data() + 1, &there, sizeof(T));
   apply(op, type, std::span(memory).subspan(1),
         {.operand = std::as_bytes(std::span(&operand, 1)),
@@ -66,7 +66,7 @@ TEST_CASE("a swap compares the given value with what is there, in that order") {
   CHECK(i32(AtomicOp::kMaskedSwap, 0b1100, 0b1010, 0b0110) == 0b1010);
 }
 
-TEST_CASE("every type is worked on as what it is") {
+TEST_CASE("an operand is computed with as its type: signed, unsigned, floating or complex") {
   CHECK(done<std::int8_t>(AtomicOp::kMax, AtomicType::kInt8, -1, 1) == 1);
   CHECK(done<std::uint8_t>(AtomicOp::kMax, AtomicType::kUint8, 255, 1) == 255);
   CHECK(done<std::int16_t>(AtomicOp::kMin, AtomicType::kInt16, -2, 1) == -2);
@@ -94,7 +94,7 @@ TEST_CASE("sums and products of integers wrap") {
   CHECK(done<std::uint8_t>(AtomicOp::kSum, AtomicType::kUint8, 255, 2) == 1);
 }
 
-TEST_CASE("bits are of integers, and order is not of complex numbers") {
+TEST_CASE("bitwise operations are for integers only, and ordering ones not for complex numbers") {
   using Op = AtomicOp;
   using Type = AtomicType;
   for (const Op op : {Op::kBitOr, Op::kBitAnd, Op::kBitXor, Op::kMaskedSwap}) {

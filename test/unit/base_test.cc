@@ -103,7 +103,7 @@ TEST_CASE("a short copy copies as many bytes as it is told, and none beside them
   }
 }
 
-TEST_CASE("memory that was given back is not for who asks for more, or for another alignment") {
+TEST_CASE("freed memory is not reused for a larger request or another alignment") {
   ReusedMemory reused;
   std::pmr::memory_resource& memory = reused.resource();
   void* const first = memory.allocate(64, 8);

@@ -38,7 +38,7 @@ struct Polled {
 
 }  // namespace
 
-TEST_CASE("channels of which none is quiet, or all are, are polled every turn") {
+TEST_CASE("all channels are polled every turn if none is quiet, or all are") {
   Polled polled(2);
   CHECK(polled.due_after({}) == polled.nics.table.all_channels());
 
@@ -122,7 +122,7 @@ TEST_CASE("a last resort beside a busy NIC is polled every 256 us") {
   CHECK(polled.due_after(microseconds(32)) == (polled.both(0) | polled.both(1)));
 }
 
-TEST_CASE("an address at which no peer is met is polled at once, then every 256 us") {
+TEST_CASE("a further address that no peer uses is polled at once, then every 256 us") {
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2))});
   REQUIRE(polled.due_after({}) == (polled.both(0) | polled.both(1)));
 
@@ -131,7 +131,7 @@ TEST_CASE("an address at which no peer is met is polled at once, then every 256 
   CHECK(polled.due_after(Duration(1)) == polled.both(0));
 }
 
-TEST_CASE("an address at which a peer is met is polled as that of a NIC which is quiet") {
+TEST_CASE("a further address that a peer uses is polled like a quiet NIC") {
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2))});
   REQUIRE(polled.due_after({}) == (polled.both(0) | polled.both(1)));
   REQUIRE(polled.due_after(microseconds(32)) == polled.both(0));
@@ -142,7 +142,7 @@ TEST_CASE("an address at which a peer is met is polled as that of a NIC which is
   CHECK(polled.due_after(microseconds(32)) == (polled.both(0) | polled.both(1)));
 }
 
-TEST_CASE("while a peer is met at one further address, another without peers is polled still") {
+TEST_CASE("a further address without peers is still polled while a peer uses another one") {
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2)), device("eth0", ipv4(3))});
   REQUIRE(polled.due_after({}) == polled.nics.table.all_channels());
 
@@ -152,7 +152,7 @@ TEST_CASE("while a peer is met at one further address, another without peers is 
   CHECK(polled.due_after(microseconds(1)) == polled.nics.table.all_channels());
 }
 
-TEST_CASE("a program that is about to block has an unattended address polled in the next turn") {
+TEST_CASE("before a program blocks, a further address without peers is polled in the next turn") {
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2))});
   REQUIRE(polled.due_after({}) == (polled.both(0) | polled.both(1)));
 
@@ -179,7 +179,7 @@ TEST_CASE("packets left in a channel are deferred until they are taken or its NI
   CHECK_FALSE(polled.poller.has_deferred());
 }
 
-TEST_CASE("of what a turn did not look at, the earliest says when the next turn is due") {
+TEST_CASE("the next turn is due at the earliest of the times until which channels rest") {
   Polled polled(1);
   polled.poller.begin_turn();
   CHECK(polled.poller.resting_until() == kNever);

@@ -82,9 +82,9 @@ TEST_CASE("a CHECK that contradicts itself is refused") {
     return decode_check(changed);
   };
 
-  CHECK_FALSE(with(2, 2).has_value());                 // a size there is not
+  CHECK_FALSE(with(2, 2).has_value());                 // no such size
   CHECK_FALSE(with(3, 1).has_value());                 // reserved
-  CHECK_FALSE(with(kCheckFixedBytes, 5).has_value());  // a kind of address there is not
+  CHECK_FALSE(with(kCheckFixedBytes, 5).has_value());  // no such kind of address
   CHECK_FALSE(with(kCheckFixedBytes + 1, 7).has_value());
   CHECK_FALSE(with(kCheckFixedBytes + 8, 5).has_value());
   CHECK_FALSE(with(body.size() - 1, 1).has_value());  // padding is zero
@@ -94,7 +94,7 @@ TEST_CASE("a CHECK that contradicts itself is refused") {
   }
 }
 
-TEST_CASE("a CHECKED survives the wire: who says it, and what has arrived") {
+TEST_CASE("a CHECKED survives the wire with its sender and what has arrived") {
   const std::size_t padding = GENERATE(0u, 5u, 1400u);
   std::vector<std::byte> bytes(kCheckedBytes + padding, std::byte{0xEE});
   put_checked(
@@ -136,8 +136,8 @@ TEST_CASE("a CHECKED that contradicts itself is refused") {
   CHECK_FALSE(decode_checked({}).has_value());
 }
 
-// What an engine says to somebody who has proved nothing must not be more than what it heard.
-TEST_CASE("no CHECK is as short as a CHECKED") {
+// An unproved caller must not be sent more than it sent: no amplification.
+TEST_CASE("a CHECK is always longer than a CHECKED") {
   const WireAddress shortest{.kind = 255, .length = 1};
   CHECK(least_check_bytes(shortest, shortest) > kCheckedBytes);
   CHECK(least_check_bytes(shortest, shortest) > kDenialBytes);

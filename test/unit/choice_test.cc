@@ -46,7 +46,7 @@ Device of_provider(Device device, const std::string& provider) {
   return device;
 }
 
-// What was chosen, as "eth0 10.0.0.1".
+// Returns what was chosen, as "eth0 10.0.0.1".
 Names chosen(const Choice& choice) {
   Names out;
   for (const Device& device : choice.chosen) {
@@ -82,7 +82,7 @@ TEST_CASE("all usable NICs are used by default, by IPv4 and by IPv6, and loopbac
         Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1", "eth1 192.168.0.1"});
 }
 
-TEST_CASE("every device that is not used has its reason") {
+TEST_CASE("every device that is not used has a reason") {
   CHECK(reasons(kUsual, {}) ==
         std::map<std::string, std::string>{
             {"lo 127.0.0.1", "loopback is used only if there is nothing else"},
@@ -91,7 +91,7 @@ TEST_CASE("every device that is not used has its reason") {
             {"eth2 10.40.0.1", "it is down, or has no link"}});
 }
 
-TEST_CASE("a NIC that carries too short packets is not used, and the others are") {
+TEST_CASE("a NIC whose packets are too short is not used, and the others are") {
   const std::vector<Device> devices{carrying(device("tun0", "10.10.0.1"), 815),
                                     carrying(device("eth0", "10.20.0.1"), 816)};
   const Most most{.least_packet = 816};
@@ -138,7 +138,7 @@ TEST_CASE("each address that is asked for is used, several of one NIC side by si
         Names{"eth1 192.168.0.1", "eth1 10.30.0.1", "eth0 10.20.0.1", "eth0 fd00::1"});
 }
 
-TEST_CASE("a NIC is used by each family first, and by its others as long as there is room") {
+TEST_CASE("a NIC is used by one address of each family, and by further ones while there is room") {
   const std::vector<Device> devices{device("eth0", "10.20.0.1"), device("eth0", "10.20.0.2"),
                                     device("eth0", "fd00::1"),   device("eth0", "fd00::2"),
                                     device("eth1", "10.30.0.1"), device("eth1", "10.30.0.2")};
@@ -152,12 +152,12 @@ TEST_CASE("a NIC is used by each family first, and by its others as long as ther
   CHECK(chosen(devices, {}, most(2, 4)) ==
         Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1", "eth1 10.30.0.2"});
   CHECK(chosen(devices, {}, most(3, 4)) ==
-        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1"});  // a NIC may come
+        Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 10.30.0.1"});  // room for a third NIC
   CHECK(chosen(devices, {}, most(8, 8)) == Names{"eth0 10.20.0.1", "eth1 10.30.0.1"});
   CHECK(reasons(devices, {}, most(2, 4)).at("eth0 10.20.0.2") == "eth0 is used through 10.20.0.1");
 }
 
-TEST_CASE("a link-local address is used only if it, or its NIC that has no other, is asked for") {
+TEST_CASE("a link-local address is used only if it, or its NIC that has no other, is named") {
   CHECK(chosen({device("eth0", "fe80::1")}, {"eth0"}) == Names{"eth0 fe80::1"});
   CHECK(chosen(kUsual, {"fe80::1"}) == Names{"eth0 fe80::1"});
   CHECK(chosen(kUsual, {"fe80::/10"}) == Names{"eth0 fe80::1"});
@@ -177,10 +177,10 @@ TEST_CASE("a NIC with link-local addresses only is not used unless it is named")
         "there is no NIC with an address that is not link-local: name one to use it");
 }
 
-TEST_CASE("a link-local address is named with the number of its interface or with its name") {
+TEST_CASE("a link-local address is named with the number or the name of its interface") {
   Device here = device("e0", "fe80::1");
   Device there = device("e1", "fe80::1");
-  here.address.bytes[21] = std::byte{2};  // the scope
+  here.address.bytes[21] = std::byte{2};  // the scope ID
   there.address.bytes[21] = std::byte{3};
 
   for (const char* const text : {"fe80::1%2", "fe80::1%e0", "FE80:0::1%e0"}) {
@@ -212,7 +212,7 @@ TEST_CASE("bridges, their ports and tunnels are not used beside a NIC, unless th
   CHECK(chosen(devices, {"172.16.0.0/12", "e1"}) == Names{"docker0 172.17.0.1", "e1 10.78.1.1"});
 }
 
-TEST_CASE("what is within the host is used if there is nothing else but loopback") {
+TEST_CASE("a device within the host is used if there is nothing else but loopback") {
   const std::vector<Device> devices{
       device("lo", "127.0.0.1"),
       standing(device("docker0", "172.17.0.1"), Standing::kInside, "a bridge")};
@@ -220,7 +220,7 @@ TEST_CASE("what is within the host is used if there is nothing else but loopback
   CHECK(chosen(devices, {}) == Names{"docker0 172.17.0.1"});
 }
 
-TEST_CASE("what begins with an exclamation mark is excluded") {
+TEST_CASE("a name or prefix behind an exclamation mark is excluded") {
   CHECK(chosen(kUsual, {"!eth0"}) == Names{"eth1 10.30.0.1", "eth1 192.168.0.1"});
   CHECK(chosen(kUsual, {"!10.30.0.0/16"}) ==
         Names{"eth0 10.20.0.1", "eth0 fd00::1", "eth1 192.168.0.1"});
@@ -230,7 +230,7 @@ TEST_CASE("what begins with an exclamation mark is excluded") {
   CHECK(reasons(kUsual, {"!10.30.0.0/16"}).at("eth1 10.30.0.1") == "'!10.30.0.0/16' excludes it");
 }
 
-TEST_CASE("the nearest come first, then the fastest, then by name") {
+TEST_CASE("the nearest NICs come first, then the fastest, then by name") {
   const std::vector<Device> devices{far(device("a", "10.0.1.1", 100'000), 21),
                                     device("c", "10.0.2.1", 1000), device("b", "10.0.3.1", 1000),
                                     far(device("d", "10.0.4.1", 10'000), 0)};
@@ -253,7 +253,7 @@ TEST_CASE("four NICs are used at most, and one is if that is all that may be ope
   CHECK(chosen(kUsual, {}, {.nics = 1, .addresses = 1}) == Names{"eth0 10.20.0.1"});
 }
 
-TEST_CASE("NICs that bypass the kernel leave those out that do not, unless they are named") {
+TEST_CASE("NICs that bypass the kernel displace those that do not, unless these are named") {
   const std::vector<Device> devices{of_provider(device("eth0", "10.0.0.1", 100'000), "udp"),
                                     of_provider(device("usnic_0", "10.0.1.1"), "usnic")};
 
@@ -263,7 +263,7 @@ TEST_CASE("NICs that bypass the kernel leave those out that do not, unless they 
   CHECK(chosen({devices[0], down(devices[1])}, {}) == Names{"eth0 10.0.0.1"});
 }
 
-TEST_CASE("what is asked for and cannot be had is a problem with a sentence") {
+TEST_CASE("a NIC that is asked for and cannot be had is reported by a sentence") {
   const std::vector<Device> one{device("eth0", "10.0.0.1")};
 
   CHECK(problem(one, {"eth7"}) ==
@@ -285,7 +285,7 @@ TEST_CASE("what is asked for and cannot be had is a problem with a sentence") {
   CHECK(choose_devices(kUsual, {"eth7"}, {}).not_chosen.size() == kUsual.size());
 }
 
-TEST_CASE("what is asked for and is down is left out if something else is up") {
+TEST_CASE("a NIC that is asked for and is down is left out if another one is up") {
   const Names wanted = GENERATE(Names{"eth2", "eth1"}, Names{"eth1", "eth2"},
                                 Names{"10.40.0.0/16", "eth1"}, Names{"10.40.0.1", "eth1"});
   const Choice choice = choose_devices(kUsual, wanted, {.nics = 4, .addresses = 1});
@@ -298,7 +298,7 @@ TEST_CASE("what is asked for and is down is left out if something else is up") {
         "NIC 'eth2' is down, or has no link: ip link set eth2 up");
 }
 
-TEST_CASE("a prefix contains what begins with it") {
+TEST_CASE("a prefix contains the addresses that begin with it") {
   const auto in = [](const char* prefix, const char* address) {
     return contains(*parse_prefix(prefix), parse_prefix(address)->network);
   };
@@ -318,7 +318,7 @@ TEST_CASE("a prefix contains what begins with it") {
   CHECK(in("fd00::1/128", "fd00::1"));
 }
 
-TEST_CASE("what is no prefix is not taken for one") {
+TEST_CASE("a malformed prefix is rejected") {
   for (const char* text :
        {"", "/", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/8x", "10.0.0.0/33", "10.0.0.0/-1",
         "fd00::/129", "10.0.0/8", "eth0", "eth0/8", "1 0.0.0.1"}) {
@@ -327,7 +327,7 @@ TEST_CASE("what is no prefix is not taken for one") {
   }
 }
 
-// A machine that is described, and not this one.
+// A machine that hwloc makes up from a description.
 class Machine {
  public:
   explicit Machine(const char* description) {
@@ -338,7 +338,7 @@ class Machine {
     REQUIRE(hwloc_topology_load(raw) == 0);
   }
 
-  // Of node i to node j, row by row.
+  // Sets the latencies from node i to node j, row by row.
   void say(std::vector<hwloc_uint64_t> latencies) {
     std::vector<hwloc_obj_t> nodes;
     hwloc_obj_t node = nullptr;
@@ -352,7 +352,7 @@ class Machine {
     REQUIRE(hwloc_distances_add_commit(topology_.get(), table, 0) == 0);
   }
 
-  // From the processors ("0-1,3") to the node.
+  // Returns the distance from the processors ("0-1,3") to the node.
   int distance(const char* processors, int node) const {
     const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> set(hwloc_bitmap_alloc(),
                                                                         hwloc_bitmap_free);
@@ -378,14 +378,14 @@ TEST_CASE("a device is as far as its node is from the nearest processor of the p
   CHECK(machine.distance("0-5", 2) == 0);
 }
 
-TEST_CASE("where a machine says no distances another node is farther than home") {
+TEST_CASE("without a distance table another node is farther than the process's own") {
   const Machine machine("numa:2 core:2 pu:1");
 
   CHECK(machine.distance("0-1", 0) == 0);
   CHECK(machine.distance("0-1", 1) > 0);
 }
 
-TEST_CASE("a node that is not known is not far") {
+TEST_CASE("a node that is not known counts as near") {
   const Machine machine("numa:2 core:2 pu:1");
 
   CHECK(machine.distance("0", -1) == 0);

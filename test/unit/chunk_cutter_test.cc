@@ -16,7 +16,7 @@ using channel::Run;
 constexpr std::size_t kPacketBytes = 1472;
 constexpr std::size_t kFull = kPacketBytes - kChunkHeadBytes;
 
-// A send alone, of which all may be cut.
+// One send, all of which may be cut.
 struct Cutting {
   explicit Cutting(std::size_t size) : bytes(size) {
     for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31);
@@ -78,7 +78,7 @@ TEST_CASE("bytes that lie in two places are copied where a chunk needs both") {
   send.pool.give_back(second);
 }
 
-TEST_CASE("only what was granted leaves in bulk packets") {
+TEST_CASE("only granted bytes leave in bulk packets") {
   Cutting send(4 * kFull);
   Packet& full = *send.cut(ChunkHeads::kBulk);
   CHECK_FALSE(full.is_bulk);
@@ -92,7 +92,7 @@ TEST_CASE("only what was granted leaves in bulk packets") {
   send.pool.give_back(bulk);
 }
 
-TEST_CASE("without packets nothing is cut") {
+TEST_CASE("without free packets nothing is cut") {
   Cutting send(100);
   std::vector<Packet*> taken;
   while (Packet* packet = send.pool.take(Packet::kSmallBytes)) taken.push_back(packet);
@@ -104,7 +104,7 @@ TEST_CASE("without packets nothing is cut") {
   for (Packet* packet : taken) send.pool.give_back(*packet);
 }
 
-TEST_CASE("a run takes all that is left, or as much as it may") {
+TEST_CASE("a run takes all that is left, or as many chunks as it may") {
   Cutting send(5 * kFull);
 
   Run& first = *send.run({.max_chunks = 3, .packet_bytes = kPacketBytes});
@@ -119,14 +119,14 @@ TEST_CASE("a run takes all that is left, or as much as it may") {
   send.pool.give_back(second);
 }
 
-TEST_CASE("fewer bytes than a run needs are left to a packet") {
+TEST_CASE("bytes too few for a run are left to a packet") {
   Cutting send(kFull);
 
   CHECK(send.run({.max_chunks = 64, .packet_bytes = kPacketBytes}) == nullptr);
   CHECK(send.op.sent == 0);
 }
 
-TEST_CASE("the last chunk of a burst that goes on is as long as the others") {
+TEST_CASE("the last chunk of a burst is made as long as the others") {
   Cutting send(20 * kFull - 50);
   RunShape shape{.max_chunks = 64, .packet_bytes = kPacketBytes, .equal_lengths = true};
 
@@ -137,7 +137,7 @@ TEST_CASE("the last chunk of a burst that goes on is as long as the others") {
     CHECK(run.last_bytes == kFull);
     send.pool.give_back(run);
   }
-  SECTION("if nothing does it is what is left") {
+  SECTION("but keeps its own length if nothing follows") {
     Run& run = *send.run(shape);
     CHECK(run.overlap == 0);
     CHECK(run.last_bytes == kFull - 50);
@@ -145,7 +145,7 @@ TEST_CASE("the last chunk of a burst that goes on is as long as the others") {
   }
 }
 
-TEST_CASE("a part that would have another length than the whole leaves no burst of others") {
+TEST_CASE("a run that would split a message is not cut into a burst shared with others") {
   Cutting send(3 * kFull + kFull / 2);
   RunShape shape{
       .max_chunks = 3, .packet_bytes = kPacketBytes, .equal_lengths = true, .shares_burst = true};
@@ -160,7 +160,7 @@ TEST_CASE("a part that would have another length than the whole leaves no burst 
   send.pool.give_back(run);
 }
 
-TEST_CASE("chunks are full ones, and the last has the rest") {
+TEST_CASE("all chunks are full but the last, which has the rest") {
   const wire::Cut cut = plan_cut(2500, {.max_chunks = 64, .full = 1000});
 
   CHECK(cut.count == 3);
@@ -168,7 +168,7 @@ TEST_CASE("chunks are full ones, and the last has the rest") {
   CHECK(cut.last == 500);
 }
 
-TEST_CASE("chunks of one length are shorter than full ones if the last would lack much") {
+TEST_CASE("equal chunks are shorter than full ones if the last would lack more than the limit") {
   const CutLimits limits{.max_chunks = 64, .full = 1000, .equal = true, .max_waste = 100};
   const wire::Cut even = plan_cut(2500, limits);
   CHECK(even.count == 3);
@@ -180,13 +180,13 @@ TEST_CASE("chunks of one length are shorter than full ones if the last would lac
   CHECK(full.last == 950);
 }
 
-TEST_CASE("no chunk is shorter than a receiver counts on") {
+TEST_CASE("no chunk is shorter than receivers count on") {
   const CutLimits limits{.max_chunks = 64, .full = 1000, .equal = true};
 
   CHECK(plan_cut(1001, limits).each == (501 >= wire::kLeastChunk ? 501 : 1000));
 }
 
-TEST_CASE("a last chunk that lacks too much stays short") {
+TEST_CASE("a last chunk that lacks more than the limit stays short") {
   wire::Cut cut{.count = 3, .each = 1000, .last = 700};
   lengthen_last(cut, 299);
   CHECK(cut.last == 700);
@@ -197,7 +197,7 @@ TEST_CASE("a last chunk that lacks too much stays short") {
   CHECK(cut.overlap == 300);
 }
 
-TEST_CASE("of no bytes nothing is cut") {
+TEST_CASE("an empty message is cut into no chunks") {
   CHECK(plan_cut(0, {.max_chunks = 64, .full = 1000}).count == 0);
 }
 

@@ -8,10 +8,10 @@
 namespace pullman::message {
 namespace {
 
-constexpr std::uint32_t kEager = 16'384;
-constexpr std::size_t kPacketBytes = 1472;
+constexpr std::uint32_t kEagerBytes = 16'384;
+constexpr std::size_t kLongPacket = 1472;
 
-// A scheduler and sends for it, which are "cut" by saying so.
+// A scheduler and its sends; to cut is only to count the bytes.
 struct Scheduling {
   ~Scheduling() { scheduler.clear(); }
 
@@ -20,7 +20,7 @@ struct Scheduling {
     Operation& op = Operation::of(request);
     op.size = size;
     op.message = ++last_id;
-    op.granted = std::min<std::uint64_t>(size, kEager);
+    op.granted = std::min<std::uint64_t>(size, kEagerBytes);
     op.special.has_priority = has_priority;
     scheduler.start(op);
     return op;
@@ -30,9 +30,9 @@ struct Scheduling {
     scheduler.note_cut(op);
   }
   bool grant(Operation& op, std::uint64_t limit) {
-    return scheduler.handle_grant(op, limit, kEager);
+    return scheduler.handle_grant(op, limit, kEagerBytes);
   }
-  // Its eager bytes are cut, and the rest is granted.
+  // Cuts the eager bytes and grants the rest.
   void start_bulk(Operation& op) {
     cut(op, op.granted - op.sent);
     REQUIRE(grant(op, op.size));
@@ -47,56 +47,56 @@ struct Scheduling {
 
 TEST_CASE("a message of eager bytes only is sent when all of them are cut") {
   Scheduling sends;
-  Operation& op = sends.add(kEager);
+  Operation& op = sends.add(kEagerBytes);
   CHECK(&sends.scheduler.next() == &op);
 
   sends.cut(op, 1000);
   CHECK(stage_of(op) == SendStage::kEager);
-  sends.cut(op, kEager - 1000);
+  sends.cut(op, kEagerBytes - 1000);
 
   CHECK(stage_of(op) == SendStage::kSent);
   CHECK_FALSE(sends.scheduler.has_chunks());
 }
 
-TEST_CASE("what is left of a longer one awaits its grant, then is bulk") {
+TEST_CASE("the rest of a longer message awaits its grant, then leaves as bulk") {
   Scheduling sends;
-  Operation& op = sends.add(3 * kEager);
-  sends.cut(op, kEager);
+  Operation& op = sends.add(3 * kEagerBytes);
+  sends.cut(op, kEagerBytes);
   CHECK(stage_of(op) == SendStage::kAwaitingGrant);
   CHECK_FALSE(sends.scheduler.has_chunks());
 
-  REQUIRE(sends.grant(op, 3 * kEager));
+  REQUIRE(sends.grant(op, 3 * kEagerBytes));
 
   CHECK(stage_of(op) == SendStage::kBulk);
-  CHECK(sends.scheduler.bytes_left() == 2 * kEager);
-  sends.cut(op, 2 * kEager);
+  CHECK(sends.scheduler.bytes_left() == 2 * kEagerBytes);
+  sends.cut(op, 2 * kEagerBytes);
   CHECK(stage_of(op) == SendStage::kSent);
 }
 
 TEST_CASE("a grant of no more than has been cut ends the message") {
   Scheduling sends;
-  Operation& op = sends.add(3 * kEager);
-  sends.cut(op, kEager);
+  Operation& op = sends.add(3 * kEagerBytes);
+  sends.cut(op, kEagerBytes);
 
-  REQUIRE(sends.grant(op, kEager));
+  REQUIRE(sends.grant(op, kEagerBytes));
 
   CHECK(stage_of(op) == SendStage::kSent);
 }
 
 TEST_CASE("a grant that contradicts what was sent is refused") {
   Scheduling sends;
-  Operation& op = sends.add(3 * kEager);
+  Operation& op = sends.add(3 * kEagerBytes);
   Operation& is_short = sends.add(100);
 
-  CHECK_FALSE(sends.grant(op, 3 * kEager + 1));
-  CHECK_FALSE(sends.grant(op, kEager - 1));
+  CHECK_FALSE(sends.grant(op, 3 * kEagerBytes + 1));
+  CHECK_FALSE(sends.grant(op, kEagerBytes - 1));
   CHECK_FALSE(sends.grant(is_short, 100));
   CHECK(stage_of(op) == SendStage::kEager);
 
   SECTION("a second one is ignored") {
-    REQUIRE(sends.grant(op, 2 * kEager));
-    CHECK(sends.grant(op, 3 * kEager));
-    CHECK(op.granted == 2 * kEager);
+    REQUIRE(sends.grant(op, 2 * kEagerBytes));
+    CHECK(sends.grant(op, 3 * kEagerBytes));
+    CHECK(op.granted == 2 * kEagerBytes);
   }
 }
 
@@ -121,11 +121,11 @@ TEST_CASE("an announced message that is granted leaves ahead of those that were 
   CHECK(stage_of(announced) == SendStage::kSent);
 }
 
-TEST_CASE("a message that has begun makes way for what was granted") {
+TEST_CASE("a message that has begun makes way for granted bytes") {
   Scheduling sends;
-  Operation& granted = sends.add(3 * kEager);
+  Operation& granted = sends.add(3 * kEagerBytes);
   sends.start_bulk(granted);
-  Operation& next = sends.add(3 * kEager);
+  Operation& next = sends.add(3 * kEagerBytes);
 
   CHECK(&sends.scheduler.next() == &next);
   CHECK(sends.scheduler.yields(next));
@@ -133,11 +133,11 @@ TEST_CASE("a message that has begun makes way for what was granted") {
   CHECK(&sends.scheduler.next() == &granted);
   CHECK(stage_of(next) == SendStage::kDeprioritised);
 
-  SECTION("and goes on when that has left") {
-    sends.cut(granted, 2 * kEager);
+  SECTION("and goes on when these have left") {
+    sends.cut(granted, 2 * kEagerBytes);
     CHECK(&sends.scheduler.next() == &next);
   }
-  SECTION("but not if its eager bytes are all there is of it") {
+  SECTION("but not if all of it is eager bytes") {
     Operation& is_short = sends.add(5000);
     CHECK_FALSE(sends.scheduler.yields(is_short));
     sends.cut(is_short, 2000);
@@ -147,16 +147,16 @@ TEST_CASE("a message that has begun makes way for what was granted") {
 
 TEST_CASE("a message with priority goes first") {
   Scheduling sends;
-  sends.add(3 * kEager);
-  Operation& first = sends.add(3 * kEager, true);
+  sends.add(3 * kEagerBytes);
+  Operation& first = sends.add(3 * kEagerBytes, true);
 
   CHECK(&sends.scheduler.next() == &first);
 }
 
 TEST_CASE("a message that is stopped is not cut any further") {
   Scheduling sends;
-  Operation& op = sends.add(kEager);
-  Operation& other = sends.add(kEager);
+  Operation& op = sends.add(kEagerBytes);
+  Operation& other = sends.add(kEagerBytes);
   CHECK(sends.scheduler.has_others(op));
 
   sends.scheduler.stop(op);
@@ -166,30 +166,30 @@ TEST_CASE("a message that is stopped is not cut any further") {
   CHECK_FALSE(sends.scheduler.has_others(other));
 }
 
-TEST_CASE("what is left is told in packets, of a few messages") {
+TEST_CASE("what is left is counted in packets, over a few messages only") {
   Scheduling sends;
-  const std::size_t full = kPacketBytes - kChunkHeadBytes;
+  const std::size_t full = kLongPacket - kChunkHeadBytes;
   sends.add(2 * full + 1);
-  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kPacketBytes) == 3);
-  CHECK_FALSE(sends.scheduler.several_fill(0, kPacketBytes));
+  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kLongPacket) == 3);
+  CHECK_FALSE(sends.scheduler.several_fill(0, kLongPacket));
   sends.add(full);
-  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kPacketBytes) == 4);
-  CHECK(sends.scheduler.several_fill(2, kPacketBytes));
-  CHECK_FALSE(sends.scheduler.several_fill(3, kPacketBytes));
+  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kLongPacket) == 4);
+  CHECK(sends.scheduler.several_fill(2, kLongPacket));
+  CHECK_FALSE(sends.scheduler.several_fill(3, kLongPacket));
 
   for (int i = 0; i < 3; ++i) sends.add(full);
 
-  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kPacketBytes) ==
+  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kLongPacket) ==
         ChunkScheduler::kManyPackets);
 }
 
-TEST_CASE("bulk packets hold more of what is granted") {
+TEST_CASE("granted bytes take fewer packets as bulk") {
   Scheduling sends;
-  const std::size_t full = kPacketBytes - wire::kBulkHeadBytes;
-  sends.start_bulk(sends.add(kEager + 4 * full));
+  const std::size_t full = kLongPacket - wire::kBulkHeadBytes;
+  sends.start_bulk(sends.add(kEagerBytes + 4 * full));
 
-  CHECK(sends.scheduler.packets_left(ChunkHeads::kBulk, kPacketBytes) == 4);
-  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kPacketBytes) == 5);
+  CHECK(sends.scheduler.packets_left(ChunkHeads::kBulk, kLongPacket) == 4);
+  CHECK(sends.scheduler.packets_left(ChunkHeads::kFull, kLongPacket) == 5);
 }
 
 }  // namespace pullman::message

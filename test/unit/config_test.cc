@@ -1,4 +1,4 @@
-// What users may say, and what they hear when it makes no sense.
+// What users may configure, and how a value that makes no sense is reported.
 #include "pullman/config.h"
 
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ TEST_CASE("an option out of range is named with its value and its range") {
   CHECK_THAT(complaint(config), Catch::Contains("empty name"));
 }
 
-TEST_CASE("the longest ACK delay can be told as a hold time, wire.md 2.8") {
+TEST_CASE("the longest ACK delay fits a hold time, wire.md 2.8") {
   Config config;
   config.ack_delay = std::chrono::milliseconds(8);
   CHECK(complaint(config).empty());

@@ -23,7 +23,7 @@ struct Shared {
 
 }  // namespace
 
-TEST_CASE("a NIC that no peer was heard by gives all it holds to the first") {
+TEST_CASE("a NIC that has heard no peer gives the first one credit for all it holds") {
   Shared shared;
   CHECK(shared.credits.credit_at(0) == 512);
 }
@@ -41,7 +41,7 @@ TEST_CASE("what a NIC holds is shared among the peers heard in this tick of 10 m
   CHECK(shared.credits.credit_at(0) == 512);
 }
 
-TEST_CASE("credit goes by the busier of two ticks: a peer heard in both is one") {
+TEST_CASE("credit counts the peers of the busier of two ticks: a peer heard in both is one") {
   Shared shared;
   Peer& often = shared.peers.add();
   Peer& once = shared.peers.add();
@@ -64,7 +64,7 @@ TEST_CASE("a peer that is heard twice in a tick counts once") {
   CHECK(peer.heard_at == shared.now);
 }
 
-TEST_CASE("peers heard before a tick without a turn do not count any more") {
+TEST_CASE("peers heard before a tick without a turn no longer count") {
   Shared shared;
   shared.hear(shared.peers.add());
   shared.hear(shared.peers.add());
@@ -88,7 +88,7 @@ TEST_CASE("a peer has credit for one packet at least, and for 4095 at most (wire
   CHECK(shared.credits.credit_at(1) == 4095);
 }
 
-TEST_CASE("credit is for the channel of the NIC that holds less") {
+TEST_CASE("a NIC's credit is for its channel that holds less") {
   Shared shared;
   shared.nics[1].command->set_receive_packets(64);
   shared.credits.share();
@@ -97,7 +97,9 @@ TEST_CASE("credit is for the channel of the NIC that holds less") {
   CHECK(shared.credits.credit(shared.peers.add(0).home) == 512);
 }
 
-TEST_CASE("a peer with several rails has the credit of the NIC that it sends to, not of ours") {
+TEST_CASE(
+    "a peer with several rails has the credit of our NIC that it sends to, not of the one we send "
+    "from") {
   Shared shared;
   shared.nics[1].command->set_receive_packets(64);
   shared.credits.share();

@@ -6,8 +6,8 @@ namespace {
 
 using Sender = OutboxSender;
 constexpr std::size_t kPacket = Sender::kPacket;
-constexpr std::size_t kEager = Sender::kEager;
-constexpr MessageId kFirst = Sender::kFirst;
+constexpr std::size_t kEagerPart = Sender::kEager;
+constexpr MessageId kFirstId = Sender::kFirst;
 
 }  // namespace
 
@@ -15,93 +15,91 @@ TEST_CASE("a long message that is alone sends all its eager bytes at once") {
   Sender sender;
   sender.send(sender.message.size());
   std::uint32_t chunks = 0;
-  while (sender.next() == kFirst) chunks += sender.chunks;
-  CHECK(chunks == kEager / kPacket + 1);
+  while (sender.next() == kFirstId) chunks += sender.chunks;
+  CHECK(chunks == kEagerPart / kPacket + 1);
 }
 
-TEST_CASE(
-    "while a granted message is being cut, later ones send two chunks each, and so ask for a "
-    "grant") {
+TEST_CASE("while a granted message is cut, later ones send two chunks each to have a grant") {
   Sender sender;
   sender.send(sender.message.size());
-  REQUIRE(sender.next() == kFirst);
-  sender.grant(kFirst);
+  REQUIRE(sender.next() == kFirstId);
+  sender.grant(kFirstId);
   sender.send(sender.message.size());
   sender.send(sender.message.size());
 
-  CHECK(sender.next() == kFirst + 1);
+  CHECK(sender.next() == kFirstId + 1);
   CHECK(sender.chunks == kMinRun);
-  CHECK(sender.next() == kFirst + 2);
+  CHECK(sender.next() == kFirstId + 2);
   CHECK(sender.chunks == kMinRun);
-  CHECK(sender.next() == kFirst);
+  CHECK(sender.next() == kFirstId);
   CHECK(sender.was_bulk);
 
-  SECTION("one that is granted then sends the rest in bulk packets, too") {
-    sender.grant(kFirst + 1);
+  SECTION("one that is granted then sends its rest in bulk packets, too") {
+    sender.grant(kFirstId + 1);
     std::uint32_t id = sender.next();
-    while (id == kFirst) id = sender.next();
-    CHECK(id == kFirst + 1);
+    while (id == kFirstId) id = sender.next();
+    CHECK(id == kFirstId + 1);
     CHECK(sender.was_bulk);
   }
   SECTION("one that is not granted sends its eager bytes behind the granted message") {
     std::uint32_t id = sender.next();
-    while (id == kFirst) id = sender.next();
-    CHECK(id == kFirst + 1);
+    while (id == kFirstId) id = sender.next();
+    CHECK(id == kFirstId + 1);
     CHECK_FALSE(sender.was_bulk);
-    while (id == kFirst + 1) id = sender.next();
-    CHECK(id == kFirst + 2);
-    while (id == kFirst + 2) id = sender.next();
+    while (id == kFirstId + 1) id = sender.next();
+    CHECK(id == kFirstId + 2);
+    while (id == kFirstId + 2) id = sender.next();
     CHECK(id == 0);
     CHECK_FALSE(sender.outbox.has_packets());
-    sender.grant(kFirst + 2);
-    CHECK(sender.next() == kFirst + 2);
+    sender.grant(kFirstId + 2);
+    CHECK(sender.next() == kFirstId + 2);
     CHECK(sender.was_bulk);
   }
 }
 
-TEST_CASE("a message that began alone makes way for one that is granted meanwhile") {
+TEST_CASE("a message that began alone makes way for one that is granted later") {
   Sender sender;
   sender.send(sender.message.size());
-  while (sender.next() == kFirst) {
+  while (sender.next() == kFirstId) {
   }
   sender.send(sender.message.size());
-  REQUIRE(sender.next() == kFirst + 1);
+  REQUIRE(sender.next() == kFirstId + 1);
   REQUIRE(sender.chunks == 4);
-  sender.grant(kFirst);
-  CHECK(sender.next() == kFirst);
+  sender.grant(kFirstId);
+  CHECK(sender.next() == kFirstId);
 }
 
 TEST_CASE("a message that needs no grant, or has priority, does not make way for a granted one") {
   Sender sender;
   sender.send(sender.message.size());
-  REQUIRE(sender.next() == kFirst);
-  sender.grant(kFirst);
+  REQUIRE(sender.next() == kFirstId);
+  sender.grant(kFirstId);
   SECTION("not longer than the eager bytes") {
-    sender.send(kEager);
+    sender.send(kEagerPart);
   }
   SECTION("of priority") {
     sender.send_ahead(sender.message.size());
   }
   std::uint32_t chunks = 0;
-  while (sender.next() == kFirst + 1) chunks += sender.chunks;
-  CHECK(chunks == kEager / kPacket + 1);
+  while (sender.next() == kFirstId + 1) chunks += sender.chunks;
+  CHECK(chunks == kEagerPart / kPacket + 1);
 }
 
 TEST_CASE("a RESULT that comes early ends the message, whatever its stage") {
   Sender sender;
   sender.send(sender.message.size());
-  REQUIRE(sender.next() == kFirst);
-  sender.grant(kFirst);
+  REQUIRE(sender.next() == kFirstId);
+  sender.grant(kFirstId);
   const std::span<const std::byte> piece(sender.message);
   const SendDescriptor descriptor{
       .tag = 5, .pieces = {&piece, 1}, .size = piece.size(), .wants_result = true};
   sender.outbox.send({}, descriptor, sender.requests.emplace_back());
-  REQUIRE(sender.next() == kFirst + 1);
-  REQUIRE(sender.next() == kFirst);
+  REQUIRE(sender.next() == kFirstId + 1);
+  REQUIRE(sender.next() == kFirstId);
 
-  CHECK(sender.outbox.handle_result(kFirst + 1, Status::kRefusedAccess) == Outbox::Found::kYes);
+  CHECK(sender.outbox.handle_result(kFirstId + 1, Status::kRefusedAccess) == Outbox::Found::kYes);
   std::uint32_t id = sender.next();
-  while (id == kFirst) id = sender.next();
+  while (id == kFirstId) id = sender.next();
   CHECK(id == 0);
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr MessageId kFirst = (std::uint64_t{7} << 32) + 100;
 
-// A BYE of which all before `missing` has arrived but what is excepted, and behind it what is
-// ahead.
+// Returns a BYE: all before `missing` has arrived but `excepted`, and beyond it the ids at the
+// distances `ahead`.
 std::vector<std::byte> bye_of(MessageId missing, const std::vector<std::uint32_t>& excepted,
                               const std::set<MessageId>& ahead) {
   std::vector<std::uint64_t> words(ahead.empty() ? 0 : (*ahead.rbegin() - 1) / 64 + 1);

@@ -1,5 +1,5 @@
-// What unit tests of the engine's components stand on: NICs without a network, and the table of
-// peers, without an engine.
+// Parts for unit tests of the engine's components: NICs without a network, and a table of peers
+// without an engine.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline nic::Address address_of_kind(std::uint8_t kind, std::uint8_t length, std:
   address.bytes[0] = std::byte{host};
   return address;
 }
-// Of port 0, until a FakePort has it.
+// The port is 0 until a FakePort sets it.
 inline nic::Address ipv4(std::uint8_t host) {
   return address_of_kind(4, 6, host);
 }
@@ -33,7 +33,7 @@ inline nic::Address longest_opaque(std::uint8_t host) {
   return address_of_kind(255, wire::kMaxAddressBytes, host);
 }
 
-// Remembers what it is asked, and brings nothing.
+// Records what it is asked to do, and receives nothing.
 class FakePort final : public nic::Port {
  public:
   struct Sent {
@@ -75,12 +75,12 @@ class FakePort final : public nic::Port {
 
   void set_receive_packets(std::size_t packets) { limits_.receive_packets = packets; }
 
-  std::size_t room = 1000;  // packets that it still takes
+  std::size_t room = 1000;  // packets that it still accepts
   std::vector<Sent> sent;
   std::vector<Asked> asked;
   std::vector<nic::Destination> forgotten;
   nic::Reach reached = nic::Reach::kRouted;
-  std::vector<nic::Address> own;  // of this host
+  std::vector<nic::Address> own;  // addresses of this host
 
  private:
   nic::Address address_;
@@ -104,7 +104,7 @@ inline nic::Device stream_device(const std::string& name, const nic::Address& ad
   made.stream = true;
   return made;
 }
-// One NIC each, of one address: hosts 1, 2 and so on.
+// Returns NICs of one address each: hosts 1, 2 and so on.
 inline std::vector<nic::Device> devices(std::size_t count, nic::Address (*address)(std::uint8_t)) {
   std::vector<nic::Device> made;
   for (std::size_t i = 0; i < count; ++i) {
@@ -127,7 +127,7 @@ class FakeNics {
     ports_.push_back({command.get(), data.get()});
     return make_module({device, std::move(command), std::move(data)});
   }
-  // In the order in which they were opened.
+  // Numbered in the order in which they were opened.
   FakeNic& operator[](std::size_t number) { return ports_[number]; }
 
  private:
@@ -143,7 +143,7 @@ class FakeNics {
   NicTable table;
 };
 
-// The table of peers, and what peers draw from.
+// The table of peers, and the resources that peers draw from.
 struct FakePeers {
   explicit FakePeers(const NicTable& of, const Config& config = few())
       : nics(of), resources(config, {KeyedRandom::key_from_seed(1)}, 1472) {}
@@ -155,7 +155,7 @@ struct FakePeers {
   }
 
   PeerTable& table() { return resources.peers; }
-  // Met on that NIC of ours; its packets are numbered from 100.
+  // Adds a peer met on that NIC of ours; we number its packets from 5000.
   Peer& add(std::uint8_t module = 0) {
     const PeerId id = table().next_id();
     const PeerSetup setup{.link = resources.link_options,
@@ -177,7 +177,7 @@ struct FakePeers {
   EngineResources resources;
 };
 
-// The peer has several rails from now on; the home rail is the one there is.
+// Gives the peer room for several rails; the home rail is the only one yet.
 inline void give_rails(Peer& peer) {
   peer.rails = std::make_unique<Rails>();
   peer.rails->upkeep[0] = std::make_unique<RailUpkeep>();

@@ -1,4 +1,4 @@
-// What each driver makes of the errors it is told of: nic/error_class.h, nic/fabric/errors.h,
+// Which class each driver gives to an error: nic/error_class.h, nic/fabric/errors.h,
 // nic/udp/errors.h.
 #include "nic/error_class.h"
 
@@ -25,7 +25,7 @@ struct Row {
 const std::vector<Row>& system_errors() {
   static const std::vector<Row> rows = {
       {ETIMEDOUT, Class::kTimeout},     // TCP gave up sending again
-      {ECANCELED, Class::kFlushed},     // the operation was taken back
+      {ECANCELED, Class::kFlushed},     // the operation was cancelled
       {ECONNABORTED, Class::kFlushed},  // ended before it was taken
       {ESHUTDOWN, Class::kFlushed},     // the endpoint was shut down
       {EIO, Class::kDevice},
@@ -71,7 +71,7 @@ TEST_CASE("an error number of libfabric alone has a class") {
   const std::vector<Row> rows = {
       {FI_EOTHER, Class::kDevice},   // usnic: internal error
       {FI_ECRC, Class::kDevice},     // damaged on the way
-      {FI_ETRUNC, Class::kRemote},   // more came than was asked for
+      {FI_ETRUNC, Class::kRemote},   // longer than the receive
       {FI_ENORX, Class::kRemote},    // no buffer posted there
       {FI_EOVERRUN, Class::kLocal},  // a completion queue was not read
       {FI_ENOAV, Class::kLocal},
@@ -83,7 +83,7 @@ TEST_CASE("an error number of libfabric alone has a class") {
 }
 
 TEST_CASE(
-    "of verbs the status of the work completion has a class, not the EIO that is always said") {
+    "with verbs the class follows the work completion's status, not the EIO that comes with it") {
   const std::vector<Row> rows = {
       {1, Class::kLocal},     // IBV_WC_LOC_LEN_ERR
       {2, Class::kLocal},     // IBV_WC_LOC_QP_OP_ERR
@@ -108,7 +108,7 @@ TEST_CASE(
   CHECK(fabric::class_of(completion(FI_ECANCELED, 12), true) == Class::kFlushed);
 }
 
-TEST_CASE("only what is flushed is the end of an endpoint") {
+TEST_CASE("only the class of flushed operations means the end of an endpoint") {
   for (std::size_t i = 0; i < kErrorClasses; ++i) {
     const auto kind = static_cast<Class>(i);
     CHECK(fabric::is_fatal(kind) == (kind == Class::kFlushed));

@@ -14,7 +14,7 @@ constexpr Duration ms(std::int64_t n) {
   return std::chrono::milliseconds(n);
 }
 
-// One round trip: everything in flight is acked, `lost` packets were lost.
+// One round trip in which everything in flight is acked but the `lost` packets.
 void round(Congestion& congestion, std::uint64_t& number, Duration delay, std::uint32_t lost = 0,
            Duration least = us(20)) {
   const std::uint32_t window = congestion.window();
@@ -28,7 +28,7 @@ void round(Congestion& congestion, std::uint64_t& number, Duration delay, std::u
                      .least = least});
 }
 
-// A packet of the round under way is acked after `delay`.
+// A packet of the current round is acked after `delay`.
 void late_packet(Congestion& congestion, std::uint64_t number, Duration delay) {
   congestion.on_ack({.acked = 1,
                      .in_flight = congestion.window(),
@@ -56,20 +56,20 @@ TEST_CASE(
   CHECK(rtt.timeout(us(50)) == ms(4) + 4 * ms(2) + us(50));
 }
 
-TEST_CASE("what was taken off for a longer hold may be part of the round trip: the least stays") {
+TEST_CASE("a sample lowers the least round trip to its delay plus its hold time at most") {
   Rtt rtt(ms(100), ms(1));
   rtt.add(us(300));
   rtt.add(us(1), us(350));
   CHECK(rtt.least() == us(300));
   rtt.add(us(10), us(250));
-  CHECK(rtt.least() == us(260));  // no round trip was longer than both
+  CHECK(rtt.least() == us(260));  // the sample and the time held
   rtt.add(us(200), us(20));
   CHECK(rtt.least() == us(200));
 }
 
-TEST_CASE("a round trip is expected to take the greater of the latest and the smoothed sample") {
+TEST_CASE("the expected round trip is the greater of the latest and the smoothed sample") {
   Rtt rtt(ms(90), ms(1));
-  CHECK(rtt.expected() == ms(30));  // the timeout stands for three of them
+  CHECK(rtt.expected() == ms(30));  // a third of the timeout
 
   rtt.add(us(80));
   rtt.add(us(160));
@@ -97,7 +97,7 @@ TEST_CASE("a sample is smoothed by an eighth and remembered as the least") {
   CHECK(rtt.least() == us(80));
 }
 
-TEST_CASE("the window doubles each round while it is what limits, up to its limit") {
+TEST_CASE("the window doubles each round while it is in full use, up to its limit") {
   Congestion congestion(1000);
   std::uint64_t number = 100;
   CHECK(congestion.window() == 16);
@@ -166,7 +166,7 @@ TEST_CASE(
   std::uint64_t number = 100;
   grow_to(congestion, number, 256);
 
-  round(congestion, number, us(625));  // a fifth of that is above 500
+  round(congestion, number, us(625));  // exceeds 500 us by a fifth of itself
 
   CHECK(congestion.window() == 204);
   round(congestion, number, ms(500));
@@ -200,7 +200,8 @@ TEST_CASE("a small window has a longer target than a large one") {
   CHECK(large.window() < 256);
 }
 
-TEST_CASE("a path longer than the target is taken for one when a small window does not help") {
+TEST_CASE(
+    "a path longer than the target is recognised when a small window does not shorten its delay") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
 
@@ -211,7 +212,7 @@ TEST_CASE("a path longer than the target is taken for one when a small window do
   CHECK(congestion.window() > 1000);
 }
 
-TEST_CASE("what others have in the queue does not make the path a long one") {
+TEST_CASE("a queue that others fill does not make the path a long one") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
 
@@ -223,7 +224,7 @@ TEST_CASE("what others have in the queue does not make the path a long one") {
   CHECK(congestion.window() <= 2);
 }
 
-TEST_CASE("a flow that never saw the queue empty takes no more of it for the path than it must") {
+TEST_CASE("a flow that never saw the queue empty takes little of it for the length of the path") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
 
@@ -232,14 +233,14 @@ TEST_CASE("a flow that never saw the queue empty takes no more of it for the pat
   CHECK(congestion.window() <= 4);
 }
 
-TEST_CASE("whoever always looks late takes neither that nor a queue for a long path") {
+TEST_CASE("a sender that always polls late takes neither that nor a queue for a long path") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
-  // An answer of 300 us is found after 900, having waited for 600 at most.
+  // An ACK found after 900 us counts 300: it may have waited for 600.
   const Duration least = us(900);
   round(congestion, number, us(300), 0, least);
   CHECK(congestion.window() == 32);
-  // Nor is there a limit to how late: what may have been there at once delays nobody.
+  // Lateness has no limit: an ACK that may have been there at once means no queue.
   round(congestion, number, us(-80), 0, least);
   CHECK(congestion.window() == 64);
 
@@ -247,7 +248,7 @@ TEST_CASE("whoever always looks late takes neither that nor a queue for a long p
   CHECK(congestion.window() == 1);
 }
 
-TEST_CASE("a path that was short and became long is taken for a long one, later") {
+TEST_CASE("a path that was short and became long is recognised as long after a time") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
   grow_to(congestion, number, 256);
@@ -308,7 +309,7 @@ TEST_CASE("a flow that never saw the queue empty grows no faster in it than one 
   CHECK(late.window() == window + 1);
 }
 
-TEST_CASE("losses without a queue leave four packets: with fewer each costs a timeout") {
+TEST_CASE("losses without a queue leave four packets: with fewer each loss costs a timeout") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
   for (int i = 0; i < 40; ++i) {
@@ -318,7 +319,7 @@ TEST_CASE("losses without a queue leave four packets: with fewer each costs a ti
   CHECK(congestion.window() <= 6);
 }
 
-TEST_CASE("a path that was taken for a long one by mistake has the usual target again in time") {
+TEST_CASE("a path taken for a long one by mistake has the usual target again in time") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
   round(congestion, number, us(20));
@@ -334,7 +335,7 @@ TEST_CASE("a path that was taken for a long one by mistake has the usual target 
   CHECK(congestion.window() < window);
 }
 
-TEST_CASE("a timeout that is told halves the window and ends the doubling") {
+TEST_CASE("a timeout halves the window and ends the doubling") {
   Congestion congestion(4096);
   std::uint64_t number = 100;
   grow_to(congestion, number, 64);

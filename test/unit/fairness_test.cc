@@ -17,7 +17,7 @@ using Datagram = std::vector<std::byte>;
 
 constexpr std::size_t kPacketBytes = 1472;
 
-// What is under way to each port: two for each host.
+// The datagrams under way to each port; a host has two ports.
 using Hub = std::vector<std::deque<Datagram>>;
 
 class HubPort final : public nic::Port {
@@ -72,7 +72,7 @@ class HubPort final : public nic::Port {
   int wait_fd() override { return -1; }
 
   static constexpr std::size_t kUnbounded = ~std::size_t{0};
-  std::size_t room = kUnbounded;  // packets that it still takes
+  std::size_t room = kUnbounded;  // packets that it still accepts
 
  private:
   Hub& hub_;
@@ -148,12 +148,12 @@ class Crowd {
     now_ += microseconds(20);
   }
   std::size_t connected() { return sender().inspector().stats().peers_connected; }
-  // Of those that have all.
+  // Returns how many peers have received everything.
   std::size_t done() const {
     return static_cast<std::size_t>(std::count_if(receives_.begin(), receives_.end(),
                                                   [](const Request& one) { return one.done(); }));
   }
-  // Packets that reached the one that got least, and most.
+  // Packets that reached the peer with the fewest, and the one with the most.
   std::pair<std::size_t, std::size_t> least_and_most() const {
     const auto [least, most] = std::minmax_element(got_.begin() + 1, got_.end());
     return {*least, *most};
@@ -194,7 +194,7 @@ TEST_CASE("of a thousand peers each gets its share, whatever the NIC takes") {
 
   CAPTURE(room, turns, least, most);
   CHECK(crowd.done() == kPeers);
-  CHECK(2 * least >= most);  // a turn serves some of them
+  CHECK(2 * least >= most);  // a turn serves only some of them
   CHECK(crowd.forgotten() == 0);
   CHECK(crowd.in_vain() == 0);
 }

@@ -1,4 +1,4 @@
-// message/tx/fragments.h: packets too long for their path leave piece by piece.
+// message/tx/fragments.h: packets too long for their path leave in fragments.
 #include "message/tx/fragments.h"
 
 #include <catch2/catch.hpp>
@@ -34,8 +34,8 @@ struct Bench {
     std::vector<std::byte> bytes;
     std::size_t arrived = 0;
   };
-  // The packet leaves, and arrives, until there is no more of it. Returns the lengths of its
-  // pieces.
+  // Sends and delivers the packet until nothing of it is left. Returns the lengths of its
+  // fragments.
   std::vector<std::size_t> deliver(std::size_t limit) {
     std::vector<std::size_t> lengths;
     for (;;) {
@@ -135,8 +135,7 @@ TEST_CASE("a message that fills its packet to the last byte becomes chunks") {
 }
 
 // The rest of its message is in another packet.
-TEST_CASE(
-    "a part of a message that is too long ends where it ended, and what is behind it follows") {
+TEST_CASE("a part of a message that is too long is cut up to its end, and the next frames follow") {
   const std::size_t limit = GENERATE(576u, 700u, 1200u, 1400u);
   constexpr std::size_t kTotal = 9000, kAt = 1000, kPart = 3000;
   Bench bench;
@@ -194,7 +193,7 @@ TEST_CASE("a chunk of the user's memory is cut into chunks of 512 bytes and more
   CHECK(std::memcmp(&bench.got[0].bytes[5000], &user[5000], length) == 0);
 }
 
-TEST_CASE("a piece that is lost can be cut again, and the rest with it") {
+TEST_CASE("a fragment that is lost can be cut again, and the rest with it") {
   Bench bench;
   bench.add_message(0, 8000);
   fragment(bench.packet, 4000);

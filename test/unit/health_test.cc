@@ -1,4 +1,4 @@
-// failover/health.h: when a rail is left, and when it is taken back.
+// failover/health.h: when a rail goes down, and when it comes back up.
 #include "failover/health.h"
 
 #include <catch2/catch.hpp>
@@ -15,12 +15,12 @@ struct Rail {
   Rail() { health.begin_up(now); }
 
   void pass(Duration time) { now += time; }
-  // Lets time pass until something is due; true if a question is to be asked.
+  // Lets time pass until something is due; returns whether a probe is to be sent.
   bool until_due() {
     now = std::max(now, health.next_due());
     return health.handle_due(now, kPace);
   }
-  // Asks and is answered, until it is up or was asked that often. How often.
+  // Answers each probe until the rail is up or `most` were sent. Returns how many were.
   int answer_questions(int most = 100) {
     int asked = 0;
     while (!health.up() && asked < most) {
@@ -32,7 +32,7 @@ struct Rail {
     }
     return asked;
   }
-  // Silence, questions without answers, and a witness.
+  // Silence, probes without answers, and another rail as a witness that the peer is alive.
   void die() {
     health.handle_silence(now, kPace);
     health.handle_witness(now, now);
@@ -45,7 +45,7 @@ struct Rail {
   Instant now{std::chrono::seconds(100)};
 };
 
-TEST_CASE("silence alone makes a rail suspect and blames nobody") {
+TEST_CASE("silence alone makes a rail suspect, not down") {
   Rail rail;
   CHECK(rail.health.handle_silence(rail.now, kPace));
   for (int i = 0; i < 1000; ++i) CHECK(rail.until_due());
@@ -61,7 +61,7 @@ TEST_CASE("an answer clears a suspect rail at once") {
   CHECK(rail.health.next_due() == kNever);
 }
 
-TEST_CASE("who answered late the last time is given that time to answer questions") {
+TEST_CASE("a peer that answered late the last time is given that long to answer probes") {
   Rail rail;
   CHECK_FALSE(rail.health.is_patient(microseconds(1)));
   rail.health.handle_silence(rail.now, kPace, milliseconds(15));
@@ -73,33 +73,33 @@ TEST_CASE("who answered late the last time is given that time to answer question
   rail.health.handle_silence(rail.now, kPace, microseconds(400));
   rail.pass(microseconds(100));
   rail.health.handle_answer(rail.now, rail.now, kPace);
-  CHECK_FALSE(rail.health.is_patient(microseconds(500)));  // the last one was soon
+  CHECK_FALSE(rail.health.is_patient(microseconds(500)));  // the last answer came soon
 
   rail.health.handle_silence(rail.now, kPace, microseconds(400));
-  rail.pass(std::chrono::seconds(30));  // the network was gone
+  rail.pass(std::chrono::seconds(30));  // a network outage
   rail.health.handle_answer(rail.now, rail.now, kPace);
   CHECK_FALSE(rail.health.is_patient(std::chrono::seconds(2)));
 }
 
-TEST_CASE("a rail that is silent while another answers what was asked later is left") {
+TEST_CASE("a silent rail goes down when another rail's later probes are answered") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
   const Instant before = rail.now - microseconds(1);
   rail.pass(microseconds(100));
   CHECK_FALSE(rail.health.handle_witness(rail.now, before));    // sent before the silence began
   CHECK(rail.health.handle_witness(rail.now, rail.now));        // the peer is alive
-  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // the rail was hardly asked
+  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // the rail has had too few probes
   rail.until_due();
   rail.until_due();
   CHECK(rail.health.handle_witness(rail.now, rail.now));
-  CHECK(rail.health.state() == RailState::kSuspect);  // its own answer may lie next to the witness'
+  CHECK(rail.health.state() == RailState::kSuspect);  // its own answer may be read next
   CHECK_FALSE(rail.until_due());
   CHECK(rail.health.state() == RailState::kDown);
   CHECK(rail.health.reason() == RailReason::kSilent);
   CHECK_FALSE(rail.health.usable());
 }
 
-TEST_CASE("when a peer that was silent on all rails answers on one, the others have time to") {
+TEST_CASE("when a peer silent on all rails answers on one, the others have time to answer, too") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
   for (int i = 0; i < 20; ++i) rail.until_due();
@@ -107,10 +107,10 @@ TEST_CASE("when a peer that was silent on all rails answers on one, the others h
   CHECK(rail.health.handle_witness(rail.now, rail.now));
   CHECK(rail.until_due());
   CHECK(rail.health.state() == RailState::kSuspect);
-  CHECK(rail.health.next_due() - rail.now < milliseconds(1));  // and are asked at the old pace
+  CHECK(rail.health.next_due() - rail.now < milliseconds(1));  // and are probed at the first pace
 }
 
-TEST_CASE("a rail whose answer is read right after the witness' is not left") {
+TEST_CASE("a rail whose answer is read right after the witness' stays up") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
   rail.health.handle_witness(rail.now, rail.now);
@@ -121,7 +121,7 @@ TEST_CASE("a rail whose answer is read right after the witness' is not left") {
   CHECK(rail.health.next_due() == kNever);
 }
 
-TEST_CASE("a rail that is heard has more time to answer") {
+TEST_CASE("a rail on which packets still arrive has more time to answer") {
   Rail rail;
   const Instant start = rail.now;
   rail.health.handle_silence(rail.now, kPace);
@@ -133,7 +133,7 @@ TEST_CASE("a rail that is heard has more time to answer") {
   CHECK(rail.health.handle_witness(rail.now, rail.now, rail.now));
 }
 
-TEST_CASE("what a rail brought last before it died gains it no time") {
+TEST_CASE("the last packet that arrived on a rail before it died gains it no time") {
   Rail rail;
   const Instant start = rail.now;
   rail.health.handle_silence(rail.now, kPace);
@@ -145,7 +145,7 @@ TEST_CASE("what a rail brought last before it died gains it no time") {
   }
 }
 
-TEST_CASE("a suspect rail is asked every two round trips, whatever its packets' timeout is") {
+TEST_CASE("a suspect rail is probed every two round trips, whatever its packets' timeout is") {
   Rail rail;
   rail.health.handle_silence(rail.now, {.rtt = microseconds(800), .timeout = milliseconds(9)});
   CHECK(rail.health.next_due() - rail.now == microseconds(1600));
@@ -154,7 +154,7 @@ TEST_CASE("a suspect rail is asked every two round trips, whatever its packets' 
   CHECK(unmeasured.health.next_due() - unmeasured.now == milliseconds(2));
 }
 
-TEST_CASE("a silent peer is asked ever more seldom, but five times a second at least") {
+TEST_CASE("a silent peer is probed ever more seldom, but five times a second at least") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
   for (int i = 0; i < 100; ++i) rail.until_due();
@@ -163,7 +163,9 @@ TEST_CASE("a silent peer is asked ever more seldom, but five times a second at l
   CHECK(rail.now - before == milliseconds(200));
 }
 
-TEST_CASE("an answer to an earlier question counts, one from before the rail was left does not") {
+TEST_CASE(
+    "an answer to an earlier probe counts, one to a probe from before the rail went down does "
+    "not") {
   Rail rail;
   const Instant before = rail.now;
   rail.die();
@@ -178,7 +180,7 @@ TEST_CASE("an answer to an earlier question counts, one from before the rail was
   CHECK(rail.health.state() == RailState::kProbing);
 }
 
-TEST_CASE("a rail that was left is asked with growing pauses, but five times a second at least") {
+TEST_CASE("a rail that is down is probed with growing pauses, but five times a second at least") {
   Rail rail;
   rail.die();
   Instant last = rail.now;
@@ -194,7 +196,8 @@ TEST_CASE("a rail that was left is asked with growing pauses, but five times a s
   CHECK(rail.health.state() == RailState::kDown);
 }
 
-TEST_CASE("three answers in a row bring a rail back, and a miss between them begins anew") {
+TEST_CASE(
+    "three answers in a row bring a rail up, and a miss between them starts the count again") {
   Rail rail;
   rail.die();
   CHECK(rail.answer_questions(2) == 2);
@@ -206,9 +209,9 @@ TEST_CASE("three answers in a row bring a rail back, and a miss between them beg
   CHECK(rail.health.reason() == RailReason::kAnswers);
 }
 
-// Who looks seldom answers what was asked since with one ACK, and the link times the youngest of
-// it: its timeout is shorter than what the peer's looks are apart.
-TEST_CASE("a rail whose peer looks less often than its timeout is taken back all the same") {
+// A peer that polls seldom answers all probes since with one ACK, and the link times the youngest
+// of them: its timeout is shorter than the peer's poll interval.
+TEST_CASE("a rail whose peer polls less often than its timeout comes up all the same") {
   const auto apart = milliseconds(GENERATE(8, 48, 150, 250, 1000));
   const Health::Pace pace{.rtt = apart / 8, .timeout = apart / 2};
   Rail rail;
@@ -228,7 +231,7 @@ TEST_CASE("a rail whose peer looks less often than its timeout is taken back all
   }
 }
 
-TEST_CASE("an answer to a question from before the rail was left counts for nothing") {
+TEST_CASE("an answer to a probe from before the rail went down does not count") {
   Rail rail;
   const Instant before = rail.now;
   rail.die();
@@ -254,7 +257,7 @@ TEST_CASE("if no other rail is up one answer is enough, whatever the rail did be
   }
 }
 
-TEST_CASE("a rail that is wanted at once is asked at once, however long the pause was") {
+TEST_CASE("a rail that is wanted at once is probed at once, however long the pause was") {
   Rail rail;
   rail.die();
   for (int i = 0; i < 12; ++i) rail.until_due();
@@ -270,14 +273,14 @@ TEST_CASE("a new rail is used after one answer") {
   CHECK(rail.answer_questions() == 1);
 }
 
-TEST_CASE("answers over a rail are believed before its NIC, which may be late with its news") {
+TEST_CASE("answers over a rail are believed before its NIC, whose link events may be late") {
   Rail rail;
   CHECK(rail.health.leave(rail.now, RailReason::kLinkDown));
   rail.answer_questions();
   CHECK(rail.health.up());
 }
 
-TEST_CASE("a rail whose NIC has its link back is asked when both ends of it had time to settle") {
+TEST_CASE("a rail whose NIC has its link back is probed when both ends had time to settle") {
   Rail rail;
   CHECK(rail.health.leave(rail.now, RailReason::kLinkDown));
   rail.until_due();
@@ -291,7 +294,7 @@ TEST_CASE("a rail whose NIC has its link back is asked when both ends of it had 
   CHECK(rail.health.up());
 }
 
-TEST_CASE("a drained rail asks nothing until it is allowed again") {
+TEST_CASE("a drained rail is not probed until it is allowed again") {
   Rail rail;
   CHECK(rail.health.leave(rail.now, RailReason::kOperator));
   CHECK(rail.health.state() == RailState::kDrained);
@@ -321,7 +324,7 @@ TEST_CASE("a rail that flaps is kept out after the third time, for some two seco
   CHECK(times_up <= 16);  // of a hundred
 }
 
-TEST_CASE("rails cut once a second are back within a second each time") {
+TEST_CASE("rails cut once a second are up again within a second each time") {
   Rail rail;
   for (int i = 0; i < 20; ++i) {
     rail.pass(milliseconds(500));
@@ -334,7 +337,7 @@ TEST_CASE("rails cut once a second are back within a second each time") {
   }
 }
 
-TEST_CASE("a rail that is kept out is not asked until it is allowed, and says why it was left") {
+TEST_CASE("a rail that is kept out is not probed until it is allowed, and says why it went down") {
   Rail rail;
   rail.health.leave(rail.now, RailReason::kLinkDown);
   rail.health.keep_out(rail.now);
@@ -354,7 +357,7 @@ TEST_CASE("a rail that is kept out is not asked until it is allowed, and says wh
   CHECK(rail.health.up());
 }
 
-TEST_CASE("a link that comes back allows a rail that went with it, not one that is drained") {
+TEST_CASE("a link that comes up allows a rail that went down with it, not one that is drained") {
   Rail rail;
   rail.health.leave(rail.now, RailReason::kLinkDown);
   CHECK(rail.health.handle_link_up(rail.now));

@@ -11,13 +11,10 @@ struct Someone : Guest {};
 constexpr Instant at(std::int64_t us) {
   return Instant(std::chrono::microseconds(us));
 }
-constexpr Duration us(std::int64_t n) {
-  return std::chrono::microseconds(n);
-}
 
 }  // namespace
 
-TEST_CASE("a stay is rounded up to a floor, by a quarter at most") {
+TEST_CASE("a timeout is rounded up to that of a floor, by a quarter at most") {
   using TheHotel = Hotel<Someone>;
   for (std::int64_t ns = 1; ns < 20'000'000'000; ns += 1 + ns / 7) {
     const Duration stay = TheHotel::stay_of(TheHotel::floor_for(Duration(ns)));
@@ -31,8 +28,8 @@ TEST_CASE("guests are evicted when their stay is over, not before, and each once
   Hotel<Someone> hotel;
   Someone brief;
   Someone patient;
-  hotel.check_in(at(0), us(1000), patient);
-  hotel.check_in(at(0), us(10), brief);
+  hotel.check_in(at(0), std::chrono::microseconds(1000), patient);
+  hotel.check_in(at(0), std::chrono::microseconds(10), brief);
 
   CHECK(hotel.guests() == 2);
   CHECK(hotel.next_due() == brief.due);
@@ -50,7 +47,7 @@ TEST_CASE("a guest that checks out is not evicted, and its floor may empty") {
   Someone a;
   Someone b;
   Someone c;
-  for (Someone* guest : {&a, &b, &c}) hotel.check_in(at(5), us(100), *guest);
+  for (Someone* guest : {&a, &b, &c}) hotel.check_in(at(5), std::chrono::microseconds(100), *guest);
 
   hotel.check_out(b);
   CHECK_FALSE(b.checked_in());
@@ -60,7 +57,7 @@ TEST_CASE("a guest that checks out is not evicted, and its floor may empty") {
 }
 
 TEST_CASE("a floor is first come, first evicted") {
-  Floor<Someone> floor(us(50));
+  Floor<Someone> floor(std::chrono::microseconds(50));
   Someone first;
   Someone second;
   floor.check_in(at(0), first);

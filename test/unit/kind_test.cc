@@ -1,5 +1,5 @@
-// wire/kind.h and what frames make of kinds: leads are read as written, and every kind that may not
-// be is a bad frame (wire.md 10.1). And regions, which believe nothing (10.4).
+// wire/kind.h and the kinds of frames: leads are read as written, and a kind that is not allowed is
+// a bad frame (wire.md 10.1). And regions, which check all that a peer asks for (10.4).
 #include "wire/kind.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 namespace pullman::wire {
 namespace {
 
-// A MESSAGE of that kind with so many bytes of data; whether it is well-formed.
+// Returns whether a MESSAGE of that kind with `length` bytes of data is well-formed.
 bool message_is_good(std::uint8_t kind, std::size_t length) {
   std::vector<std::byte> bytes(kMessageBytes + length);
   put_message(bytes.data(),
@@ -39,7 +39,7 @@ std::uint8_t kind(Class what, unsigned bits = 0) {
 
 }  // namespace
 
-TEST_CASE("a kind that has no meaning is a bad frame, in messages and chunks") {
+TEST_CASE("an undefined kind is a bad frame, in messages and chunks") {
   for (unsigned k = 0; k < 256; ++k) {
     const unsigned what = k >> 4;
     const unsigned bits = k & 15;
@@ -52,7 +52,7 @@ TEST_CASE("a kind that has no meaning is a bad frame, in messages and chunks") {
   }
 }
 
-TEST_CASE("a message's kind says its space in one way, whatever else it says") {
+TEST_CASE("each space of a message has one kind, with or without each flag") {
   std::set<unsigned> kinds;
   for (unsigned space = 0; space < kSpacesOnWire; ++space) {
     for (const unsigned more : {0u, unsigned{kImmediateOfKind}, unsigned{kSynchronousOfKind}}) {

@@ -22,7 +22,7 @@ struct ListEnd {
   }
   ~ListEnd() { engine->abort(); }
 
-  // What it has sent since arrives there.
+  // Delivers to `other` what this end has sent since.
   void deliver_to(ListEnd& other) {
     for (const auto port : {&ListEnd::command, &ListEnd::data}) {
       for (Datagram& packet : (this->*port)->sent) {
@@ -33,7 +33,7 @@ struct ListEnd {
   }
   std::size_t sent() const { return command->sent.size() + data->sent.size(); }
 
-  ListPort* command;  // the engine's
+  ListPort* command;  // owned by the engine
   ListPort* data;
   std::unique_ptr<engine::Engine> engine;
 };

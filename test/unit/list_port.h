@@ -1,5 +1,5 @@
-// A NIC without a network, for engines under test: what is sent goes into a list, what is to arrive
-// comes from another.
+// A NIC without a network, for engines under test: it sends into one list and receives from
+// another.
 #pragma once
 
 #include <algorithm>
@@ -72,14 +72,14 @@ class ListPort final : public nic::Port {
 
   static constexpr std::size_t kUnbounded = ~std::size_t{0};
 
-  std::size_t room = kUnbounded;     // packets that it still takes
-  std::vector<std::size_t> offered;  // packets, of each call
+  std::size_t room = kUnbounded;     // packets that it still accepts
+  std::vector<std::size_t> offered;  // packets, in each call
   std::vector<Datagram> sent;
   std::size_t asked = 0;            // calls of receive()
-  std::size_t sent_when_asked = 0;  // what `sent` held at the last of them
-  std::size_t looked_at = 0;        // of poll_events()
+  std::size_t sent_when_asked = 0;  // size of `sent` at the last of them
+  std::size_t looked_at = 0;        // calls of poll_events()
   std::deque<Datagram> arriving;
-  std::deque<nic::PortEvent> events;  // that it is to tell
+  std::deque<nic::PortEvent> events;  // to be reported
 
  private:
   nic::Address address_;
@@ -87,7 +87,7 @@ class ListPort final : public nic::Port {
   nic::PortCounters counters_;
   nic::Destination destinations_ = 0;
   std::deque<std::uint64_t> resolving_;
-  std::deque<Datagram> lent_;  // a deque: its elements stay where they are
+  std::deque<Datagram> lent_;  // a deque, so that elements stay where they are
 };
 
 }  // namespace pullman

@@ -41,14 +41,14 @@ TEST_CASE("ranges in any order, repeated and overlapping, are remembered exactly
   }
 }
 
-TEST_CASE("a range set has room for so many gaps and refuses one more, until some close") {
+TEST_CASE("a range set has room for a number of gaps and refuses one more until some close") {
   std::pmr::monotonic_buffer_resource memory;
   RangeSet set(&memory);
   for (std::uint64_t i = 1; i <= RangeSet::kMaxRanges; ++i) {
     REQUIRE(set.add({i * 10, i * 10 + 1}) == RangeSet::Added::kNew);
   }
   CHECK(set.add({5, 6}) == RangeSet::Added::kRefused);
-  CHECK(set.add({10, 20}) == RangeSet::Added::kNew);  // joins two
+  CHECK(set.add({10, 20}) == RangeSet::Added::kNew);  // joins two ranges
   CHECK(set.add({5, 6}) == RangeSet::Added::kNew);
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("ids finish in any order; the window remembers which, across the wrap"
   CHECK(pool.in_use() == 0);
 }
 
-TEST_CASE("a range set remembers as many ranges as it is told to, and takes no memory for more") {
+TEST_CASE("a range set remembers as many ranges as it is told to, and allocates nothing for more") {
   for (const std::size_t most : {1u, 2u, 5u, 9u, 100u}) {
     std::array<std::byte, 8192> room;
     std::pmr::monotonic_buffer_resource memory(room.data(), room.size(),
@@ -92,8 +92,8 @@ TEST_CASE("a range set remembers as many ranges as it is told to, and takes no m
       REQUIRE(set.add({i * 10, i * 10 + 1}, most) == RangeSet::Added::kNew);
     }
     CHECK(set.add({5, 6}, most) == RangeSet::Added::kRefused);
-    CHECK(set.add({11, 12}, most) == RangeSet::Added::kNew);  // joins one
-    CHECK(set.add({0, 5}, most) == RangeSet::Added::kNew);    // the prefix
+    CHECK(set.add({11, 12}, most) == RangeSet::Added::kNew);  // joins one range
+    CHECK(set.add({0, 5}, most) == RangeSet::Added::kNew);    // extends the prefix
   }
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("of the receives that fit a message, the earliest posted is taken") {
 
 namespace {
 
-// Few bits, as of an MPI library's protocol, other ones of those, or more than are left out of the
-// hash.
+// Returns few bits, as of an MPI library's protocol, other ones of those, or more bits than the
+// hash leaves out.
 Tag ignored_by_some(Random& random) {
   constexpr Tag kProtocol = Tag{3} << 40;
   switch (random.below(4)) {

@@ -6,10 +6,10 @@
 namespace pullman::message {
 namespace {
 
-constexpr std::size_t kPacketBytes = 1472;
+constexpr std::size_t kPackedBytes = 1472;
 constexpr std::uint32_t kPeerIndex = 7;
 
-// A packer alone, and messages for it.
+// A packer, and messages for it.
 struct Packing {
   ~Packing() { packer.give_back_all(pool); }
 
@@ -24,7 +24,7 @@ struct Packing {
     packer.write({.tag = 1, .bytes = {bytes.data(), size}}, next_id++, span);
     return true;
   }
-  // The ids in the first packet, which goes back.
+  // Takes the first packet and gives it back; returns the ids in it.
   std::vector<std::uint32_t> take() {
     std::vector<std::uint32_t> ids;
     Packet& packet = packer.take_first();
@@ -37,8 +37,8 @@ struct Packing {
   }
 
   std::vector<std::byte> bytes = std::vector<std::byte>(MessagePacker::kMaxCopied);
-  PacketPool pool{128, kPacketBytes};
-  MessagePacker packer{kPeerIndex, kPacketBytes};
+  PacketPool pool{128, kPackedBytes};
+  MessagePacker packer{kPeerIndex, kPackedBytes};
   MessageId next_id = 100;
   std::size_t used = 0;
   std::uint32_t counted = 0;
@@ -63,7 +63,7 @@ TEST_CASE("messages share a packet until one does not fit it") {
   CHECK(packing.pool.in_use() == 0);
 }
 
-TEST_CASE("messages whose ids are not consecutive are not counted, but told by their frames") {
+TEST_CASE("messages whose ids are not consecutive are found by their frames, not by a count") {
   Packing packing;
   packing.pack(8);
   packing.next_id += 5;
@@ -73,31 +73,31 @@ TEST_CASE("messages whose ids are not consecutive are not counted, but told by t
   CHECK(packing.counted == Packet::kUncounted);
 }
 
-TEST_CASE("a message goes on in the next packet where the one before has room") {
+TEST_CASE("a long message fills the last packet and goes on in the next ones") {
   Packing packing;
   packing.pack(1000);
   REQUIRE(packing.span(2000));
 
   CHECK(packing.packer.size() == 3);
   CHECK(packing.take() == Ids{100, 101});
-  CHECK(packing.used == kPacketBytes);
+  CHECK(packing.used == kPackedBytes);
   CHECK(packing.take() == Ids{101});
-  CHECK(packing.used == kPacketBytes);
+  CHECK(packing.used == kPackedBytes);
   CHECK(packing.take() == Ids{101});
 }
 
-TEST_CASE("a packet with too little room for a beginning is padded to the others' length") {
+TEST_CASE("a packet with too little room for a message's beginning is padded to full length") {
   Packing packing;
-  packing.pack(kPacketBytes - wire::kHeaderBytes - wire::kMessageBytes - 40);
+  packing.pack(kPackedBytes - wire::kHeaderBytes - wire::kMessageBytes - 40);
   REQUIRE(packing.span(2000));
 
   CHECK(packing.take() == Ids{100});
-  CHECK(packing.used == kPacketBytes);
+  CHECK(packing.used == kPackedBytes);
 }
 
-TEST_CASE("beyond 64 packets nothing is packed, and what does not fit leaves nothing behind") {
+TEST_CASE("no more than 64 packets are packed, and a message that does not fit takes none") {
   Packing packing;
-  const std::size_t whole = kPacketBytes - wire::kHeaderBytes - wire::kMessageBytes;
+  const std::size_t whole = kPackedBytes - wire::kHeaderBytes - wire::kMessageBytes;
   CHECK(packing.packer.fits_packet(whole));
   CHECK_FALSE(packing.packer.fits_packet(whole + 1));
   for (std::size_t i = 0; i + 1 < MessagePacker::kMaxQueued; ++i) REQUIRE(packing.pack(whole));

@@ -1,4 +1,4 @@
-// message/tx/outbox.h and inbox.h, wired by their packets' frames.
+// message/tx/outbox.h and message/rx/inbox.h, connected by the frames of their packets.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <deque>
@@ -72,7 +72,7 @@ TEST_CASE("a message delivered twice is received once") {
 }
 
 TEST_CASE(
-    "bytes for which there is no memory have not arrived, and are taken when they come again") {
+    "bytes for which there is no memory count as not arrived, and are taken when they come again") {
   Wire wire;
   const auto bytes = content(GENERATE(500, 5000), 7);
   std::vector<std::byte> buffer(bytes.size());
@@ -93,7 +93,7 @@ TEST_CASE(
   CHECK(wire.memory.blocks == 0);
 }
 
-TEST_CASE("an empty message that waits for its turn is known when it comes again") {
+TEST_CASE("an empty message that waits for its turn is recognised when it comes again") {
   Wire wire;
   Request sends[2];
   wire.outbox.send(kPeer, 1, content(1400, 1), sends[0]);
@@ -130,7 +130,7 @@ TEST_CASE("messages match in the order they were sent, however they arrive") {
   }
 }
 
-TEST_CASE("a message longer than its receive is cut, and says so; the next is unharmed") {
+TEST_CASE("a message longer than its receive is truncated and says so; the next is unharmed") {
   for (std::size_t size : {std::size_t{100}, std::size_t{3000}, std::size_t{50'000}}) {
     Wire wire;
     const auto bytes = content(size, 3);
@@ -174,7 +174,7 @@ TEST_CASE("of a long unmatched message only the eager bytes are sent, wire.md 4.
 }
 
 TEST_CASE("a later message is not blocked by a long unmatched one") {
-  Request blocked;  // outlives the wire, which ends it
+  Request blocked;  // outlives the wire, which finishes it
   Wire wire;
   const auto bytes = content(100'000, 5);
   std::vector<std::byte> buffer(8);
@@ -189,7 +189,7 @@ TEST_CASE("a later message is not blocked by a long unmatched one") {
   CHECK(received.status() == Status::kOk);
 }
 
-TEST_CASE("unexpected messages hold the sender back within its allowance, wire.md 4.6") {
+TEST_CASE("unexpected messages hold the sender to its allowance, wire.md 4.6") {
   Wire wire;
   std::deque<Request> sends(2000);
   const auto bytes = content(100, 1);
@@ -213,11 +213,11 @@ TEST_CASE("unexpected messages hold the sender back within its allowance, wire.m
   CHECK(wire.inbox.charged() == 0);
 }
 
-TEST_CASE("where there is no allowance envelopes pass, and each message can be received, 4.12") {
+TEST_CASE("without allowance messages are announced by envelopes, and each can be received, 4.12") {
   const std::size_t size = GENERATE(0u, 1u, 100u, std::size_t{kEager}, kEager + 1, 20'000u);
   const auto bytes = content(size, 7);
   const auto others = content(1000, 1);
-  std::deque<Request> sends(60);  // 47 may be held
+  std::deque<Request> sends(60);  // 47 fit the allowance
   Wire wire;
   for (Request& send : sends) wire.outbox.send(kPeer, 1, others, send);
   Request last;
@@ -249,7 +249,7 @@ TEST_CASE("where there is no allowance envelopes pass, and each message can be r
   CHECK(wire.inbox.charged() == 0);
 }
 
-TEST_CASE("of an announced message only what is wanted is sent") {
+TEST_CASE("of an announced message only the bytes that its receive has room for are sent") {
   const std::size_t room = GENERATE(0u, 10u);
   const std::size_t size = GENERATE(3000u, 20'000u);
   const auto bytes = content(size, 7);
@@ -272,7 +272,7 @@ TEST_CASE("of an announced message only what is wanted is sent") {
   CHECK(last.status() == Status::kOk);
 }
 
-TEST_CASE("an envelope that comes again, or is beyond the allowance, changes nothing") {
+TEST_CASE("an envelope that is repeated, or beyond the allowance, changes nothing") {
   Wire wire;
 
   CHECK(wire.take_envelope(0, 5000) == Taken::kNew);
@@ -286,7 +286,7 @@ TEST_CASE("an envelope that comes again, or is beyond the allowance, changes not
   CHECK(wire.memory.in_use <= kShare);
 }
 
-TEST_CASE("bytes of an announced message that were not asked for are refused") {
+TEST_CASE("bytes of an announced message that were not granted are refused") {
   Wire wire;
   REQUIRE(wire.take_envelope(0, 5000) == Taken::kNew);
 
@@ -322,7 +322,7 @@ TEST_CASE("any number of messages are announced, and granted in reverse order, w
   CHECK(wire.inbox.empty());
 }
 
-TEST_CASE("long messages that nobody receives keep no ids from others, wire.md 4.3") {
+TEST_CASE("long messages that are not received keep no ids from others, wire.md 4.3") {
   constexpr std::size_t kMany = 2 * kIdWindow;
   const auto bytes = content(kEager + 1, 7);
   std::deque<Request> sends(kMany);
@@ -336,7 +336,7 @@ TEST_CASE("long messages that nobody receives keep no ids from others, wire.md 4
   }
 }
 
-TEST_CASE("a message that has begun is not announced") {
+TEST_CASE("an envelope for a message that has begun is refused") {
   Wire wire;
   REQUIRE(wire.take_chunk(0, 5000, 0, 1000) == Taken::kNew);
 
@@ -349,7 +349,7 @@ TEST_CASE("a granted message that was announced leaves ahead of those sent after
   Wire wire;
   for (Request& send : sends) wire.outbox.send(kPeer, 1, bytes, send);
   wire.run();
-  std::size_t first = 0;  // that was announced
+  std::size_t first = 0;  // the first that was announced
   while (!Operation::of(sends[first]).special.is_announced) ++first;
 
   wire.outbox.handle_allowance(1 << 20, 1 << 20);
@@ -363,7 +363,7 @@ TEST_CASE("a granted message that was announced leaves ahead of those sent after
   CHECK(wire.in_flight[3]->message == &sends[first + 1]);
 }
 
-TEST_CASE("a GRANT that comes again sends nothing again") {
+TEST_CASE("a repeated GRANT sends nothing again") {
   const auto bytes = content(2000, 7);
   std::deque<Request> sends(60);
   Wire wire;
@@ -385,10 +385,10 @@ TEST_CASE("a GRANT that comes again sends nothing again") {
   CHECK(wire.in_flight.size() == 2);
 }
 
-TEST_CASE("a sender that overdraws its allowance is refused") {
+TEST_CASE("messages beyond the sender's allowance are refused") {
   std::deque<Request> sends(700);
   Wire wire;
-  wire.outbox.handle_allowance(1 << 30, 1 << 30);  // a lie
+  wire.outbox.handle_allowance(1 << 30, 1 << 30);  // more than was allowed
   Taken last = Taken::kNew;
   for (Request& send : sends) {
     wire.outbox.send(kPeer, 1, content(1000, 1), send);
@@ -401,7 +401,7 @@ TEST_CASE("a sender that overdraws its allowance is refused") {
 }
 
 TEST_CASE("grants that contradict what was sent are refused, wire.md 4.5") {
-  Request sent;  // outlives the wire, which ends it
+  Request sent;  // outlives the wire, which finishes it
   Wire wire;
   const auto bytes = content(100'000, 5);
   wire.outbox.send(kPeer, 1, bytes, sent);
@@ -411,7 +411,7 @@ TEST_CASE("grants that contradict what was sent are refused, wire.md 4.5") {
   CHECK_FALSE(wire.outbox.handle_grant(low32(Wire::kFirst), kEager - 1));
   CHECK_FALSE(wire.outbox.handle_grant(low32(Wire::kFirst + 1), kEager));  // not sent yet
   CHECK(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size()));
-  CHECK(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size()));  // again: no harm
+  CHECK(wire.outbox.handle_grant(low32(Wire::kFirst), bytes.size()));  // repeated: ignored
 }
 
 TEST_CASE("a chunk that contradicts its message is refused") {
@@ -433,9 +433,9 @@ TEST_CASE("a chunk that contradicts its message is refused") {
   CHECK(chunk(2000, 1, 1900) == Taken::kNew);
 }
 
-TEST_CASE("a chunk that says neither tag nor total is taken for what was granted, wire.md 2.12") {
+TEST_CASE("a chunk without tag and total is taken only for granted bytes, wire.md 2.12") {
   std::vector<std::byte> place(kEager);
-  Request whole;  // outlives the wire, which ends it
+  Request whole;  // outlives the wire, which finishes it
   Wire wire;
   const std::uint64_t total = 3 * kEager;
   const std::uint64_t wanted = 2 * kEager;
@@ -445,28 +445,28 @@ TEST_CASE("a chunk that says neither tag nor total is taken for what was granted
   CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not begun
   REQUIRE(wire.take_chunk(0, total, 0, kEager) == Taken::kNew);
   CHECK(bulk(0, kEager, 100) == Taken::kRefused);  // not matched: nothing was granted
-  CHECK(bulk(0, 100, 100) == Taken::kRefused);     // of what has come, either
+  CHECK(bulk(0, 100, 100) == Taken::kRefused);     // nor of bytes that have come
 
   std::vector<std::byte> buffer(wanted);
   Request request;
   wire.post(request, buffer);
 
-  CHECK(bulk(0, wanted - 50, 100) == Taken::kRefused);  // more than is wanted
-  CHECK(bulk(0, total - 50, 100) == Taken::kRefused);   // more than there is
+  CHECK(bulk(0, wanted - 50, 100) == Taken::kRefused);  // beyond what is wanted
+  CHECK(bulk(0, total - 50, 100) == Taken::kRefused);   // beyond the message's end
   CHECK(bulk(1, kEager, 100) == Taken::kRefused);       // another message's
   CHECK(bulk(0xFFFF, kEager, 100) == Taken::kRefused);  // and far beyond
-  CHECK(bulk(0, kEager - 1, 1001) == Taken::kNew);      // granted are all of its bytes
+  CHECK(bulk(0, kEager - 1, 1001) == Taken::kNew);      // all of its bytes are granted
   CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);
   CHECK(bulk(0, kEager + 900, wanted - kEager - 900) == Taken::kNew);
   CHECK(request.status() == Status::kTruncated);
-  CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);  // over
+  CHECK(bulk(0, kEager, 1000) == Taken::kRedundant);  // the message is complete
 
   wire.post(whole, place);
   REQUIRE(wire.take_chunk(1, kEager, 0, 100) == Taken::kNew);
   CHECK(bulk(1, 100, 100) == Taken::kRefused);  // it needs no grant, and had none
 }
 
-TEST_CASE("what a peer makes us remember is within what it is charged, however small its chunks") {
+TEST_CASE("what a peer makes us remember is within its charge, however small its chunks") {
   const std::uint64_t total = GENERATE(25u, 26u, 511u, 513u, 4096u, 4097u, 1'000'000u);
   Wire wire;
   std::uint64_t refused = 0;
@@ -507,11 +507,11 @@ TEST_CASE("a chunk refused for its gaps is taken when those before it have close
     REQUIRE(wire.take_chunk(0, 2000, 2 * i, 1) == Taken::kNew);
 
   CHECK(wire.take_chunk(0, 2000, 1000, 1) == Taken::kRefused);
-  CHECK(wire.take_chunk(0, 2000, 0, 2) == Taken::kNew);  // never refused: it is the next one
+  CHECK(wire.take_chunk(0, 2000, 0, 2) == Taken::kNew);  // bytes in order are not refused
   CHECK(wire.take_chunk(0, 2000, 1000, 1) == Taken::kNew);
 }
 
-TEST_CASE("messages that are received but not over are paid for: so many there can be") {
+TEST_CASE("messages that are received but incomplete are charged for, which limits their number") {
   std::deque<Request> receives(2000);
   std::vector<std::byte> buffer(8);
   Wire wire;
@@ -521,13 +521,13 @@ TEST_CASE("messages that are received but not over are paid for: so many there c
 
   std::size_t least = kShare / kMessageCharge - 20;
 
-  SECTION("long ones, whose GRANT cannot leave, nor more allowance") {
+  SECTION("long messages, whose GRANTs and ALLOWANCEs do not leave") {
     while (begun < receives.size() && wire.take_chunk(begun, 100'000, 0, kEager) == Taken::kNew) {
       ++begun;
     }
     least = kShare / charge_of(100'000, kEager) - 1;
   }
-  SECTION("those that lack a byte") {
+  SECTION("messages that lack a byte") {
     while (begun < receives.size() && wire.take_chunk(begun, 25, 0, 1) == Taken::kNew) {
       wire.inbox.write_frames(frames, sizeof(frames));
       ++begun;
@@ -543,9 +543,9 @@ TEST_CASE("messages that are received but not over are paid for: so many there c
   }
 }
 
-TEST_CASE("an eager message fits what its sender knows it may spend, for every share") {
+TEST_CASE("an eager message fits the part of an allowance that may be spent, for every share") {
   for (std::uint64_t share = kLeastAllowance; share < (1 << 22); share += 500) {
-    // As the engine chooses it.
+    // The engine's choice.
     const std::uint64_t eager =
         std::clamp<std::uint64_t>(share / 2 - kMessageCharge, kLeastEager, 1 << 20);
     REQUIRE(charge_of(eager, eager) <= share - share / 4);
@@ -554,7 +554,7 @@ TEST_CASE("an eager message fits what its sender knows it may spend, for every s
   CHECK(config.unexpected_bytes / config.max_peers / 2 - kMessageCharge >= config.eager_bytes);
 }
 
-TEST_CASE("when the peer is gone every operation ends once, and whole messages stay") {
+TEST_CASE("when the peer ends every operation finishes once, and whole messages stay") {
   Wire wire;
   const auto bytes = content(100'000, 5);
   std::vector<std::byte> buffer(bytes.size());

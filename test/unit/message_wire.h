@@ -24,11 +24,11 @@ inline std::vector<std::byte> content(std::size_t size, unsigned salt) {
   return bytes;
 }
 
-// Counts what it gives out.
+// Counts the memory in use.
 struct Counted : std::pmr::memory_resource {
   std::size_t in_use = 0;
   std::size_t blocks = 0;
-  std::size_t most = ~std::size_t{0};  // there is no more at a time
+  std::size_t most = ~std::size_t{0};  // larger allocations fail
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
@@ -45,7 +45,7 @@ struct Counted : std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-// An outbox and an inbox, wired by their packets' frames: no links, nothing lost unless said.
+// An outbox and an inbox, connected by frames, without links. A test decides what is lost.
 struct Wire {
   explicit Wire(std::uint64_t share = kShare, std::uint64_t to_lend = 0)
       : reserve(to_lend), share_(share) {
@@ -88,7 +88,7 @@ struct Wire {
     }
     return inbox.handle_chunk(frame);
   }
-  // Without the sender: a message of which only this is known.
+  // Delivers an envelope that no sender sent.
   Taken take_envelope(std::uint64_t nth, std::uint64_t total) {
     return inbox.handle_envelope({.type = wire::FrameType::kEnvelope,
                                   .id = low32(kFirst + nth),
@@ -96,7 +96,7 @@ struct Wire {
                                   .total = total,
                                   .data = {}});
   }
-  // Bytes of the nth message, without the sender.
+  // Delivers bytes of the nth message that no sender sent.
   Taken take_chunk(std::uint64_t nth, std::uint64_t total, std::uint64_t offset,
                    std::uint64_t length) {
     const auto data = content(length, 1);
@@ -114,7 +114,7 @@ struct Wire {
     outbox.handle_acked(*packet);
     packets.give_back(*packet);
   }
-  // The receiver's grants and allowances reach the sender.
+  // Carries the receiver's grants and allowances to the sender.
   void answer() {
     std::byte frames[2048];
     const std::size_t length = inbox.write_frames(frames, sizeof frames);
@@ -133,7 +133,7 @@ struct Wire {
       }
     }
   }
-  // Everything flows until nothing moves. With nothing in flight, messages may be announced.
+  // Delivers everything until nothing moves. Messages are announced when nothing is in flight.
   void run() {
     for (bool moved = true; moved;) {
       pull();
@@ -163,7 +163,7 @@ struct Wire {
 
   Reserve reserve;
   std::uint64_t share_;
-  bool blocked = false;  // the sender has said so
+  bool blocked = false;  // the sender has sent a BLOCKED
   static constexpr MessageId kFirst = (MessageId{2} << 32) - 2;
   channel::PacketPool packets{4096, kPacketBytes};
   Pool<IdBitmap> bitmaps{2};

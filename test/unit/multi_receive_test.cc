@@ -40,7 +40,7 @@ struct Posted {
 
 }  // namespace
 
-TEST_CASE("messages lie one behind the other, and are told in the order they are complete") {
+TEST_CASE("messages lie one behind the other, and are reported in the order of completion") {
   Posted posted(3);
   Request* first = posted.take(60);
   Request* second = posted.take(10);
@@ -65,7 +65,7 @@ TEST_CASE("messages lie one behind the other, and are told in the order they are
   CHECK(posted.many.status() == Status::kCancelled);
 }
 
-TEST_CASE("it keeps its place before receives that were posted later until it is used up") {
+TEST_CASE("a shared buffer stays ahead of receives that were posted later until it is used up") {
   const bool by_count = GENERATE(true, false);
   Posted posted(by_count ? 2 : 9, 30);
   Request later;
@@ -88,7 +88,7 @@ TEST_CASE("it keeps its place before receives that were posted later until it is
   Operation::of(later).finish(Status::kOk, 0);
 }
 
-TEST_CASE("a message longer than what is left is cut, and uses it up") {
+TEST_CASE("a message longer than the room left is truncated, and uses up the buffer") {
   Posted posted(5);
   Request* part = posted.take(101);
   CHECK(Operation::of(*part).size == 100);
@@ -101,7 +101,7 @@ TEST_CASE("a message longer than what is left is cut, and uses it up") {
   CHECK(posted.many.status() == Status::kOk);
 }
 
-TEST_CASE("whoever asks is told of each message of a shared buffer, and of its end") {
+TEST_CASE("on_news is called for each message of a shared buffer, and for its end") {
   Posted posted(2);
   std::size_t news = 0;
   posted.many.user = &news;

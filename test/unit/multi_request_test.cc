@@ -21,7 +21,7 @@ Request::Operation& send_of(MultiRequest& request, std::size_t index) {
   return Request::Operation::of(sends_of(request).request(index));
 }
 
-// As a context that copies nothing: each send refers to the message until it is finished.
+// Begins sends as a context does that copies nothing: each refers to the message until it ends.
 void begin_sends(MultiRequest& request, std::size_t peers, const SharedBytes& message) {
   sends_of(request).begin(peers, message);
   for (std::size_t i = 0; i < peers; ++i) {
@@ -29,7 +29,7 @@ void begin_sends(MultiRequest& request, std::size_t peers, const SharedBytes& me
   }
 }
 
-TEST_CASE("one message to many is held until the last send is done, and then by nobody") {
+TEST_CASE("one message to many peers is held until the last send is done, and then released") {
   const SharedBytes message = some_bytes();
   MultiRequest request;
   begin_sends(request, 3, message);
@@ -44,7 +44,7 @@ TEST_CASE("one message to many is held until the last send is done, and then by 
   CHECK(message.use_count() == 1);
 }
 
-TEST_CASE("sends that are all done at once do not end what is still being begun") {
+TEST_CASE("sends that finish at once do not finish a request that is still being started") {
   const SharedBytes message = some_bytes();
   MultiRequest request;
   begin_sends(request, 2, message);
@@ -56,7 +56,7 @@ TEST_CASE("sends that are all done at once do not end what is still being begun"
   CHECK(message.use_count() == 1);
 }
 
-TEST_CASE("of sends to many the first that failed is told, and each can be asked") {
+TEST_CASE("a request of many sends reports the first that failed, and each can be queried") {
   MultiRequest request;
   begin_sends(request, 3, some_bytes());
   send_of(request, 2).finish(Status::kUnreachable, 0);

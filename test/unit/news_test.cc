@@ -1,4 +1,4 @@
-// engine/engine.cc: when the NICs' events are looked at.
+// engine/engine.cc: when the NICs' events are polled.
 #include <catch2/catch.hpp>
 #include <memory>
 #include <vector>
@@ -36,7 +36,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("news of a NIC is heard within 200 us although every turn brings packets") {
+TEST_CASE("a NIC's event is heard within 200 us although every turn brings packets") {
   Scene scene;
   scene.engine->progress(scene.now);
   scene.command->events.push_back({.kind = nic::PortEvent::Kind::kLinkDown});
@@ -46,10 +46,10 @@ TEST_CASE("news of a NIC is heard within 200 us although every turn brings packe
     scene.busy_turn();
   }
   CHECK(scene.now - told <= microseconds(200));
-  CHECK(scene.now - told > microseconds(20));  // not a system call in each turn
+  CHECK(scene.now - told > microseconds(20));  // not by a system call in each turn
 }
 
-TEST_CASE("who has a turn seldom, as one of many, hears it within four, and asks once") {
+TEST_CASE("an engine with rare turns hears a NIC's event within four, and polls for it once") {
   Scene scene;
   scene.engine->progress(scene.now);
   scene.command->events.push_back({.kind = nic::PortEvent::Kind::kLinkDown});
@@ -62,13 +62,13 @@ TEST_CASE("who has a turn seldom, as one of many, hears it within four, and asks
   CHECK(scene.command->looked_at == before + 1);
 }
 
-TEST_CASE("who is about to sleep hears it at once") {
+TEST_CASE("an engine that is about to block hears a NIC's event at once") {
   Scene scene;
   scene.engine->progress(scene.now);
   scene.command->events.push_back({.kind = nic::PortEvent::Kind::kLinkDown});
   scene.engine->progress(scene.now);
   REQUIRE_FALSE(scene.command->events.empty());
-  CHECK(scene.engine->next_deadline() <= scene.now + microseconds(100));  // nobody sleeps over it
+  CHECK(scene.engine->next_deadline() <= scene.now + microseconds(100));  // no sleep beyond
 
   scene.engine->prepare_to_block();
   scene.engine->progress(scene.now);
@@ -76,7 +76,7 @@ TEST_CASE("who is about to sleep hears it at once") {
   CHECK(scene.command->events.empty());
 }
 
-TEST_CASE("an address that is resolved is heard of in the same turn although packets come") {
+TEST_CASE("a resolved address is heard of in the same turn although packets arrive") {
   Scene scene;
   scene.engine->progress(scene.now);
   scene.engine->connect(scene.now, scene.engine->address());

@@ -15,14 +15,15 @@ wire::Hello described(const NicTable& table) {
 
 }  // namespace
 
-TEST_CASE("HELLO announces as many NICs as fit: of IPv4 eight, of IPv6 four, opaque ones one") {
+TEST_CASE(
+    "HELLO announces as many NICs as fit: eight with IPv4, four with IPv6, one opaque address") {
   CHECK(FakeNics(devices(8, ipv4)).table.announced() == 8);
   CHECK(FakeNics(devices(3, ipv6)).table.announced() == 3);
   CHECK(FakeNics(devices(8, ipv6)).table.announced() == 4);
   CHECK(FakeNics(devices(8, longest_opaque)).table.announced() == 1);
 }
 
-TEST_CASE("what HELLO announces fits into the length that all of them have (wire.md 5.5)") {
+TEST_CASE("the NICs that HELLO announces fit into its fixed length (wire.md 5.5)") {
   const auto address = GENERATE(&ipv4, &ipv6, &longest_opaque);
   const FakeNics nics(devices(8, address));
   wire::Hello hello = described(nics.table);
@@ -32,7 +33,7 @@ TEST_CASE("what HELLO announces fits into the length that all of them have (wire
   CHECK(wire::encoded_bytes(hello) <= kHelloBodyBytes);
 }
 
-TEST_CASE("a NIC that has come is announced when that is reckoned again") {
+TEST_CASE("a NIC that was added is announced when the announcement is made again") {
   FakeNics nics(1);
   nics.table.put(1, nics.open(device("late", ipv4(2))));
   CHECK(nics.table.announced() == 1);
@@ -41,7 +42,7 @@ TEST_CASE("a NIC that has come is announced when that is reckoned again") {
   CHECK(nics.table.announced() == 2);
 }
 
-TEST_CASE("all addresses of a NIC, and its last resort, go by the number of its first address") {
+TEST_CASE("all addresses of a NIC, and its last resort, have the number of its first address") {
   const FakeNics nics({device("eth0", ipv4(1)), device("eth1", ipv4(2)), device("eth1", ipv4(3)),
                        stream_device("eth0", ipv4(1))});
   const wire::Hello hello = described(nics.table);
@@ -63,7 +64,7 @@ TEST_CASE("the second address of a NIC is a further one; the stream beside it is
   CHECK_FALSE(nics.table.is_further_address(3));
 }
 
-TEST_CASE("two addresses of one NIC are not several NICs; another NIC makes several, or a stream") {
+TEST_CASE("two addresses of one NIC are not several NICs; another NIC or a stream makes several") {
   const FakeNics nics({device("eth0", ipv4(1)), device("eth0", ipv4(2)), device("eth1", ipv4(3))});
   CHECK_FALSE(nics.table.several_nics(2));
   CHECK(nics.table.several_nics(3));
@@ -81,7 +82,7 @@ TEST_CASE("a stream is the last resort, unless the first NIC is one itself") {
   CHECK(alone.table.stream_channels() == 0);
 }
 
-TEST_CASE("a NIC is in trouble while its link is down or it is drained, and no other is") {
+TEST_CASE("a NIC is in trouble while its link is down or it is drained, and other NICs are not") {
   FakeNics nics(3);
   nics.table.set_link(1, false);
   nics.table.set_drained(0b010, true);
@@ -107,7 +108,8 @@ TEST_CASE("an address that a drained NIC gains is drained, too") {
   CHECK(nics.table.drained() == 0b0110);
 }
 
-TEST_CASE("a slot whose state is forgotten has nothing to flush and its link, but stays drained") {
+TEST_CASE(
+    "a slot whose state is forgotten has nothing to flush and its link up, but stays drained") {
   FakeNics nics(2);
   for (const std::size_t slot : {0, 1}) {
     nics.table.note_posted(nics.table.channel(slot, ChannelKind::kData));
@@ -124,7 +126,7 @@ TEST_CASE("a slot whose state is forgotten has nothing to flush and its link, bu
   CHECK_FALSE(nics.table.has_posted());
 }
 
-TEST_CASE("two slots that are swapped have each other's ports, which go by their new numbers") {
+TEST_CASE("two slots that are swapped exchange their ports, which take their new numbers") {
   FakeNics nics(3);
   nics.table.swap(0, 2);
 
@@ -139,7 +141,7 @@ TEST_CASE("two slots that are swapped have each other's ports, which go by their
   }
 }
 
-TEST_CASE("a slot that has another's ports by a swap is drained if their NIC is") {
+TEST_CASE("a slot that gets a drained NIC's ports by a swap is drained") {
   FakeNics nics({device("eth0", ipv4(1)), device("eth1", ipv4(2)), device("eth1", ipv4(3))});
   nics.table.set_drained(nics.table.modules_named("eth1"), true);
 
@@ -148,7 +150,7 @@ TEST_CASE("a slot that has another's ports by a swap is drained if their NIC is"
   CHECK((nics.table.drained() & 0b001) != 0);
 }
 
-TEST_CASE("new ports of a slot take its places in the row, and the old ones are handed out") {
+TEST_CASE("new ports of a slot take its places in the row, and the old ones are returned") {
   FakeNics nics(2);
   const auto before = nics.table.put(1, nics.open(device("nic1", ipv4(9))));
 
@@ -159,7 +161,7 @@ TEST_CASE("new ports of a slot take its places in the row, and the old ones are 
   CHECK(&nics.table.at(1) == &nics.table.channel(1, ChannelKind::kCommand));
 }
 
-TEST_CASE("an address is called from the NIC that reaches it best, of those that work") {
+TEST_CASE("an address is called from the working NIC that reaches it best") {
   FakeNics nics(3);
   CHECK(nics.table.module_for(ipv4(50)) == 0);
 
@@ -175,14 +177,14 @@ TEST_CASE("an address is called from the NIC that reaches it best, of those that
   CHECK(nics.table.module_for(ipv4(50)) == 1);
 }
 
-TEST_CASE("an address is never called from a stream where the first NIC is none") {
+TEST_CASE("an address is never called from a stream if the first NIC is not a stream") {
   FakeNics nics({device("eth0", ipv4(1)), stream_device("eth1", ipv4(2))});
   nics[1].command->reached = nic::Reach::kDirect;
 
   CHECK(nics.table.module_for(ipv4(50)) == 0);
 }
 
-TEST_CASE("a HELLO is for the NIC whose command address it called, and for none if it strays") {
+TEST_CASE("a HELLO is for the NIC whose command address it names, and for none if there is none") {
   FakeNics nics(3);
   wire::Hello hello;
   hello.called = nics[2].command->address();
@@ -192,7 +194,7 @@ TEST_CASE("a HELLO is for the NIC whose command address it called, and for none 
   CHECK(nics.table.module_called(hello) == std::nullopt);
 }
 
-TEST_CASE("a HELLO that called a NIC which is not announced is answered by one that is") {
+TEST_CASE("a HELLO to a NIC that is not announced is answered by one that is") {
   FakeNics nics(devices(8, ipv6));
   nics[2].command->reached = nic::Reach::kDirect;
   wire::Hello hello;
@@ -201,17 +203,17 @@ TEST_CASE("a HELLO that called a NIC which is not announced is answered by one t
   CHECK(nics.table.module_called(hello) == std::uint8_t{2});
 }
 
-TEST_CASE("an address of this host leads here if another host's process says that it has it") {
+TEST_CASE("an address of this host leads here if a process on another host claims it") {
   FakeNics nics(2);
   nics[1].command->own = {ipv4(30)};
 
   CHECK(nics.table.leads_here(FakeNics::kHost + 1, ipv4(30)));
   CHECK_FALSE(nics.table.leads_here(FakeNics::kHost + 1, ipv4(31)));
   CHECK_FALSE(nics.table.leads_here(FakeNics::kHost, ipv4(30)));
-  CHECK_FALSE(nics.table.leads_here(0, ipv4(30)));  // not known
+  CHECK_FALSE(nics.table.leads_here(0, ipv4(30)));  // the host is not known
 }
 
-TEST_CASE("a peer's NIC that leads here by either channel loses its addresses; its number stays") {
+TEST_CASE("a peer's NIC of which a channel leads here loses its addresses but not its number") {
   FakeNics nics(1);
   nics[0].command->own = {ipv4(30)};
   std::array<wire::NicInfo, 3> theirs;
@@ -228,7 +230,7 @@ TEST_CASE("a peer's NIC that leads here by either channel loses its addresses; i
   CHECK(theirs[2].data == nic::Address{});
 }
 
-TEST_CASE("others are told the address of the first NIC that leads out of this host") {
+TEST_CASE("peers are told the address of the first NIC that leads out of this host") {
   nic::Device loopback = device("lo", ipv4(127));
   loopback.loopback = true;
   CHECK(FakeNics({loopback, device("eth0", ipv4(1))}).table.address().bytes[0] == std::byte{1});

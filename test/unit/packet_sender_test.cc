@@ -7,7 +7,7 @@
 namespace pullman::engine {
 namespace {
 
-// A peer with credit, to which packets may leave.
+// A peer with credit, to which packets are sent.
 struct Sender {
   explicit Sender(bool checksum = false) : config(with(checksum)) {
     peer.phase = Phase::kConnected;
@@ -75,7 +75,7 @@ TEST_CASE("a tiny packet takes the command channel, a longer one the data channe
   CHECK(sender.kind_for(sender.packet(kTiny)) == ChannelKind::kData);
 }
 
-TEST_CASE("a tiny packet leaves behind those that wait in the data channel, not before them") {
+TEST_CASE("a tiny packet leaves behind those that wait in the data channel, not ahead of them") {
   Sender sender;
   sender.nics[0].data->room = 0;
   sender.post(sender.packet(1000), Leaves::kInBatch);
@@ -113,7 +113,7 @@ TEST_CASE("a packet that leaves alone leaves at once, unless others wait or the 
   CHECK(sender.nics[0].command->sent[1].bytes.size() == 501);
 }
 
-TEST_CASE("packets are numbered one by one, addressed to the peer, and say its credit") {
+TEST_CASE("packets are numbered in sequence, addressed to the peer, and carry its credit") {
   Sender sender;
   sender.post(sender.packet(500), Leaves::kAlone);
   sender.post(sender.packet(500), Leaves::kAlone);
@@ -127,7 +127,7 @@ TEST_CASE("packets are numbered one by one, addressed to the peer, and say its c
   CHECK(sender.peer.home.link.in_flight() == 2);
 }
 
-TEST_CASE("with checksums a packet is sealed when all of it is known") {
+TEST_CASE("with checksums a packet is sealed when it is complete") {
   Sender sender(true);
   sender.post(sender.packet(500), Leaves::kAlone);
   const auto header = sender.header_of(sender.nics[0].data->sent[0]);
@@ -136,7 +136,7 @@ TEST_CASE("with checksums a packet is sealed when all of it is known") {
   CHECK(wire::checksum_holds(sender.nics[0].data->sent[0].bytes, header));
 }
 
-TEST_CASE("an ACK that is owed rides on a packet that leaves, and its timer ends") {
+TEST_CASE("an ACK that is due is piggybacked on a packet that leaves, and its timer stops") {
   Sender sender;
   wire::PacketHeader arrived;
   arrived.number = 300;
@@ -150,14 +150,14 @@ TEST_CASE("an ACK that is owed rides on a packet that leaves, and its timer ends
   CHECK(sender.acks.next_due() == kNever);
 }
 
-TEST_CASE("a packet on whose rail no ACK is owed counts none as piggybacked") {
+TEST_CASE("a packet on a rail without a due ACK does not count as piggybacking one") {
   Sender sender;
   sender.post(sender.packet(500), Leaves::kAlone);
 
   CHECK(sender.peers.resources.stats.acks_piggybacked == 0);
 }
 
-TEST_CASE("a large question of a check takes the data channel, a small one the command channel") {
+TEST_CASE("a large CHECK takes the data channel, a small one the command channel") {
   Sender sender;
   std::vector<std::byte> bytes(64);
   sender.sender.send_check(sender.peer.home, wire::CheckSize::kLargest, bytes);
@@ -168,7 +168,7 @@ TEST_CASE("a large question of a check takes the data channel, a small one the c
   CHECK(sender.nics[0].command->sent.size() == 1);
 }
 
-TEST_CASE("a channel that is full has room if its port takes some of what waits, and else none") {
+TEST_CASE("a full channel has room only if its port takes some of the packets that wait") {
   Sender sender;
   sender.nics[0].data->room = 0;
   channel::PacketPool pool(Channel::kBatch, 1472);

@@ -27,7 +27,7 @@ NicEntry stream(std::uint8_t nic) {
   return out;
 }
 
-// What was paired, in order: {{left, right}, ...}.
+// The indices that were paired, in order: {{left, right}, ...}.
 using Picked = std::vector<std::pair<int, int>>;
 
 Picked picked(const std::vector<Pair>& pairs) {
@@ -50,7 +50,7 @@ Worth total(const std::vector<Pair>& pairs) {
   return out;
 }
 
-// The same question asked by trying everything, with none of the code under test.
+// The best pairing found by trying all of them, with none of the code under test.
 class Brute {
  public:
   Brute(const Entries& left, const Entries& right, const Ways& ways, bool stream)
@@ -65,7 +65,7 @@ class Brute {
     return std::find(nics.begin(), nics.end(), nic) != nics.end();
   }
 
-  // Each left entry in turn is left alone, or takes any right one whose NIC is free.
+  // Leaves each left entry out in turn, or pairs it with any right one whose NIC is free.
   Worth from(std::size_t l, const Nics& left_used, const Nics& right_used) {
     if (l == left_.size()) return {};
     Worth most = from(l + 1, left_used, right_used);
@@ -150,20 +150,20 @@ TEST_CASE("equal NICs are paired in their order") {
   CHECK(paired(three, three, kAllDirect) == Picked{{0, 0}, {1, 1}, {2, 2}});
 }
 
-TEST_CASE("nobody is paired with nobody") {
+TEST_CASE("without entries at either end there are no pairs") {
   CHECK(paired({}, {}, kAllDirect).empty());
   CHECK(paired({entry(0)}, {}, kAllDirect).empty());
   CHECK(paired({}, {entry(0)}, kAllDirect).empty());
 }
 
-TEST_CASE("where there is no way there is no pair, whatever the speed") {
+TEST_CASE("entries without a way between them are not paired, whatever their speed") {
   const Entries fast{entry(0, 400'000)};
 
   CHECK(paired(fast, fast, Ways(Reach::kNone)).empty());
 }
 
-TEST_CASE("a way over which nothing is known but that it is there makes a pair") {
-  // All that is weighed is zero or worst: that is the least worth, and not "unreachable".
+TEST_CASE("a way of which only its existence is known makes a pair") {
+  // Everything that is weighed is zero or worst: the least worth, but not "unreachable".
   const Entries unknown{entry(0, 0, 0, 255)};
 
   CHECK(paired(unknown, unknown, Ways(Reach::kRouted)) == Picked{{0, 0}});
@@ -186,7 +186,7 @@ TEST_CASE("two routed pairs beat one that is direct") {
   CHECK(paired({entry(0), entry(1)}, {entry(0), entry(1)}, ways) == Picked{{0, 1}, {1, 0}});
 }
 
-TEST_CASE("the slower end counts: fast NICs work with fast ones") {
+TEST_CASE("a pair is worth its slower end: fast NICs are paired with fast ones") {
   const Entries left{entry(0, 10'000), entry(1, 1000)};
   const Entries right{entry(0, 1000), entry(1, 10'000)};
 
@@ -201,7 +201,7 @@ TEST_CASE("of equal speeds the longer packets decide, then the distance") {
         Picked{{0, 1}});
 }
 
-TEST_CASE("with unequal numbers the best of the more are used") {
+TEST_CASE("with unequal numbers the best NICs of the larger side are used") {
   const Entries few{entry(0), entry(1)};
   const Entries many{entry(0, 10), entry(1), entry(2, 100), entry(3)};
 
@@ -236,13 +236,13 @@ TEST_CASE("streams are paired with streams, and come last") {
   CHECK(paired(left, right, kAllDirect) == Picked{{1, 0}, {0, 1}});
 }
 
-TEST_CASE("a stream over the same NIC as a datagram rail has that NIC for itself, too") {
+TEST_CASE("a stream beside a datagram rail on the same NIC is paired, too") {
   const Entries both{entry(0), stream(0)};
 
   CHECK(paired(both, both, kAllDirect) == Picked{{0, 0}, {1, 1}});
 }
 
-TEST_CASE("subnets decide, not masks: with the same prefix length NICs of two networks are two") {
+TEST_CASE("reachability decides, not masks: NICs of two networks with one prefix length are two") {
   // eth0 and eth1 of both ends, in 10.0.1.0/24 and 10.0.2.0/24, cabled crosswise in name only.
   Ways ways;
   ways.set(0, 1, Reach::kDirect);
@@ -251,7 +251,7 @@ TEST_CASE("subnets decide, not masks: with the same prefix length NICs of two ne
   CHECK(paired({entry(1), entry(2)}, {entry(2), entry(1)}, ways) == Picked{{0, 1}, {1, 0}});
 }
 
-TEST_CASE("more entries than there may be are not looked at") {
+TEST_CASE("entries beyond the maximum are ignored") {
   const Entries many(kMaxEntries + 3, entry(0));
   Entries different;
   for (std::uint8_t i = 0; i < kMaxEntries + 3; ++i) different.push_back(entry(i, 1000u + i));
@@ -261,7 +261,7 @@ TEST_CASE("more entries than there may be are not looked at") {
   CHECK(!explain(different, different, kAllDirect, pair(different, different, kAllDirect)).empty());
 }
 
-TEST_CASE("what both ends say of a way is as good as the more doubtful one") {
+TEST_CASE("of what both ends say of a way the worse holds") {
   Ways here(Reach::kDirect);
   Ways there(Reach::kDirect);  // written from the other end
   here.set(0, 1, Reach::kRouted);
@@ -289,7 +289,7 @@ TEST_CASE("no pairing is better than the one chosen") {
   }
 }
 
-TEST_CASE("pairings of the greatest size are sound, and as good from either side") {
+TEST_CASE("pairings of the greatest size are sound, and worth as much from either side") {
   std::mt19937 random(8);
   for (int i = 0; i < 2000; ++i) {
     const Case given(random, kMaxEntries);
@@ -302,7 +302,7 @@ TEST_CASE("pairings of the greatest size are sound, and as good from either side
   }
 }
 
-// What an end has and what it was told, from which it computes the pairing.
+// What an end has and what the peer announced, from which it computes the pairing.
 struct End {
   std::uint64_t epoch;
   Entries own;
@@ -319,7 +319,7 @@ struct End {
   }
 };
 
-TEST_CASE("both ends compute the same pairs in the same order, however many are alike") {
+TEST_CASE("both ends compute the same pairs in the same order, however many are equal") {
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {
     const Case given(random, kMaxEntries);
@@ -333,7 +333,7 @@ TEST_CASE("both ends compute the same pairs in the same order, however many are 
   }
 }
 
-TEST_CASE("what was paired is explained, and why the others were not") {
+TEST_CASE("an explanation names the pairs, and why the other entries are unpaired") {
   const Entries left{entry(1, 10'000), entry(1, 10'000, 1452), entry(2, 1500), entry(3), stream(1)};
   const Entries right{entry(1, 10'000), entry(2, 1000, 1472, 12)};
   Ways ways;
@@ -352,7 +352,7 @@ TEST_CASE("what was paired is explained, and why the others were not") {
         "10.0.1.217 (stream) has no partner: the other end has no stream\n");
 }
 
-TEST_CASE("a NIC too many is explained by those that are used") {
+TEST_CASE("a NIC too many is explained by the pairs that use what it reaches") {
   const Entries left{entry(1)};
   const Entries right{entry(1), entry(2)};
 

@@ -1,4 +1,4 @@
-// reliability/path_size.h: how long packets may be, from what became of them.
+// reliability/path_size.h: how long packets may be, as losses and ACKs of packets show.
 #include "reliability/path_size.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Instant at(std::int64_t n) {
 struct Path {
   explicit Path(std::size_t most = kMost) { size.start(most); }
 
-  // A round in which a packet of so many bytes was lost.
+  // A round in which a packet of that many bytes was lost.
   void lose(std::size_t bytes) {
     size.handle_lost(number, bytes, number + 10);
     number += 10;
@@ -27,7 +27,7 @@ struct Path {
   void fall() {
     for (int round = 0; round < 3; ++round) lose(size.bytes());
   }
-  // Probes as long as any is due; returns their lengths.
+  // Sends probes while any is due; returns their lengths.
   std::vector<std::size_t> search(Instant now, std::size_t carried) {
     std::vector<std::size_t> probes;
     while (size.probe_due(now) && probes.size() < 100) {
@@ -46,7 +46,7 @@ struct Path {
   PacketNumber number = 1000;
 };
 
-TEST_CASE("packets are as long as both NICs take until something is lost, and nothing is probed") {
+TEST_CASE("without losses packets are as long as both NICs take, and nothing is probed") {
   Path path;
 
   CHECK(path.size.bytes() == kMost);
@@ -66,7 +66,7 @@ TEST_CASE("losses in three rounds without an arrival are a black hole") {
   CHECK(path.size.has_news());
 }
 
-TEST_CASE("many losses of one round are one sign") {
+TEST_CASE("many losses of one round count once") {
   Path path;
 
   for (PacketNumber n = 1; n < 50; ++n) path.size.handle_lost(n, kMost, 50);
@@ -76,7 +76,8 @@ TEST_CASE("many losses of one round are one sign") {
 }
 
 TEST_CASE(
-    "the arrival of a packet as long as the lost ones clears the path, of a shorter one not") {
+    "an ACK of a packet as long as the lost ones clears the path, one of a shorter packet does "
+    "not") {
   Path path;
   path.lose(1400);
   path.lose(1400);
@@ -91,7 +92,7 @@ TEST_CASE(
   CHECK(path.size.bytes() == kMost);
 }
 
-TEST_CASE("losses of packets that any path must carry say nothing of its size") {
+TEST_CASE("losses of packets that any path must carry do not count against its size") {
   Path path;
 
   for (int i = 0; i < 100; ++i) path.lose(PathSize::kLeast);
@@ -100,7 +101,7 @@ TEST_CASE("losses of packets that any path must carry say nothing of its size") 
   CHECK_FALSE(path.size.has_news());
 }
 
-TEST_CASE("losses of packets that were sent before the fall say nothing of what is sent now") {
+TEST_CASE("losses of packets sent before the fall do not count against the new size") {
   Path path;
   path.fall();
   path.size.take_news();
@@ -111,7 +112,7 @@ TEST_CASE("losses of packets that were sent before the fall say nothing of what 
   CHECK_FALSE(path.size.has_news());
 }
 
-TEST_CASE("where not even the base arrives packets become as short as any may be") {
+TEST_CASE("where packets of the base size are lost, too, the least size is used") {
   Path path;
 
   for (int round = 0; round < 3; ++round) path.lose(900);
@@ -121,7 +122,7 @@ TEST_CASE("where not even the base arrives packets become as short as any may be
   CHECK(path.size.bytes() == PathSize::kLeast);
 }
 
-TEST_CASE("a fall by chance is over with the first probe") {
+TEST_CASE("a fall that was a mistake is over with the first probe") {
   Path path;
   path.fall();
 
@@ -180,7 +181,7 @@ TEST_CASE("after a search the next is 10 seconds later, the one after it 20, at 
   }
 }
 
-TEST_CASE("a path that was narrow and is wide again carries the longest packets after one probe") {
+TEST_CASE("a path that was narrow and is wide again has the full size after one probe") {
   Path path;
   path.fall();
   path.search(at(0), 1400);
@@ -189,7 +190,7 @@ TEST_CASE("a path that was narrow and is wide again carries the longest packets 
   CHECK(path.size.bytes() == kMost);
 }
 
-TEST_CASE("a size that was proved can become a black hole, too") {
+TEST_CASE("a size that was confirmed can become a black hole, too") {
   Path path;
   path.fall();
   path.search(at(0), 4000);
@@ -203,7 +204,7 @@ TEST_CASE("a size that was proved can become a black hole, too") {
   CHECK(path.size.bytes() >= 1380);
 }
 
-TEST_CASE("what the network says matters only when packets were lost") {
+TEST_CASE("an ICMP hint matters only after packets were lost") {
   Path path;
 
   path.size.handle_hint(at(0), 1400);
@@ -214,7 +215,7 @@ TEST_CASE("what the network says matters only when packets were lost") {
   CHECK(path.size.bytes() == 1400);
 }
 
-TEST_CASE("a hint that does not explain the loss is none") {
+TEST_CASE("a hint of a size that the lost packet did not exceed is ignored") {
   Path path;
   path.lose(1400);
 
@@ -234,7 +235,7 @@ TEST_CASE("a hint that longer probes confirm ends the search") {
 }
 
 TEST_CASE(
-    "a hint is not believed below the base, unless packets below it are lost, nor the least") {
+    "a hint lowers the size no further than the base, or the least if packets of that are lost") {
   Path path;
   path.lose(kMost);
   path.size.handle_hint(at(0), 68);
@@ -245,7 +246,7 @@ TEST_CASE(
   CHECK(path.size.bytes() == PathSize::kLeast);
 }
 
-TEST_CASE("a hint that was wrong makes us deaf for ten minutes") {
+TEST_CASE("after a wrong hint further ones are ignored for ten minutes") {
   Path path;
   path.lose(kMost);
   path.size.handle_hint(at(0), 1300);
@@ -260,7 +261,7 @@ TEST_CASE("a hint that was wrong makes us deaf for ten minutes") {
   CHECK(path.size.bytes() == 1250);
 }
 
-TEST_CASE("a peer that takes short packets only has nothing to search for") {
+TEST_CASE("nothing is probed for a peer that takes short packets only") {
   Path path(PathSize::kLeast);
 
   path.fall();

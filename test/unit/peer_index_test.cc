@@ -24,7 +24,7 @@ TEST_CASE("an empty index finds nothing, and nothing is removed from it") {
   CHECK(index.size() == 0);
 }
 
-TEST_CASE("of entries under one hash the one that is meant is found, and removed") {
+TEST_CASE("of entries with one hash the right one is found, and removed") {
   PeerIndex index;
   for (std::uint32_t slot = 0; slot < 100; ++slot) index.add(7, slot);
 
@@ -37,11 +37,11 @@ TEST_CASE("of entries under one hash the one that is meant is found, and removed
   CHECK(find_any(index, 8) == kNoSlot);
 }
 
-TEST_CASE("an index says what a map says, whatever comes and goes") {
+TEST_CASE("an index agrees with a map after any additions and removals") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
     PeerIndex index;
-    std::map<std::uint32_t, std::uint64_t> map;  // slot -> hash; few hashes, so many meet
+    std::map<std::uint32_t, std::uint64_t> map;  // slot -> hash; few hashes, so many are equal
     for (int step = 0; step < 4000; ++step) {
       const auto slot = static_cast<std::uint32_t>(random.below(300));
       const auto known = map.find(slot);
@@ -62,7 +62,7 @@ TEST_CASE("an index says what a map says, whatever comes and goes") {
   }
 }
 
-TEST_CASE("an address that is kept is the address it was, of IP or of another fabric") {
+TEST_CASE("an address that is kept compares as the original, of IP or of another fabric") {
   std::string why;
   std::string opaque = "hex:";
   for (int i = 0; i < 56; ++i) opaque += "a5";

@@ -23,13 +23,13 @@ Config config() {
   return config;
 }
 
-// Lives of peers, and what their ends concern.
+// A peer lifecycle and the components that it calls.
 struct Lives {
   ~Lives() {
     lifecycle.abort();
     lifecycle.discard_all();
   }
-  // We have called it, and nothing has come from there.
+  // Adds a peer that we called and that has sent nothing.
   Peer& call() {
     Peer& peer = peers.add();
     peer.phase = Phase::kCalling;
@@ -48,7 +48,7 @@ struct Lives {
     PeerLifecycle::set_phase(peer, Phase::kConnected, "test");
     return peer;
   }
-  // It does not acknowledge that.
+  // Sends a packet that the peer does not acknowledge.
   channel::Packet& send(Peer& peer) {
     channel::Packet& packet = *peer.outbox.control_packet(100);
     packet.used = wire::kHeaderBytes + static_cast<std::uint32_t>(wire::put_ping(packet.end()));
@@ -61,7 +61,7 @@ struct Lives {
     peers.resources.packets.give_back(packet);
   }
   Alarms& alarms() { return peers.resources.alarms; }
-  // False: none is to come.
+  // Returns false if no alarm is set.
   bool handle_next_alarm(Duration late = {}) {
     if (alarms().next_due() == kNever) return false;
     now = alarms().next_due() + late;
@@ -70,7 +70,7 @@ struct Lives {
     lifecycle.handle_alarm(now, *peers.table().at(timer->peer));
     return true;
   }
-  // How long that took.
+  // Returns how long that took.
   Duration wait_for_end(const Peer& peer) {
     const Instant began = now;
     while (peer.phase != Phase::kGone && handle_next_alarm()) {
@@ -108,7 +108,7 @@ void defer_ack(Lives& lives, Peer& peer) {
   lives.acks.defer(ack);
 }
 
-// In a process of its own.
+// Runs the action in a process of its own; returns whether it aborts.
 bool aborts(void (*action)()) {
   const pid_t child = fork();
   if (child == 0) {
@@ -124,9 +124,7 @@ bool aborts(void (*action)()) {
 
 }  // namespace
 
-TEST_CASE(
-    "a peer's phase goes forward only: one that goes back, or is said "
-    "again, aborts") {
+TEST_CASE("a phase that goes back, or is set again, aborts the program") {
   CHECK(aborts([] {
     Lives lives;
     PeerLifecycle::set_phase(lives.connect(), Phase::kCalling, "back");
@@ -141,7 +139,7 @@ TEST_CASE(
   }));
 }
 
-TEST_CASE("a peer that is connected without having introduced itself is not consistent") {
+TEST_CASE("a connected peer whose HELLO is missing is not consistent") {
   Lives lives;
   Peer& peer = lives.call();
   CHECK(is_consistent(peer));
@@ -150,8 +148,7 @@ TEST_CASE("a peer that is connected without having introduced itself is not cons
 }
 
 TEST_CASE(
-    "a peer that is disconnected before it answered ends at once, its "
-    "handle with the turn") {
+    "a peer that is disconnected before it answered ends at once, its handle after the turn") {
   Lives lives;
   Peer& peer = lives.call();
   const PeerId id = peer.id;
@@ -168,9 +165,7 @@ TEST_CASE(
   CHECK_FALSE(lives.lifecycle.any_left());
 }
 
-TEST_CASE(
-    "a peer to which nothing is to be delivered is told BYE, which is "
-    "waited for for 500 ms") {
+TEST_CASE("a disconnected peer with nothing pending is sent BYE, whose ACK is awaited for 500 ms") {
   Lives lives;
   Peer& peer = lives.connect();
   lives.lifecycle.disconnect(lives.now, peer.id);
@@ -185,9 +180,7 @@ TEST_CASE(
   CHECK(peer.why == Status::kClosed);
 }
 
-TEST_CASE(
-    "a peer that is disconnected is told BYE when it has acknowledged "
-    "what was sent") {
+TEST_CASE("a disconnected peer is sent BYE when it has acknowledged everything") {
   Lives lives;
   Peer& peer = lives.connect();
   channel::Packet& packet = lives.send(peer);
@@ -200,7 +193,7 @@ TEST_CASE(
   CHECK(peer.phase == Phase::kFarewell);
 }
 
-TEST_CASE("a peer that is abandoned ends at once and is told nothing") {
+TEST_CASE("a peer that is abandoned ends at once and is sent nothing") {
   Lives lives;
   Peer& peer = lives.connect();
   lives.send(peer);
@@ -212,9 +205,7 @@ TEST_CASE("a peer that is abandoned ends at once and is told nothing") {
   CHECK(lives.lifecycle.any_left());
 }
 
-TEST_CASE(
-    "a peer that is called and stays silent ends after the peer timeout "
-    "as unreachable") {
+TEST_CASE("a called peer that stays silent is unreachable after the peer timeout") {
   Lives lives;
   Peer& peer = lives.call();
   lives.lifecycle.arm(lives.now, peer);
@@ -225,9 +216,7 @@ TEST_CASE(
   CHECK(peer.why == Status::kUnreachable);
 }
 
-TEST_CASE(
-    "a silent peer has died if its host has said since that nobody "
-    "listens there") {
+TEST_CASE("a silent peer has died if its host's ICMP has refused packets since") {
   const bool since = GENERATE(false, true);
   Lives lives;
   Peer& peer = lives.connect();
@@ -240,9 +229,7 @@ TEST_CASE(
   CHECK(peer.why == (since ? Status::kPeerDied : Status::kUnreachable));
 }
 
-TEST_CASE(
-    "a peer that is heard but acknowledges nothing ends after the peer "
-    "timeout, too") {
+TEST_CASE("a peer that is heard but acknowledges nothing ends after the peer timeout, too") {
   Lives lives;
   Peer& peer = lives.connect();
   channel::Packet& packet = lives.send(peer);
@@ -259,7 +246,7 @@ TEST_CASE(
   CHECK(peer.why == Status::kUnreachable);
 }
 
-TEST_CASE("time in which the program did not look is not the peer's silence") {
+TEST_CASE("time in which the program did not poll is not counted as the peer's silence") {
   Lives lives;
   Peer& peer = lives.call();
   lives.lifecycle.arm(lives.now, peer);
@@ -271,9 +258,7 @@ TEST_CASE("time in which the program did not look is not the peer's silence") {
   CHECK(waited <= kPeerTimeout + 2 * kLook);
 }
 
-TEST_CASE(
-    "a peer with which nothing is pending is not watched any more, "
-    "however silent it is") {
+TEST_CASE("a peer with nothing pending has no alarm, however silent it is") {
   Lives lives;
   Peer& peer = lives.connect();
   lives.lifecycle.arm(lives.now, peer);
@@ -283,9 +268,7 @@ TEST_CASE(
   CHECK(peer.phase == Phase::kConnected);
 }
 
-TEST_CASE(
-    "idle peers are asked whether they live when a place is needed, "
-    "eight times per timeout") {
+TEST_CASE("idle peers are probed when a place is needed, eight times per peer timeout") {
   Lives lives;
   Peer& peer = lives.connect();
   lives.lifecycle.ask_idle_peers(lives.now);
@@ -299,9 +282,7 @@ TEST_CASE(
   CHECK(later.home.ping_due);
 }
 
-TEST_CASE(
-    "an end gives back packets, destinations, timers and the place among "
-    "half-open callers") {
+TEST_CASE("a peer's end gives back its packets, destinations, timers and half-open place") {
   Lives lives;
   Peer& peer = lives.connect();
   peer.called_us = true;
@@ -328,7 +309,7 @@ TEST_CASE(
   CHECK(lives.nics[0].command->forgotten == std::vector<nic::Destination>{7});
 }
 
-TEST_CASE("the deferred ACK of another peer outlives an end") {
+TEST_CASE("the deferred ACK of another peer survives a peer's end") {
   Lives lives;
   Peer& ends = lives.connect();
   Peer& stays = lives.connect();
@@ -340,7 +321,7 @@ TEST_CASE("the deferred ACK of another peer outlives an end") {
   lives.acks.drop_deferred();
 }
 
-TEST_CASE("when a peer ends, others that wait at its address may call") {
+TEST_CASE("when a peer ends, another that waits at its address may call") {
   Lives lives;
   Peer& ends = lives.connect();
   Peer& waits = lives.call();
@@ -349,9 +330,7 @@ TEST_CASE("when a peer ends, others that wait at its address may call") {
   CHECK(waits.ready.is_linked());
 }
 
-TEST_CASE(
-    "a full table makes room by the peer that has been gone longest, and "
-    "by no other") {
+TEST_CASE("a full table makes room by the peer that ended first, and by no other") {
   Lives lives;
   std::vector<PeerId> ids;
   while (!lives.peers.table().full()) ids.push_back(lives.connect().id);
@@ -369,8 +348,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "closing ends peers that have not met, says BYE to others, and is "
-    "done with their ends") {
+    "closing ends peers that are not connected, sends BYE to others, and is done at their end") {
   Lives lives;
   Peer& called = lives.call();
   Peer& connected = lives.connect();

@@ -11,7 +11,7 @@
 namespace pullman::message {
 namespace {
 
-// Memory of so many bytes.
+// A thousand bytes of memory.
 struct Little : std::pmr::memory_resource {
   std::size_t left = 1000;
 
@@ -28,7 +28,7 @@ struct Little : std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-// A message of which bytes arrive.
+// A message whose bytes arrive.
 struct Arriving {
   explicit Arriving(std::size_t total, std::uint8_t kind = 0) {
     message.kind = kind;
@@ -50,7 +50,7 @@ struct Arriving {
 
 }  // namespace
 
-TEST_CASE("what comes before the match is held, and moves to the buffer with it") {
+TEST_CASE("bytes that come before the match are held, and move to the buffer with it") {
   Arriving in(600);
   std::vector<std::byte> buffer(600);
   in.arrive(300, 100);
@@ -65,7 +65,7 @@ TEST_CASE("what comes before the match is held, and moves to the buffer with it"
   CHECK(in.memory.left == 1000);
 }
 
-TEST_CASE("without memory a message has no place, until it is matched") {
+TEST_CASE("without memory a message has no place until it is matched") {
   Arriving in(1001);
   CHECK_FALSE(has_place(in.message, in.memory));
 
@@ -75,7 +75,7 @@ TEST_CASE("without memory a message has no place, until it is matched") {
   CHECK(has_place(in.message, in.memory));
 }
 
-TEST_CASE("bytes beyond the buffer are cut off") {
+TEST_CASE("bytes beyond the buffer are dropped") {
   Arriving in(600);
   std::vector<std::byte> buffer(100, std::byte{0xEE});
   redirect(in.message, buffer.data(), 50, in.memory);
@@ -86,7 +86,7 @@ TEST_CASE("bytes beyond the buffer are cut off") {
   CHECK(buffer[50] == std::byte{0xEE});
 }
 
-TEST_CASE("a buffer in several places is filled one after the other") {
+TEST_CASE("a buffer of several segments is filled in their order") {
   Arriving in(600);
   std::vector<std::byte> one(100), two(500);
   const std::span<std::byte> sinks[] = {one, two};
@@ -103,7 +103,7 @@ TEST_CASE("a buffer in several places is filled one after the other") {
   in.message.receive = nullptr;
 }
 
-TEST_CASE("bytes that follow in order go on where the chunk before them ended") {
+TEST_CASE("bytes in order are placed where the chunk before them ended") {
   Arriving in(600);
   std::vector<std::byte> buffer(450);
   redirect(in.message, buffer.data(), buffer.size(), in.memory);
@@ -118,11 +118,11 @@ TEST_CASE("bytes that follow in order go on where the chunk before them ended") 
   CHECK(next.most() == 100);
   CHECK(std::memcmp(buffer.data(), in.sent.data(), 450) == 0);
 
-  SECTION("none do if the chunk is not the last before them") {
+  SECTION("none are taken if the chunk is not the last before them") {
     chunk.offset = 0;
     CHECK(bytes_behind(in.message, chunk).most() == 0);
   }
-  SECTION("nor if something lies beyond a gap") {
+  SECTION("nor if bytes beyond a gap have arrived") {
     in.arrive(400, 100);
     CHECK(bytes_behind(in.message, chunk).most() == 0);
   }
@@ -132,7 +132,7 @@ TEST_CASE("bytes that follow in order go on where the chunk before them ended") 
   }
 }
 
-TEST_CASE("nothing follows in order before the match") {
+TEST_CASE("before the match no bytes are taken in order") {
   Arriving in(600);
   in.arrive(0, 100);
   const wire::Frame chunk{.total = 600, .data = std::span(in.sent).first(100)};

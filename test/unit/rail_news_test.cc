@@ -1,4 +1,4 @@
-// failover/rail_news.h: what a program hears of rails that go and come.
+// failover/rail_news.h: what a program is told of rails that fail and return.
 #include "failover/rail_news.h"
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace pullman::failover {
 namespace {
 
-TEST_CASE("a rail that has changed is news until it is taken") {
+TEST_CASE("a change of a rail is news until it is taken") {
   RailNews news;
   RailNews::Note note;
   CHECK(news.oldest() == nullptr);
@@ -23,7 +23,7 @@ TEST_CASE("a rail that has changed is news until it is taken") {
   CHECK_FALSE(RailNews::has_news(note));
 }
 
-TEST_CASE("a rail that is said to be what it was is no news") {
+TEST_CASE("a change to the state that a rail already has is no news") {
   RailNews news;
   RailNews::Note note;
   news.handle_change(note, false);
@@ -34,7 +34,7 @@ TEST_CASE("a rail that is said to be what it was is no news") {
   CHECK(news.oldest() == nullptr);
 }
 
-TEST_CASE("a rail that flaps while nobody asks is one note that says how often") {
+TEST_CASE("a rail that flaps unread is one note with the number of changes") {
   RailNews news;
   RailNews::Note note;
   news.handle_change(note, true);
@@ -48,7 +48,7 @@ TEST_CASE("a rail that flaps while nobody asks is one note that says how often")
   CHECK(news.oldest() == nullptr);
 }
 
-TEST_CASE("a rail that flaps keeps its place, and holds up no other") {
+TEST_CASE("a rail that flaps keeps its place and delays no other") {
   RailNews news;
   std::array<RailNews::Note, 3> notes;
   for (RailNews::Note& note : notes) news.handle_change(note, true);
@@ -65,7 +65,7 @@ TEST_CASE("a rail that flaps keeps its place, and holds up no other") {
   CHECK(notes[2].since < notes[1].since);
 }
 
-TEST_CASE("a count of changes that is full does not wrap") {
+TEST_CASE("a full count of changes does not wrap") {
   RailNews news;
   RailNews::Note note;
   note.changes = std::numeric_limits<std::uint32_t>::max();
@@ -73,7 +73,7 @@ TEST_CASE("a count of changes that is full does not wrap") {
   CHECK(RailNews::take(note) == std::numeric_limits<std::uint32_t>::max());
 }
 
-TEST_CASE("of a rail that ends, or that is forgotten, nothing is told") {
+TEST_CASE("nothing is told of a rail that ends or is forgotten") {
   RailNews news;
   auto ends = std::make_unique<RailNews::Note>();
   RailNews::Note forgotten;

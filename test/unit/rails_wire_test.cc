@@ -10,7 +10,7 @@
 namespace pullman::wire {
 namespace {
 
-TEST_CASE("a header says which rail it speaks of") {
+TEST_CASE("a header names its rail") {
   const std::uint8_t rail = GENERATE(std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{7});
   PacketHeader header;
   header.length = kHeaderBytes;
@@ -104,7 +104,7 @@ TEST_CASE(
   CHECK(refused_with(4, 4));  // a flag that does not exist
   CHECK(refused_with(5, 0));  // no NIC
   CHECK(refused_with(5, 9));
-  CHECK(refused_with(6, 8));   // more rails than there are
+  CHECK(refused_with(6, 8));   // more rails than there may be
   CHECK(refused_with(15, 0));  // rail 0 is the one they met on
   CHECK(refused_with(15, 8));
   CHECK(refused_with(16, 2));  // a NIC that is not listed
@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK_FALSE(decode_nics(longer).has_value());
 }
 
-TEST_CASE("what is said of a rail survives the wire, and what cannot be is refused") {
+TEST_CASE("a rail's report survives the wire, and a malformed one is refused") {
   std::array<std::byte, kRailBytes> body;
   REQUIRE(put_rail(body.data(), {.rail = 3, .said = RailSaid::kLeft, .count = 65535}) ==
           kRailBytes);

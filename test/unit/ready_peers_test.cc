@@ -36,7 +36,7 @@ TEST_CASE("peers are served in the order in which they became ready") {
   CHECK(five.serve_all() == Order{1, 2, 3, 4, 0});
 }
 
-TEST_CASE("a peer that is marked ready again keeps its place and has one only") {
+TEST_CASE("a peer that is marked ready again keeps its one place") {
   Five five;
   five.ready.mark(five[1]);
 
@@ -44,7 +44,7 @@ TEST_CASE("a peer that is marked ready again keeps its place and has one only") 
   CHECK(five.serve_all() == Order{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("peers that were refused are served first in the next turn, in the order they waited") {
+TEST_CASE("peers that were refused are served first in the next turn, in order") {
   Five five;
   five[1].refused = five[3].refused = true;
 
@@ -53,7 +53,7 @@ TEST_CASE("peers that were refused are served first in the next turn, in the ord
   CHECK(five.serve_all() == Order{1, 3, 0, 2, 4});
 }
 
-TEST_CASE("a refusal counts for one turn") {
+TEST_CASE("a refusal counts for one turn only") {
   Five five;
   five[3].refused = true;
   five.ready.put_refused_first();
@@ -65,7 +65,7 @@ TEST_CASE("a refusal counts for one turn") {
   CHECK(five.serve_all() == Order{0, 1, 2, 4, 3});
 }
 
-TEST_CASE("peers that all lack packets of the pool ask for no turn until packets come back") {
+TEST_CASE("peers that are all blocked on the pool need no turn until packets come back") {
   Five five;
   five.ready.begin_turn();
   for (int i = 0; i < 4; ++i) five.ready.note_blocked_on_pool();
@@ -77,7 +77,7 @@ TEST_CASE("peers that all lack packets of the pool ask for no turn until packets
   CHECK(five.ready.any_unblocked());
 }
 
-TEST_CASE("whether a peer lacks packets of the pool is found anew each turn") {
+TEST_CASE("whether a peer is blocked on the pool is determined anew each turn") {
   Five five;
   five.ready.begin_turn();
   for (int i = 0; i < 5; ++i) five.ready.note_blocked_on_pool();

@@ -1,5 +1,5 @@
-// What of a batch waits for the next turn, so that the program posts before messages find no
-// receive.
+// Which packets of a batch wait for the next turn, so that the program can post receives before the
+// messages become unexpected.
 #include "engine/receive_backpressure.h"
 
 #include <algorithm>
@@ -20,17 +20,17 @@ constexpr std::size_t kBytes = 300;
 constexpr std::size_t kInPacket = 4;  // messages
 constexpr std::size_t kPackets = 12;
 constexpr std::size_t kMessages = 1 + kInPacket * kPackets;  // the first leaves alone
-constexpr std::size_t kPosted = 25;                          // enough of them to pause for
-constexpr std::size_t kTaken = 7;  // packets until a message was not expected
+constexpr std::size_t kPosted = 25;                          // enough to pause for
+constexpr std::size_t kTaken = 7;  // packets until a message was unexpected
 
 Config config() {
   Config config;
   config.max_peers = 4;
-  config.tiny_bytes = 64;  // one NIC's port brings all
+  config.tiny_bytes = 64;  // all arrive at one port
   return config;
 }
 
-// `a` sends to `b`, which has posted less than comes at once.
+// `a` sends to `b`, which has posted fewer receives than messages arrive at once.
 struct Pair {
   Pair() : a(1, 1, config()), b(2, 2, config()) {
     peer = a.engine->connect(now, b.engine->address()).peer;
@@ -52,7 +52,7 @@ struct Pair {
       b.engine->matching().receive(now, kAnyPeer, kTag, 0, buffer, received.emplace_back());
     }
   }
-  // `b` has the first, and where one is there may be more: all others are before it.
+  // The first message is taken, so `b` expects more; all others arrive before its next turn.
   void send() {
     send(1);
     REQUIRE(take() == 1);
@@ -70,7 +70,7 @@ struct Pair {
     return static_cast<std::size_t>(std::count_if(
         received.begin(), received.end(), [](const Request& request) { return request.done(); }));
   }
-  // `a` has the ACKs.
+  // Delivers the ACKs to `a`.
   void answer() {
     for (int i = 0; i < 100; ++i) {
       turn();
@@ -78,7 +78,7 @@ struct Pair {
     }
   }
   std::uint64_t unexpected() const { return b.engine->inspector().stats().unexpected_messages; }
-  // The packets of a turn of `b`.
+  // Returns how many packets a turn of `b` takes.
   std::size_t take() { return b.engine->progress(now); }
 
   Instant now{std::chrono::seconds(1)};
@@ -91,7 +91,8 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("what finds no receive waits until a program that was told of many has posted") {
+TEST_CASE(
+    "packets without a receive wait until a program that was told of many messages has posted") {
   Pair pair;
   pair.post(kPosted);
   pair.send();
@@ -106,8 +107,8 @@ TEST_CASE("what finds no receive waits until a program that was told of many has
   CHECK(pair.unexpected() == kInPacket);
 }
 
-// Open MPI reads until nothing is left, and its program posts then: such a read takes no packets.
-TEST_CASE("a turn that keeps packets back is to be followed by another, and owes nobody an ACK") {
+// Open MPI reads until nothing is left, and then its program posts: that read takes no packets.
+TEST_CASE("a turn that leaves packets is due again at once, and leaves no ACK pending") {
   Pair pair;
   pair.post(kPosted);
   pair.send();
@@ -115,12 +116,12 @@ TEST_CASE("a turn that keeps packets back is to be followed by another, and owes
   CHECK(pair.b.engine->next_deadline() <= pair.now);
 
   pair.post(kInPacket + 3 * kInPacket);
-  REQUIRE(pair.take() == 4);  // one is left; and the ACK that had waited has left
+  REQUIRE(pair.take() == 4);  // one is left, and the ACK that waited has left
   CHECK_FALSE(pair.b.engine->has_pending_tx());
   CHECK(pair.b.engine->next_deadline() <= pair.now);
 }
 
-TEST_CASE("a program that was told of few is not waited for") {
+TEST_CASE("a program that was told of few messages is not waited for") {
   Pair pair;
   pair.post(12);
   pair.send();
@@ -129,7 +130,7 @@ TEST_CASE("a program that was told of few is not waited for") {
   CHECK(pair.unexpected() == kMessages - 12);
 }
 
-TEST_CASE("a program that posts nothing is not waited for any more") {
+TEST_CASE("a program that posted nothing in one pause is not waited for again") {
   Pair pair;
   pair.post(kPosted);
   pair.send();
@@ -138,12 +139,12 @@ TEST_CASE("a program that posts nothing is not waited for any more") {
   CHECK(pair.take() == kPackets - kTaken);
 
   pair.answer();
-  pair.post(kMessages);  // of these those that wait take some
+  pair.post(kMessages);  // messages that wait take some of these
   pair.send();
   CHECK(pair.take() == kPackets);
 }
 
-TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread because of that") {
+TEST_CASE("no packet times out while its ACK may lie unread behind a pause") {
   const bool unread = GENERATE(false, true);
   Pair pair;
   pair.post(kPosted);
@@ -154,7 +155,7 @@ TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread
   pair.b.engine->sending().send(pair.now, pair.back, kTag, pair.bytes, asked);
   pair.b.deliver_to(pair.a);
   pair.a.engine->progress(pair.now);
-  if (!unread) pair.send(kInPacket);  // says that it has come
+  if (!unread) pair.send(kInPacket);  // carries the ACK
   pair.now += milliseconds(300);
 
   REQUIRE(pair.take() == kTaken);
@@ -164,7 +165,7 @@ TEST_CASE("no packet is taken for lost while its ACK may be kept back, or unread
   CHECK(pair.b.engine->inspector().stats().timeouts == 0);
 }
 
-TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave something in turn") {
+TEST_CASE("timers wait for 15 turns in a row at most, though several NICs leave packets in turn") {
   engine::ReceiveBackpressure pause;
   for (int turn = 1; turn <= 48; ++turn) CHECK(pause.holds_timers(true) == (turn % 16 != 0));
   CHECK(pause.holds_timers(true));
@@ -172,7 +173,7 @@ TEST_CASE("timers wait for 15 turns in a row at most: several NICs may leave som
   for (int turn = 1; turn <= 15; ++turn) CHECK(pause.holds_timers(true));
 }
 
-TEST_CASE("a turn pauses for all channels that bring what finds no receive") {
+TEST_CASE("a pause holds for all channels whose packets find no receive") {
   const Instant now{std::chrono::seconds(1)};
   engine::ReceiveBackpressure pause;
   message::InboxCounters told;
@@ -186,7 +187,7 @@ TEST_CASE("a turn pauses for all channels that bring what finds no receive") {
   CHECK(pause.due(told));
 }
 
-TEST_CASE("after a pause in vain there is none for 1024 packets, then there is one again") {
+TEST_CASE("after a pause in which nothing was posted there is none for 1024 packets") {
   const Instant now{std::chrono::seconds(1)};
   engine::ReceiveBackpressure pause;
   message::InboxCounters told;
@@ -194,13 +195,13 @@ TEST_CASE("after a pause in vain there is none for 1024 packets, then there is o
   told.messages = 16;
   REQUIRE(pause.due(told));
   pause.begin_turn(now, told, true);
-  REQUIRE_FALSE(pause.due(told));  // none was caught up
+  REQUIRE_FALSE(pause.due(told));  // no receive caught up
 
   for (int packet = 0; packet < 1024; ++packet) CHECK_FALSE(pause.due(told));
   CHECK(pause.due(told));
 }
 
-TEST_CASE("nothing is left for more than two milliseconds, however often the program posts") {
+TEST_CASE("a pause lasts two milliseconds at most, however often the program posts") {
   Instant now{std::chrono::seconds(1)};
   engine::ReceiveBackpressure pause;
   message::InboxCounters told;

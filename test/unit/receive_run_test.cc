@@ -1,5 +1,5 @@
-// wire/run.h, and engine/receive_run.cc against the way that all other packets go: whatever comes,
-// packets taken in a run leave everything as if each had been handled for itself.
+// wire/run.h and engine/receive_run.cc, compared with the path of all other packets: packets taken
+// in a run leave everything as if each had been handled alone.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kHeads = wire::kHeaderBytes + wire::kChunkBytes;
 constexpr std::size_t kFlagsAt = 1, kFloorAt = 16, kCreditAt = 18, kHoldAt = 24;
 
-// The packets of one sender's stream, made by hand.
+// Makes the packets of one sender's stream.
 struct Cutter {
   Datagram packet(std::uint64_t offset, std::size_t length) {
     header.length = static_cast<std::uint16_t>(heads() + length);
@@ -39,13 +39,13 @@ struct Cutter {
   }
   std::size_t heads() const { return bulk ? wire::kBulkHeadBytes : kHeads; }
 
-  bool bulk = false;  // its packets are bulk packets
+  bool bulk = false;  // make bulk packets
   wire::PacketHeader header{.flags = wire::kFlagAck, .to = {3, 77}, .number = 0xFFFF'FFF0};
   wire::Frame chunk{
       .type = wire::FrameType::kChunk, .id = 9, .tag = 5, .total = 100'000, .data = {}};
 };
 
-// Behind a packet that was read as the engine reads it.
+// Begins a run behind a packet that is read as the engine reads it.
 bool begin(wire::ChunkRun& run, const Datagram& packet) {
   wire::PacketHeader header;
   if (wire::decode(packet, header) != wire::Verdict::kAccepted) return false;
@@ -57,7 +57,7 @@ bool begin(wire::ChunkRun& run, const Datagram& packet) {
   return good && run.begin(packet, header, *frames);
 }
 
-// Two packets that follow each other.
+// Two consecutive packets.
 struct Two {
   explicit Two(bool bulk) {
     cutter.bulk = bulk;
@@ -77,7 +77,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("a run goes on with the next number and the next bytes, across the wrap") {
+TEST_CASE("a run continues with the next number and the next bytes, across the wrap") {
   Cutter cutter;
   cutter.bulk = GENERATE(false, true);
   wire::ChunkRun run;
@@ -93,7 +93,7 @@ TEST_CASE("a run goes on with the next number and the next bytes, across the wra
   CHECK(run.next(cutter.packet(60'000, 17), 600).size() == 17);
 }
 
-TEST_CASE("a run of CHUNKs begins with one alone, under an ack and no checksum") {
+TEST_CASE("a run of CHUNKs begins with a packet of one CHUNK, with an ack and no checksum") {
   Cutter cutter;
   wire::ChunkRun run;
   Datagram packet = cutter.packet(0, 600);
@@ -121,7 +121,7 @@ TEST_CASE("a run of CHUNKs begins with one alone, under an ack and no checksum")
   CHECK_FALSE(begin(run, packet));
 }
 
-TEST_CASE("a run of bulk packets begins with one that is well-formed") {
+TEST_CASE("a run of bulk packets begins with a well-formed one") {
   Cutter cutter;
   cutter.bulk = true;
   Datagram packet = cutter.packet(0, 1);
@@ -140,7 +140,7 @@ TEST_CASE("a run of bulk packets begins with one that is well-formed") {
   CHECK_FALSE(begin(run, packet));
 }
 
-TEST_CASE("a run does not go on with what differs in any byte that counts") {
+TEST_CASE("a run ends at a packet that differs in any byte that counts") {
   const bool bulk = GENERATE(false, true);
   for (std::size_t at = 0; at < Two(bulk).cutter.heads(); ++at) {
     const bool floor = at == kFloorAt || at == kFloorAt + 1;
@@ -156,7 +156,7 @@ TEST_CASE("a run does not go on with what differs in any byte that counts") {
   }
 }
 
-TEST_CASE("a run goes on with a packet that asks for its ACK, and behind it, and remembers") {
+TEST_CASE("a run continues with and behind a packet that asks for its ACK, and remembers that") {
   Cutter cutter;
   cutter.bulk = GENERATE(false, true);
   const int asks = GENERATE(0, 1, 2);
@@ -175,7 +175,7 @@ TEST_CASE("a run goes on with a packet that asks for its ACK, and behind it, and
   }
 }
 
-TEST_CASE("a run does not read lengths that are not the datagram's") {
+TEST_CASE("a run ends at a length that is not the datagram's") {
   Two two(GENERATE(false, true));
   REQUIRE(two.goes_on());
   SECTION("cut") {
@@ -190,13 +190,13 @@ TEST_CASE("a run does not read lengths that are not the datagram's") {
   SECTION("longer") {
     two.second.resize(two.second.size() + 1);
   }
-  SECTION("longer by all that a length can say") {
+  SECTION("longer by all that the field can hold") {
     two.second.resize(two.second.size() + 65536);
   }
   CHECK_FALSE(two.goes_on(1'000'000));
 }
 
-TEST_CASE("a run does not go on in the other form") {
+TEST_CASE("a run of one form does not continue in the other") {
   for (const bool bulk : {false, true}) {
     Two two(bulk);
     --two.cutter.header.number;
@@ -206,13 +206,13 @@ TEST_CASE("a run does not go on in the other form") {
   }
 }
 
-TEST_CASE("a run takes no more than its user wants") {
+TEST_CASE("a run takes no more bytes than its user wants") {
   Two two(GENERATE(false, true));
   CHECK(two.goes_on(600));
   CHECK_FALSE(two.goes_on(599));
 }
 
-TEST_CASE("in a run the hold time may be any, and the floor may rise but not fall") {
+TEST_CASE("within a run the hold time may vary, and the floor may rise but not fall") {
   const bool bulk = GENERATE(false, true);
   Two two(bulk);
   const auto set_floor = [](Datagram& packet, unsigned distance) {
@@ -236,14 +236,14 @@ TEST_CASE("in a run the hold time may be any, and the floor may rise but not fal
 namespace {
 
 constexpr std::size_t kData = 1408;
-constexpr Tag kTag = 5;
+constexpr Tag kRunTag = 5;
 constexpr std::size_t kEager = 8192;
 
 Config config_for_runs() {
   Config config;
   config.max_peers = 4;
   config.eager_bytes = kEager;
-  config.unexpected_bytes = 4 * 48 * 1024;  // so little that allowances are told often
+  config.unexpected_bytes = 4 * 48 * 1024;  // so little that ALLOWANCEs are frequent
   return config;
 }
 
@@ -252,8 +252,8 @@ struct End : ListEnd {
       : ListEnd(host, seed, config_for_runs(), kHeads + kData) {}
 };
 
-// One who sends, and two who hear the same and are the same, but that one of them hears noise
-// between any two packets of a batch: to that one no run ever comes.
+// One sender and two equal receivers of the same packets. One of these gets noise between any two
+// packets of a batch, so that it never takes a run.
 class Twins {
  public:
   explicit Twins(std::uint64_t seed)
@@ -262,10 +262,10 @@ class Twins {
     for (int i = 0; i < 1000; ++i) meet();
     REQUIRE(sender_.engine->inspector().peer_state(peer) == PeerState::kConnected);
     REQUIRE(batched_.engine->inspector().stats().peers_connected == 1);
-    cutter_.chunk.tag = kTag;
+    cutter_.chunk.tag = kRunTag;
   }
 
-  // The two are alike in all that can be seen.
+  // Checks that the two are alike in all that can be observed.
   void compare() {
     REQUIRE(batched_.command->sent == single_.command->sent);
     REQUIRE(batched_.data->sent == single_.data->sent);
@@ -297,11 +297,11 @@ class Twins {
     for (auto [end, one] :
          {std::pair{&batched_, &receives_.back()->a}, std::pair{&single_, &receives_.back()->b}}) {
       one->buffer.resize(size);
-      end->engine->matching().receive(now_, kAnyPeer, kTag, 0, one->buffer, one->request);
+      end->engine->matching().receive(now_, kAnyPeer, kRunTag, 0, one->buffer, one->request);
     }
   }
 
-  // Packets arrive at once, and both have a few turns.
+  // Delivers the packets at once and gives both a few turns.
   void deliver(const std::vector<Datagram>& batch) {
     for (const Datagram& packet : batch) {
       if (&packet != &batch.front()) single_.data->arriving.push_back(Datagram(1));
@@ -317,7 +317,7 @@ class Twins {
   }
 
   Random& random() { return random_; }
-  // The next packet of the sender is like this one, its number one more.
+  // The sender's next packet is like this one, its number one more.
   Cutter& cutter() { return cutter_; }
   std::uint64_t messages() const { return batched_.engine->inspector().stats().messages_received; }
 
@@ -331,7 +331,7 @@ class Twins {
     One b;
   };
 
-  // Everybody has a turn; what the sender says both hear, and it hears one of them.
+  // Gives everyone a turn; both receivers get the sender's packets, and it those of one of them.
   void meet() {
     for (End* end : {&sender_, &batched_, &single_}) end->engine->progress(now_);
     now_ += std::chrono::microseconds(10);
@@ -349,7 +349,7 @@ class Twins {
     }
     hear();
   }
-  // What the sender said last, the cutter goes on from.
+  // The cutter continues from the sender's last packet.
   void follow(const Datagram& packet) {
     wire::PacketHeader header;
     REQUIRE(wire::decode(packet, header) == wire::Verdict::kAccepted);
@@ -363,7 +363,7 @@ class Twins {
     REQUIRE(frames.next(hello));
     cutter_.chunk.id = low32(wire::decode_hello(hello.data)->first_message);
   }
-  // What the twins sent is acked by the packets to come.
+  // Lets the packets to come acknowledge what the twins sent.
   void hear() {
     for (auto port : {&End::command, &End::data}) {
       for (const Datagram& packet : (batched_.*port)->sent) {
@@ -386,7 +386,7 @@ class Twins {
   Cutter cutter_;
 };
 
-// Sends messages through twins, and disturbs them.
+// Sends messages to the twins, and disturbs some packets.
 class Disturbed {
  public:
   Disturbed(Twins& twins, std::uint64_t percent)
@@ -406,14 +406,14 @@ class Disturbed {
     pass(percent_);
     if (late) twins_.post(size);
     wanted_ = granted;
-    if (late || disturbed_) pass(0);  // all of it once more
+    if (late || disturbed_) pass(0);  // retransmit all of it
     ++chunk.id;
   }
 
  private:
   void pass(std::uint64_t percent) {
     auto& header = twins_.cutter().header;
-    floor_ = header.number + 1;  // what is missing is settled
+    floor_ = header.number + 1;  // settles what is missing
     std::vector<Datagram> batch;
     std::size_t most = 2 + random_.below(40);
     for (std::uint64_t offset = 0; offset < wanted_;) {
@@ -433,7 +433,7 @@ class Disturbed {
     }
   }
 
-  // The last packet of the batch: lost, twice, late, damaged, or another's.
+  // Loses, doubles, delays or damages the batch's last packet, or makes it another's.
   void disturb(std::vector<Datagram>& batch) {
     disturbed_ = true;
     Datagram& last = batch.back();
@@ -454,7 +454,7 @@ class Disturbed {
         last[random_.below(twins_.cutter().heads())] ^=
             static_cast<std::byte>(1u << random_.below(8));
         break;
-      case 5:  // bytes that came before, or too early
+      case 5:  // bytes that came before, or beyond a gap
         last = again([&](wire::Frame& chunk) { chunk.offset += random_.below(200) - 100; });
         break;
       case 6:
@@ -468,7 +468,7 @@ class Disturbed {
         break;
     }
   }
-  // The packet just cut, cut otherwise.
+  // Returns the last packet with its chunk changed.
   template <typename Change>
   Datagram again(Change change) {
     Cutter cutter = twins_.cutter();
@@ -484,12 +484,12 @@ class Disturbed {
   std::uint64_t wanted_ = 0;
   std::uint32_t floor_ = 0;
   bool disturbed_ = false;
-  bool bulk_ = false;  // of this message, what was granted
+  bool bulk_ = false;  // the granted part of this message leaves as bulk
 };
 
 }  // namespace
 
-TEST_CASE("packets taken in a run leave everything as if each had been handled for itself") {
+TEST_CASE("packets taken in a run leave everything as if each had been handled alone") {
   std::uint64_t messages = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);

@@ -1,4 +1,4 @@
-// nic/udp/refusals.h: what a full queue is told from.
+// nic/udp/refusals.h: what tells a packet that is always refused from a full queue.
 #include "nic/udp/refusals.h"
 
 #include <catch2/catch.hpp>
@@ -9,21 +9,21 @@ namespace {
 constexpr Destination kOne{1};
 constexpr Destination kOther{2};
 
-// How often a packet for `to` is refused until it is given up.
+// Returns how often a packet for `to` is refused until it is given up.
 int refused_until_given_up(Refusals& refusals, Destination to) {
   int times = 1;
   while (!refusals.close_abortively(to)) ++times;
   return times;
 }
 
-TEST_CASE("a packet that is refused again and again is given up, those behind it sooner") {
+TEST_CASE("a packet that is always refused is given up, and those behind it sooner") {
   Refusals refusals;
   CHECK(refused_until_given_up(refusals, kOne) == 128);
   CHECK(refused_until_given_up(refusals, kOne) == 8);
   CHECK(refused_until_given_up(refusals, kOther) == 128);
 }
 
-TEST_CASE("what has left for a destination begins its patience anew, for another nothing") {
+TEST_CASE("a packet that leaves for a destination clears its refusals, not another's") {
   Refusals refusals;
   CHECK_FALSE(refusals.any());
   refused_until_given_up(refusals, kOne);
@@ -35,7 +35,7 @@ TEST_CASE("what has left for a destination begins its patience anew, for another
   CHECK(refused_until_given_up(refusals, kOne) == 128);
 }
 
-TEST_CASE("bursts that are refused get shorter, and longer again after many calls") {
+TEST_CASE("bursts that are refused get shorter, and longer again after many sends") {
   BurstLimit limit(65000);
   CHECK_FALSE(limit.is_short());
   limit.halve();

@@ -13,7 +13,7 @@ struct Asker {
     peer.phase = Phase::kResolving;
     return peer;
   }
-  // It has called from there.
+  // Adds a peer that has called us.
   Peer& add_caller() {
     Peer& peer = add();
     peer.said = std::make_unique<PendingHello>();
@@ -33,7 +33,7 @@ struct Asker {
 
 }  // namespace
 
-TEST_CASE("an answer to a rail's question finds that rail of that peer") {
+TEST_CASE("a resolution for a rail finds that rail of that peer") {
   Asker asker;
   asker.add();
   Peer& peer = asker.add();
@@ -47,14 +47,14 @@ TEST_CASE("an answer to a rail's question finds that rail of that peer") {
   CHECK_FALSE(purpose.is_answer);
 }
 
-TEST_CASE("an answer that comes from another channel than was asked is for nobody") {
+TEST_CASE("a resolution that comes from another channel than was asked is ignored") {
   Asker asker;
   asker.resolver.resolve(asker.add().home, ChannelKind::kCommand, ipv4(9));
 
   CHECK(asker.purpose_of(asker.last_cookie(), ChannelKind::kData).peer == nullptr);
 }
 
-TEST_CASE("an answer for a peer that has ended is for nobody") {
+TEST_CASE("a resolution for a peer that has ended is ignored") {
   Asker asker;
   Peer& peer = asker.add();
   asker.resolver.resolve(peer.home, ChannelKind::kCommand, ipv4(9));
@@ -63,7 +63,7 @@ TEST_CASE("an answer for a peer that has ended is for nobody") {
   CHECK(asker.purpose_of(asker.last_cookie()).peer == nullptr);
 }
 
-TEST_CASE("an answer for a peer whose slot another has by now is for nobody") {
+TEST_CASE("a resolution for a peer whose slot another has by now is ignored") {
   Asker asker;
   Peer& before = asker.add();
   asker.resolver.resolve(before.home, ChannelKind::kCommand, ipv4(9));
@@ -76,7 +76,7 @@ TEST_CASE("an answer for a peer whose slot another has by now is for nobody") {
   CHECK(asker.purpose_of(cookie).peer == nullptr);
 }
 
-TEST_CASE("an answer for a slot that there never was is for nobody") {
+TEST_CASE("a resolution for a slot that never existed is ignored") {
   Asker asker;
   asker.resolver.resolve_unknown_peer(0, ipv4(9));
 
@@ -84,7 +84,7 @@ TEST_CASE("an answer for a slot that there never was is for nobody") {
   CHECK(asker.purpose_of(asker.last_cookie()).peer == nullptr);
 }
 
-TEST_CASE("a caller's address is asked of the NIC that it called, and is for the answer to it") {
+TEST_CASE("a caller's address is resolved by the NIC that it called, for the answer to it") {
   Asker asker;
   Peer& peer = asker.add_caller();
   peer.said->hello.nic = 1;
@@ -98,7 +98,7 @@ TEST_CASE("a caller's address is asked of the NIC that it called, and is for the
   CHECK(purpose.is_answer);
 }
 
-TEST_CASE("an answer for where a caller was to be answered before it called anew is not current") {
+TEST_CASE("a resolution from before a caller's latest HELLO is not current") {
   Asker asker;
   Peer& peer = asker.add_caller();
   asker.resolver.resolve_answer(peer);
@@ -110,7 +110,7 @@ TEST_CASE("an answer for where a caller was to be answered before it called anew
   CHECK(asker.purpose_of(asker.last_cookie()).is_answer);
 }
 
-TEST_CASE("an answer for a caller that has proved itself meanwhile is not current") {
+TEST_CASE("a resolution for a caller that has proved itself meanwhile is not current") {
   Asker asker;
   Peer& peer = asker.add_caller();
   asker.resolver.resolve_answer(peer);
@@ -119,7 +119,7 @@ TEST_CASE("an answer for a caller that has proved itself meanwhile is not curren
   CHECK_FALSE(asker.purpose_of(asker.last_cookie()).is_answer);
 }
 
-TEST_CASE("questions are pending until each NIC that was asked has answered, or is replaced") {
+TEST_CASE("resolutions are pending until each NIC has answered or is replaced") {
   Asker asker;
   asker.resolver.resolve(asker.add().home, ChannelKind::kCommand, ipv4(9));
   asker.resolver.resolve(asker.add().home, ChannelKind::kCommand, ipv4(9));
@@ -134,11 +134,12 @@ TEST_CASE("questions are pending until each NIC that was asked has answered, or 
   CHECK(asker.resolver.any_pending());
   asker.resolver.forget(0);
   CHECK_FALSE(asker.resolver.any_pending());
-  asker.resolver.forget(0);  // of which nothing is left to forget
+  asker.resolver.forget(0);  // nothing is left to forget
   CHECK_FALSE(asker.resolver.any_pending());
 }
 
-TEST_CASE("of a rail's two channels what is known, or asked already, is not asked again") {
+TEST_CASE(
+    "of a rail's two channels one that is resolved, or being resolved, is not asked for again") {
   Asker asker;
   Peer& peer = asker.add();
   give_rails(peer);
@@ -156,7 +157,7 @@ TEST_CASE("of a rail's two channels what is known, or asked already, is not aske
   CHECK(asker.nics[0].data->asked.empty());
 }
 
-TEST_CASE("a rail that is released gives its destinations back to its ports, and once") {
+TEST_CASE("a rail that is released gives its destinations back to its ports once") {
   Asker asker;
   Peer& peer = asker.add();
   peer.home.command_to = 4;

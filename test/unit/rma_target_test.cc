@@ -11,7 +11,7 @@ namespace {
 constexpr PeerId kPeer{3, 1};
 constexpr std::uint64_t kKey = 77;
 
-// Keeps what is answered.
+// Keeps the answers.
 struct Answers final : RemoteOperations {
   Request* find_pending(MessageId) override { return nullptr; }
   void remove_pending(Request&) override {}
@@ -29,7 +29,7 @@ struct Answers final : RemoteOperations {
   MessageId id = 0;
 };
 
-// A region of 64 bytes, and one message for it.
+// A region of 64 bytes, and a message for it.
 struct Target {
   explicit Target(Access access = Access::kReadWrite) {
     regions.add(kKey, memory, access);
@@ -75,7 +75,7 @@ wire::AtomicLead sum_at(std::uint64_t offset) {
 
 }  // namespace
 
-TEST_CASE("a put that fits its region is written there until it has ended") {
+TEST_CASE("a put within its region is written there until it ends") {
   Target use;
   use.be_put(16, 32, wire::kImmediateOfKind);
 
@@ -96,10 +96,10 @@ TEST_CASE("a put that fits its region is written there until it has ended") {
   CHECK(use.regions.events().front().offset == 16);
   CHECK(use.regions.use().writes == 1);
   CHECK(use.regions.find(kKey)->arriving.empty());
-  CHECK(use.message.charge == 500 - kMessageCharge);  // the event has it
+  CHECK(use.message.charge == 500 - kMessageCharge);  // the event holds that part
 }
 
-TEST_CASE("a put beyond its region, or without the right, is refused and leaves no event") {
+TEST_CASE("a put beyond its region, or without the access right, is refused and leaves no event") {
   const auto access = GENERATE(Access::kReadWrite, Access::kRead);
   Target use(access);
   use.be_put(access == Access::kRead ? 0 : 33, 32, wire::kImmediateOfKind);
@@ -113,7 +113,7 @@ TEST_CASE("a put beyond its region, or without the right, is refused and leaves 
   CHECK(use.regions.use().writes == 0);
 }
 
-TEST_CASE("a get is answered with the region's bytes, and its charge goes with the answer") {
+TEST_CASE("a get is answered with the region's bytes, and its charge moves to the answer") {
   Target use;
   use.memory[8] = std::byte{5};
 
@@ -138,7 +138,7 @@ TEST_CASE("a get beyond its region gets a RESULT instead of an answer") {
   CHECK(use.message.charge == 500);
 }
 
-TEST_CASE("an atomic that fetches is answered with what was there before") {
+TEST_CASE("an atomic that fetches is answered with the value before it") {
   Target use;
   const AtomicRequest request = use.atomic(sum_at(8), 7);
 
@@ -151,7 +151,7 @@ TEST_CASE("an atomic that fetches is answered with what was there before") {
   CHECK(use.memory[8] == std::byte{14});
 }
 
-TEST_CASE("an atomic that means nothing, or has operands of another size, is refused") {
+TEST_CASE("an undefined atomic, or one with operands of another size, is refused") {
   Target use;
   wire::AtomicLead lead = sum_at(8);
   SECTION("an operation that is not defined") {

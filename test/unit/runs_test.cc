@@ -1,5 +1,5 @@
-// channel/run.h, and what the window, the link and the outbox do with runs: nothing that single
-// packets would not do.
+// channel/run.h, and what the window, the link and the outbox do with runs: the same as with single
+// packets.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
@@ -63,12 +63,12 @@ TEST_CASE("a run has a number for each chunk and is one guest of the hotel") {
   sender.window.remove_chunks(*run, run->left);
   CHECK(sender.window.in_flight() == 0);
   CHECK(sender.hotel.guests() == 0);
-  CHECK(run->chunks == 44);  // of its message: all are done with
+  CHECK(run->chunks == 44);  // all of its message's chunks are counted
   sender.pool.give_back(*run);
   CHECK(sender.pool.in_use() == 0);
 }
 
-TEST_CASE("a chunk that is looked for is split off as the packet it would have been") {
+TEST_CASE("a chunk that is looked up is split off as the packet it would have been") {
   Sender sender;
   Run* run = sender.add(5);
 
@@ -99,7 +99,7 @@ TEST_CASE("a chunk that is looked for is split off as the packet it would have b
   sender.pool.give_back(*run);
 }
 
-TEST_CASE("of a run that arrived in part it is known how long the longest packet was") {
+TEST_CASE("of a run that arrived in part the longest packet's length is known") {
   Sender sender;
   Run* run = sender.add(64);
   CHECK(run->longest_of(std::uint64_t{1} << 63) == 64 + 7);
@@ -115,7 +115,7 @@ TEST_CASE("of a run that arrived in part it is known how long the longest packet
   sender.pool.give_back(*run);
 }
 
-TEST_CASE("the last chunk split off owes what the run did") {
+TEST_CASE("the last chunk split off takes over the run's count of chunks") {
   Sender sender;
   Run* run = sender.add(6);
   sender.window.remove_chunks(*run, 0b101011);
@@ -148,11 +148,11 @@ TEST_CASE("every chunk of a run can be split off, however few packets there are"
   CHECK(sender.pool.in_use() == 0);
 }
 
-TEST_CASE("runs and packets leave a window in any order, and nothing of them stays") {
+TEST_CASE("runs and packets leave a window in any order, and nothing of them is left") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);
     Sender sender;
-    std::map<PacketNumber, Packet*> in_flight;  // null: a run has it
+    std::map<PacketNumber, Packet*> in_flight;  // null: it is in a run
     std::uint64_t owed = 0;
     for (int step = 0; step < 300; ++step) {
       const auto count = static_cast<std::uint32_t>(1 + random.below(64));
@@ -204,19 +204,19 @@ namespace {
 
 using Heads = message::Outbox::Heads;
 
-// One sending end, from the message to the wire.
+// The sending end, from message to wire.
 struct End {
   End() {
     outbox.handle_hello(1472, 1 << 30, 65'536);
     link.handle_hello(77, 4096);
-    wire::PacketHeader arrived;  // so that an ACK rides along
+    wire::PacketHeader arrived;  // so that an ACK is piggybacked
     arrived.number = 77;
     link.handle_arrival(kNow, arrived);
   }
   void post(std::span<const std::byte> head, std::span<const std::byte> payload) {
     std::vector<std::byte>& bytes = wire.emplace_back(head.begin(), head.end());
     last_asks = (bytes[1] & std::byte{wire::kFlagAckSoon}) != std::byte{};
-    bytes[1] &= ~std::byte{wire::kFlagAckSoon};  // a window that fills asks at a run's end only
+    bytes[1] &= ~std::byte{wire::kFlagAckSoon};  // a full window asks at a run's end only
     bytes.insert(bytes.end(), payload.begin(), payload.end());
   }
   bool send_packet() {
@@ -244,7 +244,7 @@ struct End {
       pool.give_back(packet);
     }
   }
-  // The peer's ACK of everything below `end`.
+  // Delivers the peer's ACK of everything below `end`.
   void take_ack(PacketNumber end) {
     wire::PacketHeader header;
     header.flags = wire::kFlagAck;
@@ -269,7 +269,7 @@ struct End {
   Request request;
   message::Outbox outbox{of_outbox, 0, 9, 1472};
   std::vector<std::vector<std::byte>> wire;
-  bool last_asks = false;  // the last packet, for its ACK
+  bool last_asks = false;  // whether the last packet asks for its ACK
 };
 
 std::vector<std::byte> message_of(std::size_t size) {
@@ -280,7 +280,7 @@ std::vector<std::byte> message_of(std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("what a run puts on the wire are the packets that would have left one by one") {
+TEST_CASE("a run puts the same packets on the wire that would have left one by one") {
   Random random(7);
   for (const std::size_t size : {5000u, 5632u, 5633u, 50'000u, 65'536u}) {
     const std::vector<std::byte> message = message_of(size);
@@ -310,8 +310,7 @@ TEST_CASE("what a run puts on the wire are the packets that would have left one 
   }
 }
 
-TEST_CASE(
-    "who waits is asked for by a packet that nobody waits for, if that is the last to be cut") {
+TEST_CASE("the last packet to be cut asks for the ACK of an awaited message before it") {
   const bool own_copy = GENERATE(false, true);
   const std::vector<std::byte> message = message_of(5000);
   const std::span<const std::byte> bytes = message;
@@ -326,7 +325,7 @@ TEST_CASE(
 
   for (int i = 0; i < 4; ++i) {
     REQUIRE(end.send_packet());
-    CHECK_FALSE(end.last_asks);  // the second message will
+    CHECK_FALSE(end.last_asks);  // the second message will ask
   }
   while (end.send_packet()) {
   }
@@ -342,7 +341,7 @@ TEST_CASE(
   end.take_ack(end.link.window().next());
 }
 
-TEST_CASE("a full window asks, also where the port refused what was to ask") {
+TEST_CASE("a full window asks for an ACK, also if the port refused the packet that was to ask") {
   const std::vector<std::byte> message = message_of(30 * 1408);
   End end;
   end.outbox.send({}, 5, message, end.request);
@@ -368,12 +367,12 @@ TEST_CASE("a full window asks, also where the port refused what was to ask") {
   end.take_ack(end.link.window().next());
 }
 
-TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap by much") {
+TEST_CASE("where equal lengths are cheap, chunks are shortened rather than overlap by much") {
   for (std::size_t size = 1425; size < 20'000; size += 13) {
     const std::vector<std::byte> message = message_of(size);
     End end;
     Request another;
-    // Who is to be told of their arrival: others are copied if they are short.
+    // Sends that want to know of their arrival; others are copied if they are short.
     const std::span<const std::byte> whole = message;
     const message::SendDescriptor descriptor{
         .tag = 5, .pieces = {&whole, 1}, .size = size, .wants_arrival = true};
@@ -397,8 +396,7 @@ TEST_CASE("where equal lengths are cheap, chunks are shorter rather than overlap
   }
 }
 
-TEST_CASE(
-    "a message that left as runs is sent when every chunk of them was acked, and not before") {
+TEST_CASE("a message that left as runs is done when every chunk was acked, and not before") {
   const std::vector<std::byte> message = message_of(60'000);
   End end;
   end.outbox.send({}, 5, message, end.request);
@@ -415,7 +413,8 @@ TEST_CASE(
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("where equal lengths are cheap a long message's end is as long, however short its run") {
+TEST_CASE(
+    "where equal lengths are cheap a long message's last chunk is full, however short its run") {
   for (const std::size_t most : {44u, 43u, 20u}) {
     const std::vector<std::byte> message = message_of(65'536);
     End end;
@@ -434,7 +433,7 @@ TEST_CASE("where equal lengths are cheap a long message's end is as long, howeve
   }
 }
 
-TEST_CASE("where equal lengths are cheap and more is to follow the last chunk begins earlier") {
+TEST_CASE("where equal lengths are cheap the last chunk begins earlier if a message follows") {
   const std::vector<std::byte> message = message_of(16'384);
   End end;
   Request another;
@@ -455,7 +454,7 @@ TEST_CASE("where equal lengths are cheap and more is to follow the last chunk be
   CHECK(std::equal(frame.data.begin(), frame.data.end(), message.end() - 1408, message.end()));
   CHECK_FALSE(reader.next(frame));
   CHECK(reader.ok());
-  // Sent again it is the same.
+  // A retransmission is the same.
   const Packet* last = end.link.find(kFirst + 11);
   CHECK(last->size() == 1472);
   CHECK(wire::chunk_head(last->body().data()).offset == 16'384 - 1408);
@@ -472,12 +471,13 @@ TEST_CASE("where equal lengths are cheap and more is to follow the last chunk be
 
 namespace {
 
-constexpr std::size_t kEager = 65'536;
+constexpr std::size_t kEagerOfRuns = 65'536;
 constexpr std::size_t kBulkData = 1472 - wire::kBulkHeadBytes;
 
-// A message of which everything beyond the eager bytes is wanted; these have left.
+// A message whose eager bytes have left and whose other bytes are granted.
 struct Granted : End {
-  explicit Granted(std::size_t beyond, bool two = false) : message(message_of(kEager + beyond)) {
+  explicit Granted(std::size_t beyond, bool two = false)
+      : message(message_of(kEagerOfRuns + beyond)) {
     outbox.send({}, 5, message, request);
     if (two) outbox.send({}, 5, message, another);
     while (send_run(64, true, Heads::kBulk) != nullptr || send_packet()) {
@@ -488,7 +488,7 @@ struct Granted : End {
     REQUIRE(outbox.handle_grant(9, message.size()));
     if (two) REQUIRE(outbox.handle_grant(10, message.size()));
   }
-  // What the packets on the wire carry, all of which are bulk packets.
+  // Returns the chunks on the wire, all of which are in bulk packets.
   std::vector<wire::Frame> chunks() const {
     std::vector<wire::Frame> all;
     for (const auto& packet : wire) {
@@ -513,13 +513,13 @@ struct Granted : End {
 
 }  // namespace
 
-TEST_CASE("what was granted leaves as bulk packets as long as others, where that is wanted") {
+TEST_CASE("granted bytes leave as bulk packets of full length") {
   Granted end(10 * kBulkData + 700);
   REQUIRE(end.send_run(64, true, Heads::kBulk) != nullptr);
 
   const auto chunks = end.chunks();
   REQUIRE(chunks.size() == 11);
-  std::uint64_t offset = kEager;
+  std::uint64_t offset = kEagerOfRuns;
   for (const wire::Frame& chunk : chunks) {
     CHECK(chunk.offset == offset);
     offset += chunk.data.size();
@@ -531,7 +531,7 @@ TEST_CASE("what was granted leaves as bulk packets as long as others, where that
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("bulk packets are all of one length if more is to follow") {
+TEST_CASE("bulk packets are all of one length if a message follows") {
   Granted end(10 * kBulkData + 700, true);
   REQUIRE(end.send_run(64, true, Heads::kBulk) != nullptr);
 
@@ -548,10 +548,10 @@ TEST_CASE("bulk packets are all of one length if more is to follow") {
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it is not wanted") {
+TEST_CASE("bytes that are not granted, or not wanted as bulk, do not leave as bulk") {
   SECTION("not granted") {
     End end;
-    const auto message = message_of(2 * kEager);
+    const auto message = message_of(2 * kEagerOfRuns);
     end.outbox.send({}, 5, message, end.request);
     Run* eager = end.send_run(10, true, Heads::kBulk);
     REQUIRE(eager != nullptr);
@@ -559,7 +559,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
     REQUIRE(end.outbox.handle_grant(9, message.size()));
     Run* granted = end.send_run(64, true, Heads::kBulk);
     REQUIRE(granted != nullptr);
-    CHECK(granted->is_bulk);  // from the first byte on that it has not sent
+    CHECK(granted->is_bulk);  // from the first byte that has not left
     end.take_ack(end.link.window().next());
     end.outbox.fail(Status::kClosed);
   }
@@ -570,7 +570,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
     CHECK_FALSE(run->is_bulk);
     end.take_ack(end.link.window().next());
   }
-  SECTION("a few packets that an ACK is to ride on; eager bytes are what they are") {
+  SECTION("two packets that are to piggyback an ACK, and all eager bytes") {
     Granted end(10 * kBulkData);
     Run* run = end.send_run(64, true, Heads::kPiggyback);
     REQUIRE(run != nullptr);
@@ -588,7 +588,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
     eager.take_ack(eager.link.window().next());
     eager.outbox.fail(Status::kClosed);
   }
-  SECTION("one packet's worth: two chunks, as without") {
+  SECTION("one bulk packet's worth, which leaves as two chunks") {
     Granted end(kBulkData);
     Run* run = end.send_run(64, true, Heads::kBulk);
     REQUIRE(run != nullptr);
@@ -598,7 +598,7 @@ TEST_CASE("nothing leaves as bulk that the receiver was not told of, or where it
   }
 }
 
-TEST_CASE("a bulk packet that is lost is sent again as one, and no ack rides on it") {
+TEST_CASE("a lost bulk packet is retransmitted as one, and piggybacks no ACK") {
   Granted end(5 * kBulkData);
   Run* run = end.send_run(64, true, Heads::kBulk);
   REQUIRE(run != nullptr);
@@ -629,13 +629,13 @@ TEST_CASE("a bulk packet that is lost is sent again as one, and no ack rides on 
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("a bulk packet that is too long for its path leaves in pieces that are bulk packets") {
+TEST_CASE("a bulk packet too long for its path leaves in fragments that are bulk packets") {
   Granted end(5 * kBulkData);
   Run* run = end.send_run(64, true, Heads::kBulk);
   REQUIRE(run != nullptr);
   end.link.take_back(*run, 4);
   Packet& packet = end.link.lost().front();
-  std::uint64_t at = kEager + 4 * kBulkData;
+  std::uint64_t at = kEagerOfRuns + 4 * kBulkData;
   for (;;) {
     message::fragment(packet, 576);
     CHECK(packet.size() <= 576);
@@ -655,7 +655,7 @@ TEST_CASE("a bulk packet that is too long for its path leaves in pieces that are
   CHECK(end.request.status() == Status::kOk);
 }
 
-TEST_CASE("chunks of a run that the port did not take are due again, and nothing was lost") {
+TEST_CASE("chunks of a run that the port refused are sent again, but not counted as lost") {
   const std::vector<std::byte> message = message_of(60'000);
   End end;
   end.outbox.send({}, 5, message, end.request);
@@ -680,7 +680,7 @@ TEST_CASE("chunks of a run that the port did not take are due again, and nothing
   CHECK(end.pool.in_use() == 0);
 }
 
-TEST_CASE("of a run only the chunk that is missing is sent again") {
+TEST_CASE("of a run only the chunk that is missing is retransmitted") {
   const std::vector<std::byte> message = message_of(60'000);
   End end;
   end.outbox.send({}, 5, message, end.request);
@@ -713,7 +713,7 @@ TEST_CASE("of a run only the chunk that is missing is sent again") {
   end.outbox.fail(Status::kClosed);
 }
 
-TEST_CASE("a run of which nothing is lost stays whole, whatever overtook it") {
+TEST_CASE("a run of which nothing is lost stays whole, whichever packet overtook it") {
   const std::vector<std::byte> message = message_of(60'000);
   End end;
   end.outbox.send({}, 5, message, end.request);

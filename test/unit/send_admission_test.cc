@@ -6,13 +6,13 @@ namespace pullman::message {
 namespace {
 
 constexpr MessageId kFirst = (MessageId{2} << 32) - 2;
-constexpr std::uint32_t kEager = 4096;
+constexpr std::uint32_t kEagerLimit = 4096;
 constexpr std::uint64_t kAllowance = 64 * 1024;
 
-// Of a peer that allows so much.
+// The admission of a peer with that allowance.
 struct Known {
   explicit Known(std::uint64_t allowance = kAllowance) {
-    admission.handle_hello(allowance, kEager);
+    admission.handle_hello(allowance, kEagerLimit);
   }
 
   Pool<IdBitmap> bitmaps{1};
@@ -29,7 +29,7 @@ TEST_CASE("ids follow each other from the first one on") {
   CHECK(peer.admission.next_id() == kFirst + 2);
 }
 
-TEST_CASE("a frame names an id that was given out, across the wrap of 32 bits") {
+TEST_CASE("a frame's short id is expanded only to an id that was given out, across the wrap") {
   Known peer;
   for (int i = 0; i < 3; ++i) peer.admission.admit(0, 8);
 
@@ -38,7 +38,7 @@ TEST_CASE("a frame names an id that was given out, across the wrap of 32 bits") 
   CHECK_FALSE(peer.admission.id_of(low32(kFirst + 3)));
 }
 
-TEST_CASE("no id is given beyond the window before its first message has begun to arrive") {
+TEST_CASE("no id is given beyond the window until its first message has begun to arrive") {
   Known peer(1 << 30);
   auto& admission = peer.admission;
   for (std::size_t i = 0; i < kIdWindow; ++i) {
@@ -62,7 +62,7 @@ TEST_CASE("no id is given too far from the oldest message that is not finished")
   CHECK_FALSE(peer.admission.has_id(kFirst - kIdsToOldest));
 }
 
-TEST_CASE("a message that was heard of twice counts once") {
+TEST_CASE("a message reported as begun twice counts once") {
   Known peer;
   peer.admission.admit(0, 8);
   CHECK_FALSE(peer.admission.have_all_begun());
@@ -74,7 +74,7 @@ TEST_CASE("a message that was heard of twice counts once") {
   CHECK(peer.admission.have_all_begun());
 }
 
-TEST_CASE("whole messages leave a part of the allowance to what costs little") {
+TEST_CASE("whole messages leave a part of the allowance to envelopes and short messages") {
   Known peer;
   auto& admission = peer.admission;
   constexpr std::uint64_t kSize = 1000;
@@ -88,7 +88,7 @@ TEST_CASE("whole messages leave a part of the allowance to what costs little") {
   for (; admission.affords_envelope(0); ++envelopes) admission.admit_envelope(0);
   CHECK(envelopes >= kAllowance / kReservedPart / kMessageCharge);
 
-  SECTION("and the receiver's ALLOWANCE lets them leave again") {
+  SECTION("the receiver's ALLOWANCE lets them leave again") {
     admission.handle_allowance(2 * kAllowance, 2 * kAllowance);
     CHECK(admission.affords(0, kSize));
     CHECK(admission.limit() == 2 * kAllowance);
@@ -100,7 +100,7 @@ TEST_CASE("whole messages leave a part of the allowance to what costs little") {
   }
 }
 
-TEST_CASE("before the peer's HELLO only what every peer allows may be spent") {
+TEST_CASE("before the peer's HELLO only the least allowance may be spent") {
   SendAdmission admission(kFirst);
 
   CHECK_FALSE(admission.knows_peer());
@@ -112,7 +112,7 @@ TEST_CASE("before the peer's HELLO only what every peer allows may be spent") {
   CHECK(spent == kLeastAllowance);
 }
 
-TEST_CASE("an answer costs nothing, since the peer asked for it") {
+TEST_CASE("an answer costs no allowance, since the peer asked for it") {
   Known peer;
   auto& admission = peer.admission;
   while (admission.affords(0, 8)) admission.admit(0, 8);

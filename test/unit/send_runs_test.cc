@@ -1,4 +1,4 @@
-// engine/runs.cc: what form runs have, and what becomes of them when the port has no room for them.
+// engine/runs.cc: the form of runs, and what becomes of them when the port has no room.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -57,7 +57,7 @@ struct Pair {
     if (header.has(wire::kFlagAckSoon)) ++asking;
     bytes += packet.size();
   }
-  // Until the message has arrived.
+  // Sends the message and waits until it has arrived.
   void deliver() {
     b.engine->matching().receive(now, kAnyPeer, kTag, 0, buffer, receive);
     a.engine->sending().send(now, peer, kTag, message, send);
@@ -75,10 +75,10 @@ struct Pair {
   }
 
   Instant now{std::chrono::seconds(1)};
-  Duration step = std::chrono::microseconds(10);  // of a turn: half a round trip
+  Duration step = std::chrono::microseconds(10);  // per turn: half a round trip
   std::size_t bulk = 0;                           // packets on the data channel of `a`
-  std::size_t other = 0;                          // and those that are not bulk
-  std::size_t asking = 0;                         // of both, that want their ACK soon
+  std::size_t other = 0;                          // packets that are not bulk
+  std::size_t asking = 0;                         // packets of both kinds that ask for their ACK
   std::size_t bytes = 0;                          // of both
   std::vector<std::byte> message;
   std::vector<std::byte> buffer;
@@ -91,7 +91,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("what the port refused of a message's last run leaves when it has room again") {
+TEST_CASE("packets that the port refused of a message's last run leave when it has room again") {
   const std::size_t taken = GENERATE(0u, 1u, 6u);
   const bool bursts = GENERATE(false, true);
   Pair pair({.bursts = bursts, .eager = 64 * 1024});
@@ -99,7 +99,7 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   pair.a.data->room = taken;
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
   pair.turn();
-  CHECK(pair.a.engine->next_deadline() <= pair.now);  // nobody sleeps on it
+  CHECK(pair.a.engine->next_deadline() <= pair.now);  // no sleep
   for (int i = 0; i < 10; ++i) pair.turn();
   pair.a.data->room = ListPort::kUnbounded;
 
@@ -110,7 +110,7 @@ TEST_CASE("what the port refused of a message's last run leaves when it has room
   CHECK((pair.buffer == pair.message));
 }
 
-TEST_CASE("a message leaves from inside send() if it has nobody to wait for, whatever its length") {
+TEST_CASE("a message to an idle peer leaves within send(), whatever its length") {
   const std::size_t size = GENERATE(1u, 800u, 1400u, 5000u, 60'000u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, size);
   Request second;
@@ -129,7 +129,7 @@ TEST_CASE("a message leaves from inside send() if it has nobody to wait for, wha
   CHECK((pair.buffer == pair.message));
 }
 
-TEST_CASE("what the port refuses of a message that would leave at once leaves with the next turn") {
+TEST_CASE("a message that the port refuses within send() leaves with the next turn") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 8);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.command->room = 0;
@@ -146,7 +146,7 @@ TEST_CASE("what the port refuses of a message that would leave at once leaves wi
 }
 
 TEST_CASE(
-    "a message with immediate data leaves in one call and on one channel, its short end, too") {
+    "a message with immediate data leaves in one call and on one channel, with its short end") {
   const std::size_t size = GENERATE(1500u, 2048u, 5000u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, size);
   const std::span<const std::byte> piece = pair.message;
@@ -165,7 +165,7 @@ TEST_CASE(
   CHECK(pair.receive.immediate() == 42);
 }
 
-TEST_CASE("a long message begins with short bursts where nothing is under way") {
+TEST_CASE("a long message begins with short bursts if nothing is in flight") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 300'000);
   for (int i = 0; i < 20; ++i) pair.deliver();
   REQUIRE(pair.a.engine->inspector().link(pair.peer)->window / 4 >= 44);
@@ -180,7 +180,7 @@ TEST_CASE("a long message begins with short bursts where nothing is under way") 
   CHECK(*std::max_element(offered.begin(), offered.end()) >= 40);
 }
 
-TEST_CASE("the last few packets of a message leave in the turn of the others") {
+TEST_CASE("the last few packets of a message leave in the same turn as the others") {
   const auto [packets, left] = GENERATE(table<std::size_t, std::size_t>(
       {{176, 0}, {177, 0}, {186, 0}, {208, 0}, {209, 33}, {352, 176}}));
   Pair pair({.bursts = true, .eager = 512 * 1024}, packets * 1408);
@@ -195,7 +195,7 @@ TEST_CASE("the last few packets of a message leave in the turn of the others") {
   pair.deliver_sent();
 }
 
-TEST_CASE("few packets behind a burst share it by halves") {
+TEST_CASE("the last packets of a message leave in bursts of half the rest") {
   using Offered = std::vector<std::size_t>;
   const auto [packets, offered] = GENERATE(table<std::size_t, Offered>({
       {48, {24, 24}},
@@ -217,7 +217,7 @@ TEST_CASE("few packets behind a burst share it by halves") {
   pair.deliver_sent();
 }
 
-TEST_CASE("where the window ends a burst, not the message, it takes all of the window") {
+TEST_CASE("a burst that the window ends, not the message, takes all of the window") {
   Pair pair({.bursts = true, .eager = 512 * 1024, .window = 24}, 40 * 1408);
   for (int i = 0; i < 40; ++i) pair.deliver();
   for (int i = 0; i < 10; ++i) pair.turn();
@@ -231,7 +231,7 @@ TEST_CASE("where the window ends a burst, not the message, it takes all of the w
   pair.deliver_sent();
 }
 
-TEST_CASE("a peer that answers at once is sent in one burst what another is sent in quarters") {
+TEST_CASE("a peer that answers at once is sent one burst, another one quarters of the window") {
   const bool at_once = GENERATE(true, false);
   Pair pair({.bursts = true, .eager = 64 * 1024, .window = 16}, 14'000);
   if (!at_once) pair.step = std::chrono::microseconds(100);
@@ -246,10 +246,11 @@ TEST_CASE("a peer that answers at once is sent in one burst what another is sent
 }
 
 TEST_CASE(
-    "whoever looks seldom sends full bursts, and what would make a short one waits for ACKs") {
+    "a sender that polls seldom sends full bursts, and waits for ACKs rather than send a short "
+    "one") {
   const bool seldom = GENERATE(true, false);
   const bool several = GENERATE(true, false);
-  // What a burst leaves of the second is half a burst; two leave a few of the third.
+  // A burst leaves half a burst of the second window size, and two leave a few of the third.
   const std::uint32_t window = GENERATE(64, 66, 96);
   Request second, third;
   std::vector<std::byte> room(6'000'000);
@@ -282,7 +283,7 @@ TEST_CASE(
   const std::ptrdiff_t at_once = window == 64 ? 44 : window == 66 ? 66 : 88;
   CHECK(std::count(offered.begin(), offered.end(), at_once) == (full ? 5 : 0));
   CHECK((offered.size() == 5) == full);
-  if (full) CHECK(pair.asking == 5);  // for one ACK of all that left together
+  if (full) CHECK(pair.asking == 5);  // one ACK for each batch
   for (int i = 0; full && i < 3; ++i) {
     auto& acks = pair.a.command->arriving;
     acks.push_back(acks.front());
@@ -293,7 +294,7 @@ TEST_CASE(
   CHECK((pair.buffer == pair.message));
 }
 
-TEST_CASE("the last few bytes of a message leave behind the others, not by the command channel") {
+TEST_CASE("the last few bytes of a message leave on the data channel behind the others") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 4 * 1408 + 100);  // a run of four, and a packet
   REQUIRE(pair.a.engine->inspector().link(pair.peer)->window / 4 == 4);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
@@ -306,7 +307,7 @@ TEST_CASE("the last few bytes of a message leave behind the others, not by the c
   CHECK((pair.buffer == pair.message));
 }
 
-TEST_CASE("a port is offered bursts of full length, and a shorter one only at the end") {
+TEST_CASE("a port is offered bursts of full length, and shorter ones only at the end") {
   Pair pair({.bursts = true}, 3'000'000);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
@@ -320,10 +321,10 @@ TEST_CASE("a port is offered bursts of full length, and a shorter one only at th
   }
   CHECK(pair.send.status() == Status::kOk);
   CHECK(full > 5);
-  CHECK(others <= 2);  // what may be sent at once ends, and what is granted
+  CHECK(others <= 2);  // at the end of the eager and of the granted bytes
 }
 
-TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not every 32") {
+TEST_CASE("a sender of much in each turn polls a quiet channel every 128 us, not every 32") {
   Pair pair({.bursts = true}, 12'000'000);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
@@ -333,7 +334,7 @@ TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not ev
     return pair.a.data->asked - asked;
   };
   turns(1000);
-  REQUIRE(pair.send.status() == Status::kOk);  // the window is open, and the data channel quiet
+  REQUIRE(pair.send.status() == Status::kOk);  // the window is open and the data channel quiet
 
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);
@@ -342,7 +343,7 @@ TEST_CASE("who sends much in each turn asks a quiet channel every 128 us, not ev
   CHECK_FALSE(pair.send.done());
 }
 
-TEST_CASE("of messages of a few packets a burst has whole ones, and all its packets one length") {
+TEST_CASE("of messages of a few packets a burst has whole ones, and packets of one length") {
   constexpr std::size_t kMessages = 60;
   const auto packets = GENERATE(std::size_t{3}, std::size_t{5}, std::size_t{7});
   Pair pair({.bursts = true, .eager = 64 * 1024}, (packets - 1) * 1408 + 50);
@@ -375,10 +376,10 @@ TEST_CASE("of messages of a few packets a burst has whole ones, and all its pack
   const std::size_t usual = lengths[lengths.size() / 2];
   const auto unusual = std::count_if(lengths.begin(), lengths.end(),
                                      [&](std::size_t length) { return length != usual; });
-  CHECK(unusual <= 2);  // of the last message, which nothing follows
+  CHECK(unusual <= 2);  // of the last message, which none follows
 }
 
-TEST_CASE("where bursts are short no byte is sent twice to make packets of one length") {
+TEST_CASE("where bursts are short no byte is sent twice to equalise lengths") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 16'384);
   REQUIRE(pair.a.engine->inspector().link(pair.peer)->window < 64);
   Request another;
@@ -389,14 +390,14 @@ TEST_CASE("where bursts are short no byte is sent twice to make packets of one l
   CHECK(pair.bytes == 2 * (16'384 + 12 * 64));
 }
 
-TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits for a ride") {
+TEST_CASE("granted bytes leave as bulk packets behind two that piggyback a due ACK") {
   Pair pair({.bursts = true}, 300'000);
   const Stats before = pair.a.engine->inspector().stats();
   const std::size_t others = pair.other;
 
   pair.deliver();
 
-  // The GRANT is owed an ACK: the first two packets behind it take that along, and are no bulk.
+  // The GRANT is to be acked: the next two packets piggyback that, and so are not bulk.
   const Stats after = pair.a.engine->inspector().stats();
   CHECK(after.acks_piggybacked > before.acks_piggybacked);
   CHECK(after.acks_sent == before.acks_sent);
@@ -406,7 +407,7 @@ TEST_CASE("what was granted leaves as bulk packets, but with an ACK that waits f
   CHECK(pair.b.engine->inspector().stats().dropped_packets == 0);
 }
 
-// The sender waits, and has nothing to send that would bring the ACK.
+// The sender waits, and sends nothing that would make the peer answer.
 TEST_CASE("a long message is acknowledged when it is whole, not after the ACK delay") {
   const bool bursts = GENERATE(false, true);
   const bool checksum = GENERATE(false, true);
@@ -420,12 +421,12 @@ TEST_CASE("a long message is acknowledged when it is whole, not after the ACK de
   REQUIRE(pair.receive.done());
   REQUIRE_FALSE(pair.send.done());
 
-  for (int i = 0; i < 3; ++i) pair.turn();  // in the first the program could answer
+  for (int i = 0; i < 3; ++i) pair.turn();  // the first is for the program's answer
 
   CHECK(pair.send.done());
 }
 
-TEST_CASE("who sends a copy of his own waits for no ACK, and asks for none") {
+TEST_CASE("a send of the sender's own copy awaits no ACK and asks for none") {
   const bool own_copy = GENERATE(false, true);
   SendOptions options;
   options.is_own_copy = own_copy;
@@ -443,7 +444,7 @@ TEST_CASE("who sends a copy of his own waits for no ACK, and asks for none") {
   CHECK(pair.send.done() == !own_copy);
 }
 
-TEST_CASE("whose messages are answered need not ask, as the answers bring the ACKs") {
+TEST_CASE("messages that are answered need not ask, as the answers bring the ACKs") {
   SendOptions options;
   options.is_own_copy = true;
   Pair pair({.bursts = true, .eager = 64 * 1024}, 10 * 1408);
@@ -464,10 +465,10 @@ TEST_CASE("whose messages are answered need not ask, as the answers bring the AC
     for (int turn = 0; turn < 100 && !(heard.done() && sent.done()); ++turn) pair.turn();
     REQUIRE(sent.done());
   }
-  CHECK(pair.asking <= 2);  // while the first windows were short
+  CHECK(pair.asking <= 2);  // while the first windows were small
 }
 
-TEST_CASE("a short message that is to be told when it is there asks for its ACK") {
+TEST_CASE("a short message whose send completes on delivery asks for its ACK") {
   SendOptions options;
   options.until_delivered = true;
   Pair pair({.bursts = true}, 100);
@@ -483,7 +484,7 @@ TEST_CASE("a short message that is to be told when it is there asks for its ACK"
   CHECK(pair.send.done());
 }
 
-TEST_CASE("of messages that wait for each other only the last asks for its ACK") {
+TEST_CASE("of messages in a row only the last asks for its ACK") {
   Pair pair({.bursts = true, .eager = 64 * 1024}, 2000);
   Request first;
   Request second;
@@ -496,7 +497,7 @@ TEST_CASE("of messages that wait for each other only the last asks for its ACK")
   pair.step = std::chrono::microseconds(1);
   for (int i = 0; i < 10; ++i) pair.turn();
 
-  CHECK(pair.asking <= 2);  // nothing was behind the first when it was cut
+  CHECK(pair.asking <= 2);  // the first was cut before the others were sent
   for (const Request* send : {&first, &second, &third}) CHECK(send->done());
 }
 
@@ -515,7 +516,7 @@ TEST_CASE("a last packet that the port refused asks for its ACK when it leaves")
   CHECK(pair.asking == 1);
 }
 
-TEST_CASE("what leaves again asks for its ACK: all behind it may wait for that") {
+TEST_CASE("a retransmission asks for its ACK, as all packets behind it may wait for that") {
   Pair pair({.eager = 64 * 1024}, 5 * 1408);
   pair.step = std::chrono::microseconds(1);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
@@ -532,7 +533,8 @@ TEST_CASE("what leaves again asks for its ACK: all behind it may wait for that")
   CHECK(pair.send.done());
 }
 
-TEST_CASE("a window that is shorter than what is acknowledged unasked is filled again and again") {
+TEST_CASE(
+    "a window too small for periodic ACKs is filled again without waiting for the ACK delay") {
   const bool bursts = GENERATE(false, true);
   const std::size_t window = GENERATE(16u, 17u, 33u, 100u);
   CAPTURE(bursts, window);
@@ -544,13 +546,13 @@ TEST_CASE("a window that is shorter than what is acknowledged unasked is filled 
   for (int i = 0; i < 10'000 && !pair.send.done(); ++i) pair.turn();
 
   REQUIRE(pair.send.done());
-  // A round trip is two turns; of those that wait for the ACK delay (50 us) there may be a few.
+  // A round trip is two turns; a few may wait for the ACK delay (50 us).
   const auto windows = static_cast<std::int64_t>(600 / window + 1);
   CHECK(pair.now - start <=
         windows * std::chrono::microseconds(4) + std::chrono::microseconds(110));
 }
 
-TEST_CASE("who has fewer packets than are acknowledged unasked does not wait for the ACK delay") {
+TEST_CASE("a sender with a pool too small for periodic ACKs does not wait for the ACK delay") {
   const bool bursts = GENERATE(false, true);
   const std::size_t packets = GENERATE(64u, 65u, 100u, 200u);
   CAPTURE(bursts, packets);
@@ -565,7 +567,7 @@ TEST_CASE("who has fewer packets than are acknowledged unasked does not wait for
   CHECK(pair.now - start <= std::chrono::microseconds(200));
 }
 
-TEST_CASE("nothing leaves as bulk under checksums, or where bursts are no cheaper") {
+TEST_CASE("nothing leaves as bulk with checksums, or where bursts are no cheaper") {
   const bool checksum = GENERATE(false, true);
   Pair pair({.bursts = checksum, .checksum = checksum}, 300'000);
   pair.deliver();
@@ -587,7 +589,7 @@ TEST_CASE("bulk packets that the port refused leave when it has room again, each
   CHECK(pair.a.engine->inspector().stats().retransmits == 0);
 }
 
-TEST_CASE("of bulk packets each that is lost is sent again, and no other") {
+TEST_CASE("of bulk packets only those that are lost are retransmitted") {
   Pair pair({.bursts = true}, 300'000);
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, pair.message, pair.send);

@@ -8,7 +8,7 @@
 namespace pullman::message {
 namespace {
 
-constexpr MessageId kFirst = 5;
+constexpr MessageId kFirstSend = 5;
 
 // Two sends, of which the second has no id yet.
 struct Two {
@@ -18,7 +18,7 @@ struct Two {
       op.begin(Operation::Kind::kSend, {}, 1);
       table.add(op);
     }
-    Operation::of(with_id).message = kFirst;
+    Operation::of(with_id).message = kFirstSend;
     table.note_id(Operation::of(with_id));
   }
   ~Two() { table.fail(Status::kClosed); }
@@ -31,19 +31,19 @@ struct Two {
 
 TEST_CASE("a send is found by its id until it is removed") {
   Two sends;
-  CHECK(sends.table.find(kFirst) == &Operation::of(sends.with_id));
-  CHECK(sends.table.find(kFirst + 1) == nullptr);
-  CHECK(sends.table.oldest_id(77) == kFirst);
+  CHECK(sends.table.find(kFirstSend) == &Operation::of(sends.with_id));
+  CHECK(sends.table.find(kFirstSend + 1) == nullptr);
+  CHECK(sends.table.oldest_id(77) == kFirstSend);
 
   sends.table.remove(Operation::of(sends.with_id));
 
-  CHECK(sends.table.find(kFirst) == nullptr);
+  CHECK(sends.table.find(kFirstSend) == nullptr);
   CHECK(sends.table.oldest_id(77) == 77);
   CHECK(sends.table.size() == 1);
   Operation::of(sends.with_id).finish(Status::kOk, 0);
 }
 
-TEST_CASE("sends are visited in order, and may be removed meanwhile") {
+TEST_CASE("sends are visited in order, and may be removed during the visit") {
   Two sends;
   std::vector<Request*> seen;
 
@@ -57,7 +57,7 @@ TEST_CASE("sends are visited in order, and may be removed meanwhile") {
   for (Request* request : seen) Operation::of(*request).finish(Status::kOk, 0);
 }
 
-TEST_CASE("all sends of a peer that is gone finish with the reason") {
+TEST_CASE("all sends of a peer that has ended finish with the reason") {
   Two sends;
 
   sends.table.fail(Status::kPeerDied);
@@ -67,7 +67,7 @@ TEST_CASE("all sends of a peer that is gone finish with the reason") {
   CHECK(sends.without_id.status() == Status::kPeerDied);
 }
 
-TEST_CASE("what the peer asked for waits for no other send") {
+TEST_CASE("an answer that the peer asked for waits for no other send") {
   Request plain, second, answer;
   Operation::of(answer).special.is_solicited = true;
   WaitingSends waiting;

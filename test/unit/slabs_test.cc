@@ -1,4 +1,4 @@
-// Memory for packets begins with a line of the cache, each packet's.
+// Each packet's memory begins with a cache line.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ bool is_aligned(const std::byte* bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes) % kCacheLine == 0;
 }
 
-TEST_CASE("every packet of a pool begins a line, whatever its size") {
+TEST_CASE("every packet of a pool begins a cache line, whatever its size") {
   const std::size_t large = GENERATE(576u, 816u, 1472u, 1477u, 8972u, 65507u);
   channel::PacketPool pool(200, large);
 
@@ -37,7 +37,7 @@ TEST_CASE("every packet of a pool begins a line, whatever its size") {
   for (channel::Packet* packet : taken) pool.give_back(*packet);
 }
 
-TEST_CASE("every buffer for what arrives begins a line") {
+TEST_CASE("every receive buffer begins a cache line") {
   for (const std::size_t buffers : {1u, 5u, 64u}) {
     const nic::ReceiveSlab slab(buffers);
     for (std::size_t i = 0; i < buffers; ++i) {
@@ -46,7 +46,7 @@ TEST_CASE("every buffer for what arrives begins a line") {
   }
 }
 
-TEST_CASE("every slot for a provider begins a line") {
+TEST_CASE("every slot for a provider begins a cache line") {
   for (const std::size_t bytes : {1u, 64u, 1473u, 9001u}) {
     nic::fabric::Slab slab({.slots = 7, .slot_bytes = bytes, .device = "test"});
     for (std::size_t i = 0; i < slab.slots(); ++i) CHECK(is_aligned(slab.slot(i)));

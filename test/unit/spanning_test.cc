@@ -1,4 +1,5 @@
-// Messages that fit no packet, copied into those of their neighbours (message/tx/message_packer.h).
+// Messages too long for a packet, copied into those of their neighbours
+// (message/tx/message_packer.h).
 #include <catch2/catch.hpp>
 #include <deque>
 #include <vector>
@@ -11,9 +12,9 @@
 namespace pullman::message {
 namespace {
 
-constexpr std::size_t kJustOver = 1425;  // a packet takes 1424
+constexpr std::size_t kJustOver = 1425;  // a packet holds 1424
 
-// Messages of one size, sent one after the other, and what receives them.
+// Messages of one size in a row, and their receiver.
 struct Stream {
   Stream(std::size_t count, std::size_t size, std::size_t packet_bytes = kPacketBytes) {
     wire.outbox.set_packet_bytes(packet_bytes);
@@ -42,13 +43,13 @@ struct Stream {
 
   std::deque<std::vector<std::byte>> sent_bytes, buffers;
   std::deque<Request> sends, receives;
-  Wire wire;  // gone first: it ends what is pending
+  Wire wire;  // destroyed first: it ends what is pending
   std::size_t copied = 0;
 };
 
 }  // namespace
 
-TEST_CASE("messages that fit no packet are done when they are copied, and fill their packets") {
+TEST_CASE("messages too long for a packet are done when copied, and fill their packets") {
   Stream stream(20, kJustOver);
   Wire& wire = stream.wire;
   CHECK(stream.copied == 20);
@@ -56,7 +57,7 @@ TEST_CASE("messages that fit no packet are done when they are copied, and fill t
   wire.pull();
 
   constexpr std::size_t kOfEach = kPacketBytes - wire::kHeaderBytes;
-  const std::size_t heads = 2 * wire::kChunkBytes;  // where one ends the next begins
+  const std::size_t heads = 2 * wire::kChunkBytes;  // one ends and the next begins
   CHECK(wire.in_flight.size() == (20 * kJustOver + kOfEach - heads - 1) / (kOfEach - heads));
   for (std::size_t i = 0; i + 1 < wire.in_flight.size(); ++i) {
     CHECK(wire.in_flight[i]->size() == kPacketBytes);
@@ -113,7 +114,7 @@ TEST_CASE("a message of several packets carries its immediate data") {
   }
 }
 
-// What is not finished holds the window of ids (wire.md 4.3), and a close.
+// An unfinished message holds the window of ids (wire.md 4.3), and a close.
 TEST_CASE("a message of several packets is finished when all of them have arrived") {
   const bool first_first = GENERATE(false, true);
   Stream stream(1, kJustOver);
@@ -144,8 +145,8 @@ TEST_CASE("a message that shares a packet with the end of another is finished wi
   CHECK(wire.outbox.idle());
 }
 
-// Packets of one length leave in one burst: where nothing can begin the rest is filled.
-TEST_CASE("a packet with too little room for a beginning is padded to the length of the others") {
+// Packets of one length leave in one burst, so one in which nothing can begin is filled.
+TEST_CASE("a packet with too little room for another message is padded to the others' length") {
   const std::size_t room = GENERATE(4u, 17u, 32u, 95u);
   Stream stream(0, 0);
   Wire& wire = stream.wire;
@@ -177,8 +178,7 @@ TEST_CASE("a packet with too little room for a beginning is padded to the length
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE(
-    "a message waits, and nothing of it is copied, when there are packets for a part of it only") {
+TEST_CASE("a message waits uncopied while there are packets for only a part of it") {
   channel::PacketPool packets(3, kPacketBytes);
   Pool<IdBitmap> bitmaps(2);
   Pool<ActiveSends> active(1);
@@ -191,7 +191,7 @@ TEST_CASE(
   const auto bytes = content(kJustOver, 2);
   Request first, second, third;
   Packet* const others[] = {packets.take(kPacketBytes), packets.take(kPacketBytes)};
-  CHECK_FALSE(outbox.send_copy(kPeer, {.tag = 1, .bytes = most}, first));  // there is one of two
+  CHECK_FALSE(outbox.send_copy(kPeer, {.tag = 1, .bytes = most}, first));  // one of two is free
   CHECK(packets.in_use() == 2);
   for (Packet* other : others) packets.give_back(*other);
   REQUIRE(outbox.send(kPeer, 1, most, first));
@@ -203,7 +203,7 @@ TEST_CASE(
   outbox.handle_acked(*packet);
   packets.give_back(*packet);
   CHECK_FALSE(third.done());
-  packet = outbox.next_packet();  // makes room for the other
+  packet = outbox.next_packet();  // frees one for the other
   CHECK(third.done());
   std::vector<Packet*> rest{packet};
   while ((packet = outbox.next_packet()) != nullptr) rest.push_back(packet);
@@ -214,7 +214,7 @@ TEST_CASE(
   CHECK(outbox.idle());
 }
 
-TEST_CASE("packets of copied messages leave in fragments where the path has become narrow") {
+TEST_CASE("packets of copied messages leave in fragments after the path has become narrow") {
   const std::size_t limit = GENERATE(576u, 700u, 1100u, 1400u);
   Stream stream(6, 1900);
   Wire& wire = stream.wire;
@@ -239,9 +239,9 @@ TEST_CASE("packets of copied messages leave in fragments where the path has beco
   CHECK(wire.outbox.idle());
 }
 
-// What the peer asked for waits for packets only; the last of it takes the queues with it.
+// Answers wait for packets only; the last one empties the queues.
 TEST_CASE(
-    "answers that waited for packets leave when there are some, and nothing is left of them") {
+    "answers that waited for packets leave when there are some, and nothing of them is left") {
   const std::size_t size = GENERATE(1000u, 1400u);
   Wire wire;
   const auto bytes = content(size, 1);
@@ -267,7 +267,7 @@ TEST_CASE(
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("when the peer is gone nothing is left of messages of several packets") {
+TEST_CASE("when the peer ends nothing is left of messages of several packets") {
   Stream stream(3, kJustOver);
   Wire& wire = stream.wire;
   wire.pull(1);
@@ -281,7 +281,7 @@ TEST_CASE("when the peer is gone nothing is left of messages of several packets"
   CHECK(wire.spanning.in_use() == 0);
 }
 
-TEST_CASE("ids that lie a window apart do not share a count") {
+TEST_CASE("ids that are a window apart do not share a count") {
   SpanningMessages messages;
   messages.add(7, 2);
   CHECK_FALSE(messages.note_arrived(7));
@@ -292,7 +292,7 @@ TEST_CASE("ids that lie a window apart do not share a count") {
   CHECK_FALSE(messages.note_arrived(7 + kIdWindow));
   messages.clear();
   CHECK(messages.empty());
-  CHECK(messages.note_arrived(7 + kIdWindow));  // as of one that was not added
+  CHECK(messages.note_arrived(7 + kIdWindow));  // as for an id that was not added
 }
 
 }  // namespace pullman::message

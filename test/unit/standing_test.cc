@@ -42,7 +42,7 @@ void check(const Links& links, const std::string& name, Standing standing, const
   CHECK(judged.why == why);
 }
 
-TEST_CASE("a host's NICs stand before what Docker makes, and its tunnels") {
+TEST_CASE("a host's NICs rank before Docker's devices and its tunnels") {
   const Links links{hardware(link(2, "eth0")),
                     default_by(link(3, "e0", "veth")),
                     link(4, "e1", "veth"),
@@ -60,8 +60,7 @@ TEST_CASE("a host's NICs stand before what Docker makes, and its tunnels") {
   check(links, "dummy0", Standing::kInside, "a dummy");
 }
 
-TEST_CASE(
-    "what stands on hardware stands as it does: a vlan of a bond, a bridge with a NIC in it") {
+TEST_CASE("a device on hardware ranks as that: a vlan of a bond, a bridge with a NIC in it") {
   const Links links{port_of(4, hardware(link(2, "eth0"))),
                     port_of(4, hardware(link(3, "eth1"))),
                     link(4, "bond0", "bond"),
@@ -78,7 +77,7 @@ TEST_CASE(
   check(links, "vx", Standing::kInside, "a vxlan");
 }
 
-TEST_CASE("one of a VRF is no port, and one of a loop of links or that is not known is plain") {
+TEST_CASE("a device of a VRF is no port, and one in a loop of links or unknown is plain") {
   const Links links{link(1, "blue", "vrf"), port_of(1, hardware(link(2, "eth0"))),
                     upon(4, link(3, "a", "vlan")), upon(3, link(4, "b", "vlan"))};
 

@@ -7,14 +7,14 @@ namespace {
 
 using Found = Standstill::Found;
 
-// Looks once when it is due.
+// Looks when the next look is due.
 Found look(Standstill& standstill, const Standstill::Movement& movement) {
   return standstill.look(standstill.due(), movement);
 }
 
 }  // namespace
 
-TEST_CASE("a program stands still when all the looks saw nothing move") {
+TEST_CASE("a program stands still after a number of looks without any movement") {
   Standstill standstill;
   standstill.begin(Instant(Duration(0)), 7);
 
@@ -29,7 +29,7 @@ TEST_CASE("a program stands still when all the looks saw nothing move") {
   CHECK(look(standstill, {.done = 7}) == Found::kStillStanding);
 }
 
-TEST_CASE("what is done or under way at one look makes all the looks count anew") {
+TEST_CASE("movement at one look makes the count of looks begin again") {
   const Standstill::Movement moves =
       GENERATE(Standstill::Movement{.done = 8}, Standstill::Movement{.done = 7, .under_way = true});
   Standstill standstill;

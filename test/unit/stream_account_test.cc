@@ -1,4 +1,4 @@
-// What pullman-perf --test failover counts, and which cuts it takes.
+// What pullman-perf --test failover counts, and which cuts it accepts.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -20,7 +20,7 @@ Roll roll_of(std::initializer_list<std::uint64_t> numbers) {
 
 }  // namespace
 
-TEST_CASE("messages that come once and in order are all that is expected") {
+TEST_CASE("messages that come once and in order count as no error") {
   const Roll roll = roll_of({0, 1, 2, 3});
 
   CHECK(roll.lost(4) == 0);
@@ -55,7 +55,7 @@ TEST_CASE("a duplicate does not make up for a loss") {
   CHECK(roll_of({0, 0, 0}).lost(3) == 2);
 }
 
-TEST_CASE("a gap belongs to the time in which it ended") {
+TEST_CASE("a gap is counted in the interval in which it ended") {
   Buckets buckets(kStart);
 
   buckets.add(kStart + 1ms, 100);
@@ -72,7 +72,7 @@ TEST_CASE("a gap belongs to the time in which it ended") {
   CHECK(buckets.all()[3].gap_end_us == 5000);
 }
 
-TEST_CASE("what arrives before the start, or hours later, does no harm") {
+TEST_CASE("messages before the start, or hours later, are not counted") {
   Buckets buckets(kStart);
 
   buckets.add(kStart - 1s, 1);
@@ -81,7 +81,7 @@ TEST_CASE("what arrives before the start, or hours later, does no harm") {
   CHECK(buckets.all().size() == 1);
 }
 
-TEST_CASE("a cut names a NIC and its times, and how") {
+TEST_CASE("a cut names a NIC, its kind and its times") {
   const Cut cut = parse_cut("eth1:deaf@1.5-2");
 
   CHECK(cut.nic == "eth1");
@@ -92,7 +92,7 @@ TEST_CASE("a cut names a NIC and its times, and how") {
   CHECK_FALSE(parse_cut("eth1@3").mended_at);
 }
 
-TEST_CASE("what is not a cut is refused") {
+TEST_CASE("malformed cuts are refused") {
   for (const char* text : {"", "eth1", "@1", "eth1@", "eth1@x", "eth1@2-1", "eth1@1-1", "eth1@-1",
                            "eth1:blind@1", "eth1:@1", "eth 1@1", "eth\"@1", "eth1@nan",
                            "eth1@1-2-3", "eth1@1e9", "averyverylongname@1"}) {
@@ -101,7 +101,7 @@ TEST_CASE("what is not a cut is refused") {
   }
 }
 
-TEST_CASE("a NIC is cut only when it is not") {
+TEST_CASE("a NIC may be cut again from when it was mended") {
   const std::vector<Cut> cuts = parse_cuts({"b@3-4", "a@1-2", "a@2-3", "b:mute@1-2"});
 
   REQUIRE(cuts.size() == 4);

@@ -1,4 +1,4 @@
-// failover/striping.h: which rail takes what is to leave next.
+// failover/striping.h: which rail takes the next packets.
 #include "failover/striping.h"
 
 #include <array>
@@ -23,12 +23,14 @@ TEST_CASE("the rail that delivers first takes the next packets") {
   CHECK(rail_for_bulk(loads, 1000) == 1);
 }
 
-TEST_CASE("of two rails with room the shorter way is taken, though more waits there") {
+TEST_CASE(
+    "of two rails with room the one with the shorter round trip is taken, though more waits "
+    "there") {
   const std::array loads = {load(1000, 100, 0), load(100, 100, 50)};
   CHECK(rail_for_bulk(loads, 1000) == 1);
 }
 
-TEST_CASE("while much is left every rail that may send does") {
+TEST_CASE("while much is left, every rail that may send is used") {
   const std::array loads = {load(100, 100, 100), load(1000, 20, 0)};
   CHECK(rail_for_bulk(loads, 100'000) == 1);
 }
@@ -38,7 +40,7 @@ TEST_CASE("the end of a message waits for the fast rail rather than take the slo
   CHECK(rail_for_bulk(loads, 40) == kNoRail);
 }
 
-TEST_CASE("a rail that is out of use takes nothing") {
+TEST_CASE("a rail that is down takes nothing") {
   std::array loads = {load(100, 100, 0), load(100, 100, 0)};
   loads[0].window = 0;
   loads[0].may_send = false;
@@ -48,13 +50,14 @@ TEST_CASE("a rail that is out of use takes nothing") {
   CHECK(rail_for_small(loads, 1) == kNoRail);
 }
 
-TEST_CASE("small messages take the shortest way, and do not waver between equal ones") {
+TEST_CASE(
+    "small messages take the shortest round trip, and do not alternate between similar ones") {
   CHECK(rail_for_small(std::array{load(500, 10, 0), load(100, 10, 0)}, 0) == 1);
   CHECK(rail_for_small(std::array{load(110, 10, 0), load(100, 10, 0)}, 0) == 0);
   CHECK(rail_for_small(std::array{load(110, 10, 10), load(100, 10, 0)}, 0) == 1);
 }
 
-// Both drain at their own pace: what is sent on each is in proportion, and they end together.
+// Each rail drains at its own pace and takes its proportion, so both end together.
 TEST_CASE("rails of unequal speed end a message together") {
   const std::uint32_t faster = GENERATE(1u, 2u, 4u, 10u);
   std::array<double, 2> busy_until{};  // ms

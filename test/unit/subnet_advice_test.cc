@@ -1,4 +1,4 @@
-// nic/shared_subnet.h: what is said of NICs on one subnet.
+// nic/shared_subnet.h: the advice on NICs in one subnet.
 #include <catch2/catch.hpp>
 
 #include "nic/shared_subnet.h"
@@ -8,13 +8,15 @@ namespace {
 
 using Catch::Contains;
 
-TEST_CASE("NICs on one subnet that answer for themselves only, and receive all, need no advice") {
+TEST_CASE(
+    "NICs on one subnet that answer ARP for themselves only, and accept all, need no advice") {
   const ArpSettings good{.arp_ignore = GENERATE(1, 2), .rp_filter = GENERATE(0, 2)};
 
   CHECK(subnet_advice({"e0", "e1"}, {good, good}).empty());
 }
 
-TEST_CASE("of NICs on one subnet is said which setting lets one take the other's packets") {
+TEST_CASE(
+    "for NICs on one subnet the advice names the setting that lets one take another's packets") {
   const ArpSettings good{.arp_ignore = 1, .rp_filter = 2};
 
   const std::string arp = subnet_advice({"e0", "e1"}, {good, {.arp_ignore = 0, .rp_filter = 0}});

@@ -1,5 +1,5 @@
-// What a turn of the engine leaves for the next when a message has come: what its ACK says, and to
-// owe one.
+// What a turn of the engine leaves for the next one after a message has arrived: the ACK that came
+// with it, and the ACK that is due for it.
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -24,7 +24,7 @@ Config config_of(std::size_t window = 4096) {
   return config;
 }
 
-// Two engines that are connected; `b` answers what `a` sends.
+// Two connected engines; `b` answers messages of `a`.
 struct Pair {
   explicit Pair(std::size_t window = 4096)
       : a(1, 1, config_of(window)), b(2, 2, config_of(window)) {
@@ -46,7 +46,7 @@ struct Pair {
     answer();
     now += microseconds(1000);
   }
-  // A message of `a` is before `b`, with an ACK of the answer to the one before.
+  // `a` sends a message with the ACK of the last answer; it arrives with the next turn of `b`.
   void ask() {
     Request request;
     REQUIRE(a.engine->sending().send(now, peer, kTag, {&byte, 1}, request) == Status::kOk);
@@ -70,7 +70,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
+TEST_CASE("a turn leaves an ACK pending for a message that asks for one, and for no other") {
   const bool asked = GENERATE(false, true);
   Pair pair;
   SendOptions options;
@@ -93,8 +93,8 @@ TEST_CASE("a turn owes the ACK that a message asks for, and none for others") {
   CHECK(request.done());
 }
 
-TEST_CASE("a turn owes the ACK of a message that came with the first packet, wire.md 5.9") {
-  const bool both_call = GENERATE(false, true);  // then one of them says it again (wire.md 5.6)
+TEST_CASE("a turn leaves an ACK pending for a message in the first packet that asks, wire.md 5.9") {
+  const bool both_call = GENERATE(false, true);  // then one HELLO is repeated (wire.md 5.6)
   const std::uint64_t seed = GENERATE(1, 2);
   Instant now{std::chrono::seconds(1)};
   ListEnd a{1, seed, config_of()};
@@ -127,8 +127,8 @@ TEST_CASE("a turn owes the ACK of a message that came with the first packet, wir
 
 namespace {
 
-// The message is before `b`, and comes together: something came just before, so no channel is
-// quiet.
+// `a` sends the message, all of which arrives in one turn of `b`: something arrived just before, so
+// no channel is quiet.
 void ask(Pair& pair, std::span<const std::byte> bytes, Request& request) {
   pair.b.data->arriving.push_back(Datagram(1));
   while (!pair.b.data->arriving.empty()) {
@@ -139,8 +139,8 @@ void ask(Pair& pair, std::span<const std::byte> bytes, Request& request) {
   pair.a.deliver_to(pair.b);
 }
 
-// `b` has a message under way that is done when it is acknowledged; `a` has it, and its ACK is
-// lost: the next packet says the same.
+// `b` sends a message that is done when acknowledged; `a` has received it, but the ACK is
+// lost. The next packet of `a` repeats it.
 void send_until_delivered(Pair& pair, Request& request) {
   SendOptions options;
   options.until_delivered = true;
@@ -158,7 +158,9 @@ void send_until_delivered(Pair& pair, Request& request) {
 
 }  // namespace
 
-TEST_CASE("the ACK that comes with a message waits for the program's turn, however long it is") {
+TEST_CASE(
+    "the ACK that comes with a message is processed after the program's turn, whatever its "
+    "length") {
   const std::size_t size = GENERATE(1000, 3000, 20'000);
   std::vector<std::byte> bytes(size);
   Request asking, answer;
@@ -174,7 +176,7 @@ TEST_CASE("the ACK that comes with a message waits for the program's turn, howev
   CHECK(answer.done());
 }
 
-TEST_CASE("the ACK that comes with a part of a message waits for nobody") {
+TEST_CASE("the ACK that comes with a part of a message is processed at once") {
   std::vector<std::byte> bytes(20'000);
   Request asking, answer;
   Pair pair;
@@ -189,7 +191,7 @@ TEST_CASE("the ACK that comes with a part of a message waits for nobody") {
   CHECK(answer.done());
 }
 
-TEST_CASE("small messages that wait leave before the NIC is asked for anything, long ones do not") {
+TEST_CASE("small messages that wait leave before the NIC is polled, long ones do not") {
   const std::size_t size = GENERATE(1, 20'000);
   Pair pair;
   std::vector<std::byte> bytes(size);
@@ -209,7 +211,7 @@ TEST_CASE("small messages that wait leave before the NIC is asked for anything, 
   pair.a.engine->abort();
 }
 
-TEST_CASE("an ACK waits for the answer although the turn before has brought a message, too") {
+TEST_CASE("an ACK waits for the answer although the last turn brought a message, too") {
   Pair pair;
   pair.b.engine->progress(pair.now);  // brings none
   pair.ask();
@@ -233,8 +235,7 @@ TEST_CASE("an ACK waits for the answer although the turn before has brought a me
   CHECK(pair.b.sent() == 0);
 }
 
-TEST_CASE(
-    "what is sent behind a disconnect() is refused, though it would fit a packet that waits") {
+TEST_CASE("a message sent after disconnect() is refused, though a waiting packet has room for it") {
   const bool all = GENERATE(false, true);
   Pair pair;
   std::array<Request, 3> requests;
@@ -251,7 +252,7 @@ TEST_CASE(
   CHECK(send(requests[2]) == (all ? Status::kClosed : Status::kPeerClosed));
 }
 
-TEST_CASE("a program may answer a message before an ACK is owed for it") {
+TEST_CASE("a program may answer a message before its ACK leaves") {
   Pair pair;
   pair.ask();
   const std::uint32_t in_flight = pair.b.engine->inspector().link(pair.back)->in_flight;
@@ -260,17 +261,17 @@ TEST_CASE("a program may answer a message before an ACK is owed for it") {
   CHECK(pair.b.engine->progress(pair.now) == 1);
   CHECK(pair.received[1].done());
   CHECK(pair.b.engine->inspector().link(pair.back)->in_flight == in_flight);
-  CHECK(pair.b.engine->next_deadline() <= pair.now);  // nobody sleeps on it
+  CHECK(pair.b.engine->next_deadline() <= pair.now);  // no sleep
 
   const Stats before = pair.b.engine->inspector().stats();
-  SECTION("an answer takes it along, and none leaves alone") {
+  SECTION("an answer piggybacks it, and none leaves alone") {
     pair.answer();
     pair.b.engine->progress(pair.now + microseconds(60));
     CHECK(pair.b.sent() == 0);
     CHECK(pair.b.engine->inspector().stats().acks_piggybacked == before.acks_piggybacked + 1);
     CHECK(pair.b.engine->inspector().stats().acks_sent == before.acks_sent);
   }
-  SECTION("if there is no answer it leaves in time") {
+  SECTION("without an answer it leaves in time") {
     pair.b.engine->progress(pair.now);
     CHECK(pair.b.engine->inspector().link(pair.back)->in_flight == 0);
     CHECK(pair.b.engine->next_deadline() <= pair.now + microseconds(50));
@@ -280,7 +281,9 @@ TEST_CASE("a program may answer a message before an ACK is owed for it") {
   }
 }
 
-TEST_CASE("but a gap that a lone message opens is told in the turn it comes in, wire.md 6.2") {
+TEST_CASE(
+    "a gap that a single message opens is reported in the turn in which that arrives, wire.md "
+    "6.2") {
   Pair pair;
   Request lost, next;
   pair.a.engine->sending().send(pair.now, pair.peer, kTag, {&pair.byte, 1}, lost);
@@ -318,12 +321,12 @@ TEST_CASE(
     }
   };
 
-  SECTION("with what it is told of in this turn, and with nothing else") {
+  SECTION("after the last packet of a message") {
     take();
     REQUIRE(receive.done());
     CHECK(pair.b.sent() == 0);
-    CHECK(pair.b.engine->next_deadline() <= pair.now);  // nobody sleeps on it
-    SECTION("the answer takes it along, and none leaves alone") {
+    CHECK(pair.b.engine->next_deadline() <= pair.now);  // no sleep
+    SECTION("the answer piggybacks it, and none leaves alone") {
       pair.answer();
       pair.b.engine->progress(pair.now);
       CHECK(pair.b.sent() == 0);
@@ -335,7 +338,7 @@ TEST_CASE(
       CHECK(pair.b.sent() == 1);
       CHECK(alone() == 1);
     }
-    SECTION("which another message does not put off") {
+    SECTION("another message does not delay it further") {
       pair.ask();
       pair.a.engine->progress(pair.now);
       pair.a.deliver_to(pair.b);
@@ -344,7 +347,7 @@ TEST_CASE(
       CHECK(alone() == 1);
     }
   }
-  SECTION("but it leaves at once in the middle of a message") {
+  SECTION("in the middle of a message it leaves at once") {
     packets.pop_back();
     take();
     REQUIRE_FALSE(receive.done());
@@ -352,9 +355,9 @@ TEST_CASE(
   }
 }
 
-// On the command channel it would overtake what is before it, and its ACK would not say what became
-// of that.
-TEST_CASE("the end of a message of several packets leaves on the data channel, if alone, too") {
+// On the command channel it would overtake the packets before it, and its ACK would tell nothing of
+// them.
+TEST_CASE("the end of a message of several packets leaves on the data channel, even alone") {
   constexpr std::size_t kWindow = 16;
   Pair pair(kWindow);
   const std::vector<std::byte> full(1400), message(1425);
@@ -366,7 +369,7 @@ TEST_CASE("the end of a message of several packets leaves on the data channel, i
   REQUIRE(pair.a.engine->sending().send(pair.now, pair.peer, kTag, message, sends.back()) ==
           Status::kOk);
   pair.a.engine->progress(pair.now);
-  REQUIRE(pair.a.data->sent.size() == kWindow);  // its first packet, too
+  REQUIRE(pair.a.data->sent.size() == kWindow);  // with its first packet
   pair.a.deliver_to(pair.b);
   for (int i = 0; i < 3; ++i) pair.b.engine->progress(pair.now += microseconds(100));
   pair.b.deliver_to(pair.a);
@@ -376,8 +379,8 @@ TEST_CASE("the end of a message of several packets leaves on the data channel, i
   CHECK(pair.a.data->sent.size() == 1);
 }
 
-// Who takes a packet for lost too early learns it by what comes twice (wire.md 7.1).
-TEST_CASE("a packet that comes twice is late, though it is filled up with what has no meaning") {
+// A sender learns from duplicates that it declared a loss too early (wire.md 7.1).
+TEST_CASE("a duplicate of a padded packet counts as late") {
   Pair pair;
   const std::vector<std::byte> nearly_full(1410), message(1425);
   std::array<Request, 3> sends;
@@ -409,7 +412,7 @@ TEST_CASE("a packet that comes twice is late, though it is filled up with what h
   CHECK(pair.b.engine->inspector().stats().dropped_packets == 0);
 }
 
-// Turns of 1 us for so long, of which every fourth brings a message.
+// That many turns of 1 us, of which every fourth brings a message.
 void turn_for(Pair& pair, int turns) {
   for (int i = 0; i < turns; ++i, pair.now += microseconds(1)) {
     if (i % 4 == 0) {
@@ -423,18 +426,18 @@ void turn_for(Pair& pair, int turns) {
   }
 }
 
-TEST_CASE("a quiet channel is asked beside a busy one once in an eighth of its silence") {
+TEST_CASE("a quiet channel beside a busy one is polled once in an eighth of its silence") {
   Pair pair;
   pair.b.data->arriving.emplace_back(40);
   turn_for(pair, 40);
-  turn_for(pair, 32);  // the data channel falls silent after 64
+  turn_for(pair, 32);  // the data channel is quiet after 64
   const auto asked_in = [&](int turns) {
     const std::size_t before = pair.b.data->asked;
     turn_for(pair, turns);
     return pair.b.data->asked - before;
   };
 
-  SECTION("often at first, then seldom, and never less than that") {
+  SECTION("often at first, then seldom, but never less than that") {
     const std::size_t early = asked_in(64);
     CHECK(early >= 8);
     CHECK(early <= 16);
@@ -442,7 +445,7 @@ TEST_CASE("a quiet channel is asked beside a busy one once in an eighth of its s
     CHECK(asked_in(320) >= 8);
     CHECK(asked_in(320) <= 10);
   }
-  SECTION("when something comes, in each turn again") {
+  SECTION("in each turn again when something arrives") {
     turn_for(pair, 1000);
     pair.b.data->arriving.emplace_back(40);
     turn_for(pair, 40);

@@ -1,5 +1,5 @@
-// Unexpected messages in numbers: message/match/unexpected_table.h, reserve.h, allowance.h, and
-// what short ones cost.
+// Many unexpected messages: message/match/unexpected_table.h, reserve.h, allowance.h, and the cost
+// of short ones.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
@@ -62,7 +62,7 @@ TEST_CASE("the table of unexpected messages agrees with a list, as it grows and 
   }
 }
 
-TEST_CASE("among many unexpected messages few are looked at for one that is found") {
+TEST_CASE("among many unexpected messages few are compared to find one") {
   constexpr std::size_t kMany = 100'000;
   UnexpectedTable table;
   std::vector<std::unique_ptr<ShortMessage>> messages;
@@ -71,7 +71,7 @@ TEST_CASE("among many unexpected messages few are looked at for one that is foun
     table.add(*messages.back());
   }
 
-  std::size_t behind = 0;  // others in the same bucket, as a find from the front would see
+  std::size_t behind = 0;  // others in the same bucket, which a search from the front meets
   for (const auto& message : messages) {
     for (const Unexpected* at = message.get(); at->links.next != nullptr; at = at->links.next) {
       ++behind;
@@ -84,7 +84,7 @@ TEST_CASE("among many unexpected messages few are looked at for one that is foun
   CHECK(table.buckets() <= 2 * UnexpectedTable::kMinBuckets);
 }
 
-TEST_CASE("an unexpected message of 1 to 16 bytes costs 128 bytes at most, and they are counted") {
+TEST_CASE("an unexpected message of 1 to 16 bytes is charged 128 bytes, which cover its memory") {
   constexpr std::size_t kMany = 20'000;
   const std::size_t size = GENERATE(1u, 16u);
   Wire wire(kMany * kShortCharge + (1 << 20));
@@ -112,7 +112,7 @@ TEST_CASE("an unexpected message of 1 to 16 bytes costs 128 bytes at most, and t
   CHECK(wire.memory.blocks <= 1);
 }
 
-TEST_CASE("one short message that is kept keeps no memory but its own piece and one more") {
+TEST_CASE("one short message that is kept holds its own slab piece and one more at most") {
   constexpr std::size_t kMany = 20'000;
   const std::size_t kept = GENERATE(as<std::size_t>(), 0, kMany / 2, kMany - 1);
   Wire wire(kMany * kShortCharge + (1 << 20));
@@ -157,7 +157,7 @@ TEST_CASE("1.4 million unexpected messages of seven peers fit the defaults") {
   }
 }
 
-TEST_CASE("one peer borrows as much as it leaves, and what it borrowed goes back") {
+TEST_CASE("one peer may borrow half of what is left, and what it borrowed is given back") {
   constexpr std::uint64_t kWindow = 1 << 16;
   Reserve reserve(64 * kWindow);
   const Terms terms{kWindow / 2, kWindow, reserve};
@@ -175,7 +175,7 @@ TEST_CASE("one peer borrows as much as it leaves, and what it borrowed goes back
     CHECK(first > 31 * kWindow);
     AllowanceGranted other(terms);
     const std::uint64_t second = use_up(other);
-    CHECK(second > 15 * kWindow);  // half of what is left, and its own
+    CHECK(second > 15 * kWindow);  // half of what is left, and its own share
 
     one.give_back(first);
     CHECK(use_up(other) > 20 * kWindow);
@@ -187,7 +187,7 @@ TEST_CASE("one peer borrows as much as it leaves, and what it borrowed goes back
   CHECK(reserve.left() == 64 * kWindow);
 }
 
-TEST_CASE("a peer that floods leaves each other its own share") {
+TEST_CASE("a flooding peer leaves every other one its own share") {
   constexpr std::uint64_t kWindow = 1 << 16;
   Reserve reserve(4 * kWindow);
   const Terms terms{kWindow / 2, kWindow, reserve};
@@ -202,7 +202,7 @@ TEST_CASE("a peer that floods leaves each other its own share") {
   }
 }
 
-TEST_CASE("who says again and again that it is blocked is listed once, and only while it is") {
+TEST_CASE("a peer that says again that it is blocked is listed once, and only while it is") {
   constexpr std::uint64_t kWindow = 1 << 16;
   Reserve reserve(64 * kWindow);
   const Terms terms{kWindow / 2, kWindow, reserve};
@@ -220,7 +220,7 @@ TEST_CASE("who says again and again that it is blocked is listed once, and only 
   }
 }
 
-TEST_CASE("a sender that is blocked says so once at a limit; a false limit is refused") {
+TEST_CASE("a blocked sender says so once per limit; a false limit is refused") {
   const std::vector<std::byte> message = content(8, 1);
   std::deque<Request> sends(2000);
   Wire wire;
@@ -244,7 +244,7 @@ TEST_CASE("a sender that is blocked says so once at a limit; a false limit is re
   CHECK(wire.outbox.idle());
 }
 
-TEST_CASE("memory that one peer gives back is news for those that are blocked") {
+TEST_CASE("memory that one peer gives back is offered to those that are blocked") {
   constexpr std::uint64_t kWindow = 1 << 16;
   Reserve reserve(2 * kWindow);
   const Terms terms{kWindow / 2, kWindow, reserve};
@@ -269,7 +269,7 @@ TEST_CASE("memory that one peer gives back is news for those that are blocked") 
   CHECK_FALSE(other.is_blocked());
 }
 
-TEST_CASE("short messages whose turn has not come wait for it, synchronous or not") {
+TEST_CASE("short messages that come early wait for their turn, synchronous or not") {
   constexpr std::size_t kMany = 200;
   Wire wire;
   std::deque<Request> sends(kMany);
@@ -311,7 +311,7 @@ TEST_CASE("short messages whose turn has not come wait for it, synchronous or no
   CHECK(wire.inbox.charged() == 0);
 }
 
-TEST_CASE("a short message comes whole: a part of one is refused, wire.md 4.4") {
+TEST_CASE("a short message comes whole; a part of one is refused, wire.md 4.4") {
   Wire wire;
 
   CHECK(wire.take_chunk(0, 24, 0, 12) == Taken::kRefused);

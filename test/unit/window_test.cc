@@ -1,4 +1,4 @@
-// reliability/send_window.h and window_rings.h: what is in flight, in a ring as large as it needs.
+// reliability/send_window.h and window_rings.h: packets in flight, in a ring as large as needed.
 #include <catch2/catch.hpp>
 #include <deque>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 constexpr Instant kNow{std::chrono::seconds(1)};
 constexpr Duration kStay = std::chrono::milliseconds(1);
 
-// A window, the hotel, and what a plain map says is in flight.
+// A window, its hotel, and a map that models what is in flight.
 struct Sender {
   explicit Sender(WindowRings& shared, PacketNumber first = PacketNumber{5} << 32)
       : resources{hotel, shared, pool}, window(resources, first) {}
@@ -52,7 +52,8 @@ struct Sender {
 
 }  // namespace
 
-TEST_CASE("a window's ring grows with what is in flight and goes back when nothing is") {
+TEST_CASE(
+    "a window's ring grows with the packets in flight and is given back when there are none") {
   WindowRings rings(1);
   Sender sender(rings);
   for (const std::size_t slots : {1, 8, 64, 512, 4096}) {
@@ -110,7 +111,7 @@ TEST_CASE("packets are found by number through growth, acks in any order, and th
   }
 }
 
-TEST_CASE("rings are for so many links; another has one slot, and those that have one may grow") {
+TEST_CASE("rings are limited: a link without one has one slot, and links that have one may grow") {
   WindowRings rings(2);
   Sender first(rings), second(rings), third(rings);
   first.add(9);

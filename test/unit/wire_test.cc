@@ -113,7 +113,7 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
       CHECK(decode(bytes, read) == Verdict::kBadReserved);
     }
   }
-  SECTION("a wish for an ACK on what is not acknowledged, wire.md 2.3") {
+  SECTION("a request for an ACK on a type that is never acked, wire.md 2.3") {
     set_flag(bytes.data(), kFlagAckSoon);
     CHECK(decode(bytes, read) == Verdict::kAccepted);
     CHECK(read.has(kFlagAckSoon));
@@ -196,7 +196,7 @@ TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") 
     bytes[0] = std::byte{0x25};
     CHECK(decode(bytes, read) == Verdict::kBadVersion);
   }
-  SECTION("any flag but the rail and the wish for an ACK, an ack's and a checksum's, too") {
+  SECTION("any flag but the rail and the request for an ACK, also an ack's and a checksum's") {
     for (unsigned bit : {0u, 1u, 6u, 7u}) {
       bytes[1] = static_cast<std::byte>(1u << bit);
       CHECK(decode(bytes, read) == Verdict::kBadReserved);
@@ -221,7 +221,7 @@ TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") 
     bytes[17] = std::byte{0x00};
     CHECK(decode(bytes, read) == Verdict::kOutsideWindow);
   }
-  SECTION("bytes beyond any message, wire.md 4.4") {
+  SECTION("bytes beyond the longest message, wire.md 4.4") {
     const auto set_offset = [&](std::uint64_t offset) {
       chunk.offset = offset;
       put_bulk(bytes.data() + kBulkHeaderBytes, chunk);
@@ -236,7 +236,7 @@ TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") 
   }
 }
 
-TEST_CASE("heads of a run are those of its packets one by one") {
+TEST_CASE("the heads of a run equal those of its packets one by one") {
   const Cut cut{.count = 5, .each = 700, .last = 700, .overlap = 90};
   const Frame first{
       .type = FrameType::kChunk, .id = 7, .tag = 8, .total = 9000, .offset = 1000, .data = {}};
@@ -263,7 +263,7 @@ TEST_CASE("credit and poll gap share two bytes, wire.md 2.13") {
   CHECK(read.poll_gap == header.poll_gap);
 }
 
-TEST_CASE("a poll gap is told rounded down to a power of two, and at most 67 ms") {
+TEST_CASE("a poll gap is rounded down to a power of two, and 67 ms at most") {
   const auto told = [](std::uint64_t ns) { return nanoseconds(poll_gap_of(ns)); };
   CHECK(told(0) == 0);
   CHECK(told(4095) == 0);
@@ -273,7 +273,7 @@ TEST_CASE("a poll gap is told rounded down to a power of two, and at most 67 ms"
   CHECK(told(std::uint64_t{1} << 40) == std::uint64_t{1} << 26);
 }
 
-TEST_CASE("a sealed packet notices any changed byte, wire.md 2.9") {
+TEST_CASE("the checksum of a sealed packet covers every byte, wire.md 2.9") {
   auto header = some_header();
   header.length = 40;
   auto bytes = encoded(header, 40);
@@ -365,8 +365,7 @@ TEST_CASE("frames follow each other and read as they were written, wire.md 4.1")
 }
 
 TEST_CASE(
-    "a BYE excepts ids in order and has whole words, the last of which says something, wire.md "
-    "4.9") {
+    "a BYE excepts ids in order and has whole words, the last of them not zero, wire.md 4.9") {
   constexpr std::uint32_t kMissing = 10;
   const auto is_sane = [](std::initializer_list<std::uint32_t> excepted, std::size_t length,
                           std::uint8_t last, std::uint32_t count_more = 0) {
@@ -409,7 +408,7 @@ TEST_CASE("a body cut anywhere inside a frame is not well-formed") {
   }
 }
 
-TEST_CASE("an envelope carries the lead, and something is to follow, wire.md 4.12") {
+TEST_CASE("an envelope carries the whole lead, and more bytes are to follow, wire.md 4.12") {
   const auto is_sane = [](std::uint8_t kind, std::uint64_t total, std::size_t carried) {
     std::vector<std::byte> body(kEnvelopeBytes + carried);
     put_envelope(body.data(),
@@ -457,7 +456,7 @@ TEST_CASE("frames that contradict themselves are not well-formed, wire.md 4.4") 
   CHECK_FALSE(chunk(10, 0, 0));                                     // empty
   CHECK_FALSE(chunk(10, 1, 10));                                    // beyond the message
   CHECK_FALSE(chunk(10, 10, 1));                                    // behind its end
-  CHECK_FALSE(chunk(~std::uint64_t{0}, ~std::uint64_t{0} - 4, 4));  // absurd
+  CHECK_FALSE(chunk(~std::uint64_t{0}, ~std::uint64_t{0} - 4, 4));  // overflows
   CHECK_FALSE(chunk(kMaxMessageBytes + 1, 0, 10));
 }
 

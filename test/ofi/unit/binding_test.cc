@@ -7,7 +7,7 @@
 namespace pullman::ofi::test {
 namespace {
 
-// What an endpoint is bound with, and nothing that starts operations or opens NICs.
+// The bindings of an endpoint, without operations or NICs.
 struct Bound {
   explicit Bound(RemoteAccess::Counts counts = RemoteAccess::Counts::kImmediateData)
       : remote_access(transport, connections, lanes, regions, counts) {
@@ -54,7 +54,7 @@ TEST_CASE("a queue is bound once for each direction, and for one at least") {
   CHECK_FALSE(one.lanes.own().bindings.selective_receives);
 }
 
-TEST_CASE("nothing is bound to a lane that is enabled") {
+TEST_CASE("nothing can be bound to a lane that is enabled") {
   Bound one;
   one.lanes.own().receives = true;
   CHECK(one.bind(one.domain.queue().fid, FI_RECV) == -FI_EOPBADSTATE);
@@ -67,7 +67,7 @@ TEST_CASE("objects of another domain are refused") {
   CHECK(one.bind(other.counter().fid, FI_RECV) == -FI_EDOMAIN);
 }
 
-TEST_CASE("a counter stays attached while it is bound, and one that only work used does not") {
+TEST_CASE("a counter stays attached while it is bound, but not after deferred work that used it") {
   Bound one;
   Counter& bound = one.domain.counter();
   Counter& used = one.domain.counter();

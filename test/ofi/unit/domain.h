@@ -1,4 +1,4 @@
-// A domain of the provider with queues and counters, and no endpoint: what components report to.
+// A domain with queues and counters but no endpoint, for components that report to them.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -60,7 +60,7 @@ class TestDomain {
   std::deque<Counter*> counters_;
 };
 
-// The next completion; nothing if there is none.
+// Returns the next completion, if there is one.
 inline std::optional<fi_cq_tagged_entry> read(CompletionQueue& queue) {
   fi_cq_tagged_entry entry{};
   if (queue.read(&entry, 1, nullptr) != 1) return std::nullopt;

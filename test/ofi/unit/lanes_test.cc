@@ -30,7 +30,7 @@ TEST_CASE("a context of a scalable endpoint opens once, and again after it was c
   CHECK(opened->lane.aliases == 0);
 }
 
-TEST_CASE("an index that the endpoint has no context for is refused") {
+TEST_CASE("an index beyond the endpoint's contexts is refused") {
   Lanes lanes(1, 2);
   CHECK(open_receive(lanes, -1) == nullptr);
   CHECK(open_receive(lanes, 2) == nullptr);
@@ -40,7 +40,7 @@ TEST_CASE("an index that the endpoint has no context for is refused") {
   CHECK(open_receive(plain, 0) == nullptr);
 }
 
-TEST_CASE("a context that is closing is open still, and is found by its handle only") {
+TEST_CASE("a context that is closing is still open, and is found by its handle only") {
   Lanes lanes(1, 2);
   ScalableContext* const opened = open_receive(lanes, 0);
   REQUIRE(opened != nullptr);

@@ -14,7 +14,7 @@ struct Posted {
 
 }  // namespace
 
-TEST_CASE("a buffer is used up when less than the minimum is left of it, and not before") {
+TEST_CASE("a buffer is used up when less than the minimum is left, and not before") {
   Posted posted;
   MultiReceiveBuffer buffer(posted.call, 10);
   buffer.use(90, true);
@@ -38,14 +38,15 @@ TEST_CASE("a buffer takes a message of any length and is used up by one that fai
   CHECK(failed.used_up);
 }
 
-TEST_CASE("a minimum of no bytes still ends a buffer that is full") {
+TEST_CASE("with a minimum of no bytes a full buffer is used up") {
   Posted posted;
   MultiReceiveBuffer buffer(posted.call, 0);
   buffer.use(100, true);
   CHECK(buffer.used_up);
 }
 
-TEST_CASE("receives behind a buffer wait in order, and have the minimum of when they were posted") {
+TEST_CASE(
+    "receives behind a buffer wait in order, and keep the minimum from when they were posted") {
   Posted posted;
   int contexts[3] = {};
   MultiReceiveQueue queue;

@@ -8,7 +8,7 @@
 namespace pullman::ofi::test {
 namespace {
 
-// The operations of an endpoint that is not open, and a lane that reports to one queue.
+// The operations of an endpoint without NICs, and a lane that reports to one queue.
 struct Reporting {
   Reporting() {
     lane.sends = lane.receives = true;
@@ -20,7 +20,7 @@ struct Reporting {
     return {.context = &context, .flags = flags, .lane = &lane};
   }
   ReceiveCall receive() { return {.context = &context, .lane = &lane}; }
-  // What the Pullman context does when an operation is done.
+  // Finishes an operation as the Pullman context would.
   static void finish(Operation& operation) { operation.request.on_done(operation.request); }
 
   TestDomain domain;
@@ -90,7 +90,7 @@ TEST_CASE("a send from a bounce buffer completes with the copy, and not again wi
   CHECK(one.counter.successes() == 1);
 }
 
-TEST_CASE("bounce buffers are few, and one of a send that is acknowledged is used again") {
+TEST_CASE("bounce buffers are limited, and one is reused after its send was acknowledged") {
   Reporting one;
   Operation* first = nullptr;
   Operation* last = nullptr;
@@ -110,7 +110,7 @@ TEST_CASE("bounce buffers are few, and one of a send that is acknowledged is use
   CHECK(one.operations.take_bounce_buffer(*last) != nullptr);
 }
 
-TEST_CASE("a selective queue hears of the success of operations with FI_COMPLETION only") {
+TEST_CASE("a selective queue reports success only of operations with FI_COMPLETION") {
   Reporting one;
   one.lane.bindings.selective_sends = true;
   one.operations.settle(*one.operations.take(one.send()), Status::kOk);
@@ -122,7 +122,7 @@ TEST_CASE("a selective queue hears of the success of operations with FI_COMPLETI
   CHECK(read(one.queue));
 }
 
-TEST_CASE("an inject completes in no queue, and counts") {
+TEST_CASE("an inject counts, but writes no completion") {
   Reporting one;
   SendCall call = one.send(FI_INJECT);
   call.silent = true;
@@ -144,7 +144,7 @@ TEST_CASE("a call that the context refuses returns the error and reports nothing
   CHECK(operation->bounce == nullptr);
 }
 
-TEST_CASE("an endpoint that closes reports nothing of what is done then") {
+TEST_CASE("an endpoint that is closing reports nothing of what finishes then") {
   Reporting one;
   Operation* const operation = one.operations.take(one.send());
   one.operations.settle(*operation, Status::kPending);
@@ -165,7 +165,7 @@ TEST_CASE("the last message of a multi-receive buffer gives it back and tells it
   call.segments = &segment;
   call.count = 1;
   Owner owner;
-  MultiReceiveBuffer buffer(call, sizeof bytes + 1);  // with no room for a second message
+  MultiReceiveBuffer buffer(call, sizeof bytes + 1);  // no room for a second message
   buffer.owner = &owner;
   buffer.in_flight = 1;
   Operation* const operation = one.operations.take(call);
@@ -174,7 +174,7 @@ TEST_CASE("the last message of a multi-receive buffer gives it back and tells it
   one.operations.settle(*operation, Status::kOk);
 
   const auto completion = read(one.queue);
-  REQUIRE(completion);  // though the queue is selective
+  REQUIRE(completion);  // although the queue is selective
   CHECK((completion->flags & FI_MULTI_RECV) != 0);
   CHECK(completion->buf == bytes);
   CHECK(buffer.used_up);

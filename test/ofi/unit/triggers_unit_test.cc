@@ -16,7 +16,7 @@ const void* context_of(const Deferred& deferred) {
       .context;
 }
 
-// Starts nothing, and remembers what it was to start.
+// Records what it is to start, and starts nothing.
 class Target final : public DeferredTarget {
  public:
   bool begin(const Deferred& deferred) override {
@@ -61,7 +61,8 @@ struct Deferring {
 
 }  // namespace
 
-TEST_CASE("operations begin at their threshold, those of one threshold as they were added") {
+TEST_CASE(
+    "operations begin at their threshold, those of one threshold in the order they were added") {
   Deferring one;
   one.add(2, 0);
   one.add(2, 1);
@@ -104,7 +105,7 @@ TEST_CASE("an operation that is cancelled is dropped once and never begins") {
   CHECK(one.target.begun == std::vector<const void*>{&one.contexts[1]});
 }
 
-TEST_CASE("operations of an endpoint that has gone neither begin nor are dropped") {
+TEST_CASE("operations of a closed endpoint neither begin nor are dropped") {
   Deferring one;
   one.add(1, 0);
 
@@ -116,7 +117,7 @@ TEST_CASE("operations of an endpoint that has gone neither begin nor are dropped
   CHECK_FALSE(one.domain->triggers().refers_to(one.counter));
 }
 
-TEST_CASE("work that could never be carried out is refused when it is deferred") {
+TEST_CASE("deferred work that could never begin is refused") {
   Lane lane;
   lane.sends = lane.receives = true;
   char bytes[2048] = {};
