@@ -6,6 +6,7 @@ removes them and ends the programs started in them, however it is left.
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -79,7 +80,7 @@ class Places:
 
     def start_server(self, side, *command, **options):
         """Starts a program and waits until it has said something: then it listens."""
-        said = tempfile.TemporaryFile(mode="w+")
+        said = tempfile.NamedTemporaryFile(mode="w+")
         program = self.start(side, *command, stdout=said, stderr=subprocess.STDOUT, **options)
         program.said = said
         end = time.monotonic() + 20
@@ -92,8 +93,8 @@ class Places:
 
 def text_of(program):
     """What a program of start_server() has said."""
-    program.said.seek(0)
-    return program.said.read()
+    # Opened anew: the program writes at the place of the file that it was given, and seek() would move that.
+    return pathlib.Path(program.said.name).read_text()
 
 
 class Loopback(Places):

@@ -1,26 +1,21 @@
-"""libfabric's own programs over the provider, in two network namespaces and on the loopback.
-
-    libfabric.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-"""
+"""libfabric's own programs over the provider, in two network namespaces and on the loopback."""
 
 import os
 import shutil
 import subprocess
-import sys
 import time
 
-import cases
-from cases import expect, netns
+import pytest
 
+import netns
 import railnet
+from cases import case
 
-CASES = []
 CONTROL_PORT = 47592  # fi_pingpong's own connection, beside what it measures
 
 
-def case(function):
-    CASES.append(function)
-    return function
+pytestmark = pytest.mark.skipif(not shutil.which("fi_info") or not shutil.which("fi_pingpong"),
+                                reason="needs fi_info and fi_pingpong")
 
 
 def start(place, build, side, *command, **environment):
@@ -34,8 +29,8 @@ def said(program, seconds=120):
         output, _ = program.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         program.kill()
-        raise cases.Failed(f"hangs: {' '.join(program.args)}\n{program.communicate()[0]}") from None
-    expect(program.returncode == 0, f"exit {program.returncode}: {output}")
+        pytest.fail(f"hangs: {' '.join(program.args)}\n{program.communicate()[0]}")
+    assert program.returncode == 0, f"exit {program.returncode}: {output}"
     return output
 
 
@@ -44,8 +39,8 @@ def wait_for_listener(place, side, program):
     end = time.monotonic() + 20
     while f":{CONTROL_PORT:04X} 00000000:0000 0A" not in place.start(
             side, "cat", "/proc/net/tcp", stdout=subprocess.PIPE, text=True).communicate(timeout=20)[0]:
-        expect(program.poll() is None, "ended before it listened")
-        expect(time.monotonic() < end, "does not listen")
+        assert program.poll() is None, "ended before it listened"
+        assert time.monotonic() < end, "does not listen"
         time.sleep(0.02)
 
 
@@ -59,32 +54,29 @@ def pingpong(place, build, *options, sizes=("64 ", "4k ", "64k ", "1m "), meanwh
     output = said(client)
     said(server)
     for size in sizes:
-        expect(f"\n{size}" in output, output)
+        assert f"\n{size}" in output, output
 
 
-@case
-def fi_info_finds_the_provider_and_its_variables(place, build):
-    expect("type: FI_EP_RDM" in said(start(place, build, 0, "fi_info", "-p", "pullman")), "no endpoint")
-    expect("FI_PULLMAN_PEER_TIMEOUT" in said(start(place, build, 0, "fi_info", "-e")), "no variables")
+@case()
+def test_fi_info_finds_the_provider_and_its_variables(place, build):
+    assert "type: FI_EP_RDM" in said(start(place, build, 0, "fi_info", "-p", "pullman")), "no endpoint"
+    assert "FI_PULLMAN_PEER_TIMEOUT" in said(start(place, build, 0, "fi_info", "-e")), "no variables"
 
 
-@case
-def fi_pingpong_verifies_tagged_messages_of_every_size(place, build):
+@case()
+def test_fi_pingpong_verifies_tagged_messages_of_every_size(place, build):
     pingpong(place, build, "-m", "tagged")
 
 
-@case
-def fi_pingpong_verifies_untagged_messages_of_every_size(place, build):
+@case()
+def test_fi_pingpong_verifies_untagged_messages_of_every_size(place, build):
     pingpong(place, build, "-m", "msg")
 
 
-@case
-def fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss(place, build):
+@case(offloads=False)
+def test_fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss(place, build):
     place.drop_udp(1)
     pingpong(place, build, "-m", "tagged")
-
-
-fi_pingpong_verifies_messages_of_every_size_through_1_percent_loss.make_place = lambda: netns.Pair(offloads=False)
 
 
 def cut_in_turn(place, client):
@@ -101,32 +93,15 @@ def cut_in_turn(place, client):
         time.sleep(0.2)
         place.silence(0, ())
         cuts += 2
-    expect(cuts > 2, f"done after {cuts} cuts: no test")
+    assert cuts > 2, f"done after {cuts} cuts: no test"
 
 
-@case
-def fi_pingpong_verifies_messages_while_rails_are_cut_in_turn(place, build):
+@case(kind=railnet.Rails)
+def test_fi_pingpong_verifies_messages_while_rails_are_cut_in_turn(place, build):
     pingpong(place, build, "-m", "tagged", "-S", "65536", "-I", "3000", sizes=("64k ",),
              meanwhile=lambda client: cut_in_turn(place, client))
 
 
-fi_pingpong_verifies_messages_while_rails_are_cut_in_turn.make_place = railnet.Rails
-
-
-@case
-def fi_pingpong_verifies_messages_on_the_loopback(place, build):
+@case(kind=netns.Loopback)
+def test_fi_pingpong_verifies_messages_on_the_loopback(place, build):
     pingpong(place, build, "-m", "tagged")
-
-
-fi_pingpong_verifies_messages_on_the_loopback.make_place = netns.Loopback
-
-
-def why_not():
-    for program in ("fi_info", "fi_pingpong"):
-        if shutil.which(program) is None:
-            return f"needs {program}"
-    return netns.possible()
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, netns.Pair, why_not()))

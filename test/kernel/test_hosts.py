@@ -1,23 +1,18 @@
 """Hosts as they are: Docker's bridge with a running container, a tunnel, two NICs to another host of the same kind.
 
-    hosts.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-
 No option says which NICs to use, unless the case says so.
 """
 
 import json
 import os
 import subprocess
-import sys
 
 import cases
-from cases import expect, insist, netns
-
+import netns
 import railnet
 from netns import run
-from rails import PORT, WRONG, end, start
+from verified_stream import PORT, WRONG, end, start
 
-CASES = []
 DOCKER = "172.17.0.1"  # of both hosts
 
 
@@ -52,15 +47,10 @@ class Hosts(railnet.Rails):
             self._wait_for_link(host, "docker0")
 
 
-def case(function):
-    CASES.append(function)
-    return function
-
-
 def inventory(place, build, **environment):
     info = subprocess.run(place.command(0, build / "tools/pullman-info", "--format", "json"), capture_output=True,
                           text=True, timeout=60, check=False, env={**os.environ, **environment})
-    expect(info.stdout.startswith("{"), info.stdout + info.stderr)
+    assert info.stdout.startswith("{"), info.stdout + info.stderr
     return [nic for nic in json.loads(info.stdout)["nics"] if nic["driver"] == "udp"]
 
 
@@ -72,9 +62,8 @@ def expect_fair_play(place, build, *, rails=("e0", "e1"), **environment):
     """The client reaches the server, not somebody else, and uses these rails."""
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 1, **environment)
     result = end(server, client)
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
-    expect(sorted(rail["nic"] for rail in result["rails"]) == list(rails),
-           json.dumps(result["rails"]))
+    assert all(result[key] == 0 for key in WRONG), json.dumps(result)
+    assert sorted(rail["nic"] for rail in result["rails"]) == list(rails), json.dumps(result["rails"])
     return server
 
 
@@ -86,88 +75,84 @@ def decoy(place, build):
 
 def expect_untouched(program):
     """Nobody has called it: it serves one client, and serves still."""
-    expect(program.poll() is None, f"somebody else was served: {netns.text_of(program)}")
+    assert program.poll() is None, f"somebody else was served: {netns.text_of(program)}"
 
 
-@case
-def the_nics_used_are_those_to_the_other_host_and_each_has_its_reason(place, build):
+@cases.case(kind=Hosts)
+def test_the_nics_used_are_those_to_the_other_host_and_each_has_its_reason(place, build):
     nics = inventory(place, build)
-    expect(used(nics) == ["e0", "e1"], json.dumps(nics))
+    assert used(nics) == ["e0", "e1"], json.dumps(nics)
     why_not = {nic["name"]: nic["why_not"] for nic in nics if not nic["address"].startswith("fe80")}
-    expect(why_not["docker0"] == "a bridge: used if there is nothing else, or if it is named", json.dumps(nics))
-    expect(why_not["tunnel0"] == "a vxlan: used if there is nothing else, or if it is named", json.dumps(nics))
+    assert why_not["docker0"] == "a bridge: used if there is nothing else, or if it is named", json.dumps(nics)
+    assert why_not["tunnel0"] == "a vxlan: used if there is nothing else, or if it is named", json.dumps(nics)
     vethc, = (nic for nic in nics if nic["name"] == "vethc")
-    expect("link-local" in vethc["why_not"], json.dumps(nics))
+    assert "link-local" in vethc["why_not"], json.dumps(nics)
 
 
-@case
-def docker0_is_used_where_it_is_named_and_where_there_is_nothing_else(place, build):
-    expect(used(inventory(place, build, PULLMAN_NICS="docker0,e0")) == ["docker0", "e0"], "named")
+@cases.case(kind=Hosts)
+def test_docker0_is_used_where_it_is_named_and_where_there_is_nothing_else(place, build):
+    assert used(inventory(place, build, PULLMAN_NICS="docker0,e0")) == ["docker0", "e0"], "named"
     for nic in ("e0", "e1", "tunnel0"):
         run("ip", "-n", place.names[0], "link", "set", nic, "down")
-    expect(used(inventory(place, build)) == ["docker0"], "alone")
+    assert used(inventory(place, build)) == ["docker0"], "alone"
 
 
-@case
-def a_nic_with_a_default_route_comes_first_whatever_it_is(place, build):
+@cases.case(kind=Hosts)
+def test_a_nic_with_a_default_route_comes_first_whatever_it_is(place, build):
     run("ip", "-n", place.names[0], "route", "add", "default", "via", "10.77.1.2")
     nics = inventory(place, build)
-    expect(used(nics) == ["e1", "e0"] and nics[0]["standing"] == "leads to the default route", json.dumps(nics))
+    assert used(nics) == ["e1", "e0"] and nics[0]["standing"] == "leads to the default route", json.dumps(nics)
     run("ip", "-n", place.names[0], "route", "replace", "default", "via", "10.9.9.2")
     nics = inventory(place, build)
-    expect(used(nics) == ["tunnel0", "e0", "e1"], json.dumps(nics))
+    assert used(nics) == ["tunnel0", "e0", "e1"], json.dumps(nics)
 
 
-@case
-def a_client_reaches_the_server_over_both_nics(place, build):
+@cases.case(kind=Hosts)
+def test_a_client_reaches_the_server_over_both_nics(place, build):
     server = expect_fair_play(place, build)
-    expect(f"at {place.hosts[0]}:{PORT}" in netns.text_of(server), netns.text_of(server))
+    assert f"at {place.hosts[0]}:{PORT}" in netns.text_of(server), netns.text_of(server)
 
 
-@case
-def a_client_reaches_the_server_though_another_program_listens_on_its_own_docker0(place, build):
+@cases.case(kind=Hosts)
+def test_a_client_reaches_the_server_though_another_program_listens_on_its_own_docker0(place, build):
     other = decoy(place, build)
     expect_fair_play(place, build)
     expect_untouched(other)
 
 
-@case
-def an_address_that_both_hosts_have_makes_no_rail_between_them(place, build):
+@cases.case(kind=Hosts)
+def test_an_address_that_both_hosts_have_makes_no_rail_between_them(place, build):
     expect_fair_play(place, build, rails=("e0",), PULLMAN_NICS="e0,docker0")
 
 
-@case
-def a_client_is_answered_where_it_is_though_it_calls_by_docker0_first(place, build):
+@cases.case(kind=Hosts)
+def test_a_client_is_answered_where_it_is_though_it_calls_by_docker0_first(place, build):
     run("ip", "-n", place.names[1], "link", "set", "e1", "down")
     expect_fair_play(place, build, rails=("e0",), PULLMAN_NICS="docker0,e0,e1")
 
 
-@case
-def two_programs_of_one_host_meet_at_an_address_that_other_hosts_have_too(place, build):
+@cases.case(kind=Hosts)
+def test_two_programs_of_one_host_meet_at_an_address_that_other_hosts_have_too(place, build):
     server = decoy(place, build)
     client = place.start(1, build / "bench/pullman-perf", "--port", PORT, "--test", "latency", "--iterations", 100,
                          "--format", "json", DOCKER, env={**os.environ, "PULLMAN_NICS": "docker0"},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    expect(end(server, client)["messages"] == 200, "not all came")
+    assert end(server, client)["messages"] == 200, "not all came"
 
 
-@case
-def a_link_local_address_is_named_with_the_name_of_its_interface(place, build):
+@cases.case(kind=Hosts)
+def test_a_link_local_address_is_named_with_the_name_of_its_interface(place, build):
     link, = json.loads(run("ip", "-n", place.names[0], "-j", "addr", "show", "e0"))
     host, = (one["local"] for one in link["addr_info"] if one["local"].startswith("fe80:"))
     for scope in ("e0", link["ifindex"]):
         nics = inventory(place, build, PULLMAN_NICS=f"{host}%{scope}")
-        expect(used(nics) == ["e0"] and nics[0]["address"].startswith(host), json.dumps(nics))
-    expect(used(inventory(place, build, PULLMAN_NICS=f"{host}%e1")) == [], "of another interface")
+        assert used(nics) == ["e0"] and nics[0]["address"].startswith(host), json.dumps(nics)
+    assert used(inventory(place, build, PULLMAN_NICS=f"{host}%e1")) == [], "of another interface"
 
 
-@case
-def a_name_that_leads_to_the_caller_itself_is_told_as_such(place, build):
+@cases.case(kind=Hosts)
+def test_a_name_that_leads_to_the_caller_itself_is_told_as_such(place, build):
     info = subprocess.run(place.command(0, build / "tools/pullman-info", "--peer", f"{place.hosts[0]}:{PORT}"),
                           capture_output=True, text=True, timeout=60, check=False,
                           env={**os.environ, "PULLMAN_PORT": str(PORT)})
-    expect(info.returncode == 1 and "is this process itself" in info.stderr, info.stdout + info.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, Hosts, netns.possible()))
+    assert info.returncode == 1 and "is this process itself" in info.stderr, info.stdout + info.stderr

@@ -1,247 +1,181 @@
 """Rails on a real kernel: two processes, two namespaces, two links or more; cut, mended, drained.
 
-    rails.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-
 What is expected are states, reasons and counts; never how long something took.
 """
 
+import functools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 
+import pytest
+
 import cases
-from cases import expect, insist, netns
-
+import netns
 import railnet
+from verified_stream import MEGABITS, PORT, WRONG, changes_of, end, expect_returned, rail_by, start, stream
 
-PORT = 7100
-MEGABITS = 200  # slow enough for any machine, whatever else it does
-WRONG = ("lost", "duplicated", "misordered", "corrupted")
-CASES = []
-
-
-def case(**place):
-    """`place` says how the namespaces differ from two rails of 200 Mb/s."""
-    def add(function):
-        function.make_place = lambda: railnet.Rails(**{"megabits": MEGABITS, **place})
-        CASES.append(function)
-        return function
-    return add
-
-
-def start(place, build, *options, between=lambda: None, **environment):
-    """The server and the client of pullman-perf, and what happens between the starts of the two."""
-    program = build / "bench/pullman-perf"
-    common = ["--port", PORT, "--patience", 60]
-    variables = {**os.environ, **place.environment, **environment}
-    server = place.start_server(0, program, *common, env=variables)
-    between()
-    client = place.start(1, program, *common, "--format", "json", *options, place.hosts[0], env=variables,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return server, client
-
-
-def end(server, client):
-    """The client's result."""
-    try:
-        output, errors = client.communicate(timeout=150)
-        code = server.wait(60)
-    except subprocess.TimeoutExpired:
-        raise cases.Failed("hangs") from None
-    expect(client.returncode == 0, f"client: {errors}\n{output[-3000:]}\n{netns.text_of(server)}")
-    expect(code == 0, f"server: {netns.text_of(server)}")
-    return json.loads(output.splitlines()[-1])
-
-
-def stream(place, build, cuts, seconds, size="16K"):
-    """A verified stream under cuts: everything arrives, once and in order."""
-    more = ["--cut", ",".join(cuts)] if cuts else []
-    result = end(*start(place, build, "--test", "failover", "--size", size, "--duration", seconds, *more))
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
-    expect(result["messages"] > 0, json.dumps(result))
-    made = [cut["at_ms"] is not None for cut in result["cuts"]]
-    expect(all(made) and len(made) == len(cuts), f"not all cuts were made: no test: {json.dumps(result)}")
-    return result
-
-
-def rail_by(result, nic):
-    found = [rail for rail in result["rails"] if rail["nic"] == nic]
-    expect(len(found) == 1, f"rails by {nic}: {json.dumps(result['rails'])}")
-    return found[0]
-
-
-def changes_of(result, nic):
-    """(state, reason) of each change of its rail."""
-    number = rail_by(result, nic)["rail"]
-    return [(change["state"], change["reason"]) for change in result["changes"] if change["rail"] == number]
-
-
-def expect_returned(result, *nics):
-    for nic in nics:
-        # On a busy machine a rail may be under suspicion for a moment at any time.
-        expect(rail_by(result, nic)["state"] in ("up", "suspect"), f"{nic} is not used in the end: {json.dumps(result)}")
-    expect(result["never_reinstated"] == 0, f"a mended rail was not used again: {json.dumps(result)}")
+case = functools.partial(cases.case, kind=railnet.Rails, megabits=MEGABITS)
 
 
 @case()
-def a_stream_uses_both_rails(place, build):
+def test_a_stream_uses_both_rails(place, build):
     result = stream(place, build, [], 2)
     for nic in ("veth0", "veth1"):
-        expect(rail_by(result, nic)["bytes"] > 0, json.dumps(result))
+        assert rail_by(result, nic)["bytes"] > 0, json.dumps(result)
 
 
 @case(count=4)
-def a_stream_uses_four_rails(place, build):
+def test_a_stream_uses_four_rails(place, build):
     result = stream(place, build, [], 2)
-    expect(len(result["rails"]) == 4 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result))
+    assert len(result["rails"]) == 4 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result)
 
 
 @case(megabits=(200, 50))
-def unequal_rails_both_carry_and_the_faster_one_more(place, build):
+def test_unequal_rails_both_carry_and_the_faster_one_more(place, build):
     result = stream(place, build, [], 3)
     fast, slow = rail_by(result, "veth0")["bytes"], rail_by(result, "veth1")["bytes"]
-    expect(fast > slow > 0, json.dumps(result))
+    assert fast > slow > 0, json.dumps(result)
 
 
 @case(megabits=None)
-def short_messages_pass_over_two_healthy_rails(place, build):
+def test_short_messages_pass_over_two_healthy_rails(place, build):
     result = end(*start(place, build, "--test", "latency", "--size", 64, "--iterations", 2000, "--check"))
-    expect(result["messages"] == 4000 and result["errors"] == 0, json.dumps(result))
+    assert result["messages"] == 4000 and result["errors"] == 0, json.dumps(result)
 
 
 @case()
-def a_rail_whose_address_is_taken_away_is_left_and_used_again_and_says_why(place, build):
+def test_a_rail_whose_address_is_taken_away_is_left_and_used_again_and_says_why(place, build):
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 5)
     for words in (("del", 1.5), ("add", 1)):
         time.sleep(words[1])
         netns.run("ip", "-n", place.names[1], "addr", words[0], place.host(1, 1) + "/24", "dev", "veth1")
     result = end(server, client)
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
-    expect(("down", "the address is gone") in changes_of(result, "veth1"), json.dumps(result))
+    assert all(result[key] == 0 for key in WRONG), json.dumps(result)
+    assert ("down", "the address is gone") in changes_of(result, "veth1"), json.dumps(result)
     expect_returned(result, "veth0", "veth1")
 
 
 @case()
-@cases.long_run()
-def a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
+@pytest.mark.long
+def test_a_rail_whose_link_goes_down_is_left_and_used_again(place, build):
     for nic in ("veth0", "veth1"):
         result = stream(place, build, [f"{nic}@1-2"], 5)
-        expect(("down", "the NIC has no link") in changes_of(result, nic), json.dumps(result))
+        assert ("down", "the NIC has no link") in changes_of(result, nic), json.dumps(result)
         expect_returned(result, "veth0", "veth1")
 
 
 @case()
-def a_program_is_told_of_each_rail_that_comes_and_goes(place, build):
+def test_a_program_is_told_of_each_rail_that_comes_and_goes(place, build):
     result = stream(place, build, ["veth1@1-2"], 5)
     told = [event for event in result["rail_events"] if event["nic"] == "veth1"]
     # That it came when they met the warm-up has heard. What is told adds up, however often it was asked for.
     changes = sum(event["changes"] for event in told)
-    expect(changes >= 2 and told[-1]["carries"], json.dumps(result["rail_events"]))
-    expect(changes == 2 * rail_by(result, "veth1")["times_left"], json.dumps(result))
-    expect(any(event["reason"] == "the NIC has no link" for event in told) or len(told) == 1, json.dumps(told))
+    assert changes >= 2 and told[-1]["carries"], json.dumps(result["rail_events"])
+    assert changes == 2 * rail_by(result, "veth1")["times_left"], json.dumps(result)
+    assert any(event["reason"] == "the NIC has no link" for event in told) or len(told) == 1, json.dumps(told)
 
 
 @case()
-@cases.long_run()
-def a_rail_that_failed_stays_out_where_rails_are_sticky(place, build):
+@pytest.mark.long
+def test_a_rail_that_failed_stays_out_where_rails_are_sticky(place, build):
     for cut in ("veth1@1-2", "veth0:silent@1-2"):
         nic = cut.split(":")[0].split("@")[0]
         result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", 5, "--cut", cut,
                             PULLMAN_STICKY_RAILS="1"))
-        insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+        assert all(result[key] == 0 for key in WRONG), json.dumps(result)
         rail = rail_by(result, nic)
-        expect(rail["state"] == "drained" and rail["times_left"] == 1, json.dumps(result))
-        expect(rail["reason"] != "drained by hand", json.dumps(result))
+        assert rail["state"] == "drained" and rail["times_left"] == 1, json.dumps(result)
+        assert rail["reason"] != "drained by hand", json.dumps(result)
 
 
 @case(count=8, megabits=100)
-def a_stream_uses_eight_rails_and_survives_cuts_of_seven(place, build):
+def test_a_stream_uses_eight_rails_and_survives_cuts_of_seven(place, build):
     cuts = [f"veth{n}{':silent' if n % 2 else ''}@{1 + n / 10:.1f}-{2 + n / 10:.1f}" for n in range(7)]
     result = end(*start(place, build, "--test", "failover", "--size", "64K", "--duration", 5, "--cut", ",".join(cuts),
                         PULLMAN_MAX_NICS="8"))
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
-    expect(len(result["rails"]) == 8 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result["rails"]))
-    expect(all(rail_by(result, f"veth{n}")["times_left"] > 0 for n in range(7)), json.dumps(result["rails"]))
+    assert all(result[key] == 0 for key in WRONG), json.dumps(result)
+    assert len(result["rails"]) == 8 and all(rail["bytes"] > 0 for rail in result["rails"]), json.dumps(result["rails"])
+    assert all(rail_by(result, f"veth{n}")["times_left"] > 0 for n in range(7)), json.dumps(result["rails"])
     expect_returned(result, *[f"veth{n}" for n in range(8)])
 
 
 @case(count=8, megabits=None)
-def four_of_eight_nics_are_used_unless_more_are_asked_for(place, build):
+def test_four_of_eight_nics_are_used_unless_more_are_asked_for(place, build):
     result = end(*start(place, build, "--test", "failover", "--size", "16K", "--duration", 1))
-    expect(len(result["rails"]) == 4, json.dumps(result["rails"]))
+    assert len(result["rails"]) == 4, json.dumps(result["rails"])
 
 
 def silenced(place, build, kind):
     result = stream(place, build, [f"veth1:{kind}@1-2", f"veth0:{kind}@4-5"], 8)
     for nic in ("veth0", "veth1"):
         left = [reason for state, reason in changes_of(result, nic) if state == "down"]
-        expect(left, f"{nic} was not left: {json.dumps(result)}")
-        expect(set(left) & {"silent while another rail answered", "the other end has left it"}, f"{nic}: {left}")
+        assert left, f"{nic} was not left: {json.dumps(result)}"
+        assert set(left) & {"silent while another rail answered", "the other end has left it"}, f"{nic}: {left}"
     expect_returned(result, "veth0", "veth1")
 
 
 @case()
-def a_rail_that_swallows_everything_is_left_and_used_again(place, build):
+def test_a_rail_that_swallows_everything_is_left_and_used_again(place, build):
     silenced(place, build, "silent")
 
 
 @case()
-@cases.long_run()
-def a_rail_that_no_longer_hears_is_left_by_both_and_used_again(place, build):
+@pytest.mark.long
+def test_a_rail_that_no_longer_hears_is_left_by_both_and_used_again(place, build):
     silenced(place, build, "deaf")
 
 
 @case()
-@cases.long_run()
-def a_rail_that_no_longer_speaks_is_left_by_both_and_used_again(place, build):
+@pytest.mark.long
+def test_a_rail_that_no_longer_speaks_is_left_by_both_and_used_again(place, build):
     silenced(place, build, "mute")
 
 
 @case()
-@cases.long_run()
-def a_silent_rail_is_suspected_before_it_is_left(place, build):
+@pytest.mark.long
+def test_a_silent_rail_is_suspected_before_it_is_left(place, build):
     cuts = [f"veth{i % 2}:silent@{1 + 2 * i}-{1.5 + 2 * i}" for i in range(4)]
     result = stream(place, build, cuts, 10)
     seen = changes_of(result, "veth0") + changes_of(result, "veth1")
-    expect(any(state == "suspect" for state, _ in seen), f"{seen}")
-    expect(any(state == "down" for state, _ in seen), f"{seen}")
+    assert any(state == "suspect" for state, _ in seen), f"{seen}"
+    assert any(state == "down" for state, _ in seen), f"{seen}"
 
 
 @case()
-@cases.long_run()
-def a_rail_whose_link_flaps_ten_times_a_second_is_not_taken_back_each_time(place, build):
+@pytest.mark.long
+def test_a_rail_whose_link_flaps_ten_times_a_second_is_not_taken_back_each_time(place, build):
     cuts = [f"veth1@{1 + i / 10:.2f}-{1.05 + i / 10:.2f}" for i in range(30)]
     result = stream(place, build, cuts, 12)
     seen = changes_of(result, "veth1")
     states = [state for state, _ in seen]
     returns = sum(before in ("down", "probing") and now == "up" for before, now in zip(states, states[1:]))
-    expect(("down", "the NIC has no link") in seen and 0 < returns < len(cuts) / 2, f"{returns} times: {seen}")
+    assert ("down", "the NIC has no link") in seen and 0 < returns < len(cuts) / 2, f"{returns} times: {seen}"
     expect_returned(result, "veth0", "veth1")
 
 
 @case()
-@cases.long_run()
-def a_rail_that_is_silent_again_and_again_is_kept_out_for_a_while(place, build):
+@pytest.mark.long
+def test_a_rail_that_is_silent_again_and_again_is_kept_out_for_a_while(place, build):
     cuts = [f"veth1:silent@{1 + i / 2:.2f}-{1.2 + i / 2:.2f}" for i in range(12)]
     result = stream(place, build, cuts, 14)
     seen = changes_of(result, "veth1")
-    expect(("probing", "went down too often lately") in seen, f"it was not kept out: {seen}")
+    assert ("probing", "went down too often lately") in seen, f"it was not kept out: {seen}"
     expect_returned(result, "veth0", "veth1")
 
 
 @case()
-@cases.long_run()
-def messages_wait_while_all_rails_are_down(place, build):
+@pytest.mark.long
+def test_messages_wait_while_all_rails_are_down(place, build):
     for kind in ("", ":silent"):
         result = stream(place, build, [f"veth0{kind}@1-2.5", f"veth1{kind}@1.2-2.3"], 5)
         expect_returned(result, "veth0", "veth1")
 
 
 @case()
-def all_rails_down_for_too_long_is_a_peer_out_of_reach(place, build):
+def test_all_rails_down_for_too_long_is_a_peer_out_of_reach(place, build):
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 60,
                            PULLMAN_PEER_TIMEOUT_MS="1000", PULLMAN_CLOSE_TIMEOUT_MS="1000")
     time.sleep(1)
@@ -251,12 +185,12 @@ def all_rails_down_for_too_long_is_a_peer_out_of_reach(place, build):
         _, errors = client.communicate(timeout=60)
         server.wait(60)
     except subprocess.TimeoutExpired:
-        raise cases.Failed("hangs") from None
-    expect(client.returncode == 1 and len(errors) > 10, f"{client.returncode} {errors}")
+        pytest.fail("hangs")
+    assert client.returncode == 1 and len(errors) > 10, f"{client.returncode} {errors}"
 
 
 @case()
-def twenty_random_cuts_under_load_lose_nothing(place, build):
+def test_twenty_random_cuts_under_load_lose_nothing(place, build):
     for size in ("64", "100K"):
         cuts = [f"veth{i % 2}{kind}@{0.5 + 0.3 * i:.2f}-{0.65 + 0.3 * i + 0.1 * (i % 3):.2f}"
                 for i, kind in enumerate(["", ":silent", ":deaf", "", ":mute"] * 2)]
@@ -264,8 +198,8 @@ def twenty_random_cuts_under_load_lose_nothing(place, build):
 
 
 @case()
-@cases.long_run()
-def a_server_whose_links_are_cut_loses_nothing_either(place, build):
+@pytest.mark.long
+def test_a_server_whose_links_are_cut_loses_nothing_either(place, build):
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 6)
     for number in (0, 1):
         time.sleep(1)
@@ -273,13 +207,13 @@ def a_server_whose_links_are_cut_loses_nothing_either(place, build):
         time.sleep(0.5)
         place.cut(0, False, number)
     result = end(server, client)
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    assert all(result[key] == 0 for key in WRONG), json.dumps(result)
     # Since the two met: the first cut may have been before the stream.
-    expect(all(rail["times_left"] > 0 for rail in result["server_rails"]), f"no test: {json.dumps(result)}")
+    assert all(rail["times_left"] > 0 for rail in result["server_rails"]), f"no test: {json.dumps(result)}"
 
 
 @case()
-def a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, build):
+def test_a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, build):
     program = build / "examples/rail_cut"
     server = place.start_server(0, program, env={**os.environ, "PULLMAN_PORT": str(PORT)})
     client = place.start(1, program, f"{place.hosts[0]}:{PORT}", 6, "veth1", stdout=subprocess.PIPE, text=True)
@@ -287,13 +221,13 @@ def a_rail_that_is_drained_by_hand_carries_nothing_until_it_is_restored(place, b
         output, _ = client.communicate(timeout=100)
         code = server.wait(60)
     except subprocess.TimeoutExpired:
-        raise cases.Failed("hangs") from None
-    expect(client.returncode == 0 and code == 0, output + netns.text_of(server))
+        pytest.fail("hangs")
+    assert client.returncode == 0 and code == 0, output + netns.text_of(server)
     said = [line for line in output.splitlines() if "veth1" in line]
     drained = [i for i, line in enumerate(said) if ": drained, drained by hand" in line]
-    expect(len(drained) == 1, output)
-    expect(any(": up, it answers" in line for line in said[drained[0]:]), f"it was not used again: {output}")
-    expect(" 0 wrong" in netns.text_of(server), netns.text_of(server))
+    assert len(drained) == 1, output
+    assert any(": up, it answers" in line for line in said[drained[0]:]), f"it was not used again: {output}"
+    assert " 0 wrong" in netns.text_of(server), netns.text_of(server)
 
 
 def called_by_the_second_nic(place, build, cut):
@@ -305,33 +239,33 @@ def called_by_the_second_nic(place, build, cut):
     netns.run("ip", "-n", client, "rule", "add", "from", place.host(1, 1), "lookup", "100")
     netns.run("ip", "-n", client, "route", "add", place.host(0), "via", place.host(0, 1), "dev", "veth1", "table", "100")
     result = end(*start(place, build, "--test", "latency", "--size", 64, "--iterations", 200, "--check", between=cut))
-    expect(result["messages"] == 400 and result["errors"] == 0, json.dumps(result))
+    assert result["messages"] == 400 and result["errors"] == 0, json.dumps(result)
 
 
 @case(megabits=None)
-def a_call_whose_first_rail_swallows_everything_is_made_by_the_second_nic(place, build):
+def test_a_call_whose_first_rail_swallows_everything_is_made_by_the_second_nic(place, build):
     called_by_the_second_nic(place, build, lambda: place.silence(0))
 
 
 @case(megabits=None)
-def a_call_whose_first_rail_swallows_the_answers_is_made_by_the_second_nic(place, build):
+def test_a_call_whose_first_rail_swallows_the_answers_is_made_by_the_second_nic(place, build):
     called_by_the_second_nic(place, build, lambda: place.silence(0, (1,)))
 
 
 @case(megabits=None)
-def a_call_whose_first_nic_has_no_link_is_made_by_the_second(place, build):
+def test_a_call_whose_first_nic_has_no_link_is_made_by_the_second(place, build):
     called_by_the_second_nic(place, build, lambda: place.cut(1, True))
 
 
 @case(megabits=None)
-def a_program_begins_without_the_nic_that_is_named_and_down(place, build):
+def test_a_program_begins_without_the_nic_that_is_named_and_down(place, build):
     place.cut(1, True, 1)
     server, client = start(place, build, "--test", "latency", "--size", 64, "--iterations", 200,
                            PULLMAN_NICS="veth0,veth1")
     output, errors = client.communicate(timeout=150)
-    expect(client.returncode == 0 and server.wait(60) == 0, f"{errors}{netns.text_of(server)}")
-    expect(json.loads(output.splitlines()[-1])["messages"] == 400, output)
-    expect("NIC 'veth1' is down" in errors and "it is waited for" in errors, f"nobody said so: {errors}")
+    assert client.returncode == 0 and server.wait(60) == 0, f"{errors}{netns.text_of(server)}"
+    assert json.loads(output.splitlines()[-1])["messages"] == 400, output
+    assert "NIC 'veth1' is down" in errors and "it is waited for" in errors, f"nobody said so: {errors}"
 
 
 class Passed:
@@ -355,7 +289,7 @@ class Passed:
         """Until so many more bytes have come."""
         least, patience_ends = self.bytes_of(protocol) + count, time.monotonic() + 60
         while self.bytes_of(protocol) < least:
-            expect(time.monotonic() < patience_ends, f"fewer than {count} bytes of {protocol} passed")
+            assert time.monotonic() < patience_ends, f"fewer than {count} bytes of {protocol} passed"
             time.sleep(0.05)
 
 
@@ -372,17 +306,17 @@ def stream_over_the_last_resort(place, build, size, block):
     block(False)
     passed.wait_for("udp", 100_000)
     result = end(server, client)
-    insist(all(result[key] == 0 for key in WRONG), json.dumps(result))
+    assert all(result[key] == 0 for key in WRONG), json.dumps(result)
     datagrams, streams = result["rails"]
-    expect(not datagrams["stream"] and streams["stream"], json.dumps(result))
+    assert not datagrams["stream"] and streams["stream"], json.dumps(result)
     states = [change["state"] for change in result["changes"] if change["rail"] == datagrams["rail"]]
-    expect("down" in states, f"datagrams passed all the time: no test: {json.dumps(result)}")
-    expect(streams["bytes"] > 100_000, f"nothing went on over TCP: {json.dumps(result)}")
-    expect(datagrams["state"] in ("up", "suspect"), f"it did not come back to datagrams: {json.dumps(result)}")
+    assert "down" in states, f"datagrams passed all the time: no test: {json.dumps(result)}"
+    assert streams["bytes"] > 100_000, f"nothing went on over TCP: {json.dumps(result)}"
+    assert datagrams["state"] in ("up", "suspect"), f"it did not come back to datagrams: {json.dumps(result)}"
 
 
 @case(count=1)
-def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_and_comes_back(place, build):
+def test_a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_and_comes_back(place, build):
     def block(yes):
         for side in (0, 1):
             place.drop(0, side, "ip protocol udp" if yes else None)
@@ -390,14 +324,14 @@ def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_and_come
 
 
 @case(count=1)
-@cases.long_run()
-def a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_one_way_and_comes_back(place, build):
+@pytest.mark.long
+def test_a_stream_goes_on_over_the_last_resort_while_datagrams_are_swallowed_one_way_and_comes_back(place, build):
     stream_over_the_last_resort(place, build, "16K", lambda yes: place.drop(0, 0, "ip protocol udp" if yes else None))
 
 
 @case(count=1)
-@cases.long_run()
-def a_stream_goes_on_over_the_last_resort_while_a_filter_rejects_datagrams_and_comes_back(place, build):
+@pytest.mark.long
+def test_a_stream_goes_on_over_the_last_resort_while_a_filter_rejects_datagrams_and_comes_back(place, build):
     def block(yes):
         for name in place.names:
             netns.run("ip", "netns", "exec", name, "nft", "add table inet filtered; delete table inet filtered")
@@ -413,43 +347,43 @@ def peer_info(place, build):
     server = place.start_server(0, build / "bench/pullman-perf", "--port", PORT)
     info = subprocess.run(place.command(1, build / "tools/pullman-info", "--format", "json", "--peer",
                                         f"{place.hosts[0]}:{PORT}"), capture_output=True, text=True, timeout=60, check=False)
-    expect(server.poll() is None, f"the server did not survive being asked: {netns.text_of(server)}")
-    expect(info.stdout.startswith("{"), info.stdout + info.stderr)
+    assert server.poll() is None, f"the server did not survive being asked: {netns.text_of(server)}"
+    assert info.stdout.startswith("{"), info.stdout + info.stderr
     return json.loads(info.stdout), info.returncode
 
 
 @case()
-def pullman_info_shows_the_rails_to_a_program_that_runs_and_why_these(place, build):
+def test_pullman_info_shows_the_rails_to_a_program_that_runs_and_why_these(place, build):
     said, code = peer_info(place, build)
-    expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "up")],
-           json.dumps(said))
-    expect(code == 0 and said["pairing"].count("\n") >= 2, json.dumps(said))
+    assert [(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "up")], (
+        json.dumps(said))
+    assert code == 0 and said["pairing"].count("\n") >= 2, json.dumps(said)
 
 
 @case()
-def pullman_info_shows_the_rail_that_does_not_work(place, build):
+def test_pullman_info_shows_the_rail_that_does_not_work(place, build):
     place.silence(1, (0,))
     said, code = peer_info(place, build)
-    expect([(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "down")],
-           json.dumps(said))
-    expect(code == 1, json.dumps(said))
+    assert [(rail["nic"], rail["state"]) for rail in said["rails"]] == [("veth0", "up"), ("veth1", "down")], (
+        json.dumps(said))
+    assert code == 1, json.dumps(said)
 
 
 @case(count=3)
-def one_row_says_how_a_rail_is_and_what_the_last_check_found(place, build):
+def test_one_row_says_how_a_rail_is_and_what_the_last_check_found(place, build):
     place.drop(1, 0, "ip length > 1000")
     said, code = peer_info(place, build)
     seen = [(rail["nic"], rail["state"], rail["finding"]) for rail in said["rails"]]
-    expect(seen == [("veth0", "up", "fine"), ("veth1", "up", "large lost"), ("veth2", "up", "fine")], json.dumps(said))
-    expect(all(0 <= rail["checked_ms_ago"] < 60_000 for rail in said["rails"]), json.dumps(said))
-    expect("carries messages" in said["rails"][1]["verdict"] and "MTU" in said["rails"][1]["verdict"] and code == 1,
-           json.dumps(said))
+    assert seen == [("veth0", "up", "fine"), ("veth1", "up", "large lost"), ("veth2", "up", "fine")], json.dumps(said)
+    assert all(0 <= rail["checked_ms_ago"] < 60_000 for rail in said["rails"]), json.dumps(said)
+    assert "carries messages" in said["rails"][1]["verdict"] and "MTU" in said["rails"][1]["verdict"] and code == 1, (
+        json.dumps(said))
     place.drop(2, 1, "ip protocol udp")
     text, code = check(place, build, "--format", "json")
     rows = [[(rail["nic"], rail["finding"]) for rail in peer["rails"]] for peer in json.loads(text)["peers"]]
-    expect(rows == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there")]] and code == 1, text)
+    assert rows == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there")]] and code == 1, text
     states = {rail["nic"]: rail["state"] for rail in json.loads(text)["peers"][0]["rails"]}
-    expect(states["veth0"] == "up" and states["veth2"] in ("down", "probing", "suspect"), text)
+    assert states["veth0"] == "up" and states["veth2"] in ("down", "probing", "suspect"), text
 
 
 def check(place, build, *options, count=1):
@@ -466,39 +400,36 @@ def check(place, build, *options, count=1):
 
 def found(text):
     """(NIC, finding) of each rail of each peer."""
-    expect(text.startswith("{"), text)
+    assert text.startswith("{"), text
     return [[(rail["nic"], rail["finding"]) for rail in peer["rails"]] for peer in json.loads(text)["peers"]]
 
 
 @case(count=3)
-def a_check_finds_all_rails_fine(place, build):
+def test_a_check_finds_all_rails_fine(place, build):
     text, code = check(place, build, "--format", "json", count=2)
-    expect(found(text) == [[(f"veth{n}", "fine") for n in range(3)]] * 2, text)
-    expect(code == 0, text)
+    assert found(text) == [[(f"veth{n}", "fine") for n in range(3)]] * 2, text
+    assert code == 0, text
 
 
 @case(count=4)
-def a_check_finds_what_each_rail_loses(place, build):
+def test_a_check_finds_what_each_rail_loses(place, build):
     place.drop(1, 0, "ip length > 1000")
     place.drop(2, 1, "ip protocol udp")  # not ARP: without it nothing passes either way
     place.drop(3, 0, "ip protocol udp")
     text, code = check(place, build, "--format", "json")
-    expect(found(text) == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there"),
-                            ("veth3", "one way back")]], text)
-    expect(code == 1, text)
+    assert found(text) == [[("veth0", "fine"), ("veth1", "large lost"), ("veth2", "one way there"),
+                            ("veth3", "one way back")]], (
+        text)
+    assert code == 1, text
 
 
 @case()
-def the_map_of_a_job_says_who_cannot_be_reached(place, build):
+def test_the_map_of_a_job_says_who_cannot_be_reached(place, build):
     with tempfile.NamedTemporaryFile(mode="r") as file:
         nobody = f"{place.hosts[0]}:{PORT + 1000}"
         place.silence(1)
         text, code = check(place, build, "--map", file.name, "--check", nobody)
         said = json.loads(file.read())
-    expect(code == 1 and "not reached" in text and "unreachable" in text, text)
-    expect(said["unreached"] == [nobody] and not said["fine"], json.dumps(said))
-    expect(found(json.dumps(said)) == [[], [("veth0", "fine"), ("veth1", "unreachable")]], json.dumps(said))
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, railnet.Rails, netns.possible()))
+    assert code == 1 and "not reached" in text and "unreachable" in text, text
+    assert said["unreached"] == [nobody] and not said["fine"], json.dumps(said)
+    assert found(json.dumps(said)) == [[], [("veth0", "fine"), ("veth1", "unreachable")]], json.dumps(said)

@@ -1,38 +1,24 @@
-"""Two NICs of each host on one subnet, a switch between: how clusters with two ports on one network look.
-
-    subnet.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-"""
+"""Two NICs of each host on one subnet, a switch between: how clusters with two ports on one network look."""
 
 import functools
 import json
 import os
 import subprocess
-import sys
 import time
 
+import pytest
+
 import cases
-from cases import expect, insist, netns
-
+import netns
 import railnet
-import rails
+import verified_stream
 
-CASES = []
+case = functools.partial(cases.case, kind=railnet.Switch, megabits=verified_stream.MEGABITS)
 
 
-def case(*drivers, **place):
-    """A case for each of the drivers; `place` says how its network differs from the usual one."""
-    def add(function):
-        for driver in drivers or ("udp",):
-            def with_driver(network, build, name):
-                network.environment = {"PULLMAN_DRIVER": name}
-                function(network, build)
-            one = cases.of_driver(functools.wraps(function)(with_driver), driver)
-            settings = "".join(f" {key}={value}" for key, value in place.items() if key != "megabits")
-            one.__name__ = f"{driver}:{settings} {function.__name__}"
-            one.make_place = lambda: railnet.Switch(**{"megabits": rails.MEGABITS, **place})
-            CASES.append(one)
-        return function
-    return add
+@pytest.fixture(autouse=True)
+def choose_driver(place, driver):
+    place.environment = {"PULLMAN_DRIVER": driver or "udp"}
 
 
 def shares(count, place):
@@ -53,73 +39,73 @@ def counts(place):
 
 
 @case("udp", "fabric", "tcp")
-def each_nic_of_two_on_one_subnet_sends_and_receives_its_part(place, build):
+def test_each_nic_of_two_on_one_subnet_sends_and_receives_its_part(place, build):
     before = counts(place)
-    rails.stream(place, build, [], 2)
+    verified_stream.stream(place, build, [], 2)
     part = shares(before, place)
-    expect(all(min(parts) > 0.2 for parts in part.values()), f"{part}")
+    assert all(min(parts) > 0.2 for parts in part.values()), f"{part}"
 
 
 def on_one_host(place, build, server_nics, client_nics):
     """Two programs of the first host, each by its NICs; the result of the one that calls."""
     program = build / "bench/pullman-perf"
     common = ["--patience", 60]
-    place.start_server(0, program, "--port", rails.PORT, *common,
+    place.start_server(0, program, "--port", verified_stream.PORT, *common,
                        env={**os.environ, **place.environment, "PULLMAN_NICS": server_nics})
     number = place.devices.index(server_nics.split(",")[0])
-    client = place.start(0, program, "--port", rails.PORT, *common, "--format", "json", "--test", "latency",
+    client = place.start(0, program, "--port", verified_stream.PORT, *common, "--format", "json", "--test", "latency",
                          "--size", 64, "--iterations", 300, "--check", place.host(0, number),
                          env={**os.environ, **place.environment, "PULLMAN_NICS": client_nics},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = client.communicate(timeout=90)
     except subprocess.TimeoutExpired:
-        raise cases.Failed("hangs") from None
-    expect(client.returncode == 0, errors)
+        pytest.fail("hangs")
+    assert client.returncode == 0, errors
     result = json.loads(output.splitlines()[-1])
-    expect(result["messages"] == 600 and result["errors"] == 0, output)
+    assert result["messages"] == 600 and result["errors"] == 0, output
 
 
 @case("udp", "fabric", "tcp", megabits=None)
-def two_programs_of_one_host_talk_by_the_address_of_a_nic(place, build):
+def test_two_programs_of_one_host_talk_by_the_address_of_a_nic(place, build):
     on_one_host(place, build, "veth0", "veth0")
     on_one_host(place, build, "veth1", "veth1")
     on_one_host(place, build, "veth0,veth1", "veth0,veth1")
 
 
 @case("udp", megabits=None)
-def two_programs_of_one_host_talk_by_a_nic_each(place, build):
+def test_two_programs_of_one_host_talk_by_a_nic_each(place, build):
     on_one_host(place, build, "veth0", "veth1")
     on_one_host(place, build, "veth1", "veth0")
 
 
 @case("udp", "tcp", megabits=None)
-def what_reaches_an_address_by_another_nic_is_received(place, build):
+def test_what_reaches_an_address_by_another_nic_is_received(place, build):
     """As ARP has it: the switch knows the second NIC of the server by the first one's address."""
     netns.run("ip", "-n", place.names[1], "neigh", "replace", place.host(0, 1), "lladdr", place.mac(0, 0), "dev", "veth1")
     before = counts(place)
-    result = rails.stream(place, build, [], 2)
-    expect(all(rail["bytes"] > 0 for rail in result["rails"]) and len(result["rails"]) == 2, json.dumps(result))
+    result = verified_stream.stream(place, build, [], 2)
+    assert all(rail["bytes"] > 0 for rail in result["rails"]) and len(result["rails"]) == 2, json.dumps(result)
     part = shares(before, place)
-    expect(part["received 0"][1] < 0.1, f"no test: {part}")
+    assert part["received 0"][1] < 0.1, f"no test: {part}"
 
 
 @case("udp", megabits=None)
-def a_nic_that_is_taken_away_and_comes_back_as_another_is_used_again(place, build):
-    server, client = rails.start(place, build, "--test", "failover", "--size", "16K", "--duration", 8)
+def test_a_nic_that_is_taken_away_and_comes_back_as_another_is_used_again(place, build):
+    server, client = verified_stream.start(place, build, "--test", "failover", "--size", "16K", "--duration", 8)
     time.sleep(2)
     place.replace_nic(1, 1)
-    result = rails.end(server, client)
-    rails.expect_returned(result, "veth1")
+    result = verified_stream.end(server, client)
+    verified_stream.expect_returned(result, "veth1")
     carried = place.bytes_sent(1, 1)
-    expect(carried > 1_000_000, f"the new NIC has sent {carried} bytes")
+    assert carried > 1_000_000, f"the new NIC has sent {carried} bytes"
 
 
 def cut_in_mid_stream(place, build, cut, patience=1):
     """A verified stream while each port of each host is cut and mended; it goes on by the others meanwhile.
     `patience` seconds are enough to leave a rail, and to use it again."""
     places = [(side, nic) for side in (0, 1) for nic in (0, 1)]
-    server, client = rails.start(place, build, "--test", "failover", "--size", "16K",
+    server, client = verified_stream.start(place, build, "--test", "failover", "--size", "16K",
                                  "--duration", 2 + (2 + 2 * patience) * len(places))
     for side, nic in places:
         time.sleep(1)
@@ -129,50 +115,50 @@ def cut_in_mid_stream(place, build, cut, patience=1):
         time.sleep(0.8)
         passed = place.bytes_received(0, 1 - nic) - before
         cut(side, nic, False)
-        expect(passed > 200_000, f"by the other NIC passed {passed} bytes while veth{nic} of host {side} was cut")
+        assert passed > 200_000, f"by the other NIC passed {passed} bytes while veth{nic} of host {side} was cut"
         time.sleep(patience)
-    result = rails.end(server, client)
-    insist(all(result[key] == 0 for key in rails.WRONG), json.dumps(result))
-    expect(all(rail["times_left"] > 0 for rail in result["rails"] + result["server_rails"]),
-           f"no test: {json.dumps(result)}")
-    rails.expect_returned(result, "veth0", "veth1")
+    result = verified_stream.end(server, client)
+    assert all(result[key] == 0 for key in verified_stream.WRONG), json.dumps(result)
+    assert all(rail["times_left"] > 0 for rail in result["rails"] + result["server_rails"]), (
+        f"no test: {json.dumps(result)}")
+    verified_stream.expect_returned(result, "veth0", "veth1")
 
 
 @case("udp", "fabric")
-@cases.long_run()
-def a_port_of_the_switch_that_goes_down_is_survived(place, build):
+@pytest.mark.long
+def test_a_port_of_the_switch_that_goes_down_is_survived(place, build):
     """Its NIC sees no carrier, the other end nothing."""
     cut_in_mid_stream(place, build, place.cut_port)
 
 
 @case("udp", "fabric", "tcp")
-@cases.long_run("tcp", "fabric")
-def a_port_of_the_switch_that_swallows_everything_is_survived(place, build):
+@pytest.mark.long("tcp", "fabric")
+def test_a_port_of_the_switch_that_swallows_everything_is_survived(place, build):
     """Nobody is told."""
     tcp = place.environment["PULLMAN_DRIVER"] == "tcp"  # the kernel keeps a dead connection for two seconds
     cut_in_mid_stream(place, build, place.block_port, 5 if tcp else 1.2)
 
 
 @case("udp", "fabric")
-@cases.long_run()
-def a_nic_of_either_host_that_is_taken_down_is_survived(place, build):
+@pytest.mark.long
+def test_a_nic_of_either_host_that_is_taken_down_is_survived(place, build):
     cut_in_mid_stream(place, build, lambda side, nic, down: place.cut(side, down, nic))
 
 
 @case("udp")
-@cases.long_run()
-def a_nic_of_either_host_that_hears_nothing_is_survived(place, build):
+@pytest.mark.long
+def test_a_nic_of_either_host_that_hears_nothing_is_survived(place, build):
     """At the host's own port, and nobody is told."""
     cut_in_mid_stream(place, build, lambda side, nic, on: place.silence(nic, (side,) if on else ()))
 
 
 def told(place, build, what):
     """What pullman-info says of the rails of a program on the other host, as JSON and as people read it."""
-    where = f"{place.host(0)}:{rails.PORT}"
+    where = f"{place.host(0)}:{verified_stream.PORT}"
     said = [subprocess.run(place.command(1, build / "tools/pullman-info", *form, what, where),
                            capture_output=True, text=True, timeout=60, check=False,
                            env={**os.environ, **place.environment}) for form in (("--format", "json"), ())]
-    expect(said[0].stdout.startswith("{"), said[0].stdout + said[0].stderr)
+    assert said[0].stdout.startswith("{"), said[0].stdout + said[0].stderr
     return json.loads(said[0].stdout), said[1].stdout, said[1].returncode
 
 
@@ -181,65 +167,61 @@ def checked(place, build):
     said, text, code = told(place, build, "--check")
     peer, = said["peers"]
     findings = {rail["nic"]: rail["finding"] for rail in peer["rails"]}
-    expect(all(advice in text for advice in said["advice"]), text)
-    expect((code == 0) == (set(findings.values()) == {"fine"}), f"{code} {text}")
+    assert all(advice in text for advice in said["advice"]), text
+    assert (code == 0) == (set(findings.values()) == {"fine"}), f"{code} {text}"
     return findings, " ".join(said["advice"])
 
 
 def serve(place, build):
-    return place.start_server(0, build / "bench/pullman-perf", "--port", rails.PORT,
+    return place.start_server(0, build / "bench/pullman-perf", "--port", verified_stream.PORT,
                               env={**os.environ, **place.environment})
 
 
 @case(megabits=None, rp_filter=0)
 @case(megabits=None, rp_filter=2)
-def where_each_nic_answers_for_itself_the_check_finds_two_rails(place, build):
+def test_where_each_nic_answers_for_itself_the_check_finds_two_rails(place, build):
     serve(place, build)
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}")
+    assert findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}"
 
 
 @case(megabits=None, rp_filter=0, arp_ignore=0)
 @case(megabits=None, rp_filter=2, arp_ignore=0)
-def where_a_nic_answers_for_the_other_the_check_says_so_and_what_to_set(place, build):
+def test_where_a_nic_answers_for_the_other_the_check_says_so_and_what_to_set(place, build):
     """Which of the two answers first is chance: here it is settled."""
     for side, number in ((0, 0), (0, 1), (1, 0), (1, 1)):
         netns.run("ip", "-n", place.names[1 - side], "neigh", "replace", place.host(side, number), "lladdr",
                   place.mac(side, 0 if side == 0 else number), "dev", place.devices[number])
     server = serve(place, build)
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "other NIC there"}, f"{findings}")
-    expect("arp_ignore=1" in advice and "rp_filter" not in advice, advice)
-    expect("is not independent of the others" in netns.text_of(server), netns.text_of(server))
+    assert findings == {"veth0": "fine", "veth1": "other NIC there"}, f"{findings}"
+    assert "arp_ignore=1" in advice and "rp_filter" not in advice, advice
+    assert "is not independent of the others" in netns.text_of(server), netns.text_of(server)
     place.set_sysctls(arp_ignore=1)
     place.forget_neighbours()
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}")
+    assert findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}"
 
 
 @case(megabits=None, rp_filter=1, arp_ignore=0)
-def where_all_arrives_by_the_first_nic_the_check_says_so_and_what_to_set(place, build):
+def test_where_all_arrives_by_the_first_nic_the_check_says_so_and_what_to_set(place, build):
     serve(place, build)
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "other NIC there"}, f"{findings}")
-    expect("arp_ignore=1" in advice and "rp_filter=2" in advice, advice)
+    assert findings == {"veth0": "fine", "veth1": "other NIC there"}, f"{findings}"
+    assert "arp_ignore=1" in advice and "rp_filter=2" in advice, advice
     said, text, code = told(place, build, "--peer")
     verdicts = {rail["nic"]: rail["verdict"] for rail in said["rails"]}
-    expect("; fine, " in verdicts["veth0"] and "another of its NICs" in verdicts["veth1"], f"{verdicts}")
-    expect(code == 1, text)
+    assert "; fine, " in verdicts["veth0"] and "another of its NICs" in verdicts["veth1"], f"{verdicts}"
+    assert code == 1, text
     place.set_sysctls(arp_ignore=1, rp_filter=2)
     place.forget_neighbours()
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}")
+    assert findings == {"veth0": "fine", "veth1": "fine"} and not advice, f"{findings} {advice}"
 
 
 @case(megabits=None, rp_filter=1, arp_ignore=1)
-def where_the_second_nic_is_not_let_receive_the_check_says_what_to_set(place, build):
+def test_where_the_second_nic_is_not_let_receive_the_check_says_what_to_set(place, build):
     serve(place, build)
     findings, advice = checked(place, build)
-    expect(findings == {"veth0": "fine", "veth1": "unreachable"}, f"{findings}")
-    expect("rp_filter=2" in advice and "arp_ignore" not in advice, advice)
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, railnet.Switch, netns.possible()))
+    assert findings == {"veth0": "fine", "veth1": "unreachable"}, f"{findings}"
+    assert "rp_filter=2" in advice and "arp_ignore" not in advice, advice

@@ -1,7 +1,5 @@
 """Real MPI programs over the provider: two hosts (network namespaces), two rails; run by hand with ./dev mpi.
 
-    programs.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-
 hpcc (HPL, PTRANS, random access, FFT and its own network tests), LAMMPS with its own examples, and a program in Python
 with mpi4py; each in calm, with 1 % of the packets lost, and with a rail cut or silent for half of every second. What
 they compute must be what they compute over Open MPI's own TCP in calm.
@@ -11,14 +9,14 @@ import contextlib
 import pathlib
 import re
 import shutil
-import sys
 import threading
 
+import pytest
+
+import mpi_job
+from cases import case
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "kernel"))
-import cases  # noqa: E402
-from cases import expect, netns  # noqa: E402
-import mpi_job  # noqa: E402
 
 RANKS = 4
 SECONDS = 240  # for one job
@@ -30,7 +28,6 @@ HPCC_INPUT = pathlib.Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")  # N 1000
 HPCC_RESULTS = ("Success", "HPL_N", "HPL_Anorm1", "HPL_AnormI", "HPL_Xnorm1", "HPL_XnormI", "HPL_RnormI",
                 "PTRANS_residual", "MPIRandomAccess_ErrorsFraction", "MPIRandomAccess_LCG_ErrorsFraction", "MPIFFT_maxErr",
                 "MPIFFT_N", "CommWorldProcs")
-CASES = []
 OVER_TCP = {}  # what each program computes over TCP
 
 
@@ -53,7 +50,7 @@ def hpcc(place, build, transport):
     said = output_of(place, build, "hpcc", folder=folder, transport=transport)
     text = (folder / "hpccoutf.txt").read_text()
     values = dict(re.findall(r"^(\w+)=(\S+)$", text, re.M))
-    expect(values.get("Success") == "1" and "FAILED" not in text, said + text[-3000:])
+    assert values.get("Success") == "1" and "FAILED" not in text, said + text[-3000:]
     return {name: values[name] for name in HPCC_RESULTS}
 
 
@@ -66,7 +63,7 @@ def lammps(example):
         said = output_of(place, build, "lmp", "-in", pathlib.Path(example).name, "-log", "none", folder=folder,
                          transport=transport)
         table = [line.split() for line in said.splitlines() if re.fullmatch(r"\s*\d+(\s+-?[\d.e+-]+)+\s*", line)]
-        expect(len(table) > 3, said)
+        assert len(table) > 3, said
         return table
     return run
 
@@ -74,7 +71,7 @@ def lammps(example):
 def objects(place, build, transport):
     # Debian's own Python: that is where python3-mpi4py is.
     said = output_of(place, build, "/usr/bin/python3", HERE / "objects.py", transport=transport)
-    expect(f"right on {RANKS} ranks" in said, said)
+    assert f"right on {RANKS} ranks" in said, said
     return [line for line in said.splitlines() if "right on" in line]
 
 
@@ -112,39 +109,27 @@ def a_rail_cut_every_second(place):
         thread.join()
 
 
-WEATHERS = {"": calm, " with 1 % of the packets lost": one_percent_lost,
-            " with a rail cut and mended every second": a_rail_cut_every_second}
+WEATHERS = {"calm": calm, "1 % of the packets lost": one_percent_lost,
+            "a rail cut and mended every second": a_rail_cut_every_second}
+PROGRAMS = {"hpcc": hpcc, "mpi4py": objects, **{f"lammps {one}": lammps(one) for one in EXAMPLES}}
+ABSENT = [program for program in ("hpcc", "lmp") if shutil.which(program) is None]
+if not HPCC_INPUT.exists() or not LAMMPS.exists():
+    ABSENT.append("the examples of hpcc and lammps")
+pytestmark = pytest.mark.skipif(bool(ABSENT or mpi_job.missing()), reason=f"needs {ABSENT or mpi_job.missing()}")
 
 
-def over_tcp(name, program, build):
+def over_tcp(name, build):
     if name not in OVER_TCP:
         with mpi_job.Hosts() as place:
-            OVER_TCP[name] = program(place, build, "tcp")
+            OVER_TCP[name] = PROGRAMS[name](place, build, "tcp")
     return OVER_TCP[name]
 
 
-def add(name, program):
-    for words, weather in WEATHERS.items():
-        def case(place, build, weather=weather):
-            wanted = over_tcp(name, program, build)
-            with weather(place):
-                computed = program(place, build, "pullman")
-            expect(computed == wanted, f"{computed}\nover TCP: {wanted}")
-        case.__name__ = f"{name} computes what it does over TCP{words}"
-        CASES.append(case)
-
-
-add("hpcc", hpcc)
-add("mpi4py", objects)
-for one in EXAMPLES:
-    add(f"lammps {one}", lammps(one))
-
-
-def why_not():
-    absent = [program for program in ("hpcc", "lmp") if shutil.which(program) is None]
-    absent += [] if HPCC_INPUT.exists() and LAMMPS.exists() else ["the examples of hpcc and lammps"]
-    return f"needs {', '.join(absent)}" if absent else mpi_job.missing() or netns.possible()
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, mpi_job.Hosts, why_not()))
+@pytest.mark.parametrize("weather", WEATHERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+@case(kind=mpi_job.Hosts)
+def test_it_computes_what_it_does_over_tcp(place, build, name, weather):
+    wanted = over_tcp(name, build)
+    with WEATHERS[weather](place):
+        computed = PROGRAMS[name](place, build, "pullman")
+    assert computed == wanted, f"{computed}\nover TCP: {wanted}"

@@ -1,7 +1,5 @@
 """The provider's own tests (test/ofi) through what networks do: loss, and rails that die.
 
-    provider.py BUILD_DIRECTORY [WORDS...]     all cases, or those whose sentence has one of the words
-
 Both ends of each test are in one process, so that all packets pass the `lo` of one namespace: what it counts and
 drops there is said by the addresses they are sent to, one for each rail.
 """
@@ -9,19 +7,20 @@ drops there is said by the addresses they are sent to, one for each rail.
 import itertools
 import os
 import subprocess
-import sys
 import tempfile
 import time
 
-import cases
-from cases import expect, netns
+import pytest
 
+import netns
 import railnet
+from cases import case
+
+pytestmark = pytest.mark.long
 
 BOUND = 150  # seconds, for what takes ten
 LOSS = "numgen random mod 100 < 1"
 TURN = 0.3  # seconds between cuts: a test lasts from some milliseconds to one second
-CASES = []
 
 
 def make_narrow(place):
@@ -50,14 +49,6 @@ class TwoRails(railnet.Rails):
     def _make(self):
         super()._make()
         make_narrow(self)
-
-
-def case(make_place):
-    def add(function):
-        function.make_place = make_place
-        CASES.append(function)
-        return function
-    return add
 
 
 def run_in(place, *command):
@@ -101,41 +92,41 @@ def expect_passed(place, tests):
     place.output.seek(0)
     said = place.output.read()
     failure = max(said.find("\n" + 79 * "-"), 0)  # where Catch2 begins to name what failed
-    expect(code == 0, f"exit {code}: {said[failure:failure + 6000]}")
+    assert code == 0, f"exit {code}: {said[failure:failure + 6000]}"
 
 
 def expect_seen(place):
     """Every rail was tried: whatever was dropped was sent before."""
     seen = packets(place, "seen")
-    expect(len(seen) == len(place.addresses) and min(seen) > 100, f"not all rails are used, no test: {seen}")
+    assert len(seen) == len(place.addresses) and min(seen) > 100, f"not all rails are used, no test: {seen}"
 
 
 def to(place, rail):
     return f"ip daddr {place.addresses[rail]}"
 
 
-@case(OneRail)
-def all_pass_while_one_packet_in_a_hundred_is_lost(place, build):
+@case(kind=OneRail)
+def test_all_pass_while_one_packet_in_a_hundred_is_lost(place, build):
     drop(place, LOSS)
     expect_passed(place, start(place, build))
     lost, = packets(place, "filter")
-    expect(lost > 100, f"{lost} packets were lost: no test")
+    assert lost > 100, f"{lost} packets were lost: no test"
 
 
-@case(TwoRails)
-def all_pass_while_the_second_rail_swallows_everything(place, build):
+@case(kind=TwoRails)
+def test_all_pass_while_the_second_rail_swallows_everything(place, build):
     drop(place, to(place, 1))
     expect_passed(place, start(place, build))
     expect_seen(place)
 
 
-@case(TwoRails)
-def all_pass_while_the_second_rail_has_no_link(place, build):
+@case(kind=TwoRails)
+def test_all_pass_while_the_second_rail_has_no_link(place, build):
     place.cut(0, True, 1)
     drop(place, to(place, 1))
     expect_passed(place, start(place, build))
     passed, refused = packets(place, "seen")
-    expect(passed > 100 and refused == 0, f"the NIC without a link was used {refused} times, the other {passed}")
+    assert passed > 100 and refused == 0, f"the NIC without a link was used {refused} times, the other {passed}"
 
 
 def cut_in_turn(place, build, cut):
@@ -155,25 +146,21 @@ def cut_in_turn(place, build, cut):
         cut(rail, False)
     expect_passed(place, tests)
     expect_seen(place)
-    expect(len(lost[0]) > 1, f"the tests were done before the cuts: {lost}")
+    assert len(lost[0]) > 1, f"the tests were done before the cuts: {lost}"
     return [sum(rail) for rail in lost]
 
 
-@case(TwoRails)
-def all_pass_while_rails_swallow_everything_in_turn_and_one_packet_in_a_hundred_is_lost(place, build):
+@case(kind=TwoRails)
+def test_all_pass_while_rails_swallow_everything_in_turn_and_one_packet_in_a_hundred_is_lost(place, build):
     lost = cut_in_turn(place, build, lambda rail, down: None)
-    expect(min(lost) > 10, f"what was lost by the cuts is too little for a test: {lost}")
+    assert min(lost) > 10, f"what was lost by the cuts is too little for a test: {lost}"
 
 
-@case(TwoRails)
-def all_pass_while_links_go_down_in_turn_and_one_packet_in_a_hundred_is_lost(place, build):
+@case(kind=TwoRails)
+def test_all_pass_while_links_go_down_in_turn_and_one_packet_in_a_hundred_is_lost(place, build):
     def cut(rail, down):
         place.cut(0, down, rail)
         if not down:
             place._wait_for_link(place.names[0], place.devices[rail])
     lost = cut_in_turn(place, build, cut)
-    expect(sum(lost) > 0, "nothing was on its way when the links went down: no test")
-
-
-if __name__ == "__main__":
-    sys.exit(cases.main(CASES, OneRail, netns.possible()))
+    assert sum(lost) > 0, "nothing was on its way when the links went down: no test"
