@@ -73,7 +73,7 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint32_t window = 0;              // the congestion window, in packets
   std::uint32_t in_flight = 0;           // packets in flight
   std::uint64_t bytes_sent = 0;          // of messages, retransmissions included
-  std::uint64_t packets_sent = 0;        // packets that carried part of a message
+  std::uint64_t packets_sent = 0;        // packets sent, probes excluded
   std::uint64_t packets_lost = 0;        // packets declared lost
   std::uint64_t evacuated = 0;           // packets moved to other rails
   std::uint64_t times_left = 0;          // how often it went down
