@@ -78,7 +78,9 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
       // A sample may be negative: either end may have read its clock before the packet arrived.
       if (sample > Duration(0)) {
         rtt_.add(sample, hold);
-        if (was_stale && sample < rtt_.smoothed()) rtt_.reset_path_state();
+        // Far shorter: the old ones were of a process that did not run. Less than that is how round
+        // trips vary, and a timeout that shrinks with each comes too early (seed 55394).
+        if (was_stale && 4 * sample < rtt_.smoothed()) rtt_.reset_path_state();
         delay_ = sample - timing.unseen -
                  Duration(static_cast<std::int64_t>(wire::nanoseconds(header.poll_gap)));
       }
