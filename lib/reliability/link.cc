@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -69,8 +70,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
   }
   if (newest.end != 0) {
     backoff_ = 0;
-    const bool was_stale = rtt_is_stale(newest.sent_at);
-    answered_ = newest.sent_at;
+    const Instant before = std::exchange(answered_, newest.sent_at);
     arrived_count_ += count;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
@@ -78,9 +78,11 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
       // A sample may be negative: either end may have read its clock before the packet arrived.
       if (sample > Duration(0)) {
         rtt_.add(sample, hold);
-        // Far shorter: the old ones were of a process that did not run. Less than that is how round
-        // trips vary, and a timeout that shrinks with each comes too early (seed 55394).
-        if (was_stale && 4 * sample < rtt_.smoothed()) rtt_.reset_path_state();
+        // If the last sample is old and this one far shorter, the old ones were of a process that
+        // did not run. Less than far is how round trips vary, and a timeout that shrinks with each
+        // would come too early (seed 55394).
+        if (4 * sample < rtt_.smoothed() && is_stale(before, newest.sent_at)) [[unlikely]]
+          rtt_.reset_path_state();
         delay_ = sample - timing.unseen -
                  Duration(static_cast<std::int64_t>(wire::nanoseconds(header.poll_gap)));
       }

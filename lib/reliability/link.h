@@ -90,9 +90,7 @@ class Link {
   Instant answered_sent_at() const { return answered_; }
   // Returns true if the last RTT sample is old. A rail that looks slow carries nothing and is not
   // measured, so its next sample outweighs all before it.
-  bool rtt_is_stale(Instant now) const {
-    return rtt_.sampled() && now > answered_ + std::max<Duration>(kStale, 4 * rtt_.smoothed());
-  }
+  bool rtt_is_stale(Instant now) const { return rtt_.sampled() && is_stale(answered_, now); }
   std::uint64_t packets_arrived() const { return arrived_count_; }
   std::uint32_t packets_lost() const { return lost_count_; }  // wraps around
   std::uint64_t timeouts() const { return timeouts_; }
@@ -211,6 +209,9 @@ class Link {
   // and it is not below the first number (wire.md 6.4).
   bool was_sent(PacketNumber end) const {
     return end - window_.first() <= window_.next() - window_.first();
+  }
+  bool is_stale(Instant measured, Instant now) const {
+    return now > measured + std::max<Duration>(kStale, 4 * rtt_.smoothed());
   }
   bool plausible(const wire::Frame& sack) const;
   PacketNumber reported_end(PacketNumber cumulative, const wire::Frame* sack) const;

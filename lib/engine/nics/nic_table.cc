@@ -91,7 +91,7 @@ wire::NicInfo NicTable::describe(const channel::Module& module) const {
           .data = data.port().address()};
 }
 
-// A HELLO has one length, whoever sends it (wire.md 5.5), and must fit into any packet, so it lists
+// Every HELLO has the same length (wire.md 5.5), and must fit into any packet, so it lists
 // the NICs that fit: with IPv4 all of them, with IPv6 four, with the longest opaque addresses one.
 std::size_t NicTable::count_announced() const {
   wire::Hello hello;

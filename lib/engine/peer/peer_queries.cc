@@ -18,7 +18,8 @@ bool is_consistent(const Peer& peer) {
     case Phase::kClosing:
       return peer.introduced && peer.theirs.proof != 0 && peer.why == Status::kOk && rails;
     case Phase::kFarewell:
-      // The outbox need not be idle: a get that arrives behind our BYE is still answered.
+      // The outbox need not be idle: gets of the peer that arrive once the farewell has begun,
+      // before the BYE has left, are still answered (seed 1731).
       return peer.introduced && peer.theirs.proof != 0 && peer.why == Status::kOk && rails &&
              peer.alarm.checked_in();
     case Phase::kGone:

@@ -1,7 +1,7 @@
 // Finds out whether a peer that is not heard is still alive, and the same process (wire.md 5.7).
 // Its host may say that nobody listens at its ports, or another process that it is not the one we
 // know; both are only believed when the peer itself, asked on every rail, does not answer. The
-// questions are bounded, whoever says what and however often.
+// questions are bounded, whatever is claimed, by which peer, and how often.
 #pragma once
 
 #include <chrono>

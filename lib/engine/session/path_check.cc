@@ -86,7 +86,7 @@ wire::CheckRound PathCheck::next_round(Peer& peer) {
   const wire::CheckRound& before = checking_of(peer).asking.round;
   const std::uint64_t random = random_.next();
   const auto count = before.token == 0 ? random >> 48 : before.count + 1u;
-  // Whoever shows the token has seen our question; the slot in it finds the peer.
+  // A sender that shows the token has seen our question; the slot in it finds the peer.
   return {.count = static_cast<std::uint16_t>(count), .token = random << kSlotBits | peer.id.index};
 }
 

@@ -16,7 +16,7 @@ namespace {
 // Most calls of one receive() without a usable packet: because datagrams are too long, or because
 // of errors. Each error takes many entries out of the socket's error queue, and anybody can cause
 // some.
-constexpr int kFruitlessCalls = 64;
+constexpr int kMaxEmptyCalls = 64;
 constexpr int kErrors = 4;
 
 // Returns the size of the packets that the datagram consists of; 0 if it is one packet.
@@ -83,7 +83,7 @@ std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t eno
   std::size_t count = hand_out(batch);
   std::size_t datagrams = 0;
   emptied_ = false;
-  for (int fruitless = 0; count < enough && fruitless < kFruitlessCalls; ++fruitless) {
+  for (int empty = 0; count < enough && empty < kMaxEmptyCalls; ++empty) {
     const std::size_t asked = std::min({datagrams_for(enough - count), datagrams_, slab_.free()});
     const std::size_t got = asked != 0 ? fill(asked, counters) : 0;
     if (got == 0) {
@@ -91,7 +91,7 @@ std::size_t Receiver::receive_several(std::span<Incoming> batch, std::size_t eno
       break;
     }
     const std::size_t more = hand_out(batch.subspan(count));
-    if (more != 0) fruitless = 0;
+    if (more != 0) empty = 0;
     count += more;
     datagrams += got;
     if (got < asked) {

@@ -33,9 +33,9 @@ UdpPort::Line::Line(Socket opened, UdpPort& port, std::uint64_t names)
 std::size_t UdpPort::receive_from(Line& line, std::span<Incoming> batch, std::size_t enough) {
   const std::size_t got = line.receiver.receive(batch, enough, counters_);
   if (got != 0) [[likely]] {
-    line.fruitless = 0;
+    line.empty_receives = 0;
     line.heard = receives_;
-  } else if (!line.quiet() && ++line.fruitless == kQuiet) {
+  } else if (!line.quiet() && ++line.empty_receives == kQuiet) {
     line.due = receives_ + kRest;  // see rest()
     look_due_ = std::min(look_due_, line.due);
   }

@@ -82,13 +82,13 @@ class UdpPort final : public Port {
   // A socket and its received packets.
   struct Line {
     Line(Socket opened, UdpPort& port, std::uint64_t names);
-    bool quiet() const { return fruitless == kQuiet; }
+    bool quiet() const { return empty_receives == kQuiet; }
 
     Socket socket;
     Receiver receiver;
-    std::uint32_t fruitless = 0;  // consecutive receives without a packet, up to kQuiet
-    std::uint64_t heard = 0;      // number of the port's receive that brought its last packet
-    std::uint64_t due = 0;        // number of the port's receive that polls it next
+    std::uint32_t empty_receives = 0;  // consecutive receives without a packet, up to kQuiet
+    std::uint64_t heard = 0;           // number of the port's receive that brought its last packet
+    std::uint64_t due = 0;             // number of the port's receive that polls it next
   };
   static constexpr std::uint32_t kQuiet = 64;
   // Polling a line costs a system call. A quiet line is polled once in kRest receives; beside one
