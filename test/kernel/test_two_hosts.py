@@ -29,9 +29,9 @@ def both_ways(place, build, driver, loss, messages, *options, **environment):
 @case("udp", "tcp", "fabric")
 def test_ten_thousand_messages_both_ways_arrive_and_without_loss_nothing_is_sent_again(place, build, driver):
     for counters in both_ways(place, build, driver, 0, 10_000):
-        # What libfabric's sockets hold while a process does not run is not ours to promise.
-        if driver != "fabric":
-            assert counters["retransmits"] == 0, f"retransmissions without loss: {counters}"
+        # What libfabric's sockets hold while a process does not run is not ours to promise: one in a hundred.
+        most = 100 if driver == "fabric" else 0
+        assert counters["retransmits"] <= most, f"retransmissions without loss: {counters}"
 
 
 @case("udp", "tcp", "fabric")
