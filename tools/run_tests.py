@@ -132,6 +132,10 @@ class Build:
     def test(self, *suites, seconds=3600, arguments=()):
         """What meson runs of these suites, with the cases that each test says it had."""
         base = "-".join(suites)
+        known = {name.split(":")[-1] for test in self.introspect("--tests") for name in test["suite"]}
+        if missing := set(suites) - known:
+            report(f"{self.folder.name}: {base}", Counts(failed=1), 0, f"no test is in the suites {missing}")
+            return Counts(failed=1)
         chosen = [f"--suite={suite}" for suite in suites]
         log = self.logs / f"{base}.log"
         code, text, took = run(["meson", "test", "-C", self.folder, "--no-rebuild", f"--logbase={base}", *chosen,
@@ -169,9 +173,10 @@ def pytest(folder, build, options):
     for case in xml.etree.ElementTree.parse(results).iter("testcase") if results.exists() else []:
         kinds = {child.tag for child in case}
         failed, skipped = bool(kinds & {"failure", "error"}), "skipped" in kinds
-        counts, seconds = files.get(case.get("file"), (Counts(), 0.0))
-        files[case.get("file")] = (counts + Counts(not failed and not skipped, failed, skipped),
-                                   seconds + float(case.get("time")))
+        name = case.get("file") or folder  # what cannot be collected has none
+        counts, seconds = files.get(name, (Counts(), 0.0))
+        files[name] = (counts + Counts(not failed and not skipped, failed, skipped),
+                       seconds + float(case.get("time")))
     total = sum((counts for counts, _ in files.values()), Counts())
     for name, (counts, seconds) in files.items():
         report(name, counts, seconds, f"log: {log.relative_to(ROOT)}")

@@ -168,7 +168,8 @@ TEST_CASE("ICMP messages cause few searches through all peers between two polls"
   };
 
   const sockaddr_in nobody = host(1000);
-  for (unsigned i = 0; i < 4; ++i) peers.note_refused(reinterpret_cast<const sockaddr*>(&nobody), {});
+  for (unsigned i = 0; i < 4; ++i)
+    peers.note_refused(reinterpret_cast<const sockaddr*>(&nobody), {});
   for (unsigned i = 0; i < kPeers; ++i) {
     const sockaddr_in name = host(i);
     peers.note_path_mtu(reinterpret_cast<const sockaddr*>(&name), 1280);

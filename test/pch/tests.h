@@ -1,6 +1,6 @@
-// What nearly every test includes and no test changes, compiled once a program: Catch's single header
-// costs more than most tests (docs/testing.md).
-// Guards, since the compiler warns of #pragma once in what it compiles by itself.
+// What nearly every test includes and no test changes, compiled once a program: Catch's single
+// header costs more than most tests (docs/testing.md). Guards, since the compiler warns of #pragma
+// once in what it compiles by itself.
 #ifndef PULLMAN_TEST_PCH_TESTS_H
 #define PULLMAN_TEST_PCH_TESTS_H
 

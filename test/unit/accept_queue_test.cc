@@ -12,24 +12,21 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRtoInitial{100};
 
 struct Callers {
-  explicit Callers(std::size_t max_peers = 8)
-      : config(of(max_peers)), peers(nics.table, config) {}
+  explicit Callers(std::size_t max_peers = 8) : config(of(max_peers)), peers(nics.table, config) {}
   static Config of(std::size_t max_peers) {
     Config config;
     config.max_peers = max_peers;
     config.rto_initial = kRtoInitial;
     return config;
   }
-  Peer &call(std::uint64_t epoch = 1) {
-    Peer &peer = peers.add();
+  Peer& call(std::uint64_t epoch = 1) {
+    Peer& peer = peers.add();
     const wire::ConnectionId reply_to{peer.id.index, 50};
-    queue.add_half_open(
-        {.id = peer.id, .epoch = epoch, .reply_to = reply_to, .since = now});
+    queue.add_half_open({.id = peer.id, .epoch = epoch, .reply_to = reply_to, .since = now});
     return peer;
   }
   void fill() {
-    while (!queue.half_open_is_full())
-      call();
+    while (!queue.half_open_is_full()) call();
   }
 
   FakeNics nics{1};
@@ -45,7 +42,7 @@ std::size_t half_open_at_most(std::size_t max_peers) {
   return callers.peers.table().size();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE(
     "half-open callers may take a quarter of the peers, or 64 if that is more (wire.md 5.5)") {
@@ -57,7 +54,7 @@ TEST_CASE(
 TEST_CASE("a half-open caller is found by its epoch and the connection it is answered at") {
   Callers callers;
   callers.call(1);
-  const Peer &peer = callers.call(2);
+  const Peer& peer = callers.call(2);
 
   CHECK(callers.queue.find_half_open(2, {1, 50}) == peer.id);
   CHECK(callers.queue.find_half_open(1, {1, 50}) == std::nullopt);
@@ -83,8 +80,7 @@ TEST_CASE("a caller that has proved itself, or ended, makes room for another") {
   CHECK(callers.queue.any_half_open());
 }
 
-TEST_CASE(
-    "the oldest caller is overdue after two initial timeouts, and not sooner") {
+TEST_CASE("the oldest caller is overdue after two initial timeouts, and not sooner") {
   Callers callers;
   CHECK_FALSE(callers.queue.oldest_is_overdue(callers.now));
   callers.call();
@@ -92,15 +88,14 @@ TEST_CASE(
   callers.now += kRtoInitial;
   callers.call();
 
-  CHECK_FALSE(
-      callers.queue.oldest_is_overdue(called + 2 * kRtoInitial - Duration(1)));
+  CHECK_FALSE(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial - Duration(1)));
   CHECK(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
 }
 
 TEST_CASE("a caller that repeats its HELLO starts its time again and becomes the newest") {
   Callers callers;
-  const Peer &again = callers.call();
-  const Peer &other = callers.call();
+  const Peer& again = callers.call();
+  const Peer& other = callers.call();
   REQUIRE(callers.queue.oldest_half_open() == again.id);
   const Instant called = callers.now;
 
@@ -113,7 +108,7 @@ TEST_CASE("a caller that repeats its HELLO starts its time again and becomes the
 
 TEST_CASE("a HELLO repeated within half an initial timeout does not extend its caller's time") {
   Callers callers;
-  const Peer &peer = callers.call();
+  const Peer& peer = callers.call();
   const Instant called = callers.now;
 
   CHECK(callers.queue.renew(called + kRtoInitial / 2 - Duration(1), peer.id));
@@ -135,8 +130,8 @@ TEST_CASE("while all places are taken a caller's time is renewed three times at 
 
 TEST_CASE("peers are accepted in the order in which they proved themselves, once each") {
   Callers callers;
-  const Peer &one = callers.peers.add();
-  const Peer &two = callers.peers.add();
+  const Peer& one = callers.peers.add();
+  const Peer& two = callers.peers.add();
   callers.queue.announce(two);
   callers.queue.announce(one);
 
@@ -147,7 +142,7 @@ TEST_CASE("peers are accepted in the order in which they proved themselves, once
 
 TEST_CASE("a peer that has ended is not accepted, nor is the peer that took its slot") {
   Callers callers;
-  Peer &one = callers.peers.add();
+  Peer& one = callers.peers.add();
   callers.queue.announce(one);
   callers.peers.table().remove(one);
   callers.peers.add();
@@ -160,7 +155,7 @@ TEST_CASE("an announced peer is accepted although many later ones ended unaccept
   const PeerId stays = callers.peers.add().id;
   callers.queue.announce(*callers.peers.table().find(stays));
   for (int i = 0; i < 20; ++i) {
-    Peer &goes = callers.peers.add();
+    Peer& goes = callers.peers.add();
     callers.queue.announce(goes);
     callers.peers.table().remove(goes);
   }
@@ -168,4 +163,4 @@ TEST_CASE("an announced peer is accepted although many later ones ended unaccept
   CHECK(callers.queue.accept() == stays);
 }
 
-} // namespace pullman::engine
+}  // namespace pullman::engine
