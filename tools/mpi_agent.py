@@ -2,7 +2,7 @@
 
     mpi_agent.py HOST COMMAND...
 
-PULLMAN_TEST_HOSTS says which is which: "10.77.100.1=NAMESPACE,10.77.100.2=NAMESPACE". Each gets a name of
+MPI_AGENT_HOSTS says which is which: "10.77.100.1=NAMESPACE,10.77.100.2=NAMESPACE". Each gets a name of
 its own, so that Open MPI takes them for different machines.
 """
 
@@ -19,7 +19,7 @@ def in_a_host(namespace, address, command):
 
 
 def main():
-    hosts = dict(pair.split("=") for pair in os.environ["PULLMAN_TEST_HOSTS"].split(","))
+    hosts = dict(pair.split("=") for pair in os.environ["MPI_AGENT_HOSTS"].split(","))
     while sys.argv[1].startswith("-"):
         del sys.argv[1]
     address, command = sys.argv[1], " ".join(sys.argv[2:])

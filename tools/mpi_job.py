@@ -103,7 +103,7 @@ class Hosts(railnet.Rails):
 def environment(hosts, build):
     return {**os.environ, "FI_PROVIDER_PATH": str(build / "lib/ofi"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": hosts.scratch.name,
-            "PULLMAN_TEST_HOSTS": ",".join(f"{host}={name}" for host, name in zip(hosts.admin, hosts.names)),
+            "MPI_AGENT_HOSTS": ",".join(f"{host}={name}" for host, name in zip(hosts.admin, hosts.names)),
             "PULLMAN_NICS": "!admin", "FI_TCP_IFACE": hosts.rails[0], "FI_UDP_IFACE": hosts.rails[0]}
 
 

@@ -73,6 +73,8 @@ MOST = 2 ** 31 - 1
 TAG_MODES = {"auto": MOST, "ofi_tag_1": MOST, "ofi_tag_2": 2 ** 19 - 1, "ofi_tag_full": MOST}
 LACKING = ("nothing", "data", "sources", "bits")  # of immediate data, receives from one source, five bits of the tag
 GIVEN_UP = {("ofi_tag_full", "data"), ("ofi_tag_full", "sources"), ("ofi_tag_1", "bits")}
+# A rank says the first by itself. The second comes by way of mpirun, which loses it now and then when the job ends.
+GIVES_UP = "PML cm cannot be selected|No components were able to be opened in the pml framework"
 
 
 def job_with_tags(place, build, mode, lack):
@@ -88,7 +90,7 @@ def job_with_tags(place, build, mode, lack):
 @case()
 def test_tags_as_open_mpi_lays_them_out(place, build, mode, lack):
     if (mode, lack) in GIVEN_UP:
-        with pytest.raises(mpi_job.JobFailed, match="No components were able to be opened in the pml framework"):
+        with pytest.raises(mpi_job.JobFailed, match=GIVES_UP):
             job_with_tags(place, build, mode, lack)
         return
     output, arguments = job_with_tags(place, build, mode, lack)
