@@ -29,8 +29,11 @@ class ReceiveBackpressure {
   void begin_turn(Instant now, const message::InboxCounters& told, bool left) {
     lately_ = std::exchange(before_, told.messages);
     paused_ = false;
-    if (!left) since_ = now;
-    if (now > since_ + kLongest) stop();
+    if (!left) {
+      since_ = now;
+    } else if (now > since_ + kLongest) {
+      stop();
+    }
   }
 
   // Called after a packet with an unexpected message. Returns whether to leave the packets behind

@@ -23,6 +23,7 @@ void Transmitter::send_last_byes(Instant now) {
 
 void Transmitter::transmit(Instant now) {
   ready_.begin_turn();
+  if (ready_.empty()) return;
   ports_full_ = 0;
   const std::uint64_t enough = stats_.packets_sent + nics_.packets_per_turn();
   bool refused = false;

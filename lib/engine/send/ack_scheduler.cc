@@ -43,9 +43,7 @@ bool AckScheduler::deferred_owes() const {
 // An ACK that is asked for, or due for its number of packets, may be piggybacked on the answer to a
 // message that the program is told of at the end of this turn: it waits until the end of the next
 // one.
-void AckScheduler::send_due(Instant now) {
-  const bool told = inbox_counters_.messages != messages_told_;
-  messages_told_ = inbox_counters_.messages;
+void AckScheduler::send_due(Instant now, bool told) {
   const bool may_wait = told && !some_waited_;
   some_waited_ = false;
   for (std::size_t left = due_.size(); left > 0; --left) {

@@ -40,8 +40,15 @@ class AckScheduler {
   void note_piggyback(Rail& rail);
   // Makes due the ACKs whose delay has passed.
   void expire(Instant now, const PeerTable& peers);
-  // Sends what is due.
-  void send_due(Instant now);
+  // Ends a turn: sends what is due.
+  void send_due(Instant now) {
+    const std::uint64_t before = std::exchange(messages_told_, inbox_counters_.messages);
+    if (due_.empty()) [[likely]] {
+      some_waited_ = false;
+    } else {
+      send_due(now, messages_told_ != before);
+    }
+  }
 
   bool any_due() const { return !due_.empty(); }
   Instant next_due() const { return timers_.next_due(); }
@@ -68,6 +75,7 @@ class AckScheduler {
   bool deferred_owes() const;
 
  private:
+  void send_due(Instant now, bool told);
   void send(Instant now, Rail& rail);
 
   const bool checksum_;
