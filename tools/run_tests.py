@@ -162,12 +162,13 @@ class Build:
         return counts
 
 
-def pytest(folder, build, options):
+def pytest(folder, build, options, *chosen):
     """A line for each file."""
-    results, log = build.logs / f"{folder.replace('/', '-')}.xml", build.logs / f"{folder.replace('/', '-')}.log"
+    name = "-".join([folder.replace("/", "-"), *(word.replace(" ", "-") for word in chosen if word[0] != "-")])
+    results, log = build.logs / f"{name}.xml", build.logs / f"{name}.log"
     results.unlink(missing_ok=True)
     code, text, took = run(["pytest-3", f"--build={build.folder}", f"--junitxml={results}", "-o", "junit_family=xunit1",
-                            "--tb=short", *(["--long"] if options.long else []), folder],
+                            "--tb=short", *(["--long"] if options.long else []), *chosen, folder],
                            6000 if options.long else 1800, log)
     files = {}
     for case in xml.etree.ElementTree.parse(results).iter("testcase") if results.exists() else []:
@@ -226,7 +227,8 @@ def core(options):
 
 def kernel(options):
     total = SHIPPED_BUILD.make() if options.long else Counts()
-    return total + pytest("test/kernel", build_for(options), options)
+    total += pytest("test/kernel", build_for(options), options, "-m", "not waits")
+    return total + pytest("test/kernel", build_for(options), options, "-m", "waits", "-n2")
 
 
 def mpi(options):

@@ -81,7 +81,8 @@ void start_with_failures(const std::string& driver, std::size_t variant, long st
 
 TEST_CASE(
     "if one of four system calls of a start fails once, the start works without it or reports the "
-    "reason") {
+    "reason",
+    "[start]") {
   start_with_failures(GENERATE(from_range(kDrivers)), 0, 4);
 }
 
@@ -90,7 +91,8 @@ TEST_CASE("the same is true of every system call of a start, and of its other er
   start_with_failures(GENERATE(from_range(kDrivers)), GENERATE(0u, 1u));
 }
 
-TEST_CASE("if any system call of an exchange fails once, every message still arrives once") {
+TEST_CASE("if any system call of an exchange fails once, every message still arrives once",
+          "[exchange]") {
   const std::string driver = GENERATE(from_range(kDrivers));
   const auto call = static_cast<Call>(GENERATE(range(0, static_cast<int>(kCalls))));
   REQUIRE(try_all(driver).worked);

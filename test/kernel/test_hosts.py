@@ -7,11 +7,15 @@ import json
 import os
 import subprocess
 
+import pytest
+
 import cases
 import netns
 import railnet
 from netns import run
 from verified_stream import PORT, WRONG, end, start
+
+pytestmark = pytest.mark.waits
 
 DOCKER = "172.17.0.1"  # of both hosts
 

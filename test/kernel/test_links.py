@@ -6,8 +6,12 @@ import subprocess
 import tempfile
 import time
 
+import pytest
+
 import netns
 from cases import case
+
+pytestmark = pytest.mark.waits
 
 PATIENCE = 20  # seconds; the kernel may take one of them to say that a link is up
 

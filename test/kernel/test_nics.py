@@ -14,6 +14,8 @@ import netns
 import railnet
 import soak
 
+pytestmark = pytest.mark.waits
+
 PORT = 7100
 case = functools.partial(cases.case, kind=railnet.Rails)
 

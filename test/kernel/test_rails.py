@@ -17,6 +17,8 @@ import netns
 import railnet
 from verified_stream import MEGABITS, PORT, WRONG, changes_of, end, expect_returned, rail_by, start, stream
 
+pytestmark = pytest.mark.waits
+
 case = functools.partial(cases.case, kind=railnet.Rails, megabits=MEGABITS)
 
 

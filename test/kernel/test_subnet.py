@@ -13,6 +13,8 @@ import netns
 import railnet
 import verified_stream
 
+pytestmark = pytest.mark.waits
+
 case = functools.partial(cases.case, kind=railnet.Switch, megabits=verified_stream.MEGABITS)
 
 
