@@ -123,7 +123,7 @@ void NicChanges::attach(Instant now, Rail& rail) {
   rail.nic = &nics_[rail.module];
   if (peer.phase == Phase::kGone) return;
   if (peer.rails != nullptr) rails_.handle_link_up(now, rail);
-  rail.resolving = rail.stale = 0;
+  Resolver::drop_answers(rail);
   if (peer.rails != nullptr) return resolver_.resolve_both(rail);
   if (Packet* hello = peer.phase < Phase::kConnected ? peer.hello : nullptr) {
     if (hello->state == channel::PacketState::kInFlight) rail.link.abandon(*hello);

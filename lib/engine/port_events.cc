@@ -87,9 +87,7 @@ void PortEvents::handle_resolution(Instant now, std::size_t slot, ChannelKind ki
   nic::Destination* to = rail == nullptr || rail->module != slot ? nullptr
                          : kind == ChannelKind::kCommand         ? &rail->command_to
                                                                  : &rail->data_to;
-  if (to != nullptr) rail->resolving &= 3u & ~bit_of(kind);
-  if (to != nullptr && (rail->stale & bit_of(kind)) != 0) {
-    rail->stale &= 3u & ~bit_of(kind);
+  if (to != nullptr && !Resolver::take_answer(*rail, kind)) {
     if (resolved) port.forget(event.to);
     return exchange_.aim(*rail);
   }

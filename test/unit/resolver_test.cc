@@ -76,6 +76,35 @@ TEST_CASE("a resolution for a peer whose slot another has by now is ignored") {
   CHECK(asker.purpose_of(cookie).peer == nullptr);
 }
 
+TEST_CASE("an answer is stale if the rail's addresses have changed since it was asked for") {
+  Asker asker;
+  Rail& rail = asker.add().home;
+  asker.resolver.resolve(rail, ChannelKind::kCommand, ipv4(9));
+  CHECK(rail.is_resolving(ChannelKind::kCommand));
+  CHECK_FALSE(rail.is_resolving(ChannelKind::kData));
+  Resolver::note_moved(rail);
+  asker.resolver.resolve(rail, ChannelKind::kData, ipv4(10));
+
+  CHECK_FALSE(Resolver::take_answer(rail, ChannelKind::kCommand));
+  CHECK_FALSE(rail.is_resolving(ChannelKind::kCommand));
+  CHECK(Resolver::take_answer(rail, ChannelKind::kData));
+
+  asker.resolver.resolve(rail, ChannelKind::kCommand, ipv4(10));
+  CHECK(Resolver::take_answer(rail, ChannelKind::kCommand));
+}
+
+TEST_CASE("a rail that has left its NIC waits for no answer") {
+  Asker asker;
+  Rail& rail = asker.add().home;
+  asker.resolver.resolve(rail, ChannelKind::kCommand, ipv4(9));
+  Resolver::note_moved(rail);
+  Resolver::drop_answers(rail);
+
+  CHECK_FALSE(rail.is_resolving(ChannelKind::kCommand));
+  asker.resolver.resolve(rail, ChannelKind::kCommand, ipv4(9));
+  CHECK(Resolver::take_answer(rail, ChannelKind::kCommand));
+}
+
 TEST_CASE("a resolution for a slot that never existed is ignored") {
   Asker asker;
   asker.resolver.resolve_unknown_peer(0, ipv4(9));

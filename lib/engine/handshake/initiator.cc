@@ -80,7 +80,7 @@ void Handshake::leave_home(Peer& peer) {
     hello->state = channel::PacketState::kQueued;
   }
   const nic::Destination to = std::exchange(home.command_to, nic::kInvalidDestination);
-  home.resolving = home.stale = 0;  // nobody waits for the NIC's answers now
+  Resolver::drop_answers(home);
   if (peer.said != nullptr && !peer.said->elsewhere) {
     peer.said->elsewhere = true;
     peer.said->to = to;

@@ -28,7 +28,7 @@ void Resolver::resolve(Rail& rail, ChannelKind kind, const nic::Address& address
 void Resolver::resolve_both(Rail& rail) {
   const wire::NicInfo& nic = rail.peer.rails->theirs[rail.there];
   const auto ask = [&](ChannelKind kind, nic::Destination known, const nic::Address& address) {
-    if (known != nic::kInvalidDestination || (rail.resolving & bit_of(kind)) != 0) return;
+    if (known != nic::kInvalidDestination || rail.is_resolving(kind)) return;
     resolve(rail, kind, address);
   };
   ask(ChannelKind::kCommand, rail.command_to, nic.command);
@@ -62,6 +62,13 @@ Resolver::Purpose Resolver::purpose_of(ChannelKind kind, std::uint64_t cookie) c
   return {.peer = peer,
           .rail = number < wire::kMaxRails ? peer->rail(number) : nullptr,
           .is_answer = resolving && number == number_of_answer(*peer)};
+}
+
+bool Resolver::take_answer(Rail& rail, ChannelKind kind) {
+  const bool current = (rail.stale & bit_of(kind)) == 0;
+  rail.resolving &= 3u & ~bit_of(kind);
+  rail.stale &= 3u & ~bit_of(kind);
+  return current;
 }
 
 void Resolver::release(std::size_t slot, ChannelKind kind, nic::Destination& to) const {

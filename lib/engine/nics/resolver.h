@@ -35,6 +35,14 @@ class Resolver {
   };
   Purpose purpose_of(ChannelKind kind, std::uint64_t cookie) const;
 
+  // Takes the NIC's answer for a channel of the rail. Returns whether the channel still has the
+  // address that was asked about.
+  static bool take_answer(Rail& rail, ChannelKind kind);
+  // Notes that the rail's addresses have changed: the answers under way are about the old ones.
+  static void note_moved(Rail& rail) { rail.stale = rail.resolving; }
+  // Waits for no answer any more: the rail leaves its NIC, or that has new ports.
+  static void drop_answers(Rail& rail) { rail.resolving = rail.stale = 0; }
+
   // Notes that a NIC has answered.
   void note_answered(std::size_t slot) {
     --pending_;

@@ -81,9 +81,10 @@ struct Rail {
 
   Peer& peer;
   std::uint8_t number;
-  std::uint8_t module;              // our NIC; the home rail's may change until they have met
-  std::uint8_t there = 0;           // the other end's NIC, as it numbers them
-  bool ping_due : 1 = false;        // a probe is to be sent
+  std::uint8_t module;        // our NIC; the home rail's may change until they have met
+  std::uint8_t there = 0;     // the other end's NIC, as it numbers them
+  bool ping_due : 1 = false;  // a probe is to be sent
+  // Written by the Resolver alone.
   std::uint8_t resolving : 2 = 0;   // channels whose address is being resolved, a bit each
   std::uint8_t stale : 2 = 0;       // those of them whose address has changed since
   std::uint16_t command_bytes = 0;  // largest packet for the other's command channel
@@ -94,6 +95,7 @@ struct Rail {
   bool resolved() const {
     return command_to != nic::kInvalidDestination && data_to != nic::kInvalidDestination;
   }
+  bool is_resolving(channel::ChannelKind kind) const { return (resolving & bit_of(kind)) != 0; }
 
   KeptAddress remote;  // the address of the peer's command channel
 

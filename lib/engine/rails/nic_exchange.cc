@@ -75,7 +75,7 @@ wire::NicList NicExchange::list_for(Peer& peer) {
   // The address where the peer receives data was forgotten with the ports it was resolved for, so
   // we ask for it; but not while it is being resolved: two ends that both ask would answer each
   // other all the time.
-  const bool seeks = (peer.home.resolving & bit_of(ChannelKind::kData)) != 0;
+  const bool seeks = peer.home.is_resolving(ChannelKind::kData);
   list.asks = peer.rails == nullptr && peer.home.data_to == nic::kInvalidDestination && !seeks;
   list.no_ways = peer.rails == nullptr;
   wire::Hello mine;
@@ -176,7 +176,7 @@ void NicExchange::note_address(Instant now, Rail& rail, std::span<const wire::Ni
   const bool moved =
       data_known ? !same_ports(before[rail.there], nic) : !nic::same_port(known, nic.command);
   if (moved && known.kind == nic.command.kind) return aim_anew(now, rail, nic);
-  const bool asked = (rail.resolving & bit_of(ChannelKind::kData)) != 0;
+  const bool asked = rail.is_resolving(ChannelKind::kData);
   if (!data_known && !asked && rail.data_to == nic::kInvalidDestination) {
     resolver_.resolve(rail, ChannelKind::kData, nic.data);
   }
@@ -191,8 +191,8 @@ void NicExchange::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
   if (peer.rails != nullptr) reclaimer_.drop_probes(rail);
   resolver_.release(rail);
   rail.remote = nic.command;
-  rail.stale = rail.resolving;
-  const bool alone = peer.rails == nullptr && (rail.resolving & bit_of(ChannelKind::kData)) == 0;
+  Resolver::note_moved(rail);
+  const bool alone = peer.rails == nullptr && !rail.is_resolving(ChannelKind::kData);
   if (alone) resolver_.resolve(rail, ChannelKind::kData, nic.data);
   aim(rail);
 }
@@ -200,7 +200,7 @@ void NicExchange::aim_anew(Instant now, Rail& rail, const wire::NicInfo& nic) {
 void NicExchange::aim(Rail& rail) {
   if (rail.peer.rails != nullptr) return resolver_.resolve_both(rail);
   const auto unknown = [&](ChannelKind kind, nic::Destination to) {
-    return to == nic::kInvalidDestination && (rail.resolving & bit_of(kind)) == 0;
+    return to == nic::kInvalidDestination && !rail.is_resolving(kind);
   };
   if (unknown(ChannelKind::kCommand, rail.command_to)) {
     resolver_.resolve(rail, ChannelKind::kCommand, rail.remote);
