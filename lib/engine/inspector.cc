@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/peer/rail_choice.h"
+#include "engine/peer/rail_view.h"
 #include "nic/address.h"
 
 namespace pullman::engine {
@@ -51,7 +52,7 @@ std::vector<RailView> Inspector::rails(Instant now, PeerId id) const {
   std::vector<RailView> views;
   const Peer* peer = resources_.peers.find(id);
   if (peer == nullptr) return views;
-  peer->for_each_rail([&](const Rail& rail) { views.push_back(check_.view(now, rail)); });
+  peer->for_each_rail([&](const Rail& rail) { views.push_back(rail_view(now, rail)); });
   return views;
 }
 

@@ -41,11 +41,10 @@ struct LinkView {
 
 class Inspector {
  public:
-  Inspector(const EngineResources& resources, const NicTable& nics, const PathCheck& check,
-            const RailManager& rails, const AckHandler& ack_handler, const Transmitter& transmitter)
+  Inspector(const EngineResources& resources, const NicTable& nics, const RailManager& rails,
+            const AckHandler& ack_handler, const Transmitter& transmitter)
       : resources_(resources),
         nics_(nics),
-        check_(check),
         rails_(rails),
         ack_handler_(ack_handler),
         transmitter_(transmitter) {}
@@ -66,7 +65,6 @@ class Inspector {
 
   const EngineResources& resources_;
   const NicTable& nics_;
-  const PathCheck& check_;
   const RailManager& rails_;
   const AckHandler& ack_handler_;
   const Transmitter& transmitter_;

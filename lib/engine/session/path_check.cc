@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/peer/rail_view.h"
 #include "engine/session/check_packet.h"
 
 namespace pullman::engine {
@@ -161,14 +162,6 @@ void PathCheck::end(Peer& peer) {
   alarms_.cancel(peer.checking->probe.timer);
 }
 
-void PathCheck::show_finding(Instant now, const Rail& rail, RailView& view) {
-  if (rail.peer.checking == nullptr) return;
-  const Asking& asking = rail.peer.checking->asking;
-  if ((asking.outdated & bit_of(rail)) != 0) return;
-  view.check = asking.found[rail.number];
-  if (view.check != RailFinding::kNotChecked) view.checked_ago = now - asking.found_at;
-}
-
 std::optional<std::vector<RailCheck>> PathCheck::result(PeerId id) const {
   const Peer* peer = peers_.find(id);
   if (peer == nullptr || peer->checking == nullptr) return std::nullopt;
@@ -183,7 +176,7 @@ std::optional<std::vector<RailCheck>> PathCheck::result(PeerId id) const {
                                .there = (asking.there[s] & bit) != 0,
                                .back = (asking.back[s] & bit) != 0};
     };
-    const RailView view = this->view(clock_.polled_until(), rail);
+    const RailView view = rail_view(clock_.polled_until(), rail);
     rows.push_back({.number = rail.number,
                     .nic = view.nic,
                     .local = view.local,
@@ -208,38 +201,6 @@ void PathCheck::handle_answer(const Rail& rail, const wire::Checked& checked, bo
   RailBits rails = 0;
   peer.for_each_rail([&](const Rail& one) { rails |= bit_of(one); });
   if (is_complete(asking, rails)) end_asking(peer);
-}
-
-// A peer's only rail has no state of its own: it works, or the peer is gone.
-RailView PathCheck::view(Instant now, const Rail& rail) const {
-  const Peer& peer = rail.peer;
-  const channel::Module& module = nics_[rail.module];
-  RailView view;
-  view.number = rail.number;
-  view.nic = module.device().name;
-  view.local = nic::to_string(module.channel(ChannelKind::kCommand).port().address());
-  view.remote = nic::to_string(rail.remote);
-  view.stream = module.device().stream;
-  view.rtt = rail.link.rtt().smoothed();
-  view.packet_bytes = rail.link.path().bytes();
-  view.window = rail.link.congestion_window();
-  view.in_flight = rail.link.in_flight();
-  view.packets_lost = rail.link.packets_lost();
-  show_finding(now, rail, view);
-  if (peer.rails == nullptr) {
-    view.state = peer.flows() ? RailState::kUp : RailState::kDown;
-    view.reason = peer.flows() ? RailReason::kAnswers : RailReason::kNew;
-    return view;
-  }
-  const RailUpkeep& upkeep = upkeep_of(rail);
-  view.state = upkeep.health.state();
-  view.reason = upkeep.health.reason();
-  view.in_state = now - upkeep.health.since();
-  view.bytes_sent = upkeep.bytes_sent;
-  view.packets_sent = upkeep.packets_sent;
-  view.evacuated = upkeep.evacuated;
-  view.times_left = upkeep.times_left;
-  return view;
 }
 
 }  // namespace pullman::engine

@@ -56,15 +56,11 @@ class PathCheck {
   // Returns the least length in bytes of a CHECK or CHECKED that claims to be of that size.
   std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
 
-  // Describes a rail, with what the last check has found.
-  RailView view(Instant now, const Rail& rail) const;
-
  private:
   void start_asking(Instant now, Peer& peer, Duration limit, Duration delay);
   void arm_asking(Instant now, Asking& asking, Instant due);
   void ask(const Peer& peer) const;
   void end_asking(Peer& peer);
-  static void show_finding(Instant now, const Rail& rail, RailView& view);
   void warn_other_nic(const Rail& rail, RailFinding found);
   void answer_on(const Rail& rail, wire::CheckSize size) const;
 

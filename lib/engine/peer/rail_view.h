@@ -1,0 +1,13 @@
+// What a program and an operator are told of a rail.
+#pragma once
+
+#include "base/time.h"
+#include "engine/peer/peer.h"
+#include "pullman/rails.h"
+
+namespace pullman::engine {
+
+// Describes a rail as it is now, with what the last check has found on it.
+RailView rail_view(Instant now, const Rail& rail);
+
+}  // namespace pullman::engine
