@@ -80,6 +80,11 @@ INSTEAD = {
     "refuse_those_of_nobody": "fail_orphaned_receives",
     "Ward": "ManagedEndpoint",
     "is_neglected": "is_unattended",
+    "ride": "piggyback",
+    "riding": "piggybacked",
+    "doubt": "probe",
+    "favourite": "connected_peer",
+    "fruitless": "ineffective",
     "neglected_": "unattended_",
 }
 PREFIXES = {"most_": "max_", "kMost": "kMax"}

@@ -136,7 +136,8 @@ void define_settings(const fi_provider& provider) {
                        number.unless));
   }
   define("give_way", FI_PARAM_BOOL,
-         "Whether polling in vain gives way to other processes: for jobs of more processes than "
+         "Whether polls that find nothing give way to other processes: for jobs of more processes "
+         "than "
          "processors (default: no)");
   warn_of_unknown_variables();
 }

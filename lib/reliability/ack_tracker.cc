@@ -85,7 +85,7 @@ std::uint16_t AckTracker::hold_at(Instant now) const {
   return units < wire::kHoldUnknown ? static_cast<std::uint16_t>(units) : wire::kHoldUnknown;
 }
 
-void AckTracker::ride(Instant now, wire::PacketHeader& header) {
+void AckTracker::piggyback(Instant now, wire::PacketHeader& header) {
   header.flags |= wire::kFlagAck;
   header.cumulative = low32(next_);
   header.late = late_;
@@ -98,7 +98,7 @@ void AckTracker::ride(Instant now, wire::PacketHeader& header) {
 }
 
 std::size_t AckTracker::write_alone(Instant now, wire::PacketHeader& header, std::byte* out) {
-  ride(now, header);
+  piggyback(now, header);
   header.hold = hold_at(now);
   settled();
   if (!has_gap()) return 0;

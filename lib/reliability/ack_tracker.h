@@ -93,7 +93,7 @@ class AckTracker {
 
   // Piggybacks the cumulative ACK on a packet with this header. Without a gap that reports all
   // arrivals, so no ACK is due any more.
-  void ride(Instant now, wire::PacketHeader& header);
+  void piggyback(Instant now, wire::PacketHeader& header);
 
   // Fills in the header of an ACK that leaves alone, and writes its SACK frame if there are gaps.
   // Returns the frame's length in bytes. `out` has room for kMaxSackBytes.

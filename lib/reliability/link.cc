@@ -269,7 +269,7 @@ void Link::stamp(Instant now, wire::ConnectionId to, std::uint16_t credit, wire:
   header.floor_distance = static_cast<std::uint16_t>(packet.number - window_.floor());
   header.credit = credit;
   if (header.type == wire::PacketType::kSequenced) [[likely]]
-    acks_.ride(now, header);
+    acks_.piggyback(now, header);
   wire::encode(header, packet.bytes);
 }
 
@@ -283,7 +283,7 @@ void Link::stamp_run(Instant now, wire::ConnectionId to, std::uint16_t credit, R
   header.number = low32(run.number);
   header.floor_distance = static_cast<std::uint16_t>(run.number - window_.floor());
   header.credit = credit;
-  if (!run.is_bulk) acks_.ride(now, header);
+  if (!run.is_bulk) acks_.piggyback(now, header);
   wire::encode_run(header, run.bytes, run.stride(), run.count);
   if (run.last_bytes != run.payload_bytes) {
     wire::set_length(run.head_at(run.count - 1), run.used + run.last_bytes);

@@ -144,12 +144,12 @@ TEST_CASE("the ACK of packets in order is delayed, and due with every Nth packet
   receiver.arrive(kFirst + 3, 0);
   CHECK(receiver.tracker.need() == AckNeed::kEnough);
 
-  wire::PacketHeader riding;
-  receiver.tracker.ride(receiver.now, riding);
+  wire::PacketHeader packet;
+  receiver.tracker.piggyback(receiver.now, packet);
 
   CHECK(receiver.tracker.need() == AckNeed::kNone);
-  CHECK(riding.cumulative == low32(kFirst + 4));
-  CHECK(riding.has(wire::kFlagAck));
+  CHECK(packet.cumulative == low32(kFirst + 4));
+  CHECK(packet.has(wire::kFlagAck));
 }
 
 TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
@@ -214,11 +214,11 @@ TEST_CASE("while there is a gap, a piggybacked ACK does not replace the ACK that
   Receiver receiver;
   receiver.arrive(kFirst + 1, 1);
 
-  wire::PacketHeader riding;
-  receiver.tracker.ride(receiver.now, riding);
+  wire::PacketHeader packet;
+  receiver.tracker.piggyback(receiver.now, packet);
 
   CHECK(receiver.tracker.need() == AckNeed::kNow);
-  CHECK(riding.hold == wire::kHoldUnknown);
+  CHECK(packet.hold == wire::kHoldUnknown);
   CHECK(receiver.sacked() == std::set<PacketNumber>{kFirst + 1});
   CHECK(receiver.tracker.need() == AckNeed::kNone);
 }
@@ -229,7 +229,7 @@ TEST_CASE("the hold time counts from the highest packet, wire.md 2.8") {
   receiver.now += std::chrono::microseconds(64);
 
   wire::PacketHeader ack;
-  receiver.tracker.ride(receiver.now, ack);
+  receiver.tracker.piggyback(receiver.now, ack);
 
   CHECK(ack.hold * wire::kHoldUnitNs == 64'000);
 }
@@ -241,7 +241,7 @@ TEST_CASE("the hold time of a packet noted late counts from its arrival, wire.md
   receiver.tracker.note(came, Receiver::header(kFirst, 0));
 
   wire::PacketHeader ack;
-  receiver.tracker.ride(receiver.now, ack);
+  receiver.tracker.piggyback(receiver.now, ack);
 
   CHECK(ack.hold * wire::kHoldUnitNs == 640'000);
 }
@@ -251,7 +251,7 @@ TEST_CASE("late packets are counted and reported to the sender, wire.md 2.7") {
   receiver.tracker.note_late();
   receiver.tracker.note_late();
   wire::PacketHeader ack;
-  receiver.tracker.ride(receiver.now, ack);
+  receiver.tracker.piggyback(receiver.now, ack);
   CHECK(ack.late == 2);
 }
 
@@ -262,11 +262,11 @@ TEST_CASE(
   const auto late = [&](PacketNumber number) {
     REQUIRE(receiver.tracker.judge(Receiver::header(number, 0)) == Arrival::kDuplicate);
     wire::PacketHeader ack;
-    receiver.tracker.ride(receiver.now, ack);
+    receiver.tracker.piggyback(receiver.now, ack);
     const std::uint16_t before = ack.late;
     receiver.tracker.note_duplicate(Receiver::header(number, 0));
     CHECK(receiver.tracker.need() == AckNeed::kNow);
-    receiver.tracker.ride(receiver.now, ack);
+    receiver.tracker.piggyback(receiver.now, ack);
     return ack.late - before;
   };
   receiver.arrive(kFirst, 0);
@@ -296,7 +296,7 @@ TEST_CASE("numbers settled beyond the last arrival count as not arrived, wire.md
   receiver.tracker.note_duplicate(Receiver::header(kFirst + 2, 0));
 
   wire::PacketHeader ack;
-  receiver.tracker.ride(receiver.now, ack);
+  receiver.tracker.piggyback(receiver.now, ack);
   CHECK(ack.late == 1);
 }
 
@@ -339,8 +339,8 @@ TEST_CASE("a run of packets is noted as its packets one by one would be") {
       wire::PacketHeader ack_each;
       wire::PacketHeader ack_run;
       if (random.below(3) == 0) continue;
-      each.tracker.ride(each.now, ack_each);
-      run.tracker.ride(run.now, ack_run);
+      each.tracker.piggyback(each.now, ack_each);
+      run.tracker.piggyback(run.now, ack_run);
       REQUIRE(ack_run.cumulative == ack_each.cumulative);
       REQUIRE(ack_run.hold == ack_each.hold);
     }
@@ -354,7 +354,7 @@ TEST_CASE("an ACK reports the poll gap before its newest packet, wire.md 2.13") 
   Receiver receiver;
   const auto gap_told = [&] {
     wire::PacketHeader ack;
-    receiver.tracker.ride(receiver.now, ack);
+    receiver.tracker.piggyback(receiver.now, ack);
     return static_cast<int>(ack.poll_gap);
   };
   const auto arrive = [&](PacketNumber number, int gap) {

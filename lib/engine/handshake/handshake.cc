@@ -184,13 +184,13 @@ void Handshake::call(Instant now, Peer& peer) {
       ready_.note_blocked_on_pool();
       return ready_.mark(peer);
     }
-    if (Packet* riding = peer.outbox.next_packet()) {
-      const auto body = riding->body();
-      PULLMAN_CHECK(riding->payload == nullptr &&
+    if (Packet* carried = peer.outbox.next_packet()) {
+      const auto body = carried->body();
+      PULLMAN_CHECK(carried->payload == nullptr &&
                     packet->used + body.size() <= channel->packet_bytes());
       std::copy(body.begin(), body.end(), packet->end());
       packet->used += static_cast<std::uint32_t>(body.size());
-      parts_.packets.give_back(*riding);
+      parts_.packets.give_back(*carried);
     }
     peer.hello = packet;
   }

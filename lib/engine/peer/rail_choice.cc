@@ -84,8 +84,8 @@ Sends rails_can_send(Peer& peer) {
   if ((left || peer.outbox.has_packets()) && rail_for_bulk(peer, 0) != nullptr) {
     return in_flight == 0 ? Sends::kSomething : Sends::kPerhaps;
   }
-  const bool rides = !left && has_control(peer) && quickest_rail(peer, 0) != nullptr;
-  return rides ? Sends::kPerhaps : Sends::kNothing;
+  const bool carried = !left && has_control(peer) && quickest_rail(peer, 0) != nullptr;
+  return carried ? Sends::kPerhaps : Sends::kNothing;
 }
 
 Rail* rail_for_small(Peer& peer, std::uint32_t full_ports) {
