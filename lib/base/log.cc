@@ -9,8 +9,9 @@
 
 namespace pullman {
 
+// It is never destroyed: threads may still log while the process ends.
 spdlog::logger& log() {
-  static const std::unique_ptr<spdlog::logger> logger = [] {
+  static spdlog::logger* const logger = [] {
     auto made = std::make_unique<spdlog::logger>("pullman",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%H:%M:%S.%f %n %l: %v");
@@ -26,7 +27,7 @@ spdlog::logger& log() {
                    given);
       }
     }
-    return made;
+    return made.release();
   }();
   return *logger;
 }
