@@ -92,7 +92,9 @@ struct __attribute__((visibility("default"))) Config {
 
   // The longest time an ACK waits for a packet to be piggybacked on. 0..8 ms:
   // an ACK reports its delay in 16 bits, in units of 128 ns; one delayed
-  // longer than that, 8.4 ms, gives no RTT sample.                          PULLMAN_ACK_DELAY_US
+  // longer than that, 8.4 ms, gives no RTT sample. Both ends should have the
+  // same: each takes its own for the other's, and probes too early if that
+  // one's is longer.                                                        PULLMAN_ACK_DELAY_US
   std::chrono::nanoseconds ack_delay = std::chrono::microseconds(50);
   // The number of in-order packets after which an ACK is sent without delay.
   // It is also sent if the sender asks for it, which it does if it waits for

@@ -72,11 +72,12 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint64_t packet_bytes = 0;        // the largest packet it carries
   std::uint32_t window = 0;              // the congestion window, in packets
   std::uint32_t in_flight = 0;           // packets in flight
-  std::uint64_t bytes_sent = 0;          // of messages, retransmissions included
-  std::uint64_t packets_sent = 0;        // packets sent, probes excluded
-  std::uint64_t packets_lost = 0;        // packets declared lost
-  std::uint64_t evacuated = 0;           // packets moved to other rails
-  std::uint64_t times_left = 0;          // how often it went down
+  // Of all numbered packets but probes, retransmissions and headers included; 0 with one rail.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t packets_sent = 0;
+  std::uint64_t packets_lost = 0;  // packets declared lost
+  std::uint64_t evacuated = 0;     // packets moved to other rails
+  std::uint64_t times_left = 0;    // how often it went down
   // The result of the last check, and the time since it ended. If a peer has several rails, each is
   // checked once when it is new. A fault is cleared when the rail carries messages again.
   RailFinding check = RailFinding::kNotChecked;

@@ -20,7 +20,7 @@ struct Stats {
   std::uint64_t spurious_retransmits = 0;  // retransmits whose original arrived after all
   // Probes for tail loss and keepalive. They carry data only if no packet is free for a PING.
   std::uint64_t probes_sent = 0;
-  std::uint64_t timeouts = 0;             // probe timeouts: packets evicted from the hotel
+  std::uint64_t timeouts = 0;             // probe timeouts (PTO, RFC 9002) that made a probe due
   std::uint64_t path_probes_sent = 0;     // path MTU probes (RFC 8899)
   std::uint64_t path_black_holes = 0;     // paths that ceased to carry packets of their size
   std::uint64_t evacuated_packets = 0;    // packets moved to other rails when their rail was left

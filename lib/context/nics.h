@@ -104,7 +104,8 @@ class Nics {
   bool stands_in_ = false;    // the loopback is used in place of a NIC of the network
   bool not_ready_ = false;    // a NIC could not be opened yet when they were last read
   bool move_waits_ = false;   // a NIC could move only to an address by which peers are connected
-  bool changed_ = false;      // the kernel has reported a change since they were last read
+  bool changed_ = false;      // they are to be read again: the kernel has reported a change, an
+                              // address was not ready, or a move became possible
   Instant look_at_ = Instant::min();     // when poll() next does anything
   Instant settled_at_ = Instant::min();  // when a change may be processed
 };

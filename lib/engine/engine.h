@@ -1,6 +1,7 @@
 // The engine is the only place where all layers meet. One engine is one process on the fabric, with
-// its NICs, peers, matching and timers. It owns the components. Each component has its own state
-// and knows only the components declared before it; progress() calls them in the order of a turn.
+// its NICs, peers, matching and timers. It owns the components. Each component has its own state,
+// writes what it is responsible for in the peers and rails that all share, and knows only the
+// components declared before it; progress() calls them in the order of a turn.
 //
 // Apart from its ports the engine does no I/O: it reads no clock, draws randomness only from its
 // key, and never blocks. `now` must not go backwards from one call to the next; the caller clamps a

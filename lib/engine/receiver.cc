@@ -1,4 +1,5 @@
-// Takes datagrams apart into frames. A datagram is judged in full before any of it is acted on.
+// Takes datagrams apart into frames. A datagram whose syntax is wrong has no effect at all; the
+// ACK, the proof of the sender and the frames of another one take effect each for itself.
 #include "engine/receiver.h"
 
 #include <bit>
@@ -172,10 +173,14 @@ Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader&
   wire::FrameReader reader(body);
   wire::Frame frame;
   const bool bye = reader.next(frame) && frame.type == wire::FrameType::kBye;
-  if (arrival == Arrival::kNew && bye) rail.link.handle_arrival(now, header);
   if (arrival == Arrival::kOutside || (arrival == Arrival::kNew && !bye))
     return Verdict::kWrongState;
-  rail.link.handle_redundant();
+  if (arrival == Arrival::kNew) {
+    rail.link.handle_arrival(now, header);
+    rail.link.handle_ping();
+  } else {
+    rail.link.handle_duplicate(header);
+  }
   acks_.schedule(now, rail);
   return Verdict::kDuplicate;
 }

@@ -83,7 +83,7 @@ std::optional<Checked> decode_checked(std::span<const std::byte> body) {
   if (what > kStranger || load8(body.data() + 3) != 0) return std::nullopt;
   if (what == kStranger) {
     constexpr std::size_t kDenial = kDenialBytes - kCheckHeadBytes;
-    if (body.size() < kDenial || !is_padding(body.subspan(kDenial))) return std::nullopt;
+    if (body.size() != kDenial) return std::nullopt;
     return Checked{
         .round = load_round(body.data()), .stranger = true, .epoch = load64(body.data() + 12)};
   }

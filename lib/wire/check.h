@@ -45,8 +45,8 @@ struct Check {
 struct Checked {
   CheckRound round;
   CheckSize size = CheckSize::kSmallest;
-  bool stranger = false;    // a denial: the sender has another epoch than the CHECK named;
-  std::uint64_t epoch = 0;  // this is the epoch that the CHECK named, `arrived` means nothing
+  bool stranger = false;    // a denial: the sender has another epoch than the CHECK named
+  std::uint64_t epoch = 0;  // of a denial: the epoch that the CHECK named. It has no more fields.
   RailsBySize arrived{};    // the rails on which CHECKs of this round arrived, by size
   RailBits elsewhere = 0;   // of those, the ones that arrived by another NIC than they were sent to
 };

@@ -225,6 +225,7 @@ TEMPLATE_LIST_TEST_CASE("a truncated completion gives its buffer back", "", Stan
 TEMPLATE_LIST_TEST_CASE("a ring full of bad packets does not stop the port", "", Standins) {
   TestType factory;
   Bench bench(factory, {}, {.receive_packets = 8});
+  REQUIRE(bench.there().limits().receive_packets == 8);
 
   factory.orders().fail_receives = 4;
   factory.orders().truncate_receives = 4;

@@ -169,7 +169,7 @@ TEST_CASE("a message without immediate data has none, also in a request that had
   CHECK_FALSE(request.immediate());
 }
 
-TEST_CASE("a synchronous send is done when it is matched, and not before") {
+TEST_CASE("a synchronous send is done only after it is matched and has arrived") {
   Talk talk;
   const std::size_t size = GENERATE(0u, 8u, 5000u, 300'000u);
   if (GENERATE(false, true)) talk.lose_some();

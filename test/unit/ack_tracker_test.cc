@@ -152,12 +152,12 @@ TEST_CASE("the ACK of packets in order is delayed, and due with every Nth packet
   CHECK(packet.has(wire::kFlagAck));
 }
 
-TEST_CASE("a new gap, a duplicate and a PING are acked at once, wire.md 6.2") {
+TEST_CASE("a new gap, a late packet and a PING need an ACK at once, wire.md 6.2") {
   Receiver receiver;
   SECTION("gap") {
     receiver.arrive(kFirst + 1, 1);
   }
-  SECTION("duplicate") {
+  SECTION("late packet") {
     receiver.tracker.note_late();
   }
   SECTION("ping") {

@@ -104,10 +104,10 @@ struct Case {
   Entries right;
   Ways ways;
 
-  Case(std::mt19937& random, std::size_t most) {
+  Case(std::mt19937& random, std::size_t least, std::size_t most) {
     const auto below = [&](std::size_t n) { return random() % n; };
     const auto end = [&] {
-      Entries out(below(most + 1));
+      Entries out(least + below(most - least + 1));
       for (NicEntry& e : out) {
         e = entry(static_cast<std::uint8_t>(below(6)), 1000 * static_cast<std::uint32_t>(below(3)),
                   below(3) == 0 ? 9000 : 1472, static_cast<std::uint8_t>(10 * below(3)));
@@ -279,7 +279,7 @@ TEST_CASE("of what both ends say of a way the worse holds") {
 TEST_CASE("no pairing is better than the one chosen") {
   std::mt19937 random(23);
   for (int i = 0; i < 5000; ++i) {
-    const Case given(random, 5);
+    const Case given(random, 0, 5);
     const auto pairs = pair(given.left, given.right, given.ways);
 
     require_sound(given, pairs);
@@ -292,7 +292,7 @@ TEST_CASE("no pairing is better than the one chosen") {
 TEST_CASE("pairings of the greatest size are sound, and worth as much from either side") {
   std::mt19937 random(8);
   for (int i = 0; i < 2000; ++i) {
-    const Case given(random, kMaxEntries);
+    const Case given(random, kMaxEntries, kMaxEntries);
     const auto pairs = pair(given.left, given.right, given.ways);
     const auto mirrored = pair(given.right, given.left, given.ways.transposed());
 
@@ -322,8 +322,8 @@ struct End {
 TEST_CASE("both ends compute the same pairs in the same order, however many are equal") {
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {
-    const Case given(random, kMaxEntries);
-    const Ways seen_there = Case(random, 1).ways;
+    const Case given(random, 0, kMaxEntries);
+    const Ways seen_there = Case(random, 0, 1).ways;
     const End lower{0, given.left, given.right, given.ways, seen_there};
     const End higher{1, given.right, given.left, seen_there, given.ways};
 

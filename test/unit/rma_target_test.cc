@@ -116,11 +116,12 @@ TEST_CASE("a put beyond its region, or without the access right, is refused and 
 TEST_CASE("a get is answered with the region's bytes, and its charge moves to the answer") {
   Target use;
   use.memory[8] = std::byte{5};
+  use.memory[9] = std::byte{6};
 
   use.target.answer_get(use.message, {.offset = 8, .length = 2}, use.allowance);
 
   REQUIRE(use.answers.answered.size() == 1);
-  CHECK((use.answers.answered[0] == std::vector<std::byte>{std::byte{5}, std::byte{0}}));
+  CHECK((use.answers.answered[0] == std::vector<std::byte>{std::byte{5}, std::byte{6}}));
   CHECK(use.answers.id == 9);
   CHECK(use.answers.charge == 500);
   CHECK(use.message.charge == 0);

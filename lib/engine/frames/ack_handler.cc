@@ -28,8 +28,7 @@ void AckHandler::take_deferred(Instant now) {
 
 Verdict AckHandler::handle(Instant now, Rail& rail, const ReceivedAck& ack,
                            reliability::AckTiming timing) {
-  // Half of the ACKs in a stream repeat the one before: they are piggybacked on packets that leave
-  // between two arrivals.
+  // Many ACKs repeat the one before: those piggybacked on packets that leave between two arrivals.
   const bool news = ack.sack != nullptr || rail.peer.phase != Phase::kConnected;
   if (!news && rail.link.repeats_ack(ack.header)) return Verdict::kAccepted;
   const Verdict verdict = rail.link.handle_ack(now, ack.header, ack.sack, timing);

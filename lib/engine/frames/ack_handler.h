@@ -40,21 +40,23 @@ class AckHandler {
 
   wire::Verdict handle(Instant now, Rail& rail, const ReceivedAck& ack,
                        reliability::AckTiming timing);
-  // Releases the packets that the link has found to be delivered.
+  // Settles what the link has found to be delivered: releases the packets, arms the loss timer, and
+  // goes on with the end of a peer that has nothing left to deliver.
   void collect(Instant now, Rail& rail);
 
   // Returns whether the ACK in a packet, and the ACK for it, may wait until the program has had its
   // turn with the message. They are a good part of what receiving costs; nobody waits for the
-  // former, and the latter is piggybacked on the answer if there is one. For a message of several
-  // packets that holds if nothing waits to be sent; the receiver sees whether one of them was the
-  // message's last.
+  // former, and the latter is piggybacked on the answer if there is one. A packet of a longer
+  // message may defer them only if nothing waits to be sent, and none may behind packets that were
+  // left from the turn before. The receiver undoes it if no message was complete.
   bool may_defer(const Rail& rail, const wire::PacketHeader& header, Came came,
                  bool is_one_message) const;
   void handle_deferred(Instant now) {
     if (acks_.has_deferred()) take_deferred(now);
   }
 
-  // Returns the smoothed RTT of the rail that was heard last; 0 before the first sample.
+  // Returns the smoothed RTT of the rail whose ACK last brought something; 0 before the first
+  // sample.
   std::uint64_t rtt_ns() const { return rtt_ns_; }
 
  private:

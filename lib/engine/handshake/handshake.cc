@@ -335,7 +335,7 @@ Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHea
       forget_hello(resolver_, parts_.packets, peer);
       peer.said = std::make_unique<PendingHello>();
     }
-    answer_at_home(resolver_, peer);
+    aim_answer_at_home(resolver_, peer);
     peer.said->hello = *hello;
     if (peer.hello != nullptr) {
       peer.home.link.handle_answer(now, *peer.hello, header.cumulative);

@@ -88,7 +88,8 @@ class Handshake {
 
   // Takes the next step of the handshake, which waited for the home rail's destination.
   void handle_home_resolved(Instant now, Peer& peer);
-  // Our NIC has no route to the peer's home address: calls by another NIC, or ends the peer.
+  // Our NIC has no route to the peer's home address: tries the peer's next address, calls by
+  // another NIC, or ends the peer.
   void handle_no_way(Peer& peer);
   // Our NIC has resolved, or could not resolve, the address to which a pending HELLO is answered.
   // That may be another address by now.

@@ -95,7 +95,7 @@ void Handshake::aim_answer(Peer& peer, std::uint8_t module, std::uint8_t from) {
   if (from >= said.hello.nic_count) return;
   const bool same = said.module == module && said.hello.nic == from;
   if (same && said.elsewhere && (said.to != nic::kInvalidDestination || said.resolving)) return;
-  answer_at_home(resolver_, peer);
+  aim_answer_at_home(resolver_, peer);
   said.module = module;
   said.hello.nic = from;
   if (module >= peer.told) peer.told = static_cast<std::uint8_t>(nics_.announced());
@@ -122,7 +122,7 @@ void Handshake::handle_answer_resolved(Peer& peer, std::size_t module,
 void Handshake::adopt_answer(Peer& peer) {
   PendingHello& said = *peer.said;
   if (!said.elsewhere) return;
-  if (said.to == nic::kInvalidDestination) return answer_at_home(resolver_, peer);
+  if (said.to == nic::kInvalidDestination) return aim_answer_at_home(resolver_, peer);
   const nic::Destination to = std::exchange(said.to, nic::kInvalidDestination);
   leave_home(peer);
   // The early data of our call leaves by this rail, as a packet like others.

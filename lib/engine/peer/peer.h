@@ -158,7 +158,8 @@ struct Peer {
   channel::Packet* hello = nullptr;  // our HELLO, until it is acked
   // Its HELLO, until it has proved itself, and that it means this connection.
   std::unique_ptr<PendingHello> said;
-  Instant heard_at{};                   // when a valid packet last came
+  // When a valid packet last came, or, if that is later, when we began to wait for one.
+  Instant heard_at{};
   Instant refused_at = Instant::min();  // when its host said that nobody listens there
   Instant news_at{};                    // when something was acked, or operations became pending
 

@@ -1,5 +1,6 @@
-// Functions of the state of one peer or one of its rails. They change nothing unless their name or
-// comment says so.
+// Functions of the state of one peer or one of its rails. Those named after a verb (set, clear,
+// forget, tell) change it, and news_of() and checking_of() make what the peer did not have yet; no
+// other does.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 namespace pullman::engine {
 
-void answer_at_home(const Resolver& resolver, Peer& peer) {
+void aim_answer_at_home(const Resolver& resolver, Peer& peer) {
   PendingHello& said = *peer.said;
   resolver.release(said.module, ChannelKind::kCommand, said.to);
   said.elsewhere = false;
@@ -10,7 +10,7 @@ void answer_at_home(const Resolver& resolver, Peer& peer) {
 
 void forget_hello(const Resolver& resolver, channel::PacketPool& packets, Peer& peer) {
   if (peer.said == nullptr) return;
-  answer_at_home(resolver, peer);
+  aim_answer_at_home(resolver, peer);
   if (peer.said->early_data != nullptr) packets.give_back(*peer.said->early_data);
   peer.said.reset();
 }

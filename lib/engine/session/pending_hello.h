@@ -7,8 +7,8 @@
 
 namespace pullman::engine {
 
-// Answers the HELLO on the home rail: it needs no destination of its own.
-void answer_at_home(const Resolver& resolver, Peer& peer);
+// Lets the answer leave by the home rail: its own destination, if it has one, is given back.
+void aim_answer_at_home(const Resolver& resolver, Peer& peer);
 // Forgets the peer's pending HELLO; does nothing if it has none.
 void forget_hello(const Resolver& resolver, channel::PacketPool& packets, Peer& peer);
 

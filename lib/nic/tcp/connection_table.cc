@@ -259,14 +259,17 @@ Connection* ConnectionTable::next_readable() {
 }
 
 // accept() reports a lack of descriptors before a lack of connections: so after a descriptor was
-// freed for a connection it accepts no more before the next look.
+// freed for a connection it accepts no more before the next look. If others took the descriptor, as
+// they may if the whole system lacks them, no second connection is closed for nothing.
 void ConnectionTable::accept_all(const Socket& listener) {
+  bool freed = false;
   for (std::size_t left = kAcceptsAtOnce; left > 0; --left) {
     Socket socket = accept_from(listener);
     if (socket.fd() < 0) {
       if (errno == ECONNABORTED) continue;
       if (errno != EMFILE && errno != ENFILE) return;
-      if (!close_one()) return refuse_one(listener);
+      if (freed || !close_one()) return refuse_one(listener);
+      freed = true;
       left = 2;
       continue;
     }

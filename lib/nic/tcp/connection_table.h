@@ -76,7 +76,7 @@ class ConnectionTable {
   // Call it after a send: does the work that it made necessary.
   void tend(Connection& connection);
 
-  // Asks the kernel what has happened, in one system call.
+  // Asks the kernel once what has happened, accepts connections and sends what waited.
   void look(Gather& gather);
   // Returns the next connection that look() found readable, or null.
   Connection* next_readable();

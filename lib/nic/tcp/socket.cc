@@ -20,10 +20,10 @@ constexpr int kBacklog = 512;
 // shorter time would end connections that survive a short outage; with a longer one, the
 // increasingly rare retransmissions would notice late that the network is back.
 constexpr int kDeadAfterMs = 2000;
-// After this time an idle connection is probed.
+// After this time an idle connection is probed. It ends if the probe is not answered: beside
+// TCP_USER_TIMEOUT the number of probes has no effect (tcp(7)).
 constexpr int kIdleSeconds = 60;
-constexpr int kAskSeconds = 5;
-constexpr int kAsks = 3;
+constexpr int kProbeSeconds = 5;
 // Bytes that a socket should hold: 128 of the longest packets.
 constexpr std::size_t kUsefulBytes = 4u << 20;
 // If the system grants less, its own buffers are better, which begin smaller and grow with use.
@@ -41,8 +41,7 @@ void prepare(const Socket& socket) {
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadAfterMs);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAskSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kAsks);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
 }
 
 // One of the two buffers of a socket.
