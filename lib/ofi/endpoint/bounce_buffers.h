@@ -16,17 +16,18 @@ class BounceBuffers {
 
   // Returns null if all are in use.
   std::byte* take() {
-    if (used_ == buffers_.size()) return nullptr;
-    std::unique_ptr<std::byte[]>& buffer = buffers_[used_];
-    if (buffer == nullptr) buffer = std::make_unique_for_overwrite<std::byte[]>(kBytes);
-    ++used_;
-    return buffer.release();
+    if (unused_count_ != 0) return unused_[--unused_count_];
+    if (made_ == buffers_.size()) return nullptr;
+    buffers_[made_] = std::make_unique_for_overwrite<std::byte[]>(kBytes);
+    return buffers_[made_++].get();
   }
-  void give_back(std::byte* buffer) { buffers_[--used_].reset(buffer); }
+  void give_back(std::byte* buffer) { unused_[unused_count_++] = buffer; }
 
  private:
-  std::array<std::unique_ptr<std::byte[]>, 4> buffers_;  // the unused ones are at the end
-  std::size_t used_ = 0;
+  std::array<std::unique_ptr<std::byte[]>, 4> buffers_;  // made when they are needed
+  std::size_t made_ = 0;
+  std::array<std::byte*, 4> unused_;
+  std::size_t unused_count_ = 0;
 };
 
 }  // namespace pullman::ofi
