@@ -1,5 +1,5 @@
 // Counters of a context. All count from its construction, in packets unless the name says
-// otherwise. A value: a snapshot. Nothing here fails.
+// otherwise. A value: a snapshot. Nothing here fails. Its many members are one counter each.
 #pragma once
 
 #include <array>
