@@ -84,7 +84,7 @@ INSTEAD = {
     "riding": "piggybacked",
     "doubt": "probe",
     "favourite": "connected_peer",
-    "fruitless": "ineffective",
+    "fruitless": "empty",
     "neglected_": "unattended_",
 }
 PREFIXES = {"most_": "max_", "kMost": "kMax"}

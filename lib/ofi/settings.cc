@@ -137,8 +137,7 @@ void define_settings(const fi_provider& provider) {
   }
   define("give_way", FI_PARAM_BOOL,
          "Whether polls that find nothing give way to other processes: for jobs of more processes "
-         "than "
-         "processors (default: no)");
+         "than processors (default: no)");
   warn_of_unknown_variables();
 }
 

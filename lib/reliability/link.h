@@ -120,7 +120,7 @@ class Link {
   }
 
   // Returns true if the header, without a SACK frame, repeats the newest ACK, so that handle_ack()
-  // has nothing to do. In a one-way stream nearly all that its receiver gets do.
+  // has nothing to do. In a one-way stream nearly all ACKs that its receiver gets do.
   bool repeats_ack(const wire::PacketHeader& header) const {
     return header.cumulative == low32(acked_until_) && header.credit == credit_ &&
            header.late == late_seen_;

@@ -40,8 +40,8 @@ class Rtt {
   }
 
   // Returns the probe timeout: SRTT + 4 RTTVAR + the ACK delay (RFC 9002 6.2.1; the peer's is not
-  // known, so it is taken to be ours), and at
-  // least two RTTs (RFC 8985 7.2), since the variation lags behind a queue that fills.
+  // known, so it is taken to be ours), and at least two RTTs (RFC 8985 7.2), since the variation
+  // lags behind a queue that fills.
   Duration timeout(Duration ack_delay) const {
     if (!sampled_) return initial_;
     const Duration rto =

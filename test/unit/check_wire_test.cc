@@ -116,6 +116,16 @@ TEST_CASE("a CHECKED survives the wire with its sender and what has arrived") {
   CHECK(read->epoch == 0x1122334455667788);
 }
 
+TEST_CASE("a denial with padding, or cut short, is refused, wire.md 9.10") {
+  std::vector<std::byte> bytes(kDenialBytes + 1);
+  put_checked(bytes, {.round = kRound, .stranger = true, .epoch = 1});
+  const auto body = std::span(bytes).subspan(kCheckHeadBytes);
+
+  CHECK(decode_checked(body.first(body.size() - 1)).has_value());
+  CHECK_FALSE(decode_checked(body).has_value());
+  CHECK_FALSE(decode_checked(body.first(body.size() - 2)).has_value());
+}
+
 TEST_CASE("a CHECKED that contradicts itself is refused") {
   std::vector<std::byte> bytes(kCheckedBytes + 1);
   put_checked(bytes, {.round = kRound, .arrived = {1, 1}});

@@ -91,8 +91,8 @@ wire::NicInfo NicTable::describe(const channel::Module& module) const {
           .data = data.port().address()};
 }
 
-// Every HELLO has the same length (wire.md 5.5), and must fit into any packet, so it lists
-// the NICs that fit: with IPv4 all of them, with IPv6 four, with the longest opaque addresses one.
+// Every HELLO has the same length (wire.md 5.5), and must fit into any packet, so it lists the NICs
+// that fit: with IPv4 all of them, with IPv6 four, with the longest opaque addresses one.
 std::size_t NicTable::count_announced() const {
   wire::Hello hello;
   for (const auto& module : modules_) {

@@ -1,5 +1,5 @@
-// Functions of the state of one peer or one of its rails. Those named after a verb (set, clear,
-// forget, tell) change it, and news_of() and checking_of() make what the peer did not have yet; no
+// Functions of the state of one peer or one of its rails. set_heard(), clear_liveness_probe() and
+// forget_fault() change it, and news_of() and checking_of() make what the peer did not have yet; no
 // other does.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The connectivity check (wire.md 9.8, 9.9) finds out which packets get through, the smallest and
-// the largest, on every rail and in both directions. Its packets have no
-// numbers, wait for nothing and prove nothing to the links. Liveness asks on a silent rail by the
-// same packets: a peer has one round at a time, whoever began it. This class sends our questions
-// and answers, and keeps the result; both are bounded, however many peers ask and how often.
+// the largest, on every rail and in both directions. Its packets have no numbers, wait for nothing
+// and prove nothing to the links. Liveness asks by the same packets, and a peer has one round at a
+// time for both. This class sends our questions and answers, and keeps the result; both are
+// bounded, however many peers ask and how often.
 #pragma once
 
 #include <cstdint>
