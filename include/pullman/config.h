@@ -41,8 +41,8 @@ struct __attribute__((visibility("default"))) Config {
   // second NIC.                                               PULLMAN_LAST_RESORT (0, 1)
   bool last_resort = false;
   // The ports of every NIC: of its command channel, to which peers connect, and
-  // of its data channel. 0 takes any free port. Processes on one host need
-  // different ports.
+  // of its data channel. 0 takes any free port, the same on every NIC if it is
+  // free there, too. Processes on one host need different ports.
   std::uint16_t port = 0;       // PULLMAN_PORT
   std::uint16_t data_port = 0;  // PULLMAN_DATA_PORT
 

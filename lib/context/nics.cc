@@ -98,7 +98,8 @@ std::vector<engine::NicPorts> Nics::open() {
   devices.erase(further, devices.end());
   for (const nic::Device& device : devices) {
     try {
-      nics.push_back(open_nic(*driver_, device, *config_, numbers_of(*config_)));
+      nics.push_back(open_device(*driver_, device));
+      note(nics.back());
     } catch (const nic::AddressNotReady& error) {
       log().info("{}; it is waited for", error.what());
       changed_ = true;
@@ -107,7 +108,8 @@ std::vector<engine::NicPorts> Nics::open() {
   if (nics.empty()) {
     const auto loopback = loopback_among(nic::devices_of(*driver_));
     if (!loopback) throw nic::NicError("no NIC can be used yet, and the loopback is down, too");
-    nics.push_back(open_nic(*driver_, *loopback, *config_, numbers_of(*config_)));
+    nics.push_back(open_device(*driver_, *loopback));
+    note(nics.back());
     stands_in_ = true;
   }
   if (stands_in_) {
@@ -117,7 +119,6 @@ std::vector<engine::NicPorts> Nics::open() {
         nic::to_string(nics.front().command->address()));
   }
   if (config_->last_resort && !nics.front().device.stream) open_last_resort(nics);
-  for (const engine::NicPorts& ports : nics) note(ports);
   if (!stands_in_) open_further(others, nics);
   return nics;
 }
@@ -129,7 +130,7 @@ void Nics::open_further(const std::vector<nic::Device>& devices,
   for (const nic::Device& device : devices) {
     if (!has_room_for_address()) return;
     try {
-      nics.push_back(open_device(device));
+      nics.push_back(open_device(*driver_, device));
       note(nics.back());
     } catch (const nic::AddressNotReady& error) {
       log().info("{}; it is waited for", error.what());
@@ -141,19 +142,21 @@ void Nics::open_further(const std::vector<nic::Device>& devices,
   }
 }
 
-// Opens a device. A further address of a NIC gets the port numbers of its first one if they are
-// free.
-engine::NicPorts Nics::open_device(const nic::Device& device) {
-  const Known* first = first_of(device.name);
-  if (first == nullptr) return open_nic(*driver_, device, *config_, numbers_of(*config_));
+// Opens a device. It gets the port numbers of its NIC's first address, or else of the first NIC, if
+// they are free: who knows the port and any address then reaches this process, also by a NIC that
+// comes up later.
+engine::NicPorts Nics::open_device(nic::Driver& driver, const nic::Device& device) {
+  if (known_.empty()) return open_nic(driver, device, *config_, numbers_of(*config_));
+  const Known* of_nic = first_of(device.name);
+  const Known& first = of_nic != nullptr ? *of_nic : known_.front();
   try {
-    return open_nic(*driver_, device, *config_, {first->command_port, first->data_port});
+    return open_nic(driver, device, *config_, {first.command_port, first.data_port});
   } catch (const nic::AddressNotReady&) {
     throw;
   } catch (const nic::NicError& error) {
     if (config_->port != 0 && config_->data_port != 0) throw;
     log().info("{}; taking another port there", error.what());
-    return open_nic(*driver_, device, *config_, numbers_of(*config_));
+    return open_nic(driver, device, *config_, numbers_of(*config_));
   }
 }
 
@@ -236,7 +239,8 @@ void Nics::open_last_resort(std::vector<engine::NicPorts>& nics) {
     nic::Device chosen = *device;
     chosen.packet_bytes = std::min(chosen.packet_bytes, nics[i].device.packet_bytes);
     try {
-      nics.push_back(open_nic(*driver, chosen, *config_, numbers_of(*config_)));
+      nics.push_back(open_device(*driver, chosen));
+      note(nics.back());
     } catch (const nic::NicError& error) {
       log().info("no TCP on {} as the last resort: {}", chosen.name, error.what());
     }
@@ -316,7 +320,7 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const 
     if (!number) continue;
     device.packet_bytes = std::min(device.packet_bytes, longest_packet);
     try {
-      Change change{.number = *number, .ports = open_device(device), .from = std::nullopt};
+      Change change{.number = *number, .ports = open_device(*driver_, device), .from = std::nullopt};
       log().info("NIC {} is used from now on, at {}", device.name,
                  nic::to_string(change.ports.command->address()));
       if (*number < known_.size()) {

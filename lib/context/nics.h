@@ -1,11 +1,10 @@
 // The NICs of a context: chooses them and opens their ports, at the start, and later when a NIC
 // appears or its address changes.
 //
-// Every NIC has the same fixed ports (Config::port, Config::data_port), so that a peer can be
-// reached at any of its addresses. With kernel sockets a NIC also has ports at its further
-// addresses, of both families. To the engine each of those is a NIC of its own, with the same name
-// and after all others; it has the port numbers of the NIC's first ports if they are free. A NIC
-// that is down, has no address yet or does not exist is opened when that changes, which the kernel
+// Every NIC has the same ports, those of Config::port and Config::data_port or else those that the
+// first NIC was given if they are free, so that a peer can be reached at any of its addresses. With
+// kernel sockets a NIC also has ports at its further addresses, of both families. To the engine
+// each of those is a NIC of its own, with the same name and after all others. A NIC that is down, has no address yet or does not exist is opened when that changes, which the kernel
 // reports over a netlink socket. As long as no NIC of the network can be opened, the loopback is
 // used instead.
 //
@@ -81,7 +80,7 @@ class Nics {
   std::optional<nic::Device> loopback_among(const std::vector<nic::Device>& devices) const;
   void open_last_resort(std::vector<engine::NicPorts>& nics);
   void open_further(const std::vector<nic::Device>& devices, std::vector<engine::NicPorts>& nics);
-  engine::NicPorts open_device(const nic::Device& device);
+  engine::NicPorts open_device(nic::Driver& driver, const nic::Device& device);
   const Known* first_of(const std::string& name) const;
   nic::Most most() const;
   bool has_room_for_address() const;

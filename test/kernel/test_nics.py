@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -104,6 +105,23 @@ def test_a_server_started_before_its_nic_is_set_up_serves_there_later_and_says_s
     ask(place, build, place.host(0))
     assert server.wait(60) == 0, netns.text_of(server)
     assert netns.text_of(server).count(STANDS_IN) == 1, netns.text_of(server)
+
+
+@case()
+def test_without_a_fixed_port_a_nic_that_comes_later_has_the_port_that_the_server_has_said(place, build):
+    for rail in range(2):
+        place.cut(rail, True)
+    server = place.start_server(0, build / "examples/pingpong", env=dict(os.environ))
+    while not (where := re.search(r"pingpong \S+:(\d+)$", netns.text_of(server), re.MULTILINE)):
+        assert server.poll() is None, netns.text_of(server)
+        time.sleep(0.02)
+    for rail in range(2):
+        place.cut(rail, False)
+    client = place.start(1, build / "examples/pingpong", f"{place.host(0, 1)}:{where[1]}", env=dict(os.environ),
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said = client.communicate(timeout=60)[0]
+    assert client.returncode == 0, said
+    assert server.wait(60) == 0, netns.text_of(server)
 
 
 @case(count=1)
