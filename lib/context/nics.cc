@@ -320,7 +320,8 @@ std::optional<Nics::Change> Nics::find_change(std::size_t longest_packet, const 
     if (!number) continue;
     device.packet_bytes = std::min(device.packet_bytes, longest_packet);
     try {
-      Change change{.number = *number, .ports = open_device(*driver_, device), .from = std::nullopt};
+      Change change{
+          .number = *number, .ports = open_device(*driver_, device), .from = std::nullopt};
       log().info("NIC {} is used from now on, at {}", device.name,
                  nic::to_string(change.ports.command->address()));
       if (*number < known_.size()) {

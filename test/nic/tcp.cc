@@ -280,11 +280,11 @@ TEST_CASE("of many connections that stay silent the oldest are closed, and other
 // Sets the limit that leaves so many descriptors free.
 class FewDescriptors {
  public:
-  explicit FewDescriptors(unsigned left) {
+  explicit FewDescriptors(int left) {
     getrlimit(RLIMIT_NOFILE, &before_);
     const int next = dup(0);
     close(next);
-    const rlimit now{static_cast<rlim_t>(next) + left, before_.rlim_max};
+    const rlimit now{static_cast<rlim_t>(next + left), before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &now);
   }
   ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
@@ -320,6 +320,22 @@ TEST_CASE("without descriptors new connections replace silent ones, or are refus
     CHECK(connections_of(*here.port) <= 5);
   }
   CHECK_FALSE(readable());
+}
+
+// As where other processes take each descriptor that is freed, since the whole system lacks them.
+TEST_CASE("one silent connection at most is closed for new ones if its descriptor does not help") {
+  Tcp factory;
+  Listening here(factory);
+  std::vector<Stranger> silent;
+  for (int i = 0; i < 4; ++i) silent.emplace_back(*here.port);
+  REQUIRE(here.comes_to([&] { return connections_of(*here.port) == 4; }));
+  std::vector<Stranger> more;
+  for (int i = 0; i < 3; ++i) more.emplace_back(*here.port);
+  const FewDescriptors none(-10);
+
+  REQUIRE(here.comes_to([&] { return connections_of(*here.port) < 4; }));
+
+  CHECK(connections_of(*here.port) == 3);
 }
 
 TEST_CASE("an answer takes the connection by which the caller came") {

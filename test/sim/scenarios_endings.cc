@@ -85,6 +85,33 @@ TEST_CASE("a BYE tells what has arrived behind unreceived messages, however old 
   for (const Act* act : unreceived) CHECK(act->status() == Status::kPeerClosed);
 }
 
+TEST_CASE("a BYE that first arrives after its peer is gone is acknowledged, not counted as late") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  std::optional<std::vector<std::byte>> bye;
+  std::optional<wire::PacketHeader> answer;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const Opened opened(passing.bytes);
+    if (passing.from.host == 0) answer = opened.header;
+    if (passing.from.host == 0 || !opened.has(wire::FrameType::kBye)) return false;
+    bye.emplace(passing.bytes.begin(), passing.bytes.end());
+    return true;
+  });
+  scene.disconnect(1, back);
+  scene.begin_close(0);
+  REQUIRE(scene.run_until(
+      [&] { return bye && scene.engine(0).inspector().peer_state(there) == PeerState::kGone; }));
+  answer.reset();
+
+  scene.network().inject({1, Channel::kCommand, 0}, {0, Channel::kCommand, 0}, *bye,
+                         microseconds(10));
+  REQUIRE(scene.run_until([&] { return answer.has_value(); }));
+
+  CHECK(answer->has(wire::kFlagAck));
+  CHECK(answer->cumulative == Opened(*bye).header->number + 1);
+  CHECK(answer->late == 0);
+}
+
 TEST_CASE("a BYE does not complete a synchronous send, which ends with kPeerClosed") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);
