@@ -23,6 +23,8 @@ INSTEAD = {
     "dispel": "clear_liveness_probe",
     "disown": "send_unknown_peer_reply",
     "Denial": "UnknownPeerReply",
+    "kDenialBytes": "kUnknownPeerReplyBytes",
+    "kStranger": "kUnknownPeer",
     "send_denial": "repeat_unknown_peer_reply",
     "note_denial": "note_unknown_peer_reply",
     "take_denial": "take_unknown_peer_reply",

@@ -186,8 +186,9 @@ Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader&
 }
 
 // Handles a packet to a connection that is not ours. A CHECK for another engine that was sent to an
-// address of ours is denied: the engine it is for is not here. One that was misrouted, or came back
-// to its sender, is not answered. A denial says that we have asked another engine than we meant.
+// address of ours gets an unknown-peer reply: the engine it is for is not here. One that was
+// misrouted, or came back to its sender, is not answered. An unknown-peer reply says that we have
+// asked another engine than we meant.
 Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) {
   const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
@@ -196,7 +197,7 @@ Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) 
     if (for_another && !lifecycle_.closing()) replies_.reply(now, slot_, header, *check);
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
-    if (checked && checked->stranger && header.to == wire::ConnectionId{}) {
+    if (checked && checked->unknown_peer && header.to == wire::ConnectionId{}) {
       return liveness_.handle_unknown_peer_reply(now, header, *checked);
     }
   }
@@ -232,7 +233,8 @@ Verdict Receiver::handle_check(Instant now, Rail& rail, const wire::PacketHeader
   }
   if (only.type != wire::FrameType::kChecked) return Verdict::kBadFrame;
   const auto checked = wire::decode_checked(only.data);
-  if (!checked || checked->stranger || header.length < check_.least_length(rail, checked->size)) {
+  if (!checked || checked->unknown_peer ||
+      header.length < check_.least_length(rail, checked->size)) {
     return Verdict::kBadFrame;
   }
   if (own_way) check_.handle_answer(rail, *checked, came_by_another_nic(only.data));

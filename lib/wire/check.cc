@@ -8,7 +8,7 @@
 namespace pullman::wire {
 namespace {
 
-constexpr std::uint8_t kStranger = 2;
+constexpr std::uint8_t kUnknownPeer = 2;
 
 // Returns true if all bytes are zero, so that a rail that damages long packets is not found fine.
 // Comparing each byte with the one before it is fast.
@@ -18,7 +18,8 @@ bool is_padding(std::span<const std::byte> bytes) {
          std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
-// Writes what CHECK and CHECKED begin with: count (2), size or denial (1), zero (1), token (8).
+// Writes what CHECK and CHECKED begin with: count (2), size or unknown peer (1), zero (1), token
+// (8).
 void put_round(std::byte* out, const CheckRound& round, std::uint8_t what) {
   store16(out, round.count);
   store8(out + 2, what);
@@ -54,8 +55,8 @@ void put_check(std::span<std::byte> out, const Check& check) {
 void put_checked(std::span<std::byte> out, const Checked& checked) {
   std::byte* at = begin_frame(out, FrameType::kChecked);
   put_round(at, checked.round,
-            checked.stranger ? kStranger : static_cast<std::uint8_t>(checked.size));
-  if (checked.stranger) return store64(at + 12, checked.epoch);
+            checked.unknown_peer ? kUnknownPeer : static_cast<std::uint8_t>(checked.size));
+  if (checked.unknown_peer) return store64(at + 12, checked.epoch);
   store8(at + 12, checked.arrived[0]);
   store8(at + 13, checked.arrived[1]);
   store8(at + 14, checked.elsewhere);
@@ -80,12 +81,12 @@ std::optional<Checked> decode_checked(std::span<const std::byte> body) {
   constexpr std::size_t kFixed = kCheckedBytes - kCheckHeadBytes;
   if (body.size() < kFixed) return std::nullopt;
   const std::uint8_t what = load8(body.data() + 2);
-  if (what > kStranger || load8(body.data() + 3) != 0) return std::nullopt;
-  if (what == kStranger) {
-    constexpr std::size_t kDenial = kDenialBytes - kCheckHeadBytes;
-    if (body.size() != kDenial) return std::nullopt;
+  if (what > kUnknownPeer || load8(body.data() + 3) != 0) return std::nullopt;
+  if (what == kUnknownPeer) {
+    constexpr std::size_t kReply = kUnknownPeerReplyBytes - kCheckHeadBytes;
+    if (body.size() != kReply) return std::nullopt;
     return Checked{
-        .round = load_round(body.data()), .stranger = true, .epoch = load64(body.data() + 12)};
+        .round = load_round(body.data()), .unknown_peer = true, .epoch = load64(body.data() + 12)};
   }
   if (!is_padding(body.subspan(kFixed))) return std::nullopt;
   Checked checked{.round = load_round(body.data()),

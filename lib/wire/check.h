@@ -39,21 +39,21 @@ struct Check {
   CheckSize size = CheckSize::kSmallest;
   std::uint64_t epoch = 0;  // of the receiver; an engine of another epoch is the wrong host
   WireAddress called;       // the receiver's command channel on this rail, as the sender knows it
-  WireAddress reply_to;     // the sender's command channel, where a wrong host may send its denial
+  WireAddress reply_to;     // the sender's command channel, for an unknown-peer reply
 };
 
 struct Checked {
   CheckRound round;
   CheckSize size = CheckSize::kSmallest;
-  bool stranger = false;    // a denial: the sender has another epoch than the CHECK named
-  std::uint64_t epoch = 0;  // of a denial: the epoch that the CHECK named. It has no more fields.
+  bool unknown_peer = false;  // an unknown-peer reply: the sender has another epoch than was asked
+  std::uint64_t epoch = 0;  // of an unknown-peer reply: the epoch that was asked; no field follows
   RailsBySize arrived{};    // the rails on which CHECKs of this round arrived, by size
   RailBits elsewhere = 0;   // of those, the ones that arrived by another NIC than they were sent to
 };
 
 inline constexpr std::size_t kCheckFixedBytes = 20;
 inline constexpr std::size_t kCheckedBytes = kCheckHeadBytes + 15;
-inline constexpr std::size_t kDenialBytes = kCheckHeadBytes + 20;  // a CHECKED of a stranger
+inline constexpr std::size_t kUnknownPeerReplyBytes = kCheckHeadBytes + 20;
 
 // Returns the length of the shortest CHECK frame with these addresses.
 std::size_t least_check_bytes(const WireAddress& called, const WireAddress& reply_to);

@@ -31,8 +31,8 @@ enum class PacketType : std::uint8_t {
 };
 
 // Identifies the connection to the receiver of a packet, which chose it: an index for the lookup,
-// random bits for the proof (wire.md 2.4). {0, 0} names no connection: only HELLO and the denial of
-// a CHECK use it.
+// random bits for the proof (wire.md 2.4). {0, 0} names no connection: only HELLO and the
+// unknown-peer reply of a CHECK use it.
 struct ConnectionId {
   std::uint32_t index = 0;
   std::uint32_t proof = 0;

@@ -593,7 +593,8 @@ class Forger {
     put(header, bytes);
   }
   void say(wire::PacketHeader header, const wire::Checked& checked, std::size_t to) {
-    const std::size_t frame = checked.stranger ? wire::kDenialBytes : wire::kCheckedBytes;
+    const std::size_t frame =
+        checked.unknown_peer ? wire::kUnknownPeerReplyBytes : wire::kCheckedBytes;
     std::vector<std::byte> bytes(wire::kHeaderBytes + frame);
     wire::put_checked(std::span(bytes).subspan(wire::kHeaderBytes), checked);
     put(header, bytes, to);
@@ -689,7 +690,7 @@ TEST_CASE("CHECKs for another engine have few, short answers") {
     const std::size_t answers = scene.checks() - kFlood;
     CHECK(answers > 0);
     CHECK(answers <= 11);
-    CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kDenialBytes));
+    CHECK(scene.check_bytes() <= answers * (wire::kHeaderBytes + wire::kUnknownPeerReplyBytes));
   }
   SECTION("from its own epoch, with a wrong proof") {
     forger.say(header, check);
@@ -719,9 +720,10 @@ TEST_CASE("an attacker that has not seen the CHECK cannot forge an unknown-peer 
   const std::uint64_t epoch = forger.check().epoch;
   for (std::uint64_t guess = 0; guess < 200; ++guess) {
     const auto count = static_cast<std::uint16_t>(before.count + guess % 4);
-    forger.say(header, {.round = {count, guess << 20 | slot}, .stranger = true, .epoch = epoch}, 0);
-    forger.say(header, {.round = {count, before.token}, .stranger = true, .epoch = epoch}, 0);
-    forger.say(header, {.round = {count, guess}, .stranger = true, .epoch = epoch}, 0);
+    forger.say(header, {.round = {count, guess << 20 | slot}, .unknown_peer = true, .epoch = epoch},
+               0);
+    forger.say(header, {.round = {count, before.token}, .unknown_peer = true, .epoch = epoch}, 0);
+    forger.say(header, {.round = {count, guess}, .unknown_peer = true, .epoch = epoch}, 0);
     scene.run_for(microseconds(10));
   }
   REQUIRE(scene.run_until([&] { return scene.engine(0).check_result(couple.there).has_value(); }));

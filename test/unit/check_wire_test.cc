@@ -104,21 +104,21 @@ TEST_CASE("a CHECKED survives the wire with its sender and what has arrived") {
   REQUIRE(read.has_value());
   CHECK(read->round == kRound);
   CHECK(read->size == CheckSize::kLargest);
-  CHECK_FALSE(read->stranger);
+  CHECK_FALSE(read->unknown_peer);
   CHECK(read->arrived == RailsBySize{0x81, 0x02});
   CHECK(read->elsewhere == 0x82);
 
-  bytes.resize(kDenialBytes);
-  put_checked(bytes, {.round = kRound, .stranger = true, .epoch = 0x1122334455667788});
+  bytes.resize(kUnknownPeerReplyBytes);
+  put_checked(bytes, {.round = kRound, .unknown_peer = true, .epoch = 0x1122334455667788});
   read = decode_checked(frame_in(bytes, FrameType::kChecked).data);
   REQUIRE(read.has_value());
-  CHECK(read->stranger);
+  CHECK(read->unknown_peer);
   CHECK(read->epoch == 0x1122334455667788);
 }
 
-TEST_CASE("a denial with padding, or cut short, is refused, wire.md 9.10") {
-  std::vector<std::byte> bytes(kDenialBytes + 1);
-  put_checked(bytes, {.round = kRound, .stranger = true, .epoch = 1});
+TEST_CASE("an unknown-peer reply with padding, or cut short, is refused, wire.md 9.10") {
+  std::vector<std::byte> bytes(kUnknownPeerReplyBytes + 1);
+  put_checked(bytes, {.round = kRound, .unknown_peer = true, .epoch = 1});
   const auto body = std::span(bytes).subspan(kCheckHeadBytes);
 
   CHECK(decode_checked(body.first(body.size() - 1)).has_value());
@@ -150,7 +150,7 @@ TEST_CASE("a CHECKED that contradicts itself is refused") {
 TEST_CASE("a CHECK is always longer than a CHECKED") {
   const WireAddress shortest{.kind = 255, .length = 1};
   CHECK(least_check_bytes(shortest, shortest) > kCheckedBytes);
-  CHECK(least_check_bytes(shortest, shortest) > kDenialBytes);
+  CHECK(least_check_bytes(shortest, shortest) > kUnknownPeerReplyBytes);
 }
 
 }  // namespace

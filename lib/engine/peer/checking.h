@@ -59,7 +59,7 @@ struct LivenessProbe {
   std::uint8_t rail = 0;   // the rail that was asked last
   std::uint8_t tries = 0;  // probes on all rails since a host said that nobody listens there
   // Since `since`: rails on which another process answered, and on which nobody listens.
-  wire::RailBits denied = 0;
+  wire::RailBits unknown = 0;
   wire::RailBits refused = 0;
   Instant since = Instant::min();  // the first sign of its end since it was last heard
   Instant due = Instant::min();    // silence causes no question before this

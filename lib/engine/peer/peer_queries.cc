@@ -70,7 +70,7 @@ void set_heard(Peer& peer, Instant at) {
 void clear_liveness_probe(Peer& peer) {
   LivenessProbe& probe = peer.checking->probe;
   probe.asked = false;
-  probe.denied = probe.refused = 0;
+  probe.unknown = probe.refused = 0;
   probe.tries = 0;
 }
 

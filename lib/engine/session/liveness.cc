@@ -17,12 +17,12 @@ namespace {
 constexpr std::array<Duration, 4> kPauses{
     std::chrono::milliseconds(50), std::chrono::milliseconds(100), std::chrono::milliseconds(150),
     std::chrono::milliseconds(200)};
-// After a denial on one rail the next rail is asked after this pause: an engine denies once in 10
-// ms at most.
+// After an unknown-peer reply on one rail the next rail is asked after this pause: an engine sends
+// one once in 10 ms at most.
 constexpr Duration kNextRail = std::chrono::milliseconds(15);
 
-// The time for the true answer, which may be slower than a denial of a CHECK that was garbled on
-// the way (the simulator's seed 3612).
+// The time for the true answer, which may be slower than an unknown-peer reply to a CHECK that was
+// garbled on the way (the simulator's seed 3612).
 constexpr Duration kTimeToAnswer = std::chrono::milliseconds(100);
 
 // The offset of the connection id in the packet's header (wire.md 2.1).
@@ -44,7 +44,7 @@ bool nobody_is_left(const Peer& peer) {
     if (usable(rail)) in_use |= bit_of(rail);
   });
   const LivenessProbe& probe = peer.checking->probe;
-  const RailBits gone = probe.denied | probe.refused;
+  const RailBits gone = probe.unknown | probe.refused;
   const RailBits asked = in_use != 0 ? in_use : met;
   return gone != 0 && (asked & ~gone) == 0;
 }
@@ -66,7 +66,7 @@ bool Liveness::is_silent(Instant now, const Peer& peer) const {
 LivenessProbe& Liveness::liveness_probe_of(Instant now, Peer& peer) {
   LivenessProbe& probe = checking_of(peer).probe;
   if (peer.heard_at > probe.since) clear_liveness_probe(peer);
-  if ((probe.denied | probe.refused) == 0 && probe.tries == 0) probe.since = now;
+  if ((probe.unknown | probe.refused) == 0 && probe.tries == 0) probe.since = now;
   return probe;
 }
 
@@ -78,14 +78,14 @@ void Liveness::probe_if_silent(Instant now, Peer& peer) {
   ask_who_it_is(peer);
 }
 
-// Asks on the rail behind the last one, in turn. One denial of a round counts, so each rail is
-// asked with a token that was told on no other.
+// Asks on the rail behind the last one, in turn. One unknown-peer reply of a round counts, so each
+// rail is asked with a token that was told on no other.
 void Liveness::ask_who_it_is(Peer& peer) {
   LivenessProbe& probe = peer.checking->probe;
   if (peer.checking->asking.running) return;
   const Rail* next = nullptr;
   peer.for_each_rail([&](const Rail& rail) {
-    if (!rail.resolved() || !was_met_on(rail) || (probe.denied & bit_of(rail)) != 0) return;
+    if (!rail.resolved() || !was_met_on(rail) || (probe.unknown & bit_of(rail)) != 0) return;
     const bool behind = next != nullptr && next->number <= probe.rail;
     if (next == nullptr || (behind && rail.number > probe.rail)) next = &rail;
   });
@@ -101,7 +101,7 @@ void Liveness::note_unknown_peer_reply(Instant now, const Rail& rail) {
   LivenessProbe& probe = peer.checking->probe;
   probe.asked = false;
   if (!peer.flows() || peer.heard_at > probe.since || rail.number != probe.rail) return;
-  probe.denied |= bit_of(rail);
+  probe.unknown |= bit_of(rail);
   if (probe.timer.checked_in()) return;
   alarms_.rearm(now, nobody_is_left(peer) ? kTimeToAnswer : kNextRail, probe.timer);
 }
@@ -131,7 +131,7 @@ void Liveness::handle_due(Instant now, Peer& peer) {
   if (!peer.flows() || peer.heard_at > probe.since) return clear_liveness_probe(peer);
   if (probe.tries == 0 && probe.refused == 0) {
     if (nobody_is_left(peer)) return lifecycle_.end(peer, Status::kPeerRestarted);
-    if (probe.denied != 0) ask_who_it_is(peer);
+    if (probe.unknown != 0) ask_who_it_is(peer);
     return;
   }
   if (probe.tries < kPauses.size()) return ask_whether_it_lives(now, peer);
@@ -139,7 +139,7 @@ void Liveness::handle_due(Instant now, Peer& peer) {
     probe.tries = 0;
     return;
   }
-  lifecycle_.end(peer, probe.denied != 0 ? Status::kPeerRestarted : Status::kPeerDied);
+  lifecycle_.end(peer, probe.unknown != 0 ? Status::kPeerRestarted : Status::kPeerDied);
 }
 
 wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
@@ -150,7 +150,7 @@ wire::Verdict Liveness::handle_unknown_peer_reply(Instant now, const wire::Packe
   Asking& asking = peer->checking->asking;
   const Rail* rail = peer->rail(header.rail);
   const bool asked = asking.running || peer->checking->probe.asked;
-  // A denial for another epoch answers a copy of our question that was garbled.
+  // An unknown-peer reply for another epoch answers a copy of our question that was garbled.
   const bool meant = asking.round == checked.round && checked.epoch == peer->epoch;
   if (!asked || !meant || rail == nullptr) {
     return wire::Verdict::kUnknownConnection;

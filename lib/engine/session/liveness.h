@@ -32,7 +32,8 @@ class Liveness {
   // so it makes us ask at once, and counts only if it quotes the connection's proof, which nobody
   // off the path knows. (The host of a live peer does not say it; a filter does.)
   void note_refusal(Instant now, const Rail& rail, const nic::PortEvent& event);
-  // Handles a denial: another process says that it is not the one that was asked (wire.md 9.10).
+  // Handles an unknown-peer reply: another process says that it is not the one that was asked
+  // (wire.md 9.10).
   wire::Verdict handle_unknown_peer_reply(Instant now, const wire::PacketHeader& header,
                                           const wire::Checked& checked);
   void handle_due(Instant now, Peer& peer);

@@ -17,10 +17,10 @@ void UnknownPeerReplies::reply(Instant now, std::size_t slot, const wire::Packet
 void UnknownPeerReplies::handle_resolved(const nic::PortEvent& event) {
   const auto reply = std::exchange(pending_, std::nullopt);
   if (!reply || event.kind != nic::PortEvent::Kind::kResolved) return;
-  auto packet =
-      packet_of(wire::kHeaderBytes + wire::kDenialBytes, wire::ConnectionId{}, reply->rail);
+  auto packet = packet_of(wire::kHeaderBytes + wire::kUnknownPeerReplyBytes, wire::ConnectionId{},
+                          reply->rail);
   wire::put_checked(frame_of(packet),
-                    {.round = reply->round, .stranger = true, .epoch = reply->epoch});
+                    {.round = reply->round, .unknown_peer = true, .epoch = reply->epoch});
   if (checksum_) wire::seal(packet, {});
   Channel& channel = nics_.channel(reply->slot, ChannelKind::kCommand);
   channel.send_unremembered(packet, event.to);

@@ -1,6 +1,6 @@
-// Answers a CHECK for another engine, which came here for want of the right address, with a denial
-// (wire.md 9.10). The reply is one packet, no longer than the CHECK, to the address that it names,
-// and is sent seldom, since the sender has proved nothing.
+// Answers a CHECK for another engine, which came here for want of the right address, with an
+// unknown-peer reply (wire.md 9.10). The reply is one packet, no longer than the CHECK, to the
+// address that it names, and is sent seldom, since the sender has proved nothing.
 #pragma once
 
 #include <chrono>
