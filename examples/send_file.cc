@@ -3,7 +3,7 @@
 //   send_file receive COPY                  waits, says where it is, writes COPY
 //   send_file send FILE 10.0.0.1:7100       sends FILE there
 //
-// The file travels in pieces of 1 MiB, four of them under way at a time.
+// The file travels in blocks of 1 MiB, four of them under way at a time.
 #include <openssl/evp.h>
 
 #include <array>
@@ -20,9 +20,9 @@
 
 namespace {
 
-constexpr std::size_t kPiece = 1 << 20;
-constexpr std::size_t kPieces = 4;    // under way
-constexpr pullman::Tag kData = 1;     // a piece; one shorter than kPiece is the last
+constexpr std::size_t kBlockBytes = 1 << 20;
+constexpr std::size_t kBlocks = 4;    // under way
+constexpr pullman::Tag kData = 1;     // a block; one shorter than kBlockBytes is the last
 constexpr pullman::Tag kSum = 2;      // sender: the SHA-256 of all
 constexpr pullman::Tag kVerdict = 3;  // receiver: "ok", or what is wrong
 constexpr std::size_t kSumBytes = 32;
@@ -54,11 +54,11 @@ std::string hex(std::span<const std::byte> bytes) {
 }
 
 // A buffer and its request. Reused in turn.
-struct Piece {
-  std::vector<std::byte> buffer = std::vector<std::byte>(kPiece);
+struct Block {
+  std::vector<std::byte> buffer = std::vector<std::byte>(kBlockBytes);
   pullman::Request request;
 };
-using Segments = std::array<Piece, kPieces>;
+using Blocks = std::array<Block, kBlocks>;
 
 void finish(pullman::Context& context, pullman::Request& request) {
   const pullman::Status status = context.wait(request);
@@ -70,21 +70,21 @@ void finish(pullman::Context& context, pullman::Request& request) {
 void send_file(const char* path, const char* address) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(std::string("cannot read ") + path);
-  Segments pieces;
+  Blocks blocks;
   pullman::Context context;
   const pullman::PeerId peer = context.connect(address);
   Sha256 hash;
-  std::size_t length = kPiece;
-  for (std::size_t i = 0; length == kPiece; ++i) {
-    Piece& piece = pieces[i % kPieces];
-    finish(context, piece.request);
-    file.read(reinterpret_cast<char*>(piece.buffer.data()), kPiece);
+  std::size_t length = kBlockBytes;
+  for (std::size_t i = 0; length == kBlockBytes; ++i) {
+    Block& block = blocks[i % kBlocks];
+    finish(context, block.request);
+    file.read(reinterpret_cast<char*>(block.buffer.data()), kBlockBytes);
     length = static_cast<std::size_t>(file.gcount());
-    const auto bytes = std::span(piece.buffer).first(length);
+    const auto bytes = std::span(block.buffer).first(length);
     hash.add(bytes);
-    context.send(peer, kData, bytes, piece.request);
+    context.send(peer, kData, bytes, block.request);
   }
-  for (Piece& piece : pieces) finish(context, piece.request);
+  for (Block& block : blocks) finish(context, block.request);
 
   const std::vector<std::byte> sum = hash.sum();
   std::array<std::byte, 64> verdict{};
@@ -102,31 +102,31 @@ void send_file(const char* path, const char* address) {
 void receive_file(const char* path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) throw std::runtime_error(std::string("cannot write ") + path);
-  Segments pieces;
+  Blocks blocks;
   pullman::Context context;
   std::printf("on the other machine: send_file send FILE %s\n", context.address().c_str());
   std::fflush(stdout);
 
-  // The first piece tells who sends; the others are posted ahead, so that they land in their
+  // The first block tells who sends; the others are posted ahead, so that they land in their
   // buffers.
   Sha256 hash;
-  context.receive(pullman::kAnyPeer, kData, 0, pieces[0].buffer, pieces[0].request);
-  finish(context, pieces[0].request);
-  const pullman::PeerId peer = pieces[0].request.source();
-  for (std::size_t i = 1; i < kPieces; ++i) {
-    context.receive(peer, kData, 0, pieces[i].buffer, pieces[i].request);
+  context.receive(pullman::kAnyPeer, kData, 0, blocks[0].buffer, blocks[0].request);
+  finish(context, blocks[0].request);
+  const pullman::PeerId peer = blocks[0].request.source();
+  for (std::size_t i = 1; i < kBlocks; ++i) {
+    context.receive(peer, kData, 0, blocks[i].buffer, blocks[i].request);
   }
-  std::size_t length = kPiece;
-  for (std::size_t i = 0; length == kPiece; ++i) {
-    Piece& piece = pieces[i % kPieces];
-    finish(context, piece.request);
-    length = piece.request.length();
-    const auto bytes = std::span(piece.buffer).first(length);
+  std::size_t length = kBlockBytes;
+  for (std::size_t i = 0; length == kBlockBytes; ++i) {
+    Block& block = blocks[i % kBlocks];
+    finish(context, block.request);
+    length = block.request.length();
+    const auto bytes = std::span(block.buffer).first(length);
     hash.add(bytes);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(length));
-    if (length == kPiece) context.receive(peer, kData, 0, piece.buffer, piece.request);
+    if (length == kBlockBytes) context.receive(peer, kData, 0, block.buffer, block.request);
   }
-  for (Piece& piece : pieces) context.cancel(piece.request);
+  for (Block& block : blocks) context.cancel(block.request);
 
   std::vector<std::byte> theirs(kSumBytes);
   pullman::Request request;

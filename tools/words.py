@@ -89,8 +89,17 @@ INSTEAD = {
     "fruitless": "empty",
     "neglected_": "unattended_",
 }
+# As one of the words of which a name is made, wherever it stands in it.
+PARTS = {
+    "courier": "copy", "courtesy": "yield policy", "denial": "unknown-peer reply", "doubt": "probe",
+    "favourite": "connected peer", "neglected": "unattended", "parcel": "descriptor", "pieces": "segments",
+    "rider": "early data", "riders": "early data", "rto": "pto", "switchboard": "connection table",
+    "vain": "ineffective, empty",
+}
 PREFIXES = {"most_": "max_", "kMost": "kMax"}
 WORDS = re.compile(r"\b(" + "|".join(map(re.escape, INSTEAD)) + r")\b")
+NAME = re.compile(r"\b[A-Za-z_]\w*")
+PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 BEGINNINGS = re.compile(r"\b(most_|kMost)(?=[a-zA-Z])")
 
 
@@ -99,11 +108,15 @@ def wrong_in(text):
 
     >>> wrong_in("int a;\\nint most_nics = kNowhere;")
     [(2, 'kNowhere', 'kInvalidDestination'), (2, 'most_', 'max_')]
+    >>> wrong_in("x = kRtoInitial; port = 1;")
+    [(1, 'kRtoInitial', 'pto')]
     """
     found = []
     for number, whole in enumerate(text.splitlines(), 1):
         line = mutation.without_comment(whole)
         found += [(number, name, INSTEAD[name]) for name in WORDS.findall(line)]
+        found += [(number, name, PARTS[part.lower()]) for name in NAME.findall(line) if name not in INSTEAD
+                  for part in PART.findall(name) if part.lower() in PARTS]
         found += [(number, name, PREFIXES[name]) for name in BEGINNINGS.findall(line)]
     return found
 

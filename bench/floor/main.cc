@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     verb->add_option("own", stream.own, "own address")->required();
   take->add_option("--seconds", stream.seconds);
   pour->add_option("peer", stream.peer, "the receiver's address")->required();
-  pour->add_option("--pieces", stream.pieces, "1 or 2 for each packet");
+  pour->add_option("--segments", stream.segments, "1 or 2 for each packet");
   pour->add_flag("--copy", stream.copy, "2, which are copied together first");
   take->callback([&stream] { bare::take(stream); });
   pour->callback([&stream] { bare::pour(stream); });

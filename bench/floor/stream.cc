@@ -29,11 +29,11 @@ class Burst {
   explicit Burst(const Stream& options) : together_(kBurst * kPacket), copied_(options.copy) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < kBurst; ++i) {
-      pieces_[count++] = {heads_[i].data(), kHead};
-      pieces_[count++] = {data_.data() + i * (kPacket - kHead), kPacket - kHead};
+      segments_[count++] = {heads_[i].data(), kHead};
+      segments_[count++] = {data_.data() + i * (kPacket - kHead), kPacket - kHead};
     }
-    const bool whole = options.copy || options.pieces == 1;
-    message_.msg_iov = whole ? &whole_ : pieces_.data();
+    const bool whole = options.copy || options.segments == 1;
+    message_.msg_iov = whole ? &whole_ : segments_.data();
     message_.msg_iovlen = whole ? 1 : count;
     message_.msg_control = control_.data();
     message_.msg_controllen = control_.size();
@@ -52,9 +52,9 @@ class Burst {
  private:
   void put_together() {
     char* to = together_.data();
-    for (const iovec& piece : pieces_) {
-      std::memcpy(to, piece.iov_base, piece.iov_len);
-      to += piece.iov_len;
+    for (const iovec& segment : segments_) {
+      std::memcpy(to, segment.iov_base, segment.iov_len);
+      to += segment.iov_len;
     }
   }
 
@@ -62,7 +62,7 @@ class Burst {
   iovec whole_{together_.data(), together_.size()};
   bool copied_;
   std::array<std::array<char, kHead>, kBurst> heads_{};
-  std::array<iovec, 2 * kBurst> pieces_{};
+  std::array<iovec, 2 * kBurst> segments_{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control_{};
   msghdr message_{};
 };

@@ -1,4 +1,4 @@
-// How fast bursts of packets go at most, by how many pieces the kernel gathers them from.
+// How fast bursts of packets go at most, by how many segments the kernel gathers them from.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@ namespace bare {
 
 struct Stream {
   std::string own;
-  std::string peer;     // of pour()
-  unsigned pieces = 1;  // for each packet: a head and data, or one
-  bool copy = false;    // two, which the program copies together first
+  std::string peer;       // of pour()
+  unsigned segments = 1;  // for each packet: a head and data, or one
+  bool copy = false;      // two, which the program copies together first
   double seconds = 1;
 };
 

@@ -122,9 +122,9 @@ bool RawUdp::send(std::size_t length) {
 // other.
 bool RawUdp::send_burst() {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
-  iovec piece{burst_.data(), burst_bytes_};
+  iovec segment{burst_.data(), burst_bytes_};
   msghdr message{};
-  message.msg_iov = &piece;
+  message.msg_iov = &segment;
   message.msg_iovlen = 1;
   if (burst_packets_ > 1) {
     message.msg_control = control.data();
@@ -158,9 +158,9 @@ bool RawUdp::receive(std::span<const std::byte>& packet) {
 
 bool RawUdp::receive_burst() {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  iovec piece{received_.data(), received_.size()};
+  iovec segment{received_.data(), received_.size()};
   msghdr message{};
-  message.msg_iov = &piece;
+  message.msg_iov = &segment;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();

@@ -101,10 +101,10 @@ struct __attribute__((visibility("default"))) Config {
   // the ACK, if its window is nearly full, or if a message ends and it has
   // not asked for 64 packets. 1..1024.                                      PULLMAN_ACK_PACKETS
   std::size_t ack_packets = 256;
-  // The probe timeout before the first RTT sample (1 ms..10 s), and its     PULLMAN_RTO_INITIAL_US
-  // lower bound after that (100 us..1 s).                                   PULLMAN_RTO_MIN_US
-  std::chrono::nanoseconds rto_initial = std::chrono::milliseconds(100);
-  std::chrono::nanoseconds rto_min = std::chrono::microseconds(100);
+  // The probe timeout before the first RTT sample (1 ms..10 s), and its     PULLMAN_PTO_INITIAL_US
+  // lower bound after that (100 us..1 s).                                   PULLMAN_PTO_MIN_US
+  std::chrono::nanoseconds pto_initial = std::chrono::milliseconds(100);
+  std::chrono::nanoseconds pto_min = std::chrono::microseconds(100);
   // The silence after which a peer with operations pending is unreachable. A
   // silent peer without any is ended only when its place is needed for
   // another (max_peers). 10 ms..1 h.                                        PULLMAN_PEER_TIMEOUT_MS

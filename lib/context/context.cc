@@ -260,13 +260,13 @@ Status Context::send(PeerId peer, Tag tag, std::span<const std::byte> bytes,
   return send(peer, tag, ConstSegments(whole), options, request);
 }
 
-Status Context::send(PeerId peer, Tag tag, ConstSegments pieces, const SendOptions& options,
+Status Context::send(PeerId peer, Tag tag, ConstSegments segments, const SendOptions& options,
                      Request& request) {
   Gate::Hold held(state_->gate);
   engine::Sending& sending = state_->engine.sending();
   const engine::Departure departure = sending.departure(peer);
   return sending.submit(state_->time_for(departure), departure,
-                        {.peer = peer, .tag = tag, .segments = pieces, .options = options},
+                        {.peer = peer, .tag = tag, .segments = segments, .options = options},
                         request);
 }
 
@@ -300,12 +300,12 @@ Status Context::receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte>
   return receive(source, tag, ignore, Segments(whole), options, request);
 }
 
-Status Context::receive(PeerId source, Tag tag, Tag ignore, Segments pieces,
+Status Context::receive(PeerId source, Tag tag, Tag ignore, Segments segments,
                         const ReceiveOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
   return state_->engine.matching().submit(
       state_->looked_at,
-      {.source = source, .tag = tag, .ignore = ignore, .segments = pieces, .options = options},
+      {.source = source, .tag = tag, .ignore = ignore, .segments = segments, .options = options},
       request);
 }
 
@@ -338,9 +338,9 @@ Status Context::receive_claimed(const Claimed& claimed, std::span<std::byte> buf
   return receive_claimed(claimed, Segments(whole), request);
 }
 
-Status Context::receive_claimed(const Claimed& claimed, Segments pieces, Request& request) {
+Status Context::receive_claimed(const Claimed& claimed, Segments segments, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.matching().receive_claimed(state_->looked_at, claimed, pieces, request);
+  return state_->engine.matching().receive_claimed(state_->looked_at, claimed, segments, request);
 }
 
 Status Context::discard(const Claimed& claimed) {
@@ -370,10 +370,10 @@ Status Context::put(PeerId peer, const RemotePlace& place, std::span<const std::
   return put(peer, place, ConstSegments(whole), options, request);
 }
 
-Status Context::put(PeerId peer, const RemotePlace& place, ConstSegments pieces,
+Status Context::put(PeerId peer, const RemotePlace& place, ConstSegments segments,
                     const PutOptions& options, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.remote_memory().put(state_->time_for(peer), peer, place, pieces, options,
+  return state_->engine.remote_memory().put(state_->time_for(peer), peer, place, segments, options,
                                             request);
 }
 
@@ -383,9 +383,9 @@ Status Context::get(PeerId peer, const RemotePlace& place, std::span<std::byte> 
   return get(peer, place, Segments(whole), request);
 }
 
-Status Context::get(PeerId peer, const RemotePlace& place, Segments pieces, Request& request) {
+Status Context::get(PeerId peer, const RemotePlace& place, Segments segments, Request& request) {
   Gate::Hold held(state_->gate);
-  return state_->engine.remote_memory().get(state_->time_for(peer), peer, place, pieces, request);
+  return state_->engine.remote_memory().get(state_->time_for(peer), peer, place, segments, request);
 }
 
 Status Context::atomic(PeerId peer, const RemotePlace& place, const Atomic& atomic,

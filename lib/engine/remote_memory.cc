@@ -10,9 +10,9 @@ using message::SendDescriptor;
 
 namespace {
 
-std::uint64_t size_of_all(Segments pieces) {
+std::uint64_t size_of_all(Segments segments) {
   std::uint64_t size = 0;
-  for (const auto& piece : pieces) size += piece.size();
+  for (const auto& segment : segments) size += segment.size();
   return size;
 }
 
@@ -94,7 +94,7 @@ Status RemoteMemory::put(Instant now, PeerId id, const RemotePlace& place, Const
   descriptor.lead_bytes = static_cast<std::uint8_t>(
       wire::put_put_lead(descriptor.lead.data(), descriptor.kind,
                          {.immediate = options.immediate.value_or(0), .offset = place.offset}));
-  descriptor.pieces = segments;
+  descriptor.segments = segments;
   descriptor.size = message::size_of_all(segments);
   descriptor.wants_result = true;
   descriptor.only_copy = options.only_copy;
@@ -135,8 +135,8 @@ Status RemoteMemory::atomic(Instant now, PeerId id, const RemotePlace& place, co
                            ? std::span<const std::byte>(kNothing).first(atomic.result.size())
                            : atomic.operand;
   const std::span<const std::byte> sent[] = {operand, atomic.compare};
-  question.pieces = ConstSegments(sent).first(atomic.compare.empty() ? 1 : 2);
-  question.size = message::size_of_all(question.pieces);
+  question.segments = ConstSegments(sent).first(atomic.compare.empty() ? 1 : 2);
+  question.size = message::size_of_all(question.segments);
   const std::span<std::byte> sink[] = {atomic.result};
   return sending_.ask(now, id, question, sink, request);
 }

@@ -11,9 +11,9 @@ reliability::LinkOptions link_options_of(const Config& config) {
   return {.window = static_cast<std::uint32_t>(config.send_window),
           .packets_per_ack = static_cast<std::uint32_t>(config.ack_packets),
           .ack_delay = config.ack_delay,
-          .rto_initial = config.rto_initial,
-          .rto_floor = config.rto_min,
-          .rto_ceiling = std::max(config.rto_initial, config.peer_timeout / 8)};
+          .pto_initial = config.pto_initial,
+          .pto_floor = config.pto_min,
+          .pto_ceiling = std::max(config.pto_initial, config.peer_timeout / 8)};
 }
 
 // Half of a peer's window is its own share, the rest is lent; a share is no less than what a HELLO

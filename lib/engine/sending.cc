@@ -141,7 +141,7 @@ Status Sending::submit(Instant now, const Departure& departure, const SendOp& op
   }
   SendDescriptor descriptor = descriptor_for(op.tag, op.options);
   descriptor.packer = op.packer;
-  descriptor.pieces = op.segments;
+  descriptor.segments = op.segments;
   descriptor.size = op.packer != nullptr ? op.length : message::size_of_all(op.segments);
   return start(now, departure, op.peer, descriptor, request);
 }
@@ -152,10 +152,10 @@ Status Sending::start(Instant now, const Departure& departure, PeerId id,
   Peer* peer = departure.peer;
   Status refused = why_not(peer);
   const bool sane =
-      descriptor.pieces.size() <= kMaxSegments && descriptor.size <= wire::kMaxMessageBytes / 2;
+      descriptor.segments.size() <= kMaxSegments && descriptor.size <= wire::kMaxMessageBytes / 2;
   if (refused == Status::kOk && !sane) refused = Status::kInvalidArgument;
   if (refused != Status::kOk) return refuse(id, descriptor.tag, refused, request);
-  message::make_room(Operation::of(request), descriptor.pieces.size());
+  message::make_room(Operation::of(request), descriptor.segments.size());
   const Status status = peer->outbox.send(id, descriptor, request);
   if (status == Status::kBusy) return status;
   note_sent(descriptor.size);

@@ -29,7 +29,7 @@ using IdHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size
 struct Special {
   std::uint8_t wire_kind = 0;      // send: the kind of its message. receive: the space
   std::uint8_t lead_bytes = 0;     // send: leading bytes of the message, before the caller's
-  std::uint8_t piece_count = 0;    // segments of the caller's bytes; 0: they lie in one place
+  std::uint8_t segment_count = 0;  // segments of the caller's bytes; 0: they lie in one place
   bool packs : 1 = false;          // send: the packer produces the bytes
   bool wants_result : 1 = false;   // send: not done before the receiver's RESULT has come
   bool has_result : 1 = false;     // send: the RESULT has come
@@ -43,7 +43,7 @@ struct Special {
 };
 
 // One segment of the caller's bytes.
-struct Piece {
+struct Segment {
   std::byte* at = nullptr;  // send: never written to
   std::size_t size = 0;
 };
@@ -91,7 +91,7 @@ struct Request::Operation {
   PeerId peer;                       // send: destination. receive: source, or kAnyPeer
   std::array<std::byte, 16> lead{};  // send: the first bytes of its message
   // The segments, if there are several.
-  std::unique_ptr<std::array<message::Piece, kMaxSegments>> pieces;
+  std::unique_ptr<std::array<message::Segment, kMaxSegments>> segments;
   Packer packer;
   Operation* asker = nullptr;  // send: the get or atomic that it asks for
 };

@@ -8,51 +8,52 @@ namespace pullman::message {
 
 namespace {
 
-std::span<const Piece> pieces_of(const Operation& op) {
-  return {op.pieces->data(), op.special.piece_count};
+std::span<const Segment> segments_of(const Operation& op) {
+  return {op.segments->data(), op.special.segment_count};
 }
 
-// Calls visit(piece, bytes before it) for each piece.
+// Calls visit(segment, bytes before it) for each segment.
 template <typename Visit>
-void for_each_piece(const Operation& op, Visit visit) {
+void for_each_segment(const Operation& op, Visit visit) {
   std::uint64_t before = 0;
-  for (const Piece& piece : pieces_of(op)) {
-    visit(piece, before);
-    before += piece.size;
+  for (const Segment& segment : segments_of(op)) {
+    visit(segment, before);
+    before += segment.size;
   }
 }
 
-// Returns the piece that holds byte `at`, from there on; empty behind the last piece.
-std::span<std::byte> rest_of_piece(const Operation& op, std::uint64_t at) {
+// Returns the segment that holds byte `at`, from there on; empty behind the last segment.
+std::span<std::byte> rest_of_segment(const Operation& op, std::uint64_t at) {
   std::span<std::byte> rest;
-  for_each_piece(op, [&](const Piece& piece, std::uint64_t before) {
-    if (at < before || at - before >= piece.size) return;
-    rest = std::span(piece.at, piece.size).subspan(at - before);
+  for_each_segment(op, [&](const Segment& segment, std::uint64_t before) {
+    if (at < before || at - before >= segment.size) return;
+    rest = std::span(segment.at, segment.size).subspan(at - before);
   });
   return rest;
 }
 
 template <typename Bytes>
-void note_pieces(Operation& op, std::span<const std::span<Bytes>> pieces) {
-  op.special.piece_count = 0;
-  op.buffer = pieces.empty() ? nullptr : const_cast<std::byte*>(pieces.front().data());
-  if (pieces.size() < 2) return;
-  PULLMAN_CHECK(op.pieces != nullptr);
-  for (const auto& piece : pieces) {
-    if (piece.empty()) continue;
-    (*op.pieces)[op.special.piece_count++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+void note_segments(Operation& op, std::span<const std::span<Bytes>> segments) {
+  op.special.segment_count = 0;
+  op.buffer = segments.empty() ? nullptr : const_cast<std::byte*>(segments.front().data());
+  if (segments.size() < 2) return;
+  PULLMAN_CHECK(op.segments != nullptr);
+  for (const auto& segment : segments) {
+    if (segment.empty()) continue;
+    (*op.segments)[op.special.segment_count++] = {const_cast<std::byte*>(segment.data()),
+                                                  segment.size()};
   }
 }
 
 }  // namespace
 
-void make_room(Operation& op, std::size_t pieces) {
-  if (pieces < 2 || op.pieces != nullptr) return;
-  op.pieces = std::make_unique<std::array<Piece, kMaxSegments>>();
+void make_room(Operation& op, std::size_t segments) {
+  if (segments < 2 || op.segments != nullptr) return;
+  op.segments = std::make_unique<std::array<Segment, kMaxSegments>>();
 }
 
 void describe(Operation& op, const SendDescriptor& descriptor) {
-  note_pieces(op, descriptor.pieces);
+  note_segments(op, descriptor.segments);
   op.size = descriptor.total();
   op.special.is_special = true;
   op.lead = descriptor.lead;
@@ -80,12 +81,12 @@ void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out) {
   if (out.empty()) return;
   at -= lead;
   if (op.special.packs) return op.packer.pack(op.packer.user, at, out);
-  if (op.special.piece_count == 0) {
+  if (op.special.segment_count == 0) {
     std::memcpy(out.data(), op.buffer + at, out.size());
     return;
   }
   while (!out.empty()) {
-    const auto from = rest_of_piece(op, at);
+    const auto from = rest_of_segment(op, at);
     const std::size_t length = std::min(from.size(), out.size());
     std::memcpy(out.data(), from.data(), length);
     out = out.subspan(length);
@@ -96,19 +97,19 @@ void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out) {
 std::span<const std::byte> one_place(const Operation& op, std::uint64_t at) {
   const std::size_t lead = op.special.lead_bytes;
   if (at < lead || op.special.packs) return {};
-  if (op.special.piece_count != 0) return rest_of_piece(op, at - lead);
+  if (op.special.segment_count != 0) return rest_of_segment(op, at - lead);
   return {op.buffer + (at - lead), op.size - at};
 }
 
-void describe_sink(Operation& op, Segments pieces) {
+void describe_sink(Operation& op, Segments segments) {
   op.size = 0;
-  for (const auto& piece : pieces) op.size += piece.size();
-  note_pieces(op, pieces);
+  for (const auto& segment : segments) op.size += segment.size();
+  note_segments(op, segments);
 }
 
 void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> data) {
   while (!data.empty()) {
-    const auto to = rest_of_piece(op, at);
+    const auto to = rest_of_segment(op, at);
     if (to.empty()) return;
     const std::size_t length = std::min(to.size(), data.size());
     std::memcpy(to.data(), data.data(), length);
@@ -118,7 +119,7 @@ void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> d
 }
 
 std::span<std::byte> one_place_of_sink(const Operation& op, std::uint64_t at) {
-  if (op.special.piece_count != 0) return rest_of_piece(op, at);
+  if (op.special.segment_count != 0) return rest_of_segment(op, at);
   return at < op.size ? std::span(op.buffer, op.size).subspan(at) : std::span<std::byte>{};
 }
 

@@ -20,7 +20,7 @@ struct SendDescriptor {
   Tag tag = 0;
   wire::Lead lead{};
   std::uint8_t lead_bytes = 0;
-  ConstSegments pieces;  // of the caller's bytes; empty with a packer
+  ConstSegments segments;  // of the caller's bytes; empty with a packer
   const Packer* packer = nullptr;
   std::uint64_t size = 0;      // of the caller's bytes, all segments together
   bool wants_result = false;   // done when the receiver's RESULT has come
@@ -34,15 +34,15 @@ struct SendDescriptor {
   std::uint64_t total() const { return lead_bytes + size; }
 };
 
-inline std::uint64_t size_of_all(ConstSegments pieces) {
+inline std::uint64_t size_of_all(ConstSegments segments) {
   std::uint64_t size = 0;
-  for (const auto& piece : pieces) size += piece.size();
+  for (const auto& segment : segments) size += segment.size();
   return size;
 }
 
-// Takes memory to note `pieces` segments in, unless the operation has it. Call it before the
+// Takes memory to note `segments` segments in, unless the operation has it. Call it before the
 // operation begins: what follows takes no memory.
-void make_room(Operation& op, std::size_t pieces);
+void make_room(Operation& op, std::size_t segments);
 
 // Notes the descriptor in an operation that begins and has room. Copies the list of segments, not
 // the bytes.
@@ -55,7 +55,7 @@ void copy_out(const Operation& op, std::uint64_t at, std::span<std::byte> out);
 std::span<const std::byte> one_place(const Operation& op, std::uint64_t at);
 
 // Notes the segments that a receive writes to. The operation has room.
-void describe_sink(Operation& op, Segments pieces);
+void describe_sink(Operation& op, Segments segments);
 // Writes to bytes [at, at + data.size()) of the receive's buffer, as far as there is room.
 void scatter(const Operation& op, std::uint64_t at, std::span<const std::byte> data);
 // Returns the contiguous part of the receive's buffer from `at` on.

@@ -14,7 +14,7 @@ Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber
     : options_(options),
       window_(shared.window, first_number),
       acks_(shared.bitmaps, options.packets_per_ack),
-      rtt_(options.rto_initial, options.rto_floor),
+      rtt_(options.pto_initial, options.pto_floor),
       congestion_(options.window),
       acked_until_(first_number),
       asked_(static_cast<std::uint16_t>(first_number)),
@@ -25,7 +25,7 @@ Link::Link(const LinkOptions& options, const LinkResources& shared, PacketNumber
 
 Duration Link::timeout() const {
   const Duration base = rtt_.timeout(options_.ack_delay);
-  return std::min(base * (1 << backoff_), std::max(base, options_.rto_ceiling));
+  return std::min(base * (1 << backoff_), std::max(base, options_.pto_ceiling));
 }
 
 void Link::handle_hello(PacketNumber first, std::uint16_t credit) {
@@ -40,7 +40,7 @@ void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
   if (in_flight && low32(hello.number) == answered && !rtt_.sampled()) {
     const Duration sample = now - hello.sent_at;
     // A longer sample says more about the peer's start than about the path.
-    if (sample > Duration(0) && sample < options_.rto_initial / 3) {
+    if (sample > Duration(0) && sample < options_.pto_initial / 3) {
       rtt_.add(sample);
       delay_ = sample;
     }
@@ -50,7 +50,7 @@ void Link::handle_answer(Instant now, Packet& hello, std::uint32_t answered) {
   // for the packets that follow than for its WELCOME. With the shorter one, some of the initiators
   // that probed without need got half of the others' share (lab: incast-late).
   if (in_flight && hello.checked_in()) {
-    window_.recheck_in(now, std::max(timeout(), options_.rto_initial / 16), hello);
+    window_.recheck_in(now, std::max(timeout(), options_.pto_initial / 16), hello);
   }
 }
 

@@ -37,9 +37,9 @@ struct LinkOptions {
   std::uint32_t window = wire::kWindow;  // the largest number of packets in flight
   std::uint32_t packets_per_ack = 256;
   Duration ack_delay = std::chrono::microseconds(50);
-  Duration rto_initial = std::chrono::milliseconds(100);
-  Duration rto_floor = std::chrono::milliseconds(1);
-  Duration rto_ceiling = std::chrono::seconds(1);  // upper bound of the backed-off timeout
+  Duration pto_initial = std::chrono::milliseconds(100);
+  Duration pto_floor = std::chrono::milliseconds(1);
+  Duration pto_ceiling = std::chrono::seconds(1);  // upper bound of the backed-off timeout
 };
 
 // The resources that the links of one engine share.

@@ -44,10 +44,10 @@ class Rtt {
   // lags behind a queue that fills.
   Duration timeout(Duration ack_delay) const {
     if (!sampled_) return initial_;
-    const Duration rto =
+    const Duration pto =
         std::max<Duration>(smoothed_ + std::max(4 * variation_, smoothed_) + ack_delay, floor_);
     // The initial value is also the upper bound, unless two RTTs and the ACK delay exceed it.
-    return std::min(rto, std::max<Duration>(initial_, 2 * smoothed_ + ack_delay));
+    return std::min(pto, std::max<Duration>(initial_, 2 * smoothed_ + ack_delay));
   }
 
   // Returns the expected RTT: the greater of the latest and the smoothed one. Before the first

@@ -197,7 +197,7 @@ Round claimed(std::size_t bytes) {
   };
 }
 
-Round in_pieces(std::size_t bytes) {
+Round in_segments(std::size_t bytes) {
   return [=](World& world) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       const auto to = world.in(static_cast<int>(i), bytes);
@@ -207,9 +207,9 @@ Round in_pieces(std::size_t bytes) {
     }
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       const auto from = world.out(bytes);
-      const std::array<std::span<const std::byte>, 3> pieces = {from.first(50), from.subspan(50, 7),
-                                                                from.subspan(57)};
-      world.here.send(world.to_there, i, pieces, {}, world.sent[i]);
+      const std::array<std::span<const std::byte>, 3> segments = {
+          from.first(50), from.subspan(50, 7), from.subspan(57)};
+      world.here.send(world.to_there, i, segments, {}, world.sent[i]);
     }
     wait(world);
   };
@@ -337,8 +337,8 @@ const std::vector<Case>& cases() {
       {"unexpected, of a few packets", unexpected(5000), kHeld},
       {"unexpected, granted", unexpected(300'000), kHeld},
       {"claimed", claimed(1000)},
-      {"in pieces, small", in_pieces(1000)},
-      {"in pieces, long", in_pieces(100'000)},
+      {"in segments, small", in_segments(1000)},
+      {"in segments, long", in_segments(100'000)},
       {"packed", packed(100'000)},
       {"put, small", put(100)},
       {"put, long", put(300'000), kHeld},

@@ -21,7 +21,7 @@ Outcome outcome_of(std::string_view name, std::int64_t ms) {
   return {};
 }
 
-void resends_nothing_in_vain(const Outcome& outcome) {
+void resends_only_what_was_lost(const Outcome& outcome) {
   CHECK(outcome.spurious == 0);
   CHECK(outcome.socket_drops == 0);
 }
@@ -56,7 +56,7 @@ TEST_CASE("64 senders to one receiver share the link without a collapse") {
   CHECK(outcome.goodput_mbps >= 0.95 * kTenGigabit);
   CHECK(outcome.queue_bytes < 900'000);  // only the first round overflows the megabyte
   CHECK(outcome.queue_drops < 64 * 16);
-  resends_nothing_in_vain(outcome);
+  resends_only_what_was_lost(outcome);
 }
 
 TEST_CASE("64 senders through a gigabit link share it, and the queue stays short") {
@@ -64,7 +64,7 @@ TEST_CASE("64 senders through a gigabit link share it, and the queue stays short
   CHECK(outcome.fairness >= 0.95);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
   CHECK(outcome.queue_bytes < 150'000);  // one packet of each is 100'000
-  resends_nothing_in_vain(outcome);
+  resends_only_what_was_lost(outcome);
 }
 
 TEST_CASE(
@@ -73,14 +73,14 @@ TEST_CASE(
   CHECK(outcome.fairness >= 0.85);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
   CHECK(outcome.queue_bytes < 200'000);
-  resends_nothing_in_vain(outcome);
+  resends_only_what_was_lost(outcome);
 }
 
 TEST_CASE("64 senders through a switch that holds 100 packets share the link, too") {
   const Outcome outcome = outcome_of("incast-shallow", 200);
   CHECK(outcome.fairness >= 0.9);
   CHECK(outcome.goodput_mbps >= 0.9 * kTenGigabit);
-  resends_nothing_in_vain(outcome);
+  resends_only_what_was_lost(outcome);
 }
 
 TEST_CASE(
@@ -88,7 +88,7 @@ TEST_CASE(
   const Outcome outcome = outcome_of("shallow", 200);
   CHECK(outcome.goodput_mbps >= 0.95 * kGigabit);
   CHECK(outcome.queue_drops < 500);  // of 16,000, most in the first milliseconds
-  resends_nothing_in_vain(outcome);
+  resends_only_what_was_lost(outcome);
 }
 
 TEST_CASE("the queue of a switch with much memory is kept short") {
@@ -105,8 +105,8 @@ TEST_CASE("random loss costs little more than the lost packets") {
 
   CHECK(one.goodput_mbps >= 0.9 * clean);
   CHECK(five.goodput_mbps >= 0.8 * clean);
-  resends_nothing_in_vain(one);
-  resends_nothing_in_vain(five);
+  resends_only_what_was_lost(one);
+  resends_only_what_was_lost(five);
 }
 
 TEST_CASE("a path of a millisecond is filled, and half filled at 5 % loss") {
@@ -137,7 +137,7 @@ TEST_CASE("in a ring, and all to all, each flow gets its share") {
     INFO(name);
     const Outcome outcome = outcome_of(name, 2000);  // the second half counts
     CHECK(outcome.fairness >= 0.95);
-    resends_nothing_in_vain(outcome);
+    resends_only_what_was_lost(outcome);
   }
 }
 

@@ -51,14 +51,14 @@ TEST_CASE("a completed write is in the target's memory, and can be read back") {
 TEST_CASE("writes gather several segments, and reads scatter to several") {
   MemoryPair pair(300);
   auto first = content(100, 2), second = content(200, 3);
-  const std::array<iovec, 2> pieces{{{first.data(), 100}, {second.data(), 200}}};
+  const std::array<iovec, 2> segments{{{first.data(), 100}, {second.data(), 200}}};
 
-  MUST(fi_writev(pair.a->endpoint.get(), pieces.data(), nullptr, 2, pair.to_b, 0, kKey, nullptr));
+  MUST(fi_writev(pair.a->endpoint.get(), segments.data(), nullptr, 2, pair.to_b, 0, kKey, nullptr));
   CHECK_FALSE(pair.next(*pair.a).error);
   const auto first_before = first, second_before = second;
   std::fill(first.begin(), first.end(), '\0');
   std::fill(second.begin(), second.end(), '\0');
-  MUST(fi_readv(pair.a->endpoint.get(), pieces.data(), nullptr, 2, pair.to_b, 0, kKey, nullptr));
+  MUST(fi_readv(pair.a->endpoint.get(), segments.data(), nullptr, 2, pair.to_b, 0, kKey, nullptr));
   CHECK_FALSE(pair.next(*pair.a).error);
 
   CHECK(first == first_before);

@@ -111,21 +111,21 @@ TEST_CASE(
   MessagePair pair;
   std::minstd_rand random(1);
   const auto cut = [&](std::vector<char>& bytes, std::size_t count) {
-    std::vector<iovec> pieces;
+    std::vector<iovec> segments;
     std::size_t at = 0;
     for (std::size_t i = 1; i <= count; ++i) {
       const std::size_t left = bytes.size() - at;
       const std::size_t length =
           i == count ? left
                      : std::min<std::size_t>(left, random() % (2 * bytes.size() / count + 1));
-      pieces.push_back({bytes.data() + at, length});
+      segments.push_back({bytes.data() + at, length});
       at += length;
     }
-    return pieces;
+    return segments;
   };
   for (const std::size_t size : {0, 1, 5, 16, 300, 1024, 5000, 65536, 100000, 1 << 20}) {
     for (std::size_t count = 1; count <= 16; ++count) {
-      INFO(size << " bytes in " << count << " pieces");
+      INFO(size << " bytes in " << count << " segments");
       auto bytes = content(size, static_cast<int>(count));
       std::vector<char> buffer(size);
       const auto from = cut(bytes, count), to = cut(buffer, 17 - count);

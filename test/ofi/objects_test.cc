@@ -322,9 +322,9 @@ TEST_CASE(
         -FI_EINVAL);
   CHECK(fi_read(endpoint, bytes.data(), longest + 1, nullptr, pair.to_b, 0, 7, nullptr) ==
         -FI_EINVAL);
-  const std::array<iovec, 2> pieces{{{bytes.data(), SIZE_MAX}, {bytes.data(), 9}}};
-  CHECK(fi_tsendv(endpoint, pieces.data(), nullptr, 2, pair.to_b, 1, nullptr) == -FI_EINVAL);
-  CHECK(fi_writev(endpoint, pieces.data(), nullptr, 2, pair.to_b, 0, 7, nullptr) == -FI_EINVAL);
+  const std::array<iovec, 2> segments{{{bytes.data(), SIZE_MAX}, {bytes.data(), 9}}};
+  CHECK(fi_tsendv(endpoint, segments.data(), nullptr, 2, pair.to_b, 1, nullptr) == -FI_EINVAL);
+  CHECK(fi_writev(endpoint, segments.data(), nullptr, 2, pair.to_b, 0, 7, nullptr) == -FI_EINVAL);
 }
 
 TEST_CASE("fi_cq_sread sleeps until a message comes or its timeout is over") {

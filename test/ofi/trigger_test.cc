@@ -92,15 +92,15 @@ TEST_CASE("messages without tags, receives, writes, reads and atomics can be tri
 
   SECTION("a message") {
     char bytes[3] = {'a', 'b', 'c'};
-    iovec pieces[] = {{bytes, 1}, {bytes + 1, 2}};
+    iovec segments[] = {{bytes, 1}, {bytes + 1, 2}};
     fi_msg message{};
-    message.msg_iov = pieces;
+    message.msg_iov = segments;
     message.iov_count = 2;
     message.addr = pair.to_b;
     message.context = &context;
     message.data = 77;
     MUST(fi_sendmsg(pair.a->endpoint.get(), &message, FI_TRIGGER | FI_REMOTE_CQ_DATA));
-    pieces[0] = pieces[1] = {};
+    segments[0] = segments[1] = {};
     char received[4] = {};
     MUST(fi_recv(pair.b->endpoint.get(), received, 3, nullptr, pair.to_a, nullptr));
     pair.turn();
@@ -172,9 +172,9 @@ TEST_CASE("the bytes of a triggered inject are copied") {
   auto context = when(counter, 1);
   SECTION("a message of several segments") {
     char bytes[] = {'a', 'b'};
-    iovec pieces[] = {{bytes, 1}, {bytes + 1, 1}};
+    iovec segments[] = {{bytes, 1}, {bytes + 1, 1}};
     fi_msg_tagged message{};
-    message.msg_iov = pieces;
+    message.msg_iov = segments;
     message.iov_count = 2;
     message.addr = pair.to_b;
     message.context = &context;
@@ -188,8 +188,8 @@ TEST_CASE("the bytes of a triggered inject are copied") {
   }
   SECTION("operands") {
     std::uint64_t operands[] = {1, 2};
-    const fi_ioc pieces[] = {{&operands[0], 1}, {&operands[1], 1}};
-    AtomicAccess access(FI_UINT64, FI_SUM, pieces, pair.to_b, &context);
+    const fi_ioc segments[] = {{&operands[0], 1}, {&operands[1], 1}};
+    AtomicAccess access(FI_UINT64, FI_SUM, segments, pair.to_b, &context);
     MUST(fi_atomicmsg(pair.a->endpoint.get(), &access.asked, FI_TRIGGER | FI_INJECT));
     operands[0] = operands[1] = 50;
     MUST(fi_cntr_add(counter.get(), 1));
@@ -314,10 +314,10 @@ TEST_CASE("triggered operations that could never begin are refused") {
     CHECK(fi_tsendmsg(endpoint, &message.asked, FI_TRIGGER) == -FI_EINVAL);
   }
   SECTION("too many segments") {
-    std::vector<iovec> pieces(17, {&byte, 1});
+    std::vector<iovec> segments(17, {&byte, 1});
     fi_msg_tagged message{};
-    message.msg_iov = pieces.data();
-    message.iov_count = pieces.size();
+    message.msg_iov = segments.data();
+    message.iov_count = segments.size();
     message.addr = pair.to_b;
     message.context = &context;
     CHECK(fi_tsendmsg(endpoint, &message, FI_TRIGGER) == -FI_EINVAL);

@@ -42,8 +42,8 @@ Config draw_config(Random& random, const Troubles& troubles, std::size_t hosts) 
       percent(random, 40) ? 256u << 20 : log_between(random, 4096 * config.max_peers, 4 << 20);
   config.ack_packets = percent(random, 60) ? 256 : log_between(random, 1, 1024);
   if (percent(random, 20)) config.ack_delay = between(random, Duration(0), milliseconds(8));
-  if (percent(random, 20)) config.rto_initial = log_between(random, milliseconds(1), seconds(2));
-  if (percent(random, 20)) config.rto_min = log_between(random, microseconds(100), seconds(1));
+  if (percent(random, 20)) config.pto_initial = log_between(random, milliseconds(1), seconds(2));
+  if (percent(random, 20)) config.pto_min = log_between(random, microseconds(100), seconds(1));
   config.peer_timeout = between(random, seconds(30), seconds(60));
   config.close_timeout = seconds(20);
   return config;

@@ -123,7 +123,7 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
   if (percent(random_, 40)) options.immediate = random_.next();
   shared_.ledger.sent(operation.name, tag, bytes.size(), options);
   const std::size_t cut = random_.below(bytes.size() + 1);
-  const std::span<const std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
+  const std::span<const std::byte> segments[] = {bytes.first(cut), bytes.subspan(cut)};
   const std::size_t count = percent(random_, 50) ? 2 : 1;
   const std::span<const std::byte> whole[] = {bytes};
   if (cut % 2 == 0 && !options.synchronous && !options.until_delivered) {
@@ -134,7 +134,7 @@ Status Program::begin_send(PeerId peer, Tag tag, Operation& operation) {
       node_.local_now(),
       {.peer = peer,
        .tag = tag,
-       .segments = count == 2 ? ConstSegments(pieces) : ConstSegments(whole),
+       .segments = count == 2 ? ConstSegments(segments) : ConstSegments(whole),
        .options = options},
       operation.request);
 }
@@ -235,14 +235,14 @@ void Program::post_receive(const Wanted& wanted, bool must_match) {
                                                wanted.ignore, buffer, operation.request);
   } else {
     const std::size_t cut = random_.below(buffer.size() + 1);
-    const std::span<std::byte> pieces[] = {buffer.first(cut), buffer.subspan(cut)};
+    const std::span<std::byte> segments[] = {buffer.first(cut), buffer.subspan(cut)};
     const std::span<std::byte> whole[] = {buffer};
     status = node_.engine().matching().submit(
         node_.local_now(),
         {.source = wanted.source,
          .tag = wanted.tag,
          .ignore = wanted.ignore,
-         .segments = percent(random_, 50) ? Segments(pieces) : Segments(whole),
+         .segments = percent(random_, 50) ? Segments(segments) : Segments(whole),
          .options = {.space = wanted.space}},
         operation.request);
   }

@@ -100,7 +100,7 @@ void Simulation::reinstate() {
   }
   Duration timeout{0};  // messages about rails may be lost as often as not
   for (const NodePlan& node : plan_.nodes)
-    timeout = std::max(timeout, Duration(node.config.rto_initial));
+    timeout = std::max(timeout, Duration(node.config.pto_initial));
   const Instant bound =
       stage_.now() + kReinstated + 4 * timeout + kTimeoutInRoundTrips * stood_still;
   while (!failed() && !rail_not_up().empty()) {

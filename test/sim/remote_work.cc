@@ -121,10 +121,10 @@ void RemoteWork::put(const Target& target) {
   }
   const std::size_t cut = random_.below(size + 1);
   const std::span<const std::byte> bytes = deed.bytes;
-  const std::span<const std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
+  const std::span<const std::byte> segments[] = {bytes.first(cut), bytes.subspan(cut)};
   node_.engine().remote_memory().put(
       node_.local_now(), target.peer,
-      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces, options,
+      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, segments, options,
       deed.request);
 }
 
@@ -137,10 +137,10 @@ void RemoteWork::get(const Target& target) {
   ++track.reading;
   const std::size_t cut = random_.below(size + 1);
   const std::span<std::byte> bytes = deed.bytes;
-  const std::span<std::byte> pieces[] = {bytes.first(cut), bytes.subspan(cut)};
+  const std::span<std::byte> segments[] = {bytes.first(cut), bytes.subspan(cut)};
   node_.engine().remote_memory().get(
       node_.local_now(), target.peer,
-      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, pieces, deed.request);
+      {Home::kAreas, target.conversation * Home::kAreaBytes + deed.offset}, segments, deed.request);
 }
 
 void RemoteWork::try_what_is_forbidden(const Target& target) {

@@ -53,7 +53,7 @@ TEST_CASE("a lost packet is recovered without waiting for the probe timeout") {
 
   REQUIRE(scene.run_until_done(receive));
   CHECK(Scene::holds(receive, 1, 64 << 10));
-  CHECK(scene.now() - start < microseconds(100));  // rto_min
+  CHECK(scene.now() - start < microseconds(100));  // pto_min
   CHECK(scene.stats(0).retransmits == 1);
   CHECK(scene.stats(0).spurious_retransmits == 0);
   CHECK(scene.stats(0).timeouts == 0);

@@ -263,7 +263,7 @@ TEST_CASE("a copy keeps its space and its immediate data, with one segment and w
   options.immediate = 0x0123456789ABCDEF;
   const std::vector<std::byte> bytes = bytes_of(100, 1);
   const std::span<const std::byte> whole(bytes);
-  const std::span<const std::byte> pieces[] = {whole.first(two ? 40 : 100), whole.subspan(40)};
+  const std::span<const std::byte> segments[] = {whole.first(two ? 40 : 100), whole.subspan(40)};
   Act& receive = talk.does.receive(1, talk.back, 7, 200, {.space = space});
 
   Request request;
@@ -271,7 +271,7 @@ TEST_CASE("a copy keeps its space and its immediate data, with one segment and w
       talk.scene.engine(0).sending().submit(talk.scene.node(0).local_now(),
                                             {.peer = talk.there,
                                              .tag = 7,
-                                             .segments = ConstSegments(pieces, two ? 2 : 1),
+                                             .segments = ConstSegments(segments, two ? 2 : 1),
                                              .options = options},
                                             request);
   talk.scene.node(0).touched();
@@ -288,17 +288,17 @@ TEST_CASE("a copy keeps its space and its immediate data, with one segment and w
 // Cuts `bytes` into segments, some of them empty.
 template <typename Byte>
 std::vector<std::span<Byte>> cut_into(std::span<Byte> bytes, std::size_t count) {
-  std::vector<std::span<Byte>> pieces;
+  std::vector<std::span<Byte>> segments;
   std::size_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t left = bytes.size() - at;
     const std::size_t length = i + 1 == count ? left
                                : i % 4 == 2   ? 0
                                               : std::min(left, left / (count - i) + i);
-    pieces.push_back(bytes.subspan(at, length));
+    segments.push_back(bytes.subspan(at, length));
     at += length;
   }
-  return pieces;
+  return segments;
 }
 
 TEST_CASE("segments are gathered and scattered as if they were one") {
@@ -340,12 +340,12 @@ TEST_CASE("more segments than the maximum are an invalid argument") {
   Talk talk;
   std::vector<std::byte> bytes(100);
   Request request;
-  const auto pieces = cut_into(std::span<const std::byte>(bytes), kMaxSegments + 1);
+  const auto segments = cut_into(std::span<const std::byte>(bytes), kMaxSegments + 1);
   const auto sinks = cut_into(std::span<std::byte>(bytes), kMaxSegments + 1);
 
   CHECK(talk.scene.engine(0).sending().submit(
             talk.scene.node(0).local_now(),
-            {.peer = talk.there, .tag = 3, .segments = pieces, .options = {}},
+            {.peer = talk.there, .tag = 3, .segments = segments, .options = {}},
             request) == Status::kInvalidArgument);
   CHECK(talk.scene.engine(0).matching().submit(
             talk.scene.node(0).local_now(),
@@ -412,12 +412,12 @@ TEST_CASE("an engine does not cancel a receive that was posted with another engi
   Talk talk;
   Request receive;
   std::array<std::byte, 8> bytes;
-  const std::span<std::byte> pieces[] = {bytes};
+  const std::span<std::byte> segments[] = {bytes};
   CHECK(talk.scene.engine(1).matching().submit(talk.scene.now(),
                                                {.source = talk.back,
                                                 .tag = 3,
                                                 .ignore = 0,
-                                                .segments = Segments(pieces),
+                                                .segments = Segments(segments),
                                                 .options = ReceiveOptions{.space = 5}},
                                                receive) == Status::kPending);
   CHECK_FALSE(talk.scene.engine(0).matching().cancel(receive));

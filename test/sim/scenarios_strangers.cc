@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using wire::PacketType;
 
-constexpr Duration kRtoInitial = milliseconds(100);
+constexpr Duration kPtoInitial = milliseconds(100);
 
 // Returns the frame of an empty message, the first of its sender.
 std::vector<std::byte> message_frame(const wire::Hello& hello, Tag tag) {
@@ -43,9 +43,9 @@ TEST_CASE("a second, shorter HELLO does not replace the first") {
   Act& receive = scene.receive_any(0);
   Act& none = scene.receive_any(0);
   wire::Hello hello = stranger.hello(0);
-  const auto rider = message_frame(hello, 5);
+  const auto early = message_frame(hello, 5);
 
-  stranger.say(0, hello, {.early_data = rider});
+  stranger.say(0, hello, {.early_data = early});
   scene.run_for(milliseconds(1));
   REQUIRE(stranger.heard(PacketType::kWelcome) == 1);
   hello.nics[0].data = {.kind = 255, .length = 1, .bytes = {std::byte{1}}};
@@ -63,7 +63,7 @@ TEST_CASE("a second, shorter HELLO does not replace the first") {
   stranger.prove(0, stranger.heard().back().hello->reply_to, hello);
   REQUIRE(scene.run_until_done(receive, seconds(1)));
   CHECK(receive.request.tag() == 5);
-  stranger.say(0, hello, {.repetition = 4, .early_data = rider});
+  stranger.say(0, hello, {.repetition = 4, .early_data = early});
   scene.run_for(seconds(1));
   CHECK_FALSE(none.done());
 }
@@ -107,8 +107,8 @@ TEST_CASE("300 unproved callers take bounded memory and delay no other peer") {
   std::size_t max_taken = 0;
   for (int i = 0; i < 300; ++i) {
     const wire::Hello hello = stranger.hello(0);
-    const auto rider = message_frame(hello, 5);
-    stranger.say(0, hello, {.early_data = rider});
+    const auto early = message_frame(hello, 5);
+    stranger.say(0, hello, {.early_data = early});
     scene.run_for(microseconds(10));
     max_taken = std::max(max_taken, scene.engine(0).inspector().audit().packets_taken);
   }
@@ -121,7 +121,7 @@ TEST_CASE("300 unproved callers take bounded memory and delay no other peer") {
   Act& receive = scene.receive(0, kAnyPeer, 8, 100);
   scene.send(2, there, 8, 100);
   REQUIRE(scene.run_until_done(receive, seconds(5)));
-  CHECK(scene.now() - start <= 5 * kRtoInitial);
+  CHECK(scene.now() - start <= 5 * kPtoInitial);
   CHECK(scene.engine(0).inspector().peer_status(couple.back) == Status::kOk);
   CHECK(scene.stats(0).peers_connected == 2);
   scene.run_for(seconds(15));
@@ -263,12 +263,12 @@ TEST_CASE(
   Scene scene(3, [](NodePlan& plan) { plan.command.resolve_delay = microseconds(5); });
   Stranger stranger(scene, 2);
   const wire::Hello hello = impostor(stranger, how, epoch_of_one(scene, stranger));
-  const auto rider = message_frame(hello, 5);
+  const auto early = message_frame(hello, 5);
   Act& at_zero = scene.receive_any(0);
   Act& at_one = scene.receive_any(1);
   Act& none = scene.receive_any(1);
 
-  stranger.say(0, hello, {.early_data = rider});
+  stranger.say(0, hello, {.early_data = early});
   scene.run_for(between);
   const PeerId there = scene.connect(0, 1);
   if (says_something) scene.send(0, there, 7, 100);
@@ -295,7 +295,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
   if (lower_calls) scene.restart(0);
   Stranger stranger(scene, 2);
   const wire::Hello hello = impostor(stranger, how, epoch_of_one(scene, stranger));
-  const auto rider = message_frame(hello, 5);
+  const auto early = message_frame(hello, 5);
   Act& at_zero = scene.receive_any(0);
   Act& at_one = scene.receive_any(1);
   Act& none = scene.receive_any(1);
@@ -303,7 +303,7 @@ TEST_CASE("a HELLO that names the address being called does not capture the call
   const PeerId there = scene.connect(0, 1);
   scene.send(0, there, 7, 100);
   scene.run_for(after);
-  stranger.say(0, hello, {.early_data = rider});
+  stranger.say(0, hello, {.early_data = early});
   if (crossing) {
     scene.run_for(microseconds(1));
     scene.send(1, scene.connect(1, 0), 6, 100);

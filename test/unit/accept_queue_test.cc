@@ -9,14 +9,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRtoInitial{100};
+constexpr milliseconds kPtoInitial{100};
 
 struct Callers {
   explicit Callers(std::size_t max_peers = 8) : config(of(max_peers)), peers(nics.table, config) {}
   static Config of(std::size_t max_peers) {
     Config config;
     config.max_peers = max_peers;
-    config.rto_initial = kRtoInitial;
+    config.pto_initial = kPtoInitial;
     return config;
   }
   Peer& call(std::uint64_t epoch = 1) {
@@ -85,11 +85,11 @@ TEST_CASE("the oldest caller is overdue after two initial timeouts, and not soon
   CHECK_FALSE(callers.queue.oldest_is_overdue(callers.now));
   callers.call();
   const Instant called = callers.now;
-  callers.now += kRtoInitial;
+  callers.now += kPtoInitial;
   callers.call();
 
-  CHECK_FALSE(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial - Duration(1)));
-  CHECK(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
+  CHECK_FALSE(callers.queue.oldest_is_overdue(called + 2 * kPtoInitial - Duration(1)));
+  CHECK(callers.queue.oldest_is_overdue(called + 2 * kPtoInitial));
 }
 
 TEST_CASE("a caller that repeats its HELLO starts its time again and becomes the newest") {
@@ -99,11 +99,11 @@ TEST_CASE("a caller that repeats its HELLO starts its time again and becomes the
   REQUIRE(callers.queue.oldest_half_open() == again.id);
   const Instant called = callers.now;
 
-  CHECK(callers.queue.renew(called + kRtoInitial, again.id));
+  CHECK(callers.queue.renew(called + kPtoInitial, again.id));
   CHECK(callers.queue.oldest_half_open() == other.id);
   callers.queue.remove_half_open(other);
-  CHECK_FALSE(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
-  CHECK(callers.queue.oldest_is_overdue(called + 3 * kRtoInitial));
+  CHECK_FALSE(callers.queue.oldest_is_overdue(called + 2 * kPtoInitial));
+  CHECK(callers.queue.oldest_is_overdue(called + 3 * kPtoInitial));
 }
 
 TEST_CASE("a HELLO repeated within half an initial timeout does not extend its caller's time") {
@@ -111,8 +111,8 @@ TEST_CASE("a HELLO repeated within half an initial timeout does not extend its c
   const Peer& peer = callers.call();
   const Instant called = callers.now;
 
-  CHECK(callers.queue.renew(called + kRtoInitial / 2 - Duration(1), peer.id));
-  CHECK(callers.queue.oldest_is_overdue(called + 2 * kRtoInitial));
+  CHECK(callers.queue.renew(called + kPtoInitial / 2 - Duration(1), peer.id));
+  CHECK(callers.queue.oldest_is_overdue(called + 2 * kPtoInitial));
 }
 
 TEST_CASE("while all places are taken a caller's time is renewed three times at most") {
@@ -120,12 +120,12 @@ TEST_CASE("while all places are taken a caller's time is renewed three times at 
   const PeerId id = callers.call().id;
   callers.fill();
   for (int time = 0; time < 3; ++time) {
-    CHECK(callers.queue.renew(callers.now += kRtoInitial, id));
+    CHECK(callers.queue.renew(callers.now += kPtoInitial, id));
   }
-  CHECK_FALSE(callers.queue.renew(callers.now + kRtoInitial, id));
+  CHECK_FALSE(callers.queue.renew(callers.now + kPtoInitial, id));
 
   callers.queue.remove_half_open(*callers.peers.table().at(3));
-  CHECK(callers.queue.renew(callers.now + kRtoInitial, id));
+  CHECK(callers.queue.renew(callers.now + kPtoInitial, id));
 }
 
 TEST_CASE("peers are accepted in the order in which they proved themselves, once each") {

@@ -116,12 +116,12 @@ TEST_CASE("freed memory is not reused for a larger request or another alignment"
   CHECK(larger != first);
   CHECK(larger != second);
   std::array<void*, 8> aligned{};
-  for (void*& piece : aligned) {
+  for (void*& segment : aligned) {
     memory.deallocate(memory.allocate(24, 8), 24, 8);
-    piece = memory.allocate(24, 64);
-    CHECK(reinterpret_cast<std::uintptr_t>(piece) % 64 == 0);
+    segment = memory.allocate(24, 64);
+    CHECK(reinterpret_cast<std::uintptr_t>(segment) % 64 == 0);
   }
-  for (void* piece : aligned) memory.deallocate(piece, 24, 64);
+  for (void* segment : aligned) memory.deallocate(segment, 24, 64);
   memory.deallocate(larger, 128, 8);
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("bytes that lie in two places are copied where a chunk needs both") {
   const std::span<const std::byte> all = send.bytes;
   const std::span<const std::byte> segments[] = {all.first(100), all.subspan(100)};
   make_room(send.op, 2);
-  describe(send.op, {.pieces = segments, .size = all.size()});
+  describe(send.op, {.segments = segments, .size = all.size()});
 
   Packet& first = *send.cut();
   Packet& second = *send.cut();

@@ -90,9 +90,9 @@ TEST_CASE("a RESULT that comes early ends the message, whatever its stage") {
   sender.send(sender.message.size());
   REQUIRE(sender.next() == kFirstId);
   sender.grant(kFirstId);
-  const std::span<const std::byte> piece(sender.message);
+  const std::span<const std::byte> segment(sender.message);
   const SendDescriptor descriptor{
-      .tag = 5, .pieces = {&piece, 1}, .size = piece.size(), .wants_result = true};
+      .tag = 5, .segments = {&segment, 1}, .size = segment.size(), .wants_result = true};
   sender.outbox.send({}, descriptor, sender.requests.emplace_back());
   REQUIRE(sender.next() == kFirstId + 1);
   REQUIRE(sender.next() == kFirstId);

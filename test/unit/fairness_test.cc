@@ -139,7 +139,7 @@ class Crowd {
     sender().progress(now_);
     const engine::Audit audit = sender().inspector().audit();
     forgotten_ += audit.peers_unlisted;
-    in_vain_ += audit.peers_listed_idle;
+    listed_idle_ += audit.peers_listed_idle;
     for (std::size_t i = 1; i < hosts_.size(); ++i) {
       got_.resize(hosts_.size());
       got_[i] += hub_[2 * i + 1].size();
@@ -159,7 +159,7 @@ class Crowd {
     return {*least, *most};
   }
   std::size_t forgotten() const { return forgotten_; }
-  std::size_t in_vain() const { return in_vain_; }
+  std::size_t listed_idle() const { return listed_idle_; }
 
  private:
   Hub hub_;
@@ -170,7 +170,7 @@ class Crowd {
   std::vector<PeerId> there_;
   std::vector<std::size_t> got_;
   std::size_t forgotten_ = 0;
-  std::size_t in_vain_ = 0;
+  std::size_t listed_idle_ = 0;
   Instant now_{};
   std::vector<std::unique_ptr<Host>> hosts_;
 };
@@ -196,7 +196,7 @@ TEST_CASE("of a thousand peers each gets its share, whatever the NIC takes") {
   CHECK(crowd.done() == kPeers);
   CHECK(2 * least >= most);  // a turn serves only some of them
   CHECK(crowd.forgotten() == 0);
-  CHECK(crowd.in_vain() == 0);
+  CHECK(crowd.listed_idle() == 0);
 }
 
 }  // namespace

@@ -464,7 +464,7 @@ TEST_CASE("before the first sample a third of the initial timeout stands for the
   REQUIRE_FALSE(pair.a.link.rtt().sampled());
 
   CHECK(pair.a.link.lost().empty());
-  CHECK(pair.a.link.next_loss_due() - sent == LinkOptions{}.rto_initial / 3 + us(10));
+  CHECK(pair.a.link.next_loss_due() - sent == LinkOptions{}.pto_initial / 3 + us(10));
 }
 
 TEST_CASE("a reset of the path state forgets the sample of a packet held until its link was back") {

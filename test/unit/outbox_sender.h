@@ -27,9 +27,9 @@ struct OutboxSender {
     outbox.send({}, 5, {message.data(), bytes}, requests.emplace_back());
   }
   void send_ahead(std::size_t bytes) {
-    const std::span<const std::byte> piece(message.data(), bytes);
+    const std::span<const std::byte> segment(message.data(), bytes);
     const SendDescriptor descriptor{
-        .tag = 5, .pieces = {&piece, 1}, .size = bytes, .has_priority = true};
+        .tag = 5, .segments = {&segment, 1}, .size = bytes, .has_priority = true};
     outbox.send({}, descriptor, requests.emplace_back());
   }
   void grant(std::uint32_t id) { REQUIRE(outbox.handle_grant(id, message.size())); }

@@ -315,7 +315,7 @@ TEST_CASE("the last packet to be cut asks for the ACK of an awaited message befo
   const std::vector<std::byte> message = message_of(5000);
   const std::span<const std::byte> bytes = message;
   message::SendDescriptor descriptor;
-  descriptor.pieces = {&bytes, 1};
+  descriptor.segments = {&bytes, 1};
   descriptor.size = message.size();
   End end;
   Request second;
@@ -375,7 +375,7 @@ TEST_CASE("where equal lengths are cheap, chunks are shortened rather than overl
     // Sends that want to know of their arrival; others are copied if they are short.
     const std::span<const std::byte> whole = message;
     const message::SendDescriptor descriptor{
-        .tag = 5, .pieces = {&whole, 1}, .size = size, .wants_arrival = true};
+        .tag = 5, .segments = {&whole, 1}, .size = size, .wants_arrival = true};
     end.outbox.send({}, descriptor, end.request);
     end.outbox.send({}, descriptor, another);
     const Run* run = end.send_run(64, true);

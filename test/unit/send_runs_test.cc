@@ -149,13 +149,13 @@ TEST_CASE(
     "a message with immediate data leaves in one call and on one channel, with its short end") {
   const std::size_t size = GENERATE(1500u, 2048u, 5000u);
   Pair pair({.bursts = true, .eager = 64 * 1024}, size);
-  const std::span<const std::byte> piece = pair.message;
+  const std::span<const std::byte> segment = pair.message;
   pair.b.engine->matching().receive(pair.now, kAnyPeer, kTag, 0, pair.buffer, pair.receive);
   pair.a.data->offered.clear();
 
   pair.a.engine->sending().submit(
       pair.now,
-      {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = {.immediate = 42}},
+      {.peer = pair.peer, .tag = kTag, .segments = {&segment, 1}, .options = {.immediate = 42}},
       pair.send);
 
   CHECK(pair.a.data->offered == std::vector{(size + 8 + 1407) / 1408});

@@ -252,7 +252,7 @@ TEST_CASE(
                      {.kind = wire::kImmediateOfKind,
                       .tag = 1,
                       .lead_bytes = wire::kImmediateBytes,
-                      .pieces = {&whole, 1},
+                      .segments = {&whole, 1},
                       .size = size,
                       .is_solicited = true},
                      send);

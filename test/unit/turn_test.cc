@@ -76,9 +76,9 @@ TEST_CASE("a turn leaves an ACK pending for a message that asks for one, and for
   SendOptions options;
   options.until_delivered = asked;
   Request request;
-  const std::span<const std::byte> piece(&pair.byte, 1);
+  const std::span<const std::byte> segment(&pair.byte, 1);
   pair.a.engine->sending().submit(
-      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&segment, 1}, .options = options},
       request);
   pair.a.deliver_to(pair.b);
 
@@ -106,9 +106,9 @@ TEST_CASE("a turn leaves an ACK pending for a message in the first packet that a
   if (both_call) b.engine->connect(now, a.engine->address());
   SendOptions options;
   options.until_delivered = true;
-  const std::span<const std::byte> piece(&byte, 1);
+  const std::span<const std::byte> segment(&byte, 1);
   a.engine->sending().submit(
-      now, {.peer = peer, .tag = kTag, .segments = {&piece, 1}, .options = options}, sent);
+      now, {.peer = peer, .tag = kTag, .segments = {&segment, 1}, .options = options}, sent);
   for (int i = 0; i < 100 && !received.done(); ++i) {
     a.engine->progress(now);
     b.engine->progress(now);
@@ -144,9 +144,9 @@ void ask(Pair& pair, std::span<const std::byte> bytes, Request& request) {
 void send_until_delivered(Pair& pair, Request& request) {
   SendOptions options;
   options.until_delivered = true;
-  const std::span<const std::byte> piece(&pair.byte, 1);
+  const std::span<const std::byte> segment(&pair.byte, 1);
   pair.b.engine->sending().submit(
-      pair.now, {.peer = pair.back, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      pair.now, {.peer = pair.back, .tag = kTag, .segments = {&segment, 1}, .options = options},
       request);
   pair.b.engine->progress(pair.now);
   REQUIRE(pair.b.sent() == 1);
@@ -219,9 +219,9 @@ TEST_CASE("an ACK waits for the answer although the last turn brought a message,
   SendOptions options;
   options.until_delivered = true;
   Request request;
-  const std::span<const std::byte> piece(&pair.byte, 1);
+  const std::span<const std::byte> segment(&pair.byte, 1);
   pair.a.engine->sending().submit(
-      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&piece, 1}, .options = options},
+      pair.now, {.peer = pair.peer, .tag = kTag, .segments = {&segment, 1}, .options = options},
       request);
   pair.a.engine->progress(pair.now);
   pair.a.deliver_to(pair.b);

@@ -23,7 +23,7 @@ void AcceptQueue::remove_half_open(const Peer& peer) {
 }
 
 bool AcceptQueue::oldest_is_overdue(Instant now) const {
-  return !half_open_.empty() && now - half_open_.front().since >= 2 * config_.rto_initial;
+  return !half_open_.empty() && now - half_open_.front().since >= 2 * config_.pto_initial;
 }
 
 // The caller moves to the end, so that the list stays in order of time.
@@ -31,7 +31,7 @@ bool AcceptQueue::renew(Instant now, PeerId id) {
   constexpr std::uint8_t kMost = 3;
   const auto caller = std::find_if(half_open_.begin(), half_open_.end(),
                                    [&](const HalfOpenCaller& one) { return one.id == id; });
-  if (now - caller->since < config_.rto_initial / 2) return true;
+  if (now - caller->since < config_.pto_initial / 2) return true;
   if (caller->renewals == kMost && half_open_is_full()) return false;
   caller->since = now;
   if (caller->renewals < kMost) ++caller->renewals;

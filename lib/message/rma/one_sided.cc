@@ -10,7 +10,7 @@ SendDescriptor descriptor_of_answer(MessageId to, ConstSegments bytes) {
   SendDescriptor descriptor;
   descriptor.kind = wire::kind_of(wire::Class::kAnswer);
   descriptor.tag = to;
-  descriptor.pieces = bytes;
+  descriptor.segments = bytes;
   descriptor.size = size_of_all(bytes);
   descriptor.is_solicited = true;
   return descriptor;
@@ -26,7 +26,7 @@ void OneSided::ask(PeerId peer, const SendDescriptor& asking, Segments sink, Req
   descriptor.asker = &op;
   descriptor.only_copy = true;
   Request at_once;
-  make_room(Operation::of(at_once), asking.pieces.size());
+  make_room(Operation::of(at_once), asking.segments.size());
   op.message = PendingRequests::kNotSent;
   std::unique_ptr<RequestCopy> request_copy;
   if (outbox_.send(peer, descriptor, at_once) != Status::kOk) request_copy = copy_of(asking);
@@ -36,7 +36,7 @@ void OneSided::ask(PeerId peer, const SendDescriptor& asking, Segments sink, Req
   if (request_copy == nullptr) return;
   const std::span<const std::byte> whole[] = {request_copy->bytes};
   descriptor.only_copy = false;
-  descriptor.pieces = whole;
+  descriptor.segments = whole;
   Request& sent = request_copy.release()->request;  // deletes itself when done
   outbox_.send(peer, descriptor, sent);
 }
@@ -44,7 +44,7 @@ void OneSided::ask(PeerId peer, const SendDescriptor& asking, Segments sink, Req
 std::unique_ptr<OneSided::RequestCopy> OneSided::copy_of(const SendDescriptor& asking) {
   auto request_copy = std::make_unique<RequestCopy>();
   request_copy->bytes.reserve(asking.size);
-  for (const auto& segment : asking.pieces) {
+  for (const auto& segment : asking.segments) {
     request_copy->bytes.insert(request_copy->bytes.end(), segment.begin(), segment.end());
   }
   request_copy->request.user = request_copy.get();

@@ -58,7 +58,7 @@ Taken Inbox::handle_message(const wire::Frame& frame) {
         }
       }
     } else if (Request* receive = shared_.matcher.take_posted(peer_, frame.tag, total)) {
-      if (Operation::of(*receive).special.piece_count != 0) {
+      if (Operation::of(*receive).special.segment_count != 0) {
         return deliver_special(frame, charge, *receive);
       }
       return deliver_at_once(frame, charge, *receive);
@@ -103,7 +103,7 @@ void Inbox::deliver(std::uint8_t kind, Tag tag, std::span<const std::byte> bytes
   const auto data = bytes.subspan(wire::lead_bytes(kind));
   auto& op = Operation::of(receive);
   if (wire::has_immediate(kind)) op.take_immediate(wire::read_immediate(bytes.data()));
-  if (op.special.piece_count != 0) {
+  if (op.special.segment_count != 0) {
     scatter(op, 0, data);
   } else {
     copy_short(op.buffer, data.data(), std::min(op.size, data.size()));

@@ -51,7 +51,7 @@ void Inbox::give_to(ShortMessage& message, Request& receive) {
 void Inbox::give_to(InMessage& message, Request& receive) {
   const auto& op = Operation::of(receive);
   message.receive = &receive;
-  fill(message, op.special.piece_count == 0 ? op.buffer : nullptr, op.size);
+  fill(message, op.special.segment_count == 0 ? op.buffer : nullptr, op.size);
   grant(message, op.size);
 }
 

@@ -30,7 +30,7 @@ class Gather {
       append_copy(bytes);
     } else {
       // sendmsg() does not write.
-      pieces_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+      segments_[count_++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
     }
   }
 
@@ -43,7 +43,7 @@ class Gather {
 
   ssize_t send(int socket) {
     msghdr message{};
-    message.msg_iov = pieces_.data();
+    message.msg_iov = segments_.data();
     message.msg_iovlen = count_;
     return sendmsg(socket, &message, MSG_NOSIGNAL);
   }
@@ -57,18 +57,18 @@ class Gather {
     std::byte* const at = copies_.data() + copied_;
     std::memcpy(at, bytes.data(), bytes.size());
     copied_ += bytes.size();
-    iovec* const last = count_ == 0 ? nullptr : &pieces_[count_ - 1];
+    iovec* const last = count_ == 0 ? nullptr : &segments_[count_ - 1];
     if (last != nullptr && static_cast<std::byte*>(last->iov_base) + last->iov_len == at) {
       last->iov_len += bytes.size();
     } else {
-      pieces_[count_++] = {at, bytes.size()};
+      segments_[count_++] = {at, bytes.size()};
     }
   }
 
-  std::size_t count_ = 0;   // of `pieces_`
+  std::size_t count_ = 0;   // of `segments_`
   std::size_t copied_ = 0;  // bytes in `copies_`
   std::size_t bytes_ = 0;   // in total
-  std::array<iovec, kMaxSegments> pieces_;
+  std::array<iovec, kMaxSegments> segments_;
   std::array<std::byte, kMaxSegments * kWorthCopying> copies_;
 };
 

@@ -41,10 +41,10 @@ Receiver::Receiver(int socket, Peers& peers, std::size_t packet_bytes, bool burs
       coalescing_(socket, bursts) {
   for (std::size_t i = 0; i < kMaxAtOnce; ++i) {
     msghdr& message = messages_[i].msg_hdr;
-    message.msg_iov = &pieces_[i];
+    message.msg_iov = &segments_[i];
     message.msg_iovlen = 1;
     message.msg_control = controls_[i].bytes.data();
-    pieces_[i].iov_len = ReceiveSlab::kBytes;
+    segments_[i].iov_len = ReceiveSlab::kBytes;
   }
 }
 
@@ -155,12 +155,12 @@ ssize_t Receiver::call_for_one() {
   aim(0);
   if (coalescing_.on()) return calls::receive(socket_, messages_[0].msg_hdr);
   messages_[0].msg_hdr.msg_controllen = 0;
-  return calls::receive(socket_, pieces_[0].iov_base, ReceiveSlab::kBytes);
+  return calls::receive(socket_, segments_[0].iov_base, ReceiveSlab::kBytes);
 }
 
 void Receiver::aim(std::size_t place) {
   aimed_[place] = slab_.peek(place);
-  pieces_[place].iov_base = slab_.bytes(aimed_[place]);
+  segments_[place].iov_base = slab_.bytes(aimed_[place]);
   messages_[place].msg_hdr.msg_controllen = sizeof(Control);
 }
 

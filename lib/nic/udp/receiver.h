@@ -92,7 +92,7 @@ class Receiver {
   std::array<Arrival, kMaxAtOnce> arrivals_;
   std::array<std::uint32_t, kMaxAtOnce> aimed_{};  // the buffer of each message
   std::array<mmsghdr, kMaxAtOnce> messages_{};
-  std::array<iovec, kMaxAtOnce> pieces_{};
+  std::array<iovec, kMaxAtOnce> segments_{};
   std::array<Control, kMaxAtOnce> controls_;
 };
 

@@ -83,12 +83,12 @@ ssize_t Sender::call(const Outgoing& packet) const {
   const sockaddr* to = direct ? nullptr : peers_.name_of(packet.to);
   const socklen_t bytes = direct ? 0 : peers_.name_bytes();
   if (packet.payload.empty()) return calls::send(socket, packet.head, to, bytes);
-  std::array<iovec, 2> pieces{piece_of(packet.head), piece_of(packet.payload)};
+  std::array<iovec, 2> segments{piece_of(packet.head), piece_of(packet.payload)};
   msghdr message{};
   message.msg_name = const_cast<sockaddr*>(to);
   message.msg_namelen = bytes;
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = pieces.size();
+  message.msg_iov = segments.data();
+  message.msg_iovlen = segments.size();
   return calls::send(socket, message);
 }
 
@@ -210,7 +210,7 @@ void Sender::prepare(std::span<const Outgoing> batch) {
   const auto packets = batch.first(std::min(batch.size(), kMaxPackets));
   const bool direct = is_direct(packets.front());
   const int socket = socket_for(packets.front());
-  std::size_t pieces = 0;
+  std::size_t segments = 0;
   std::size_t together = 0;
   count_ = 0;
   for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
@@ -222,13 +222,13 @@ void Sender::prepare(std::span<const Outgoing> batch) {
     msghdr& message = messages_[count_].msg_hdr;
     message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(first.to));
     message.msg_namelen = direct ? 0 : peers_.name_bytes();
-    message.msg_iov = pieces_.data() + pieces;
+    message.msg_iov = segments_.data() + segments;
     message.msg_control = nullptr;
     message.msg_controllen = 0;
     if (length > 1) {
       std::byte* const place = room_for_bursts() + together;
       const std::size_t bytes = put_together(packets.subspan(at, length), place);
-      pieces_[pieces++] = {place, bytes};
+      segments_[segments++] = {place, bytes};
       together += bytes;
       PULLMAN_CHECK(together <= kTogetherBytes);
       Control& control = controls_[count_];
@@ -237,10 +237,10 @@ void Sender::prepare(std::span<const Outgoing> batch) {
       message.msg_control = control.bytes.data();
       message.msg_controllen = control.bytes.size();
     } else {
-      pieces_[pieces++] = piece_of(first.head);
-      if (!first.payload.empty()) pieces_[pieces++] = piece_of(first.payload);
+      segments_[segments++] = piece_of(first.head);
+      if (!first.payload.empty()) segments_[segments++] = piece_of(first.payload);
     }
-    message.msg_iovlen = static_cast<std::size_t>(pieces_.data() + pieces - message.msg_iov);
+    message.msg_iovlen = static_cast<std::size_t>(segments_.data() + segments - message.msg_iov);
     packets_[count_] = static_cast<std::uint32_t>(length);
   }
 }

@@ -93,7 +93,7 @@ class Sender {
   std::size_t count_ = 0;                           // messages prepared
   std::array<std::uint32_t, kMaxPackets> packets_;  // of each message
   std::array<mmsghdr, kMaxPackets> messages_{};
-  std::array<iovec, 2 * kMaxPackets> pieces_;
+  std::array<iovec, 2 * kMaxPackets> segments_;
   std::array<Control, kMaxPackets> controls_{};
 };
 
