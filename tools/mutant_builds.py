@@ -164,6 +164,9 @@ class Batch:
             if found is not None:
                 raise SystemExit(f"without any mutant this fails, mend it first: {found}")
             self.reached.append((step, {number for number, mark in enumerate(marks.read_bytes()) if mark}))
+        # What is never asked may be evaluated by the compiler.
+        for number in set(self.mutants).difference(*(numbers for _, numbers in self.reached)):
+            self.alone.append(self.mutants.pop(number))
 
     def write(self, file):
         """Puts a file's faults into it; those that cannot be switched are set aside."""
@@ -191,9 +194,8 @@ class Batch:
         began = time.monotonic()
         steps = [step for step, numbers in self.reached if number in numbers]
         found = next(filter(None, (self.sandbox.fails(step, {"PULLMAN_MUTANT": str(number)}) for step in steps)), None)
-        found = found or ("NOBODY" if steps else "NOBODY: no test gets there")
-        tell(self.mutants[number], began, found)
-        return found
+        tell(self.mutants[number], began, found or "NOBODY")
+        return found or "NOBODY"
 
 
 def targets_of(steps):
