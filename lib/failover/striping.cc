@@ -5,7 +5,9 @@
 namespace pullman::failover {
 namespace {
 
-// Rails are compared by the delivery of this many packets, a burst of the kernel's UDP.
+// Rails are compared by the delivery of this many packets, a burst of the kernel's UDP, or of the
+// window if it is smaller: a rail whose window has become small would otherwise never be used, and
+// its window never grow.
 constexpr std::uint64_t kBurst = 32;
 // A rail is clearly better if its RTT is lower by a quarter.
 constexpr int kClearly = 4;
@@ -24,18 +26,20 @@ Duration Load::time_for(std::uint64_t packets) const {
 }
 
 std::size_t rail_for_bulk(std::span<const Load> rails, std::uint64_t left) {
-  const std::uint64_t next = std::min(left, kBurst);
-  std::size_t first = kNoRail;  // the rail that delivers them first
+  const auto time_for_next = [left](const Load& rail) {
+    return rail.time_for(std::min({left, kBurst, std::uint64_t{rail.window}}));
+  };
+  std::size_t first = kNoRail;  // the rail that delivers the next packets first
   std::size_t best = kNoRail;   // the same of the rails that may send now
   for (std::size_t i = 0; i < rails.size(); ++i) {
     if (rails[i].window == 0) continue;
-    const Duration time = rails[i].time_for(next);
-    if (first == kNoRail || time < rails[first].time_for(next)) first = i;
+    const Duration time = time_for_next(rails[i]);
+    if (first == kNoRail || time < time_for_next(rails[first])) first = i;
     if (!rails[i].may_send) continue;
-    if (best == kNoRail || time < rails[best].time_for(next)) best = i;
+    if (best == kNoRail || time < time_for_next(rails[best])) best = i;
   }
   if (best == kNoRail || best == first) return best;
-  return rails[first].time_for(left) < rails[best].time_for(next) ? kNoRail : best;
+  return rails[first].time_for(left) < time_for_next(rails[best]) ? kNoRail : best;
 }
 
 std::size_t rail_for_small(std::span<const Load> rails, std::size_t preferred) {

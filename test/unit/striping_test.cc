@@ -40,6 +40,11 @@ TEST_CASE("the end of a message waits for the fast rail rather than take the slo
   CHECK(rail_for_bulk(loads, 40) == kNoRail);
 }
 
+TEST_CASE("a rail with a small window is used, so that the window can grow") {
+  const std::array loads = {load(1300, 60, 60), load(1500, 2, 0)};
+  CHECK(rail_for_bulk(loads, 24) == 1);
+}
+
 TEST_CASE("a rail that is down takes nothing") {
   std::array loads = {load(100, 100, 0), load(100, 100, 0)};
   loads[0].window = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "failover/striping.h"
 
@@ -10,25 +11,26 @@ namespace {
 
 using Loads = std::array<failover::Load, wire::kMaxRails>;
 
-// Ranks the rails that can carry something: those that are up before those that are suspect,
-// datagrams before streams, those of the pairing before the one the peers happened to meet on.
-// Returns -1 for a rail that cannot.
-int rank_of(const Rail& rail, const Rails& rails) {
+// What makes a rail better than another, the most important first: it is up and not suspect, it is
+// no stream, and it is one of the pairing and not just the one on which the peers happened to meet.
+// Nothing if the rail cannot carry anything.
+using Rank = std::optional<std::array<bool, 3>>;
+
+Rank rank_of(const Rail& rail, const Rails& rails) {
   const RailUpkeep& upkeep = *rails.upkeep[rail.number];
-  if (!upkeep.health.usable() || !rail.resolved()) return -1;
-  return (upkeep.health.up() ? 4 : 0) + (upkeep.stream ? 0 : 2) +
-         (rail.number == 0 && rails.spare_home ? 0 : 1);
+  if (!upkeep.health.usable() || !rail.resolved()) return std::nullopt;
+  return {{upkeep.health.up(), !upkeep.stream, rail.number != 0 || !rails.spare_home}};
 }
 
 // Returns what `choose` picks among the rails of the best rank there is; null if it picks none.
 template <typename Choose>
 Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose) {
-  int rank = 0;
+  Rank rank;
   peer.for_each_rail([&](const Rail& rail) { rank = std::max(rank, rank_of(rail, *peer.rails)); });
   Loads loads;
   peer.for_each_rail([&](const Rail& rail) {
     failover::Load& load = loads[rail.number];
-    const bool candidate = rank_of(rail, *peer.rails) == rank;
+    const bool candidate = rank && rank_of(rail, *peer.rails) == rank;
     const bool full = (full_ports >> rail.module & 1) != 0 || !rail.link.lost().empty();
     load.rtt = rail.link.rtt().smoothed();
     load.window = candidate ? rail.link.congestion_window() : 0;

@@ -11,6 +11,7 @@ namespace {
 
 // A shorter beginning is not worth a head of its own, nor another fragment to reassemble.
 constexpr std::size_t kMinBeginning = 64;
+static_assert(kMinBeginning >= wire::kImmediateBytes);
 
 }  // namespace
 
@@ -125,11 +126,10 @@ void MessagePacker::write(const SmallMessage& message, MessageId id, const Span&
   const wire::Frame head{
       .kind = message.kind, .tag = message.tag, .total = message.total(), .data = {}};
   write_chunks(span, head, id, [&](std::uint64_t at, std::span<std::byte> out) {
-    if (at < lead_bytes) {
-      const std::size_t of_lead = std::min<std::size_t>(lead_bytes - at, out.size());
-      std::memcpy(out.data(), lead.data() + at, of_lead);
-      out = out.subspan(of_lead);
-      at += of_lead;
+    if (at == 0) {  // the first packet has room for the whole lead
+      std::memcpy(out.data(), lead.data(), lead_bytes);
+      out = out.subspan(lead_bytes);
+      at = lead_bytes;
     }
     if (!out.empty()) std::memcpy(out.data(), message.bytes.data() + (at - lead_bytes), out.size());
   });
