@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "nic/port.h"
 
 namespace pullman::failover {
@@ -42,7 +43,10 @@ class Ways {
   }
 
   nic::Reach at(std::size_t from, std::size_t to) const { return reach_[from][to]; }
-  void set(std::size_t from, std::size_t to, nic::Reach reach) { reach_[from][to] = reach; }
+  void set(std::size_t from, std::size_t to, nic::Reach reach) {
+    PULLMAN_DCHECK(from < kMaxEntries && to < kMaxEntries);
+    reach_[from][to] = reach;
+  }
 
   // Returns the same matrix as seen from the other end.
   Ways transposed() const;

@@ -20,7 +20,7 @@ std::size_t put_put_lead(std::byte* out, std::uint8_t kind, const PutLead& lead)
 }
 
 PutLead read_put_lead(const std::byte* in, std::uint8_t kind) {
-  if (!has_immediate(kind)) return {.immediate = 0, .offset = load64(in)};
+  if (!has_immediate(kind)) return {.offset = load64(in)};
   return {.immediate = load64(in), .offset = load64(in + kImmediateBytes)};
 }
 

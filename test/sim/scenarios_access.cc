@@ -163,6 +163,25 @@ TEST_CASE("a get that has begun is completed although the region is withdrawn me
   CHECK(get.bytes == before);
 }
 
+TEST_CASE("what a withdrawn region still has to send again is sent as it was") {
+  Remote remote(4 << 20);
+  remote.scene.network().wire(1, 0).ns_per_kib = 2000;
+  const std::vector<std::byte> before = remote.memory;
+  Act& get = remote.does.get(0, remote.there, {kKey, 0}, 4 << 20);
+  REQUIRE(remote.scene.run_until([&] { return get.bytes[600'000] == before[600'000]; }));
+  remote.scene.network().set_drop_rule(
+      [](const Passing& passing) { return passing.from.host == 1; });
+  remote.scene.run_for(microseconds(200));
+  remote.scene.network().set_drop_rule({});
+  REQUIRE(remote.scene.run_until([&] { return remote.scene.stats(1).retransmits > 0; }));
+
+  remote.scene.engine(1).remote_memory().remove_region(kKey);
+  std::fill(remote.memory.begin(), remote.memory.end(), std::byte{0});
+
+  REQUIRE(remote.done(get));
+  CHECK(get.bytes == before);
+}
+
 TEST_CASE("an atomic is done exactly once, whatever is lost or duplicated") {
   Remote remote(64);
   remote.lose_some();

@@ -299,8 +299,51 @@ TEST_CASE("a restarted peer of two rails is detected when both of its addresses 
   scene.restart(1);
 
   Act& send = scene.send(0, couple.there, 1, 200'000);
-  REQUIRE(scene.run_until_done(send, seconds(1)));
+  REQUIRE(scene.run_until_done(send, milliseconds(500)));
 
+  CHECK(send.status() == Status::kPeerRestarted);
+}
+
+TEST_CASE("another process that replies for a rail on which it was not asked does not end a peer") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.settled(2);
+  scene.node(1).stall_until(scene.now() + seconds(20));
+  std::size_t replies = 0;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    if (passing.from.host == 0 && passing.to.host == 1 && passing.to.nic == 1) {
+      scene.deliver_to_namesake(passing, microseconds(5));
+      return true;
+    }
+    if (passing.from.host != 2 || replies++ > 0) return false;
+    std::vector<std::byte> bytes(passing.bytes.begin(), passing.bytes.end());
+    wire::PacketHeader header = *Opened(bytes).header;
+    header.rail = 0;
+    wire::encode(header, bytes.data());
+    scene.network().inject(passing.from, passing.to, bytes, microseconds(5));
+    return true;
+  });
+
+  scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(19));
+
+  CHECK(replies > 1);
+  CHECK(scene.engine(0).inspector().peer_status(couple.there) == Status::kOk);
+}
+
+TEST_CASE("a peer that was not another process after all is found out when it restarts later") {
+  CheckScene scene({2, 2, 2}, [](NodePlan& plan) { plan.config.peer_timeout = seconds(600); });
+  const auto couple = scene.settled(2);
+  scene.misroute(1);
+  scene.node(1).stall_until(scene.now() + seconds(20));
+  Act& before = scene.send(0, couple.there, 1, 100);
+  scene.run_for(seconds(19));
+  scene.network().set_drop_rule({});
+  REQUIRE(scene.run_until_done(before));
+  scene.run_for(seconds(10));  // until both rails are up again
+
+  scene.restart(1);
+  Act& send = scene.send(0, couple.there, 1, 200'000);
+  REQUIRE(scene.run_until_done(send, seconds(5)));
   CHECK(send.status() == Status::kPeerRestarted);
 }
 
@@ -514,6 +557,22 @@ TEST_CASE("loss does not make a check report a rail as broken") {
     scene.change_wires(nic, [](WireFaults& wire) { wire.loss = 50'000; });
   }
   for (int i = 0; i < 50; ++i) CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine});
+}
+
+TEST_CASE("a long CHECK that is lost once is sent again, and counts") {
+  CheckScene scene(2);
+  const auto couple = scene.settled(2);
+  bool lost = false;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    const bool drop = !lost && passing.from.host == 0 && passing.from.nic == 1 &&
+                      passing.bytes.size() > kLong / 2 &&
+                      Opened(passing.bytes).has(wire::FrameType::kCheck);
+    lost = lost || drop;
+    return drop;
+  });
+
+  CHECK(scene.findings(0, couple.there) == Findings{kFine, kFine});
+  CHECK(lost);
 }
 
 TEST_CASE("a check beside a stream causes no retransmission") {

@@ -112,6 +112,17 @@ TEST_CASE("a BYE that first arrives after its peer is gone is acknowledged, not 
   CHECK(answer->late == 0);
 }
 
+TEST_CASE("a NIC is in use while a peer is connected by it, and not when all have ended") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  CHECK(scene.engine(0).is_in_use(0));
+
+  scene.disconnect(1, back);
+  REQUIRE(scene.run_until(
+      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kGone; }));
+  CHECK_FALSE(scene.engine(0).is_in_use(0));
+}
+
 TEST_CASE("a BYE does not complete a synchronous send, which ends with kPeerClosed") {
   Scene scene;
   const auto [there, back] = scene.couple(0, 1);

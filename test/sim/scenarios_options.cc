@@ -147,7 +147,7 @@ TEST_CASE("immediate data comes with the message, truncated or not, expected or 
   CHECK(begins_with(*receive, bytes_of(size, 5)));
 }
 
-TEST_CASE("a message without immediate data has none, also in a request that had some") {
+TEST_CASE("a request that had immediate data has none of another operation without them") {
   Talk talk;
   SendOptions options;
   options.immediate = 1;
@@ -163,8 +163,16 @@ TEST_CASE("a message without immediate data has none, also in a request that had
   talk.does.send(0, talk.there, 1, bytes_of(8, 1), options);
   receive_into();
   CHECK(request.immediate() == 1u);
-  talk.scene.send(0, talk.there, 1, 8);
-  receive_into();
+  SECTION("of a message without any") {
+    talk.scene.send(0, talk.there, 1, 8);
+    receive_into();
+  }
+  SECTION("of a send that is refused") {
+    REQUIRE(talk.scene.engine(1).sending().submit(
+                talk.scene.node(1).local_now(),
+                {.peer = kAnyPeer, .tag = 1, .segments = {}, .options = {}},
+                request) == Status::kUnknownPeer);
+  }
 
   CHECK_FALSE(request.immediate());
 }
@@ -441,7 +449,9 @@ TEST_CASE("a claimed message matches nothing else and is received by its claim")
   REQUIRE(talk.done(first));
   CHECK(first.bytes == bytes_of(size, 1));
   CHECK(second.bytes == bytes_of(size, 2));
-  CHECK(talk.does.receive_claimed(1, claimed->claimed, size).returned == Status::kInvalidArgument);
+  Act& again = talk.does.receive_claimed(1, claimed->claimed, size);
+  CHECK(again.returned == Status::kInvalidArgument);
+  CHECK(again.request.length() == 0);
   CHECK(talk.scene.engine(1).matching().discard(talk.scene.now(), claimed->claimed) ==
         Status::kInvalidArgument);
 }

@@ -160,6 +160,13 @@ TEST_CASE("a run that would split a message is not cut into a burst shared with 
   send.pool.give_back(run);
 }
 
+TEST_CASE("what was cut before does not count when a message would be split") {
+  Cutting send(3 * kFull + kFull / 2);
+  send.op.sent = 2 * kFull;
+
+  CHECK_FALSE(would_split(send.op, 2, kPacketBytes));
+}
+
 TEST_CASE("all chunks are full but the last, which has the rest") {
   const wire::Cut cut = plan_cut(2500, {.max_chunks = 64, .full = 1000});
 

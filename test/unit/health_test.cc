@@ -209,6 +209,15 @@ TEST_CASE(
   CHECK(rail.health.reason() == RailReason::kAnswers);
 }
 
+TEST_CASE("a rail says since when it is in its state") {
+  Rail rail;
+  rail.die();
+  CHECK(rail.health.since() == rail.now);
+  rail.answer_questions(1);
+  REQUIRE(rail.health.state() == RailState::kProbing);
+  CHECK(rail.health.since() == rail.now);
+}
+
 // A peer that polls seldom answers all probes since with one ACK, and the link times the youngest
 // of them: its timeout is shorter than the peer's poll interval.
 TEST_CASE("a rail whose peer polls less often than its timeout comes up all the same") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "message/rx/remote_operations.h"
 #include "message_wire.h"
 #include "pullman/config.h"
 
@@ -624,6 +625,59 @@ TEST_CASE("any order and repetition of packets delivers every message once and w
     wire.run();
     REQUIRE(wire.outbox.idle());
   }
+}
+
+// Asked one question, whose answer is to be written to a buffer.
+struct Question final : RemoteOperations {
+  Request* find_pending(MessageId) override { return asker; }
+  void remove_pending(Request&) override { asker = nullptr; }
+  void answer(const Asker&, std::span<const std::byte>) override {}
+  void answer_with_copy(const Asker&, std::span<const std::byte>) override {}
+
+  Request* asker = nullptr;
+};
+
+TEST_CASE("the second of two answers to one question is granted its bytes, and dropped") {
+  constexpr std::size_t kSize = 100'000;
+  Wire wire;
+  Regions regions;
+  wire.inbox_shares.regions = &regions;
+  Question question;
+  Request request;
+  std::vector<std::byte> buffer(kSize);
+  Wire::begin(request, buffer, 1, 0);
+  question.asker = &request;
+  Inbox inbox(wire.inbox_shares, kPeer, &question);
+  inbox.start(Wire::kFirst);
+  const auto bytes = content(kSize, 1);
+  const auto answer = [&](std::uint64_t nth, std::size_t offset, std::size_t length) {
+    return inbox.handle_chunk({.type = wire::FrameType::kChunk,
+                               .kind = wire::kind_of(wire::Class::kAnswer),
+                               .id = low32(Wire::kFirst + nth),
+                               .tag = 7,
+                               .total = kSize,
+                               .offset = offset,
+                               .data = std::span(bytes).subspan(offset, length)});
+  };
+  REQUIRE(answer(1, 0, 1000) == Taken::kNew);  // both begin before the turn of either
+  REQUIRE(answer(0, 0, 1000) == Taken::kNew);
+
+  std::byte frames[2048];
+  const std::size_t length = inbox.write_frames(frames, sizeof frames);
+  wire::FrameReader reader({frames, length});
+  std::uint64_t granted = 0;
+  for (wire::Frame frame; reader.next(frame);) {
+    if (frame.type == wire::FrameType::kGrant && frame.id == low32(Wire::kFirst + 1)) {
+      granted = frame.limit;
+    }
+  }
+  CHECK(granted == kEager);  // no more than it may send anyway
+  answer(1, 1000, kEager - 1000);
+  answer(0, 1000, kSize - 1000);
+
+  CHECK(request.status() == Status::kOk);
+  CHECK(buffer == bytes);
+  inbox.fail(Status::kClosed);
 }
 
 }  // namespace pullman::message

@@ -27,8 +27,9 @@ constexpr Duration kGathering = std::chrono::milliseconds(1);
 
 constexpr std::array kSizes{CheckSize::kSmallest, CheckSize::kLargest};
 
+// A long answer comes on the rail by which its question came, so it shows that both got through.
 bool is_complete(const Asking& asking, RailBits rails) {
-  const RailBits all = asking.there[0] & asking.there[1] & asking.back[0] & asking.back[1];
+  const RailBits all = asking.there[0] & asking.back[0] & asking.back[1];
   return (rails & ~all) == 0;
 }
 
@@ -40,7 +41,7 @@ RailFinding finding_of(const Asking& asking, RailBits rail) {
   if (!there && !back) return RailFinding::kUnreachable;
   if (!back) return RailFinding::kOneWayThere;
   if (!there) return RailFinding::kOneWayBack;
-  if (!has(asking.there[1]) || !has(asking.back[1])) return RailFinding::kLargeLost;
+  if (!has(asking.back[1])) return RailFinding::kLargeLost;
   if (has(asking.elsewhere_there)) return RailFinding::kOtherNicThere;
   return has(asking.elsewhere_here) ? RailFinding::kOtherNicHere : RailFinding::kFine;
 }
