@@ -4,6 +4,8 @@ A fault is a place in a file and what stands there instead. The generated ones n
 put a blank on both sides of each binary operator, and of nothing else that looks like one.
 """
 
+import functools
+import hashlib
 import pathlib
 import re
 import tomllib
@@ -147,8 +149,25 @@ def outdated(root):
             if line not in lines_of(file)]
 
 
+def drawn(root, mutants, seed, known):
+    """Those that are not known to be equivalent, in an order that depends on the seed and on each one's own line alone:
+    a change elsewhere changes nothing in what is drawn."""
+    def rank(one):
+        return hashlib.sha256(f"{seed} {one}".encode()).digest()
+    named = {name: mutant for mutant in mutants
+             if (name := identity(root, mutant)) not in known}
+    return [named[one] for one in sorted(named, key=rank)]
+
+
+@functools.cache
+def text_of(file):
+    return file.read_text()
+
+
 def identity(root, mutant):
     """As equivalents() has it: it survives that lines move."""
-    text = (root / mutant.file).read_text()
-    lines, changed = text.splitlines(), mutant.applied(text).splitlines()
-    return mutant.file, lines[mutant.line - 1].strip(), changed[mutant.line - 1].strip()
+    text = text_of(root / mutant.file)
+    begin, end = text.rfind("\n", 0, mutant.begin) + 1, text.find("\n", mutant.begin)
+    line = text[begin:end]
+    at = mutant.begin - begin
+    return mutant.file, line.strip(), (line[:at] + mutant.new + line[at + len(mutant.old):]).strip()
