@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # here, too, is a layer of its own; others belong to the folder they are in.
 LAYERS = [
     ["base"],
+    ["shm"],
     ["wire"],
     ["nic"],
     ["channel"],
