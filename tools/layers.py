@@ -24,6 +24,7 @@ LAYERS = [
     ["message/tx", "message/rx"],
     ["message/rma"],
     ["failover"],
+    ["engine/local"],
     ["engine/peer"],
     ["engine/nics"],
     ["engine/send"],

@@ -30,6 +30,7 @@ class Pair {
   static Pair join(std::string_view name, const Secret& secret,
                    const std::filesystem::path& folder = kFolder);
 
+  std::size_t max_record() const { return out_.max_record(); }
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
   // Returns the name that the other end is to join. Removes it once that has joined.
