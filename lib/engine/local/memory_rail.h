@@ -1,11 +1,11 @@
-// The way to a peer on the same host, through memory: what packets carry goes through a ring, as
+// The rail to a peer on the same host, through memory: what packets carry goes through a ring, as
 // records without headers. Memory loses nothing and keeps the order, so a packet has no number, no
 // timer and no ACK here: the peer has it once it has read the record.
 //
-// Packets stay as they are until then. If the way ends before, those that the peer may not have
+// Packets stay as they are until then. If the rail ends before, those that the peer may not have
 // read leave by a NIC, with the same message ids; what it had read all the same, it drops.
 //
-// Knows neither peers nor rails. The pair and the packets are this way's until they are taken back.
+// Knows neither peers nor other rails. It owns the pair, and the packets until they are taken back.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@
 
 namespace pullman::engine {
 
-class LocalWay {
+class MemoryRail {
  public:
-  explicit LocalWay(shm::Pair pair) : pair_(std::move(pair)) {}
-  ~LocalWay();
-  LocalWay(const LocalWay&) = delete;
-  LocalWay& operator=(const LocalWay&) = delete;
+  explicit MemoryRail(shm::Pair pair) : pair_(std::move(pair)) {}
+  ~MemoryRail();
+  MemoryRail(const MemoryRail&) = delete;
+  MemoryRail& operator=(const MemoryRail&) = delete;
 
   // The longest packet that can be sent, header included.
   std::size_t max_packet() const { return pair_.max_record() + wire::kHeaderBytes; }
@@ -32,7 +32,7 @@ class LocalWay {
   // Returns the next packet that the peer has read, in the order of sending; null if there is none.
   channel::Packet* take_read();
   // Returns the next of the packets that the peer may not have read; null if there is none. For
-  // when the way is given up.
+  // when the rail is left.
   channel::Packet* take_unread();
   std::size_t in_flight() const { return in_flight_.size(); }
 
@@ -43,11 +43,11 @@ class LocalWay {
 
   // Returns true if the peer sleeps, and is to be woken for what was sent since it began to.
   bool must_wake() { return pair_.must_wake(); }
-  // Returns true if this end must not block: there is something to read, or the way has ended.
+  // Returns true if this end must not block: there is something to read, or the rail has ended.
   bool prepare_to_block() { return pair_.set_sleeping(true); }
   void woke_up() { pair_.set_sleeping(false); }
 
-  // Returns true if nothing more will come: the peer has ended the way, and all it had sent was
+  // Returns true if nothing more will come: the peer has ended the rail, and all it had sent was
   // read; or it has written what makes no sense.
   bool is_over();
   void end() { pair_.end(); }

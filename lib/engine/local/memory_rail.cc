@@ -1,4 +1,4 @@
-#include "engine/local/local_way.h"
+#include "engine/local/memory_rail.h"
 
 #include <cstring>
 
@@ -8,11 +8,11 @@ namespace pullman::engine {
 
 using channel::Packet;
 
-LocalWay::~LocalWay() {
+MemoryRail::~MemoryRail() {
   PULLMAN_DCHECK(in_flight_.empty());
 }
 
-bool LocalWay::send(Packet& packet) {
+bool MemoryRail::send(Packet& packet) {
   const std::span<const std::byte> body = packet.body();
   std::byte* place = pair_.out().reserve(body.size() + packet.payload_bytes);
   if (place == nullptr) return false;
@@ -26,12 +26,12 @@ bool LocalWay::send(Packet& packet) {
   return true;
 }
 
-Packet* LocalWay::take_read() {
+Packet* MemoryRail::take_read() {
   if (in_flight_.empty() || in_flight_.front().number > pair_.out().done()) return nullptr;
   return take_unread();
 }
 
-Packet* LocalWay::take_unread() {
+Packet* MemoryRail::take_unread() {
   if (in_flight_.empty()) return nullptr;
   Packet& packet = in_flight_.front();
   in_flight_.pop_front();
@@ -39,7 +39,7 @@ Packet* LocalWay::take_unread() {
 }
 
 // The peer says that it has ended after its last record, so that has to be asked first.
-bool LocalWay::is_over() {
+bool MemoryRail::is_over() {
   if (pair_.in().is_corrupt()) return true;
   return pair_.has_ended() && !pair_.in().front();
 }
