@@ -175,7 +175,8 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   reclaimer_.take_back_all(peer);
   endings_.check.end(peer);
   forget_hello(endings_.resolver, endings_.packets, peer);
-  PULLMAN_DCHECK(peer.hello == nullptr);  // it was taken back like any other packet
+  if (peer.hello != nullptr) endings_.packets.give_back(*peer.hello);
+  peer.hello = nullptr;
   peer.outbox.fail(why);
   peer.one_sided.fail(why);
   peer.inbox.fail(why);
