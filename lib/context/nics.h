@@ -4,9 +4,9 @@
 // Every NIC has the same ports, those of Config::port and Config::data_port or else those that the
 // first NIC was given if they are free, so that a peer can be reached at any of its addresses. With
 // kernel sockets a NIC also has ports at its further addresses, of both families. To the engine
-// each of those is a NIC of its own, with the same name and after all others. A NIC that is down, has no address yet or does not exist is opened when that changes, which the kernel
-// reports over a netlink socket. As long as no NIC of the network can be opened, the loopback is
-// used instead.
+// each of those is a NIC of its own, with the same name and after all others. A NIC that is down,
+// has no address yet or does not exist is opened when that changes, which the kernel reports over a
+// netlink socket. As long as no NIC of the network can be opened, the loopback is used instead.
 //
 // Knows no engine: the caller owns what is opened, and keeps it under the number given here.
 // Threads: one at a time. Only due() is on the hot path.
