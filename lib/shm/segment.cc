@@ -108,7 +108,7 @@ void Segment::unlink() {
 
 Segment Segment::create(std::size_t bytes, const Secret& secret, const fs::path& folder) {
   std::string name = new_name();
-  fs::path path = folder / name;
+  const fs::path path = folder / name;
   const File file(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.fd() < 0) {
     throw SegmentError(
@@ -125,7 +125,7 @@ Segment Segment::create(std::size_t bytes, const Secret& secret, const fs::path&
     }
     const std::span<std::byte> mapped = map(file, whole, path);
     std::copy(secret.begin(), secret.end(), mapped.begin());
-    return {std::move(path), std::move(name), mapped, true};
+    return {path, std::move(name), mapped, true};
   } catch (...) {
     ::unlink(path.c_str());
     throw;
@@ -150,7 +150,8 @@ Segment Segment::open(std::string_view name, std::size_t bytes, const Secret& se
   if (!right) {
     throw SegmentError(fmt::format("{} is not the peer's: another owner or length", path.string()));
   }
-  Segment opened(std::move(path), std::string(name), map(file, whole, path), false);
+  const std::span<std::byte> mapped = map(file, whole, path);
+  Segment opened(std::move(path), std::string(name), mapped, false);
   if (!std::equal(secret.begin(), secret.end(), opened.mapped_.begin())) {
     throw SegmentError(fmt::format("{} is not the peer's: another secret", opened.path_.string()));
   }
