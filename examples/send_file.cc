@@ -107,8 +107,8 @@ void receive_file(const char* path) {
   std::printf("on the other machine: send_file send FILE %s\n", context.address().c_str());
   std::fflush(stdout);
 
-  // The first block tells who sends; the others are posted ahead, so that they land in their
-  // buffers.
+  // The sender is known from the first block; the others are posted ahead, so that they land in
+  // their buffers.
   Sha256 hash;
   context.receive(pullman::kAnyPeer, kData, 0, blocks[0].buffer, blocks[0].request);
   finish(context, blocks[0].request);

@@ -4,7 +4,7 @@ At the beginning and the end: how long a line of the cache takes from one proces
 virtual machine's processors apart, for seconds or minutes; then that takes six times as long, and a stream three.
 Between these, in two namespaces, veth, MTU 1500: half a round trip of 64 bytes, bare, and with what a protocol cannot
 do without, one thing after the other. Windows of 64 messages of 8 bytes, and a word back. Then a stream of full
-bursts, whose packets the kernel gathers from one piece, or from two: a head, and data of the user's; or the
+bursts, whose packets the kernel gathers from one segment, or from two: a head, and data of the user's; or the
 program copies those together first.
 """
 
@@ -16,7 +16,8 @@ import sys
 
 import netns
 
-STREAMS = {"1 piece": ["--pieces", "1"], "2 pieces": ["--pieces", "2"], "2 pieces, copied together": ["--copy"]}
+STREAMS = {"1 segment": ["--segments", "1"], "2 segments": ["--segments", "2"],
+           "2 segments, copied together": ["--copy"]}
 
 
 def run(pair, program, first, second, *more):

@@ -142,7 +142,6 @@ class Batch:
         self.reached = []  # (step, the numbers of those that it gets to)
 
     def prepare(self, steps):
-        self.sandbox.folder.mkdir(parents=True, exist_ok=True)
         self.sandbox.copy()
         self.sandbox.inside.touch()
         while True:
@@ -154,7 +153,7 @@ class Batch:
                 break
             wrong = self.named_by(said)
             if not wrong:
-                raise SystemExit(f"the build with switched faults fails, and at none of them:\n{said[-3000:]}")
+                sys.exit(f"the build with switched faults fails, and at none of them:\n{said[-3000:]}")
             for number in wrong:
                 self.alone.append(self.mutants.pop(number))
         for step in steps:
@@ -162,7 +161,7 @@ class Batch:
             marks.write_bytes(bytes(mutant_switch.MOST))
             found = self.sandbox.fails(step, {"PULLMAN_MUTANTS_REACHED": str(marks)})
             if found is not None:
-                raise SystemExit(f"without any mutant this fails, mend it first: {found}")
+                sys.exit(f"without any mutant this fails, mend it first: {found}")
             self.reached.append((step, {number for number, mark in enumerate(marks.read_bytes()) if mark}))
         # What is never asked may be evaluated by the compiler.
         for number in set(self.mutants).difference(*(numbers for _, numbers in self.reached)):

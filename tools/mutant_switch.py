@@ -9,7 +9,6 @@ import re
 
 import mutation
 
-CONDITION = re.compile(r"\b(?:if|while) \(")
 LOOP = re.compile(r"\bfor \(([^;{}]*);([^;{}]*);")
 # A statement without what begins another one; an assignment or a call is no declaration, which has two words.
 RETURN = re.compile(r"\s*return\s+(?!\{)(?P<value>[^;{}]+);")
@@ -30,20 +29,6 @@ def code_of(text):
     def blank(found):
         return re.sub(r"[^\n\"]" if found[0].startswith('"') else r"[^\n]", " ", found[0])
     return re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", blank, text, flags=re.S)
-
-
-def closing(code, at):
-    """Where the parenthesis that opens at `at` closes; -1 if it does not.
-
-    >>> closing("if (a(b) ==\\n c) return;", 3)
-    14
-    """
-    depth = 0
-    for i in range(at, len(code)):
-        depth += {"(": 1, ")": -1}.get(code[i], 0)
-        if depth == 0:
-            return i
-    return -1
 
 
 def start_of_statement(code, at):
@@ -69,7 +54,7 @@ def region(code, mutant: mutation.Mutant):
             first = condition.end()
             continue
         opens = condition.end() - 1
-        closes = closing(code, opens)
+        closes = mutation.closing(code, opens)
         if closes < 0:
             return None
         if begin < closes:

@@ -49,7 +49,7 @@ def without_comment(line):
 
 
 def closing(code, at):
-    """Where the parenthesis that opens at `at` closes in that line; -1 if it does not.
+    """Where the parenthesis that opens at `at` closes; -1 if it does not.
 
     >>> closing("if (a(b) == c) return;", 3)
     13

@@ -143,8 +143,8 @@ void Nics::open_further(const std::vector<nic::Device>& devices,
 }
 
 // Opens a device. It gets the port numbers of its NIC's first address, or else of the first NIC, if
-// they are free: who knows the port and any address then reaches this process, also by a NIC that
-// comes up later.
+// they are free: so the port and any address lead to this process, also by a NIC that comes up
+// later.
 engine::NicPorts Nics::open_device(nic::Driver& driver, const nic::Device& device) {
   if (known_.empty()) return open_nic(driver, device, *config_, numbers_of(*config_));
   const Known* of_nic = first_of(device.name);

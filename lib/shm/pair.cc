@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kEndBytes = kLineBytes + ring_bytes(Pair::kCapacity);
 
-// The part of the segment that an end writes: what it says, and its ring.
+// An end's part of the segment: what it says, and the ring that it writes.
 std::span<std::byte> part_of(const Segment& segment, bool creator) {
   return segment.bytes().subspan(creator ? 0 : kEndBytes, kEndBytes);
 }

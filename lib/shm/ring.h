@@ -3,8 +3,8 @@
 // There is one writer and one reader, which never wait for each other. A record is seen whole or
 // not at all: its header is written last, and what says that there is no further record is the next
 // header, which is 0 (as in Giacomoni et al., FastForward, PPoPP 2008). So a short record and the
-// news of it are in one cache line, and neither end reads a counter of the other's, but for a
-// writer that finds no room.
+// news of it are in one cache line; the reader's counter is read only by a writer that finds no
+// room, or asks what has been read.
 //
 //   memory       64 bytes: how far the reader has come; then the records, a power of two of bytes
 //   record       8 bytes: length + 1 (32 bits), position of the record / 8 (32 bits); its bytes,
@@ -74,7 +74,7 @@ class RingWriter {
   std::uint64_t done() const;
 
  private:
-  bool has_room(std::uint64_t bytes);
+  bool has_room(std::uint64_t end);
 
   RingMemory memory_;
   std::uint64_t position_ = 0;  // counts bytes, and goes on where the ring begins anew

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A worker's report on a seed, small enough to be written to the pipe in one segment.
+// A worker's report on a seed, small enough to be written to the pipe at once.
 struct Report {
   std::uint64_t seed = 0;
   std::uint64_t packets = 0;

@@ -116,12 +116,12 @@ TEST_CASE("freed memory is not reused for a larger request or another alignment"
   CHECK(larger != first);
   CHECK(larger != second);
   std::array<void*, 8> aligned{};
-  for (void*& segment : aligned) {
+  for (void*& block : aligned) {
     memory.deallocate(memory.allocate(24, 8), 24, 8);
-    segment = memory.allocate(24, 64);
-    CHECK(reinterpret_cast<std::uintptr_t>(segment) % 64 == 0);
+    block = memory.allocate(24, 64);
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % 64 == 0);
   }
-  for (void* segment : aligned) memory.deallocate(segment, 24, 64);
+  for (void* block : aligned) memory.deallocate(block, 24, 64);
   memory.deallocate(larger, 128, 8);
 }
 

@@ -1,13 +1,12 @@
 #include "engine/local/memory_rail.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "channel/packet.h"
+#include "shared_folder.h"
 
 namespace pullman::engine {
 namespace {
@@ -17,17 +16,10 @@ using channel::Packet;
 constexpr std::size_t kPacketBytes = 1472;
 constexpr shm::Secret kSecret{std::byte{1}};
 
-std::string new_folder() {
-  std::string name = "/dev/shm/pullman-test-XXXXXX";
-  REQUIRE(mkdtemp(name.data()) != nullptr);
-  return name;
-}
-
 // Both ends of a rail, and packets of one of them.
 struct Rails {
   ~Rails() {
     while (Packet* packet = here.take_unread()) pool.give_back(*packet);
-    std::filesystem::remove_all(folder);
   }
   // A packet whose frames are these bytes, and whose payload lies elsewhere.
   Packet& packet(std::string_view frames, std::string_view payload = {}) {
@@ -47,10 +39,10 @@ struct Rails {
     return text;
   }
 
-  std::string folder = new_folder();
+  shm::SharedFolder folder;
   channel::PacketPool pool{256, kPacketBytes};
-  MemoryRail here{shm::Pair::create(kSecret, folder)};
-  MemoryRail there{shm::Pair::join(here.pair().name(), kSecret, folder)};
+  MemoryRail here{shm::Pair::create(kSecret, folder.path())};
+  MemoryRail there{shm::Pair::join(here.pair().name(), kSecret, folder.path())};
 };
 
 }  // namespace

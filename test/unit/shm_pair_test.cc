@@ -2,11 +2,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <string>
 
+#include "shared_folder.h"
 #include "shm/pair.h"
 
 namespace pullman::shm {
@@ -15,13 +13,6 @@ namespace {
 constexpr Secret kSecret{std::byte{1}, std::byte{2}};
 
 struct Ends {
-  static std::string folder() {
-    std::string name = "/dev/shm/pullman-test-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    return name;
-  }
-  ~Ends() { std::filesystem::remove_all(path); }
-
   static void write(Pair& end, char letter) {
     std::byte* place = end.out().reserve(1);
     REQUIRE(place != nullptr);
@@ -36,9 +27,9 @@ struct Ends {
     return letter;
   }
 
-  std::string path = folder();
-  Pair creator = Pair::create(kSecret, path);
-  Pair other = Pair::join(creator.name(), kSecret, path);
+  SharedFolder folder;
+  Pair creator = Pair::create(kSecret, folder.path());
+  Pair other = Pair::join(creator.name(), kSecret, folder.path());
 };
 
 }  // namespace

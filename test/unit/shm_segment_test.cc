@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
+#include "shared_folder.h"
 #include "shm/process.h"
 #include "shm/segment.h"
 
@@ -16,19 +16,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBytes = 10'000;
 
-// A folder of its own, so that segments of other programs are left alone.
-struct Folder {
-  Folder() {
-    std::string name = "/dev/shm/pullman-test-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
+struct Folder : SharedFolder {
   std::size_t files() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(path()), fs::directory_iterator()));
   }
-  fs::path path;
 };
 
 Secret secret(unsigned salt) {
@@ -41,7 +33,7 @@ Secret secret(unsigned salt) {
 void create_and_die(const Folder& folder) {
   const pid_t child = fork();
   if (child == 0) {
-    const Segment segment = Segment::create(kBytes, secret(1), folder.path);
+    const Segment segment = Segment::create(kBytes, secret(1), folder.path());
     _exit(0);
   }
   REQUIRE(child > 0);
@@ -52,8 +44,8 @@ void create_and_die(const Folder& folder) {
 
 TEST_CASE("a segment is zero, and what one end writes the other reads") {
   const Folder folder;
-  const Segment here = Segment::create(kBytes, secret(1), folder.path);
-  const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path);
+  const Segment here = Segment::create(kBytes, secret(1), folder.path());
+  const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path());
 
   CHECK(here.bytes().size() == kBytes);
   CHECK(there.bytes().size() == kBytes);
@@ -66,28 +58,28 @@ TEST_CASE("a segment is zero, and what one end writes the other reads") {
 
 TEST_CASE("a segment is opened only as what it was told to be") {
   const Folder folder;
-  const Segment here = Segment::create(kBytes, secret(1), folder.path);
+  const Segment here = Segment::create(kBytes, secret(1), folder.path());
 
-  CHECK_THROWS_AS(Segment::open(here.name(), kBytes, secret(2), folder.path), SegmentError);
-  CHECK_THROWS_AS(Segment::open(here.name(), kBytes + 1, secret(1), folder.path), SegmentError);
-  CHECK_THROWS_AS(Segment::open(here.name() + "0", kBytes, secret(1), folder.path), SegmentError);
-  CHECK_THROWS_AS(Segment::open("../" + here.name(), kBytes, secret(1), folder.path / "x"),
+  CHECK_THROWS_AS(Segment::open(here.name(), kBytes, secret(2), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::open(here.name(), kBytes + 1, secret(1), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::open(here.name() + "0", kBytes, secret(1), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::open("../" + here.name(), kBytes, secret(1), folder.path() / "x"),
                   SegmentError);
-  fs::create_symlink(folder.path / here.name(), folder.path / "pullman.link");
-  CHECK_THROWS_AS(Segment::open("pullman.link", kBytes, secret(1), folder.path), SegmentError);
+  fs::create_symlink(folder.path() / here.name(), folder.path() / "pullman.link");
+  CHECK_THROWS_AS(Segment::open("pullman.link", kBytes, secret(1), folder.path()), SegmentError);
 }
 
 TEST_CASE("nobody but the user can open a segment") {
   const Folder folder;
-  const Segment here = Segment::create(kBytes, secret(1), folder.path);
-  CHECK(fs::status(folder.path / here.name()).permissions() ==
+  const Segment here = Segment::create(kBytes, secret(1), folder.path());
+  CHECK(fs::status(folder.path() / here.name()).permissions() ==
         (fs::perms::owner_read | fs::perms::owner_write));
 }
 
 TEST_CASE("a segment without a name stays mapped at both ends") {
   const Folder folder;
-  Segment here = Segment::create(kBytes, secret(1), folder.path);
-  const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path);
+  Segment here = Segment::create(kBytes, secret(1), folder.path());
+  const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path());
 
   here.unlink();
 
@@ -99,9 +91,9 @@ TEST_CASE("a segment without a name stays mapped at both ends") {
 TEST_CASE("the creator of a segment removes its name when it ends, and only then") {
   const Folder folder;
   {
-    Segment here = Segment::create(kBytes, secret(1), folder.path);
+    Segment here = Segment::create(kBytes, secret(1), folder.path());
     {
-      const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path);
+      const Segment there = Segment::open(here.name(), kBytes, secret(1), folder.path());
       Segment moved = std::move(here);
       here = std::move(moved);
     }
@@ -112,22 +104,22 @@ TEST_CASE("the creator of a segment removes its name when it ends, and only then
 
 TEST_CASE("where there is no room for a segment none is created") {
   const Folder folder;
-  CHECK_THROWS_AS(Segment::create(std::size_t{1} << 50, secret(1), folder.path), SegmentError);
+  CHECK_THROWS_AS(Segment::create(std::size_t{1} << 50, secret(1), folder.path()), SegmentError);
   CHECK(folder.files() == 0);
-  CHECK_THROWS_AS(Segment::create(kBytes, secret(1), folder.path / "nowhere"), SegmentError);
+  CHECK_THROWS_AS(Segment::create(kBytes, secret(1), folder.path() / "nowhere"), SegmentError);
 }
 
 TEST_CASE("segments of processes that are gone are swept, and no others") {
   const Folder folder;
-  const Segment here = Segment::create(kBytes, secret(1), folder.path);
+  const Segment here = Segment::create(kBytes, secret(1), folder.path());
   create_and_die(folder);
   create_and_die(folder);
-  fs::create_directory(folder.path / "pullman.x");
+  fs::create_directory(folder.path() / "pullman.x");
   REQUIRE(folder.files() == 4);
 
-  CHECK(sweep(folder.path) == 2);
+  CHECK(sweep(folder.path()) == 2);
 
-  CHECK(fs::exists(folder.path / here.name()));
+  CHECK(fs::exists(folder.path() / here.name()));
   CHECK(folder.files() == 2);
 }
 

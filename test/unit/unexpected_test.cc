@@ -96,9 +96,9 @@ TEST_CASE("an unexpected message of 1 to 16 bytes is charged 128 bytes, which co
   wire.run();
 
   CHECK(wire.inbox.charged() == kMany * 128);
-  const std::size_t segment = Slab<ShortMessage>::kPerPiece * sizeof(ShortMessage);
+  const std::size_t piece = Slab<ShortMessage>::kPerPiece * sizeof(ShortMessage);
   const std::size_t buckets = kMany * sizeof(void*);
-  CHECK(wire.memory.in_use + wire.memory.blocks * 16 + buckets <= wire.inbox.charged() + segment);
+  CHECK(wire.memory.in_use + wire.memory.blocks * 16 + buckets <= wire.inbox.charged() + piece);
 
   std::vector<std::byte> buffer(size);
   for (std::size_t i = kMany; i-- > 0;) {
@@ -112,7 +112,7 @@ TEST_CASE("an unexpected message of 1 to 16 bytes is charged 128 bytes, which co
   CHECK(wire.memory.blocks <= 1);
 }
 
-TEST_CASE("one short message that is kept holds its own slab segment and one more at most") {
+TEST_CASE("one short message that is kept holds its own piece of the slab and one more at most") {
   constexpr std::size_t kMany = 20'000;
   const std::size_t kept = GENERATE(as<std::size_t>(), 0, kMany / 2, kMany - 1);
   Wire wire(kMany * kShortCharge + (1 << 20));

@@ -38,14 +38,14 @@ void set_chunk(Packet& packet, std::uint64_t offset, std::size_t length) {
 
 void fragment_chunk(Packet& packet, std::size_t limit) {
   const std::size_t length = packet.payload_bytes;
-  std::size_t segment = limit - packet.used;
-  if (segment >= length) return;
+  std::size_t part = limit - packet.used;
+  if (part >= length) return;
   // Leaves the last fragment at least kLeastChunk bytes, if it can.
-  const std::size_t left = length - segment;
-  if (left < wire::kLeastChunk && segment >= 2 * wire::kLeastChunk - left)
-    segment = length - wire::kLeastChunk;
-  packet.rest += narrow(length - segment);
-  set_chunk(packet, head_of(packet).offset, segment);
+  const std::size_t left = length - part;
+  if (left < wire::kLeastChunk && part >= 2 * wire::kLeastChunk - left)
+    part = length - wire::kLeastChunk;
+  packet.rest += narrow(length - part);
+  set_chunk(packet, head_of(packet).offset, part);
 }
 
 // Returns the length of the leading frames that are whole within `limit` bytes.
