@@ -1,34 +1,29 @@
 #include "shm/pair.h"
 
-#include <span>
 #include <utility>
 
+#include "base/check.h"
+
 namespace pullman::shm {
-namespace {
 
-constexpr std::size_t kEndBytes = kLineBytes + ring_bytes(Pair::kCapacity);
-
-// An end's part of the segment: what it says, and the ring that it writes.
-std::span<std::byte> part_of(const Segment& segment, bool creator) {
-  return segment.bytes().subspan(creator ? 0 : kEndBytes, kEndBytes);
+std::span<std::byte> Pair::part_of(bool creator) const {
+  return memory_->bytes().subspan(creator ? 0 : kEndBytes, kEndBytes);
 }
 
-}  // namespace
-
-Pair Pair::create(const Secret& secret, const std::filesystem::path& folder) {
-  return {Segment::create(2 * kEndBytes, secret, folder), true};
+Pair::Pair(std::unique_ptr<Memory> memory, bool creator)
+    : memory_(std::move(memory)),
+      mine_(reinterpret_cast<Said*>(part_of(creator).data())),
+      theirs_(reinterpret_cast<Said*>(part_of(!creator).data())),
+      out_(part_of(creator).subspan(sizeof(Said))),
+      in_(part_of(!creator).subspan(sizeof(Said))) {
+  PULLMAN_CHECK(memory_->bytes().size() == kBytes);
+  mine_->told = memory_->own();
+  std::atomic_ref(mine_->joined).store(1, std::memory_order_release);
 }
 
-Pair Pair::join(std::string_view name, const Secret& secret, const std::filesystem::path& folder) {
-  return {Segment::open(name, 2 * kEndBytes, secret, folder), false};
+bool Pair::has_joined() const {
+  return std::atomic_ref(theirs_->joined).load(std::memory_order_acquire) != 0;
 }
-
-Pair::Pair(Segment segment, bool creator)
-    : segment_(std::move(segment)),
-      mine_(reinterpret_cast<Said*>(part_of(segment_, creator).data())),
-      theirs_(reinterpret_cast<Said*>(part_of(segment_, !creator).data())),
-      out_(part_of(segment_, creator).subspan(kLineBytes)),
-      in_(part_of(segment_, !creator).subspan(kLineBytes)) {}
 
 bool Pair::set_sleeping(bool sleeps) {
   std::atomic_ref(mine_->sleeps).store(sleeps ? 1 : 0, std::memory_order_seq_cst);
@@ -50,6 +45,21 @@ void Pair::end() {
 
 bool Pair::has_ended() const {
   return std::atomic_ref(theirs_->ended).load(std::memory_order_acquire) != 0;
+}
+
+void Pair::meet() {
+  memory_->meet(theirs_->told);
+  std::atomic_ref(mine_->reads).store(memory_->can_read() ? 1 : 0, std::memory_order_relaxed);
+}
+
+bool Pair::is_read_there() const {
+  return std::atomic_ref(theirs_->reads).load(std::memory_order_relaxed) != 0;
+}
+
+bool Pair::read(std::uint64_t address, std::span<std::byte> into) const {
+  const bool read = memory_->read(address, into);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before has_ended() is asked
+  return read;
 }
 
 }  // namespace pullman::shm

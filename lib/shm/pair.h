@@ -1,9 +1,10 @@
-// What two processes share: a segment with a ring each way, and whether each end sleeps or has
-// ended.
+// What two processes share: memory with a ring each way, and what each end says of itself:
+// whether it has joined, sleeps or has ended, which process it is, and whether it can read the
+// other's memory.
 //
 // An end that is about to block says so, and looks once more before it blocks. The other end, when
-// it has written a record, asks whether to wake it, and does that by a way of its own: the memory
-// has none. Both are in sequentially consistent order, so one of them sees what the other did.
+// it has written or read a record, asks whether to wake it, and does that by a way of its own: the
+// memory has none. A fence on both sides lets one of them see what the other did.
 //
 // Threads: each end is used by one thread at a time.
 #pragma once
@@ -11,12 +12,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
-#include <string_view>
 
+#include "shm/memory.h"
 #include "shm/ring.h"
-#include "shm/segment.h"
 
 namespace pullman::shm {
 
@@ -25,23 +26,25 @@ class Pair {
   // Of each way. With both ways, and what both ends say, a pair takes less than 64 KiB.
   static constexpr std::size_t kCapacity = std::size_t{1} << 14;
 
-  // Throw SegmentError.
-  static Pair create(const Secret& secret, const std::filesystem::path& folder = kFolder);
-  static Pair join(std::string_view name, const Secret& secret,
-                   const std::filesystem::path& folder = kFolder);
+  // The memory has kBytes. `creator`: it is new, and the other end will join it.
+  Pair(std::unique_ptr<Memory> memory, bool creator);
 
   std::size_t max_record() const { return out_.max_record(); }
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
-  // Returns the name that the other end is to join. Removes it once that has joined.
-  const std::string& name() const { return segment_.name(); }
-  void forget_name() { segment_.unlink(); }
+  const RingWriter& out() const { return out_; }
+  const RingReader& in() const { return in_; }
+  // Returns the name that the other end is to join.
+  const std::string& name() const { return memory_->name(); }
+  void forget_name() { memory_->forget_name(); }
+  // Returns whether the other end has it mapped.
+  bool has_joined() const;
 
   // Says that this end is about to block, or does not any more. When set_sleeping(true) returns
-  // true there is a record already, and it must not block.
+  // true there is a record already, or the other end has ended, and it must not block.
   bool set_sleeping(bool sleeps);
-  // Returns true if the other end sleeps and must be woken for what was written; once for each time
-  // it sleeps.
+  // Returns true if the other end sleeps and must be woken for what was written or read; once for
+  // each time it sleeps.
   bool must_wake();
 
   // Says that this end writes and reads no more.
@@ -49,20 +52,40 @@ class Pair {
   // Returns true if the other end has said so. What it wrote before can still be read.
   bool has_ended() const;
 
+  // --- the other end's process, once it has joined
+
+  // Makes its acquaintance: tries whether its memory can be read, and tells it. Called first.
+  void meet();
+  // Returns whether the other end can read this process's memory.
+  bool is_read_there() const;
+  // Copies bytes of its memory. Returns false if that is not possible.
+  bool read(std::uint64_t address, std::span<std::byte> into) const;
+  // Returns whether it runs; true if that cannot be seen from here.
+  bool is_alive_there() const { return memory_->is_alive(); }
+
  private:
-  // What one end says, in a cache line of its own.
+  // What one end says, in a cache line of its own. `told` is written before `joined`.
   struct alignas(kLineBytes) Said {
     std::uint32_t sleeps;
     std::uint32_t ended;
+    std::uint32_t joined;
+    std::uint32_t reads;
+    Told told;
   };
+  static_assert(sizeof(Said) == kLineBytes);
+  // An end's part of the memory: what it says, and the ring that it writes.
+  static constexpr std::size_t kEndBytes = sizeof(Said) + ring_bytes(kCapacity);
 
-  Pair(Segment segment, bool creator);
+  std::span<std::byte> part_of(bool creator) const;
 
-  Segment segment_;
+  std::unique_ptr<Memory> memory_;
   Said* mine_;
   Said* theirs_;
   RingWriter out_;
   RingReader in_;
+
+ public:
+  static constexpr std::size_t kBytes = 2 * kEndBytes;
 };
 
 }  // namespace pullman::shm

@@ -9,14 +9,15 @@ namespace pullman::shm {
 namespace {
 
 constexpr std::uint32_t kSkip = ~std::uint32_t{0};
+constexpr std::uint32_t kMarked = std::uint32_t{1} << 31;
 
 constexpr std::uint64_t padded(std::uint64_t bytes) {
   return (bytes + 7) & ~std::uint64_t{7};
 }
 
 // A header names its position, so that bytes of an earlier record are not taken for one.
-constexpr std::uint64_t head_of(std::uint32_t length, std::uint64_t position) {
-  return position >> 3 << 32 | static_cast<std::uint32_t>(length + 1);
+constexpr std::uint64_t head_of(std::uint32_t length, bool marked, std::uint64_t position) {
+  return position >> 3 << 32 | (length + 1) | (marked ? kMarked : 0);
 }
 constexpr std::uint64_t skip_head(std::uint64_t position) {
   return position >> 3 << 32 | kSkip;
@@ -51,9 +52,9 @@ std::byte* RingWriter::reserve(std::size_t length) {
   return memory_.at(begin + kRecordHeadBytes);
 }
 
-void RingWriter::commit() {
+void RingWriter::commit(bool marked) {
   memory_.head(end_).store(0, std::memory_order_relaxed);
-  memory_.head(begin_).store(head_of(static_cast<std::uint32_t>(length_), begin_),
+  memory_.head(begin_).store(head_of(static_cast<std::uint32_t>(length_), marked, begin_),
                              std::memory_order_release);
   if (begin_ != position_) {
     memory_.head(position_).store(skip_head(position_), std::memory_order_release);
@@ -76,15 +77,16 @@ std::optional<std::span<const std::byte>> RingReader::front() {
     position_ += memory_.rest(position_);
     head = memory_.head(position_).load(std::memory_order_acquire);
   }
-  const std::uint64_t length = (head & kSkip) - 1;
+  const std::uint64_t length = (head & kSkip & ~kMarked) - 1;
   const std::uint64_t bytes = kRecordHeadBytes + padded(length);
-  const bool good = head >> 32 == (position_ >> 3 & kSkip) && (head & kSkip) != 0 &&
+  const bool good = head >> 32 == (position_ >> 3 & kSkip) && (head & kSkip & ~kMarked) != 0 &&
                     length <= memory_.max_record() && bytes <= memory_.rest(position_);
   if (!good) {
     corrupt_ = true;
     return std::nullopt;
   }
   end_ = position_ + bytes;
+  marked_ = (head & kMarked) != 0;
   return std::span(memory_.at(position_ + kRecordHeadBytes), length);
 }
 

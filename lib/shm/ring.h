@@ -7,8 +7,8 @@
 // room, or asks what has been read.
 //
 //   memory       64 bytes: how far the reader has come; then the records, a power of two of bytes
-//   record       8 bytes: length + 1 (32 bits), position of the record / 8 (32 bits); its bytes,
-//                padded to 8
+//   record       8 bytes: length + 1 (31 bits), whether it is marked, position of the record / 8
+//                (32 bits); its bytes, padded to 8
 //   skip         a header with the length kSkip: the next record is at the beginning
 //
 // The reader believes nothing that the memory says: a header that no writer would have written ends
@@ -66,8 +66,8 @@ class RingWriter {
   // has not made room for it. The place may be written until commit(), or until another is asked
   // for.
   std::byte* reserve(std::size_t length);
-  // Lets the reader see the record.
-  void commit();
+  // Lets the reader see the record. What a mark means is between its users.
+  void commit(bool marked = false);
 
   // Returns where the last record ends. Once done() is as much, the reader has read all of it.
   std::uint64_t position() const { return position_; }
@@ -92,6 +92,7 @@ class RingReader {
   // Returns the next record; nothing if there is none yet, or if the ring is corrupt. Valid until
   // pop().
   std::optional<std::span<const std::byte>> front();
+  bool is_marked() const { return marked_; }  // the record that front() has returned
   // Makes room of the record that front() has returned.
   void pop();
   // Returns true once a header was found that no writer has written: there will be no more records.
@@ -101,6 +102,7 @@ class RingReader {
   RingMemory memory_;
   std::uint64_t position_ = 0;
   std::uint64_t end_ = 0;  // of the record that front() has returned
+  bool marked_ = false;
   bool corrupt_ = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include "channel/packet.h"
 #include "shared_folder.h"
+#include "shm/pairs.h"
 
 namespace pullman::engine {
 namespace {
@@ -41,16 +42,17 @@ struct Rails {
 
   shm::SharedFolder folder;
   channel::PacketPool pool{256, kPacketBytes};
-  MemoryRail here{shm::Pair::create(kSecret, folder.path())};
-  MemoryRail there{shm::Pair::join(here.pair().name(), kSecret, folder.path())};
+  shm::SegmentPairs pairs{folder.path()};
+  MemoryRail here{pairs.create(kSecret)};
+  MemoryRail there{pairs.join(here.pair().name(), kSecret)};
 };
 
 }  // namespace
 
 TEST_CASE("what packets carry comes through memory in order, without their headers") {
   Rails rails;
-  REQUIRE(rails.here.send(rails.packet("one")));
-  REQUIRE(rails.here.send(rails.packet("head ", "and payload")));
+  rails.here.post(rails.packet("one"));
+  rails.here.post(rails.packet("head ", "and payload"));
 
   CHECK(Rails::read(rails.there) == "one");
   CHECK(Rails::read(rails.there) == "head and payload");
@@ -61,8 +63,8 @@ TEST_CASE("a packet is in flight until the peer has read its record") {
   Rails rails;
   Packet& first = rails.packet("one");
   Packet& second = rails.packet("two");
-  REQUIRE(rails.here.send(first));
-  REQUIRE(rails.here.send(second));
+  rails.here.post(first);
+  rails.here.post(second);
   CHECK(rails.here.take_read() == nullptr);
 
   Rails::read(rails.there);
@@ -73,43 +75,42 @@ TEST_CASE("a packet is in flight until the peer has read its record") {
   rails.pool.give_back(first);
 }
 
-TEST_CASE("a packet for which the memory has no room stays its owner's until there is some") {
+TEST_CASE("a packet for which the memory has no room waits until there is some") {
   Rails rails;
   const std::string payload(1400, 'x');
-  std::size_t sent = 0;
-  Packet* waiting = nullptr;
-  for (;; ++sent) {
-    waiting = &rails.packet("head", payload);
-    if (!rails.here.send(*waiting)) break;
-  }
-  CHECK(rails.here.in_flight() == sent);
-  CHECK(sent >= shm::Pair::kCapacity / 1500);
+  std::size_t posted = 0;
+  for (; rails.here.has_room(); ++posted) rails.here.post(rails.packet("head", payload));
+  CHECK(rails.here.in_flight() == posted);
+  CHECK(posted >= shm::Pair::kCapacity / 1500);
+  CHECK_FALSE(rails.here.flush());
 
   std::size_t read = 0;
-  for (; !rails.here.send(*waiting); ++read) REQUIRE(Rails::read(rails.there) != "nothing");
+  for (; !rails.here.flush(); ++read) REQUIRE(Rails::read(rails.there) != "nothing");
   CHECK(read <= 2);  // the rest of a lap may be too short
-  CHECK(rails.here.in_flight() == sent + 1);
+  CHECK(rails.here.has_room());
+  CHECK(rails.here.in_flight() == posted);
+  CHECK_FALSE(rails.here.flush());
 }
 
 TEST_CASE("packets that the peer may not have read are given back in order when the rail is left") {
   Rails rails;
   std::vector<Packet*> sent;
-  for (const char* text : {"one", "two", "three"}) {
-    sent.push_back(&rails.packet(text));
-    REQUIRE(rails.here.send(*sent.back()));
+  const std::string payload(1400, 'x');
+  while (rails.here.has_room()) {
+    sent.push_back(&rails.packet("head", payload));
+    rails.here.post(*sent.back());
   }
   Rails::read(rails.there);
   REQUIRE(rails.here.take_read() == sent[0]);
 
-  CHECK(rails.here.take_unread() == sent[1]);
-  CHECK(rails.here.take_unread() == sent[2]);
+  for (std::size_t i = 1; i < sent.size(); ++i) CHECK(rails.here.take_unread() == sent[i]);
   CHECK(rails.here.take_unread() == nullptr);
   for (Packet* packet : sent) rails.pool.give_back(*packet);
 }
 
 TEST_CASE("a rail is over when the peer has ended it and its last record was read") {
   Rails rails;
-  REQUIRE(rails.here.send(rails.packet("last")));
+  rails.here.post(rails.packet("last"));
   CHECK_FALSE(rails.there.is_over());
   rails.here.end();
   CHECK_FALSE(rails.there.is_over());
@@ -121,11 +122,72 @@ TEST_CASE("a rail is over when the peer has ended it and its last record was rea
 TEST_CASE("a peer that is about to block is woken for a packet, or does not block") {
   Rails rails;
   CHECK_FALSE(rails.there.prepare_to_block());
-  REQUIRE(rails.here.send(rails.packet("one")));
+  rails.here.post(rails.packet("one"));
   CHECK(rails.here.must_wake());
+  CHECK_FALSE(rails.here.must_wake());
   CHECK(rails.there.prepare_to_block());
   rails.there.woke_up();
+  rails.here.post(rails.packet("two"));
   CHECK_FALSE(rails.here.must_wake());
+}
+
+TEST_CASE("a sender that is about to block is woken once its packet was read, or does not block") {
+  Rails rails;
+  rails.here.post(rails.packet("one"));
+  SECTION("it was not read yet") {
+    CHECK_FALSE(rails.here.prepare_to_block());
+    CHECK(Rails::read(rails.there) == "one");
+    CHECK(rails.there.must_wake());
+  }
+  SECTION("it was read") {
+    CHECK(Rails::read(rails.there) == "one");
+    CHECK(rails.here.prepare_to_block());
+  }
+}
+
+TEST_CASE("a long payload stays where it is if the peer can read it there") {
+  Rails rails;
+  const std::string payload(20'000, 'x');
+  rails.there.pair().meet();
+  REQUIRE(rails.here.max_packet() > payload.size());
+
+  rails.here.post(rails.packet("head", payload));
+
+  const auto record = rails.there.front();
+  REQUIRE(record);
+  REQUIRE(rails.there.is_reference());
+  const auto reference = MemoryRail::reference(*record);
+  REQUIRE(reference);
+  CHECK(reference->frame.size() == 4);
+  std::string read(payload.size(), ' ');
+  REQUIRE(rails.there.read(reference->address, std::as_writable_bytes(std::span(read))));
+  CHECK(read == payload);
+  CHECK_FALSE(rails.there.read(1, std::as_writable_bytes(std::span(read))));
+  CHECK_FALSE(MemoryRail::reference(record->first(7)));
+}
+
+TEST_CASE("a payload is not read from a peer that has ended the rail") {
+  Rails rails;
+  const std::string payload(20'000, 'x');
+  rails.there.pair().meet();
+  rails.here.post(rails.packet("head", payload));
+  const auto record = rails.there.front();
+  REQUIRE(record);
+  rails.here.end();
+  std::string read(payload.size(), ' ');
+  CHECK_FALSE(rails.there.read(MemoryRail::reference(*record)->address,
+                               std::as_writable_bytes(std::span(read))));
+  CHECK(read == std::string(payload.size(), ' '));
+}
+
+TEST_CASE("a payload is copied if the peer cannot read it, or if it is short") {
+  Rails rails;
+  const bool reads = GENERATE(true, false);
+  if (reads) rails.there.pair().meet();
+  const std::string payload(reads ? 1000 : 5000, 'x');
+  rails.here.post(rails.packet("head", payload));
+  CHECK(Rails::read(rails.there) == "head" + payload);
+  CHECK_FALSE(rails.there.is_reference());
 }
 
 }  // namespace pullman::engine

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "shared_folder.h"
-#include "shm/pair.h"
+#include "shm/pairs.h"
 
 namespace pullman::shm {
 namespace {
@@ -28,8 +28,9 @@ struct Ends {
   }
 
   SharedFolder folder;
-  Pair creator = Pair::create(kSecret, folder.path());
-  Pair other = Pair::join(creator.name(), kSecret, folder.path());
+  SegmentPairs pairs{folder.path()};
+  Pair creator = pairs.create(kSecret);
+  Pair other = pairs.join(creator.name(), kSecret);
 };
 
 }  // namespace

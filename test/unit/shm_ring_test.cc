@@ -68,6 +68,18 @@ TEST_CASE("a record is not seen before it is committed") {
   CHECK_FALSE(ring.reader.front());
 }
 
+TEST_CASE("a record's mark comes with it") {
+  Ring ring;
+  for (const bool marked : {false, true, false}) {
+    REQUIRE(ring.writer.reserve(8) != nullptr);
+    ring.writer.commit(marked);
+    REQUIRE(ring.reader.front());
+    CHECK(ring.reader.front()->size() == 8);
+    CHECK(ring.reader.is_marked() == marked);
+    ring.reader.pop();
+  }
+}
+
 TEST_CASE("a place that was reserved and not committed is given again") {
   Ring ring;
   std::byte* const first = ring.writer.reserve(100);

@@ -1,6 +1,8 @@
 #include "engine/local/memory_rail.h"
 
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -8,34 +10,80 @@ namespace pullman::engine {
 
 using channel::Packet;
 
+namespace {
+
+// A reference begins with these, which have no byte order: both ends are on one host.
+struct Place {
+  std::uint64_t address;
+  std::uint64_t length;
+};
+
+}  // namespace
+
 MemoryRail::~MemoryRail() {
-  PULLMAN_DCHECK(in_flight_.empty());
+  PULLMAN_DCHECK(in_flight() == 0);
 }
 
-bool MemoryRail::send(Packet& packet) {
+void MemoryRail::post(Packet& packet) {
+  PULLMAN_DCHECK(has_room() && packet.rest == 0);
+  answered_ = false;
+  if (!write(packet)) waiting_ = &packet;
+}
+
+bool MemoryRail::write_waiting() {
+  if (!write(*waiting_)) return false;
+  waiting_ = nullptr;
+  return true;
+}
+
+bool MemoryRail::write(Packet& packet) {
   const std::span<const std::byte> body = packet.body();
-  std::byte* place = pair_.out().reserve(body.size() + packet.payload_bytes);
+  const bool refers = this->refers(packet);
+  const std::size_t lead = refers ? sizeof(Place) : 0;
+  const std::size_t copied = refers ? 0 : packet.payload_bytes;
+  std::byte* place = pair_.out().reserve(lead + body.size() + copied);
   if (place == nullptr) return false;
-  std::memcpy(place, body.data(), body.size());
-  if (packet.payload_bytes != 0) {
-    std::memcpy(place + body.size(), packet.payload, packet.payload_bytes);
+  if (refers) {
+    const Place at{std::bit_cast<std::uint64_t>(packet.payload), packet.payload_bytes};
+    std::memcpy(place, &at, sizeof at);
   }
-  pair_.out().commit();
+  std::memcpy(place + lead, body.data(), body.size());
+  if (copied != 0) std::memcpy(place + lead + body.size(), packet.payload, copied);
+  pair_.out().commit(refers);
   packet.number = pair_.out().position();
   in_flight_.push_back(packet);
+  news_ = true;
   return true;
+}
+
+std::optional<MemoryRail::Reference> MemoryRail::reference(std::span<const std::byte> record) {
+  Place at;
+  if (record.size() < sizeof at) return std::nullopt;
+  std::memcpy(&at, record.data(), sizeof at);
+  return Reference{at.address, at.length, record.subspan(sizeof at)};
 }
 
 Packet* MemoryRail::take_read() {
   if (in_flight_.empty() || in_flight_.front().number > pair_.out().done()) return nullptr;
-  return take_unread();
-}
-
-Packet* MemoryRail::take_unread() {
-  if (in_flight_.empty()) return nullptr;
   Packet& packet = in_flight_.front();
   in_flight_.pop_front();
   return &packet;
+}
+
+Packet* MemoryRail::take_unread() {
+  if (in_flight_.empty()) return std::exchange(waiting_, nullptr);
+  Packet& packet = in_flight_.front();
+  in_flight_.pop_front();
+  return &packet;
+}
+
+bool MemoryRail::must_wake() {
+  return std::exchange(news_, false) && pair_.must_wake();
+}
+
+bool MemoryRail::prepare_to_block(bool record_stays) {
+  if (pair_.set_sleeping(true) && !record_stays) return true;
+  return !in_flight_.empty() && in_flight_.front().number <= pair_.out().done();
 }
 
 // The peer says that it has ended after its last record, so that has to be asked first.

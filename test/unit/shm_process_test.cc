@@ -1,0 +1,125 @@
+// What a process finds out about another one of its user.
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <utility>
+
+#include "shared_folder.h"
+#include "shm/pairs.h"
+
+namespace pullman::shm {
+namespace {
+
+// A child that waits to be killed.
+class Child {
+ public:
+  Child() : id_(fork()) {
+    if (id_ != 0) return;
+    for (;;) pause();
+  }
+  ~Child() { end(); }
+  pid_t id() const { return id_; }
+  void end() {
+    if (id_ <= 0) return;
+    kill(id_, SIGKILL);
+    waitpid(std::exchange(id_, 0), nullptr, 0);
+  }
+
+ private:
+  pid_t id_;
+};
+
+bool is_readable(int descriptor) {
+  pollfd one{.fd = descriptor, .events = POLLIN, .revents = 0};
+  return poll(&one, 1, 0) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("the memory of a process can be read while it runs, by who knows its word") {
+  const std::array<std::byte, 5000> bytes{std::byte{3}, std::byte{4}};
+  Child child;  // has a copy of all this
+  const pid_t id = child.id();
+  CHECK(can_read(id, own_word()));
+  Word wrong = own_word();
+  wrong.bits ^= 1;
+  CHECK_FALSE(can_read(id, wrong));
+  CHECK_FALSE(can_read(id, {}));
+
+  std::array<std::byte, 5000> read{};
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  CHECK(read_memory(id, address, read));
+  CHECK(read == bytes);
+  CHECK_FALSE(read_memory(id, 16, read));
+
+  child.end();
+  CHECK_FALSE(can_read(id, own_word()));
+  CHECK_FALSE(read_memory(id, address, read));
+}
+
+TEST_CASE("a watch tells that one of its processes has ended, until that is watched no more") {
+  ProcessWatch watch;
+  Child first;
+  Child second;
+  ProcessWatch::Watched one(watch, process_of(first.id()));
+  {
+    ProcessWatch::Watched other(watch, process_of(second.id()));
+    CHECK_FALSE(watch.any_ended());
+    CHECK(other.runs());
+
+    second.end();
+
+    CHECK(watch.any_ended());
+    CHECK(is_readable(watch.descriptor()));
+    CHECK_FALSE(other.runs());
+    CHECK(one.runs());
+  }
+  CHECK_FALSE(watch.any_ended());
+  CHECK_FALSE(is_readable(watch.descriptor()));
+}
+
+TEST_CASE("a process that had ended before, or another one with its id, is not watched") {
+  ProcessWatch watch;
+  Child child;
+  ProcessName name = process_of(child.id());
+  SECTION("another one") {
+    ++name.started;
+  }
+  SECTION("it has ended") {
+    child.end();
+  }
+  const ProcessWatch::Watched watched(watch, name);
+  CHECK(watched.runs());  // as far as is known
+  CHECK_FALSE(watch.any_ended());
+}
+
+TEST_CASE("an end of a pair knows the other's process once they have met") {
+  SharedFolder folder;
+  SegmentPairs pairs(folder.path());
+  Pair creator = pairs.create({});
+  CHECK_FALSE(creator.has_joined());
+  const pid_t child = fork();
+  if (child == 0) {
+    SegmentPairs own(folder.path());
+    Pair other = own.join(creator.name(), {});
+    other.meet();
+    for (;;) pause();
+  }
+  while (!creator.has_joined()) usleep(1000);
+  creator.meet();
+  CHECK(creator.is_alive_there());
+  CHECK_FALSE(pairs.any_ended());
+
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+
+  CHECK_FALSE(creator.is_alive_there());
+  CHECK(pairs.any_ended());
+  CHECK_FALSE(creator.has_ended());  // it had no time to say so
+}
+
+}  // namespace pullman::shm
