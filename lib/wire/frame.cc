@@ -49,11 +49,12 @@ constexpr std::size_t fixed_bytes(std::uint8_t type) {
     case FrameType::kBlocked:
       return kBlockedBytes;
     case FrameType::kNics:
+    case FrameType::kMemory:
       return kFrameHeadBytes;
   }
   return 0;
 }
-static_assert(fixed_bytes(0) == 0 && fixed_bytes(18) == 0);
+static_assert(fixed_bytes(0) == 0 && fixed_bytes(19) == 0);
 
 constexpr bool may_have_kind(std::uint8_t type) {
   return type <= static_cast<std::uint8_t>(FrameType::kChunk) ||
@@ -180,6 +181,7 @@ bool FrameReader::next(Frame& out) {
       return bye_is_sane(out) || fail();
     case FrameType::kWays:
     case FrameType::kNics:
+    case FrameType::kMemory:
     case FrameType::kCheck:
     case FrameType::kChecked:
       return true;
@@ -383,6 +385,14 @@ Frame chunk_head(const std::byte* at) {
   Frame head{.type = FrameType::kChunk, .data = {}};
   read_chunk_fields(at, head);
   return head;
+}
+
+bool read_chunk_elsewhere(std::span<const std::byte> bytes, std::uint64_t length, Frame& out) {
+  if (bytes.size() != kChunkBytes) return false;
+  if (load8(bytes.data()) != static_cast<std::uint8_t>(FrameType::kChunk)) return false;
+  out = chunk_head(bytes.data());
+  out.data = {bytes.data(), static_cast<std::size_t>(length)};
+  return chunk_is_sane(out);
 }
 
 Frame bulk_head(const std::byte* at) {

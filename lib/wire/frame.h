@@ -33,6 +33,7 @@ enum class FrameType : std::uint8_t {
   kEnvelope = 15,  // announces a message whose bytes wait at its sender, so that it can be matched
   kBlocked = 16,   // the sender waits for more allowance than the limit it names
   kNics = 17,      // the sender's current NICs (nics.h)
+  kMemory = 18,    // shared memory for peers on one host (memory.h)
 };
 
 inline constexpr std::size_t kFrameHeadBytes = 4;
@@ -192,6 +193,9 @@ std::size_t put_padding(std::byte* out, std::size_t length);
 Frame chunk_head(const std::byte* at);
 // The same for put_bulk().
 Frame bulk_head(const std::byte* at);
+// Reads a CHUNK whose bytes, `length` of them, are elsewhere; `bytes` is what it has without them.
+// out.data must not be read: it tells only their number. Returns false if it is malformed.
+bool read_chunk_elsewhere(std::span<const std::byte> bytes, std::uint64_t length, Frame& out);
 
 // Writes the head of a SACK; set_sack_word() then writes its bitmap of `words` 64-bit words. Bit i
 // (least significant first) of word w means that packet `first + 64 w + i` has arrived.

@@ -176,6 +176,18 @@ Taken Inbox::handle_chunk(const wire::Frame& frame) {
   return message == nullptr ? Taken::kRefused : take_bytes(*message, frame.offset, frame.data);
 }
 
+std::span<std::byte> Inbox::place_for(const wire::Frame& chunk) {
+  const MessageId id = expand(chunk.id, next_turn_);
+  const bool is_over = find(id) == nullptr && ids_.finished(id);
+  if (is_over || wire::is_short(chunk.kind, chunk.total)) return {};
+  InMessage* message = open(id, chunk, chunk.total);
+  if (message == nullptr) return {};
+  const std::size_t length = chunk.data.size();
+  if (chunk.offset > message->wanted || length > message->wanted - chunk.offset) return {};
+  if (!has_place(*message, shared_.memory)) return {};
+  return place_of(*message, chunk.offset, length);
+}
+
 // wire.md 4.12
 Taken Inbox::handle_envelope(const wire::Frame& frame) {
   const MessageId id = expand(frame.id, next_turn_);

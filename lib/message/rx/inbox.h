@@ -73,6 +73,11 @@ class Inbox {
   Taken handle_chunk(const wire::Frame& frame);
   Taken handle_envelope(const wire::Frame& frame);
 
+  // Returns where the bytes of a chunk go, whose frame has only their number; the caller may read
+  // them into that place, and calls handle_chunk() next. Returns nothing if there is no one place
+  // for them, or if handle_chunk() will refuse them. The message begins, if it had not.
+  std::span<std::byte> place_for(const wire::Frame& chunk);
+
   // Where the bytes behind a chunk just taken go; none, if each chunk must be taken by
   // handle_chunk().
   BytesInOrder in_order_behind(const wire::Frame& chunk) const;

@@ -34,11 +34,24 @@ bool has_place(InMessage& message, std::pmr::memory_resource& memory) noexcept t
   return false;
 }
 
+std::span<std::byte> place_of(const InMessage& message, std::uint64_t offset, std::size_t length) {
+  if (is_held(message)) return {message.bytes + offset, length};
+  const std::size_t lead = wire::lead_bytes(message.kind);
+  if (message.state != InState::kFilling || offset < lead) return {};
+  offset -= lead;
+  if (offset > message.room || length > message.room - offset) return {};
+  if (message.bytes != nullptr) return {message.bytes + offset, length};
+  const auto sink = one_place_of_sink(Operation::of(*message.receive), offset);
+  return sink.size() < length ? std::span<std::byte>{} : sink.first(length);
+}
+
 void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::byte> data) {
   if (message.state != InState::kFilling) {
+    if (data.data() == message.bytes + offset) return;
     std::memcpy(message.bytes + offset, data.data(), data.size());
     return;
   }
+
   if (message.kind != 0) {
     const std::size_t lead = wire::lead_bytes(message.kind);
     if (offset < lead) {
@@ -48,9 +61,13 @@ void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::
     offset = offset < lead ? 0 : offset - lead;
   }
   if (offset >= message.room || data.empty()) return;
-  if (message.bytes == nullptr) return scatter(Operation::of(*message.receive), offset, data);
-  std::memcpy(message.bytes + offset, data.data(),
-              std::min<std::size_t>(data.size(), message.room - offset));
+  if (message.bytes == nullptr) {
+    const Operation& op = Operation::of(*message.receive);
+    if (one_place_of_sink(op, offset).data() != data.data()) scatter(op, offset, data);
+  } else if (message.bytes + offset != data.data()) {
+    std::memcpy(message.bytes + offset, data.data(),
+                std::min<std::size_t>(data.size(), message.room - offset));
+  }
 }
 
 void redirect(InMessage& message, std::byte* bytes, std::size_t room,

@@ -18,7 +18,12 @@ namespace pullman::message {
 // is none: the bytes must count as lost, for bytes noted as arrived are not sent again.
 bool has_place(InMessage& message, std::pmr::memory_resource& memory) noexcept;
 
-// Puts bytes of it, lead included, where they go, as far as there is room. Needs has_place().
+// Returns where those bytes of it go, if that is one place that holds them all; nothing if
+// place_bytes() must put them there. Needs has_place().
+std::span<std::byte> place_of(const InMessage& message, std::uint64_t offset, std::size_t length);
+
+// Puts bytes of it, lead included, where they go, as far as there is room. Bytes that are there
+// already, since place_of() was told, stay. Needs has_place().
 void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::byte> data);
 
 // From now on the bytes behind the lead go to `bytes`, or to the receive's segments if that is null

@@ -63,8 +63,11 @@ Packet* cut_chunk(Operation& op, ChunkHeads heads, std::size_t packet_bytes, Pac
   if (packet == nullptr) return nullptr;
   packet->is_bulk = heads == ChunkHeads::kBulk && may_be_bulk(op);
   packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHeadBytes;
-  const auto length = static_cast<std::size_t>(
+  auto length = static_cast<std::size_t>(
       std::min<std::uint64_t>(packet_bytes - packet->used, op.granted - op.sent));
+  if (op.special.is_special && one_place(op, op.sent).size() < length) {
+    length = std::min<std::size_t>(length, packet->capacity - packet->used);
+  }
   if (packet->is_bulk) {
     wire::put_bulk(packet->bytes + wire::kBulkHeaderBytes, head_of_next_chunk(op));
   } else {

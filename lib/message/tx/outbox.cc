@@ -256,19 +256,24 @@ void Outbox::report_blocked() {
 }
 
 Packet* Outbox::next_packet(Heads heads) {
+  Packet* packet = next_whole_packet(heads, packet_bytes_);
+  if (packet != nullptr && packet->size() > packet_bytes_) [[unlikely]]
+    fragment(*packet, packet_bytes_);
+  return packet;
+}
+
+Packet* Outbox::next_whole_packet(Heads heads, std::size_t chunk_bytes) {
   if (anything_waits()) [[unlikely]]
     admit_waiting();
   const bool chunks = has_chunks();
   if (packer_.is_next(chunks)) {
     Packet& packet = packer_.take_first();
-    if (packet.used > packet_bytes_) [[unlikely]]
-      fragment(packet, packet_bytes_);
     packet.wants_ack = acks_.note_packet(packet.wants_ack);
     return &packet;
   }
   if (!chunks) return nullptr;
   Operation& op = active_->chunks.next();
-  Packet* packet = cut_chunk(op, heads, packet_bytes_, shared_.packets);
+  Packet* packet = cut_chunk(op, heads, chunk_bytes, shared_.packets);
   if (packet == nullptr) return nullptr;
   packet->peer = packer_.peer_index();
   active_->chunks.note_cut(op);

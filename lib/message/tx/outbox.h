@@ -142,6 +142,9 @@ class Outbox {
   using Heads = ChunkHeads;
   // Returns the next packet to send, its header still to be written; null if there is none.
   Packet* next_packet(Heads heads = Heads::kFull);
+  // The same for a way that carries packets of any length: one of copied messages is never
+  // fragmented, and one with a chunk is up to `chunk_bytes` long, headers included.
+  Packet* next_whole_packet(Heads heads, std::size_t chunk_bytes);
 
   // Describes the run that is wanted.
   struct RunWish {
