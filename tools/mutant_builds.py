@@ -28,7 +28,8 @@ PROVIDER_STEPS = [
     ("component of the provider", ["test/ofi/unit/ofi-unit-tests"], ["--abort"], CATCH),
     ("provider", ["test/ofi/ofi-tests", "lib/ofi/libpullman-fi.so"], ["--abort"], CATCH),
 ]
-PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "pullman", "PULLMAN_NICS": "lo", "FI_PULLMAN_CLOSE_TIMEOUT": "1"}
+PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "pullman", "PULLMAN_NICS": "lo", "PULLMAN_SHARED_MEMORY": "0",
+                        "FI_PULLMAN_CLOSE_TIMEOUT": "1"}
 DOES_NOT_COMPILE = "NOBODY: it does not compile"
 # A mutant may hang or grow, that is noticed, too. The scenarios take a quarter of these seconds.
 CPU_SECONDS = 200

@@ -98,6 +98,14 @@ def text_of(program):
 
 
 class Loopback(Places):
+    """Two processes on this host that talk through `lo`, as if they were on two."""
+
+    environment = {"PULLMAN_NICS": "lo", "PULLMAN_SHARED_MEMORY": "0"}
+
+
+class OneHost(Places):
+    """Two processes on this host, which may share memory."""
+
     environment = {"PULLMAN_NICS": "lo"}
 
 

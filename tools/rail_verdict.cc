@@ -57,10 +57,11 @@ const char* meaning(const RailView& rail) {
 }  // namespace
 
 bool is_fine(const RailView& rail) {
-  return rail.state == RailState::kUp && rail.check == RailFinding::kFine;
+  return rail.memory || (rail.state == RailState::kUp && rail.check == RailFinding::kFine);
 }
 
 std::string verdict(const RailView& rail) {
+  if (rail.memory) return "carries messages: the peer is on this host";
   const std::string now = fmt::format("{} ({})", meaning(rail), name(rail.reason));
   if (rail.check == RailFinding::kNotChecked) return now + "; not checked";
   return fmt::format("{}; {}, {:.0f} ms ago: {}", now, name(rail.check),

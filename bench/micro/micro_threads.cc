@@ -15,6 +15,7 @@ Config config(Config::Threads threads) {
   Config config;
   config.driver = "udp";
   config.nics = {"lo"};
+  config.shared_memory = false;
   config.threads = threads;
   config.max_peers = 4;
   return config;

@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   try {
     // On loopback, whatever the machine has; both ends inherit it.
     ::setenv("PULLMAN_NICS", "lo", 1);
+    ::setenv("PULLMAN_SHARED_MEMORY", "0", 1);
     ::setenv("PULLMAN_DRIVER", "udp", 1);
     ::setenv("PULLMAN_PACKET_BYTES", kPacketBytes, 1);
     watch(argc > 1 ? std::atoi(argv[1]) : 5, argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 8);

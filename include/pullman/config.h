@@ -61,6 +61,10 @@ struct __attribute__((visibility("default"))) Config {
   // Lets the kernel move packets of the udp driver in bursts (UDP_SEGMENT,
   // UDP_GRO), where it can.                                                 PULLMAN_OFFLOADS (0, 1)
   bool offloads = true;
+  // Talks to processes of the same user on the same host through memory that
+  // both have mapped (/dev/shm), and not through a NIC.
+  //                                                                         PULLMAN_SHARED_MEMORY
+  bool shared_memory = true;
 
   // Messages of up to this many bytes may use the command channel. 0..1024. PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;

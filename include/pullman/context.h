@@ -75,6 +75,9 @@ class __attribute__((visibility("default"))) Context {
   // it sends. Known at once for the addresses of its own NICs, for others once the HELLO is
   // answered.
   bool is_self(PeerId peer) const;
+  // Returns true if messages to the peer go through memory now (Config::shared_memory). That begins
+  // some time after the first message, and may end.
+  bool shares_memory(PeerId peer) const;
 
   // Sends a message of bytes.size() bytes; 0 is allowed. Returns kOk if the bytes were copied: the
   // request is done and `bytes` may be reused, but the message is still on its way. It is lost if

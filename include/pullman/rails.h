@@ -61,7 +61,10 @@ enum class RailFinding : std::uint8_t {
 // One rail of one peer.
 struct __attribute__((visibility("default"))) RailView {
   unsigned number = 0;  // the same at both ends
-  std::string nic;      // the name of the local NIC
+  // It is memory that a peer on this host shares with us (Config::shared_memory), and not a pair of
+  // NICs. It comes last, with the number 8 and no addresses.
+  bool memory = false;
+  std::string nic;      // the name of the local NIC; "memory"
   std::string local;    // HOST:PORT of the local command channel
   std::string remote;   // HOST:PORT of the peer's command channel
   bool stream = false;  // it is the last resort (TCP)

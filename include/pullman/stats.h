@@ -13,8 +13,10 @@ struct Stats {
   std::uint64_t messages_received = 0;  // messages that completed a receive
   std::uint64_t bytes_sent = 0;         // of those messages
   std::uint64_t bytes_received = 0;
-  std::uint64_t packets_sent = 0;          // numbered packets, first transmissions
-  std::uint64_t packets_received = 0;      // datagrams accepted, of all types
+  std::uint64_t packets_sent = 0;         // numbered packets, first transmissions
+  std::uint64_t packets_received = 0;     // datagrams accepted, of all types
+  std::uint64_t memory_packets_sent = 0;  // packets to peers on this host, through memory
+  std::uint64_t memory_packets_received = 0;
   std::uint64_t duplicate_packets = 0;     // received twice, or after their number was settled
   std::uint64_t retransmits = 0;           // packets declared lost whose frames were sent again
   std::uint64_t spurious_retransmits = 0;  // retransmits whose original arrived after all

@@ -77,6 +77,8 @@ constexpr Option kOptions[] = {
      set_number<&Config::last_resort>, ""},
     {"offloads", "PULLMAN_OFFLOADS", 0, 1, get_number<&Config::offloads>,
      set_number<&Config::offloads>, ""},
+    {"shared_memory", "PULLMAN_SHARED_MEMORY", 0, 1, get_number<&Config::shared_memory>,
+     set_number<&Config::shared_memory>, ""},
     {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
      set_number<&Config::tiny_bytes>, " bytes"},
     {"eager_bytes", "PULLMAN_EAGER_BYTES", 1024, 1 << 20, get_number<&Config::eager_bytes>,

@@ -20,6 +20,7 @@
 #include "message/multi_request.h"
 #include "message/operation.h"
 #include "nic/own_host.h"
+#include "shm/pairs.h"
 
 namespace pullman {
 namespace {
@@ -68,16 +69,18 @@ struct Context::State {
         nics(config),
         opened(nics.open()),
         driver(opened.front().device.driver),
-        sleeper(ports_of(opened), nics.fd()),
+        sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         looked_at(read_clock()),
-        engine(chosen, std::move(opened), {.key = key_for(chosen), .host = nic::own_host()},
-               looked_at) {}
+        engine(chosen, std::move(opened),
+               {.key = key_for(chosen), .host = nic::own_host(), .pairs = &pairs}, looked_at) {
+    if (config.shared_memory) shm::sweep();
+  }
 
   Instant look() { return looked_at = read_clock(); }
   // Reads the clock if the message may leave at once, since the RTT is measured from then. A
   // message that waits for the next turn is timed by that turn, so many messages need no reading.
   Instant time_for(const engine::Departure& departure) {
-    return departure.at_once ? look() : looked_at;
+    return departure.timed ? look() : looked_at;
   }
   Instant time_for(PeerId peer) { return time_for(engine.sending().departure(peer)); }
 
@@ -121,7 +124,7 @@ struct Context::State {
     }
     const bool sleeps =
         config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
-    if (sleeps && sleeper.descriptor() >= 0) {
+    if (sleeps && sleeper.descriptor() >= 0 && engine.may_sleep()) {
       sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
       engine.watched(read_clock());
     } else if (++idle.turns >= kTurnsBeforeYield) {
@@ -161,6 +164,7 @@ struct Context::State {
   Nics nics;
   std::vector<engine::NicPorts> opened;  // moved into the engine on construction
   std::string driver;
+  shm::SegmentPairs pairs;
   Sleeper sleeper;
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
@@ -225,6 +229,10 @@ PeerState Context::peer_state(PeerId peer) const {
 bool Context::is_self(PeerId peer) const {
   Gate::Hold held(state_->gate);
   return state_->engine.inspector().is_self(peer);
+}
+bool Context::shares_memory(PeerId peer) const {
+  Gate::Hold held(state_->gate);
+  return state_->engine.inspector().shares_memory(peer);
 }
 Status Context::peer_status(PeerId peer) const {
   Gate::Hold held(state_->gate);
@@ -473,7 +481,7 @@ bool Context::prepare_wait() {
   if (state_->nics.due(now)) state_->tend_nics(now);
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
   const Instant due = std::min(state_->engine.next_deadline(), state_->nics.next_deadline());
-  if (due <= now) return false;
+  if (due <= now || !state_->engine.may_sleep()) return false;
   state_->sleeper.arm(due);
   return true;
 }

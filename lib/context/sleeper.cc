@@ -29,7 +29,8 @@ void Sleeper::make() {
   all_ = epoll_create1(EPOLL_CLOEXEC);
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   const bool works = all_ >= 0 && timer_ >= 0 && watch(all_, timer_) &&
-                     (news_ < 0 || watch(all_, news_)) &&
+                     std::all_of(others_.begin(), others_.end(),
+                                 [this](int other) { return other < 0 || watch(all_, other); }) &&
                      std::all_of(ports_.begin(), ports_.end(),
                                  [this](nic::Port* port) { return watch(all_, port->wait_fd()); });
   watching_ = true;

@@ -16,8 +16,9 @@ namespace pullman {
 class Sleeper {
  public:
   // All ports; they outlive the sleeper. If one has no wait descriptor, sleeping is not possible.
-  // `news` is a further descriptor to wait on, or -1.
-  Sleeper(std::vector<nic::Port*> ports, int news) : ports_(std::move(ports)), news_(news) {}
+  // `others` are further descriptors to wait on, or -1.
+  Sleeper(std::vector<nic::Port*> ports, std::vector<int> others)
+      : ports_(std::move(ports)), others_(std::move(others)) {}
   ~Sleeper();
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
@@ -57,7 +58,7 @@ class Sleeper {
   void unwatch();
 
   std::vector<nic::Port*> ports_;
-  int news_;
+  std::vector<int> others_;
   bool asked_ = false;      // descriptor() was called
   bool watching_ = false;   // the ports' descriptors are armed
   unsigned turns_ = 0;      // turns in a row without sleeping

@@ -47,7 +47,7 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
       replies_(resources_.config, nics_, resolver_),
       lifecycle_(resources_.config, resources_.peers, ready_, reclaimer_, resources_.alarms,
                  {resources_.packets, resolver_, acks_, check_, accepts_, resources_.matchers,
-                  resources_.regions, resources_.stats}),
+                  resources_.regions, resources_.memory_peers, resources_.stats}),
       liveness_(resources_.config, resources_.peers, ready_, reclaimer_, resources_.alarms, check_,
                 lifecycle_),
       path_sizer_(resources_.stats, sender_, reclaimer_, lifecycle_),
@@ -57,23 +57,32 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
              resources_.stats),
       exchange_(resources_.config, resources_.epoch, resources_.host, nics_, resolver_, ready_,
                 sender_, reclaimer_, resources_.alarms, clock_, lifecycle_, rails_),
+      memory_setup_(resources_.pairs, resources_.epoch, resources_.host, resources_.random,
+                    resources_.memory_peers, ready_),
       blocked_(resources_.config, resources_.peers, ready_, resources_.reserve, resources_.matchers,
                resources_.inbox_counters, resources_.stats),
-      frame_handler_(clock_, ready_, reclaimer_, lifecycle_, rails_, exchange_, blocked_),
+      frame_handler_(clock_, ready_, reclaimer_, lifecycle_, rails_, exchange_, memory_setup_,
+                     blocked_),
       ack_handler_(ready_, acks_, reclaimer_, resources_.alarms, lifecycle_, path_sizer_, rails_),
       handshake_(resources_.config, resources_.epoch, resources_.host, resources_.random,
                  {resources_.link_options, resources_.link_resources, resources_.inbox,
                   resources_.outbox, resources_.packets, resources_.eager_bytes},
                  resources_.peers, nics_, poller_, credits_, resolver_, ready_, acks_, sender_,
-                 accepts_, lifecycle_, rails_, exchange_, frame_handler_),
+                 accepts_, lifecycle_, rails_, exchange_, memory_setup_, frame_handler_),
       port_events_(nics_, poller_, resolver_, replies_, liveness_, rails_, exchange_, handshake_),
       nic_changes_(resources_.peers, nics_, poller_, credits_, resolver_, ready_, reclaimer_,
                    replies_, lifecycle_, rails_, ack_handler_, handshake_, port_events_),
       transmitter_(resources_.config, resources_.peers, nics_, poller_, clock_, ready_, sender_,
-                   lifecycle_, path_sizer_, rails_, exchange_, handshake_, resources_.stats),
+                   lifecycle_, path_sizer_, rails_, exchange_, memory_setup_, handshake_,
+                   resources_.stats),
+      memory_receiver_(resources_.memory_peers, poller_, ready_, reclaimer_, lifecycle_,
+                       memory_setup_, frame_handler_, resources_.inbox_counters, resources_.stats),
+      memory_watch_(resources_.pairs, resources_.memory_peers, poller_, lifecycle_,
+                    memory_receiver_),
       receiver_(resources_.config, resources_.epoch, resources_.peers, nics_, poller_, credits_,
                 clock_, ready_, acks_, check_, replies_, lifecycle_, liveness_, frame_handler_,
-                ack_handler_, handshake_, resources_.inbox_counters, resources_.stats),
+                ack_handler_, handshake_, memory_receiver_, resources_.inbox_counters,
+                resources_.stats),
       timers_(resources_.peers, resources_.hotel, resources_.alarms, ready_, acks_, reclaimer_,
               check_, lifecycle_, liveness_, rails_, exchange_, ack_handler_, handshake_),
       sending_(resources_.config, resources_.peers, nics_, ready_, acks_, lifecycle_, ack_handler_,
@@ -104,7 +113,9 @@ std::size_t Engine::progress(Instant now) noexcept {
   clock_.begin_turn(now);
   transmitter_.begin_turn();
   if (transmitter_.has_appended()) transmitter_.send_appended(now);
-  const std::size_t received = receiver_.receive_all(now);
+  std::size_t received = memory_receiver_.receive_all(now);
+  received += receiver_.receive_all(now);
+  memory_watch_.look(now, received);
   port_events_.poll(now, received);
   timers_.expire(now, receiver_.holds_timers(had_deferred));
   if (blocked_.any()) [[unlikely]]
@@ -121,12 +132,16 @@ std::size_t Engine::progress(Instant now) noexcept {
 
 Instant Engine::next_deadline() const {
   const bool work = transmitter_.has_work();
-  if (acks_.has_deferred() || poller_.has_deferred() || acks_.any_due()) return Instant::min();
+  if (acks_.has_deferred() || poller_.has_deferred() || acks_.any_due() ||
+      memory_receiver_.has_deferred() || memory_watch_.has_work()) {
+    return Instant::min();
+  }
   const unsigned stalled = ready_.stalled_turns();
   if (work && stalled == 0) return Instant::min();
   const Instant again =
       work ? clock_.polled_until() + kRefusalPause * (1 << stalled) : Instant::max();
-  return std::min({again, poller_.resting_until(), blocked_.next_due(), timers_.next_due()});
+  return std::min({again, poller_.resting_until(), blocked_.next_due(), timers_.next_due(),
+                   memory_receiver_.next_due()});
 }
 
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
@@ -147,6 +162,13 @@ bool Engine::move_nic(Instant now, std::size_t from, std::size_t to) {
   if (lifecycle_.closing() || from == to || std::max(from, to) >= nics_.size()) return false;
   nic_changes_.move(now, from, to);
   return true;
+}
+
+// Whether memory can be shared belongs to what a check finds out.
+Status Engine::begin_check(Instant now, PeerId id, Duration limit) noexcept {
+  if (lifecycle_.closing()) return Status::kClosed;
+  if (Peer* peer = resources_.peers.find(id)) memory_setup_.offer(*peer);
+  return check_.begin(now, id, limit);
 }
 
 void Engine::close_abortively(Instant now) noexcept {

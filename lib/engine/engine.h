@@ -21,6 +21,7 @@
 
 #include "engine/inspector.h"
 #include "engine/matching.h"
+#include "engine/memory_watch.h"
 #include "engine/nic_changes.h"
 #include "engine/receiver.h"
 #include "engine/remote_memory.h"
@@ -56,9 +57,7 @@ class Engine {
   void abandon(PeerId peer) noexcept { lifecycle_.abandon(peer); }
   std::string explain_rails(PeerId peer) const { return rails_.explain(peer); }
   std::optional<RailEvent> take_rail_event(PeerId peer) { return rails_.take_event(peer); }
-  Status begin_check(Instant now, PeerId peer, Duration limit) noexcept {
-    return lifecycle_.closing() ? Status::kClosed : check_.begin(now, peer, limit);
-  }
+  Status begin_check(Instant now, PeerId peer, Duration limit) noexcept;
   std::optional<std::vector<RailCheck>> check_result(PeerId peer) const {
     return check_.result(peer);
   }
@@ -103,6 +102,12 @@ class Engine {
     port_events_.poll_next_turn();
     poller_.prepare_to_block();
   }
+  // The program is about to sleep, and progress() found nothing to do. Returns false if a peer on
+  // this host has written something since, so that it must not. Peers wake it only if it says so.
+  bool may_sleep() {
+    memory_watch_.prepare_to_block();
+    return memory_receiver_.prepare_to_block();
+  }
   // Returns whether the next turn sends something even if nothing arrives and no timer expires.
   bool has_pending_tx() const {
     return acks_.any_due() || transmitter_.has_work() || acks_.deferred_owes();
@@ -142,6 +147,7 @@ class Engine {
   PathSizer path_sizer_;
   RailManager rails_;
   NicExchange exchange_;
+  MemorySetup memory_setup_;
   BlockedPeers blocked_;
   FrameHandler frame_handler_;
   AckHandler ack_handler_;
@@ -149,6 +155,8 @@ class Engine {
   PortEvents port_events_;
   NicChanges nic_changes_;
   Transmitter transmitter_;
+  MemoryReceiver memory_receiver_;
+  MemoryWatch memory_watch_;
   Receiver receiver_;
   TimerDispatcher timers_;
   Sending sending_;

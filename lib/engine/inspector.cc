@@ -39,6 +39,11 @@ bool Inspector::is_self(PeerId id) const {
   return nics_.is_own_port(peer->command_address);
 }
 
+bool Inspector::shares_memory(PeerId id) const {
+  const Peer* peer = resources_.peers.find(id);
+  return peer != nullptr && peer->memory_rail() != nullptr;
+}
+
 std::optional<LinkView> Inspector::link(PeerId id) const {
   const Peer* peer = resources_.peers.find(id);
   if (peer == nullptr) return std::nullopt;
@@ -53,6 +58,7 @@ std::vector<RailView> Inspector::rails(Instant now, PeerId id) const {
   const Peer* peer = resources_.peers.find(id);
   if (peer == nullptr) return views;
   peer->for_each_rail([&](const Rail& rail) { views.push_back(rail_view(now, rail)); });
+  if (peer->memory_rail() != nullptr) views.push_back(memory_view(*peer->memory));
   return views;
 }
 
@@ -115,7 +121,8 @@ Audit Inspector::audit() const {
       audit.packets_accounted += rail.link.in_flight() + rail.link.lost().size();
     });
     if (peer.rails != nullptr) audit.packets_accounted += peer.rails->evacuated.size();
-    audit.packets_accounted += peer.outbox.queued_packets() + (hello_waits ? 1 : 0) +
+    audit.packets_accounted += in_memory(peer) + peer.outbox.queued_packets() +
+                               (hello_waits ? 1 : 0) +
                                (peer.said != nullptr && peer.said->early_data != nullptr ? 1 : 0);
     audit.unexpected_bytes += peer.inbox.charged();
     audit.sends_pending += peer.outbox.unfinished() + peer.one_sided.pending();

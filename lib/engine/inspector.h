@@ -53,6 +53,8 @@ class Inspector {
   Status peer_status(PeerId peer) const;
   // Returns whether the peer is this process.
   bool is_self(PeerId peer) const;
+  // Returns whether packets to the peer leave through memory.
+  bool shares_memory(PeerId peer) const;
   std::optional<LinkView> link(PeerId peer) const;
   // Returns all rails of a peer, rail 0 first; none if the peer is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;

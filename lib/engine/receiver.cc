@@ -153,6 +153,8 @@ Verdict Receiver::handle_sequenced(Instant now, Rail& rail, const wire::PacketHe
     if (peer.phase == Phase::kGone) return handle_late(now, rail, header, body);
   }
   if (peer.said != nullptr) handshake_.handle_proof(now, peer);
+  if (peer.memory != nullptr) [[unlikely]]
+    memory_.drain(now, peer);
   const Verdict verdict = frame_handler_.handle(now, rail, header, frames_);
   if (verdict == Verdict::kAccepted || verdict == Verdict::kDuplicate) [[likely]] {
     if (peer.rails != nullptr) [[unlikely]]

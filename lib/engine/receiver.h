@@ -7,6 +7,7 @@
 
 #include "engine/frames/ack_handler.h"
 #include "engine/handshake/handshake.h"
+#include "engine/memory_receiver.h"
 #include "engine/receive_backpressure.h"
 #include "engine/session/liveness.h"
 #include "engine/session/unknown_peer_replies.h"
@@ -20,7 +21,7 @@ class Receiver {
            ChannelPoller& poller, CreditAllocator& credits, const PollClock& clock,
            ReadyPeers& ready, AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
-           AckHandler& ack_handler, Handshake& handshake,
+           AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
            const message::InboxCounters& inbox_counters, Stats& stats)
       : checksum_(config.checksum),
         peers_(peers),
@@ -39,7 +40,8 @@ class Receiver {
         replies_(replies),
         lifecycle_(lifecycle),
         liveness_(liveness),
-        handshake_(handshake) {}
+        handshake_(handshake),
+        memory_(memory) {}
 
   // Returns the number of packets received, dropped ones included.
   std::size_t receive_all(Instant now);
@@ -96,6 +98,7 @@ class Receiver {
   const PeerLifecycle& lifecycle_;
   Liveness& liveness_;
   Handshake& handshake_;
+  MemoryReceiver& memory_;
   ReceiveBackpressure backpressure_;
 };
 

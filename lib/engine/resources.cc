@@ -35,6 +35,7 @@ EngineResources::EngineResources(const Config& configuration, const Identity& id
       random(identity.key),
       epoch(random.next()),
       host(identity.host),
+      pairs(config.shared_memory ? identity.pairs : nullptr),
       packets(config.send_packets, largest_packet + message::kFragmentRoom),
       rings(config.max_peers * wire::kMaxRails),
       arrival_bitmaps(config.max_peers * wire::kMaxRails),

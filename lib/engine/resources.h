@@ -9,6 +9,7 @@
 #include "base/reused_memory.h"
 #include "channel/packet.h"
 #include "engine/peer/alarms.h"
+#include "engine/peer/memory_peers.h"
 #include "engine/peer/peer_table.h"
 #include "message/match/matcher_table.h"
 #include "message/reserve.h"
@@ -16,6 +17,7 @@
 #include "pullman/config.h"
 #include "pullman/stats.h"
 #include "reliability/hotel.h"
+#include "shm/pairs.h"
 
 namespace pullman::engine {
 
@@ -23,6 +25,8 @@ namespace pullman::engine {
 struct Identity {
   KeyedRandom::Key key{};
   std::uint64_t host = 0;  // the same for all processes of a host; 0: not known (wire.md 5.11)
+  // Makes the memory that is shared with peers on the host, and outlives the engine; null: none is.
+  shm::Pairs* pairs = nullptr;
 };
 
 struct EngineResources {
@@ -35,6 +39,7 @@ struct EngineResources {
   KeyedRandom random;
   const std::uint64_t epoch;  // names this incarnation of the process
   const std::uint64_t host;   // the host of this process
+  shm::Pairs* const pairs;    // null: memory is not shared
 
   channel::PacketPool packets;
   reliability::Hotel<Packet> hotel;
@@ -61,6 +66,7 @@ struct EngineResources {
 
   Alarms alarms;
   PeerTable peers;
+  MemoryPeers memory_peers;
   Stats stats;
 };
 

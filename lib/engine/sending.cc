@@ -44,7 +44,10 @@ static_assert(kSpaces == wire::kSpacesOnWire);
 // This is the fast path: nothing is queued or in flight, so nothing can be overtaken and no ACK has
 // to be waited for.
 bool Sending::sends_at_once(const Peer& peer) const {
-  if (peer.ready.is_linked()) return false;
+  if (peer.ready.is_linked() || peer.may_share) return false;
+  if (const MemoryRail* memory = peer.memory_rail()) {
+    return memory->is_answered() && peer.outbox.queued_packets() == 0;
+  }
   const Rail* rail = &peer.home;
   if (peer.rails != nullptr) [[unlikely]] {
     rail = const_cast<Peer&>(peer).rail(peer.rails->small_rail);
@@ -77,7 +80,9 @@ void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes)
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
   if (!at_once) return transmitter_.wait_for_turn(peer);
   ++stats_.fast_path_sends;
-  if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
+  if (peer.memory_rail() != nullptr) {
+    if (transmitter_.serve(now, peer)) ready_.mark(peer);
+  } else if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
     if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
     const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);

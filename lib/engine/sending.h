@@ -21,6 +21,7 @@ namespace pullman::engine {
 struct Departure {
   Peer* peer = nullptr;  // null: the peer is not known
   bool at_once = false;  // it leaves, or its first packets do, inside the call
+  bool timed = false;    // and its round trip is measured: `now` must just have been read
 };
 
 // One send with options, of segments or of a packer's output. The memory that the segments name,
@@ -50,11 +51,11 @@ class Sending {
         transmitter_(transmitter),
         stats_(stats) {}
 
-  // Returns how a message to this peer would leave. One that leaves at once must be sent with a
-  // `now` that was just read.
+  // Returns how a message to this peer would leave.
   Departure departure(PeerId id) const {
     Peer* peer = peers_.find(id);
-    return {peer, peer != nullptr && sends_at_once(*peer)};
+    const bool at_once = peer != nullptr && sends_at_once(*peer);
+    return {peer, at_once, at_once && peer->memory_rail() == nullptr};
   }
   // Appends a small message to the packet in which others wait, as happens to nearly all when many
   // are sent. Returns true if it did; the request is then done. On false the caller must call

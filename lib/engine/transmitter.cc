@@ -56,8 +56,13 @@ bool Transmitter::serve(Instant now, Peer& peer) {
   if (tells_nics(peer) && !exchange_.send_list(now, peer, ports_full_)) [[unlikely]]
     return true;
   if (!peer.flows()) return handshake_.may_call(peer);
+  if (peer.may_share) [[unlikely]]
+    memory_.offer(peer);
   const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();
-  const bool more = peer.rails != nullptr ? serve_rails(now, peer) : serve_home(now, peer);
+  MemoryRail* memory = peer.memory_rail();
+  const bool more = memory != nullptr       ? serve_memory(now, peer, *memory)
+                    : peer.rails != nullptr ? serve_rails(now, peer)
+                                            : serve_home(now, peer);
   if (lacks_packet && !more) ready_.note_blocked_on_pool();
   return more || lacks_packet || may_announce(peer);
 }
@@ -84,6 +89,7 @@ Sends Transmitter::can_send(Peer& peer) const {
   if (tells_nics(peer)) return Sends::kPerhaps;
   if (!peer.flows()) return Sends::kNothing;
   if (may_announce(peer)) return Sends::kSomething;
+  if (const MemoryRail* memory = peer.memory_rail()) return can_send_by_memory(peer, *memory);
   return peer.rails != nullptr ? rails_can_send(peer) : home_can_send(peer);
 }
 
@@ -193,14 +199,21 @@ bool Transmitter::send_control_frames(Instant now, Rail& rail, ChannelKind kind)
     packet->used += static_cast<std::uint32_t>(peer.inbox.write_bye(packet->end()));
     peer.bye_due = false;
   }
-  if (peer.rails != nullptr) {
-    packet->used +=
-        static_cast<std::uint32_t>(rails_.write_reports(peer, packet->end(), packet->room()));
+  if (tells_memory(peer) && packet->room() >= wire::kMaxMemoryBytes) {
+    packet->used += static_cast<std::uint32_t>(MemorySetup::write_frame(peer, packet->end()));
   }
-  packet->used +=
-      static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
+  write_control(peer, *packet);
   sender_.post(now, rail, *packet, *channel, wire::PacketType::kSequenced);
   return true;
+}
+
+// Writes the frames that may take any way to the peer.
+void Transmitter::write_control(Peer& peer, Packet& packet) {
+  if (peer.rails != nullptr) {
+    packet.used +=
+        static_cast<std::uint32_t>(rails_.write_reports(peer, packet.end(), packet.room()));
+  }
+  packet.used += static_cast<std::uint32_t>(peer.inbox.write_frames(packet.end(), packet.room()));
 }
 
 bool Transmitter::send_new(Instant now, Rail& rail, Leaves how) {

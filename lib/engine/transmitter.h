@@ -1,6 +1,7 @@
 // Serves the peers that have something to send, each once per turn and within a quota. Lost packets
 // leave first, then control frames, then new work (transmitter.cc), each on the rail that is best
-// for it (transmit_rails.cc); long messages leave as runs of chunks (transmit_runs.cc).
+// for it (transmit_rails.cc); long messages leave as runs of chunks (transmit_runs.cc). To a peer
+// on the same host all but the former leaves through memory (transmit_memory.cc).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ class Transmitter {
   Transmitter(const Config& config, PeerTable& peers, NicTable& nics, ChannelPoller& poller,
               const PollClock& clock, ReadyPeers& ready, PacketSender& sender,
               PeerLifecycle& lifecycle, PathSizer& path_sizer, RailManager& rails,
-              NicExchange& exchange, Handshake& handshake, Stats& stats)
+              NicExchange& exchange, MemorySetup& memory, Handshake& handshake, Stats& stats)
       : checksum_(config.checksum),
         peers_(peers),
         nics_(nics),
@@ -29,6 +30,7 @@ class Transmitter {
         path_sizer_(path_sizer),
         rails_(rails),
         exchange_(exchange),
+        memory_(memory),
         handshake_(handshake),
         stats_(stats) {}
 
@@ -70,6 +72,8 @@ class Transmitter {
   // At most this many retransmissions leave in one turn, then new work and ACKs (wire.md 7.4).
   static constexpr std::size_t kRetransmitsPerTurn = 16;
   static constexpr int kByeRepeats = 2;
+  // At most this many packets for one peer on this host leave in one turn.
+  static constexpr std::size_t kMemoryShare = 64;
 
   // The result of an attempt to send.
   enum class Next : std::uint8_t {
@@ -89,6 +93,13 @@ class Transmitter {
   void tend_rail(Instant now, Rail& rail, bool& more);
   Next resend_evacuated(Instant now, Peer& peer);
 
+  bool serve_memory(Instant now, Peer& peer, MemoryRail& memory);
+  bool serve_nics(Instant now, Peer& peer);
+  static Packet* next_for_memory(Peer& peer, const MemoryRail& memory);
+  static void pass_to_nic(Peer& peer, Packet& packet);
+  Sends can_send_by_memory(Peer& peer, const MemoryRail& memory) const;
+  void write_control(Peer& peer, Packet& packet);
+
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);
   bool polls_infrequently(const Rail& rail) const;
   bool waits_for_more(const Rail& rail) const;
@@ -105,6 +116,7 @@ class Transmitter {
   PathSizer& path_sizer_;
   RailManager& rails_;
   NicExchange& exchange_;
+  MemorySetup& memory_;
   Handshake& handshake_;
   Stats& stats_;
 

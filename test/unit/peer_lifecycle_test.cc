@@ -99,7 +99,7 @@ struct Lives {
       reclaimer,
       alarms(),
       {peers.resources.packets, resolver, acks, check, accepts, peers.resources.matchers,
-       peers.resources.regions, peers.resources.stats}};
+       peers.resources.regions, peers.resources.memory_peers, peers.resources.stats}};
 };
 
 void defer_ack(Lives& lives, Peer& peer) {

@@ -54,12 +54,7 @@ Verdict FrameHandler::handle(Instant now, Rail& rail, const wire::PacketHeader& 
     rail.link.handle_duplicate(header);
     return Verdict::kDuplicate;
   }
-  FrameEffect effect;
-  if (frames.is_one_message()) [[likely]] {
-    effect = act_on_message(peer, frames.front());
-  } else {
-    effect = act_on(peer, frames);
-  }
+  const FrameEffect effect = take(peer, frames);
   if (effect.refused) [[unlikely]]
     return Verdict::kOverLimit;
   rail.link.handle_arrival(now, header, clock_.poll_gap());
@@ -138,6 +133,9 @@ FrameEffect FrameHandler::act_on(Peer& peer, wire::FrameList& frames) {
         break;
       case wire::FrameType::kNics:
         if (!exchange_.handle_list(peer, frame)) taken = Taken::kRefused;
+        break;
+      case wire::FrameType::kMemory:
+        if (!memory_.handle_frame(peer, frame)) taken = Taken::kRefused;
         break;
       case wire::FrameType::kSack:
       case wire::FrameType::kCheck:

@@ -6,6 +6,7 @@
 
 #include "engine/frames/blocked_peers.h"
 #include "engine/nics/poll_clock.h"
+#include "engine/rails/memory_setup.h"
 #include "engine/rails/nic_exchange.h"
 #include "wire/frame.h"
 #include "wire/verdict.h"
@@ -24,20 +25,24 @@ class FrameHandler {
  public:
   FrameHandler(const PollClock& clock, ReadyPeers& ready, PacketReclaimer& reclaimer,
                PeerLifecycle& lifecycle, RailManager& rails, NicExchange& exchange,
-               BlockedPeers& blocked)
+               MemorySetup& memory, BlockedPeers& blocked)
       : clock_(clock),
         ready_(ready),
         reclaimer_(reclaimer),
         lifecycle_(lifecycle),
         rails_(rails),
         exchange_(exchange),
+        memory_(memory),
         blocked_(blocked) {}
 
   // Acts on the frames of a sequenced packet. All of them are idempotent, so a packet of which one
   // is refused is simply not noted: it will be sent again.
   wire::Verdict handle(Instant now, Rail& rail, const wire::PacketHeader& header,
                        wire::FrameList& frames);
-  // Reads the list up to its end, or to the first frame that is refused.
+  // Acts on all frames of the list, or up to the first one that is refused.
+  FrameEffect take(Peer& peer, wire::FrameList& frames) {
+    return frames.is_one_message() ? act_on_message(peer, frames.front()) : act_on(peer, frames);
+  }
   FrameEffect act_on(Peer& peer, wire::FrameList& frames);
   // Called when frames were acted on: the peer may have to be told something, or owe us more.
   void follow_up(Instant now, Peer& peer);
@@ -58,6 +63,7 @@ class FrameHandler {
   PeerLifecycle& lifecycle_;
   RailManager& rails_;
   NicExchange& exchange_;
+  MemorySetup& memory_;
   BlockedPeers& blocked_;
 
   wire::Frame bye_;  // of the packet that is being received, if it has one

@@ -272,6 +272,7 @@ void Handshake::introduce(Peer& peer) {
   peer.outbox.handle_hello(path.bytes(), hello.allowance, hello.eager_bytes);
   peer.inbox.start(hello.first_message);
   peers_.index_address(peer);
+  memory_.introduce(peer, hello.host);
   exchange_.note_names(peer, {hello.nics.data(), hello.nic_count});
   if (peers_.find_epoch(peer.epoch) == nullptr) peers_.index_epoch(peer);
   resolver_.resolve(peer.home, ChannelKind::kData, nic.data);

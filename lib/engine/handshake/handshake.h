@@ -33,7 +33,8 @@ class Handshake {
             const PeerParts& parts, PeerTable& peers, NicTable& nics, ChannelPoller& poller,
             CreditAllocator& credits, Resolver& resolver, ReadyPeers& ready, AckScheduler& acks,
             PacketSender& sender, AcceptQueue& accepts, PeerLifecycle& lifecycle,
-            RailManager& rails, NicExchange& exchange, FrameHandler& frame_handler)
+            RailManager& rails, NicExchange& exchange, const MemorySetup& memory,
+            FrameHandler& frame_handler)
       : config_(config),
         epoch_(epoch),
         host_(host),
@@ -51,6 +52,7 @@ class Handshake {
         lifecycle_(lifecycle),
         rails_(rails),
         exchange_(exchange),
+        memory_(memory),
         frame_handler_(frame_handler) {}
 
   Connected connect(Instant now, const nic::Address& address);
@@ -163,6 +165,7 @@ class Handshake {
   PeerLifecycle& lifecycle_;
   RailManager& rails_;
   NicExchange& exchange_;
+  const MemorySetup& memory_;
   FrameHandler& frame_handler_;
 
   std::uint32_t peers_born_ = 0;

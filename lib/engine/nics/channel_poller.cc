@@ -51,6 +51,11 @@ std::uint32_t ChannelPoller::with_quiet_channels(Instant now) {
   return attended;
 }
 
+std::uint32_t ChannelPoller::beside_memory(Instant now) {
+  quiet_due_ = now + kBusyRest;
+  return now >= unattended_due_ ? all_channels(now) : attended_;
+}
+
 std::uint32_t ChannelPoller::all_channels(Instant now) {
   unattended_due_ = now + kUnattendedRest;
   return nics_.all_channels();

@@ -33,6 +33,7 @@ class ChannelPoller {
   // Returns the channels to poll this turn, a bit for the place of each. A process that sleeps is
   // woken by any channel (nic::Port::wait_fd).
   std::uint32_t due(Instant now) {
+    if (now < memory_active_until_) return now < quiet_due_ ? 0 : beside_memory(now);
     if (now >= unattended_due_) [[unlikely]]
       return all_channels(now);
     if (active_ == 0 || active_ == attended_) return attended_;
@@ -50,6 +51,9 @@ class ChannelPoller {
   // where answers arrive.
   void note_burst_sent(Instant now) { sends_much_until_ = now + kSendingRest; }
 
+  // Notes that something came through memory: for a while all channels are polled seldom.
+  void note_memory_active(Instant now) { memory_active_until_ = now + kMemoryRest; }
+
   // --- received packets that are left for the next turn
 
   bool has_deferred() const { return deferred_ != 0; }
@@ -62,6 +66,7 @@ class ChannelPoller {
 
   // The program is about to block: makes the next turn poll all channels.
   void prepare_to_block() {
+    memory_active_until_ = Instant::min();
     if (attended_ != nics_.all_channels()) unattended_due_ = Instant::min();
   }
   // Makes the next turn due by then, since this one did not poll everything.
@@ -82,9 +87,12 @@ class ChannelPoller {
   static constexpr Duration kStreamRest = std::chrono::microseconds(256);
   // The same for addresses at which no peer has a rail.
   static constexpr Duration kUnattendedRest = std::chrono::microseconds(256);
+  // For this long after something came through memory, channels are polled once in kBusyRest.
+  static constexpr Duration kMemoryRest = std::chrono::microseconds(64);
 
   std::uint32_t with_quiet_channels(Instant now);
   std::uint32_t all_channels(Instant now);
+  std::uint32_t beside_memory(Instant now);
   std::uint32_t channels_of(std::size_t slot) const;
 
   const NicTable& nics_;
@@ -94,6 +102,7 @@ class ChannelPoller {
   std::uint32_t deferred_ = 0;               // those in which received packets wait
   std::size_t last_received_ = 0;            // packets, in the turn before
   Instant sends_much_until_{};               // much is being sent until then
+  Instant memory_active_until_{};            // something came through memory lately
   Instant quiet_since_{};                    // when the last channel fell silent
   Instant quiet_polled_{};                   // when quiet channels were last polled
   Instant quiet_due_{};                      // when quiet channels of active NICs are due

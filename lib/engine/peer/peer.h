@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/local/memory_link.h"
 #include "engine/peer/checking.h"
 #include "engine/peer/kept_address.h"
 #include "engine/peer/peer_index.h"
@@ -104,6 +105,11 @@ struct Peer {
     return static_cast<std::int32_t>(born - other.born) < 0;
   }
 
+  // Returns the rail through memory if packets leave by it, or null.
+  MemoryRail* memory_rail() const {
+    const bool active = memory != nullptr && memory->state == MemoryState::kActive;
+    return active ? &*memory->rail : nullptr;
+  }
   // Returns the rail of that number, or null.
   Rail* rail(std::size_t number) {
     if (number == 0) [[likely]]
@@ -138,6 +144,7 @@ struct Peer {
   bool bye_due : 1 = false;     // a BYE is to be sent
   bool refused : 1 = false;     // nothing left when last served: others used the ports or packets
   bool nics_due : 1 = false;    // our list of NICs is to be sent again
+  bool may_share : 1 = false;   // it is on this host, and memory was not tried yet
   bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
   std::uint8_t told = 0;                // number of our NICs that the peer has been told
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first, in packets
@@ -165,6 +172,7 @@ struct Peer {
 
   Rail home;                           // rail 0, on which the two met
   std::unique_ptr<Rails> rails;        // the others; null while there are none
+  std::unique_ptr<MemoryLink> memory;  // null while nothing was sent to a peer on this host
   std::unique_ptr<Checking> checking;  // a connectivity check; null while there was none
   message::Outbox outbox;
   message::OneSided one_sided;
@@ -173,7 +181,7 @@ struct Peer {
   Timer alarm;     // expires on silence: probes the peer, or ends it
   ListHook ready;  // in the list of peers that have something to send
 };
-static_assert(sizeof(Peer) <= 1024, "an idle peer takes 1064 bytes at most, what it points to too");
+static_assert(sizeof(Peer) <= 1032, "an idle peer takes 1072 bytes at most, what it points to too");
 
 using ReadyList =
     boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,

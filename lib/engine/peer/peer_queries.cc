@@ -34,7 +34,7 @@ std::size_t in_flight(const Peer& peer) {
   peer.for_each_rail([&](const Rail& rail) {
     if (usable(rail)) packets += rail.link.in_flight();  // unusable rails carry only probes
   });
-  return packets;
+  return packets + in_memory(peer);
 }
 
 bool nothing_to_deliver(const Peer& peer) {
@@ -43,8 +43,13 @@ bool nothing_to_deliver(const Peer& peer) {
   return nothing && (peer.rails == nullptr || peer.rails->evacuated.empty());
 }
 
+std::size_t in_memory(const Peer& peer) {
+  const MemoryRail* rail = peer.memory_rail();
+  return rail == nullptr ? 0 : rail->in_flight();
+}
+
 bool has_unacked_data(const Peer& peer) {
-  bool any = peer.rails != nullptr && !peer.rails->evacuated.empty();
+  bool any = (peer.rails != nullptr && !peer.rails->evacuated.empty()) || in_memory(peer) != 0;
   peer.for_each_rail([&](const Rail& rail) {
     const auto& window = rail.link.window();
     any = any || !rail.link.lost().empty();
@@ -144,12 +149,13 @@ bool rails_have_work(const Peer& peer) {
 bool leaves_whole(const Peer& peer) {
   const std::size_t packets = peer.outbox.queued_packets();
   if (packets == 0 || peer.outbox.has_chunks()) return false;
+  if (const MemoryRail* memory = peer.memory_rail()) return memory->has_room();
   return peer.rails != nullptr || peer.home.link.permits() >= packets;
 }
 
 bool has_work(const Peer& peer) {
   return peer.outbox.has_packets() || may_announce(peer) || peer.inbox.has_frames() ||
-         peer.bye_due || tells_nics(peer) || has_work(peer.home) ||
+         peer.bye_due || tells_memory(peer) || tells_nics(peer) || has_work(peer.home) ||
          (peer.rails != nullptr && rails_have_work(peer));
 }
 
@@ -170,7 +176,9 @@ bool can_tend(const Rail& rail) {
 // Reports of rails need a large packet, and so may a BYE.
 std::size_t control_bytes(const Peer& peer) {
   if (peer.bye_due) return message::Inbox::kMaxByeBytes;
-  return peer.rails != nullptr && peer.rails->reports_due ? wire::kMaxWaysBytes : wire::kGrantBytes;
+  const bool reports = peer.rails != nullptr && peer.rails->reports_due;
+  return (reports ? wire::kMaxWaysBytes : wire::kGrantBytes) +
+         (tells_memory(peer) ? wire::kMaxMemoryBytes : 0);
 }
 
 }  // namespace pullman::engine

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/peer/peer.h"
+#include "wire/memory.h"
 
 namespace pullman::engine {
 
@@ -52,6 +53,8 @@ inline bool is_aimed(const Peer& peer) {
 std::size_t in_flight(const Peer& peer);
 // Returns whether no packet is in flight or to be sent again.
 bool nothing_to_deliver(const Peer& peer);
+// Returns the number of packets in memory that the peer may not have read.
+std::size_t in_memory(const Peer& peer);
 // Returns whether anything but a probe is in flight or to be sent again.
 bool has_unacked_data(const Peer& peer);
 
@@ -65,14 +68,22 @@ bool all_was_heard(const Peer& peer);
 inline bool may_announce(const Peer& peer) {
   return peer.outbox.may_announce() && all_was_heard(peer);
 }
+// Returns whether a MEMORY frame is due.
+inline bool tells_memory(const Peer& peer) {
+  return peer.memory != nullptr && peer.memory->frame_due;
+}
 // Returns whether frames that belong to no message are due.
 inline bool has_control(const Peer& peer) {
-  return peer.inbox.has_frames() || peer.bye_due ||
+  return peer.inbox.has_frames() || peer.bye_due || tells_memory(peer) ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
-// The same without an ALLOWANCE, which waits for a packet that carries it.
+// The same without the frames that leave only by a NIC.
+inline bool has_memory_control(const Peer& peer) {
+  return peer.inbox.has_frames() || (peer.rails != nullptr && peer.rails->reports_due);
+}
+// The same as has_control() without an ALLOWANCE, which waits for a packet that carries it.
 inline bool has_pending_frames(const Peer& peer) {
-  return peer.inbox.has_answers() || peer.bye_due ||
+  return peer.inbox.has_answers() || peer.bye_due || tells_memory(peer) ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
 // Returns the largest size of the control frames that are due, in bytes.

@@ -96,16 +96,18 @@ Rail* rail_for_small(Peer& peer, std::uint32_t full_ports) {
   return rail;
 }
 
+// Small messages may leave by a NIC if the memory ends, so their packets are no longer than it
+// carries.
 void settle_sizes(Peer& peer) {
-  if (peer.rails == nullptr) {
-    peer.outbox.set_packet_bytes(peer.home.packet_bytes);
-    peer.outbox.set_small_bytes(peer.home.packet_bytes);
-    return;
-  }
   std::size_t least = peer.home.packet_bytes;
-  peer.for_each_rail([&](const Rail& rail) {
-    if (usable(rail)) least = std::min<std::size_t>(least, rail.packet_bytes);
-  });
+  if (peer.rails == nullptr) {
+    peer.outbox.set_packet_bytes(least);
+  } else {
+    peer.for_each_rail([&](const Rail& rail) {
+      if (usable(rail)) least = std::min<std::size_t>(least, rail.packet_bytes);
+    });
+  }
+  if (peer.memory_rail() != nullptr) least = std::min(least, MemoryRail::kMaxSmallPacket);
   peer.outbox.set_small_bytes(least);
 }
 

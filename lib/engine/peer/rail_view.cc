@@ -52,4 +52,17 @@ RailView rail_view(Instant now, const Rail& rail) {
   return view;
 }
 
+RailView memory_view(const MemoryLink& memory) {
+  RailView view;
+  view.number = wire::kMaxRails;
+  view.memory = true;
+  view.nic = "memory";
+  view.state = RailState::kUp;
+  view.reason = RailReason::kAnswers;
+  view.packet_bytes = memory.rail->max_packet();
+  view.in_flight = static_cast<std::uint32_t>(memory.rail->in_flight());
+  view.packets_sent = memory.sent;
+  return view;
+}
+
 }  // namespace pullman::engine

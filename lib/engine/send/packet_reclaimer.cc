@@ -10,6 +10,8 @@ void tell_nics(Peer& peer, ReadyPeers& ready) {
 void PacketReclaimer::take_back_all(Peer& peer) {
   peer.for_each_rail([this](Rail& rail) { take_back(rail); });
   if (peer.rails != nullptr) take_back(peer, peer.rails->evacuated);
+  if (peer.memory == nullptr || !peer.memory->rail) return;
+  while (Packet* packet = peer.memory->rail->take_unread()) peer.outbox.abandon(*packet);
 }
 
 void PacketReclaimer::take_back(Rail& rail) {

@@ -32,6 +32,11 @@ class PacketReclaimer {
 
   // Returns a packet that was acked, or is not needed again, to the pool.
   void release(const Rail& rail, Packet& packet);
+  // The same for one that no channel has had.
+  void release(Packet& packet) {
+    ready_.note_packets_returned();
+    packets_.give_back(packet);
+  }
   // Takes back all packets of a peer that ends.
   void take_back_all(Peer& peer);
   // Takes packets out of the rail's channels. They count as sent, and as lost when that is found.

@@ -173,6 +173,7 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   if (deferred.rail != nullptr && &deferred.rail->peer == &peer) endings_.acks.drop_deferred();
   ready_.note_packets_returned();
   reclaimer_.take_back_all(peer);
+  leave_memory(peer);
   endings_.check.end(peer);
   forget_hello(endings_.resolver, endings_.packets, peer);
   if (peer.hello != nullptr) endings_.packets.give_back(*peer.hello);
@@ -201,6 +202,18 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   if (gone_.size() > 2 * config_.max_peers) {
     std::erase_if(gone_, [this](PeerId id) { return peers_.find(id) == nullptr; });
   }
+}
+
+void PeerLifecycle::leave_memory(Peer& peer) {
+  peer.may_share = false;
+  if (peer.memory == nullptr) return;
+  peer.memory->frame_due = false;
+  if (peer.memory->rail) {
+    peer.memory->rail->end();
+    peer.memory->rail.reset();
+  }
+  peer.memory->state = MemoryState::kLeft;
+  endings_.memory_peers.remove(peer);
 }
 
 void PeerLifecycle::stop_timers(Rail& rail) {

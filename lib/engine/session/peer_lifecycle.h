@@ -9,6 +9,7 @@
 #include "channel/packet.h"
 #include "engine/nics/resolver.h"
 #include "engine/peer/alarms.h"
+#include "engine/peer/memory_peers.h"
 #include "engine/peer/peer_table.h"
 #include "engine/send/ack_scheduler.h"
 #include "engine/send/packet_reclaimer.h"
@@ -28,6 +29,7 @@ struct PeerEndings {
   AcceptQueue& accepts;
   message::MatcherTable& matchers;
   message::Regions& regions;
+  MemoryPeers& memory_peers;
   Stats& stats;
 };
 
@@ -112,6 +114,7 @@ class PeerLifecycle {
   // there since the peer was last heard. Anybody can say so in the host's name, so it ends no peer:
   // it only gives the status of one that ends anyway.
   bool died(const Peer& peer) const;
+  void leave_memory(Peer& peer);
   void stop_timers(Rail& rail);
 
   const Config& config_;

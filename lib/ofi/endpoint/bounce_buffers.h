@@ -1,6 +1,7 @@
 // Bounce buffers: a program that waits for each of its sends gets its buffer back when the message
 // is copied, not when it is acknowledged. There are few, so a program that sends many messages at
-// once has few of them copied.
+// once has few of them copied. A peer that shares our memory copies a message itself, without an
+// ACK that takes its time.
 #pragma once
 
 #include <array>

@@ -101,7 +101,8 @@ bool Transmitter::inject(const SendCall& call, PeerId peer) {
 Status Transmitter::start(const SendCall& call, PeerId peer, Operation& operation) {
   const std::size_t length = length_of(call);
   if (length > kMaxMessageBytes) return Status::kInvalidArgument;
-  if (may_bounce(call, length) && operations_.take_bounce_buffer(operation) != nullptr) {
+  if (may_bounce(call, length) && !transport_->shares_memory(peer) &&
+      operations_.take_bounce_buffer(operation) != nullptr) {
     return start_copied(call, length, peer, operation);
   }
   if (call.space == Space::kTagged && call.count <= 1 && (call.flags & kSpecial) == 0 &&

@@ -1,0 +1,86 @@
+// Polls the memory that is shared with peers on this host: handles the records that they have
+// written, and takes back the packets that they have read.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "engine/frames/frame_handler.h"
+#include "engine/rails/memory_setup.h"
+#include "engine/receive_backpressure.h"
+
+namespace pullman::engine {
+
+class MemoryReceiver {
+ public:
+  MemoryReceiver(MemoryPeers& peers, ChannelPoller& poller, ReadyPeers& ready,
+                 PacketReclaimer& reclaimer, PeerLifecycle& lifecycle, MemorySetup& setup,
+                 FrameHandler& frame_handler, const message::InboxCounters& inbox_counters,
+                 Stats& stats)
+      : peers_(peers),
+        poller_(poller),
+        ready_(ready),
+        reclaimer_(reclaimer),
+        lifecycle_(lifecycle),
+        setup_(setup),
+        frame_handler_(frame_handler),
+        inbox_counters_(inbox_counters),
+        stats_(stats) {}
+
+  // Returns the number of records handled.
+  std::size_t receive_all(Instant now) {
+    if (!peers_.empty()) [[unlikely]]
+      return poll(now);
+    deferred_ = false;  // by a peer that has ended since
+    retry_at_ = kNever;
+    return 0;
+  }
+  // Handles all that the peer has written, before something that came by a NIC.
+  void drain(Instant now, Peer& peer);
+  // Returns whether records were left for the next turn.
+  bool has_deferred() const { return deferred_; }
+  // Returns when a record for which there was no memory is to be handled again; kNever if none is.
+  Instant next_due() const { return retry_at_; }
+
+  // Says in the memory that this process is about to block. Returns false if it must not: there is
+  // something to handle. The next receive_all() says that it does not any more.
+  bool prepare_to_block();
+
+ private:
+  // At most this many records of one peer are handled in a turn, and references until they had this
+  // many bytes.
+  static constexpr std::size_t kRecordsPerTurn = 64;
+  static constexpr std::size_t kReferredPerTurn = std::size_t{1} << 20;
+  // The pause before that, if nothing else makes a turn.
+  static constexpr Duration kRetry = std::chrono::milliseconds(1);
+  // No more bytes than this are staged.
+  static constexpr std::size_t kMaxReference = std::size_t{1} << 20;
+
+  std::size_t poll(Instant now);
+  std::size_t receive(Instant now, Peer& peer, std::size_t most);
+  bool handle(Peer& peer, std::span<const std::byte> record);
+  bool handle_reference(Peer& peer, std::span<const std::byte> record);
+  void collect(Instant now, Peer& peer);
+
+  MemoryPeers& peers_;
+  ChannelPoller& poller_;
+  ReadyPeers& ready_;
+  PacketReclaimer& reclaimer_;
+  PeerLifecycle& lifecycle_;
+  MemorySetup& setup_;
+  FrameHandler& frame_handler_;
+  const message::InboxCounters& inbox_counters_;
+  Stats& stats_;
+
+  ReceiveBackpressure backpressure_;
+  wire::FrameList frames_;
+  std::vector<std::byte> staging_;  // for bytes of references that have no place yet
+  std::size_t referred_ = 0;        // bytes of references, of the peer that is polled
+  const char* fault_ = nullptr;     // why the memory of the peer that is polled must be left
+  bool deferred_ = false;
+  Instant retry_at_ = kNever;
+  bool blocking_ = false;
+};
+
+}  // namespace pullman::engine

@@ -1,0 +1,27 @@
+#include "engine/memory_watch.h"
+
+namespace pullman::engine {
+
+// What a process has sent before it ended is received first, its BYE above all: until a turn that
+// polls every channel receives nothing.
+void MemoryWatch::look_now(Instant now, std::size_t received) {
+  if (some_ended_ && received == 0) {
+    some_ended_ = false;
+    end_dead_peers(now);
+  }
+  due_ = now + kPause;
+  if (!pairs_->any_ended()) return;
+  some_ended_ = true;
+  due_ = Instant::min();
+  poller_.prepare_to_block();
+}
+
+void MemoryWatch::end_dead_peers(Instant now) {
+  peers_.for_each([&](Peer& peer) {
+    if (peer.memory->rail->pair().is_alive_there()) return;
+    receiver_.drain(now, peer);
+    if (peer.phase != Phase::kGone) lifecycle_.end(peer, Status::kPeerDied);
+  });
+}
+
+}  // namespace pullman::engine

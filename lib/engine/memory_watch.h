@@ -1,0 +1,47 @@
+// Notices that the process of a peer on this host has ended, and ends the peer, with all that is
+// pending with it: the kernel tells at once, while a NIC would have to be asked, and time to pass.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "engine/memory_receiver.h"
+
+namespace pullman::engine {
+
+class MemoryWatch {
+ public:
+  MemoryWatch(const shm::Pairs* pairs, MemoryPeers& peers, ChannelPoller& poller,
+              PeerLifecycle& lifecycle, MemoryReceiver& receiver)
+      : pairs_(pairs), peers_(peers), poller_(poller), lifecycle_(lifecycle), receiver_(receiver) {}
+
+  // Called when a turn has received that many packets and records.
+  void look(Instant now, std::size_t received) {
+    if (peers_.empty()) [[likely]] {
+      some_ended_ = false;
+    } else if (now >= due_) {
+      look_now(now, received);
+    }
+  }
+  // The program is about to block: the next turn looks.
+  void prepare_to_block() { due_ = Instant::min(); }
+  // Returns whether the next turn has something to do.
+  bool has_work() const { return some_ended_; }
+
+ private:
+  static constexpr Duration kPause = std::chrono::milliseconds(1);
+
+  void look_now(Instant now, std::size_t received);
+  void end_dead_peers(Instant now);
+
+  const shm::Pairs* const pairs_;  // null: there are no such peers
+  MemoryPeers& peers_;
+  ChannelPoller& poller_;
+  PeerLifecycle& lifecycle_;
+  MemoryReceiver& receiver_;
+
+  Instant due_{};
+  bool some_ended_ = false;
+};
+
+}  // namespace pullman::engine

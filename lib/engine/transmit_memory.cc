@@ -1,0 +1,80 @@
+// Serves a peer on this host: what it is sent goes through memory, but for what belongs to a NIC:
+// probes, BYE, and packets that had left by one before.
+#include "engine/transmitter.h"
+
+namespace pullman::engine {
+
+bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
+  bool more = serve_nics(now, peer);
+  for (std::size_t sent = 0; sent < kMemoryShare && memory.has_room(); ++sent) {
+    const bool frames = peer.outbox.queued_packets() == 0 && has_memory_control(peer);
+    if (!frames && !peer.outbox.has_packets()) break;
+    Packet* packet =
+        frames ? peer.outbox.control_packet(control_bytes(peer)) : next_for_memory(peer, memory);
+    if (packet == nullptr) {
+      ready_.note_blocked_on_pool();
+      more = true;
+      break;
+    }
+    if (frames) write_control(peer, *packet);
+    if (packet->used > memory.max_copied()) [[unlikely]] {
+      pass_to_nic(peer, *packet);
+      more = true;
+      continue;
+    }
+    memory.post(*packet);
+    ++peer.memory->sent;
+    ++stats_.memory_packets_sent;
+  }
+  if (memory.must_wake()) {
+    memory_.wake(peer);
+    more = serve_nics(now, peer) || more;
+  }
+  return more || can_send_by_memory(peer, memory) != Sends::kNothing;
+}
+
+// Returns the next packet of messages, with the frames that are due if they have room in it.
+Packet* Transmitter::next_for_memory(Peer& peer, const MemoryRail& memory) {
+  Packet* packet =
+      peer.outbox.next_whole_packet(message::Outbox::Heads::kFull, memory.max_packet());
+  if (packet != nullptr && peer.inbox.has_frames() && packet->payload == nullptr) {
+    packet->used +=
+        static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
+  }
+  return packet;
+}
+
+// A packet of messages that was packed before the peer had joined the memory may be too long for
+// it.
+void Transmitter::pass_to_nic(Peer& peer, Packet& packet) {
+  auto& queue = peer.rails != nullptr ? peer.rails->evacuated : peer.home.link.lost();
+  queue.push_back(packet);
+}
+
+// Returns whether the next turn goes on.
+bool Transmitter::serve_nics(Instant now, Peer& peer) {
+  bool more = false;
+  if (peer.rails == nullptr) {
+    more = !send_probe(now, peer.home) || !resend_lost(now, peer.home);
+  } else {
+    peer.for_each_rail([&](Rail& rail) { tend_rail(now, rail, more); });
+    more = resend_evacuated(now, peer) == Next::kBlocked || more;
+  }
+  if (!peer.bye_due) return more;
+  Rail* rail = peer.rails == nullptr ? &peer.home : rail_for_small(peer, ports_full_);
+  const bool may = rail != nullptr && rail->link.may_send();
+  return (may && !send_control_frames(now, *rail)) || more;
+}
+
+Sends Transmitter::can_send_by_memory(Peer& peer, const MemoryRail& memory) const {
+  const bool left = peer.bye_due || (peer.rails != nullptr && !peer.rails->evacuated.empty());
+  if (left || (peer.rails == nullptr ? can_tend(peer.home) : rails_have_work(peer))) {
+    const Sends by_nic = peer.rails == nullptr ? home_can_send(peer) : rails_can_send(peer);
+    if (by_nic != Sends::kNothing) return by_nic;
+  }
+  if (!memory.has_room()) return Sends::kNothing;
+  if (peer.outbox.has_packets() || has_pending_frames(peer)) return Sends::kSomething;
+  return has_memory_control(peer) ? Sends::kPerhaps : Sends::kNothing;
+}
+
+}  // namespace pullman::engine
