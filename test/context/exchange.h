@@ -24,6 +24,7 @@ inline Config config_of(const std::string& driver) {
   Config config;
   config.driver = driver;
   config.nics = {"lo"};
+  config.shared_memory = false;
   config.max_peers = 4;
   config.peer_timeout = std::chrono::seconds(5);
   config.sleep_after = std::chrono::microseconds(50);  // leaves the processor to others

@@ -157,7 +157,10 @@ int run(const Options& options) {
          {"close_s", took.count()},
          {"close_processor_s", processor_seconds() - before},
          {"processor_s", processor_seconds()},
-         {"counters", {{"retransmits", stats.retransmits}, {"probes", stats.probes_sent}}}});
+         {"counters",
+          {{"retransmits", stats.retransmits},
+           {"probes", stats.probes_sent},
+           {"memory_packets_sent", stats.memory_packets_sent}}}});
   if (status != pullman::Status::kOk) return 3;
   return closed == pullman::Status::kOk ? 0 : 1;
 }

@@ -71,16 +71,24 @@ bool run_traffic(pullman::Context& context, const Options& options, soak::Sender
 
 nlohmann::json counters(const pullman::Context& context) {
   const pullman::Stats stats = context.stats();
-  return {
-      {"messages_sent", stats.messages_sent},       {"messages_received", stats.messages_received},
-      {"packets_sent", stats.packets_sent},         {"packets_received", stats.packets_received},
-      {"retransmits", stats.retransmits},           {"spurious", stats.spurious_retransmits},
-      {"duplicates", stats.duplicate_packets},      {"timeouts", stats.timeouts},
-      {"dropped", stats.dropped_packets},           {"unexpected", stats.unexpected_messages},
-      {"receive_errors", stats.nic_receive_errors}, {"send_errors", stats.nic_send_errors},
-      {"overflows", stats.nic_receive_overflows},   {"bursts_sent", stats.nic_bursts_sent},
-      {"bursts_refused", stats.nic_bursts_refused}, {"black_holes", stats.path_black_holes},
-      {"path_probes", stats.path_probes_sent}};
+  return {{"messages_sent", stats.messages_sent},
+          {"messages_received", stats.messages_received},
+          {"packets_sent", stats.packets_sent},
+          {"packets_received", stats.packets_received},
+          {"retransmits", stats.retransmits},
+          {"spurious", stats.spurious_retransmits},
+          {"duplicates", stats.duplicate_packets},
+          {"timeouts", stats.timeouts},
+          {"dropped", stats.dropped_packets},
+          {"unexpected", stats.unexpected_messages},
+          {"receive_errors", stats.nic_receive_errors},
+          {"send_errors", stats.nic_send_errors},
+          {"overflows", stats.nic_receive_overflows},
+          {"bursts_sent", stats.nic_bursts_sent},
+          {"bursts_refused", stats.nic_bursts_refused},
+          {"black_holes", stats.path_black_holes},
+          {"path_probes", stats.path_probes_sent},
+          {"memory_packets_sent", stats.memory_packets_sent}};
 }
 
 // "1372 of 1472": how long packets to the peer may be.

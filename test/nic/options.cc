@@ -25,6 +25,7 @@ Config on_loopback() {
   Config config;
   config.driver = "udp";
   config.nics = {"127.0.0.1"};
+  config.shared_memory = false;
   return config;
 }
 

@@ -117,6 +117,8 @@ void Simulation::happen(const Fault& happening) {
       return node.join();
     case Fault::Kind::kMove:
       return node.move(happening.nic);
+    case Fault::Kind::kCorrupt:
+      return node.corrupt_memory();
   }
 }
 

@@ -17,8 +17,9 @@ constexpr Duration kMaxBackoff = std::chrono::microseconds(50);
 
 }  // namespace
 
-Node::Node(Network& network, std::uint8_t host, const NodePlan& plan, std::uint64_t seed)
-    : network_(network), host_(host), plan_(plan), random_(seed) {}
+Node::Node(Network& network, SharedMemory& memory, std::uint8_t host, const NodePlan& plan,
+           std::uint64_t seed)
+    : network_(network), memory_(memory), host_(host), plan_(plan), random_(seed) {}
 
 Node::~Node() {
   if (alive()) end(true);
@@ -36,9 +37,12 @@ void Node::boot() {
   while (nics.size() < nics_by_now()) {
     nics.push_back(open(static_cast<std::uint8_t>(nics.size())));
   }
+  memory_.add_process(process());
+  pairs_.emplace(memory_, process(), plan_.memory);
   engine_ = std::make_unique<engine::Engine>(
       plan_.config, std::move(nics),
-      engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity()}, local_now());
+      engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity(), &*pairs_},
+      local_now());
   idle_turns_ = 0;
   took_nothing_ = false;
   touched();
@@ -96,8 +100,12 @@ void Node::restore_rails() {
 
 void Node::end(bool quietly) {
   network_.mute(host_, quietly);
-  engine_->abort();
-  engine_.reset();
+  const auto end = [this] {
+    engine_->abort();
+    engine_.reset();
+  };
+  quietly ? memory_.keep_as_they_are(process(), end) : end();
+  memory_.remove_process(process());
   network_.mute(host_, true);
   deadline_ = kNever;
   own_wake_ = kNever;
@@ -151,7 +159,8 @@ void Node::turn() {
 }
 
 void Node::touched() {
-  const Instant local = engine_->next_deadline();
+  const bool may_sleep = engine_->may_sleep();
+  const Instant local = may_sleep ? engine_->next_deadline() : local_now();
   deadline_ = local == kNever        ? kNever
               : local <= local_now() ? network_.now()
                                      : local - clock_offset_;

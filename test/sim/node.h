@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "sim/memory.h"
 #include "sim/network.h"
 
 namespace pullman::sim {
@@ -30,6 +31,7 @@ struct NodePlan {
   std::vector<NicPlan> more;   // further NICs
   std::size_t late = 0;        // the last so many of them come with join()
   std::uint64_t identity = 0;  // by which it names its host; 0: its own
+  MemoryFaults memory;         // of what it shares with others of that identity
 
   std::size_t nics() const { return 1 + more.size(); }
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next at least
@@ -39,7 +41,8 @@ struct NodePlan {
 
 class Node {
  public:
-  Node(Network& network, std::uint8_t host, const NodePlan& plan, std::uint64_t seed);
+  Node(Network& network, SharedMemory& memory, std::uint8_t host, const NodePlan& plan,
+       std::uint64_t seed);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -79,6 +82,8 @@ class Node {
     }
   }
   void set_poll_interval(Duration interval) { plan_.poll_interval = interval; }
+  // Overwrites the memory that it shares with others.
+  void corrupt_memory() { memory_.corrupt(process()); }
   void jump_clock(Duration by);
   Instant network_now() const { return network_.now(); }
   // Returns the time by this process's clock.
@@ -100,10 +105,12 @@ class Node {
   void audit();
 
   Network& network_;
+  SharedMemory& memory_;
   const std::uint8_t host_;
   NodePlan plan_;
   Random random_;
   std::uint8_t joined_ = 0;  // late NICs that have come
+  std::optional<SimPairs> pairs_;
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;
   Duration clock_offset_{0};

@@ -181,6 +181,30 @@ void draw_wider_use(std::uint64_t seed, Plan& plan) {
   }
 }
 
+// Has its own generator, too. Some hosts are processes of one host, and share memory.
+void draw_memory(std::uint64_t seed, Duration work, Plan& plan) {
+  Random random(seed * 0xD1342543DE82EF95u + 11);
+  if (!percent(random, 30)) return;
+  const bool all = percent(random, 50);
+  for (NodePlan& node : plan.nodes) {
+    if (!all && percent(random, 40)) continue;
+    node.identity = 1000;
+    if (percent(random, 10)) node.memory.creating = between(random, 0, 1'000'000);
+    if (percent(random, 10)) node.memory.joining = between(random, 0, 1'000'000);
+    if (percent(random, 30)) node.memory.testing = between(random, 0, 1'000'000);
+    if (percent(random, 20)) node.memory.reading = log_between(random, 100, 300'000);
+  }
+  if (!percent(random, 30)) return;
+  const std::size_t count = between(random, 1, 3);
+  for (std::size_t i = 0; i < count; ++i) {
+    plan.happenings.push_back({.at = moment(random, work),
+                               .kind = Fault::Kind::kCorrupt,
+                               .host = static_cast<std::uint8_t>(random.below(plan.hosts()))});
+  }
+  std::stable_sort(plan.happenings.begin(), plan.happenings.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
 void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
   const auto add = [&](Fault::Kind kind, Duration longest) {
     const std::size_t count = between(random, 1, 3);
@@ -248,6 +272,8 @@ const char* name(Fault::Kind kind) {
       return "gets a NIC";
     case Fault::Kind::kMove:
       return "has another address";
+    case Fault::Kind::kCorrupt:
+      return "has its memory overwritten";
   }
   return "?";
 }
@@ -283,6 +309,7 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
     plan.leaves_first = static_cast<std::uint8_t>(of_leaving.below(plan.hosts()));
   }
   draw_happenings(random, troubles, work, plan);
+  draw_memory(seed, work, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kPlanStart + work;
   for (const Partition& partition : plan.partitions) {

@@ -35,12 +35,13 @@ struct ProgramPlan {
 // A fault, or a change, of a host.
 struct Fault {
   enum class Kind : std::uint8_t {
-    kCrash,  // its process dies silently; another starts after `duration`
-    kClose,  // its process closes in good order, then another starts
-    kStall,  // its process does not run for `duration`
-    kJump,   // its clock jumps forward by `duration`
-    kJoin,   // one of its late NICs comes
-    kMove,   // its NIC number `nic` gets another address
+    kCrash,    // its process dies silently; another starts after `duration`
+    kClose,    // its process closes in good order, then another starts
+    kStall,    // its process does not run for `duration`
+    kJump,     // its clock jumps forward by `duration`
+    kJoin,     // one of its late NICs comes
+    kMove,     // its NIC number `nic` gets another address
+    kCorrupt,  // the memory that it shares with others is overwritten
   };
   Instant at;
   Kind kind = Kind::kStall;

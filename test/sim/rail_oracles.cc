@@ -125,7 +125,9 @@ std::string Simulation::missing_rail(std::size_t a, const std::vector<RailView>&
                                      std::size_t b, const std::vector<RailView>& rails_of_b) {
   Node& here = stage_.node(a);
   Node& there = stage_.node(b);
-  if (rails_of_a.size() == wire::kMaxRails) return "";
+  const auto by_nics = std::count_if(rails_of_a.begin(), rails_of_a.end(),
+                                     [](const RailView& rail) { return !rail.memory; });
+  if (by_nics == wire::kMaxRails) return "";
   const auto idle = [&](const Node& node, const std::vector<RailView>& rails) {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < std::min(node.nics_by_now(), nics_told(node)); ++i) {

@@ -13,7 +13,7 @@ namespace pullman::sim {
 
 class Stage {
  public:
-  Stage(std::size_t hosts, std::uint64_t seed) : network_(hosts, seed, findings_) {
+  Stage(std::size_t hosts, std::uint64_t seed) : network_(hosts, seed, findings_), memory_(seed) {
     network_.advance(Instant(std::chrono::seconds(1)));  // not 0, which could be taken for "never"
   }
 
@@ -25,7 +25,7 @@ class Stage {
 
   Node& add(const NodePlan& plan, std::uint64_t seed) {
     const auto host = static_cast<std::uint8_t>(nodes_.size());
-    nodes_.push_back(std::make_unique<Node>(network_, host, plan, seed));
+    nodes_.push_back(std::make_unique<Node>(network_, memory_, host, plan, seed));
     return *nodes_.back();
   }
 
@@ -39,6 +39,7 @@ class Stage {
  private:
   Findings findings_;
   Network network_;
+  SharedMemory memory_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::function<void(Node&)> program_;
 };

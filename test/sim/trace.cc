@@ -92,6 +92,8 @@ std::string describe(const wire::Frame& frame) {
                          frame.tag, frame.total);
     case FrameType::kNics:
       return fmt::format("NICs, {} B", frame.data.size());
+    case FrameType::kMemory:
+      return fmt::format("memory, {} B", frame.data.size());
     case FrameType::kSack:
       return describe_sack(frame);
     case FrameType::kHello:

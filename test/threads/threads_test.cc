@@ -14,17 +14,21 @@
 namespace pullman {
 namespace {
 
-Config config() {
+Config config(bool shared_memory = false) {
   Config config;
   config.driver = "udp";
   config.nics = {"lo"};
+  config.shared_memory = shared_memory;
   config.threads = Config::Threads::kMany;
   config.max_peers = 8;
   return config;
 }
 
 struct Pair {
-  Pair() : one(config()), other(config()), there(one.connect(other.address())) {
+  explicit Pair(bool shared_memory = false)
+      : one(config(shared_memory)),
+        other(config(shared_memory)),
+        there(one.connect(other.address())) {
     while (!back) {
       one.progress();
       other.progress();
@@ -76,7 +80,7 @@ void play(Context& context, PeerId peer, Tag tag, bool begins, std::atomic<int>&
 }  // namespace
 
 TEST_CASE("many threads play ping-pong through two contexts, each on its own tag") {
-  Pair pair;
+  Pair pair(GENERATE(false, true));
   std::atomic<int> wrong = 0;
   Done done(2 * kThreads);
   std::vector<std::thread> threads;
@@ -97,7 +101,7 @@ TEST_CASE("many threads play ping-pong through two contexts, each on its own tag
 }
 
 TEST_CASE("atomics of many threads are each done exactly once") {
-  Pair pair;
+  Pair pair(GENERATE(false, true));
   std::uint64_t word = 0;
   std::atomic<int> wrong = 0;
   std::atomic<int> left = kThreads;
