@@ -43,10 +43,10 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
     const auto record = rail.front();
     if (!record) break;
     if (!handle(peer, *record)) {
-      memory.refused = fault_ == nullptr;
-      if (memory.refused) retry_at_ = std::min(retry_at_, now + kRetry);
+      note_stuck(now, memory);
       break;
     }
+    memory.stuck_since = kNever;
     rail.pop();
     ++count;
     if (most != kRecordsPerTurn) continue;  // all is to be read
@@ -75,6 +75,17 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
   return count;
 }
 
+// There is no memory for the next record, or its bytes cannot be read, perhaps since the peer has
+// been killed, of which the watch hears. If that lasts, the peer had better use a NIC, where what
+// comes behind may be handled.
+void MemoryReceiver::note_stuck(Instant now, MemoryLink& memory) {
+  if (fault_ != nullptr) return;
+  memory.stuck_since = std::min(memory.stuck_since, now);
+  memory.refused = true;
+  retry_at_ = std::min(retry_at_, now + kRetry);
+  if (now - memory.stuck_since >= kMaxStuck) fault_ = "its next record cannot be handled";
+}
+
 // Returns false if the record stays: there is no memory for it, or a fault ends the rail.
 bool MemoryReceiver::handle(Peer& peer, std::span<const std::byte> record) {
   if (peer.memory->rail->is_reference()) return handle_reference(peer, record);
@@ -101,7 +112,7 @@ bool MemoryReceiver::handle_reference(Peer& peer, std::span<const std::byte> rec
     place = std::span(staging_).first(chunk.data.size());
   }
   if (!peer.memory->rail->read(reference->address, place)) {
-    fault_ = "the peer's memory cannot be read any more";
+    if (peer.memory->rail->pair().has_ended()) fault_ = "the peer has ended it";
     return false;
   }
   referred_ += place.size();
@@ -119,6 +130,7 @@ void MemoryReceiver::collect(Instant now, Peer& peer) {
     reclaimer_.release(*packet);
   }
   if (any) {
+    set_heard(peer, now);
     peer.news_at = now;
     peer.outbox.note_ack();
     if (peer.phase == Phase::kClosing) lifecycle_.begin_leaving(now, peer);
@@ -133,7 +145,8 @@ bool MemoryReceiver::prepare_to_block() {
   peers_.for_each([&](Peer& peer) {
     MemoryLink& memory = *peer.memory;
     const bool joins = memory.state == MemoryState::kOffered && memory.rail->pair().has_joined();
-    may = !memory.rail->prepare_to_block(memory.refused) && !joins && may;
+    may = !memory.rail->prepare_to_block(memory.refused || peer.phase >= Phase::kFarewell) &&
+          !joins && may;
   });
   return may;
 }

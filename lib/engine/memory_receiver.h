@@ -54,6 +54,8 @@ class MemoryReceiver {
   static constexpr std::size_t kReferredPerTurn = std::size_t{1} << 20;
   // The pause before that, if nothing else makes a turn.
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
+  // After this the memory is left.
+  static constexpr Duration kMaxStuck = std::chrono::milliseconds(20);
   // No more bytes than this are staged.
   static constexpr std::size_t kMaxReference = std::size_t{1} << 20;
 
@@ -62,6 +64,7 @@ class MemoryReceiver {
   bool handle(Peer& peer, std::span<const std::byte> record);
   bool handle_reference(Peer& peer, std::span<const std::byte> record);
   void collect(Instant now, Peer& peer);
+  void note_stuck(Instant now, MemoryLink& memory);
 
   MemoryPeers& peers_;
   ChannelPoller& poller_;

@@ -30,6 +30,7 @@ class MemoryWatch {
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(1);
+  static constexpr unsigned kMaxTurns = 64;
 
   void look_now(Instant now, std::size_t received);
   void end_dead_peers(Instant now);
@@ -42,6 +43,7 @@ class MemoryWatch {
 
   Instant due_{};
   bool some_ended_ = false;
+  unsigned turns_ = 0;  // since that was heard
 };
 
 }  // namespace pullman::engine

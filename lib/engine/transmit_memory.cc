@@ -23,6 +23,7 @@ bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
       continue;
     }
     memory.post(*packet);
+    nics_.note_moved();
     ++peer.memory->sent;
     ++stats_.memory_packets_sent;
   }
@@ -67,14 +68,23 @@ bool Transmitter::serve_nics(Instant now, Peer& peer) {
 }
 
 Sends Transmitter::can_send_by_memory(Peer& peer, const MemoryRail& memory) const {
-  const bool left = peer.bye_due || (peer.rails != nullptr && !peer.rails->evacuated.empty());
-  if (left || (peer.rails == nullptr ? can_tend(peer.home) : rails_have_work(peer))) {
-    const Sends by_nic = peer.rails == nullptr ? home_can_send(peer) : rails_can_send(peer);
-    if (by_nic != Sends::kNothing) return by_nic;
-  }
+  if (nics_can_send(peer)) return Sends::kSomething;
   if (!memory.has_room()) return Sends::kNothing;
   if (peer.outbox.has_packets() || has_pending_frames(peer)) return Sends::kSomething;
   return has_memory_control(peer) ? Sends::kPerhaps : Sends::kNothing;
+}
+
+// Returns whether serve_nics() would send something.
+bool Transmitter::nics_can_send(Peer& peer) {
+  if (peer.rails == nullptr) {
+    return can_tend(peer.home) || (peer.bye_due && peer.home.link.may_send());
+  }
+  bool any = false;
+  peer.for_each_rail([&](const Rail& rail) {
+    any = any || (rail.resolved() && (usable(rail) ? can_tend(rail) : rail.ping_due));
+  });
+  return any || (!peer.rails->evacuated.empty() && rail_for_bulk(peer, 0) != nullptr) ||
+         (peer.bye_due && rail_for_small(peer, 0) != nullptr);
 }
 
 }  // namespace pullman::engine

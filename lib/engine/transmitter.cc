@@ -25,14 +25,17 @@ void Transmitter::transmit(Instant now) {
   ready_.begin_turn();
   if (ready_.empty()) return;
   ports_full_ = 0;
+  const auto left = [this] {
+    return stats_.packets_sent + stats_.retransmits + stats_.memory_packets_sent;
+  };
   const std::uint64_t enough = stats_.packets_sent + nics_.packets_per_turn();
   bool refused = false;
   for (std::size_t turns = ready_.size(); turns > 0 && !ready_.empty(); --turns) {
     if (stats_.packets_sent >= enough) break;
     Peer& peer = ready_.take_first();
-    const std::uint64_t before = stats_.packets_sent + stats_.retransmits;
+    const std::uint64_t before = left();
     if (!serve(now, peer)) continue;
-    peer.refused = stats_.packets_sent + stats_.retransmits == before;
+    peer.refused = left() == before;
     refused = refused || peer.refused;
     ready_.mark(peer);
   }
@@ -180,6 +183,9 @@ bool Transmitter::probe_with_oldest(Instant now, Rail& rail) {
     ++stats_.probes_sent;
     if (!oldest->is_path_probe) message::fragment(*oldest, reliability::PathSize::kLeast);
     sender_.post(now, rail, *oldest, *channel, wire::PacketType::kSequenced);
+  } else if (in_memory(rail.peer) != 0) {
+    ready_.note_blocked_on_pool();  // no timeout would wake the peer
+    return false;
   }
   rail.ping_due = false;
   return true;

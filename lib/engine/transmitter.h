@@ -98,6 +98,7 @@ class Transmitter {
   static Packet* next_for_memory(Peer& peer, const MemoryRail& memory);
   static void pass_to_nic(Peer& peer, Packet& packet);
   Sends can_send_by_memory(Peer& peer, const MemoryRail& memory) const;
+  static bool nics_can_send(Peer& peer);
   void write_control(Peer& peer, Packet& packet);
 
   std::size_t send_runs(Instant now, Rail& rail, std::size_t most);

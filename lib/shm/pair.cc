@@ -41,6 +41,7 @@ bool Pair::must_wake() {
 
 void Pair::end() {
   std::atomic_ref(mine_->ended).store(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before references become void
 }
 
 bool Pair::has_ended() const {

@@ -22,7 +22,7 @@ bool ProcessWatch::any_ended() const {
 
 // The id may have been given to another process before the descriptor was opened.
 ProcessWatch::Watched::Watched(ProcessWatch& watch, const ProcessName& process)
-    : process_(static_cast<int>(syscall(SYS_pidfd_open, process.id, 0))) {
+    : watch_(&watch), process_(static_cast<int>(syscall(SYS_pidfd_open, process.id, 0))) {
   if (process_ < 0) return;
   epoll_event event{};
   event.events = EPOLLIN;
@@ -31,15 +31,19 @@ ProcessWatch::Watched::Watched(ProcessWatch& watch, const ProcessName& process)
   if (!added) close(std::exchange(process_, -1));
 }
 
-// Closing the descriptor takes it out of the set.
+// A child of this process may have the descriptor, too, so closing it would not take it out of the
+// set.
 ProcessWatch::Watched::~Watched() {
-  if (process_ >= 0) close(process_);
+  if (process_ < 0) return;
+  epoll_ctl(watch_->all_, EPOLL_CTL_DEL, process_, nullptr);
+  close(process_);
 }
 
 ProcessWatch::Watched::Watched(Watched&& other) noexcept
-    : process_(std::exchange(other.process_, -1)) {}
+    : watch_(other.watch_), process_(std::exchange(other.process_, -1)) {}
 
 ProcessWatch::Watched& ProcessWatch::Watched::operator=(Watched&& other) noexcept {
+  std::swap(watch_, other.watch_);
   std::swap(process_, other.process_);
   return *this;
 }

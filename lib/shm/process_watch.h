@@ -27,6 +27,7 @@ class ProcessWatch {
     bool runs() const;
 
    private:
+    ProcessWatch* watch_ = nullptr;
     int process_ = -1;
   };
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/time.h"
 #include "engine/local/memory_rail.h"
 #include "shm/segment.h"
 
@@ -22,6 +23,7 @@ struct MemoryLink {
   bool wake_due = false;     // the peer sleeps, and no NIC could wake it yet
   bool refused = false;      // there is no memory for the next record now
   bool frame_due = false;  // a MEMORY frame is to be sent: our offer, or that we decline the peer's
+  Instant stuck_since = kNever;  // the next record could not be handled, since then
   shm::Secret secret{};
   std::optional<MemoryRail> rail;  // but for kLeft
   std::uint64_t sent = 0;          // packets

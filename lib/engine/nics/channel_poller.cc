@@ -57,7 +57,8 @@ std::uint32_t ChannelPoller::beside_memory(Instant now) {
 }
 
 std::uint32_t ChannelPoller::all_channels(Instant now) {
-  unattended_due_ = now + kUnattendedRest;
+  const bool some_unattended = attended_ != nics_.all_channels();
+  unattended_due_ = some_unattended ? now + kUnattendedRest : Instant::max();
   return nics_.all_channels();
 }
 

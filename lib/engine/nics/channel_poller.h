@@ -69,6 +69,11 @@ class ChannelPoller {
     memory_active_until_ = Instant::min();
     if (attended_ != nics_.all_channels()) unattended_due_ = Instant::min();
   }
+  // Makes the next turn poll all channels, whatever is quiet.
+  void poll_all_next_turn() {
+    memory_active_until_ = Instant::min();
+    unattended_due_ = Instant::min();
+  }
   // Makes the next turn due by then, since this one did not poll everything.
   void rest_until(Instant due) { resting_until_ = std::min(resting_until_, due); }
   Instant resting_until() const { return resting_until_; }

@@ -58,12 +58,13 @@ void PeerLifecycle::handle_alarm(Instant now, Peer& peer) {
   if (peer.phase == Phase::kClosing && now - peer.news_at >= config_.peer_timeout) {
     return end(peer, Status::kTimedOut);
   }
-  if (in_flight(peer) == 0) {
-    if (peer.phase != Phase::kClosing) peer.news_at = now;
-    if (peer.flows() && now - peer.heard_at >= look_interval()) {
-      peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
-      ready_.mark(peer);
-    }
+  const std::size_t packets = in_flight(peer);
+  if (packets == 0 && peer.phase != Phase::kClosing) peer.news_at = now;
+  // What waits in memory has no timer that would ask.
+  const bool asks = packets == in_memory(peer) && now - peer.heard_at >= look_interval();
+  if (asks && peer.flows()) {
+    peer.for_each_rail([](Rail& rail) { rail.ping_due = usable(rail); });
+    ready_.mark(peer);
   }
   alarms_.check_in(now, look_interval(), peer.alarm);
 }
