@@ -1,7 +1,6 @@
 #include "wire/memory.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "wire/bytes.h"
 
@@ -10,7 +9,8 @@ namespace pullman::wire {
 std::size_t put_memory(std::byte* out, const MemoryOffer& offer) {
   put_frame_head(out, FrameType::kMemory, kMemorySecretBytes + offer.name.size());
   std::byte* at = std::copy(offer.secret.begin(), offer.secret.end(), out + kFrameHeadBytes);
-  std::memcpy(at, offer.name.data(), offer.name.size());
+  std::transform(offer.name.begin(), offer.name.end(), at,
+                 [](char letter) { return static_cast<std::byte>(letter); });
   return kFrameHeadBytes + kMemorySecretBytes + offer.name.size();
 }
 
