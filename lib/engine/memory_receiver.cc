@@ -60,8 +60,9 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
   if (count != 0) {
     stats_.memory_packets_received += count;
     set_heard(peer, now);
-    frame_handler_.follow_up(now, peer);
   }
+  // Of a record that is refused some frames may have been acted on.
+  if (count != 0 || memory.refused) frame_handler_.follow_up(now, peer);
   // Whether the peer has read what we sent can wait until the program has had its turn with what
   // has come: to look costs as much as to receive it.
   memory.collect_due = count != 0 && !memory.collect_due;
