@@ -69,8 +69,8 @@ class MemoryRail {
   bool is_reference() const { return pair_.in().is_marked(); }
   // Returns nothing if the record is too short.
   static std::optional<Reference> reference(std::span<const std::byte> record);
-  // Copies the bytes from there. Returns false if that is not possible, or if the peer has ended the
-  // rail: from then on its program may use the memory for something else.
+  // Copies the bytes from there. Returns false if that is not possible, or if the peer has ended
+  // the rail: from then on its program may use the memory for something else.
   bool read(std::uint64_t address, std::span<std::byte> into) const {
     return !pair_.has_ended() && pair_.read(address, into) && !pair_.has_ended();
   }
