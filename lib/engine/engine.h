@@ -100,7 +100,7 @@ class Engine {
   // and then: a program that is about to sleep need not be woken for them.
   void prepare_to_block() {
     port_events_.poll_next_turn();
-    poller_.prepare_to_block();
+    poller_.poll_all_next_turn();
   }
   // The program is about to sleep, and progress() found nothing to do. Returns false if a peer on
   // this host has written something since, so that it must not. Peers wake it only if it says so.

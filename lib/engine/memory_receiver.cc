@@ -1,7 +1,6 @@
 #include "engine/memory_receiver.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace pullman::engine {
@@ -13,17 +12,17 @@ std::size_t MemoryReceiver::poll(Instant now) {
   retry_at_ = kNever;
   backpressure_.begin_turn(now, inbox_counters_, std::exchange(deferred_, false));
   std::size_t received = 0;
-  peers_.for_each([&](Peer& peer) { received += receive(now, peer, kRecordsPerTurn); });
+  peers_.for_each([&](Peer& peer) { received += receive(now, peer, Extent::kShareOfTurn); });
   if (received != 0) poller_.note_memory_active(now);
   return received;
 }
 
 void MemoryReceiver::drain(Instant now, Peer& peer) {
-  if (peer.memory->rail) receive(now, peer, std::numeric_limits<std::size_t>::max());
+  if (peer.memory->rail) receive(now, peer, Extent::kAll);
 }
 
 // A peer that is being left, or is gone, is not read: what it is told has arrived must stay true.
-std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
+std::size_t MemoryReceiver::receive(Instant now, Peer& peer, Extent extent) {
   MemoryLink& memory = *peer.memory;
   MemoryRail& rail = *memory.rail;
   if (memory.state == MemoryState::kOffered) [[unlikely]] {
@@ -38,8 +37,7 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
   std::size_t count = 0;
   fault_ = nullptr;
   referred_ = 0;
-  memory.refused = false;
-  while (count < most && peer.phase < Phase::kFarewell) {
+  while (peer.phase < Phase::kFarewell) {
     const auto record = rail.front();
     if (!record) break;
     if (!handle(peer, *record)) {
@@ -49,20 +47,19 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
     memory.stuck_since = kNever;
     rail.pop();
     ++count;
-    if (most != kRecordsPerTurn) continue;  // all is to be read
+    if (extent == Extent::kAll) continue;
     const bool pauses =
         inbox_counters_.unexpected != unexpected && backpressure_.due(inbox_counters_);
-    if (pauses || referred_ >= kReferredPerTurn) [[unlikely]] {
-      deferred_ = true;
+    deferred_ = pauses || referred_ >= kReferredPerTurn || count == kRecordsPerTurn || deferred_;
+    if (deferred_) [[unlikely]]
       break;
-    }
   }
   if (count != 0) {
     stats_.memory_packets_received += count;
     set_heard(peer, now);
   }
   // Of a record that is refused some frames may have been acted on.
-  if (count != 0 || memory.refused) frame_handler_.follow_up(now, peer);
+  if (count != 0 || memory.is_stuck()) frame_handler_.follow_up(now, peer);
   // Whether the peer has read what we sent can wait until the program has had its turn with what
   // has come: to look costs as much as to receive it.
   memory.collect_due = count != 0 && !memory.collect_due;
@@ -82,7 +79,6 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, std::size_t most) {
 void MemoryReceiver::note_stuck(Instant now, MemoryLink& memory) {
   if (fault_ != nullptr) return;
   memory.stuck_since = std::min(memory.stuck_since, now);
-  memory.refused = true;
   retry_at_ = std::min(retry_at_, now + kRetry);
   if (now - memory.stuck_since >= kMaxStuck) fault_ = "its next record cannot be handled";
 }
@@ -141,12 +137,12 @@ void MemoryReceiver::collect(Instant now, Peer& peer) {
 }
 
 bool MemoryReceiver::prepare_to_block() {
-  bool may = !deferred_;
+  bool may = !has_deferred();
   blocking_ = true;
   peers_.for_each([&](Peer& peer) {
     MemoryLink& memory = *peer.memory;
     const bool joins = memory.state == MemoryState::kOffered && memory.rail->pair().has_joined();
-    may = !memory.rail->prepare_to_block(memory.refused || peer.phase >= Phase::kFarewell) &&
+    may = !memory.rail->prepare_to_block(memory.is_stuck() || peer.phase >= Phase::kFarewell) &&
           !joins && may;
   });
   return may;

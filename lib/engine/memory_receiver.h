@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "engine/frames/frame_handler.h"
@@ -29,19 +30,13 @@ class MemoryReceiver {
         stats_(stats) {}
 
   // Returns the number of records handled.
-  std::size_t receive_all(Instant now) {
-    if (!peers_.empty()) [[unlikely]]
-      return poll(now);
-    deferred_ = false;  // by a peer that has ended since
-    retry_at_ = kNever;
-    return 0;
-  }
+  std::size_t receive_all(Instant now) { return peers_.empty() ? 0 : poll(now); }
   // Handles all that the peer has written, before something that came by a NIC.
   void drain(Instant now, Peer& peer);
   // Returns whether records were left for the next turn.
-  bool has_deferred() const { return deferred_; }
+  bool has_deferred() const { return deferred_ && !peers_.empty(); }
   // Returns when a record for which there was no memory is to be handled again; kNever if none is.
-  Instant next_due() const { return retry_at_; }
+  Instant next_due() const { return peers_.empty() ? kNever : retry_at_; }
 
   // Says in the memory that this process is about to block. Returns false if it must not: there is
   // something to handle. The next receive_all() says that it does not any more.
@@ -59,8 +54,10 @@ class MemoryReceiver {
   // No more bytes than this are staged.
   static constexpr std::size_t kMaxReference = std::size_t{1} << 20;
 
+  enum class Extent : std::uint8_t { kShareOfTurn, kAll };
+
   std::size_t poll(Instant now);
-  std::size_t receive(Instant now, Peer& peer, std::size_t most);
+  std::size_t receive(Instant now, Peer& peer, Extent extent);
   bool handle(Peer& peer, std::span<const std::byte> record);
   bool handle_reference(Peer& peer, std::span<const std::byte> record);
   void collect(Instant now, Peer& peer);

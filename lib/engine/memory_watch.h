@@ -17,16 +17,12 @@ class MemoryWatch {
 
   // Called when a turn has received that many packets and records.
   void look(Instant now, std::size_t received) {
-    if (peers_.empty()) [[likely]] {
-      some_ended_ = false;
-    } else if (now >= due_) {
-      look_now(now, received);
-    }
+    if (!peers_.empty() && now >= due_) look_now(now, received);
   }
   // The program is about to block: the next turn looks.
   void prepare_to_block() { due_ = Instant::min(); }
   // Returns whether the next turn has something to do.
-  bool has_work() const { return some_ended_; }
+  bool has_work() const { return some_ended_ && !peers_.empty(); }
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(1);

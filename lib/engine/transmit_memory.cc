@@ -17,8 +17,9 @@ bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
       break;
     }
     if (frames) write_control(peer, *packet);
+    // It was packed before the peer had joined the memory, for which it is too long.
     if (packet->used > memory.max_copied()) [[unlikely]] {
-      pass_to_nic(peer, *packet);
+      packets_to_leave_again(peer).push_back(*packet);
       more = true;
       continue;
     }
@@ -35,21 +36,13 @@ bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
 }
 
 // Returns the next packet of messages, with the frames that are due if they have room in it.
-Packet* Transmitter::next_for_memory(Peer& peer, const MemoryRail& memory) {
-  Packet* packet =
-      peer.outbox.next_whole_packet(message::Outbox::Heads::kFull, memory.max_packet());
+Packet* Transmitter::next_for_memory(Peer& peer, MemoryRail& memory) {
+  Packet* packet = peer.outbox.next_packet(message::Outbox::Heads::kFull, memory.max_packet());
   if (packet != nullptr && peer.inbox.has_frames() && packet->payload == nullptr) {
     packet->used +=
         static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
   }
   return packet;
-}
-
-// A packet of messages that was packed before the peer had joined the memory may be too long for
-// it.
-void Transmitter::pass_to_nic(Peer& peer, Packet& packet) {
-  auto& queue = peer.rails != nullptr ? peer.rails->evacuated : peer.home.link.lost();
-  queue.push_back(packet);
 }
 
 // Returns whether the next turn goes on.

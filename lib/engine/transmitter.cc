@@ -236,6 +236,7 @@ bool Transmitter::send_new(Instant now, Rail& rail, Leaves how) {
     ready_.note_blocked_on_pool();
     return false;
   }
+  message::fragment(*packet, peer.outbox.packet_bytes());
   if (peer.inbox.has_frames() && packet->payload == nullptr && packet->rest == 0) [[unlikely]] {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {

@@ -95,8 +95,7 @@ class Transmitter {
 
   bool serve_memory(Instant now, Peer& peer, MemoryRail& memory);
   bool serve_nics(Instant now, Peer& peer);
-  static Packet* next_for_memory(Peer& peer, const MemoryRail& memory);
-  static void pass_to_nic(Peer& peer, Packet& packet);
+  static Packet* next_for_memory(Peer& peer, MemoryRail& memory);
   Sends can_send_by_memory(Peer& peer, const MemoryRail& memory) const;
   static bool nics_can_send(Peer& peer);
   void write_control(Peer& peer, Packet& packet);

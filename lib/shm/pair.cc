@@ -53,8 +53,9 @@ void Pair::meet() {
   std::atomic_ref(mine_->reads).store(memory_->can_read() ? 1 : 0, std::memory_order_relaxed);
 }
 
-bool Pair::is_read_there() const {
-  return std::atomic_ref(theirs_->reads).load(std::memory_order_relaxed) != 0;
+bool Pair::is_read_there() {
+  if (!read_there_) read_there_ = std::atomic_ref(theirs_->reads).load(std::memory_order_relaxed);
+  return read_there_;
 }
 
 bool Pair::read(std::uint64_t address, std::span<std::byte> into) const {

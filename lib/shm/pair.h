@@ -25,6 +25,9 @@ class Pair {
  public:
   // Of each way. With both ways, and what both ends say, a pair takes less than 64 KiB.
   static constexpr std::size_t kCapacity = std::size_t{1} << 14;
+  // Of the memory: for each end a line for what it says, and the ring that it writes.
+  static constexpr std::size_t kEndBytes = kLineBytes + ring_bytes(kCapacity);
+  static constexpr std::size_t kBytes = 2 * kEndBytes;
 
   // The memory has kBytes. `creator`: it is new, and the other end will join it.
   Pair(std::unique_ptr<Memory> memory, bool creator);
@@ -56,8 +59,9 @@ class Pair {
 
   // Makes its acquaintance: tries whether its memory can be read, and tells it. Called first.
   void meet();
-  // Returns whether the other end can read this process's memory.
-  bool is_read_there() const;
+  // Returns whether the other end can read this process's memory. Once it has said so, that stays:
+  // records may rely on it, whatever the memory says later.
+  bool is_read_there();
   // Copies bytes of its memory. Returns false if that is not possible.
   bool read(std::uint64_t address, std::span<std::byte> into) const;
   // Returns whether it runs; true if that cannot be seen from here.
@@ -73,8 +77,6 @@ class Pair {
     Told told;
   };
   static_assert(sizeof(Said) == kLineBytes);
-  // An end's part of the memory: what it says, and the ring that it writes.
-  static constexpr std::size_t kEndBytes = sizeof(Said) + ring_bytes(kCapacity);
 
   std::span<std::byte> part_of(bool creator) const;
 
@@ -83,9 +85,7 @@ class Pair {
   Said* theirs_;
   RingWriter out_;
   RingReader in_;
-
- public:
-  static constexpr std::size_t kBytes = 2 * kEndBytes;
+  bool read_there_ = false;  // the other end has said so
 };
 
 }  // namespace pullman::shm

@@ -41,7 +41,7 @@ bool RingWriter::has_room(std::uint64_t end) {
 }
 
 std::byte* RingWriter::reserve(std::size_t length) {
-  PULLMAN_DCHECK(length <= max_record());
+  PULLMAN_CHECK(length <= max_record());
   const std::uint64_t bytes = kRecordHeadBytes + padded(length);
   const std::size_t rest = memory_.rest(position_);
   const std::uint64_t begin = bytes <= rest ? position_ : position_ + rest;

@@ -65,18 +65,18 @@ TEST_CASE("messages between processes on one host go through memory, and not by 
 
   for (int i = 0; i < 20; ++i) host.exchange(size);
 
-  // The probes that wake who sleeps are small.
+  // What is left are the small probes that wake a process that sleeps.
   CHECK(host.carried() - before < 20 * 10 * 100);
   CHECK(host.scene.stats(0).memory_packets_sent >= 20);
 }
 
-TEST_CASE("memory is shared by those who may, and no others") {
+TEST_CASE("memory is not shared where it is switched off, or cannot be had or joined") {
   MemoryFaults faults;
   Scene::Tweak tweak;
-  SECTION("a process that is told not to share memory") {
+  SECTION("it is switched off") {
     tweak = [](NodePlan& plan) { plan.config.shared_memory = false; };
   }
-  SECTION("hosts that do not say who they are the same as") {
+  SECTION("two hosts") {
     tweak = [n = std::uint64_t{0}](NodePlan& plan) mutable { plan.identity = ++n; };
   }
   SECTION("no memory can be had") {

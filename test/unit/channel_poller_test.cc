@@ -156,7 +156,7 @@ TEST_CASE("before a program blocks, a further address without peers is polled in
   Polled polled({device("eth0", ipv4(1)), device("eth0", ipv4(2))});
   REQUIRE(polled.due_after({}) == (polled.both(0) | polled.both(1)));
 
-  polled.poller.prepare_to_block();
+  polled.poller.poll_all_next_turn();
 
   CHECK(polled.due_after(Duration(1)) == (polled.both(0) | polled.both(1)));
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/time.h"
 #include "engine/local/memory_rail.h"
@@ -21,9 +20,11 @@ struct MemoryLink {
   MemoryState state = MemoryState::kLeft;
   bool collect_due = false;  // what the peer has read was not taken back last turn
   bool wake_due = false;     // the peer sleeps, and no NIC could wake it yet
-  bool refused = false;      // there is no memory for the next record now
   bool frame_due = false;  // a MEMORY frame is to be sent: our offer, or that we decline the peer's
-  Instant stuck_since = kNever;  // the next record could not be handled, since then
+  // Since then the next record could not be handled: there is no memory for it, or its bytes could
+  // not be read.
+  Instant stuck_since = kNever;
+  bool is_stuck() const { return stuck_since != kNever; }
   shm::Secret secret{};
   std::optional<MemoryRail> rail;  // but for kLeft
   std::uint64_t sent = 0;          // packets

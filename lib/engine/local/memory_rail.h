@@ -35,7 +35,7 @@ class MemoryRail {
   // Small messages are packed into packets of this length at most, header included.
   static constexpr std::size_t kMaxSmallPacket = 2304;
   // The longest packet that can be posted, header included: with a payload of its own, or without.
-  std::size_t max_packet() const { return pair_.is_read_there() ? kMaxReferring : max_copied(); }
+  std::size_t max_packet() { return pair_.is_read_there() ? kMaxReferring : max_copied(); }
   std::size_t max_copied() const { return pair_.max_record() + wire::kHeaderBytes; }
   // Returns whether a packet can be posted: none waits for room in the ring.
   bool has_room() const { return waiting_ == nullptr; }
@@ -103,7 +103,7 @@ class MemoryRail {
       (std::size_t{1} << 20) + wire::kHeaderBytes + wire::kChunkBytes;
   static constexpr std::size_t kLeastReferred = 2048;
 
-  bool refers(const channel::Packet& packet) const {
+  bool refers(const channel::Packet& packet) {
     return packet.payload_bytes >= kLeastReferred && pair_.is_read_there();
   }
   bool write(channel::Packet& packet);

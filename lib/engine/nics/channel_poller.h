@@ -64,11 +64,6 @@ class ChannelPoller {
 
   // --- between turns
 
-  // The program is about to block: makes the next turn poll all channels.
-  void prepare_to_block() {
-    memory_active_until_ = Instant::min();
-    if (attended_ != nics_.all_channels()) unattended_due_ = Instant::min();
-  }
   // Makes the next turn poll all channels, whatever is quiet.
   void poll_all_next_turn() {
     memory_active_until_ = Instant::min();

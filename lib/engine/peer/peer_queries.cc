@@ -6,7 +6,8 @@
 namespace pullman::engine {
 
 bool is_consistent(const Peer& peer) {
-  const bool rails = peer.rails == nullptr || peer.introduced;
+  // Only what a peer has said of itself gives it rails, or memory.
+  const bool rails = (peer.rails == nullptr && peer.memory == nullptr) || peer.introduced;
   switch (peer.phase) {
     case Phase::kResolving:
     case Phase::kCalling:
@@ -24,7 +25,8 @@ bool is_consistent(const Peer& peer) {
              peer.alarm.checked_in();
     case Phase::kGone:
       return rails && peer.why != Status::kOk && peer.said == nullptr && peer.hello == nullptr &&
-             !peer.bye_due && !peer.alarm.checked_in() && !peer.ready.is_linked();
+             !peer.bye_due && !peer.alarm.checked_in() && !peer.ready.is_linked() &&
+             (peer.memory == nullptr || !peer.memory->rail);
   }
   return false;
 }

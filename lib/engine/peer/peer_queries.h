@@ -53,6 +53,10 @@ inline bool is_aimed(const Peer& peer) {
 std::size_t in_flight(const Peer& peer);
 // Returns whether no packet is in flight or to be sent again.
 bool nothing_to_deliver(const Peer& peer);
+// Returns the queue of packets that leave again before all others, by whatever rail there is.
+inline channel::PacketQueue& packets_to_leave_again(Peer& peer) {
+  return peer.rails != nullptr ? peer.rails->evacuated : peer.home.link.lost();
+}
 // Returns the number of packets in memory that the peer may not have read.
 std::size_t in_memory(const Peer& peer);
 // Returns whether anything but a probe is in flight or to be sent again.

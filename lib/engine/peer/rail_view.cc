@@ -52,7 +52,7 @@ RailView rail_view(Instant now, const Rail& rail) {
   return view;
 }
 
-RailView memory_view(const MemoryLink& memory) {
+RailView memory_view(MemoryLink& memory) {
   RailView view;
   view.number = wire::kMaxRails;
   view.memory = true;

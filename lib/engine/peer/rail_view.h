@@ -10,6 +10,6 @@ namespace pullman::engine {
 // Describes a rail as it is now, with what the last check has found on it.
 RailView rail_view(Instant now, const Rail& rail);
 // Describes the memory that is shared with a peer, which must be active.
-RailView memory_view(const MemoryLink& memory);
+RailView memory_view(MemoryLink& memory);
 
 }  // namespace pullman::engine

@@ -1,6 +1,5 @@
 #include "engine/rails/memory_setup.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -23,7 +22,7 @@ shm::Secret new_secret(KeyedRandom& random) {
 void pass_to_nics(MemoryRail& rail, Peer& peer) {
   channel::PacketQueue unread;
   while (Packet* packet = rail.take_unread()) unread.push_back(*packet);
-  auto& queue = peer.rails != nullptr ? peer.rails->evacuated : peer.home.link.lost();
+  auto& queue = packets_to_leave_again(peer);
   queue.splice(queue.begin(), unread);
 }
 

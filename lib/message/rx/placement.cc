@@ -51,7 +51,6 @@ void place_bytes(InMessage& message, std::uint64_t offset, std::span<const std::
     std::memcpy(message.bytes + offset, data.data(), data.size());
     return;
   }
-
   if (message.kind != 0) {
     const std::size_t lead = wire::lead_bytes(message.kind);
     if (offset < lead) {

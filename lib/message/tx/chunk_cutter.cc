@@ -39,42 +39,37 @@ void write_heads(Run& run, const wire::Frame& first, const wire::Cut& cut) {
   wire::put_chunks(run.bytes + wire::kHeaderBytes, run.stride(), first, cut);
 }
 
-// Returns where the next bytes of a message with segments or a packer are: in place if they are
-// contiguous, else copied into the packet's own memory.
-const std::byte* place_payload(const Operation& op, Packet& packet, std::size_t length) {
-  if (const auto place = one_place(op, op.sent); place.size() >= length) return place.data();
-  copy_out(op, op.sent, {packet.end(), length});
-  return packet.end();
-}
-
-// Returns the room that the next chunk's packet needs, including its bytes if they may have to be
-// copied.
-std::size_t room_for_chunk(const Operation& op, const PacketPool& packets) {
-  if (!op.special.is_special || one_place(op, op.sent).size() >= op.granted - op.sent) {
-    return kChunkHeadBytes;
-  }
-  return packets.large_bytes();
+// Returns what lies in one place of the bytes that may be cut next.
+std::span<const std::byte> next_in_place(const Operation& op) {
+  if (op.special.is_special) return one_place(op, op.sent);
+  return {op.buffer + op.sent, static_cast<std::size_t>(op.granted - op.sent)};
 }
 
 }  // namespace
 
+// Bytes that lie in several places are copied into the packet's own memory.
 Packet* cut_chunk(Operation& op, ChunkHeads heads, std::size_t packet_bytes, PacketPool& packets) {
-  Packet* packet = packets.take(room_for_chunk(op, packets));
+  const std::uint64_t left = op.granted - op.sent;
+  const std::span<const std::byte> place = next_in_place(op);
+  Packet* packet = packets.take(place.size() >= left ? kChunkHeadBytes : packets.large_bytes());
   if (packet == nullptr) return nullptr;
   packet->is_bulk = heads == ChunkHeads::kBulk && may_be_bulk(op);
   packet->used = packet->is_bulk ? wire::kBulkHeadBytes : kChunkHeadBytes;
-  auto length = static_cast<std::size_t>(
-      std::min<std::uint64_t>(packet_bytes - packet->used, op.granted - op.sent));
-  if (op.special.is_special && one_place(op, op.sent).size() < length) {
-    length = std::min<std::size_t>(length, packet->capacity - packet->used);
+  auto length =
+      static_cast<std::size_t>(std::min<std::uint64_t>(packet_bytes - packet->used, left));
+  // A way that takes longer chunks than a packet has room for gets them as they lie.
+  if (place.size() < length) {
+    const std::size_t room = packet->capacity - packet->used;
+    length = place.size() > room ? place.size() : std::min(length, room);
   }
+  const bool copies = place.size() < length;
   if (packet->is_bulk) {
     wire::put_bulk(packet->bytes + wire::kBulkHeaderBytes, head_of_next_chunk(op));
   } else {
     wire::put_chunk(packet->bytes + wire::kHeaderBytes, head_of_next_chunk(op), length);
   }
-  packet->payload =
-      op.special.is_special ? place_payload(op, *packet, length) : op.buffer + op.sent;
+  if (copies) copy_out(op, op.sent, {packet->end(), length});
+  packet->payload = copies ? packet->end() : place.data();
   packet->payload_bytes = static_cast<std::uint32_t>(length);
   packet->message = op.request;
   ++op.packets;

@@ -255,14 +255,7 @@ void Outbox::report_blocked() {
   active_->blocked_reported_at = admission_.limit();
 }
 
-Packet* Outbox::next_packet(Heads heads) {
-  Packet* packet = next_whole_packet(heads, packet_bytes_);
-  if (packet != nullptr && packet->size() > packet_bytes_) [[unlikely]]
-    fragment(*packet, packet_bytes_);
-  return packet;
-}
-
-Packet* Outbox::next_whole_packet(Heads heads, std::size_t chunk_bytes) {
+Packet* Outbox::next_packet(Heads heads, std::optional<std::size_t> chunk_bytes) {
   if (anything_waits()) [[unlikely]]
     admit_waiting();
   const bool chunks = has_chunks();
@@ -273,7 +266,7 @@ Packet* Outbox::next_whole_packet(Heads heads, std::size_t chunk_bytes) {
   }
   if (!chunks) return nullptr;
   Operation& op = active_->chunks.next();
-  Packet* packet = cut_chunk(op, heads, chunk_bytes, shared_.packets);
+  Packet* packet = cut_chunk(op, heads, chunk_bytes.value_or(packet_bytes_), shared_.packets);
   if (packet == nullptr) return nullptr;
   packet->peer = packer_.peer_index();
   active_->chunks.note_cut(op);

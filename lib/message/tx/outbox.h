@@ -140,11 +140,10 @@ class Outbox {
   std::size_t queued_packets() const { return packer_.size(); }
 
   using Heads = ChunkHeads;
-  // Returns the next packet to send, its header still to be written; null if there is none.
-  Packet* next_packet(Heads heads = Heads::kFull);
-  // The same for a way that carries packets of any length: one of copied messages is never
-  // fragmented, and one with a chunk is up to `chunk_bytes` long, headers included.
-  Packet* next_whole_packet(Heads heads, std::size_t chunk_bytes);
+  // Returns the next packet to send, its header still to be written; null if there is none. One
+  // with a chunk is up to packet_bytes() long, or `chunk_bytes` if that is given; one of copied
+  // messages may be longer if the path has become narrower since it was packed.
+  Packet* next_packet(Heads heads = Heads::kFull, std::optional<std::size_t> chunk_bytes = {});
 
   // Describes the run that is wanted.
   struct RunWish {
