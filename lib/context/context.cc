@@ -480,9 +480,8 @@ bool Context::prepare_wait() {
   state_->engine.prepare_to_block();
   if (state_->nics.due(now)) state_->tend_nics(now);
   if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
-  const Instant due = std::min(state_->engine.next_deadline(), state_->nics.next_deadline());
-  if (due <= now || !state_->engine.may_sleep()) return false;
-  state_->sleeper.arm(due);
+  if (state_->engine.next_deadline() <= now || !state_->engine.may_sleep()) return false;
+  state_->sleeper.arm(std::min(state_->engine.next_deadline(), state_->nics.next_deadline()));
   return true;
 }
 

@@ -6,10 +6,9 @@
 namespace pullman::engine {
 
 std::size_t MemoryReceiver::poll(Instant now) {
-  if (std::exchange(blocking_, false)) [[unlikely]] {
-    peers_.for_each([](Peer& peer) { peer.memory->rail->woke_up(); });
-  }
+  polled_at_ = now;
   retry_at_ = kNever;
+  if (look_again_at_ <= now) look_again_at_ = kNever;
   backpressure_.begin_turn(now, inbox_counters_, std::exchange(deferred_, false));
   std::size_t received = 0;
   peers_.for_each([&](Peer& peer) { received += receive(now, peer, Extent::kShareOfTurn); });
@@ -56,6 +55,7 @@ std::size_t MemoryReceiver::receive(Instant now, Peer& peer, Extent extent) {
   }
   if (count != 0) {
     stats_.memory_packets_received += count;
+    rail.found_news();
     set_heard(peer, now);
   }
   // Of a record that is refused some frames may have been acted on.
@@ -127,6 +127,7 @@ void MemoryReceiver::collect(Instant now, Peer& peer) {
     reclaimer_.release(*packet);
   }
   if (any) {
+    rail.found_news();
     set_heard(peer, now);
     peer.news_at = now;
     peer.outbox.note_ack();
@@ -137,13 +138,15 @@ void MemoryReceiver::collect(Instant now, Peer& peer) {
 }
 
 bool MemoryReceiver::prepare_to_block() {
+  using MayBlock = MemoryRail::MayBlock;
   bool may = !has_deferred();
-  blocking_ = true;
   peers_.for_each([&](Peer& peer) {
     MemoryLink& memory = *peer.memory;
     const bool joins = memory.state == MemoryState::kOffered && memory.rail->pair().has_joined();
-    may = !memory.rail->prepare_to_block(memory.is_stuck() || peer.phase >= Phase::kFarewell) &&
-          !joins && may;
+    const bool stays = memory.is_stuck() || peer.phase >= Phase::kFarewell;
+    const MayBlock rail_may = memory.rail->prepare_to_block(stays);
+    if (rail_may == MayBlock::kBriefly) look_again_at_ = polled_at_ + shm::Pair::kSettle;
+    may = rail_may != MayBlock::kNo && !joins && may;
   });
   return may;
 }

@@ -2,6 +2,7 @@
 // written, and takes back the packets that they have read.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,11 +36,15 @@ class MemoryReceiver {
   void drain(Instant now, Peer& peer);
   // Returns whether records were left for the next turn.
   bool has_deferred() const { return deferred_ && !peers_.empty(); }
-  // Returns when a record for which there was no memory is to be handled again; kNever if none is.
-  Instant next_due() const { return peers_.empty() ? kNever : retry_at_; }
+  // Returns when a record for which there was no memory is to be handled again, or when a process
+  // that is about to block is to look again; kNever if neither is.
+  Instant next_due() const {
+    return peers_.empty() ? kNever : std::min(retry_at_, look_again_at_);
+  }
 
-  // Says in the memory that this process is about to block. Returns false if it must not: there is
-  // something to handle. The next receive_all() says that it does not any more.
+  // Says in the memory that this process is about to block, which holds until there is something to
+  // handle. Returns false if it must not, since there is. Called behind receive_all(), before
+  // next_due().
   bool prepare_to_block();
 
  private:
@@ -79,8 +84,9 @@ class MemoryReceiver {
   std::size_t referred_ = 0;        // bytes of references, of the peer that is polled
   const char* fault_ = nullptr;     // why the memory of the peer that is polled must be left
   bool deferred_ = false;
+  Instant polled_at_{};
   Instant retry_at_ = kNever;
-  bool blocking_ = false;
+  Instant look_again_at_ = kNever;
 };
 
 }  // namespace pullman::engine

@@ -46,7 +46,7 @@ static_assert(kSpaces == wire::kSpacesOnWire);
 bool Sending::sends_at_once(const Peer& peer) const {
   if (peer.ready.is_linked() || peer.may_share) return false;
   if (const MemoryRail* memory = peer.memory_rail()) {
-    return memory->is_answered() && peer.outbox.queued_packets() == 0;
+    return memory->is_answered() && peer.outbox.queued_packets() == 0 && peer.flows();
   }
   const Rail* rail = &peer.home;
   if (peer.rails != nullptr) [[unlikely]] {
@@ -80,9 +80,12 @@ void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes)
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
   if (!at_once) return transmitter_.wait_for_turn(peer);
   ++stats_.fast_path_sends;
-  if (peer.memory_rail() != nullptr) {
-    if (transmitter_.serve(now, peer)) ready_.mark(peer);
-  } else if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
+  const bool tiny = bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0;
+  MemoryRail* memory = peer.memory_rail();
+  if (memory != nullptr && tiny) {
+    const bool left = transmitter_.send_at_once_by_memory(now, peer, *memory);
+    if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
+  } else if (memory == nullptr && tiny) {
     Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
     if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
     const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);

@@ -9,40 +9,66 @@ bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
   for (std::size_t sent = 0; sent < kMemoryShare && memory.has_room(); ++sent) {
     const bool frames = peer.outbox.queued_packets() == 0 && has_memory_control(peer);
     if (!frames && !peer.outbox.has_packets()) break;
-    Packet* packet =
-        frames ? peer.outbox.control_packet(control_bytes(peer)) : next_for_memory(peer, memory);
-    if (packet == nullptr) {
-      ready_.note_blocked_on_pool();
+    if (!(frames ? send_frames_by_memory(peer, memory) : send_new_by_memory(peer, memory))) {
       more = true;
       break;
     }
-    if (frames) write_control(peer, *packet);
-    // It was packed before the peer had joined the memory, for which it is too long.
-    if (packet->used > memory.max_copied()) [[unlikely]] {
-      packets_to_leave_again(peer).push_back(*packet);
-      more = true;
-      continue;
-    }
-    memory.post(*packet);
-    nics_.note_moved();
-    ++peer.memory->sent;
-    ++stats_.memory_packets_sent;
   }
-  if (memory.must_wake()) {
-    memory_.wake(peer);
-    more = serve_nics(now, peer) || more;
-  }
+  more = !wake_by_nic(now, peer, memory) || more;
   return more || can_send_by_memory(peer, memory) != Sends::kNothing;
 }
 
-// Returns the next packet of messages, with the frames that are due if they have room in it.
-Packet* Transmitter::next_for_memory(Peer& peer, MemoryRail& memory) {
+bool Transmitter::send_at_once_by_memory(Instant now, Peer& peer, MemoryRail& memory) {
+  const bool sent = send_new_by_memory(peer, memory);
+  return wake_by_nic(now, peer, memory) && sent;
+}
+
+// Sends the next packet of messages, with the frames that are due if they have room in it. Returns
+// false if the next turn is to go on.
+bool Transmitter::send_new_by_memory(Peer& peer, MemoryRail& memory) {
   Packet* packet = peer.outbox.next_packet(message::Outbox::Heads::kFull, memory.max_packet());
-  if (packet != nullptr && peer.inbox.has_frames() && packet->payload == nullptr) {
+  if (packet == nullptr) {
+    ready_.note_blocked_on_pool();
+    return false;
+  }
+  if (peer.inbox.has_frames() && packet->payload == nullptr) [[unlikely]] {
     packet->used +=
         static_cast<std::uint32_t>(peer.inbox.write_frames(packet->end(), packet->room()));
   }
-  return packet;
+  // It was packed before the peer had joined the memory, for which it is too long.
+  if (packet->used > memory.max_copied()) [[unlikely]] {
+    packets_to_leave_again(peer).push_back(*packet);
+    return false;
+  }
+  post(peer, memory, *packet);
+  return true;
+}
+
+// The same for frames that are due, in a packet of their own.
+bool Transmitter::send_frames_by_memory(Peer& peer, MemoryRail& memory) {
+  Packet* packet = peer.outbox.control_packet(control_bytes(peer));
+  if (packet == nullptr) {
+    ready_.note_blocked_on_pool();
+    return false;
+  }
+  write_control(peer, *packet);
+  post(peer, memory, *packet);
+  return true;
+}
+
+void Transmitter::post(Peer& peer, MemoryRail& memory, Packet& packet) {
+  memory.post(packet);
+  nics_.note_moved();
+  ++peer.memory->sent;
+  ++stats_.memory_packets_sent;
+}
+
+// Wakes the peer if it sleeps. Returns false if the next turn is to go on.
+bool Transmitter::wake_by_nic(Instant now, Peer& peer, MemoryRail& memory) {
+  if (!memory.must_wake()) [[likely]]
+    return true;
+  memory_.wake(peer);
+  return !serve_nics(now, peer);
 }
 
 // Returns whether the next turn goes on.

@@ -59,6 +59,8 @@ class Transmitter {
   // Sends one packet of new work; the link must let it leave. Returns false if a channel has no
   // room or the pool no packet.
   bool send_new(Instant now, Rail& rail, Leaves how = Leaves::kInBatch);
+  // The same by memory, which must have room. Returns false if the next turn is to go on.
+  bool send_at_once_by_memory(Instant now, Peer& peer, MemoryRail& memory);
   // Sends BYE, if there is room, to the connected peers of an engine that closes although not all
   // is delivered. Nobody stays to retransmit it, so it is sent twice in case a packet is lost.
   void send_last_byes(Instant now);
@@ -95,7 +97,10 @@ class Transmitter {
 
   bool serve_memory(Instant now, Peer& peer, MemoryRail& memory);
   bool serve_nics(Instant now, Peer& peer);
-  static Packet* next_for_memory(Peer& peer, MemoryRail& memory);
+  bool send_new_by_memory(Peer& peer, MemoryRail& memory);
+  bool send_frames_by_memory(Peer& peer, MemoryRail& memory);
+  void post(Peer& peer, MemoryRail& memory, Packet& packet);
+  bool wake_by_nic(Instant now, Peer& peer, MemoryRail& memory);
   Sends can_send_by_memory(Peer& peer, const MemoryRail& memory) const;
   static bool nics_can_send(Peer& peer);
   void write_control(Peer& peer, Packet& packet);

@@ -25,15 +25,19 @@ bool Pair::has_joined() const {
   return std::atomic_ref(theirs_->joined).load(std::memory_order_acquire) != 0;
 }
 
-bool Pair::set_sleeping(bool sleeps) {
-  std::atomic_ref(mine_->sleeps).store(sleeps ? 1 : 0, std::memory_order_seq_cst);
-  if (!sleeps) return false;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+bool Pair::set_sleeping() {
+  return std::atomic_ref(mine_->sleeps).exchange(1, std::memory_order_seq_cst) == 0;
+}
+
+void Pair::clear_sleeping() {
+  std::atomic_ref(mine_->sleeps).store(0, std::memory_order_relaxed);
+}
+
+bool Pair::has_news() {
   return in_.front().has_value() || in_.is_corrupt() || has_ended();
 }
 
 bool Pair::must_wake() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_ref sleeps(theirs_->sleeps);
   return sleeps.load(std::memory_order_relaxed) != 0 &&
          sleeps.exchange(0, std::memory_order_seq_cst) != 0;

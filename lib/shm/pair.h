@@ -4,12 +4,15 @@
 //
 // An end that is about to block says so, and looks once more before it blocks. The other end, when
 // it has written or read a record, asks whether to wake it, and does that by a way of its own: the
-// memory has none. A fence on both sides lets one of them see what the other did.
+// memory has none. It asks without a fence, which would cost as much as all the rest of a short
+// record. So if both do that at one moment, neither may see what the other did, and an end that has
+// said that it is about to block looks again when such a moment is over (kSettle).
 //
 // Threads: each end is used by one thread at a time.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,6 +31,8 @@ class Pair {
   // Of the memory: for each end a line for what it says, and the ring that it writes.
   static constexpr std::size_t kEndBytes = kLineBytes + ring_bytes(kCapacity);
   static constexpr std::size_t kBytes = 2 * kEndBytes;
+  // What one end stores the other sees much sooner than this.
+  static constexpr std::chrono::microseconds kSettle{100};
 
   // The memory has kBytes. `creator`: it is new, and the other end will join it.
   Pair(std::unique_ptr<Memory> memory, bool creator);
@@ -43,9 +48,13 @@ class Pair {
   // Returns whether the other end has it mapped.
   bool has_joined() const;
 
-  // Says that this end is about to block, or does not any more. When set_sleeping(true) returns
-  // true there is a record already, or the other end has ended, and it must not block.
-  bool set_sleeping(bool sleeps);
+  // Says that this end is about to block. Returns true if it had not said so, or was woken since:
+  // then it looks again after kSettle.
+  bool set_sleeping();
+  void clear_sleeping();
+  // Returns true if an end that has said so must not block: there is a record already, or the other
+  // end has ended.
+  bool has_news();
   // Returns true if the other end sleeps and must be woken for what was written or read; once for
   // each time it sleeps.
   bool must_wake();

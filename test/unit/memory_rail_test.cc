@@ -13,6 +13,7 @@ namespace pullman::engine {
 namespace {
 
 using channel::Packet;
+using MayBlock = MemoryRail::MayBlock;
 
 constexpr std::size_t kPacketBytes = 1472;
 constexpr shm::Secret kSecret{std::byte{1}};
@@ -121,12 +122,14 @@ TEST_CASE("a rail is over when the peer has ended it and its last record was rea
 
 TEST_CASE("a peer that is about to block is woken for a packet, or does not block") {
   Rails rails;
-  CHECK_FALSE(rails.there.prepare_to_block());
+  CHECK(rails.there.prepare_to_block() == MayBlock::kBriefly);
+  CHECK(rails.there.prepare_to_block() == MayBlock::kYes);
   rails.here.post(rails.packet("one"));
   CHECK(rails.here.must_wake());
   CHECK_FALSE(rails.here.must_wake());
-  CHECK(rails.there.prepare_to_block());
-  rails.there.woke_up();
+  CHECK(rails.there.prepare_to_block() == MayBlock::kNo);
+  CHECK(rails.there.prepare_to_block(true) == MayBlock::kYes);
+  rails.there.found_news();
   rails.here.post(rails.packet("two"));
   CHECK_FALSE(rails.here.must_wake());
 }
@@ -135,13 +138,13 @@ TEST_CASE("a sender that is about to block is woken once its packet was read, or
   Rails rails;
   rails.here.post(rails.packet("one"));
   SECTION("it was not read yet") {
-    CHECK_FALSE(rails.here.prepare_to_block());
+    CHECK(rails.here.prepare_to_block() == MayBlock::kBriefly);
     CHECK(Rails::read(rails.there) == "one");
     CHECK(rails.there.must_wake());
   }
   SECTION("it was read") {
     CHECK(Rails::read(rails.there) == "one");
-    CHECK(rails.here.prepare_to_block());
+    CHECK(rails.here.prepare_to_block() == MayBlock::kNo);
   }
 }
 

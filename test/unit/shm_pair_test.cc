@@ -50,11 +50,26 @@ TEST_CASE("an end that sleeps is to be woken once for what is written") {
   CHECK_FALSE(ends.creator.must_wake());
   CHECK(Ends::read(ends.other) == 'a');
 
-  CHECK_FALSE(ends.other.set_sleeping(true));
+  CHECK(ends.other.set_sleeping());
+  CHECK_FALSE(ends.other.has_news());
   Ends::write(ends.creator, 'b');
   CHECK(ends.creator.must_wake());
   Ends::write(ends.creator, 'c');
   CHECK_FALSE(ends.creator.must_wake());
+}
+
+TEST_CASE("an end looks again each time it says anew that it sleeps") {
+  Ends ends;
+  CHECK(ends.other.set_sleeping());
+  CHECK_FALSE(ends.other.set_sleeping());
+  SECTION("it was woken") {
+    CHECK(ends.creator.must_wake());
+  }
+  SECTION("it had something to do") {
+    ends.other.clear_sleeping();
+    CHECK_FALSE(ends.creator.must_wake());
+  }
+  CHECK(ends.other.set_sleeping());
 }
 
 TEST_CASE("an end does not sleep on a record, nor on an end of the other") {
@@ -65,9 +80,8 @@ TEST_CASE("an end does not sleep on a record, nor on an end of the other") {
   SECTION("the end") {
     ends.creator.end();
   }
-  CHECK(ends.other.set_sleeping(true));
-  CHECK_FALSE(ends.other.set_sleeping(false));
-  CHECK_FALSE(ends.creator.must_wake());
+  ends.other.set_sleeping();
+  CHECK(ends.other.has_news());
 }
 
 TEST_CASE("what an end wrote before it ended can be read") {

@@ -81,9 +81,12 @@ bool MemoryRail::must_wake() {
   return std::exchange(news_, false) && pair_.must_wake();
 }
 
-bool MemoryRail::prepare_to_block(bool record_stays) {
-  if (pair_.set_sleeping(true) && !record_stays) return true;
-  return !in_flight_.empty() && in_flight_.front().number <= pair_.out().done();
+MemoryRail::MayBlock MemoryRail::prepare_to_block(bool record_stays) {
+  const bool anew = pair_.set_sleeping();
+  sleeps_ = true;
+  const bool was_read = !in_flight_.empty() && in_flight_.front().number <= pair_.out().done();
+  if (was_read || (!record_stays && pair_.has_news())) return MayBlock::kNo;
+  return anew ? MayBlock::kBriefly : MayBlock::kYes;
 }
 
 // The peer says that it has ended after its last record, so that has to be asked first.

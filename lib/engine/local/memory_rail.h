@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "channel/packet.h"
 #include "shm/pair.h"
@@ -84,10 +85,18 @@ class MemoryRail {
   // Returns true if the peer sleeps, and is to be woken for what was written or read since this was
   // asked last.
   bool must_wake();
-  // Returns true if this end must not block: there is a packet to take back; or a record to read,
-  // or the rail has ended, unless `record_stays`.
-  bool prepare_to_block(bool record_stays = false);
-  void woke_up() { pair_.set_sleeping(false); }
+  enum class MayBlock : std::uint8_t {
+    kNo,       // there is a packet to take back, a record to read, or the rail has ended
+    kBriefly,  // for shm::Pair::kSettle, then this end must look again
+    kYes,
+  };
+  // Says that this end is about to block, until found_news(). Records to read, and the end of the
+  // rail, do not keep it from blocking if `record_stays`.
+  MayBlock prepare_to_block(bool record_stays = false);
+  void found_news() {
+    if (std::exchange(sleeps_, false)) [[unlikely]]
+      pair_.clear_sleeping();
+  }
   // Returns true if nothing more will come: the peer has ended the rail, and all it had sent was
   // read; or it has written what makes no sense.
   bool is_over();
@@ -114,6 +123,7 @@ class MemoryRail {
   channel::Packet* waiting_ = nullptr;  // has no room in the ring
   bool news_ = false;                   // something was written or read since must_wake()
   bool answered_ = false;               // something was read since a packet was posted
+  bool sleeps_ = false;                 // the peer was told that this end is about to block
 };
 
 }  // namespace pullman::engine
