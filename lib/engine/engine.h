@@ -128,6 +128,8 @@ class Engine {
   void abort() noexcept { lifecycle_.abort(); }
 
  private:
+  bool may_return_early(Instant now) const;
+
   EngineResources resources_;
 
   NicTable nics_;

@@ -192,4 +192,18 @@ TEST_CASE("the next turn is due at the earliest of the times until which channel
   CHECK(polled.poller.resting_until() == kNever);
 }
 
+TEST_CASE("while something comes through memory, channels are polled once in 32 us") {
+  Polled polled(1);
+  CHECK_FALSE(polled.poller.rests_beside_memory(polled.now));
+  polled.poller.note_memory_active(polled.now);
+  CHECK_FALSE(polled.poller.rests_beside_memory(polled.now));
+
+  CHECK(polled.due_after(Duration(1)) == polled.both(0));
+  CHECK(polled.poller.rests_beside_memory(polled.now));
+  CHECK(polled.due_after(microseconds(31)) == 0);
+  CHECK_FALSE(polled.poller.rests_beside_memory(polled.now + microseconds(1)));
+  CHECK(polled.due_after(microseconds(1)) == polled.both(0));
+  CHECK(polled.due_after(microseconds(31)) == 0);
+}
+
 }  // namespace pullman::engine

@@ -53,6 +53,10 @@ class ChannelPoller {
 
   // Notes that something came through memory: for a while all channels are polled seldom.
   void note_memory_active(Instant now) { memory_active_until_ = now + kMemoryRest; }
+  // Returns whether no channel is due for that reason.
+  bool rests_beside_memory(Instant now) const {
+    return now < memory_active_until_ && now < quiet_due_;
+  }
 
   // --- received packets that are left for the next turn
 
