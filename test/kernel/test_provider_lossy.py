@@ -1,7 +1,7 @@
 """The provider's own tests (test/ofi) through what networks do: loss, and rails that die.
 
 Both ends of each test are in one process, so that all packets pass the `lo` of one namespace: what it counts and
-drops there is said by the addresses they are sent to, one for each rail.
+drops there is said by the addresses they are sent to, one for each rail. They share no memory, which loses nothing.
 """
 
 import itertools
@@ -84,7 +84,8 @@ def start(place, build):
     return place.start(0, "timeout", BOUND, build / "test/ofi/ofi-tests", chosen, stdout=place.output,
                        stderr=subprocess.STDOUT, env={
                            **os.environ, "FI_PROVIDER_PATH": str(build / "lib/ofi"), "FI_PROVIDER": "pullman",
-                           "PULLMAN_NICS": ",".join(place.nics), "PULLMAN_CLOSE_TIMEOUT_MS": "100"})
+                           "PULLMAN_NICS": ",".join(place.nics), "PULLMAN_CLOSE_TIMEOUT_MS": "100",
+                           "PULLMAN_SHARED_MEMORY": "0"})
 
 
 def expect_passed(place, tests):
