@@ -99,8 +99,9 @@ TEST_CASE("a BYE that first arrives after its peer is gone is acknowledged, not 
   });
   scene.disconnect(1, back);
   scene.begin_close(0);
-  REQUIRE(scene.run_until(
-      [&] { return bye && scene.engine(0).inspector().peer_state(there) == PeerState::kGone; }));
+  REQUIRE(scene.run_until([&, peer = there] {
+    return bye && scene.engine(0).inspector().peer_state(peer) == PeerState::kGone;
+  }));
   answer.reset();
 
   scene.network().inject({1, Channel::kCommand, 0}, {0, Channel::kCommand, 0}, *bye,
@@ -118,8 +119,9 @@ TEST_CASE("a NIC is in use while a peer is connected by it, and not when all hav
   CHECK(scene.engine(0).is_in_use(0));
 
   scene.disconnect(1, back);
-  REQUIRE(scene.run_until(
-      [&] { return scene.engine(0).inspector().peer_state(there) == PeerState::kGone; }));
+  REQUIRE(scene.run_until([&, peer = there] {
+    return scene.engine(0).inspector().peer_state(peer) == PeerState::kGone;
+  }));
   CHECK_FALSE(scene.engine(0).is_in_use(0));
 }
 
