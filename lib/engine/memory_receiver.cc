@@ -98,7 +98,7 @@ bool MemoryReceiver::handle(Peer& peer, std::span<const std::byte> record) {
 bool MemoryReceiver::handle_reference(Peer& peer, std::span<const std::byte> record) {
   const auto reference = MemoryRail::reference(record);
   wire::Frame chunk;
-  if (!reference || reference->length > kMaxReference ||
+  if (!reference || reference->length > wire::kMaxReferenceBytes ||
       !wire::read_chunk_elsewhere(reference->frame, reference->length, chunk)) {
     fault_ = "the peer has written what is no reference";
     return false;

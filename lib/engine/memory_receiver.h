@@ -38,9 +38,7 @@ class MemoryReceiver {
   bool has_deferred() const { return deferred_ && !peers_.empty(); }
   // Returns when a record for which there was no memory is to be handled again, or when a process
   // that is about to block is to look again; kNever if neither is.
-  Instant next_due() const {
-    return peers_.empty() ? kNever : std::min(retry_at_, look_again_at_);
-  }
+  Instant next_due() const { return peers_.empty() ? kNever : std::min(retry_at_, look_again_at_); }
 
   // Says in the memory that this process is about to block, which holds until there is something to
   // handle. Returns false if it must not, since there is. Called behind receive_all(), before
@@ -56,9 +54,6 @@ class MemoryReceiver {
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
   // After this the memory is left.
   static constexpr Duration kMaxStuck = std::chrono::milliseconds(20);
-  // No more bytes than this are staged.
-  static constexpr std::size_t kMaxReference = std::size_t{1} << 20;
-
   enum class Extent : std::uint8_t { kShareOfTurn, kAll };
 
   std::size_t poll(Instant now);

@@ -17,6 +17,8 @@ inline constexpr std::size_t kMemorySecretBytes = 16;
 inline constexpr std::size_t kMaxMemoryName = 96;
 inline constexpr std::size_t kMaxMemoryBytes =
     kFrameHeadBytes + kMemorySecretBytes + kMaxMemoryName;
+// Of a chunk that a record refers to (wire.md 11.5).
+inline constexpr std::size_t kMaxReferenceBytes = std::size_t{1} << 22;
 
 struct MemoryOffer {
   std::array<std::byte, kMemorySecretBytes> secret{};
