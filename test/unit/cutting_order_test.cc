@@ -8,6 +8,8 @@ using Sender = OutboxSender;
 constexpr std::size_t kPacket = Sender::kPacket;
 constexpr std::size_t kEagerPart = Sender::kEager;
 constexpr MessageId kFirstId = Sender::kFirst;
+// What a chunk may have where the receiver copies it from its place.
+constexpr std::size_t kLongChunk = 20 * kEagerPart;
 
 }  // namespace
 
@@ -101,6 +103,26 @@ TEST_CASE("a RESULT that comes early ends the message, whatever its stage") {
   std::uint32_t id = sender.next();
   while (id == kFirstId) id = sender.next();
   CHECK(id == 0);
+}
+
+TEST_CASE("where one chunk may hold it all, a message that needs a grant sends little before") {
+  Sender sender;
+  const auto cut = [&sender] {
+    Packet* packet = sender.outbox.next_packet(Sender::kHeads, kLongChunk);
+    if (packet == nullptr) return std::size_t{0};
+    sender.left.push_back(packet);
+    return std::size_t{packet->payload_bytes};
+  };
+  sender.send(sender.message.size());
+  const std::size_t beginning = cut();
+  CHECK(beginning > 0);
+  CHECK(beginning <= 1024);
+  CHECK(cut() == 0);
+  sender.grant(kFirstId);
+  CHECK(cut() == sender.message.size() - beginning);
+
+  sender.send(kEagerPart);
+  CHECK(cut() == kEagerPart);
 }
 
 }  // namespace pullman::message

@@ -1,9 +1,17 @@
 #include "message/tx/outbox.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "message/tx/fragments.h"
 
 namespace pullman::message {
+namespace {
+
+// Of a message that waits for its GRANT: what tells the receiver of it, its lead included.
+constexpr std::uint64_t kBeginning = 1024;
+
+}  // namespace
 
 Outbox::Outbox(const OutboxResources& shared, std::uint32_t peer_index, MessageId first,
                std::size_t first_packet_bytes)
@@ -266,6 +274,11 @@ Packet* Outbox::next_packet(Heads heads, std::optional<std::size_t> chunk_bytes)
   }
   if (!chunks) return nullptr;
   Operation& op = active_->chunks.next();
+  // If one chunk may be longer than the eager bytes, they wait for the GRANT, too, and leave with
+  // the rest as one chunk.
+  if (chunk_bytes > admission_.eager_bytes() && op.sent == 0 && op.granted < op.size) {
+    op.granted = std::min<std::uint64_t>(op.granted, kBeginning);
+  }
   Packet* packet = cut_chunk(op, heads, chunk_bytes.value_or(packet_bytes_), shared_.packets);
   if (packet == nullptr) return nullptr;
   packet->peer = packer_.peer_index();
