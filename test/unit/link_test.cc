@@ -75,11 +75,12 @@ struct End {
   }
   // Delivers the other end's ACK alone here.
   Verdict take_ack_of(Instant now, End& other) { return take_ack_of(now, other, now); }
-  Verdict take_ack_of(Instant now, End& other, Instant written_at) {
+  Verdict take_ack_of(Instant now, End& other, Instant written_at, bool knows_hold = true) {
     std::byte bytes[Link::kAckBytes];
     const std::size_t length = other.link.write_ack(written_at, {1, 1}, credit, bytes);
     wire::PacketHeader header;
     REQUIRE(wire::decode({bytes, length}, header) == Verdict::kAccepted);
+    if (!knows_hold) header.hold = wire::kHoldUnknown;
     wire::FrameReader reader({bytes + wire::kHeaderBytes, length - wire::kHeaderBytes});
     wire::Frame sack;
     return link.handle_ack(now, header, reader.next(sack) ? &sack : nullptr);
@@ -184,6 +185,21 @@ TEST_CASE("a HELLO that seems to be answered in the instant it left gives no sam
   CHECK_FALSE(pair.a.link.rtt().sampled());
   pair.a.link.handle_answer(pair.now, *hello, number);
   CHECK(pair.a.link.rtt().smoothed() == us(10));
+}
+
+TEST_CASE("until a packet gives a sample, the answer to the HELLO says that the path has a queue") {
+  Pair pair;
+  pair.b.take(pair.now, pair.a.send(pair.now));
+  Packet* hello = pair.a.link.find(pair.a.link.window().floor());
+  REQUIRE(hello != nullptr);
+  const auto number = static_cast<std::uint32_t>(hello->number);
+  pair.a.link.handle_answer(pair.later(us(2000)), *hello, number);
+  const std::uint32_t before = pair.a.link.congestion_window();
+  while (pair.a.link.in_flight() < before) pair.b.take(pair.now, pair.a.send(pair.now));
+
+  pair.a.take_ack_of(pair.later(us(100)), pair.b, pair.now, false);
+
+  CHECK(pair.a.link.congestion_window() < before);
 }
 
 TEST_CASE(
