@@ -125,4 +125,18 @@ TEST_CASE("where one chunk may hold it all, a message that needs a grant sends l
   CHECK(cut() == kEagerPart);
 }
 
+TEST_CASE("an announced message of which a part is wanted sends all of that part") {
+  constexpr std::size_t kWanted = 2 * kEagerPart;
+  Sender sender(kMessageCharge);
+  sender.send(sender.message.size());
+  REQUIRE(sender.outbox.announce());
+  sender.left.push_back(sender.outbox.next_packet());
+  REQUIRE(sender.outbox.handle_grant(kFirstId, kWanted));
+
+  Packet* packet = sender.outbox.next_packet(Sender::kHeads, kLongChunk);
+  REQUIRE(packet != nullptr);
+  sender.left.push_back(packet);
+  CHECK(packet->payload_bytes == kWanted);
+}
+
 }  // namespace pullman::message

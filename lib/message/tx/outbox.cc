@@ -276,7 +276,9 @@ Packet* Outbox::next_packet(Heads heads, std::optional<std::size_t> chunk_bytes)
   Operation& op = active_->chunks.next();
   // If one chunk may be longer than the eager bytes, they wait for the GRANT, too, and leave with
   // the rest as one chunk.
-  if (chunk_bytes > admission_.eager_bytes() && op.sent == 0 && op.granted < op.size) {
+  const bool awaits_grant = stage_of(op) == SendStage::kEager && !op.special.is_announced &&
+                            op.sent == 0 && op.granted < op.size;
+  if (awaits_grant && chunk_bytes > admission_.eager_bytes()) {
     op.granted = std::min<std::uint64_t>(op.granted, kBeginning);
   }
   Packet* packet = cut_chunk(op, heads, chunk_bytes.value_or(packet_bytes_), shared_.packets);
