@@ -127,7 +127,9 @@ int run_round(pullman::Context& context, const Options& options, std::size_t rou
   const auto deadline = Clock::now() + std::chrono::duration<double>(options.patience_s);
   while (!sender.finished() && Clock::now() < deadline) context.progress();
 
-  const std::string verdict = all_well ? receiver.judge() : "";
+  // A receive that was being filled when the peer was lost has failed.
+  const std::string verdict =
+      all_well ? receiver.judge() : receiver.judge_part(soak::Receiver::Missing::kAnywhere);
   print({{"round", round},
          {"event", "done"},
          {"status", pullman::name(status)},

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import time
@@ -12,10 +13,12 @@ import pytest
 
 import cases
 import netns
+from container import Container
 from soak import Sleeper, Soak, address_of
 
 case = functools.partial(cases.case, kind=netns.OneHost)
 SHARED = pathlib.Path("/dev/shm")
+LONGEST_LIFE = 0.4  # seconds: about as long as two that nobody kills take
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +98,40 @@ def test_the_death_of_a_process_ends_at_once_what_waits_for_it(place, build):
     code, line = second.finish(60)
     assert code == 3 and line["status"] == "peer died", f"exit {code}: {json.dumps(line)}"
     print(f"    noticed after {time.monotonic() - began:.3f} s")
+
+
+def die_at_any_moment(place, build, moments):
+    """What arrived before that arrived once, in order, and whole: soak judges it."""
+    dice = random.Random(moments)
+    for _ in range(moments):
+        first = Soak(place, build, 0, "udp").wait_for("listening")
+        second = caller(place, build)
+        first.wait_for("met")
+        time.sleep(dice.uniform(0, LONGEST_LIFE))
+        second.program.send_signal(signal.SIGKILL)
+        second.program.wait()
+        code, line = first.finish(60)
+        assert code == 0 or (code == 3 and line["status"] == "peer died"), f"exit {code}: {json.dumps(line)}"
+
+
+@case()
+def test_a_process_that_is_killed_in_the_middle_leaves_nothing_hanging_and_nothing_twice(place, build):
+    die_at_any_moment(place, build, 12)
+
+
+@pytest.mark.long
+@case()
+def test_a_process_that_is_killed_at_a_thousand_moments_leaves_nothing_hanging_and_nothing_twice(place, build):
+    die_at_any_moment(place, build, 1000)
+
+
+@case()
+def test_messages_arrive_through_memory_in_a_container(place, build):
+    """IPC of its own, a /dev/shm of 1 MB, and no process that may read another's memory."""
+    with Container(place):
+        first, second = two(place, build, kind=Soak)
+        for line in (first.well(), second.well()):
+            assert counters(line)["memory_packets_sent"] > 100, json.dumps(line)
 
 
 @case()

@@ -55,6 +55,10 @@ class Receiver {
   // Empty if everything arrived once, in order within its tag, with the right contents; else a
   // sentence.
   std::string judge() const;
+  // Which messages a peer may have failed to send that is gone.
+  enum class Missing : std::uint8_t { kBehindTheLast, kAnywhere };
+  // The same for what did arrive.
+  std::string judge_part(Missing missing) const;
 
  private:
   struct Slot {
