@@ -1,7 +1,7 @@
 // What carries messages where Pullman does not: one end of a connection to one peer.
 //
 // Messages are of at most the job's size; receives for them are posted when it is made. Does not
-// know what is measured. Everything polls; nobody sleeps.
+// know what is measured. All but "sleeping" poll.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct Meeting {
   bool server() const { return options.host.empty(); }
 };
 
-// By the name of the driver: "sockets", "batched" or what libfabric calls a provider. Throws
-// Failure.
+// By the name of the driver: "sockets", "sleeping", "batched" or what libfabric calls a provider.
+// Throws Failure.
 std::unique_ptr<Carrier> make_carrier(const Meeting& meeting);
 
 }  // namespace peers

@@ -2,7 +2,8 @@
 // options and the same rows; --driver says what carries the messages, at both ends:
 //
 //   sockets             plain TCP with TCP_NODELAY, a system call for each message
-//   batched             the same; messages sent together are copied together and leave together
+//   sleeping            the same; an end that waits sleeps, as most programs do
+//   batched             as sockets; messages sent together are copied together and leave together
 //   tcp;ofi_rxm, ...    a provider of libfabric's, reliable datagrams with tags
 #include <fmt/format.h>
 
@@ -17,8 +18,15 @@ namespace peers {
 
 std::unique_ptr<Carrier> make_carrier(const Meeting& meeting) {
   const std::string& driver = meeting.options.driver;
-  if (driver == "sockets") return std::make_unique<Sockets>(meeting, Batching::kNone);
-  if (driver == "batched") return std::make_unique<Sockets>(meeting, Batching::kBytes);
+  if (driver == "sockets") {
+    return std::make_unique<Sockets>(meeting, Batching::kNone, Idle::kPolls);
+  }
+  if (driver == "sleeping") {
+    return std::make_unique<Sockets>(meeting, Batching::kNone, Idle::kSleeps);
+  }
+  if (driver == "batched") {
+    return std::make_unique<Sockets>(meeting, Batching::kBytes, Idle::kPolls);
+  }
   return std::make_unique<Fabric>(meeting, driver);
 }
 

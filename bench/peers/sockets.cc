@@ -65,9 +65,10 @@ int connect_to(const Meeting& meeting) {
 
 }  // namespace
 
-Sockets::Sockets(const Meeting& meeting, Batching batching)
+Sockets::Sockets(const Meeting& meeting, Batching batching, Idle idle)
     : socket_(meeting.server() ? accept_one(meeting) : connect_to(meeting)),
       batching_(batching),
+      idle_(idle),
       out_(sizeof(Header) + meeting.job.size),
       in_(meeting.job.size),
       staged_(kStagedBytes) {
@@ -128,6 +129,15 @@ void Sockets::progress() {
   if (count == 0) throw Failure("the other end closed the connection");
   if (count > 0) return take(static_cast<std::size_t>(count));
   if (errno != EAGAIN && errno != EINTR) fail("cannot receive");
+  if (idle_ == Idle::kSleeps) sleep();
+}
+
+// Not for long: whoever waits has to look at the clock.
+void Sockets::sleep() const {
+  constexpr int kLongestMs = 10;
+  const short writable = idle() ? 0 : POLLOUT;
+  pollfd watched{socket_, static_cast<short>(POLLIN | writable), 0};
+  (void)::poll(&watched, 1, kLongestMs);
 }
 
 void Sockets::take(std::size_t bytes) {

@@ -19,9 +19,12 @@ enum class Batching : std::uint8_t {
   kBytes,  // copied to a buffer, which leaves when it is full and at flush()
 };
 
+// What an end does that has nothing to send and nothing to receive.
+enum class Idle : std::uint8_t { kPolls, kSleeps };
+
 class Sockets final : public Carrier {
  public:
-  Sockets(const Meeting& meeting, Batching batching);
+  Sockets(const Meeting& meeting, Batching batching, Idle idle);
   Sockets(const Sockets&) = delete;
   Sockets& operator=(const Sockets&) = delete;
   ~Sockets() override;
@@ -41,12 +44,14 @@ class Sockets final : public Carrier {
 
   void push();
   bool push_batch();
+  void sleep() const;
   void take(std::size_t bytes);
   void take_staged(const std::byte* data, std::size_t bytes);
   void take_header(const Header& header);
 
   int socket_ = -1;
   Batching batching_;
+  Idle idle_;
   std::vector<std::byte> out_;        // header and payload, ever the same
   std::size_t unsent_ = 0;            // of the message begun
   std::size_t begun_ = 0;             // its length on the wire
