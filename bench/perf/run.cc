@@ -161,7 +161,7 @@ int run_client(const Options& options) {
   check_failover(options);
   const pullman::Config config = config_for(options, 0);
   pullman::Context context(config);
-  Session session(context, options, config.sleep_after);
+  Session session(context, options);
   session.meet_server(server_address(options));
 
   Report report(options, way_to(context, session.peer()));
@@ -198,7 +198,7 @@ int run_server(const Options& options) {
   const pullman::Config config = config_for(options, options.port);
   pullman::Context context(config);
   fmt::print(stderr, "serving one client at {}\n", context.address());
-  Session session(context, options, config.sleep_after);
+  Session session(context, options);
   nlohmann::json word = session.meet_client();
   while (!word.contains("bye")) {
     const Job job = to_job(word);

@@ -1,9 +1,6 @@
 #include "session.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-
-#include <thread>
 
 namespace perf {
 
@@ -11,10 +8,8 @@ namespace {
 
 constexpr std::size_t kWordBytes = 16384;
 constexpr pullman::Tag kWords = pullman::Tag{0x50455246} << 32;  // "PERF"; data tags have 0 there
-// Empty turns (some 50 us) after which a busier machine may have the processor. Without, two
-// pollers that share one core take turns of a scheduler's tick, 4 ms.
-constexpr std::uint32_t kTurnsBeforeYield = 128;
-constexpr int kLongestSleepMs = 100;
+// A request may end by time, and not by a packet, so no rest is long.
+constexpr std::chrono::milliseconds kLongestRest{1};
 constexpr std::uint32_t kTurnsPerClock = 4096;  // turns between looks at the clock
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -98,11 +93,12 @@ void Session::expect_ok(const pullman::Request& request) {
 }
 
 void Session::turn(bool moved) {
-  idle_ = context_.progress() == 0 && !moved ? idle_ + 1 : 0;
-  if (idle_ != 0) rest();
+  const bool rests = idle_ && !moved;
+  const std::size_t received =
+      rests ? context_.wait_for_arrival(kLongestRest) : context_.progress();
+  idle_ = received == 0 && !moved;
   moved_ |= moved;
-  // Turns are not time: with others on this processor an idle one may last milliseconds.
-  const bool long_idle = idle_ != 0 && idle_ % kTurnsBeforeYield == 0;
+  const bool long_idle = rests && idle_;
   if (++turns_ < kTurnsPerClock && !long_idle) return;
   turns_ = 0;
   const Clock::time_point now = Clock::now();
@@ -110,21 +106,6 @@ void Session::turn(bool moved) {
   moved_ = false;
   if (now - last_moved_ > std::chrono::duration<double>(options_.patience_s)) {
     close_abortively(fmt::format("nothing was heard for {} s", options_.patience_s));
-  }
-}
-
-// Between two turns that bring nothing. A request may have ended in this turn, by time and not by a
-// packet, and the caller has not looked yet: so no sleep is long.
-void Session::rest() {
-  if (can_sleep_) {
-    const Clock::time_point now = Clock::now();
-    if (idle_ == 1) idle_since_ = now;
-    if (now - idle_since_ < sleep_after_ || !context_.prepare_wait()) return;
-    pollfd watched{context_.wait_fd(), POLLIN, 0};
-    poll(&watched, 1, kLongestSleepMs);
-    turns_ = kTurnsPerClock;  // that was time: patience may be over
-  } else if (idle_ >= kTurnsBeforeYield) {
-    std::this_thread::yield();
   }
 }
 

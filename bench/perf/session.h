@@ -29,12 +29,8 @@ enum class Word : std::uint8_t {
 
 class Session {
  public:
-  // Waiting sleeps once nothing has come for `sleep_after`; 0: never.
-  Session(pullman::Context& context, const Options& options, std::chrono::nanoseconds sleep_after)
-      : context_(context),
-        options_(options),
-        sleep_after_(sleep_after),
-        can_sleep_(sleep_after.count() != 0 && context.wait_fd() >= 0) {}
+  Session(pullman::Context& context, const Options& options)
+      : context_(context), options_(options) {}
 
   // The server's: waits for the first job of whoever comes first.
   nlohmann::json meet_client();
@@ -66,19 +62,14 @@ class Session {
   pullman::PeerId peer() const { return peer_; }
 
  private:
-  void rest();
-
   pullman::Context& context_;
   const Options& options_;
-  std::chrono::nanoseconds sleep_after_;
-  bool can_sleep_;
   pullman::PeerId peer_;
   std::string other_end_ = "client";
-  std::string expected_there_;      // to be added to what went wrong: until it has spoken
-  std::uint32_t idle_ = 0;          // turns in a row that brought nothing
-  Clock::time_point idle_since_{};  // the first of them; known when sleeping is asked for
-  std::uint32_t turns_ = 0;         // since the clock was looked at
-  bool moved_ = true;               // something has happened since then
+  std::string expected_there_;  // to be added to what went wrong: until it has spoken
+  bool idle_ = false;           // the last turn brought nothing
+  std::uint32_t turns_ = 0;     // since the clock was looked at
+  bool moved_ = true;           // something has happened since then
   Clock::time_point last_moved_ = Clock::now();
 };
 

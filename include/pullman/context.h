@@ -194,6 +194,12 @@ class __attribute__((visibility("default"))) Context {
   // the program gets to its reply sooner.
   std::size_t progress_again();
 
+  // Calls progress() until it has received something, and returns how much; 0 if `timeout` expires
+  // first. For a program that waits for one of several requests, or has nothing else to do. A
+  // request may also have ended by time, so the timeout should not be long. Gives way to other
+  // threads, and sleeps, as wait() does.
+  std::size_t wait_for_arrival(std::chrono::nanoseconds timeout);
+
   // Calls progress() and returns whether the request is done.
   bool test(Request& request);
   bool test(MultiRequest& request);
@@ -202,7 +208,8 @@ class __attribute__((visibility("default"))) Context {
 
   // Calls progress() until the request is done and returns its status, or kTimedOut if `timeout`
   // expires first; the request then stays pending. The request belongs to this context or is idle.
-  // Sleeps in between if Config::sleep_after allows it.
+  // Gives way to other threads that want the processor: yields after some 40 us in which nothing
+  // comes, or sooner; and sleeps if they keep it for long, or if Config::sleep_after says so.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
   Status wait(MultiRequest& request,
               std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());

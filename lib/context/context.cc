@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/crowding.h"
 #include "base/log.h"
 #include "context/gate.h"
 #include "context/nics.h"
@@ -42,8 +43,10 @@ KeyedRandom::Key key_for(const Config& config) {
   return key;
 }
 
-// Idle turns, some 40 us of them, before wait() yields the processor between turns.
-constexpr std::uint32_t kTurnsBeforeYield = 128;
+// Idle turns, some 40 us of them, before wait() gives way between turns; and where others poll on
+// the same processor.
+constexpr std::uint32_t kTurnsBeforeGivingWay = 128;
+constexpr std::uint32_t kTurnsBesidePollers = 8;
 
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
   std::vector<nic::Port*> ports;
@@ -115,21 +118,33 @@ struct Context::State {
   }
 
   // Called between two turns of a call that waits until `end`. Returns at once, after some idle
-  // turns yields the processor first, and after Config::sleep_after sleeps.
+  // turns yields the processor first, and after Config::sleep_after, or where others compute on
+  // this processor, sleeps.
   void rest(std::size_t received, Instant end, Idle& idle, Gate::Hold& held) {
     held.let_others_in();
     if (received != 0) {
       idle = {.since = looked_at};
       return;
     }
-    const bool sleeps =
+    ++idle.turns;
+    const bool silent =
         config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
-    if (sleeps && sleeper.descriptor() >= 0 && engine.may_sleep()) {
+    const bool gives_way = idle.turns >= kTurnsBeforeGivingWay ||
+                           (idle.turns >= kTurnsBesidePollers && crowding.others_poll(looked_at));
+    const bool dozes = gives_way && crowding.others_compute(looked_at);
+    if ((silent || dozes) && sleeper.descriptor() >= 0 && engine.may_sleep()) {
       sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
-      engine.watched(read_clock());
-    } else if (++idle.turns >= kTurnsBeforeYield) {
+      // Where others compute, it may have been woken long before it ran.
+      if (!dozes) engine.watched(read_clock());
+    } else if (gives_way) {
       // Two processes that wait for each other on one processor must not use up their time slices.
-      held.leave_for([] { std::this_thread::yield(); });
+      Duration took{};
+      held.leave_for([&took] {
+        const Instant before = read_clock();
+        std::this_thread::yield();
+        took = read_clock() - before;
+      });
+      crowding.note_yield(looked_at + took, took);
     }
   }
 
@@ -143,20 +158,26 @@ struct Context::State {
     held.leave_for([&] { poll(&port, 1, kLongestMs); });
   }
 
-  // Makes turns until `done` returns true. Returns false if the timeout expires first.
+  // Makes turns until `done`, which is told how much was received, returns true. Returns false if
+  // the timeout expires first.
   template <typename Done>
-  bool turn_until(std::chrono::nanoseconds timeout, Done done) {
-    Gate::Hold held(gate);
-    if (done()) return true;
+  bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
     const Instant begin = look();
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
     Idle idle{.since = begin};
     for (Instant now = begin;; now = look()) {
       const std::size_t received = turn(now);
-      if (done()) return true;
+      if (done(received)) return true;
       if (now >= end) return false;
       rest(received, end, idle, held);
     }
+  }
+
+  // The same until a condition of requests holds, which may hold already.
+  template <typename Done>
+  bool wait_until(std::chrono::nanoseconds timeout, Done done) {
+    Gate::Hold held(gate);
+    return done() || turn_until(timeout, held, [&done](std::size_t) { return done(); });
   }
 
   Config config;
@@ -166,6 +187,7 @@ struct Context::State {
   std::string driver;
   shm::SegmentPairs pairs;
   Sleeper sleeper;
+  Crowding crowding;
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
   std::optional<Status> closed;  // the result of close()
@@ -439,6 +461,16 @@ bool Context::test(Request& request) {
   return request.done();
 }
 
+std::size_t Context::wait_for_arrival(std::chrono::nanoseconds timeout) {
+  std::size_t received = 0;
+  Gate::Hold held(state_->gate);
+  state_->turn_until(timeout, held, [&received](std::size_t now) {
+    received = now;
+    return now != 0;
+  });
+  return received;
+}
+
 bool Context::test(MultiRequest& request) {
   if (!request.done()) progress();
   return request.done();
@@ -451,13 +483,13 @@ bool Context::test(MultiReceive& receive) {
 }
 
 Status Context::wait(Request& request, std::chrono::nanoseconds timeout) {
-  const bool done = state_->turn_until(timeout, [&] { return request.done(); });
+  const bool done = state_->wait_until(timeout, [&] { return request.done(); });
   return done ? request.status() : Status::kTimedOut;
 }
 
 Status Context::wait(MultiReceive& receive, std::chrono::nanoseconds timeout) {
   const bool news =
-      state_->turn_until(timeout, [&] { return receive.has_message() || receive.done(); });
+      state_->wait_until(timeout, [&] { return receive.has_message() || receive.done(); });
   return news ? receive.status() : Status::kTimedOut;
 }
 
