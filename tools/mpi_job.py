@@ -119,7 +119,7 @@ def command_line(hosts, variables, ranks, transport):
              "--bind-to", "none", "--mca", "plm_rsh_agent", agent, *TRANSPORTS.get(transport, transport),
              "--mca", "oob_tcp_if_include", f"10.77.{ADMIN}.0/24", "--mca", "btl_tcp_if_include", subnets]
     if ranks > (os.cpu_count() or 2):
-        words += ["--mca", "mpi_yield_when_idle", "1", "-x", "FI_PULLMAN_GIVE_WAY=1"]
+        words += ["--mca", "mpi_yield_when_idle", "1"]
     for name in variables:
         words += ["-x", name] if name in PASSED_ON or name.startswith(OPTIONS) else []
     return words

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -18,6 +19,11 @@ namespace pullman::ofi {
 namespace {
 
 constexpr std::size_t kMaxReserved = 65536;
+constexpr std::chrono::milliseconds kNap{1};
+
+Instant read_clock() {
+  return Instant(std::chrono::steady_clock::now().time_since_epoch());
+}
 
 CompletionQueue& queue_of(fid_cq* handle) {
   return static_cast<CompletionQueue&>(*handle);
@@ -109,7 +115,7 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** o
 
 ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) {
   ssize_t taken = 0;
-  bool give_way = false;
+  auto rest = IdlePolicy::Rest::kNone;
   {
     FairLocked locked(lock());
     // A read of no entries asks for progress. A program that reads until nothing is left (Open MPI)
@@ -122,11 +128,21 @@ ssize_t CompletionQueue::read(void* out, std::size_t count, fi_addr_t* sources) 
     }
     taken = take(out, count, sources);
     emptied_ = taken > 0 && static_cast<std::size_t>(taken) < count;
-    give_way = yield_policy_.due(taken == -FI_EAGAIN);
+    rest = idle_policy_.due(taken == -FI_EAGAIN, read_clock);
   }
-  if (give_way) [[unlikely]]
-    std::this_thread::yield();
+  if (rest == IdlePolicy::Rest::kYield) [[unlikely]]
+    yield();
+  if (rest == IdlePolicy::Rest::kNap) [[unlikely]]
+    nap(kNap);
   return taken;
+}
+
+void CompletionQueue::yield() {
+  const Instant before = read_clock();
+  std::this_thread::yield();
+  const Instant now = read_clock();
+  const Locked locked(lock());
+  idle_policy_.note_yield(now, now - before);
 }
 
 ssize_t CompletionQueue::take(void* out, std::size_t count, fi_addr_t* sources) {

@@ -6,10 +6,10 @@
 #include <rdma/fi_eq.h>
 
 #include "ofi/completion.h"
+#include "ofi/idle_policy.h"
 #include "ofi/ring.h"
 #include "ofi/settings.h"
 #include "ofi/waitable.h"
-#include "ofi/yield_policy.h"
 
 namespace pullman::ofi {
 
@@ -41,11 +41,12 @@ class CompletionQueue : public fid_cq, public Waitable {
   CompletionQueue(Domain& domain, const fi_cq_attr& attributes, void* context);
   // Under the lock; makes no progress.
   ssize_t take(void* out, std::size_t count, fi_addr_t* sources);
+  void yield();
 
   Domain& domain_;
   const fi_cq_format format_;
   Ring<Completion> entries_;
-  YieldPolicy yield_policy_{read_yield_policy()};
+  IdlePolicy idle_policy_{read_gives_way()};
   std::uint64_t signals_ = 0;  // calls of fi_cq_signal: each makes all waiting threads return
   unsigned waiting_ = 0;       // threads
   bool signalled_ = false;     // while no thread waited: the first to wait returns

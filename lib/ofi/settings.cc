@@ -136,8 +136,8 @@ void define_settings(const fi_provider& provider) {
                        number.unless));
   }
   define("give_way", FI_PARAM_BOOL,
-         "Whether polls that find nothing give way to other processes: for jobs of more processes "
-         "than processors (default: no)");
+         "Whether polls that find nothing give way to others that want the processor: yield, or "
+         "sleep for at most a millisecond where they keep it for long (default: yes)");
   warn_of_unknown_variables();
 }
 
@@ -145,9 +145,9 @@ std::chrono::milliseconds read_patience() {
   return std::chrono::milliseconds(read(kPatienceIs).value_or(kPatience.count()));
 }
 
-bool read_yield_policy() {
-  int wanted = 0;
-  return fi_param_get_bool(&provider(), "give_way", &wanted) == 0 && wanted != 0;
+bool read_gives_way() {
+  int wanted = 1;
+  return fi_param_get_bool(&provider(), "give_way", &wanted) != 0 || wanted != 0;
 }
 
 Config read_settings() {

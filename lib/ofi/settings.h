@@ -23,6 +23,6 @@ inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
 // Whether threads that poll and find nothing yield to other processes. Useful with more ranks than
 // processors.
-bool read_yield_policy();
+bool read_gives_way();
 
 }  // namespace pullman::ofi

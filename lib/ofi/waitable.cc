@@ -1,8 +1,10 @@
 #include "ofi/waitable.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "ofi/endpoint/progress.h"
@@ -10,6 +12,9 @@
 
 namespace pullman::ofi {
 namespace {
+
+// A queue of more endpoints than this does not nap.
+constexpr std::size_t kMaxNapping = 8;
 
 std::shared_ptr<Waiter> waiter_for(fi_wait_obj kind, WaitSet* set) {
   if (set != nullptr) return set->waiter();
@@ -71,6 +76,19 @@ bool Waitable::prepare_wait() {
   bool asleep = true;
   for (EndpointProgress* endpoint : endpoints_) asleep = endpoint->prepare_wait() && asleep;
   return asleep && !has_news();
+}
+
+void Waitable::nap(std::chrono::milliseconds limit) {
+  std::array<pollfd, kMaxNapping> watched;
+  std::size_t count = 0;
+  {
+    const Locked locked(lock_);
+    if (endpoints_.size() > watched.size() || !prepare_wait()) return;
+    for (EndpointProgress* endpoint : endpoints_) {
+      watched[count++] = {.fd = endpoint->wait_descriptor(), .events = POLLIN, .revents = 0};
+    }
+  }
+  poll(watched.data(), count, static_cast<int>(limit.count()));
 }
 
 int Waitable::nap_ms(std::chrono::steady_clock::time_point end, int timeout_ms) {

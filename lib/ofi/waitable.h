@@ -42,6 +42,10 @@ class Waitable {
   // NIC will wake it. Under the lock.
   bool prepare_wait();
 
+  // Does what prepare_wait() does, and sleeps for at most that long if there is nothing to do. Not
+  // under the lock.
+  void nap(std::chrono::milliseconds limit);
+
   // There is news: wakes the threads that sleep. Under the lock.
   void wake() {
     if (waiter_ != nullptr) waiter_->ring();
