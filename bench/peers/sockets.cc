@@ -132,7 +132,7 @@ void Sockets::progress() {
   if (idle_ == Idle::kSleeps) sleep();
 }
 
-// Not for long: whoever waits has to look at the clock.
+// The sleep is short, since the caller looks at the clock between two of them.
 void Sockets::sleep() const {
   constexpr int kLongestMs = 10;
   const short writable = idle() ? 0 : POLLOUT;

@@ -119,9 +119,9 @@ struct __attribute__((visibility("default"))) Config {
   // How long wait() and close() poll without receiving anything before they
   // sleep in the kernel until something arrives or a timer is due. 0 means
   // that they sleep only where other threads keep their processor busy. A
-  // process that sleeps uses none, and receives a packet some 10 to 50 us later. A NIC
-  // without a wait descriptor (every fabric NIC that bypasses the kernel) is
-  // polled. 0..1 s.                                                         PULLMAN_SLEEP_AFTER_US
+  // process that sleeps uses none, and receives a packet some 10 to 50 us
+  // later. A NIC without a wait descriptor (every fabric NIC that bypasses
+  // the kernel) is polled. 0..1 s.                                          PULLMAN_SLEEP_AFTER_US
   std::chrono::nanoseconds sleep_after{0};
 
   // Whether one thread at a time calls the context, or many, which a lock

@@ -50,10 +50,11 @@ class MemoryReceiver {
   // many bytes.
   static constexpr std::size_t kRecordsPerTurn = 64;
   static constexpr std::size_t kReferredPerTurn = std::size_t{1} << 20;
-  // The pause before that, if nothing else makes a turn.
+  // The pause before a record that could not be handled is tried again, if nothing else makes a
+  // turn; and how long it may remain so before the memory is left.
   static constexpr Duration kRetry = std::chrono::milliseconds(1);
-  // After this the memory is left.
   static constexpr Duration kMaxStuck = std::chrono::milliseconds(20);
+
   enum class Extent : std::uint8_t { kShareOfTurn, kAll };
 
   std::size_t poll(Instant now);

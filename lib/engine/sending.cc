@@ -80,22 +80,25 @@ void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes)
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
   if (!at_once) return transmitter_.wait_for_turn(peer);
   ++stats_.fast_path_sends;
-  const bool tiny = bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0;
-  MemoryRail* memory = peer.memory_rail();
-  if (memory != nullptr && tiny) {
-    const bool left = transmitter_.send_at_once_by_memory(now, peer, *memory);
-    if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
-  } else if (memory == nullptr && tiny) {
-    Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
-    if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
-    const bool left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
+  if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
     // If packets are shorter than tiny messages may be, the message takes two.
-    if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
+    if (!send_tiny(now, peer) || peer.outbox.queued_packets() != 0) ready_.mark(peer);
   } else if (transmitter_.serve(now, peer)) {
     ready_.mark(peer);
   }
   nics_.flush();
   ack_handler_.handle_deferred(now);
+}
+
+// Sends a packet of messages without all that serve() looks at. Returns false if the next turn is
+// to go on.
+bool Sending::send_tiny(Instant now, Peer& peer) {
+  if (MemoryRail* memory = peer.memory_rail()) {
+    return transmitter_.send_at_once_by_memory(now, peer, *memory);
+  }
+  Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
+  if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
+  return rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
 }
 
 Status Sending::send(Instant now, const Departure& departure, PeerId id, Tag tag,

@@ -98,6 +98,7 @@ class Sending {
   Status why_not(const Peer* peer) const;
   Status send_copy(Instant now, const Departure& departure, const SendOp& op, Request& request);
   void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept;
+  bool send_tiny(Instant now, Peer& peer);
   void note_sent(std::uint64_t bytes) {
     ++stats_.messages_sent;
     stats_.bytes_sent += bytes;

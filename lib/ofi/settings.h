@@ -21,8 +21,7 @@ Config read_settings();
 std::chrono::milliseconds read_patience();
 inline constexpr std::chrono::milliseconds kAutomaticPatience(1);
 
-// Whether threads that poll and find nothing yield to other processes. Useful with more ranks than
-// processors.
+// Whether threads that poll and find nothing give way to others that want the processor.
 bool read_gives_way();
 
 }  // namespace pullman::ofi

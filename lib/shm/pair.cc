@@ -26,7 +26,9 @@ bool Pair::has_joined() const {
 }
 
 bool Pair::set_sleeping() {
-  return std::atomic_ref(mine_->sleeps).exchange(1, std::memory_order_seq_cst) == 0;
+  const bool anew = std::atomic_ref(mine_->sleeps).exchange(1, std::memory_order_seq_cst) == 0;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before has_news() looks
+  return anew;
 }
 
 void Pair::clear_sleeping() {

@@ -1,6 +1,6 @@
-// A peer on this host that writes any bytes at all to the memory that it shares: its half of a
-// pair, at any time, and between the two looks at a record that a reader takes. What is read lies
-// within the ring, frames are read as they are in packets, and the writer's own half stays right.
+// A peer on this host that writes any bytes at all to its half of the memory that is shared,
+// between any two steps of the end that is tried. What that end reads lies within the ring; frames
+// are read as they are in packets; a packet that was posted is taken back once.
 //
 // Input: a script of steps, each a byte that says which, and what it needs.
 #include <algorithm>

@@ -34,7 +34,7 @@ struct Poller {
 
 }  // namespace
 
-TEST_CASE("a thread that polls in vain yields after a while, at once where others poll") {
+TEST_CASE("a thread that finds nothing yields after 64 polls, where others poll after 8") {
   Poller poller;
   CHECK(poller.poll_until_rest(1000) == Rest::kYield);
   CHECK(poller.polls == 64);
@@ -44,7 +44,7 @@ TEST_CASE("a thread that polls in vain yields after a while, at once where other
   CHECK(poller.polls == 8);
 }
 
-TEST_CASE("a thread that polls in vain naps where others compute, until they may have ended") {
+TEST_CASE("a thread that finds nothing naps where others compute, until they may have ended") {
   Poller poller;
   poller.poll_until_rest(1000);
   poller.yield(milliseconds(3));
