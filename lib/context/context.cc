@@ -83,7 +83,7 @@ struct Context::State {
   // Reads the clock if the message may leave at once, since the RTT is measured from then. A
   // message that waits for the next turn is timed by that turn, so many messages need no reading.
   Instant time_for(const engine::Departure& departure) {
-    return departure.timed ? look() : looked_at;
+    return departure.timed() ? look() : looked_at;
   }
   Instant time_for(PeerId peer) { return time_for(engine.sending().departure(peer)); }
 
@@ -586,6 +586,9 @@ Status Context::close(std::chrono::nanoseconds timeout) {
     if (state_->engine.drained()) break;
     state_->rest(received, end, idle, held);
     if (state_->closed) return *state_->closed;  // by another thread with a shorter timeout
+  }
+  if (log().should_log(spdlog::level::debug)) {
+    log().debug("closes: {}", state_->engine.inspector().dump());
   }
   if (state_->engine.drained()) {
     state_->closed = Status::kOk;

@@ -113,10 +113,13 @@ std::size_t Engine::progress(Instant now) noexcept {
   clock_.begin_turn(now);
   transmitter_.begin_turn();
   if (transmitter_.has_appended()) transmitter_.send_appended(now);
-  std::size_t received = memory_receiver_.receive_all(now);
-  if (received != 0 && may_return_early(now)) return received;
+  std::size_t received = 0;
+  if (shares_memory()) {
+    received = memory_receiver_.receive_all(now);
+    if (received != 0 && may_return_early(now)) return received;
+  }
   received += receiver_.receive_all(now);
-  memory_watch_.look(now, received);
+  if (shares_memory()) memory_watch_.look(now, received);
   port_events_.poll(now, received);
   timers_.expire(now, receiver_.holds_timers(had_deferred));
   if (blocked_.any()) [[unlikely]]

@@ -129,6 +129,7 @@ class Engine {
 
  private:
   bool may_return_early(Instant now) const;
+  bool shares_memory() const { return !resources_.memory_peers.empty(); }
 
   EngineResources resources_;
 

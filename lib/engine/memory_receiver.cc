@@ -5,7 +5,7 @@
 
 namespace pullman::engine {
 
-std::size_t MemoryReceiver::poll(Instant now) {
+std::size_t MemoryReceiver::receive_all(Instant now) {
   polled_at_ = now;
   retry_at_ = kNever;
   if (look_again_at_ <= now) look_again_at_ = kNever;

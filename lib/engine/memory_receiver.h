@@ -31,7 +31,7 @@ class MemoryReceiver {
         stats_(stats) {}
 
   // Returns the number of records handled.
-  std::size_t receive_all(Instant now) { return peers_.empty() ? 0 : poll(now); }
+  std::size_t receive_all(Instant now);
   // Handles all that the peer has written, before something that came by a NIC.
   void drain(Instant now, Peer& peer);
   // Returns whether records were left for the next turn.
@@ -57,7 +57,6 @@ class MemoryReceiver {
 
   enum class Extent : std::uint8_t { kShareOfTurn, kAll };
 
-  std::size_t poll(Instant now);
   std::size_t receive(Instant now, Peer& peer, Extent extent);
   bool handle(Peer& peer, std::span<const std::byte> record);
   bool handle_reference(Peer& peer, std::span<const std::byte> record);

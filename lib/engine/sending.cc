@@ -41,22 +41,24 @@ bool is_valid(const SendOptions& options) {
 
 static_assert(kSpaces == wire::kSpacesOnWire);
 
-// This is the fast path: nothing is queued or in flight, so nothing can be overtaken and no ACK has
-// to be waited for.
-bool Sending::sends_at_once(const Peer& peer) const {
-  if (peer.ready.is_linked() || peer.may_share) return false;
+// To leave at once is the fast path: nothing is queued or in flight, so nothing can be overtaken
+// and no ACK has to be waited for.
+Way Sending::way_to(const Peer& peer) const {
+  if (peer.ready.is_linked() || peer.may_share || peer.phase != Phase::kConnected ||
+      peer.outbox.queued_packets() != 0)
+    return Way::kLater;
   if (const MemoryRail* memory = peer.memory_rail()) {
-    return memory->is_answered() && peer.outbox.queued_packets() == 0 && peer.flows();
+    return memory->is_answered() && peer.flows() ? Way::kMemoryAtOnce : Way::kLater;
   }
   const Rail* rail = &peer.home;
   if (peer.rails != nullptr) [[unlikely]] {
     rail = const_cast<Peer&>(peer).rail(peer.rails->small_rail);
-    if (!usable(*rail) || !rail->resolved()) return false;
+    if (!usable(*rail)) return Way::kLater;
   }
   const bool none_in_flight =
       rail->link.in_flight() == 0 ||
       (acks_.deferred().rail == rail && rail->link.acks_all(acks_.deferred().header));
-  return none_in_flight && peer.outbox.queued_packets() == 0 && peer.flows();
+  return none_in_flight && rail->resolved() ? Way::kNicAtOnce : Way::kLater;
 }
 
 // Returns why nothing can be sent to the peer; kOk if it can.
@@ -74,31 +76,28 @@ Status Sending::refuse(PeerId id, Tag tag, Status why, Request& request) {
   return why;
 }
 
-// Sends what was accepted for the peer, or begins to, if `at_once`; otherwise it waits for the
-// peer's turn.
-void Sending::depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept {
+// Sends what was accepted for the peer, or begins to, unless it waits for the peer's turn. A packet
+// of tiny messages leaves without all that serve() looks at.
+void Sending::depart(Instant now, Peer& peer, Way way, std::uint64_t bytes) noexcept {
   if (!peer.alarm.checked_in()) lifecycle_.arm(now, peer);
-  if (!at_once) return transmitter_.wait_for_turn(peer);
+  if (way == Way::kLater) return transmitter_.wait_for_turn(peer);
   ++stats_.fast_path_sends;
   if (bytes <= tiny_bytes_ && peer.outbox.queued_packets() != 0) {
+    bool left = false;
+    if (way == Way::kMemoryAtOnce) {
+      left = transmitter_.send_at_once_by_memory(now, peer, *peer.memory->rail);
+    } else {
+      Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
+      if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
+      left = rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
+    }
     // If packets are shorter than tiny messages may be, the message takes two.
-    if (!send_tiny(now, peer) || peer.outbox.queued_packets() != 0) ready_.mark(peer);
+    if (!left || peer.outbox.queued_packets() != 0) ready_.mark(peer);
   } else if (transmitter_.serve(now, peer)) {
     ready_.mark(peer);
   }
   nics_.flush();
   ack_handler_.handle_deferred(now);
-}
-
-// Sends a packet of messages without all that serve() looks at. Returns false if the next turn is
-// to go on.
-bool Sending::send_tiny(Instant now, Peer& peer) {
-  if (MemoryRail* memory = peer.memory_rail()) {
-    return transmitter_.send_at_once_by_memory(now, peer, *memory);
-  }
-  Rail& rail = *peer.rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
-  if (peer.rails != nullptr) peer.outbox.set_packet_bytes(rail.packet_bytes);
-  return rail.link.may_send() && transmitter_.send_new(now, rail, Leaves::kAlone);
 }
 
 Status Sending::send(Instant now, const Departure& departure, PeerId id, Tag tag,
@@ -118,7 +117,7 @@ Status Sending::send(Instant now, const Departure& departure, PeerId id, Tag tag
   if (refused != Status::kOk) return refuse(id, tag, refused, request);
   const bool copied = peer->outbox.send(id, tag, bytes, request);
   note_sent(bytes.size());
-  depart(now, *peer, departure.at_once, bytes.size());
+  depart(now, *peer, departure.way, bytes.size());
   return copied ? Status::kOk : request.status();
 }
 
@@ -132,7 +131,7 @@ Status Sending::send_copy(Instant now, const Departure& departure, const SendOp&
                                       .bytes = op.segments[0]};
   if (!departure.peer->outbox.send_copy(op.peer, message, request)) return Status::kBusy;
   note_sent(message.bytes.size());
-  depart(now, *departure.peer, departure.at_once, message.bytes.size());
+  depart(now, *departure.peer, departure.way, message.bytes.size());
   return Status::kOk;
 }
 
@@ -170,7 +169,7 @@ Status Sending::start(Instant now, const Departure& departure, PeerId id,
   const Status status = peer->outbox.send(id, descriptor, request);
   if (status == Status::kBusy) return status;
   note_sent(descriptor.size);
-  depart(now, *peer, departure.at_once, descriptor.size);
+  depart(now, *peer, departure.way, descriptor.size);
   return request.status();
 }
 
@@ -180,10 +179,10 @@ Status Sending::ask(Instant now, PeerId id, const SendDescriptor& question, Segm
   Peer* peer = peers_.find(id);
   const Status refused = why_not(peer);
   if (refused != Status::kOk) return refuse(id, question.tag, refused, request);
-  const bool at_once = sends_at_once(*peer);
+  const Way way = way_to(*peer);
   peer->one_sided.ask(id, question, sink, request);
   ++stats_.messages_sent;
-  depart(now, *peer, at_once, question.total());
+  depart(now, *peer, way, question.total());
   return request.status();
 }
 

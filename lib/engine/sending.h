@@ -17,11 +17,19 @@
 
 namespace pullman::engine {
 
-// How a message to a peer would leave. Valid until the next call to the engine.
+// When a message to a peer would leave, and by what.
+enum class Way : std::uint8_t {
+  kLater,         // in a turn of the loop
+  kNicAtOnce,     // it leaves, or its first packets do, inside the call, and by a NIC
+  kMemoryAtOnce,  // the same through memory
+};
+
+// Valid until the next call to the engine.
 struct Departure {
   Peer* peer = nullptr;  // null: the peer is not known
-  bool at_once = false;  // it leaves, or its first packets do, inside the call
-  bool timed = false;    // and its round trip is measured: `now` must just have been read
+  Way way = Way::kLater;
+  // Returns whether a round trip is measured from then: `now` must just have been read.
+  bool timed() const { return way == Way::kNicAtOnce; }
 };
 
 // One send with options, of segments or of a packer's output. The memory that the segments name,
@@ -54,8 +62,7 @@ class Sending {
   // Returns how a message to this peer would leave.
   Departure departure(PeerId id) const {
     Peer* peer = peers_.find(id);
-    const bool at_once = peer != nullptr && sends_at_once(*peer);
-    return {peer, at_once, at_once && peer->memory_rail() == nullptr};
+    return {peer, peer != nullptr ? way_to(*peer) : Way::kLater};
   }
   // Appends a small message to the packet in which others wait, as happens to nearly all when many
   // are sent. Returns true if it did; the request is then done. On false the caller must call
@@ -63,7 +70,7 @@ class Sending {
   bool append(const Departure& departure, Tag tag, std::span<const std::byte> bytes,
               Request& request) {
     Peer* peer = departure.peer;
-    if (departure.at_once || peer == nullptr || !request.done()) return false;
+    if (departure.way != Way::kLater || peer == nullptr || !request.done()) return false;
     if (lifecycle_.closing() || peer->phase >= Phase::kClosing || !peer->alarm.checked_in())
       return false;
     if (!peer->outbox.append(tag, bytes)) return false;
@@ -94,11 +101,10 @@ class Sending {
   static Status refuse(PeerId id, Tag tag, Status why, Request& request);
 
  private:
-  bool sends_at_once(const Peer& peer) const;
+  Way way_to(const Peer& peer) const;
   Status why_not(const Peer* peer) const;
   Status send_copy(Instant now, const Departure& departure, const SendOp& op, Request& request);
-  void depart(Instant now, Peer& peer, bool at_once, std::uint64_t bytes) noexcept;
-  bool send_tiny(Instant now, Peer& peer);
+  void depart(Instant now, Peer& peer, Way way, std::uint64_t bytes) noexcept;
   void note_sent(std::uint64_t bytes) {
     ++stats_.messages_sent;
     stats_.bytes_sent += bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "message/tx/fragments.h"
+#include "wire/memory.h"
 
 namespace pullman::engine {
 
@@ -205,7 +206,7 @@ bool Transmitter::send_control_frames(Instant now, Rail& rail, ChannelKind kind)
     packet->used += static_cast<std::uint32_t>(peer.inbox.write_bye(packet->end()));
     peer.bye_due = false;
   }
-  if (tells_memory(peer) && packet->room() >= wire::kMaxMemoryBytes) {
+  if (peer.memory_due && packet->room() >= wire::kMaxMemoryBytes) {
     packet->used += static_cast<std::uint32_t>(MemorySetup::write_frame(peer, packet->end()));
   }
   write_control(peer, *packet);
@@ -236,7 +237,8 @@ bool Transmitter::send_new(Instant now, Rail& rail, Leaves how) {
     ready_.note_blocked_on_pool();
     return false;
   }
-  message::fragment(*packet, peer.outbox.packet_bytes());
+  if (packet->used > peer.outbox.packet_bytes()) [[unlikely]]
+    message::fragment(*packet, peer.outbox.packet_bytes());
   if (peer.inbox.has_frames() && packet->payload == nullptr && packet->rest == 0) [[unlikely]] {
     const std::size_t limit = std::min<std::size_t>(packet->capacity, peer.outbox.packet_bytes());
     if (packet->used < limit) {

@@ -20,7 +20,6 @@ struct MemoryLink {
   MemoryState state = MemoryState::kLeft;
   bool collect_due = false;  // what the peer has read was not taken back last turn
   bool wake_due = false;     // the peer sleeps, and no NIC could wake it yet
-  bool frame_due = false;  // a MEMORY frame is to be sent: our offer, or that we decline the peer's
   // Since then the next record could not be handled: there is no memory for it, or its bytes could
   // not be read.
   Instant stuck_since = kNever;

@@ -145,6 +145,7 @@ struct Peer {
   bool refused : 1 = false;     // nothing left when last served: others used the ports or packets
   bool nics_due : 1 = false;    // our list of NICs is to be sent again
   bool may_share : 1 = false;   // it is on this host, and memory was not tried yet
+  bool memory_due : 1 = false;  // a MEMORY frame is to be sent: we offer memory, or decline it
   bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
   std::uint8_t told = 0;                // number of our NICs that the peer has been told
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first, in packets

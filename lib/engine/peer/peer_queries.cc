@@ -7,7 +7,8 @@ namespace pullman::engine {
 
 bool is_consistent(const Peer& peer) {
   // Only what a peer has said of itself gives it rails, or memory.
-  const bool rails = (peer.rails == nullptr && peer.memory == nullptr) || peer.introduced;
+  const bool rails = ((peer.rails == nullptr && peer.memory == nullptr) || peer.introduced) &&
+                     (peer.memory != nullptr || !peer.memory_due);
   switch (peer.phase) {
     case Phase::kResolving:
     case Phase::kCalling:
@@ -25,8 +26,8 @@ bool is_consistent(const Peer& peer) {
              peer.alarm.checked_in();
     case Phase::kGone:
       return rails && peer.why != Status::kOk && peer.said == nullptr && peer.hello == nullptr &&
-             !peer.bye_due && !peer.alarm.checked_in() && !peer.ready.is_linked() &&
-             (peer.memory == nullptr || !peer.memory->rail);
+             !peer.bye_due && !peer.memory_due && !peer.alarm.checked_in() &&
+             !peer.ready.is_linked() && (peer.memory == nullptr || !peer.memory->rail);
   }
   return false;
 }
@@ -157,7 +158,7 @@ bool leaves_whole(const Peer& peer) {
 
 bool has_work(const Peer& peer) {
   return peer.outbox.has_packets() || may_announce(peer) || peer.inbox.has_frames() ||
-         peer.bye_due || tells_memory(peer) || tells_nics(peer) || has_work(peer.home) ||
+         peer.bye_due || peer.memory_due || tells_nics(peer) || has_work(peer.home) ||
          (peer.rails != nullptr && rails_have_work(peer));
 }
 
@@ -180,7 +181,7 @@ std::size_t control_bytes(const Peer& peer) {
   if (peer.bye_due) return message::Inbox::kMaxByeBytes;
   const bool reports = peer.rails != nullptr && peer.rails->reports_due;
   return (reports ? wire::kMaxWaysBytes : wire::kGrantBytes) +
-         (tells_memory(peer) ? wire::kMaxMemoryBytes : 0);
+         (peer.memory_due ? wire::kMaxMemoryBytes : 0);
 }
 
 }  // namespace pullman::engine

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "engine/peer/peer.h"
-#include "wire/memory.h"
 
 namespace pullman::engine {
 
@@ -72,13 +71,9 @@ bool all_was_heard(const Peer& peer);
 inline bool may_announce(const Peer& peer) {
   return peer.outbox.may_announce() && all_was_heard(peer);
 }
-// Returns whether a MEMORY frame is due.
-inline bool tells_memory(const Peer& peer) {
-  return peer.memory != nullptr && peer.memory->frame_due;
-}
 // Returns whether frames that belong to no message are due.
 inline bool has_control(const Peer& peer) {
-  return peer.inbox.has_frames() || peer.bye_due || tells_memory(peer) ||
+  return peer.inbox.has_frames() || peer.bye_due || peer.memory_due ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
 // The same without the frames that leave only by a NIC.
@@ -87,7 +82,7 @@ inline bool has_memory_control(const Peer& peer) {
 }
 // The same as has_control() without an ALLOWANCE, which waits for a packet that carries it.
 inline bool has_pending_frames(const Peer& peer) {
-  return peer.inbox.has_answers() || peer.bye_due || tells_memory(peer) ||
+  return peer.inbox.has_answers() || peer.bye_due || peer.memory_due ||
          (peer.rails != nullptr && peer.rails->reports_due);
 }
 // Returns the largest size of the control frames that are due, in bytes.

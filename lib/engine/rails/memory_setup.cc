@@ -40,14 +40,14 @@ void MemorySetup::offer(Peer& peer) {
     return note_fault(error.what());
   }
   memory.state = MemoryState::kOffered;
-  memory.frame_due = true;
+  peer.memory_due = true;
   peers_.add(peer);
   ready_.mark(peer);
 }
 
 std::size_t MemorySetup::write_frame(Peer& peer, std::byte* out) {
-  MemoryLink& memory = *peer.memory;
-  memory.frame_due = false;
+  const MemoryLink& memory = *peer.memory;
+  peer.memory_due = false;
   wire::MemoryOffer offer{.secret = memory.secret, .name = {}};
   if (memory.state == MemoryState::kOffered) offer.name = memory.rail->pair().name();
   return wire::put_memory(out, offer);
@@ -88,7 +88,7 @@ void MemorySetup::join(Peer& peer, const wire::MemoryOffer& offer) {
 }
 
 void MemorySetup::decline(Peer& peer) {
-  peer.memory->frame_due = true;
+  peer.memory_due = true;
   ready_.mark(peer);
 }
 
@@ -116,7 +116,7 @@ void MemorySetup::leave(Peer& peer, const char* why) {
   peers_.remove(peer);
   memory.rail.reset();
   memory.state = MemoryState::kLeft;
-  memory.frame_due = false;
+  peer.memory_due = false;
   settle_sizes(peer);
   if (has_work(peer)) ready_.mark(peer);
 }

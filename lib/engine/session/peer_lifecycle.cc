@@ -208,7 +208,7 @@ void PeerLifecycle::end(Peer& peer, Status why) {
 void PeerLifecycle::leave_memory(Peer& peer) {
   peer.may_share = false;
   if (peer.memory == nullptr) return;
-  peer.memory->frame_due = false;
+  peer.memory_due = false;
   if (peer.memory->rail) {
     peer.memory->rail->end();
     peer.memory->rail.reset();
