@@ -116,7 +116,14 @@ Duration Congestion::target() const {
 }
 
 void Congestion::on_timeout() {
+  if (before_timeouts_ == 0) before_timeouts_ = static_cast<std::uint16_t>(window_);
   shrink(fine_ / 2);
+}
+
+// If the network was quick, then what was not heard for so long was the peer.
+void Congestion::judge_timeouts(Duration delay) {
+  if (delay <= kTarget) settle(std::max(fine_, before_timeouts_ * kPacket));
+  before_timeouts_ = 0;
 }
 
 }  // namespace pullman::reliability

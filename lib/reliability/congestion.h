@@ -33,10 +33,13 @@ class Congestion {
     // The latest RTT sample less the time in which either end did not poll. A packet may have
     // waited for less than that, so this can be below 0. 0 if there is no sample yet.
     Duration delay{};
-    Duration least{};  // the minimum RTT, without that reduction
+    bool is_sampled = false;  // by this ACK
+    Duration least{};         // the minimum RTT, without that reduction
   };
   void on_ack(const Ack& ack) {
     acked_ += ack.acked;
+    if (before_timeouts_ != 0 && ack.is_sampled) [[unlikely]]
+      judge_timeouts(ack.delay);
     if (ack.in_flight + ack.in_flight / 2 >= window_) was_limiting_ = true;
     if (ack.delay <= kTarget && ack.least > Duration(0)) may_be_short_ = true;
     round_least_ = std::min(round_least_, std::max(ack.delay, shortest(ack.least)));
@@ -45,7 +48,8 @@ class Congestion {
 
   void on_lost(std::uint32_t packets) { lost_ += packets; }
 
-  // Halves the window: no ACK came for several timeouts, so the network's state is unknown.
+  // Halves the window: no ACK came for several timeouts, so the network's state is unknown. If the
+  // next sample tells that the peer had not run meanwhile, that is undone (as RFC 4015 does).
   void on_timeout();
 
   std::uint32_t window() const { return window_; }
@@ -64,6 +68,7 @@ class Congestion {
   static constexpr std::uint32_t kLeast = 1;
 
   void end_round(const Ack& ack);
+  void judge_timeouts(Duration delay);
   void grow(Duration delay, Duration queueing);
   void shrink(Fine by);
   Fine part(std::uint64_t of, std::uint64_t whole) const {
@@ -81,9 +86,10 @@ class Congestion {
   std::uint32_t window_;                 // whole packets of it
   std::uint32_t acked_ = 0;              // this round
   std::uint32_t lost_ = 0;               // this round
+  std::uint16_t before_timeouts_ = 0;    // the window before they halved it; 0: they have not
   std::uint8_t ineffective_rounds_ = 0;  // consecutive rounds in which shrinking did not help
-  bool was_limiting_ = false;            // this round: two thirds of the window were in flight
   // These share a byte, since an idle peer may have only 1024.
+  bool was_limiting_ : 1 = false;  // this round: two thirds of the window were in flight
   bool slow_start_ : 1 = true;
   bool may_be_short_ : 1 = false;           // the path's RTT may be below the target
   bool lossy_ : 1 = false;                  // the last round lost more than random loss explains

@@ -72,11 +72,13 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
     backoff_ = 0;
     const Instant before = std::exchange(answered_, newest.sent_at);
     arrived_count_ += count;
+    bool is_sampled = false;
     if (header.hold != wire::kHoldUnknown && newest.end == reported_end(cumulative, sack)) {
       const Duration hold(static_cast<std::int64_t>(header.hold * wire::kHoldUnitNs));
       const Duration sample = now - timing.ago - newest.sent_at - hold;
       // A sample may be negative: either end may have read its clock before the packet arrived.
       if (sample > Duration(0)) {
+        is_sampled = true;
         rtt_.add(sample, hold);
         // If the last sample is old and this one far shorter, the old ones were of a process that
         // did not run. Less than far is how round trips vary, and a timeout that shrinks with each
@@ -93,6 +95,7 @@ Verdict Link::handle_ack(Instant now, const wire::PacketHeader& header, const wi
                         .highest_acked = newest.end - 1,
                         .next_number = window_.next(),
                         .delay = delay_,
+                        .is_sampled = is_sampled,
                         .least = rtt_.least()});
     find_losses(now);
   }

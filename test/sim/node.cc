@@ -155,6 +155,7 @@ void Node::turn() {
   own_wake_ = kNever;
   touched();
   note_turn(received, network_.counters().sent - sent_before);
+  share_processor();
   audit();
 }
 
@@ -175,6 +176,15 @@ void Node::note_turn(std::size_t received, std::uint64_t sent) {
         fmt::format("host {} asks for progress() at once, {} times in a row, and does nothing\n{}",
                     host_, idle_turns_, engine_->inspector().dump()));
   }
+}
+
+// Ends the time slice that is over. A process that slept meanwhile has a turn before it waits.
+void Node::share_processor() {
+  const TimeSlices& slices = plan_.slices;
+  if (slices.waits.count() == 0 || network_.now() < slice_end_) return;
+  const auto about = [this](Duration time) { return between(random_, time / 2, time * 3 / 2); };
+  stall_until(network_.now() + about(slices.waits));
+  slice_end_ = stalled_until_ + about(slices.runs);
 }
 
 void Node::audit() {

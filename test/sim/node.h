@@ -23,6 +23,13 @@ struct NicPlan {
   std::optional<std::size_t> address_of = std::nullopt;  // a further address of that NIC
 };
 
+// How a process shares its processor with others: it runs for about so long, then it does not for
+// about so long, and so on. 0: the processor is its own.
+struct TimeSlices {
+  Duration runs{0};
+  Duration waits{0};
+};
+
 struct NodePlan {
   Config config;
   PortPlan command;  // of the first NIC
@@ -37,6 +44,7 @@ struct NodePlan {
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next at least
   Duration poll_interval{0};  // of a program that polls; 0: runs when there is something to do
   bool polls_once = false;    // one progress() per poll, else until there is nothing to do
+  TimeSlices slices;
 };
 
 class Node {
@@ -82,6 +90,7 @@ class Node {
     }
   }
   void set_poll_interval(Duration interval) { plan_.poll_interval = interval; }
+  void set_slices(TimeSlices slices) { plan_.slices = slices; }
   // Overwrites the memory that it shares with others.
   void corrupt_memory() { memory_.corrupt(process()); }
   void jump_clock(Duration by);
@@ -102,6 +111,7 @@ class Node {
   void set_nic(std::uint8_t nic);
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
+  void share_processor();
   void audit();
 
   Network& network_;
@@ -119,6 +129,7 @@ class Node {
   Instant last_turn_{};
   bool took_nothing_ = false;  // by the last turn
   Instant stalled_until_{};
+  Instant slice_end_{};
   std::uint32_t idle_turns_ = 0;  // turns in a row that were asked for and did nothing
 };
 

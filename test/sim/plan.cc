@@ -205,6 +205,18 @@ void draw_memory(std::uint64_t seed, Duration work, Plan& plan) {
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
+// Has its own generator, too. Processes that share their processors with others stop and go.
+void draw_slices(std::uint64_t seed, Plan& plan) {
+  Random random(seed * 0xD1342543DE82EF95u + 13);
+  if (!percent(random, 15)) return;
+  const bool all = percent(random, 50);
+  for (NodePlan& node : plan.nodes) {
+    if (!all && percent(random, 40)) continue;
+    node.slices.runs = log_between(random, microseconds(20), milliseconds(5));
+    node.slices.waits = log_between(random, microseconds(50), milliseconds(20));
+  }
+}
+
 void draw_happenings(Random& random, const Troubles& troubles, Duration work, Plan& plan) {
   const auto add = [&](Fault::Kind kind, Duration longest) {
     const std::size_t count = between(random, 1, 3);
@@ -310,6 +322,7 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
   }
   draw_happenings(random, troubles, work, plan);
   draw_memory(seed, work, plan);
+  draw_slices(seed, plan);
   if (troubles.noise) plan.noise = draw_noise(random);
   plan.faults_end = kPlanStart + work;
   for (const Partition& partition : plan.partitions) {
@@ -330,13 +343,15 @@ std::string describe(const Plan& plan) {
     text += fmt::format(
         "host {}: packets {}/{} B, receive {}/{}, send queue {}/{}, window {}, send packets {}, "
         "unexpected {}, eager {}, tiny {}, ack {} us/{}, peers {}, checksum {}, poll {} us, "
+        "runs {} us and waits {}, "
         "{} operations of up to {} B, {} pending, {} labels, accesses {}, options {} %\n",
         i, node.command.packet_bytes, node.data.packet_bytes, node.command.receive_packets,
         node.data.receive_packets, node.command.send_queue, node.data.send_queue,
         config.send_window, config.send_packets, config.unexpected_bytes, config.eager_bytes,
         config.tiny_bytes, us(config.ack_delay), config.ack_packets, config.max_peers,
-        config.checksum, us(node.poll_interval), program.operations, program.max_message,
-        program.max_pending, program.labels, program.access_weight, program.options_percent);
+        config.checksum, us(node.poll_interval), us(node.slices.runs), us(node.slices.waits),
+        program.operations, program.max_message, program.max_pending, program.labels,
+        program.access_weight, program.options_percent);
   }
   const WireFaults& wire = plan.wires[0][1];
   text += fmt::format(

@@ -102,6 +102,7 @@ class Stream {
   }
 
   std::size_t arrived() const { return arrived_; }
+  std::size_t acked() const { return acked_; }
   // Returns the longest pause between two arrivals since the last call.
   Duration longest_gap() {
     note_gap();
@@ -119,7 +120,7 @@ class Stream {
   void note_gap() { longest_gap_ = std::max(longest_gap_, scene_.now() - last_); }
 
   void pump() {
-    std::erase_if(sends_, [&](Act* act) {
+    acked_ += std::erase_if(sends_, [&](Act* act) {
       if (!act->done()) return false;
       good_ = good_ && act->status() == Status::kOk;
       give_back(*act);
@@ -146,6 +147,7 @@ class Stream {
   std::vector<Act*> sends_;
   std::vector<Act*> receives_;
   std::size_t arrived_ = 0;
+  std::size_t acked_ = 0;
   bool good_ = true;
   bool ends_ = false;
   Instant last_;

@@ -347,6 +347,37 @@ TEST_CASE("a timeout halves the window and ends the doubling") {
   CHECK(congestion.window() == 32 + 4 + 1);
 }
 
+TEST_CASE("timeouts that the peer's absence explains cost nothing once it answers") {
+  Congestion congestion(4096);
+  std::uint64_t number = 100;
+  grow_to(congestion, number, 256);
+  const Duration delay = GENERATE(us(20), ms(3));
+  for (int i = 0; i < 3; ++i) congestion.on_timeout();
+  REQUIRE(congestion.window() == 32);
+
+  congestion.on_ack({.acked = 1,
+                     .in_flight = 1,
+                     .highest_acked = 1,
+                     .next_number = number,
+                     .delay = us(20),
+                     .is_sampled = false,
+                     .least = us(20)});
+  CHECK(congestion.window() == 32);  // nothing is known yet
+  const auto answer = [&](Duration took) {
+    congestion.on_ack({.acked = 1,
+                       .in_flight = 1,
+                       .highest_acked = 1,
+                       .next_number = number,
+                       .delay = took,
+                       .is_sampled = true,
+                       .least = us(20)});
+  };
+  answer(delay);
+  CHECK(congestion.window() == (delay == us(20) ? 256 : 32));
+  answer(us(20));  // the first answer counts
+  CHECK(congestion.window() == (delay == us(20) ? 256 : 32));
+}
+
 TEST_CASE("the window never falls below one packet, whatever happens") {
   Congestion congestion(4096);
   for (int i = 0; i < 50; ++i) congestion.on_timeout();

@@ -31,8 +31,9 @@ class PollClock {
   wire::PollGap poll_gap() const { return poll_gap_; }
 
  private:
-  // At most this much of our own absence is taken off the network's delay.
-  static constexpr Duration kMaxUnpolled = std::chrono::milliseconds(4);
+  // At most this much of our own absence is taken off the network's delay. Between its time slices
+  // a process is away for tens of milliseconds where many share a processor.
+  static constexpr Duration kMaxUnpolled = std::chrono::milliseconds(128);
 
   Instant polled_until_;  // what came before has been read
   Duration unpolled_{};

@@ -1,0 +1,87 @@
+// Scenarios: processes that share their processors with others, and so stop and go. The delay that
+// this causes is not the network's.
+#include <array>
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "sim/rail_scene.h"
+
+namespace pullman::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr TimeSlices kAlone{};
+// Beside one other process, beside four, and where slices are short.
+constexpr std::array<TimeSlices, 3> kShared{{{milliseconds(3), milliseconds(3)},
+                                             {milliseconds(3), milliseconds(12)},
+                                             {microseconds(300), milliseconds(1)}}};
+
+// Hosts 0 and 1, of that many NICs of 1 Gb/s, and a stream between them that has found its window.
+struct BusyHosts {
+  explicit BusyHosts(std::size_t nics) : scene({nics, nics}) {
+    for (std::size_t nic = 0; nic < nics; ++nic) {
+      scene.change_wires(static_cast<std::uint8_t>(nic), [](WireFaults& wire) {
+        wire.ns_per_kib = kGigabit;
+        wire.queue = milliseconds(20);
+      });
+    }
+    couple = nics == 1 ? scene.couple(0, 1) : scene.couple_by_rails(nics);
+    stream.emplace(scene, couple, 256 << 10, 4);
+    stream->run_for(milliseconds(200));
+  }
+
+  // The process of each of those hosts gets that much of its processor.
+  void share(TimeSlices slices, bool sender, bool receiver) {
+    if (sender) scene.node(0).set_slices(slices);
+    if (receiver) scene.node(1).set_slices(slices);
+  }
+
+  RailScene scene;
+  Scene::Couple couple;
+  std::optional<Stream> stream;
+};
+
+TEST_CASE("processes that stop and go leave the congestion window as it was") {
+  const auto slices = GENERATE(from_range(kShared));
+  const bool sender = GENERATE(true, false);
+  const bool receiver = GENERATE(true, false);
+  BusyHosts hosts(1);
+  const std::uint32_t before = hosts.scene.rail(0, hosts.couple.there, 0).window;
+  REQUIRE(before > 20);
+
+  std::uint32_t least = before;
+  hosts.share(slices, sender, receiver);
+  for (const Instant end = hosts.scene.now() + milliseconds(300); hosts.scene.now() < end;) {
+    const std::size_t acked = hosts.stream->acked();
+    hosts.stream->run_for(microseconds(50));
+    if (hosts.stream->acked() == acked) continue;  // the peer may not run
+    least = std::min(least, hosts.scene.rail(0, hosts.couple.there, 0).window);
+  }
+  hosts.share(kAlone, sender, receiver);
+
+  INFO("runs " << slices.runs.count() << " ns, waits " << slices.waits.count());
+  INFO("the sender shares: " << sender << ", the receiver: " << receiver);
+  INFO("window before " << before << ", least " << least);
+  CHECK(least >= before / 2);
+  CHECK(hosts.stream->finish());
+}
+
+TEST_CASE("nothing is sent again and no rail is blamed while processes stop and go") {
+  const auto slices = GENERATE(from_range(kShared));
+  const std::size_t nics = GENERATE(1, 2);
+  BusyHosts hosts(nics);
+
+  hosts.share(slices, true, true);
+  hosts.stream->run_for(milliseconds(300));
+  CHECK(hosts.stream->finish());
+
+  for (const std::size_t host : {0, 1}) {
+    CHECK(hosts.scene.stats(host).retransmits == 0);
+    CHECK(hosts.scene.engine(host).inspector().audit().rails_blamed == 0);
+  }
+}
+
+}  // namespace
+}  // namespace pullman::sim
