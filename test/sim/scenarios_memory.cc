@@ -70,6 +70,17 @@ TEST_CASE("messages between processes on one host go through memory, and not by 
   CHECK(host.scene.stats(0).memory_packets_sent >= 20);
 }
 
+TEST_CASE("all messages that there is room for leave through memory in one turn") {
+  OneHost host;
+  host.share();
+  const std::uint64_t before = host.scene.stats(0).memory_packets_sent;
+  for (Tag tag = 1; tag <= 5; ++tag) host.scene.send(0, host.there, tag, 1000);
+
+  host.scene.engine(0).progress(host.scene.node(0).local_now());
+
+  CHECK(host.scene.stats(0).memory_packets_sent - before == 5);
+}
+
 TEST_CASE("memory is not shared where it is switched off, or cannot be had or joined") {
   MemoryFaults faults;
   Scene::Tweak tweak;
