@@ -16,7 +16,8 @@ std::size_t Receiver::receive_all(Instant now) {
   backpressure_.begin_turn(now, inbox_counters_, poller_.has_deferred());
   std::size_t received = 0;
   // Command channels come first in the row.
-  for (std::uint32_t bits = poller_.due(now); bits != 0; bits &= bits - 1) {
+  const std::uint32_t due = poller_.due(now);
+  for (std::uint32_t bits = due; bits != 0; bits &= bits - 1) {
     const auto place = static_cast<unsigned>(std::countr_zero(bits));
     Channel& channel = nics_.at(place);
     if (const auto batch = channel.receive(); !batch.empty()) [[likely]] {
@@ -25,6 +26,7 @@ std::size_t Receiver::receive_all(Instant now) {
       poller_.note_quiet(now, channel);
     }
   }
+  if (received == 0 && poller_.are_all(due)) clock_.note_empty();
   poller_.end_turn(received);
   return received;
 }

@@ -18,8 +18,8 @@ class Receiver {
  public:
   // `epoch` names this engine.
   Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
-           ChannelPoller& poller, CreditAllocator& credits, const PollClock& clock,
-           ReadyPeers& ready, AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
+           ChannelPoller& poller, CreditAllocator& credits, PollClock& clock, ReadyPeers& ready,
+           AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
            const message::InboxCounters& inbox_counters, Stats& stats)
@@ -87,7 +87,7 @@ class Receiver {
   AckScheduler& acks_;
   FrameHandler& frame_handler_;
   CreditAllocator& credits_;
-  const PollClock& clock_;
+  PollClock& clock_;
   ReadyPeers& ready_;
   NicTable& nics_;
   ChannelPoller& poller_;

@@ -56,13 +56,14 @@ inline constexpr std::uint64_t kHoldUnitNs = 128;
 
 // How long the sender of an ACK had not polled before it received the highest-numbered packet that
 // it acknowledges. That packet may have waited for so long in the NIC, not in the network (wire.md
-// 2.13). 0 means less than 4.096 us; each further value is twice as long, rounded down.
+// 2.13). 0 means less than 4.096 us, each further value less than twice as long, the last one any.
 enum class PollGap : std::uint8_t { kNone = 0, kLongest = 15 };
 constexpr PollGap poll_gap_of(std::uint64_t ns) {
   return static_cast<PollGap>(std::min(static_cast<int>(std::bit_width(ns >> 12)), 15));
 }
+// Returns the time that the gap is shorter than; 0 for the shortest ones.
 constexpr std::uint64_t nanoseconds(PollGap gap) {
-  return gap == PollGap::kNone ? 0 : std::uint64_t{1} << (11 + static_cast<unsigned>(gap));
+  return gap == PollGap::kNone ? 0 : std::uint64_t{1} << (12 + static_cast<unsigned>(gap));
 }
 
 struct PacketHeader {

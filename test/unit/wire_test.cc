@@ -263,14 +263,14 @@ TEST_CASE("credit and poll gap share two bytes, wire.md 2.13") {
   CHECK(read.poll_gap == header.poll_gap);
 }
 
-TEST_CASE("a poll gap is rounded down to a power of two, and 67 ms at most") {
+TEST_CASE("a poll gap is rounded up to a power of two, and 134 ms at most") {
   const auto told = [](std::uint64_t ns) { return nanoseconds(poll_gap_of(ns)); };
   CHECK(told(0) == 0);
   CHECK(told(4095) == 0);
-  CHECK(told(4096) == 4096);
-  CHECK(told(8191) == 4096);
-  CHECK(told(600'000) == 524'288);
-  CHECK(told(std::uint64_t{1} << 40) == std::uint64_t{1} << 26);
+  CHECK(told(4096) == 8192);
+  CHECK(told(8191) == 8192);
+  CHECK(told(600'000) == 1'048'576);
+  CHECK(told(std::uint64_t{1} << 40) == std::uint64_t{1} << 27);
 }
 
 TEST_CASE("the checksum of a sealed packet covers every byte, wire.md 2.9") {

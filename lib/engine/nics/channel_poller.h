@@ -39,6 +39,8 @@ class ChannelPoller {
     if (active_ == 0 || active_ == attended_) return attended_;
     return now < quiet_due_ ? active_ : with_quiet_channels(now);
   }
+  // Returns whether these are all at which peers have rails.
+  bool are_all(std::uint32_t channels) const { return (attended_ & ~channels) == 0; }
   void note_active(std::size_t place) { active_ |= std::uint32_t{1} << place; }
   // Notes that nothing has come on the channel for a while.
   void note_quiet(Instant now, const Channel& channel) {

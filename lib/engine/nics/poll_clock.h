@@ -1,5 +1,6 @@
 // Knows when the program last polled, and for how long it had not: time for which packets may have
-// waited unread is not the network's delay (wire.md 2.13).
+// waited unread is not the network's delay (wire.md 2.13). What has come during an absence is read
+// in several turns, a few packets in each.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,14 @@ class PollClock {
   // A turn begins.
   void begin_turn(Instant now) {
     unpolled_ = std::min(now - polled_until_, kMaxUnpolled);
-    poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(unpolled_.count()));
+    Duration waited = unpolled_;
+    if (unpolled_ >= kAbsence || catches_up_) [[unlikely]]
+      waited = catch_up(now);
+    poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(waited.count()));
     polled_until_ = now;
   }
+  // The turn has polled what was due and found nothing.
+  void note_empty() { catches_up_ = false; }
   // The program has watched until `now`: had anything come before, a turn would have begun.
   void watched(Instant now) { polled_until_ = now; }
 
@@ -27,7 +33,8 @@ class PollClock {
   Instant polled_until() const { return polled_until_; }
   // Returns how long the program had not polled before this turn.
   Duration unpolled() const { return unpolled_; }
-  // Returns the same, as the wire encodes it.
+  // Returns for how long a packet that is received in this turn may have waited before: the same,
+  // or longer if it is read behind others that had come during an absence.
   wire::PollGap poll_gap() const { return poll_gap_; }
 
  private:
@@ -35,8 +42,25 @@ class PollClock {
   // a process is away for tens of milliseconds where many share a processor.
   static constexpr Duration kMaxUnpolled = std::chrono::milliseconds(128);
 
-  Instant polled_until_;  // what came before has been read
+  // An absence that is worth remembering until all has been read that came meanwhile.
+  static constexpr Duration kAbsence = std::chrono::microseconds(100);
+
+  // To read what has come takes no longer than it took to come, or else the sender is too fast.
+  Duration catch_up(Instant now) {
+    if (unpolled_ >= kAbsence) {
+      if (!catches_up_) left_at_ = polled_until_;
+      back_at_ = now;
+      catches_up_ = true;
+    }
+    if (now - back_at_ > back_at_ - left_at_) catches_up_ = false;
+    return catches_up_ ? std::min(now - left_at_, kMaxUnpolled) : unpolled_;
+  }
+
+  Instant polled_until_;  // what came before has been read, unless it catches up
   Duration unpolled_{};
+  Instant left_at_{};  // when the absence began of which packets are left
+  Instant back_at_{};  // when it ended
+  bool catches_up_ = false;
   wire::PollGap poll_gap_{};
 };
 
