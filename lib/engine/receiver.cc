@@ -26,7 +26,8 @@ std::size_t Receiver::receive_all(Instant now) {
       poller_.note_quiet(now, channel);
     }
   }
-  if (received == 0 && poller_.are_all(due)) clock_.note_empty();
+  if (clock_.catches_up() && received == 0 && poller_.are_all(due)) [[unlikely]]
+    clock_.note_empty();
   poller_.end_turn(received);
   return received;
 }

@@ -17,14 +17,13 @@
 
 namespace pullman::engine {
 
-// When a message to a peer would leave, and by what.
 enum class Way : std::uint8_t {
   kLater,         // in a turn of the loop
   kNicAtOnce,     // it leaves, or its first packets do, inside the call, and by a NIC
   kMemoryAtOnce,  // the same through memory
 };
 
-// Valid until the next call to the engine.
+// How a message to a peer would leave. Valid until the next call to the engine.
 struct Departure {
   Peer* peer = nullptr;  // null: the peer is not known
   Way way = Way::kLater;

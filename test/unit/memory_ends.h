@@ -9,13 +9,13 @@
 #include "engine/matching.h"
 #include "engine/memory_receiver.h"
 #include "engine/memory_watch.h"
-#include "engine_parts.h"
+#include "lifecycle_parts.h"
 #include "sim/memory.h"
 
 namespace pullman::engine {
 
-class MemoryEnd {
- public:
+// One of the two processes, with the other as its only peer.
+struct MemoryEnd : LifecycleParts {
   static constexpr std::uint64_t kHost = 77;
 
   // Of two ends the one of the lower number has the lower epoch.
@@ -37,12 +37,6 @@ class MemoryEnd {
       PeerLifecycle::set_phase(peer, phase, "test");
     }
   }
-  ~MemoryEnd() {
-    lifecycle.abort();
-    lifecycle.discard_all();
-  }
-  MemoryEnd(const MemoryEnd&) = delete;
-  MemoryEnd& operator=(const MemoryEnd&) = delete;
 
   // Offers memory to the other end, if it has not.
   void offer() {
@@ -73,32 +67,10 @@ class MemoryEnd {
   }
   std::size_t packets_in_use() const { return peers.resources.packets.in_use(); }
 
-  FakeNics nics{1};
-  FakePeers peers{nics.table};
   Peer& peer = peers.add();
-  Instant now{std::chrono::seconds(1)};
   sim::SimPairs pairs;
   std::uint64_t epoch;
-  CreditAllocator credits{nics.table, now};
-  PollClock clock{now};
   ChannelPoller poller{nics.table};
-  Resolver resolver{peers.table(), nics.table};
-  ReadyPeers ready;
-  AckScheduler acks{peers.resources.config, peers.resources.inbox_counters, peers.resources.stats,
-                    credits};
-  PacketSender sender{peers.resources.config, nics.table, credits, acks};
-  PacketReclaimer reclaimer{peers.resources.packets, ready};
-  AcceptQueue accepts{peers.resources.config, peers.table()};
-  PathCheck check{peers.table(),         nics.table, sender, clock, peers.resources.alarms,
-                  peers.resources.random};
-  PeerLifecycle lifecycle{
-      peers.resources.config,
-      peers.table(),
-      ready,
-      reclaimer,
-      peers.resources.alarms,
-      {peers.resources.packets, resolver, acks, check, accepts, peers.resources.matchers,
-       peers.resources.regions, peers.resources.memory_peers, peers.resources.stats}};
   RailManager rails{peers.resources.config,
                     epoch,
                     {peers.resources.link_options, peers.resources.link_resources},

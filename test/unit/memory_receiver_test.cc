@@ -61,6 +61,7 @@ TEST_CASE("what is left of many records is received in the next turns") {
 
   CHECK(ends.there.receive() == 64);
   CHECK(ends.there.receiver.has_deferred());
+  CHECK_FALSE(ends.there.receiver.prepare_to_block());
   CHECK(ends.there.receive() == 36);
   CHECK_FALSE(ends.there.receiver.has_deferred());
 }
@@ -138,7 +139,7 @@ TEST_CASE("a process may block when nothing has come, and first looks again soon
   CHECK(ends.there.receiver.next_due() == kNever);
 }
 
-TEST_CASE("a process must not block when a record has come, or records were left") {
+TEST_CASE("a process must not block when a record has come, until it was received") {
   MemoryEnds ends;
   ends.share();
   ends.there.receive();

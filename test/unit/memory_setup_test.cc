@@ -84,11 +84,12 @@ TEST_CASE("an end that cannot join says so, and the other leaves what it has off
   CHECK(ends.here.peers.resources.memory_peers.empty());
 }
 
-TEST_CASE("an end that can have no memory offers none, and can still join what it is offered") {
+TEST_CASE("an end that can have no memory offers none") {
   MemoryEnds ends(kCannotCreate);
   ends.there.offer();
   CHECK(ends.there.state() == MemoryState::kLeft);
   CHECK_FALSE(ends.there.peer.memory_due);
+  CHECK(ends.there.peers.resources.memory_peers.empty());
 }
 
 TEST_CASE("a peer that declines something else than what it was offered is not believed") {

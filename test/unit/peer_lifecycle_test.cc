@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "engine_parts.h"
+#include "lifecycle_parts.h"
 
 namespace pullman::engine {
 namespace {
@@ -23,12 +23,8 @@ Config config() {
   return config;
 }
 
-// A peer lifecycle and the components that it calls.
-struct Lives {
-  ~Lives() {
-    lifecycle.abort();
-    lifecycle.discard_all();
-  }
+struct Lives : LifecycleParts {
+  Lives() : LifecycleParts(config()) {}
   // Adds a peer that we called and that has sent nothing.
   Peer& call() {
     Peer& peer = peers.add();
@@ -60,7 +56,6 @@ struct Lives {
     withdraw(peer.home, packet);
     peers.resources.packets.give_back(packet);
   }
-  Alarms& alarms() { return peers.resources.alarms; }
   // Returns false if no alarm is set.
   bool handle_next_alarm(Duration late = {}) {
     if (alarms().next_due() == kNever) return false;
@@ -78,28 +73,6 @@ struct Lives {
     REQUIRE(peer.phase == Phase::kGone);
     return now - began;
   }
-
-  FakeNics nics{1};
-  FakePeers peers{nics.table, config()};
-  Instant now{seconds(1)};
-  CreditAllocator credits{nics.table, now};
-  PollClock clock{now};
-  Resolver resolver{peers.table(), nics.table};
-  ReadyPeers ready;
-  AckScheduler acks{peers.resources.config, peers.resources.inbox_counters, peers.resources.stats,
-                    credits};
-  PacketSender sender{peers.resources.config, nics.table, credits, acks};
-  PacketReclaimer reclaimer{peers.resources.packets, ready};
-  AcceptQueue accepts{peers.resources.config, peers.table()};
-  PathCheck check{peers.table(), nics.table, sender, clock, alarms(), peers.resources.random};
-  PeerLifecycle lifecycle{
-      peers.resources.config,
-      peers.table(),
-      ready,
-      reclaimer,
-      alarms(),
-      {peers.resources.packets, resolver, acks, check, accepts, peers.resources.matchers,
-       peers.resources.regions, peers.resources.memory_peers, peers.resources.stats}};
 };
 
 void defer_ack(Lives& lives, Peer& peer) {

@@ -24,7 +24,9 @@ class PollClock {
     poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(waited.count()));
     polled_until_ = now;
   }
-  // The turn has polled what was due and found nothing.
+  // Returns whether some of what came during an absence may still be unread.
+  bool catches_up() const { return catches_up_; }
+  // The turn has polled all channels and found nothing.
   void note_empty() { catches_up_ = false; }
   // The program has watched until `now`: had anything come before, a turn would have begun.
   void watched(Instant now) { polled_until_ = now; }

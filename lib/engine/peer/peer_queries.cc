@@ -7,8 +7,8 @@ namespace pullman::engine {
 
 bool is_consistent(const Peer& peer) {
   // Only what a peer has said of itself gives it rails, or memory.
-  const bool rails = ((peer.rails == nullptr && peer.memory == nullptr) || peer.introduced) &&
-                     (peer.memory != nullptr || !peer.memory_due);
+  const bool rails = (peer.rails == nullptr && peer.memory == nullptr) || peer.introduced;
+  if (peer.memory_due && peer.memory == nullptr) return false;
   switch (peer.phase) {
     case Phase::kResolving:
     case Phase::kCalling:
