@@ -52,18 +52,19 @@ def on_one_host(place, build, server_nics, client_nics):
     """Two programs of the first host, each by its NICs; the result of the one that calls."""
     program = build / "bench/pullman-perf"
     common = ["--patience", 60]
-    place.start_server(0, program, "--port", verified_stream.PORT, *common,
-                       env={**os.environ, **place.environment, "PULLMAN_NICS": server_nics})
+    environment = {**os.environ, **place.environment, "PULLMAN_LOG": "debug"}
+    server = place.start_server(0, program, "--port", verified_stream.PORT, *common,
+                                env={**environment, "PULLMAN_NICS": server_nics})
     number = place.devices.index(server_nics.split(",")[0])
     client = place.start(0, program, "--port", verified_stream.PORT, *common, "--format", "json", "--test", "latency",
                          "--size", 64, "--iterations", 300, "--check", place.host(0, number),
-                         env={**os.environ, **place.environment, "PULLMAN_NICS": client_nics},
+                         env={**environment, "PULLMAN_NICS": client_nics},
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = client.communicate(timeout=90)
     except subprocess.TimeoutExpired:
         pytest.fail("hangs")
-    assert client.returncode == 0, errors
+    assert client.returncode == 0, f"{errors}\nthe server ({server.poll()}): {netns.text_of(server)}"
     result = json.loads(output.splitlines()[-1])
     assert result["messages"] == 600 and result["errors"] == 0, output
 
