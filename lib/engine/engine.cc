@@ -152,7 +152,7 @@ Instant Engine::next_deadline() const {
   const Instant again =
       work ? clock_.polled_until() + kRefusalPause * (1 << stalled) : Instant::max();
   return std::min({again, poller_.resting_until(), blocked_.next_due(), timers_.next_due(),
-                   memory_receiver_.next_due()});
+                   memory_receiver_.next_due(), memory_watch_.next_due()});
 }
 
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {

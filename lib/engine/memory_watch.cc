@@ -1,5 +1,7 @@
 #include "engine/memory_watch.h"
 
+#include <algorithm>
+
 namespace pullman::engine {
 
 // What a process has sent before it ended is received first, its BYE above all: until a turn that
@@ -11,10 +13,21 @@ void MemoryWatch::look_now(Instant now, std::size_t received) {
     end_dead_peers(now);
   }
   due_ = now + kPause;
+  poll_processes(now);
   if (!pairs_->any_ended()) return;
   some_ended_ = true;
   due_ = Instant::min();
   poller_.poll_all_next_turn();
+}
+
+// A program that blocks makes turns seldom, and each of them polls the more.
+void MemoryWatch::poll_processes(Instant now) {
+  const std::size_t all = pairs_->polled();
+  const Duration passed = std::min(now - polled_at_, kPollInterval);
+  const auto count = static_cast<std::size_t>(all * passed / kPollInterval);
+  if (all != 0 && count == 0) return;
+  pairs_->poll_next(count);
+  polled_at_ = now;
 }
 
 void MemoryWatch::end_dead_peers(Instant now) {

@@ -11,7 +11,7 @@ namespace pullman::engine {
 
 class MemoryWatch {
  public:
-  MemoryWatch(const shm::Pairs* pairs, MemoryPeers& peers, ChannelPoller& poller,
+  MemoryWatch(shm::Pairs* pairs, MemoryPeers& peers, ChannelPoller& poller,
               PeerLifecycle& lifecycle, MemoryReceiver& receiver)
       : pairs_(pairs), peers_(peers), poller_(poller), lifecycle_(lifecycle), receiver_(receiver) {}
 
@@ -23,21 +23,30 @@ class MemoryWatch {
   void prepare_to_block() { due_ = Instant::min(); }
   // Returns whether the next turn has something to do.
   bool has_work() const { return some_ended_ && !peers_.empty(); }
+  // Returns when processes are to be polled, at the latest; kNever if none are.
+  Instant next_due() const {
+    return peers_.empty() || pairs_->polled() == 0 ? kNever : polled_at_ + kPollInterval;
+  }
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(1);
   static constexpr unsigned kMaxTurns = 64;
+  // Each process of whose end the system does not tell is polled once in this time. They are polled
+  // a few at a time, so that no turn takes long.
+  static constexpr Duration kPollInterval = std::chrono::milliseconds(250);
 
+  void poll_processes(Instant now);
   void look_now(Instant now, std::size_t received);
   void end_dead_peers(Instant now);
 
-  const shm::Pairs* const pairs_;  // null: there are no such peers
+  shm::Pairs* const pairs_;  // null: there are no such peers
   MemoryPeers& peers_;
   ChannelPoller& poller_;
   PeerLifecycle& lifecycle_;
   MemoryReceiver& receiver_;
 
   Instant due_{};
+  Instant polled_at_{};
   bool some_ended_ = false;
   unsigned turns_ = 0;  // since that was heard
 };

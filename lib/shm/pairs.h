@@ -1,6 +1,7 @@
 // Where pairs come from: an engine asks for them, and does no I/O itself.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -17,8 +18,12 @@ class Pairs {
   // Both throw SegmentError.
   virtual Pair create(const Secret& secret) = 0;
   virtual Pair join(std::string_view name, const Secret& secret) = 0;
-  // Returns whether a process that has a pair with this one, and was met, has ended.
+  // Returns whether a process that has a pair with this one, and was met, is known to have ended.
   virtual bool any_ended() const = 0;
+  // Returns the number of such processes of whose end the system does not tell by itself.
+  virtual std::size_t polled() const = 0;
+  // Asks the system about the next `count` of those, in turn.
+  virtual void poll_next(std::size_t count) = 0;
 };
 
 // Pairs of segments (segment.h) in a folder. It outlives them.
@@ -28,7 +33,10 @@ class SegmentPairs : public Pairs {
   Pair create(const Secret& secret) override;
   Pair join(std::string_view name, const Secret& secret) override;
   bool any_ended() const override { return watch_.any_ended(); }
-  // Returns a descriptor that is readable while any_ended(); -1 if there is none.
+  std::size_t polled() const override { return watch_.polled(); }
+  void poll_next(std::size_t count) override { watch_.poll_next(count); }
+  // Returns a descriptor that is readable once a process has ended that is not polled; -1 if there
+  // is none.
   int descriptor() const { return watch_.descriptor(); }
 
  private:

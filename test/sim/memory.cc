@@ -38,17 +38,19 @@ class View : public shm::Memory {
   }
   void meet(const shm::Told& other) override {
     other_ = static_cast<std::uint32_t>(other.process.id);
-    memory_.watch(process_, *other_);
+    memory_.watch(process_, *other_, memory_.happens(faults_.polled));
   }
-  bool can_read() const override { return is_alive() && !memory_.happens(faults_.testing); }
+  bool can_read() const override { return is_there() && !memory_.happens(faults_.testing); }
   bool read(std::uint64_t address, std::span<std::byte> into) const override {
-    if (!is_alive() || memory_.happens(faults_.reading)) return false;
+    if (!is_there() || memory_.happens(faults_.reading)) return false;
     std::memcpy(into.data(), std::bit_cast<const std::byte*>(address), into.size());
     return true;
   }
-  bool is_alive() const override { return !other_ || memory_.is_alive(*other_); }
+  bool is_alive() const override { return !other_ || !memory_.knows_end_of(process_, *other_); }
 
  private:
+  bool is_there() const { return !other_ || memory_.is_alive(*other_); }
+
   SharedMemory& memory_;
   const std::shared_ptr<SharedMemory::Block> block_;
   const std::uint32_t process_;
@@ -96,14 +98,43 @@ void SharedMemory::restore(const Kept& kept) {
     std::copy(bytes.begin(), bytes.end(), block->bytes.begin());
 }
 
+void SharedMemory::watch(std::uint32_t process, std::uint32_t other, bool polled) {
+  watched_.push_back({.process = process, .other = other, .polled = polled});
+}
+
 void SharedMemory::unwatch(std::uint32_t process, std::uint32_t other) {
-  const auto [begin, end] = watched_.equal_range(process);
-  watched_.erase(std::find_if(begin, end, [&](const auto& one) { return one.second == other; }));
+  watched_.erase(std::find_if(watched_.begin(), watched_.end(), [&](const Watching& one) {
+    return one.process == process && one.other == other;
+  }));
 }
 
 bool SharedMemory::any_ended_beside(std::uint32_t process) const {
-  const auto [begin, end] = watched_.equal_range(process);
-  return std::any_of(begin, end, [this](const auto& one) { return !is_alive(one.second); });
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [&](const Watching& one) { return one.process == process && is_known(one); });
+}
+
+bool SharedMemory::knows_end_of(std::uint32_t process, std::uint32_t other) const {
+  return std::any_of(watched_.begin(), watched_.end(), [&](const Watching& one) {
+    return one.process == process && one.other == other && is_known(one);
+  });
+}
+
+std::size_t SharedMemory::polled_beside(std::uint32_t process) const {
+  return static_cast<std::size_t>(
+      std::count_if(watched_.begin(), watched_.end(),
+                    [&](const Watching& one) { return one.process == process && one.polled; }));
+}
+
+void SharedMemory::poll_next(std::uint32_t process, std::size_t count) {
+  for (count = std::min(count, polled_beside(process)); count > 0; --count) {
+    const auto at = std::find_if(watched_.begin(), watched_.end(), [&](const Watching& one) {
+      return one.process == process && one.polled;
+    });
+    Watching one = *at;
+    watched_.erase(at);
+    one.ended = one.ended || !is_alive(one.other);
+    watched_.push_back(one);
+  }
 }
 
 void SharedMemory::corrupt(std::uint32_t process) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +22,7 @@ struct MemoryFaults {
   std::uint64_t joining = 0;   // that it cannot be joined
   std::uint64_t testing = 0;   // that a process finds it cannot read another's memory
   std::uint64_t reading = 0;   // that it cannot do so any more, each time it does
+  std::uint64_t polled = 0;    // that a process is told of another's end only if it asks
 };
 
 class SharedMemory {
@@ -32,10 +34,14 @@ class SharedMemory {
   void add_process(std::uint32_t process) { living_.insert(process); }
   void remove_process(std::uint32_t process) { living_.erase(process); }
   bool is_alive(std::uint32_t process) const { return living_.contains(process); }
-  // While a process watches another, any_ended_beside() tells it that the other is gone.
-  void watch(std::uint32_t process, std::uint32_t other) { watched_.emplace(process, other); }
+  // While a process watches another, any_ended_beside() tells it that the other is gone, and
+  // knows_end_of() that this one is: at once, or once it has asked for that.
+  void watch(std::uint32_t process, std::uint32_t other, bool polled);
   void unwatch(std::uint32_t process, std::uint32_t other);
   bool any_ended_beside(std::uint32_t process) const;
+  bool knows_end_of(std::uint32_t process, std::uint32_t other) const;
+  std::size_t polled_beside(std::uint32_t process) const;
+  void poll_next(std::uint32_t process, std::size_t count);
 
   // Runs `end`, which ends a process, so that its blocks are as if it had been killed before.
   template <typename End>
@@ -53,13 +59,21 @@ class SharedMemory {
   bool happens(std::uint64_t chance) { return random_.below(1'000'000) < chance; }
 
  private:
+  struct Watching {
+    std::uint32_t process;
+    std::uint32_t other;
+    bool polled;
+    bool ended = false;  // as it was when polled
+  };
+  bool is_known(const Watching& one) const { return one.polled ? one.ended : !is_alive(one.other); }
+
   using Kept = std::vector<std::pair<std::shared_ptr<Block>, std::vector<std::byte>>>;
   Kept copy_of(std::uint32_t process) const;
   static void restore(const Kept& kept);
 
   Random random_;
   std::set<std::uint32_t> living_;
-  std::multimap<std::uint32_t, std::uint32_t> watched_;
+  std::deque<Watching> watched_;  // of those that are polled, the longest unpolled first
   std::map<std::string, std::shared_ptr<Block>, std::less<>> named_;
   std::vector<std::weak_ptr<Block>> blocks_;
   std::uint64_t made_ = 0;
@@ -73,6 +87,8 @@ class SimPairs : public shm::Pairs {
   shm::Pair create(const shm::Secret& secret) override;
   shm::Pair join(std::string_view name, const shm::Secret& secret) override;
   bool any_ended() const override { return memory_.any_ended_beside(process_); }
+  std::size_t polled() const override { return memory_.polled_beside(process_); }
+  void poll_next(std::size_t count) override { memory_.poll_next(process_, count); }
 
  private:
   SharedMemory& memory_;

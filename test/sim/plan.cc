@@ -181,9 +181,10 @@ void draw_wider_use(std::uint64_t seed, Plan& plan) {
   }
 }
 
-// Has its own generator, too. Some hosts are processes of one host, and share memory.
+// Has generators of its own, too. Some hosts are processes of one host, and share memory.
 void draw_memory(std::uint64_t seed, Duration work, Plan& plan) {
   Random random(seed * 0xD1342543DE82EF95u + 11);
+  Random polling(seed * 0xD1342543DE82EF95u + 12);
   if (!percent(random, 30)) return;
   const bool all = percent(random, 50);
   for (NodePlan& node : plan.nodes) {
@@ -193,6 +194,7 @@ void draw_memory(std::uint64_t seed, Duration work, Plan& plan) {
     if (percent(random, 10)) node.memory.joining = between(random, 0, 1'000'000);
     if (percent(random, 30)) node.memory.testing = between(random, 0, 1'000'000);
     if (percent(random, 20)) node.memory.reading = log_between(random, 100, 300'000);
+    if (percent(polling, 30)) node.memory.polled = between(polling, 0, 1'000'000);
   }
   if (!percent(random, 30)) return;
   const std::size_t count = between(random, 1, 3);

@@ -186,6 +186,18 @@ TEST_CASE("the death of a process on the host ends what is pending with it at on
   CHECK(host.scene.engine(0).inspector().peer_status(host.there) == Status::kPeerDied);
 }
 
+TEST_CASE("a process whose death the system does not tell is found dead when it is polled") {
+  MemoryFaults faults;
+  faults.polled = kAlways;
+  OneHost host(faults);
+  host.share();
+  Act& receive = host.scene.receive(0, host.there, 5, 100);
+  host.scene.node(1).end(true);
+
+  REQUIRE(host.scene.run_until([&] { return receive.done(); }, milliseconds(300)));
+  CHECK(receive.status() == Status::kPeerDied);
+}
+
 TEST_CASE("a process that closes in good order is not taken for dead") {
   OneHost host;
   host.share();

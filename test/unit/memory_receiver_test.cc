@@ -186,6 +186,27 @@ TEST_CASE("a peer whose process has ended ends once all that it wrote was receiv
   CHECK(ends.there.peer.why == Status::kPeerDied);
 }
 
+TEST_CASE("of processes whose end is not told each is polled four times a second") {
+  sim::MemoryFaults faults;
+  faults.polled = 1'000'000;
+  MemoryEnds ends(faults);
+  ends.share();
+  ends.there.watch.look(ends.there.now, 0);
+  ends.memory.remove_process(1);
+  CHECK(ends.there.watch.next_due() == ends.there.now + milliseconds(250));
+
+  ends.there.now += milliseconds(249);
+  ends.there.watch.look(ends.there.now, 0);
+  CHECK_FALSE(ends.there.watch.has_work());
+  ends.there.now += milliseconds(1);
+  ends.there.watch.look(ends.there.now, 0);
+  CHECK(ends.there.watch.has_work());
+  ends.there.watch.look(ends.there.now, 0);
+
+  CHECK(ends.there.peer.phase == Phase::kGone);
+  CHECK(ends.there.watch.next_due() == kNever);
+}
+
 TEST_CASE("the end of a process is seen although others send all the time") {
   MemoryEnds ends;
   ends.share();

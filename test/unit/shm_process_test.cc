@@ -7,6 +7,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <utility>
+#include <vector>
 
 #include "shared_folder.h"
 #include "shm/pairs.h"
@@ -80,6 +81,43 @@ TEST_CASE("a watch tells that one of its processes has ended, until that is watc
   }
   CHECK_FALSE(watch.any_ended());
   CHECK_FALSE(is_readable(watch.descriptor()));
+}
+
+TEST_CASE("processes that have no descriptor are polled in turn") {
+  ProcessWatch watch(1);
+  std::array<Child, 3> children;
+  std::vector<ProcessWatch::Watched> watched;
+  watched.reserve(children.size());
+  for (const Child& child : children) watched.emplace_back(watch, process_of(child.id()));
+  REQUIRE(watch.polled() == 2);
+
+  children[2].end();
+  CHECK_FALSE(is_readable(watch.descriptor()));
+  watch.poll_next(1);
+  CHECK_FALSE(watch.any_ended());
+  watch.poll_next(1);
+  CHECK(watch.any_ended());
+  CHECK_FALSE(watched[2].runs());
+  CHECK(watched[1].runs());
+
+  watched.pop_back();
+  CHECK_FALSE(watch.any_ended());
+  children[1].end();
+  watch.poll_next(100);
+  CHECK_FALSE(watched[1].runs());
+  watched.pop_back();
+  CHECK(watch.polled() == 0);
+}
+
+TEST_CASE("a descriptor that is free again is used for the next process") {
+  ProcessWatch watch(1);
+  Child first;
+  Child second;
+  { const ProcessWatch::Watched one(watch, process_of(first.id())); }
+  const ProcessWatch::Watched other(watch, process_of(second.id()));
+  CHECK(watch.polled() == 0);
+  second.end();
+  CHECK(is_readable(watch.descriptor()));
 }
 
 TEST_CASE("a process that had ended before, or another one with its id, is not watched") {
