@@ -67,6 +67,12 @@ def test_one_sided_communication_gives_what_it_gives_over_tcp(place, build, prog
     check_as_over_tcp(output, place, build, ranks, program, options=BY_MESSAGES)
 
 
+@case()
+def test_a_rank_among_many_on_one_host_has_memory_with_those_it_talks_to_and_few_descriptors(place, build):
+    output = output_of(place, build, 40, "crowd", transport=(*PULLMAN, "--map-by", "ppr:40:node:OVERSUBSCRIBE"))
+    assert "right on 40 ranks" in last_line(output), output
+
+
 # How the envelope of a message is laid out, with the highest tag that leaves room for; and what a provider that lacks
 # something does to it.
 MOST = 2 ** 31 - 1

@@ -70,6 +70,19 @@ TEST_CASE("messages between processes on one host go through memory, and not by 
   CHECK(host.scene.stats(0).memory_packets_sent >= 20);
 }
 
+TEST_CASE("connected processes on one host share memory once one of them has a message to send") {
+  OneHost host;
+  host.scene.run_for(seconds(1));
+  CHECK_FALSE(host.shares(0));
+  CHECK_FALSE(host.shares(1));
+
+  host.scene.send(1, host.back, 1, 8);
+  host.scene.run_for(milliseconds(1));
+
+  CHECK(host.shares(0));
+  CHECK(host.shares(1));
+}
+
 TEST_CASE("all messages that there is room for leave through memory in one turn") {
   OneHost host;
   host.share();

@@ -17,11 +17,9 @@ class PollClock {
 
   // A turn begins.
   void begin_turn(Instant now) {
-    unpolled_ = std::min(now - polled_until_, kMaxUnpolled);
-    Duration waited = unpolled_;
+    unpolled_ = now - polled_until_;
     if (unpolled_ >= kAbsence || catches_up_) [[unlikely]]
-      waited = catch_up(now);
-    poll_gap_ = wire::poll_gap_of(static_cast<std::uint64_t>(waited.count()));
+      catch_up(now);
     polled_until_ = now;
   }
   // Returns whether some of what came during an absence may still be unread.
@@ -37,7 +35,11 @@ class PollClock {
   Duration unpolled() const { return unpolled_; }
   // Returns for how long a packet that is received in this turn may have waited before: the same,
   // or longer if it is read behind others that had come during an absence.
-  wire::PollGap poll_gap() const { return poll_gap_; }
+  wire::PollGap poll_gap() const {
+    const Duration waited =
+        catches_up_ ? std::min(polled_until_ - left_at_, kMaxUnpolled) : unpolled_;
+    return wire::poll_gap_of(static_cast<std::uint64_t>(waited.count()));
+  }
 
  private:
   // At most this much of our own absence is taken off the network's delay. Between its time slices
@@ -48,14 +50,14 @@ class PollClock {
   static constexpr Duration kAbsence = std::chrono::microseconds(100);
 
   // To read what has come takes no longer than it took to come, or else the sender is too fast.
-  Duration catch_up(Instant now) {
+  void catch_up(Instant now) {
     if (unpolled_ >= kAbsence) {
       if (!catches_up_) left_at_ = polled_until_;
       back_at_ = now;
       catches_up_ = true;
     }
     if (now - back_at_ > back_at_ - left_at_) catches_up_ = false;
-    return catches_up_ ? std::min(now - left_at_, kMaxUnpolled) : unpolled_;
+    unpolled_ = std::min(unpolled_, kMaxUnpolled);
   }
 
   Instant polled_until_;  // what came before has been read, unless it catches up
@@ -63,7 +65,6 @@ class PollClock {
   Instant left_at_{};  // when the absence began of which packets are left
   Instant back_at_{};  // when it ended
   bool catches_up_ = false;
-  wire::PollGap poll_gap_{};
 };
 
 }  // namespace pullman::engine
