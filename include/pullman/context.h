@@ -300,7 +300,6 @@ class __attribute__((visibility("default"))) Context {
   std::string dump() const;
 
  private:
-  struct Idle;
   struct State;
   std::unique_ptr<State> state_;
 };

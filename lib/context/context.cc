@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "base/check.h"
-#include "base/crowding.h"
 #include "base/log.h"
 #include "context/gate.h"
 #include "context/nics.h"
 #include "context/sleeper.h"
+#include "context/wait_policy.h"
 #include "engine/engine.h"
 #include "message/multi_receive.h"
 #include "message/multi_request.h"
@@ -43,11 +43,6 @@ KeyedRandom::Key key_for(const Config& config) {
   return key;
 }
 
-// Idle turns, some 40 us of them, before wait() gives way between turns; and where others poll on
-// the same processor.
-constexpr std::uint32_t kTurnsBeforeGivingWay = 128;
-constexpr std::uint32_t kTurnsBesidePollers = 8;
-
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
   std::vector<nic::Port*> ports;
   for (const engine::NicPorts& nic : nics) {
@@ -59,12 +54,6 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 
 }  // namespace
 
-// How long a wait has received nothing.
-struct Context::Idle {
-  Instant since;            // the last turn that received something, or the beginning
-  std::uint32_t turns = 0;  // turns since then
-};
-
 struct Context::State {
   explicit State(const Config& chosen)
       : config(chosen),
@@ -73,6 +62,7 @@ struct Context::State {
         opened(nics.open()),
         driver(opened.front().device.driver),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
+        waiting(config.sleep_after),
         looked_at(read_clock()),
         engine(chosen, std::move(opened),
                {.key = key_for(chosen), .host = nic::own_host(), .pairs = &pairs}, looked_at) {
@@ -117,35 +107,25 @@ struct Context::State {
     }
   }
 
-  // Called between two turns of a call that waits until `end`. Returns at once, after some idle
-  // turns yields the processor first, and after Config::sleep_after, or where others compute on
-  // this processor, sleeps.
-  void rest(std::size_t received, Instant end, Idle& idle, Gate::Hold& held) {
+  // Called between two turns of a call that waits until `end`, with what the first has received.
+  void rest(std::size_t received, Instant end, WaitPolicy::Silence& silence, Gate::Hold& held) {
+    using Rest = WaitPolicy::Rest;
     held.let_others_in();
-    if (received != 0) {
-      idle = {.since = looked_at};
-      return;
-    }
-    ++idle.turns;
-    const bool silent =
-        config.sleep_after.count() != 0 && looked_at - idle.since >= config.sleep_after;
-    const bool gives_way = idle.turns >= kTurnsBeforeGivingWay ||
-                           (idle.turns >= kTurnsBesidePollers && crowding.others_poll(looked_at));
-    const bool dozes = gives_way && crowding.others_compute(looked_at);
-    if ((silent || dozes) && sleeper.descriptor() >= 0 && engine.may_sleep()) {
-      sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
-      // Where others compute, it may have been woken long before it ran.
-      if (!dozes) engine.watched(read_clock());
-    } else if (gives_way) {
-      // Two processes that wait for each other on one processor must not use up their time slices.
-      Duration took{};
-      held.leave_for([&took] {
-        const Instant before = read_clock();
-        std::this_thread::yield();
-        took = read_clock() - before;
-      });
-      crowding.note_yield(looked_at + took, took);
-    }
+    const Rest rest = waiting.after_turn(looked_at, received, silence);
+    if (rest == Rest::kNone) return;
+    if (rest == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
+    sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
+    if (rest == Rest::kSleep) engine.watched(read_clock());
+  }
+
+  void yield(Gate::Hold& held) {
+    Duration took{};
+    held.leave_for([&took] {
+      const Instant before = read_clock();
+      std::this_thread::yield();
+      took = read_clock() - before;
+    });
+    waiting.note_yield(looked_at + took, took);
   }
 
   // With many threads the sleep is short: a thread that sends while others sleep may set timers
@@ -164,12 +144,12 @@ struct Context::State {
   bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
     const Instant begin = look();
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
-    Idle idle{.since = begin};
+    WaitPolicy::Silence silence{.since = begin};
     for (Instant now = begin;; now = look()) {
       const std::size_t received = turn(now);
       if (done(received)) return true;
       if (now >= end) return false;
-      rest(received, end, idle, held);
+      rest(received, end, silence, held);
     }
   }
 
@@ -187,7 +167,7 @@ struct Context::State {
   std::string driver;
   shm::SegmentPairs pairs;
   Sleeper sleeper;
-  Crowding crowding;
+  WaitPolicy waiting;
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
   std::optional<Status> closed;  // the result of close()
@@ -556,12 +536,12 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   Gate::Hold held(state_->gate);
   engine::Engine& engine = state_->engine;
   if (engine.begin_check(state_->look(), peer, limit) != Status::kOk) return {};
-  Idle idle{.since = state_->looked_at};
+  WaitPolicy::Silence silence{.since = state_->looked_at};
   for (;;) {
     const std::size_t received = engine.progress(state_->look());
     if (auto rows = engine.check_result(peer)) return *rows;
     if (engine.inspector().peer_state(peer) == PeerState::kUnknown) return {};
-    state_->rest(received, kNever, idle, held);
+    state_->rest(received, kNever, silence, held);
   }
 }
 
@@ -579,12 +559,12 @@ Status Context::close(std::chrono::nanoseconds timeout) {
   if (state_->closed) return *state_->closed;
   const Instant begin = state_->look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
-  Idle idle{.since = begin};
+  WaitPolicy::Silence silence{.since = begin};
   state_->engine.begin_close(begin);
   for (Instant now = begin; now <= end; now = state_->look()) {
     const std::size_t received = state_->engine.progress(now);
     if (state_->engine.drained()) break;
-    state_->rest(received, end, idle, held);
+    state_->rest(received, end, silence, held);
     if (state_->closed) return *state_->closed;  // by another thread with a shorter timeout
   }
   if (log().should_log(spdlog::level::debug)) {
