@@ -107,15 +107,16 @@ struct Context::State {
     }
   }
 
-  // Called between two turns of a call that waits until `end`, with what the first has received.
+  // Called behind a turn of a call that waits until `end`, which has received that much: polls on,
+  // yields or sleeps. A thread that should sleep and cannot yields.
   void rest(std::size_t received, Instant end, WaitPolicy::Silence& silence, Gate::Hold& held) {
     using Rest = WaitPolicy::Rest;
     held.let_others_in();
-    const Rest rest = waiting.after_turn(looked_at, received, silence);
-    if (rest == Rest::kNone) return;
-    if (rest == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
+    const Rest due = waiting.after_turn(looked_at, received, silence);
+    if (due == Rest::kNone) return;
+    if (due == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
     sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
-    if (rest == Rest::kSleep) engine.watched(read_clock());
+    if (due == Rest::kSleep) engine.watched(read_clock());
   }
 
   void yield(Gate::Hold& held) {

@@ -21,10 +21,10 @@ class WaitPolicy {
   };
 
   enum class Rest : std::uint8_t {
-    kNone,
-    kYield,
-    kSleep,  // nothing has come for long
-    kDoze,   // sleep, since others compute here: the thread may run long after it was woken
+    kNone,   // the next turn follows at once
+    kYield,  // another thread may want the processor
+    kSleep,  // until something comes, since nothing has for long
+    kNap,    // the same, since others compute here: the thread may run long after it was woken
   };
 
   // `sleep_after`: as in Config.
@@ -37,8 +37,9 @@ class WaitPolicy {
       return Rest::kNone;
     }
     ++silence.turns;
-    const bool gives_way = silence.turns >= patience(now);
-    if (gives_way && crowding_.others_compute(now)) return Rest::kDoze;
+    const bool gives_way =
+        silence.turns >= (crowding_.others_poll(now) ? kTurnsBesidePollers : kTurns);
+    if (gives_way && crowding_.others_compute(now)) return Rest::kNap;
     if (sleep_after_.count() != 0 && now - silence.since >= sleep_after_) return Rest::kSleep;
     return gives_way ? Rest::kYield : Rest::kNone;
   }
@@ -46,16 +47,10 @@ class WaitPolicy {
   void note_yield(Instant now, Duration took) { crowding_.note_yield(now, took); }
 
  private:
-  // Idle turns before others are let in: some 40 us of them where nobody is known to want the
-  // processor; about as long as a change of threads takes where somebody does.
+  // Idle turns before others are let in, some 40 us of them, also where others compute (decision
+  // 0026); and where others are known to poll.
   static constexpr std::uint32_t kTurns = 128;
   static constexpr std::uint32_t kTurnsBesidePollers = 8;
-  static constexpr std::uint32_t kTurnsBesideComputing = 16;
-
-  std::uint32_t patience(Instant now) const {
-    if (crowding_.others_poll(now)) return kTurnsBesidePollers;
-    return crowding_.others_compute(now) ? kTurnsBesideComputing : kTurns;
-  }
 
   const Duration sleep_after_;
   Crowding crowding_;

@@ -20,14 +20,19 @@ void MemoryWatch::look_now(Instant now, std::size_t received) {
   poller_.poll_all_next_turn();
 }
 
-// A program that blocks makes turns seldom, and each of them polls the more.
+// The processes are due one after the other. A program that blocks makes turns seldom, and then
+// some one behind the other.
 void MemoryWatch::poll_processes(Instant now) {
-  const std::size_t all = pairs_->polled();
-  const Duration passed = std::min(now - polled_at_, kPollInterval);
-  const auto count = static_cast<std::size_t>(all * passed / kPollInterval);
-  if (all != 0 && count == 0) return;
-  pairs_->poll_next(count);
-  polled_at_ = now;
+  const auto all = static_cast<std::int64_t>(pairs_->polled());
+  behind_ = false;
+  if (now - polled_at_ > 2 * kPollInterval) polled_at_ = now - kPollInterval;
+  if (all == 0) return;
+  const Duration each = kPollInterval / all;
+  const std::int64_t due = std::min<std::int64_t>((now - polled_at_) / each, all);
+  const std::int64_t count = std::min(due, kPolledPerTurn);
+  pairs_->poll_next(static_cast<std::size_t>(count));
+  polled_at_ += count * each;
+  behind_ = due > count;
 }
 
 void MemoryWatch::end_dead_peers(Instant now) {

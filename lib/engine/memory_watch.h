@@ -1,9 +1,11 @@
 // Notices that the process of a peer on this host has ended, and ends the peer, with all that is
-// pending with it: the kernel tells at once, while a NIC would have to be asked, and time to pass.
+// pending with it: the kernel tells at once, or when it is asked, while by a NIC the peer would
+// have to be asked, and time to pass.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "engine/memory_receiver.h"
 
@@ -25,15 +27,17 @@ class MemoryWatch {
   bool has_work() const { return some_ended_ && !peers_.empty(); }
   // Returns when processes are to be polled, at the latest; kNever if none are.
   Instant next_due() const {
-    return peers_.empty() || pairs_->polled() == 0 ? kNever : polled_at_ + kPollInterval;
+    if (peers_.empty() || pairs_->polled() == 0) return kNever;
+    return behind_ ? Instant::min() : polled_at_ + kPollInterval;
   }
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(1);
   static constexpr unsigned kMaxTurns = 64;
-  // Each process of whose end the system does not tell is polled once in this time. They are polled
-  // a few at a time, so that no turn takes long.
+  // Each process that must be polled is polled once in this time, and a few of them at most in one
+  // turn: one takes some 10 us.
   static constexpr Duration kPollInterval = std::chrono::milliseconds(250);
+  static constexpr std::int64_t kPolledPerTurn = 8;
 
   void poll_processes(Instant now);
   void look_now(Instant now, std::size_t received);
@@ -46,7 +50,8 @@ class MemoryWatch {
   MemoryReceiver& receiver_;
 
   Instant due_{};
-  Instant polled_at_{};
+  Instant polled_at_{};  // until then all that were due have been polled
+  bool behind_ = false;  // some are due that were too many for one turn
   bool some_ended_ = false;
   unsigned turns_ = 0;  // since that was heard
 };

@@ -60,7 +60,8 @@ bool Transmitter::serve(Instant now, Peer& peer) {
   if (tells_nics(peer) && !exchange_.send_list(now, peer, ports_full_)) [[unlikely]]
     return true;
   if (!peer.flows()) return handshake_.may_call(peer);
-  // Memory is for those who talk: a job may connect each of its processes with all others.
+  // A job may connect each of its processes with all others: memory is only for those to which
+  // something is sent.
   if (peer.may_share && !peer.outbox.idle()) [[unlikely]]
     memory_.offer(peer);
   const bool lacks_packet = may_announce(peer) && !peer.outbox.announce();

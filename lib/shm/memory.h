@@ -36,7 +36,7 @@ class Memory {
   virtual bool can_read() const = 0;
   // Copies bytes of it. Returns false if that is not possible; some may have been copied then.
   virtual bool read(std::uint64_t address, std::span<std::byte> into) const = 0;
-  // Returns whether it runs; true if that cannot be seen from here.
+  // Returns false once its end is known (pairs.h).
   virtual bool is_alive() const = 0;
 };
 

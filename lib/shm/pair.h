@@ -73,7 +73,7 @@ class Pair {
   bool is_read_there();
   // Copies bytes of its memory. Returns false if that is not possible.
   bool read(std::uint64_t address, std::span<std::byte> into) const;
-  // Returns whether it runs; true if that cannot be seen from here.
+  // Returns false once its end is known (pairs.h).
   bool is_alive_there() const { return memory_->is_alive(); }
 
  private:

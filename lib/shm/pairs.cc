@@ -27,8 +27,11 @@ class SegmentMemory : public Memory {
     watched_ = ProcessWatch::Watched(watch_, other.process);
   }
   bool can_read() const override { return shm::can_read(other_.process.id, other_.word); }
+  // Cannot be read any more where the process has ended, above all.
   bool read(std::uint64_t address, std::span<std::byte> into) const override {
-    return read_memory(other_.process.id, address, into);
+    if (read_memory(other_.process.id, address, into)) return true;
+    watched_.poll();
+    return false;
   }
   bool is_alive() const override { return watched_.runs(); }
 

@@ -20,9 +20,9 @@ class Pairs {
   virtual Pair join(std::string_view name, const Secret& secret) = 0;
   // Returns whether a process that has a pair with this one, and was met, is known to have ended.
   virtual bool any_ended() const = 0;
-  // Returns the number of such processes of whose end the system does not tell by itself.
+  // Returns the number of such processes whose end is known only once they were polled.
   virtual std::size_t polled() const = 0;
-  // Asks the system about the next `count` of those, in turn.
+  // Polls the next `count` of those, in turn.
   virtual void poll_next(std::size_t count) = 0;
 };
 

@@ -1,13 +1,68 @@
 #include "shm/process.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
-#include <string>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <optional>
+#include <string_view>
 
 namespace pullman::shm {
+namespace {
+
+// What /proc/ID/stat says (proc(5)).
+struct Facts {
+  char state = '?';
+  std::uint64_t threads = 0;
+  std::uint64_t started = 0;
+
+  // The first thread of a process may end before the others: it is a zombie then, and the process
+  // runs.
+  bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }
+};
+
+// Allocates nothing. Returns nothing if the file cannot be read; errno tells why.
+std::optional<Facts> facts_of(pid_t id) {
+  std::array<char, 32> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", id);
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::array<char, 1024> text;
+  const ssize_t got = read(file, text.data(), text.size());
+  const int error = errno;
+  close(file);
+  errno = error;
+  if (got <= 0) return std::nullopt;
+
+  // The name of the program, which stands in parentheses, may itself have any character.
+  const std::string_view line(text.data(), static_cast<std::size_t>(got));
+  constexpr int kState = 3;
+  constexpr int kThreads = 20;
+  constexpr int kStarted = 22;
+  Facts facts;
+  std::size_t at = line.rfind(')');
+  for (int field = kState; field <= kStarted; ++field) {
+    if (at < line.size()) at = line.find_first_not_of(' ', at + 1);
+    if (at >= line.size()) {
+      errno = EINVAL;
+      return std::nullopt;
+    }
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    if (field == kState) facts.state = line[at];
+    if (field == kThreads) std::from_chars(&line[at], line.data() + end, facts.threads);
+    if (field == kStarted) std::from_chars(&line[at], line.data() + end, facts.started);
+    at = end;
+  }
+  return facts;
+}
+
+}  // namespace
 
 ProcessName this_process() {
   return process_of(getpid());
@@ -18,23 +73,16 @@ std::uint64_t process_namespace() {
   return stat("/proc/self/ns/pid", &facts) == 0 ? facts.st_ino : 0;
 }
 
-// The name of the program, which stands in parentheses, may itself have any character.
 ProcessName process_of(pid_t id) {
-  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t end = line.rfind(')');
-  if (end == std::string::npos) return {.id = id};
-  std::istringstream rest(line.substr(end + 1));
-  constexpr int kStarted = 22;
-  constexpr int kState = 3;
-  std::string field;
-  ProcessName name{.id = id};
-  for (int i = kState; i <= kStarted && rest >> field; ++i) {
-    if (i == kState && (field == "Z" || field == "X")) return name;
-    if (i == kStarted) name.started = std::stoull(field);
-  }
-  return name;
+  const auto facts = facts_of(id);
+  return {.id = id, .started = facts && !facts->ended() ? facts->started : 0};
+}
+
+bool has_ended(const ProcessName& name) {
+  if (kill(name.id, 0) != 0 && errno == ESRCH) return true;
+  const auto facts = facts_of(name.id);
+  if (!facts) return errno == ENOENT || errno == ESRCH;
+  return facts->ended() || facts->started != name.started;
 }
 
 }  // namespace pullman::shm

@@ -20,8 +20,11 @@ std::uint64_t process_namespace();
 // Returns the name of the process that has that id now. One that has ended and was not waited for
 // counts as gone.
 ProcessName process_of(pid_t id);
+// Returns false, too, if the system does not tell, for want of descriptors say.
 inline bool is_alive(const ProcessName& name) {
   return name.started != 0 && process_of(name.id) == name;
 }
+// Returns false, too, if the system does not tell.
+bool has_ended(const ProcessName& name);
 
 }  // namespace pullman::shm

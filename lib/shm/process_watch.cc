@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace pullman::shm {
@@ -27,8 +28,14 @@ void ProcessWatch::poll_next(std::size_t count) {
   for (count = std::min(count, polled_.size()); count > 0; --count) {
     if (next_ >= polled_.size()) next_ = 0;
     Polled& one = *polled_[next_++];
-    one.ended = one.ended || !is_alive(one.process);
+    one.ended = one.ended || has_ended(one.process);
   }
+}
+
+void ProcessWatch::forget(const Polled& one) {
+  const auto at = std::find(polled_.begin(), polled_.end(), &one);
+  if (at - polled_.begin() < static_cast<std::ptrdiff_t>(next_)) --next_;
+  polled_.erase(at);
 }
 
 ProcessWatch::Watched::Watched(ProcessWatch& watch, const ProcessName& process) : watch_(&watch) {
@@ -57,7 +64,7 @@ bool ProcessWatch::Watched::open(const ProcessName& process) {
 // A child of this process may have the descriptor, too, so closing it would not take it out of the
 // set.
 ProcessWatch::Watched::~Watched() {
-  if (polled_ != nullptr) std::erase(watch_->polled_, polled_.get());
+  if (polled_ != nullptr) watch_->forget(*polled_);
   if (descriptor_ < 0) return;
   epoll_ctl(watch_->all_, EPOLL_CTL_DEL, descriptor_, nullptr);
   close(descriptor_);
@@ -79,7 +86,11 @@ ProcessWatch::Watched& ProcessWatch::Watched::operator=(Watched&& other) noexcep
 bool ProcessWatch::Watched::runs() const {
   if (polled_ != nullptr) return !polled_->ended;
   pollfd process{.fd = descriptor_, .events = POLLIN, .revents = 0};
-  return descriptor_ < 0 || poll(&process, 1, 0) <= 0;
+  return descriptor_ < 0 || ::poll(&process, 1, 0) <= 0;
+}
+
+void ProcessWatch::Watched::poll() const {
+  if (polled_ != nullptr) polled_->ended = polled_->ended || has_ended(polled_->process);
 }
 
 }  // namespace pullman::shm

@@ -1,8 +1,9 @@
 // Tells that one of several processes has ended.
 //
 // The kernel has a descriptor for a process (pidfd_open(2)), which becomes readable when that ends.
-// A host may run hundreds of processes that talk to each other, and descriptors are few, so only
-// the first few processes have one here; the others are polled when the caller says so.
+// A host may run hundreds of processes that talk to each other, and a process may have 1024
+// descriptors (RLIMIT_NOFILE), so only the first few processes have one here; the others are polled
+// when the caller says so.
 //
 // Threads: one at a time.
 #pragma once
@@ -40,6 +41,8 @@ class ProcessWatch {
     Watched& operator=(Watched&& other) noexcept;
     // Returns false if the process is known to have ended; true, too, if it cannot be watched.
     bool runs() const;
+    // Polls the process, if it must be polled.
+    void poll() const;
 
    private:
     bool open(const ProcessName& process);
@@ -57,14 +60,16 @@ class ProcessWatch {
 
   // Returns the number of processes that have no descriptor, and must be polled.
   std::size_t polled() const { return polled_.size(); }
-  // Polls the next `count` of those, in turn: some microseconds for each.
+  // Polls the next `count` of those, in turn. Three system calls for each.
   void poll_next(std::size_t count);
 
  private:
-  int all_ = -1;  // an epoll set of the processes' descriptors
-  std::size_t free_descriptors_;
-  std::vector<Polled*> polled_;
-  std::size_t next_ = 0;  // the place of the one that is polled next
+  void forget(const Polled& one);
+
+  int all_ = -1;                  // an epoll set of the processes' descriptors
+  std::size_t free_descriptors_;  // that may still be opened
+  std::vector<Polled*> polled_;   // each belongs to a Watched
+  std::size_t next_ = 0;          // the place of the one that is polled next
 };
 
 }  // namespace pullman::shm

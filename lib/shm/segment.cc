@@ -171,7 +171,7 @@ std::size_t sweep(const fs::path& folder) {
     if (read != 3 || space != process_namespace()) continue;
     struct stat facts {};
     if (lstat(entry.path().c_str(), &facts) != 0 || facts.st_uid != geteuid()) continue;
-    if (!is_alive(owner)) removed += ::unlink(entry.path().c_str()) == 0;
+    if (has_ended(owner)) removed += ::unlink(entry.path().c_str()) == 0;
   }
   return removed;
 }

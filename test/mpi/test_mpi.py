@@ -1,7 +1,7 @@
 """Open MPI over the libfabric provider: two hosts (network namespaces), two rails.
 
-Every MPI program runs over Pullman and over Open MPI's own TCP, and must say the same: that it saw what it
-expected, and a digest of what it received.
+Every MPI program but `crowd` runs over Pullman and over Open MPI's own TCP, and must say the same: that it saw what
+it expected, and a digest of what it received.
 """
 
 import functools

@@ -24,7 +24,7 @@ class View : public shm::Memory {
       : memory_(memory), block_(std::move(block)), process_(process), faults_(faults) {}
 
   ~View() override {
-    if (other_) memory_.unwatch(process_, *other_);
+    if (watching_) memory_.unwatch(*watching_);
   }
   View(const View&) = delete;
   View& operator=(const View&) = delete;
@@ -38,15 +38,19 @@ class View : public shm::Memory {
   }
   void meet(const shm::Told& other) override {
     other_ = static_cast<std::uint32_t>(other.process.id);
-    memory_.watch(process_, *other_, memory_.happens(faults_.polled));
+    const bool polled = faults_.polled != 0 && memory_.happens(faults_.polled);
+    watching_ = memory_.watch(process_, *other_, polled);
   }
   bool can_read() const override { return is_there() && !memory_.happens(faults_.testing); }
   bool read(std::uint64_t address, std::span<std::byte> into) const override {
-    if (!is_there() || memory_.happens(faults_.reading)) return false;
+    if (!is_there() || memory_.happens(faults_.reading)) {
+      if (watching_) memory_.poll(*watching_);
+      return false;
+    }
     std::memcpy(into.data(), std::bit_cast<const std::byte*>(address), into.size());
     return true;
   }
-  bool is_alive() const override { return !other_ || !memory_.knows_end_of(process_, *other_); }
+  bool is_alive() const override { return !watching_ || !memory_.knows_end(*watching_); }
 
  private:
   bool is_there() const { return !other_ || memory_.is_alive(*other_); }
@@ -56,6 +60,7 @@ class View : public shm::Memory {
   const std::uint32_t process_;
   const MemoryFaults faults_;
   std::optional<std::uint32_t> other_;
+  std::optional<std::uint64_t> watching_;
 };
 
 }  // namespace
@@ -98,42 +103,44 @@ void SharedMemory::restore(const Kept& kept) {
     std::copy(bytes.begin(), bytes.end(), block->bytes.begin());
 }
 
-void SharedMemory::watch(std::uint32_t process, std::uint32_t other, bool polled) {
-  watched_.push_back({.process = process, .other = other, .polled = polled});
+std::uint64_t SharedMemory::watch(std::uint32_t process, std::uint32_t other, bool polled) {
+  watched_.push_back({.number = watchings_, .process = process, .other = other, .polled = polled});
+  return watchings_++;
 }
 
-void SharedMemory::unwatch(std::uint32_t process, std::uint32_t other) {
-  watched_.erase(std::find_if(watched_.begin(), watched_.end(), [&](const Watching& one) {
-    return one.process == process && one.other == other;
-  }));
+void SharedMemory::unwatch(std::uint64_t watching) {
+  watched_.remove_if([&](const Watching& one) { return one.number == watching; });
 }
 
-bool SharedMemory::any_ended_beside(std::uint32_t process) const {
+bool SharedMemory::knows_end(std::uint64_t watching) const {
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [&](const Watching& one) { return one.number == watching && is_known(one); });
+}
+
+void SharedMemory::poll(std::uint64_t watching) {
+  for (Watching& one : watched_) {
+    if (one.number == watching) poll(one);
+  }
+}
+
+bool SharedMemory::knows_any_end(std::uint32_t process) const {
   return std::any_of(watched_.begin(), watched_.end(),
                      [&](const Watching& one) { return one.process == process && is_known(one); });
 }
 
-bool SharedMemory::knows_end_of(std::uint32_t process, std::uint32_t other) const {
-  return std::any_of(watched_.begin(), watched_.end(), [&](const Watching& one) {
-    return one.process == process && one.other == other && is_known(one);
-  });
-}
-
-std::size_t SharedMemory::polled_beside(std::uint32_t process) const {
+std::size_t SharedMemory::polled_by(std::uint32_t process) const {
   return static_cast<std::size_t>(
       std::count_if(watched_.begin(), watched_.end(),
                     [&](const Watching& one) { return one.process == process && one.polled; }));
 }
 
 void SharedMemory::poll_next(std::uint32_t process, std::size_t count) {
-  for (count = std::min(count, polled_beside(process)); count > 0; --count) {
-    const auto at = std::find_if(watched_.begin(), watched_.end(), [&](const Watching& one) {
+  for (count = std::min(count, polled_by(process)); count > 0; --count) {
+    const auto next = std::find_if(watched_.begin(), watched_.end(), [&](const Watching& one) {
       return one.process == process && one.polled;
     });
-    Watching one = *at;
-    watched_.erase(at);
-    one.ended = one.ended || !is_alive(one.other);
-    watched_.push_back(one);
+    poll(*next);
+    watched_.splice(watched_.end(), watched_, next);
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -34,13 +34,14 @@ class SharedMemory {
   void add_process(std::uint32_t process) { living_.insert(process); }
   void remove_process(std::uint32_t process) { living_.erase(process); }
   bool is_alive(std::uint32_t process) const { return living_.contains(process); }
-  // While a process watches another, any_ended_beside() tells it that the other is gone, and
-  // knows_end_of() that this one is: at once, or once it has asked for that.
-  void watch(std::uint32_t process, std::uint32_t other, bool polled);
-  void unwatch(std::uint32_t process, std::uint32_t other);
-  bool any_ended_beside(std::uint32_t process) const;
-  bool knows_end_of(std::uint32_t process, std::uint32_t other) const;
-  std::size_t polled_beside(std::uint32_t process) const;
+  // From now on a process watches another, and knows of its end at once, or once it has polled.
+  // Returns a number for the other calls.
+  std::uint64_t watch(std::uint32_t process, std::uint32_t other, bool polled);
+  void unwatch(std::uint64_t watching);
+  bool knows_end(std::uint64_t watching) const;
+  void poll(std::uint64_t watching);
+  bool knows_any_end(std::uint32_t process) const;
+  std::size_t polled_by(std::uint32_t process) const;
   void poll_next(std::uint32_t process, std::size_t count);
 
   // Runs `end`, which ends a process, so that its blocks are as if it had been killed before.
@@ -60,12 +61,14 @@ class SharedMemory {
 
  private:
   struct Watching {
+    std::uint64_t number;
     std::uint32_t process;
     std::uint32_t other;
     bool polled;
     bool ended = false;  // as it was when polled
   };
   bool is_known(const Watching& one) const { return one.polled ? one.ended : !is_alive(one.other); }
+  void poll(Watching& one) const { one.ended = one.ended || !is_alive(one.other); }
 
   using Kept = std::vector<std::pair<std::shared_ptr<Block>, std::vector<std::byte>>>;
   Kept copy_of(std::uint32_t process) const;
@@ -73,7 +76,8 @@ class SharedMemory {
 
   Random random_;
   std::set<std::uint32_t> living_;
-  std::deque<Watching> watched_;  // of those that are polled, the longest unpolled first
+  std::list<Watching> watched_;  // of those that are polled, the longest unpolled first
+  std::uint64_t watchings_ = 0;
   std::map<std::string, std::shared_ptr<Block>, std::less<>> named_;
   std::vector<std::weak_ptr<Block>> blocks_;
   std::uint64_t made_ = 0;
@@ -86,8 +90,8 @@ class SimPairs : public shm::Pairs {
       : memory_(memory), process_(process), faults_(faults) {}
   shm::Pair create(const shm::Secret& secret) override;
   shm::Pair join(std::string_view name, const shm::Secret& secret) override;
-  bool any_ended() const override { return memory_.any_ended_beside(process_); }
-  std::size_t polled() const override { return memory_.polled_beside(process_); }
+  bool any_ended() const override { return memory_.knows_any_end(process_); }
+  std::size_t polled() const override { return memory_.polled_by(process_); }
   void poll_next(std::size_t count) override { memory_.poll_next(process_, count); }
 
  private:

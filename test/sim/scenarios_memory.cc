@@ -211,6 +211,21 @@ TEST_CASE("a process whose death the system does not tell is found dead when it 
   CHECK(receive.status() == Status::kPeerDied);
 }
 
+TEST_CASE("a process that dies amid a long message is found dead when its memory cannot be read") {
+  MemoryFaults faults;
+  faults.polled = kAlways;
+  OneHost host(faults);
+  host.share();
+  Act& receive = host.scene.receive(0, host.there, 5, 60'000);
+  host.scene.node(0).stall_until(host.scene.now() + milliseconds(2));
+  host.scene.send(1, host.back, 5, 60'000);
+  host.scene.run_for(milliseconds(1));
+  host.scene.node(1).end(true);
+
+  REQUIRE(host.scene.run_until([&] { return receive.done(); }, milliseconds(20)));
+  CHECK(receive.status() == Status::kPeerDied);
+}
+
 TEST_CASE("a process that closes in good order is not taken for dead") {
   OneHost host;
   host.share();

@@ -1,11 +1,16 @@
 // What a process finds out about another one of its user.
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -107,6 +112,85 @@ TEST_CASE("processes that have no descriptor are polled in turn") {
   CHECK_FALSE(watched[1].runs());
   watched.pop_back();
   CHECK(watch.polled() == 0);
+}
+
+TEST_CASE("the next process keeps its turn when one that was polled before is watched no more") {
+  ProcessWatch watch(0);
+  std::array<Child, 3> children;
+  std::vector<ProcessWatch::Watched> watched;
+  watched.reserve(children.size());
+  for (const Child& child : children) watched.emplace_back(watch, process_of(child.id()));
+  watch.poll_next(2);
+  children[2].end();
+
+  watched[0] = {};
+
+  watch.poll_next(1);
+  CHECK(watch.any_ended());
+}
+
+TEST_CASE("one process can be polled out of turn") {
+  ProcessWatch watch(0);
+  Child child;
+  const ProcessWatch::Watched watched(watch, process_of(child.id()));
+  child.end();
+  CHECK(watched.runs());
+  watched.poll();
+  CHECK_FALSE(watched.runs());
+  CHECK(watch.any_ended());
+}
+
+TEST_CASE("a process that cannot be asked about, for want of descriptors, is not taken for ended") {
+  ProcessWatch watch(0);
+  Child child;
+  const ProcessName name = process_of(child.id());
+  const ProcessWatch::Watched watched(watch, name);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+
+  const bool alive = is_alive(name);
+  const bool ended = has_ended(name);
+  watch.poll_next(1);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+
+  CHECK_FALSE(alive);  // no test: it could be asked about
+  CHECK_FALSE(ended);
+  CHECK(watched.runs());
+
+  child.end();
+  CHECK(has_ended(name));
+}
+
+TEST_CASE("a process whose first thread has ended runs as long as another does") {
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_t other;
+    pthread_create(
+        &other, nullptr,
+        [](void*) -> void* {
+          for (;;) pause();
+        },
+        nullptr);
+    syscall(SYS_exit, 0);  // of this thread; pthread_exit() would unwind
+  }
+  const ProcessName name = process_of(child);
+  const std::string state = "/proc/" + std::to_string(child) + "/stat";
+  const auto first_thread_ended = [&] {
+    std::ifstream file(state);
+    std::string line;
+    std::getline(file, line);
+    return line.find(") Z ") != std::string::npos;
+  };
+  while (!first_thread_ended()) usleep(1000);
+
+  CHECK_FALSE(has_ended(name));
+  CHECK(is_alive(name));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  CHECK(has_ended(name));
 }
 
 TEST_CASE("a descriptor that is free again is used for the next process") {

@@ -1,6 +1,7 @@
 #include "context/wait_policy.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 namespace pullman {
 namespace {
@@ -56,12 +57,23 @@ TEST_CASE("a call that has received nothing for sleep_after sleeps, unless that 
   for (int i = 0; i < 5000; ++i) CHECK(never.turn() != Rest::kSleep);
 }
 
-TEST_CASE("beside others that compute a call sleeps soon, and does not yield") {
+TEST_CASE("beside others that compute a call naps instead of yielding, and instead of sleeping") {
   Call call;
   call.policy.note_yield(call.now, milliseconds(3));
-  const auto [rest, turns] = call.first_rest();
-  CHECK(rest == Rest::kDoze);
-  CHECK(turns < 64);
+  CHECK(call.first_rest() == std::pair(Rest::kNap, 128));
+  while (call.now < call.silence.since + milliseconds(2)) CHECK(call.turn() == Rest::kNap);
+
+  call.policy.note_yield(call.now, microseconds(5));  // beside others that poll, too
+  call.turn(1);
+  CHECK(call.first_rest() == std::pair(Rest::kNap, 8));
+}
+
+TEST_CASE("a call that has napped yields again after a while, to find out whether others compute") {
+  Call call;
+  call.policy.note_yield(call.now, milliseconds(3));
+  call.now += milliseconds(4);
+  call.turn(1);
+  CHECK(call.first_rest() == std::pair(Rest::kYield, 128));
 }
 
 }  // namespace pullman

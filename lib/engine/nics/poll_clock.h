@@ -18,8 +18,10 @@ class PollClock {
   // A turn begins.
   void begin_turn(Instant now) {
     unpolled_ = now - polled_until_;
-    if (unpolled_ >= kAbsence || catches_up_) [[unlikely]]
+    if (unpolled_ >= kAbsence || catches_up_) [[unlikely]] {
       catch_up(now);
+      unpolled_ = std::min(unpolled_, kMaxUnpolled);
+    }
     polled_until_ = now;
   }
   // Returns whether some of what came during an absence may still be unread.
@@ -33,8 +35,8 @@ class PollClock {
   Instant polled_until() const { return polled_until_; }
   // Returns how long the program had not polled before this turn.
   Duration unpolled() const { return unpolled_; }
-  // Returns for how long a packet that is received in this turn may have waited before: the same,
-  // or longer if it is read behind others that had come during an absence.
+  // Returns for how long a packet that was just received may have waited before: the same, or
+  // longer if it is read behind others that had come during an absence.
   wire::PollGap poll_gap() const {
     const Duration waited =
         catches_up_ ? std::min(polled_until_ - left_at_, kMaxUnpolled) : unpolled_;
@@ -48,6 +50,7 @@ class PollClock {
 
   // An absence that is worth remembering until all has been read that came meanwhile.
   static constexpr Duration kAbsence = std::chrono::microseconds(100);
+  static_assert(kAbsence <= kMaxUnpolled);
 
   // To read what has come takes no longer than it took to come, or else the sender is too fast.
   void catch_up(Instant now) {
@@ -57,7 +60,6 @@ class PollClock {
       catches_up_ = true;
     }
     if (now - back_at_ > back_at_ - left_at_) catches_up_ = false;
-    unpolled_ = std::min(unpolled_, kMaxUnpolled);
   }
 
   Instant polled_until_;  // what came before has been read, unless it catches up

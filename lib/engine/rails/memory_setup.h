@@ -1,7 +1,8 @@
 // Sets up the memory that this engine shares with peers on its host, and leaves it (wire.md 11).
 //
-// When the first message for such a peer is to leave, it is offered a segment. If it can join that,
-// what both send goes through memory from then on; if not, or if the memory ends, through the NICs.
+// When the first message for such a peer is to leave, or a check begins, it is offered a segment.
+// If it can join that, what both send goes through memory from then on; if not, or if the memory
+// ends, through the NICs.
 #pragma once
 
 #include <cstddef>
