@@ -83,6 +83,47 @@ TEST_CASE("connected processes on one host share memory once one of them has a m
   CHECK(host.shares(1));
 }
 
+TEST_CASE("two hundred processes on one host share memory with those they send to, and no others") {
+  constexpr std::size_t kProcesses = 200;
+  constexpr std::size_t kKnown = 5;
+  Scene scene(kProcesses, [](NodePlan& plan) { plan.identity = kHost; });
+  std::vector<std::vector<PeerId>> known(kProcesses);
+  for (std::size_t at = 0; at < kProcesses; ++at) {
+    for (std::size_t next = 1; next <= kKnown; ++next) {
+      known[at].push_back(scene.connect(at, (at + next) % kProcesses));
+    }
+  }
+  const auto peer_state = [&](std::size_t at, PeerId peer) {
+    return scene.engine(at).inspector().peer_state(peer);
+  };
+  for (std::size_t at = 0; at < kProcesses; ++at) {
+    for (const PeerId peer : known[at]) {
+      REQUIRE(scene.run_until([&] { return peer_state(at, peer) == PeerState::kConnected; }));
+    }
+  }
+
+  for (const std::size_t size : {std::size_t{100}, std::size_t{100'000}}) {
+    std::vector<Act*> receives;
+    for (std::size_t at = 0; at < kProcesses; ++at) {
+      receives.push_back(&scene.receive_any(at, 100'000));
+      scene.send(at, known[at].front(), at + 1, size);
+    }
+    for (std::size_t at = 0; at < kProcesses; ++at) {
+      REQUIRE(scene.run_until_done(*receives[at]));
+      CHECK(Scene::holds(*receives[at], (at + kProcesses - 1) % kProcesses + 1, size));
+    }
+  }
+
+  for (std::size_t at = 0; at < kProcesses; ++at) {
+    for (const PeerId peer : known[at]) {
+      const auto views = scene.engine(at).inspector().rails(scene.now(), peer);
+      const bool shares =
+          std::any_of(views.begin(), views.end(), [](const RailView& view) { return view.memory; });
+      CHECK(shares == (peer == known[at].front()));
+    }
+  }
+}
+
 TEST_CASE("all messages that there is room for leave through memory in one turn") {
   OneHost host;
   host.share();
