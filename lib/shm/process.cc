@@ -27,7 +27,7 @@ struct Facts {
   bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
-// Allocates nothing. Returns nothing if the file cannot be read; errno tells why.
+// Allocates nothing. Returns nothing if the file cannot be read.
 std::optional<Facts> facts_of(pid_t id) {
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", id);
@@ -35,9 +35,7 @@ std::optional<Facts> facts_of(pid_t id) {
   if (file < 0) return std::nullopt;
   std::array<char, 1024> text;
   const ssize_t got = read(file, text.data(), text.size());
-  const int error = errno;
   close(file);
-  errno = error;
   if (got <= 0) return std::nullopt;
 
   // The name of the program, which stands in parentheses, may itself have any character.
@@ -49,10 +47,7 @@ std::optional<Facts> facts_of(pid_t id) {
   std::size_t at = line.rfind(')');
   for (int field = kState; field <= kStarted; ++field) {
     if (at < line.size()) at = line.find_first_not_of(' ', at + 1);
-    if (at >= line.size()) {
-      errno = EINVAL;
-      return std::nullopt;
-    }
+    if (at >= line.size()) return std::nullopt;
     const std::size_t end = std::min(line.find(' ', at), line.size());
     if (field == kState) facts.state = line[at];
     if (field == kThreads) std::from_chars(&line[at], line.data() + end, facts.threads);
@@ -81,8 +76,7 @@ ProcessName process_of(pid_t id) {
 bool has_ended(const ProcessName& name) {
   if (kill(name.id, 0) != 0 && errno == ESRCH) return true;
   const auto facts = facts_of(name.id);
-  if (!facts) return errno == ENOENT || errno == ESRCH;
-  return facts->ended() || facts->started != name.started;
+  return facts && name.started != 0 && (facts->ended() || facts->started != name.started);
 }
 
 }  // namespace pullman::shm

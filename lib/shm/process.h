@@ -10,7 +10,7 @@ namespace pullman::shm {
 
 struct ProcessName {
   pid_t id = 0;
-  std::uint64_t started = 0;  // clock ticks after the host was; 0 if there is no such process
+  std::uint64_t started = 0;  // clock ticks after the host was; 0 if the system does not tell
   bool operator==(const ProcessName&) const = default;
 };
 
@@ -20,11 +20,7 @@ std::uint64_t process_namespace();
 // Returns the name of the process that has that id now. One that has ended and was not waited for
 // counts as gone.
 ProcessName process_of(pid_t id);
-// Returns false, too, if the system does not tell, for want of descriptors say.
-inline bool is_alive(const ProcessName& name) {
-  return name.started != 0 && process_of(name.id) == name;
-}
-// Returns false, too, if the system does not tell.
+// Returns false, too, if the system does not tell: for want of descriptors, say, or of /proc.
 bool has_ended(const ProcessName& name);
 
 }  // namespace pullman::shm

@@ -39,7 +39,7 @@ void ProcessWatch::forget(const Polled& one) {
 }
 
 ProcessWatch::Watched::Watched(ProcessWatch& watch, const ProcessName& process) : watch_(&watch) {
-  if (open(process) || !is_alive(process)) return;
+  if (open(process) || has_ended(process)) return;
   polled_ = std::make_unique<Polled>(Polled{.process = process});
   watch.polled_.push_back(polled_.get());
 }
@@ -51,8 +51,8 @@ bool ProcessWatch::Watched::open(const ProcessName& process) {
   if (descriptor_ < 0) return false;
   epoll_event event{};
   event.events = EPOLLIN;
-  const bool added =
-      is_alive(process) && epoll_ctl(watch_->all_, EPOLL_CTL_ADD, descriptor_, &event) == 0;
+  const bool added = process.started != 0 && process_of(process.id) == process &&
+                     epoll_ctl(watch_->all_, EPOLL_CTL_ADD, descriptor_, &event) == 0;
   if (!added) {
     close(std::exchange(descriptor_, -1));
     return false;

@@ -60,7 +60,7 @@ class ProcessWatch {
 
   // Returns the number of processes that have no descriptor, and must be polled.
   std::size_t polled() const { return polled_.size(); }
-  // Polls the next `count` of those, in turn. Three system calls for each.
+  // Polls the next `count` of those, in turn. Four system calls for each.
   void poll_next(std::size_t count);
 
  private:

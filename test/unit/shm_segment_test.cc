@@ -124,16 +124,16 @@ TEST_CASE("segments of processes that are gone are swept, and no others") {
 }
 
 TEST_CASE("a process is alive until it ends, and is not another one that has its id") {
-  CHECK(is_alive(this_process()));
+  CHECK_FALSE(has_ended(this_process()));
   ProcessName other = this_process();
   ++other.started;
-  CHECK_FALSE(is_alive(other));
+  CHECK(has_ended(other));
 
   const pid_t child = fork();
   if (child == 0) _exit(0);
   const ProcessName ended = process_of(child);
   REQUIRE(waitpid(child, nullptr, 0) == child);
-  CHECK_FALSE(is_alive(ended));
+  CHECK(has_ended(ended));
 }
 
 }  // namespace pullman::shm
