@@ -6,15 +6,13 @@ namespace pullman::engine {
 
 bool Transmitter::serve_memory(Instant now, Peer& peer, MemoryRail& memory) {
   bool more = serve_nics(now, peer);
-  for (std::size_t sent = 0; sent < kMemoryShare && memory.has_room(); ++sent) {
+  bool left = true;
+  for (std::size_t sent = 0; left && sent < kMemoryShare && memory.has_room(); ++sent) {
     const bool frames = peer.outbox.queued_packets() == 0 && has_memory_control(peer);
     if (!frames && !peer.outbox.has_packets()) break;
-    if (!(frames ? send_frames_by_memory(peer, memory) : send_new_by_memory(peer, memory))) {
-      more = true;
-      break;
-    }
+    left = frames ? send_frames_by_memory(peer, memory) : send_new_by_memory(peer, memory);
   }
-  more = !wake_by_nic(now, peer, memory) || more;
+  more = !wake_by_nic(now, peer, memory) || !left || more;
   return more || can_send_by_memory(peer, memory) != Sends::kNothing;
 }
 
