@@ -213,7 +213,7 @@ namespace {
 
 // Counts how often processes are polled.
 struct CountingPairs : shm::Pairs {
-  explicit CountingPairs(std::size_t processes) : processes(processes) {}
+  explicit CountingPairs(std::size_t count) : processes(count) {}
 
   shm::Pair create(const shm::Secret&) override { throw shm::SegmentError("none"); }
   shm::Pair join(std::string_view, const shm::Secret&) override { throw shm::SegmentError("none"); }
