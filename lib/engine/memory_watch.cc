@@ -20,8 +20,8 @@ void MemoryWatch::look_now(Instant now, std::size_t received) {
   poller_.poll_all_next_turn();
 }
 
-// The processes are due one after the other. A program that blocks makes turns seldom, and then
-// some one behind the other.
+// The processes are due at even intervals, each in its turn. Where turns are seldom, since the
+// program blocks, several are due in one of them.
 void MemoryWatch::poll_processes(Instant now) {
   const auto all = static_cast<std::int64_t>(pairs_->polled());
   behind_ = false;

@@ -35,7 +35,7 @@ class MemoryWatch {
   static constexpr Duration kPause = std::chrono::milliseconds(1);
   static constexpr unsigned kMaxTurns = 64;
   // Each process that must be polled is polled once in this time, and a few of them at most in one
-  // turn: one takes some 10 us.
+  // turn, since each takes several microseconds.
   static constexpr Duration kPollInterval = std::chrono::milliseconds(250);
   static constexpr std::int64_t kPolledPerTurn = 8;
 

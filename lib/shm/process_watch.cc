@@ -27,8 +27,7 @@ bool ProcessWatch::any_ended() const {
 void ProcessWatch::poll_next(std::size_t count) {
   for (count = std::min(count, polled_.size()); count > 0; --count) {
     if (next_ >= polled_.size()) next_ = 0;
-    Polled& one = *polled_[next_++];
-    one.ended = one.ended || has_ended(one.process);
+    polled_[next_++]->poll();
   }
 }
 
@@ -90,7 +89,7 @@ bool ProcessWatch::Watched::runs() const {
 }
 
 void ProcessWatch::Watched::poll() const {
-  if (polled_ != nullptr) polled_->ended = polled_->ended || has_ended(polled_->process);
+  if (polled_ != nullptr) polled_->poll();
 }
 
 }  // namespace pullman::shm

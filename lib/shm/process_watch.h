@@ -19,8 +19,10 @@ namespace pullman::shm {
 class ProcessWatch {
   // A process without a descriptor.
   struct Polled {
+    void poll() { ended = ended || has_ended(process); }
+
     ProcessName process;
-    bool ended = false;
+    bool ended = false;  // as far as is known
   };
 
  public:

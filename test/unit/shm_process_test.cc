@@ -88,12 +88,24 @@ TEST_CASE("a watch tells that one of its processes has ended, until that is watc
   CHECK_FALSE(is_readable(watch.descriptor()));
 }
 
-TEST_CASE("processes that have no descriptor are polled in turn") {
-  ProcessWatch watch(1);
+namespace {
+
+// Three children that are watched.
+struct WatchedChildren {
+  explicit WatchedChildren(std::size_t max_descriptors) : watch(max_descriptors) {
+    for (const Child& child : children) watched.emplace_back(watch, process_of(child.id()));
+  }
+
+  ProcessWatch watch;
   std::array<Child, 3> children;
   std::vector<ProcessWatch::Watched> watched;
-  watched.reserve(children.size());
-  for (const Child& child : children) watched.emplace_back(watch, process_of(child.id()));
+};
+
+}  // namespace
+
+TEST_CASE("processes that have no descriptor are polled in turn") {
+  WatchedChildren all(1);
+  auto& [watch, children, watched] = all;
   REQUIRE(watch.polled() == 2);
 
   children[2].end();
@@ -115,11 +127,8 @@ TEST_CASE("processes that have no descriptor are polled in turn") {
 }
 
 TEST_CASE("the next process keeps its turn when one that was polled before is watched no more") {
-  ProcessWatch watch(0);
-  std::array<Child, 3> children;
-  std::vector<ProcessWatch::Watched> watched;
-  watched.reserve(children.size());
-  for (const Child& child : children) watched.emplace_back(watch, process_of(child.id()));
+  WatchedChildren all(0);
+  auto& [watch, children, watched] = all;
   watch.poll_next(2);
   children[2].end();
 
