@@ -39,6 +39,27 @@ TEST_CASE("a restarted peer is a new epoch: operations to the old one fail with 
   CHECK_FALSE(receive.request.source() == there);
 }
 
+// A host that is full may drop a caller that it has answered, and then call it itself.
+TEST_CASE("a peer that gave up its connection and connects anew has closed the old one") {
+  Scene scene;
+  const auto [there, back] = scene.couple(0, 1);
+  Act& old_receive = scene.receive(1, back, 1, 10);
+  Act& old_send = scene.send(1, back, 2, 200'000);
+
+  scene.engine(0).abandon(there);
+  const PeerId anew = scene.connect(0, 1);
+
+  REQUIRE(scene.run_until_done(old_receive));
+  REQUIRE(scene.run_until_done(old_send));
+  CHECK(old_receive.status() == Status::kPeerClosed);
+  CHECK(old_send.status() == Status::kPeerClosed);
+  CHECK(scene.engine(1).inspector().peer_status(back) == Status::kPeerClosed);
+  Act& receive = scene.receive_any(1);
+  scene.send(0, anew, 3, 100);
+  REQUIRE(scene.run_until_done(receive));
+  CHECK(Scene::holds(receive, 3, 100));
+}
+
 // wire.md 5.7: an end with something pending finds out, however long its peer timeout is.
 TEST_CASE("a restarted peer that calls no one is detected within seconds") {
   Scene scene(2, [](NodePlan& plan) { plan.config.peer_timeout = std::chrono::hours(1); });

@@ -379,7 +379,7 @@ void Handshake::repeat_hello(Instant now, Peer& peer, bool crossed) {
 void Handshake::prove(Instant now, Peer& peer) {
   Peer* before = peers_.find(peer.replaces);
   if (before != nullptr && before->phase != Phase::kGone) {
-    const bool same = before->epoch == peer.epoch;
+    const bool same = before->epoch == peer.said->hello.epoch;
     lifecycle_.end(*before, same ? Status::kPeerClosed : Status::kPeerRestarted);
   }
   introduce(peer);
