@@ -35,6 +35,18 @@ double Health::penalty(Instant now) const {
   return penalty_ * std::exp2(-lives);
 }
 
+void Health::set_penalty(Instant now, double penalty) {
+  penalty_ = std::clamp(penalty, 0.0, kPenaltyMost);
+  penalty_at_ = now;
+  damped_ = penalty_ >= kPenaltyCut;
+}
+
+Duration Health::lateness(Instant now) const {
+  if (late_ == Duration(0)) return late_;
+  const double lives = std::chrono::duration<double>(now - late_at_) / kLateHalfLife;
+  return std::chrono::duration_cast<Duration>(late_ * std::exp2(-lives));
+}
+
 // Returns the interval of probes to a suspect rail. It is short, since the timeout of the overdue
 // packet has allowed for the variation of the RTT, and three probes are sent.
 Duration Health::interval(Pace pace) {
@@ -69,6 +81,7 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
   // missed for ever, so the timeout is doubled.
   if (std::exchange(missed_, false) && doublings_ < kMaxDoublings) ++doublings_;
   waiting_ = false;
+  forgive_if_late(now);
   pause_ = kFirstPause;
   if (good_ < needed_) ++good_;
   if (alone || (good_ >= needed_ && !damped(now))) {
@@ -98,6 +111,7 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
   if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
+  if (now - overdue_ < lateness(now)) return false;
   witnessed_ = true;
   due_ = now;
   return true;
@@ -116,7 +130,10 @@ bool Health::leave(Instant now, RailReason reason) {
   }
   const bool left_before = !usable();
   if (left_before) {
-    if (of_link) set(now, RailState::kDown, reason);
+    if (of_link) {
+      set(now, RailState::kDown, reason);
+      accused_ = false;
+    }
     good_ = 0;
     return false;
   }
@@ -153,9 +170,10 @@ void Health::ask_at_once(Instant now) {
 }
 
 void Health::go_down(Instant now, RailReason reason) {
-  penalty_ = std::min(kPenaltyMost, penalty(now) + 1);
-  penalty_at_ = now;
-  damped_ = penalty_ >= kPenaltyCut;
+  set_penalty(now, penalty(now) + 1);
+  // The other end may have left the rail for silence, too.
+  accused_ = reason == RailReason::kSilent || reason == RailReason::kTold;
+  if (reason != RailReason::kSilent) overdue_ = now;
   set(now, RailState::kDown, reason);
   needed_ = reason == RailReason::kLossy ? kManyGoodAnswers : kGoodAnswers;
   good_ = 0;
@@ -164,6 +182,16 @@ void Health::go_down(Instant now, RailReason reason) {
   asked_at_ = now;
   pause_ = kFirstPause;
   due_ = now + pause_;
+}
+
+// Takes back the penalty for having gone down if the rail was only late. Its next silence has to
+// last longer, since moving its packets costs more than waiting for it.
+void Health::forgive_if_late(Instant now) {
+  const Duration late = now - overdue_;
+  if (!std::exchange(accused_, false) || late > kMaxLateness) return;
+  set_penalty(now, penalty(now) - 1);
+  late_ = std::min(2 * late, kMaxLateness);
+  late_at_ = now;
 }
 
 // An answer over the rail itself overrides the NIC's link state, which the kernel may report a
@@ -192,10 +220,12 @@ bool Health::handle_due(Instant now, Pace pace) {
     return false;
   }
   if (state_ == RailState::kSuspect) {
-    // The probes to a peer that is busy or gone become rarer.
+    // The probes to a peer that is busy or gone become rarer, but not while a verdict on its rail
+    // waits only for the time that the rail was late before.
+    const bool verdict_waits = alive_at_ != kNever && now - overdue_ < lateness(now);
     if (questions_ < kQuestions) {
       ++questions_;
-    } else {
+    } else if (!verdict_waits) {
       pause_ = std::min(2 * pause_, kLongestPause);
     }
     due_ = now + pause_;

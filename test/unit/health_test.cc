@@ -333,6 +333,75 @@ TEST_CASE("a rail that flaps is kept out after the third time, for some two seco
   CHECK(times_up <= 16);  // of a hundred
 }
 
+TEST_CASE("a rail that is late again and again is left once, and is not kept out") {
+  Rail rail;
+  int times_left = 0;
+  for (int i = 0; i < 10; ++i) {
+    const Instant mended = rail.now + milliseconds(5);
+    rail.health.handle_silence(rail.now, kPace);
+    while (rail.now < mended) {
+      rail.until_due();
+      rail.health.handle_witness(rail.now, rail.now);
+    }
+    if (!rail.health.usable()) ++times_left;
+    rail.answer_questions(3);
+    CHECK(rail.health.up());
+    CHECK(rail.health.penalty(rail.now) < 0.1);
+    rail.pass(milliseconds(50));
+  }
+  CHECK(times_left == 1);
+}
+
+TEST_CASE("a rail that the peer left and that answers at once gets no penalty") {
+  Rail rail;
+  for (int i = 0; i < 10; ++i) {
+    rail.health.leave(rail.now, RailReason::kTold);
+    rail.answer_questions(3);
+    CHECK(rail.health.up());
+  }
+  CHECK(rail.health.penalty(rail.now) < 0.1);
+}
+
+TEST_CASE("a rail whose link was lost for a moment is penalised, as it was not late") {
+  Rail rail;
+  for (int i = 0; i < 3; ++i) {
+    rail.health.leave(rail.now, RailReason::kLinkDown);
+    rail.answer_questions(3);
+  }
+  CHECK_FALSE(rail.health.up());
+  CHECK(rail.health.penalty(rail.now) > 2.5);
+}
+
+TEST_CASE("a rail that was late is given twice that time before it is left again, up to 25 ms") {
+  const auto [silent, patience] = GENERATE(std::pair{milliseconds(8), milliseconds(18)},
+                                           std::pair{milliseconds(20), milliseconds(25)});
+  Rail rail;
+  // Returns how long the rail was silent when it went down.
+  const auto time_to_verdict = [&] {
+    const Instant begin = rail.now;
+    rail.health.handle_silence(rail.now, kPace);
+    while (rail.health.usable()) {
+      rail.until_due();
+      rail.health.handle_witness(rail.now, rail.now);
+    }
+    return rail.now - begin;
+  };
+  const Instant begin = rail.now;
+  const Duration first = time_to_verdict();
+  CHECK(first < milliseconds(3));
+  rail.pass(silent - first);
+  rail.answer_questions(3);
+  REQUIRE(rail.health.up());
+
+  const Duration after_late = time_to_verdict();
+  CAPTURE(rail.now - begin, after_late);
+  CHECK(after_late >= std::min<Duration>(2 * silent, milliseconds(25)) - milliseconds(1));
+  CHECK(after_late <= patience + milliseconds(3));
+  rail.pass(std::chrono::seconds(60));
+  rail.answer_questions(3);
+  CHECK(time_to_verdict() < milliseconds(3));  // it is forgotten
+}
+
 TEST_CASE("rails cut once a second are up again within a second each time") {
   Rail rail;
   for (int i = 0; i < 20; ++i) {
