@@ -35,18 +35,6 @@ double Health::penalty(Instant now) const {
   return penalty_ * std::exp2(-lives);
 }
 
-void Health::set_penalty(Instant now, double penalty) {
-  penalty_ = std::clamp(penalty, 0.0, kPenaltyMost);
-  penalty_at_ = now;
-  damped_ = penalty_ >= kPenaltyCut;
-}
-
-Duration Health::lateness(Instant now) const {
-  if (late_ == Duration(0)) return late_;
-  const double lives = std::chrono::duration<double>(now - late_at_) / kLateHalfLife;
-  return std::chrono::duration_cast<Duration>(late_ * std::exp2(-lives));
-}
-
 // Returns the interval of probes to a suspect rail. It is short, since the timeout of the overdue
 // packet has allowed for the variation of the RTT, and three probes are sent.
 Duration Health::interval(Pace pace) {
@@ -81,9 +69,10 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
   // missed for ever, so the timeout is doubled.
   if (std::exchange(missed_, false) && doublings_ < kMaxDoublings) ++doublings_;
   waiting_ = false;
-  forgive_if_late(now);
   pause_ = kFirstPause;
+  if (std::exchange(accused_, false)) acquitted_ = true;
   if (good_ < needed_) ++good_;
+  if (good_ >= needed_ && std::exchange(acquitted_, false)) pardon();
   if (alone || (good_ >= needed_ && !damped(now))) {
     come_back(now);
     return true;
@@ -111,13 +100,12 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
   if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
-  if (now - overdue_ < lateness(now)) return false;
   witnessed_ = true;
   due_ = now;
   return true;
 }
 
-bool Health::leave(Instant now, RailReason reason) {
+bool Health::leave(Instant now, RailReason reason, bool silent_there) {
   const bool of_link = reason == RailReason::kLinkDown || reason == RailReason::kAddressGone;
   if (of_link) link_down_ = true;
   if (reason == RailReason::kOperator) drained_ = true;
@@ -132,12 +120,12 @@ bool Health::leave(Instant now, RailReason reason) {
   if (left_before) {
     if (of_link) {
       set(now, RailState::kDown, reason);
-      accused_ = false;
+      accused_ = acquitted_ = false;
     }
     good_ = 0;
     return false;
   }
-  go_down(now, reason);
+  go_down(now, reason, silent_there);
   return true;
 }
 
@@ -155,7 +143,7 @@ bool Health::handle_link_up(Instant now) {
 
 // The penalty for having gone down remains.
 bool Health::allow(Instant now) {
-  link_down_ = drained_ = false;
+  link_down_ = drained_ = accused_ = acquitted_ = false;
   if (usable()) return false;
   if (state_ == RailState::kDrained) set(now, RailState::kDown, reason_);
   pause_ = kFirstPause;
@@ -169,11 +157,14 @@ void Health::ask_at_once(Instant now) {
   due_ = now;
 }
 
-void Health::go_down(Instant now, RailReason reason) {
-  set_penalty(now, penalty(now) + 1);
-  // The other end may have left the rail for silence, too.
-  accused_ = reason == RailReason::kSilent || reason == RailReason::kTold;
-  if (reason != RailReason::kSilent) overdue_ = now;
+void Health::go_down(Instant now, RailReason reason, bool silent) {
+  accused_ = silent;
+  acquitted_ = false;
+  was_damped_ = damped_;
+  penalty_before_ = penalty(now);
+  penalty_ = std::min(kPenaltyMost, penalty_before_ + 1);
+  penalty_at_ = now;
+  damped_ = penalty_ >= kPenaltyCut;
   set(now, RailState::kDown, reason);
   needed_ = reason == RailReason::kLossy ? kManyGoodAnswers : kGoodAnswers;
   good_ = 0;
@@ -184,14 +175,10 @@ void Health::go_down(Instant now, RailReason reason) {
   due_ = now + pause_;
 }
 
-// Takes back the penalty for having gone down if the rail was only late. Its next silence has to
-// last longer, since moving its packets costs more than waiting for it.
-void Health::forgive_if_late(Instant now) {
-  const Duration late = now - overdue_;
-  if (!std::exchange(accused_, false) || late > kMaxLateness) return;
-  set_penalty(now, penalty(now) - 1);
-  late_ = std::min(2 * late, kMaxLateness);
-  late_at_ = now;
+// Takes back what the last time it was left has cost.
+void Health::pardon() {
+  penalty_ = penalty_before_;
+  damped_ = was_damped_;
 }
 
 // An answer over the rail itself overrides the NIC's link state, which the kernel may report a
@@ -216,16 +203,14 @@ bool Health::handle_due(Instant now, Pace pace) {
     return false;
   }
   if (witnessed_) {
-    go_down(now, RailReason::kSilent);
+    go_down(now, RailReason::kSilent, true);
     return false;
   }
   if (state_ == RailState::kSuspect) {
-    // The probes to a peer that is busy or gone become rarer, but not while a verdict on its rail
-    // waits only for the time that the rail was late before.
-    const bool verdict_waits = alive_at_ != kNever && now - overdue_ < lateness(now);
+    // The probes to a peer that is busy or gone become rarer.
     if (questions_ < kQuestions) {
       ++questions_;
-    } else if (!verdict_waits) {
+    } else {
       pause_ = std::min(2 * pause_, kLongestPause);
     }
     due_ = now + pause_;
@@ -239,12 +224,16 @@ bool Health::handle_due(Instant now, Pace pace) {
 
 Duration Health::patience(Pace pace) const {
   const Duration once = pace.rtt == Duration(0) ? pause_ : std::min(pace.timeout, kLongestPause);
-  return std::max(pause_, std::min(once * (1 << doublings_), kLongestPatience));
+  const Duration usual = std::max(pause_, std::min(once * (1 << doublings_), kLongestPatience));
+  return accused_ ? std::max(usual, kMaxLateness) : usual;
 }
 
 // The last probe was not answered in time.
 void Health::miss(Instant now) {
   good_ = 0;
+  // The first probe may still be answered if this one was sent soon after it (ask_at_once).
+  accused_ = accused_ && now - asked_at_ < kFirstPause + kMaxLateness;
+  acquitted_ = false;
   missed_ = true;
   pause_ = std::min(2 * pause_, kLongestPause);
   if (state_ != RailState::kProbing) return;

@@ -4,10 +4,10 @@
 // failed if it is silent while another rail to the same peer answers packets that were sent later.
 // A rail that is down is probed with growing pauses, and used again after several answers in a row.
 // One that goes down repeatedly is kept out for a while, by a penalty that decays (route flap
-// damping, RFC 2439). One that was left for silence and answers within a few milliseconds was late
-// rather than broken, since a host's other work delays one NIC and not another: that costs no
-// penalty, and the next verdict waits longer. Pure: no clock, no I/O. Does not know packets or
-// links; the engine reports events on them, and sends the probes that are due
+// damping, RFC 2439). A host's other work may delay one NIC and not another, so a rail that was
+// left for silence may have been late only: if it answers the first probe and those after it, it
+// has lost nothing, and gets no penalty. Pure: no clock, no I/O. Does not know packets or links;
+// the engine reports events on them, and sends the probes that are due
 // (engine/rails/rail_manager.h).
 #pragma once
 
@@ -64,7 +64,8 @@ class Health {
   // since an answer on this rail may be among them. Returns true if next_due() has changed.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // Takes the rail down or drains it: for the NIC's link, the peer, the operator, or a loss rate.
-  bool leave(Instant now, RailReason reason);
+  // `silent_there` means that the peer has left it for silence.
+  bool leave(Instant now, RailReason reason, bool silent_there = false);
   // Drains a rail that went down, until allow(). Its reason stays.
   void keep_out(Instant now);
   // The NIC's link is up again. The rail is probed soon, unless it is drained.
@@ -91,10 +92,8 @@ class Health {
   static constexpr Duration kHeardPatience = std::chrono::milliseconds(25);
   // A rail is still heard if a packet came within this time, or within two probe intervals.
   static constexpr Duration kHeardLately = std::chrono::milliseconds(2);
-  // A rail whose silence ends within this time was late. It is also the longest that a verdict
-  // waits because of it.
-  static constexpr Duration kMaxLateness = std::chrono::milliseconds(25);
-  static constexpr Duration kLateHalfLife = std::chrono::seconds(5);
+  // The first probe of a rail that was left for silence may be answered this late.
+  static constexpr Duration kMaxLateness = std::chrono::milliseconds(20);
   // The number of unanswered probes before a witness counts.
   static constexpr std::uint8_t kQuestions = 3;
   static constexpr std::uint8_t kGoodAnswers = 3;
@@ -109,12 +108,10 @@ class Health {
 
   void set(Instant now, RailState state, RailReason reason);
   bool still_heard(Instant now, Instant heard_at) const;
-  void go_down(Instant now, RailReason reason);
+  void go_down(Instant now, RailReason reason, bool silent);
+  void pardon();
   void come_back(Instant now);
   bool damped(Instant now);
-  void set_penalty(Instant now, double penalty);
-  void forgive_if_late(Instant now);
-  Duration lateness(Instant now) const;
   void miss(Instant now);
   Duration patience(Pace pace) const;
   static Duration interval(Pace pace);
@@ -129,21 +126,22 @@ class Health {
   bool witnessed_ = false;      // suspect: the peer answers on another rail
   bool damped_ = false;         // kept out for flapping
   bool waiting_ = false;        // down or probing: a probe is unanswered
-  bool accused_ = false;        // down: for silence, and it has not answered since
+  bool accused_ = false;        // left for silence, and the first probe is not answered yet
+  bool acquitted_ = false;      // left for silence, and no probe was missed since
+  bool was_damped_ = false;     // damped_ before it was left
   bool missed_ = false;  // down or probing: an earlier probe was missed since the last answer
   std::uint8_t doublings_ = 0;  // of the probes' timeout, since the rail went down
   Instant since_{};
   Instant due_ = kNever;
   Instant asked_at_{};  // when it became suspect or went down: earlier packets are no evidence
-  Instant overdue_{};   // suspect, or left for silence: when the overdue packet was sent
+  Instant overdue_{};   // suspect: when the overdue packet was sent
   Duration took_{};     // from overdue_ to the answer, the last time it was suspect
   Instant alive_at_ = kNever;  // suspect: when the first witness came
   Duration pause_ = kFirstPause;
   Duration first_pause_ = kFirstPause;  // suspect: the interval of probes
   double penalty_ = 0;                  // as of penalty_at_
-  Instant penalty_at_{};
-  Duration late_{};  // how long a verdict waits, as of late_at_
-  Instant late_at_{};
+  Instant penalty_at_{};                // when it was left last
+  double penalty_before_ = 0;           // without that time, as of penalty_at_
 };
 
 }  // namespace pullman::failover

@@ -57,7 +57,7 @@ std::size_t put_rail(std::byte* out, const RailReport& report) {
 std::optional<RailReport> read_rail(const Frame& frame) {
   const auto rail = static_cast<std::uint8_t>(frame.limit >> 8);
   const auto said = static_cast<std::uint8_t>(frame.limit & 0xFF);
-  if (rail >= kMaxRails || said > static_cast<std::uint8_t>(RailSaid::kKeptOut)) {
+  if (rail >= kMaxRails || said > static_cast<std::uint8_t>(RailSaid::kSilent)) {
     return std::nullopt;
   }
   return RailReport{rail, static_cast<RailSaid>(said), static_cast<std::uint16_t>(frame.id)};

@@ -37,6 +37,7 @@ enum class RailSaid : std::uint8_t {
   kLeft = 1,     // the sender has left it, and the receiver should leave it, too
   kDrained = 2,  // the sender's operator has drained it, until another report
   kKeptOut = 3,  // it failed, and the sender keeps it out, until another report
+  kSilent = 4,   // as kLeft; it was silent while another rail answered
 };
 struct RailReport {
   std::uint8_t rail = 0;

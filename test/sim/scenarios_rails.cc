@@ -489,20 +489,20 @@ TEST_CASE("packets held by a cut do no harm when they arrive after it") {
   CHECK(scene.run_until([&] { return scene.all_up(couple); }, seconds(1)));
 }
 
-// As if other work on the host's processors delayed one of its NICs.
+// Its packets are late, not lost: as if other work on the host's processors delayed one of its
+// NICs.
 TEST_CASE("a rail that stands still for a few milliseconds again and again is not kept out") {
+  const std::uint8_t nic = GENERATE(0, 1);
+  const Duration length = GENERATE(milliseconds(3), milliseconds(6), milliseconds(12));
   RailScene scene({2, 2});
   at_gigabit(scene, 2);
   const auto couple = scene.couple_by_rails(2);
   Stream stream(scene, couple, 64 << 10, 4);
   for (int i = 0; i < 20; ++i) {
-    scene.cut_both_ways(1, milliseconds(6), true);
-    stream.run_for(milliseconds(50));
+    scene.cut_both_ways(nic, length, true);
+    stream.run_for(milliseconds(100));
+    CAPTURE(i, nic, length);
     CHECK(scene.all_up(couple));
-  }
-  for (const RailView& rail : {scene.rail(0, couple.there, 1), scene.rail(1, couple.back, 1)}) {
-    CHECK(rail.times_left <= 3);
-    CHECK_FALSE(rail.reason == RailReason::kFlapping);
   }
   CHECK(stream.finish());
 }

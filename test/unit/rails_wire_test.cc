@@ -133,6 +133,8 @@ TEST_CASE("a rail's report survives the wire, and a malformed one is refused") {
   REQUIRE(read_back().has_value());
   CHECK(read_back()->said == RailSaid::kKeptOut);
   body[5] = std::byte{4};
+  CHECK(read_back()->said == RailSaid::kSilent);
+  body[5] = std::byte{5};
   CHECK_FALSE(read_back().has_value());
   body[5] = std::byte{0};
   body[4] = std::byte{8};

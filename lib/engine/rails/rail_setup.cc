@@ -133,9 +133,11 @@ std::size_t RailManager::write_reports(Peer& peer, std::byte* out, std::size_t r
       all = false;
       return;
     }
+    const bool silent = upkeep.health.reason() == RailReason::kSilent;
     const auto said = upkeep.drained_here      ? wire::RailSaid::kDrained
                       : upkeep.kept_out_here   ? wire::RailSaid::kKeptOut
                       : upkeep.health.usable() ? wire::RailSaid::kUsed
+                      : silent                 ? wire::RailSaid::kSilent
                                                : wire::RailSaid::kLeft;
     used += wire::put_rail(out + used, {rail.number, said, upkeep.told});
     upkeep.report_due = false;
@@ -335,7 +337,11 @@ void RailManager::handle_report(Peer& peer, const wire::Frame& frame) {
   const bool drained = upkeep.health.state() == RailState::kDrained;
   switch (report->said) {
     case wire::RailSaid::kLeft:
-      if (usable(*rail)) leave(now, *rail, RailReason::kTold);
+    case wire::RailSaid::kSilent:
+      if (usable(*rail)) {
+        const bool silent = report->said == wire::RailSaid::kSilent;
+        leave(now, *rail, RailReason::kTold, silent);
+      }
       if (drained && !upkeep.stays_out()) allow(now, *rail);
       break;
     case wire::RailSaid::kDrained:
