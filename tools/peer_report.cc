@@ -20,6 +20,8 @@ using pullman::RailView;
 
 // Rails that have just begun are asked for the first time.
 constexpr std::chrono::milliseconds kAfterAnswer{50};
+// A peer on this host is offered memory when its check begins, and joins it when it runs next.
+constexpr std::chrono::milliseconds kForMemory{200};
 
 template <typename Done>
 bool progress_until(pullman::Context& context, std::chrono::milliseconds patience, Done done) {
@@ -86,6 +88,10 @@ int report_peer(const PeerQuestion& question) {
   });
   // What stands when the patience is over is the result.
   context.check_rails(peer, question.patience);
+  progress_until(context, kForMemory, [&] {
+    const auto rails = context.rails(peer);
+    return std::any_of(rails.begin(), rails.end(), [](const RailView& one) { return one.memory; });
+  });
 
   const std::vector<RailView> rails = context.rails(peer);
   const std::string why = context.explain_rails(peer);
