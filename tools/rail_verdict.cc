@@ -20,6 +20,7 @@ const char* meaning(RailReason reason) {
     case RailReason::kNew:
       return "unreachable: no answer to any question";
     case RailReason::kTold:
+    case RailReason::kSilentThere:
       return "one way at most: the other end has no answer from us";
     case RailReason::kSilent:
       return "one way at most: we have no answer from it";

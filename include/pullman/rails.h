@@ -33,6 +33,7 @@ enum class RailReason : std::uint8_t {
   kFailed,       // the NIC has failed
   kOperator,     // Context::drain_rail() at either end, or the peer's sticky_rails
   kResolve,      // the peer's address cannot be reached from this NIC
+  kSilentThere,  // the peer has reported that it left the rail, which was silent
 };
 
 // The result of a check of a rail (Context::check_rails()): which packets pass, in which direction.

@@ -15,7 +15,8 @@ enum class Status : std::uint8_t {
   kCancelled,        // the receive was cancelled before a message matched it
   kUnknownPeer,      // no such peer: never connected, or its handle is stale
   kUnreachable,      // the peer was silent for Config::peer_timeout
-  kPeerClosed,       // the peer closed the connection, or began a new one, before the end
+  kPeerClosed,       // the peer closed the connection (BYE), or began a new one, before the
+                     // operation finished
   kPeerDied,         // the peer is silent, and its host reports its port closed (ICMP)
   kPeerRestarted,    // another process answers at the peer's address now
   kRefused,          // the peer is already connected under another of its addresses

@@ -41,6 +41,8 @@ const char* name(RailReason reason) {
       return "the NIC has failed";
     case RailReason::kOperator:
       return "drained by hand";
+    case RailReason::kSilentThere:
+      return "silent at the other end";
     case RailReason::kResolve:
       return "the other end's address cannot be reached from here";
   }

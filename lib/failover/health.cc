@@ -70,9 +70,9 @@ bool Health::handle_answer(Instant now, Instant sent_at, Pace pace, bool alone) 
   if (std::exchange(missed_, false) && doublings_ < kMaxDoublings) ++doublings_;
   waiting_ = false;
   pause_ = kFirstPause;
-  if (std::exchange(accused_, false)) acquitted_ = true;
+  if (lateness_ == Lateness::kPossible) lateness_ = Lateness::kLikely;
   if (good_ < needed_) ++good_;
-  if (good_ >= needed_ && std::exchange(acquitted_, false)) pardon();
+  if (good_ >= needed_ && lateness_ == Lateness::kLikely) pardon();
   if (alone || (good_ >= needed_ && !damped(now))) {
     come_back(now);
     return true;
@@ -105,7 +105,7 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   return true;
 }
 
-bool Health::leave(Instant now, RailReason reason, bool silent_there) {
+bool Health::leave(Instant now, RailReason reason) {
   const bool of_link = reason == RailReason::kLinkDown || reason == RailReason::kAddressGone;
   if (of_link) link_down_ = true;
   if (reason == RailReason::kOperator) drained_ = true;
@@ -120,12 +120,12 @@ bool Health::leave(Instant now, RailReason reason, bool silent_there) {
   if (left_before) {
     if (of_link) {
       set(now, RailState::kDown, reason);
-      accused_ = acquitted_ = false;
+      lateness_ = Lateness::kExcluded;
     }
     good_ = 0;
     return false;
   }
-  go_down(now, reason, silent_there);
+  go_down(now, reason);
   return true;
 }
 
@@ -143,7 +143,8 @@ bool Health::handle_link_up(Instant now) {
 
 // The penalty for having gone down remains.
 bool Health::allow(Instant now) {
-  link_down_ = drained_ = accused_ = acquitted_ = false;
+  link_down_ = drained_ = false;
+  lateness_ = Lateness::kExcluded;
   if (usable()) return false;
   if (state_ == RailState::kDrained) set(now, RailState::kDown, reason_);
   pause_ = kFirstPause;
@@ -157,9 +158,9 @@ void Health::ask_at_once(Instant now) {
   due_ = now;
 }
 
-void Health::go_down(Instant now, RailReason reason, bool silent) {
-  accused_ = silent;
-  acquitted_ = false;
+void Health::go_down(Instant now, RailReason reason) {
+  const bool silent = reason == RailReason::kSilent || reason == RailReason::kSilentThere;
+  lateness_ = silent ? Lateness::kPossible : Lateness::kExcluded;
   was_damped_ = damped_;
   penalty_before_ = penalty(now);
   penalty_ = std::min(kPenaltyMost, penalty_before_ + 1);
@@ -177,6 +178,7 @@ void Health::go_down(Instant now, RailReason reason, bool silent) {
 
 // Takes back what the last time it was left has cost.
 void Health::pardon() {
+  lateness_ = Lateness::kExcluded;
   penalty_ = penalty_before_;
   damped_ = was_damped_;
 }
@@ -203,7 +205,7 @@ bool Health::handle_due(Instant now, Pace pace) {
     return false;
   }
   if (witnessed_) {
-    go_down(now, RailReason::kSilent, true);
+    go_down(now, RailReason::kSilent);
     return false;
   }
   if (state_ == RailState::kSuspect) {
@@ -225,15 +227,15 @@ bool Health::handle_due(Instant now, Pace pace) {
 Duration Health::patience(Pace pace) const {
   const Duration once = pace.rtt == Duration(0) ? pause_ : std::min(pace.timeout, kLongestPause);
   const Duration usual = std::max(pause_, std::min(once * (1 << doublings_), kLongestPatience));
-  return accused_ ? std::max(usual, kMaxLateness) : usual;
+  return lateness_ == Lateness::kPossible ? std::max(usual, kMaxLateness) : usual;
 }
 
 // The last probe was not answered in time.
 void Health::miss(Instant now) {
   good_ = 0;
-  // The first probe may still be answered if this one was sent soon after it (ask_at_once).
-  accused_ = accused_ && now - asked_at_ < kFirstPause + kMaxLateness;
-  acquitted_ = false;
+  // The first probe may still be answered if the next one was sent early (ask_at_once).
+  const bool early = now - asked_at_ < kFirstPause + kMaxLateness;
+  if (lateness_ != Lateness::kPossible || !early) lateness_ = Lateness::kExcluded;
   missed_ = true;
   pause_ = std::min(2 * pause_, kLongestPause);
   if (state_ != RailState::kProbing) return;

@@ -64,8 +64,7 @@ class Health {
   // since an answer on this rail may be among them. Returns true if next_due() has changed.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // Takes the rail down or drains it: for the NIC's link, the peer, the operator, or a loss rate.
-  // `silent_there` means that the peer has left it for silence.
-  bool leave(Instant now, RailReason reason, bool silent_there = false);
+  bool leave(Instant now, RailReason reason);
   // Drains a rail that went down, until allow(). Its reason stays.
   void keep_out(Instant now);
   // The NIC's link is up again. The rail is probed soon, unless it is drained.
@@ -80,6 +79,13 @@ class Health {
   bool handle_due(Instant now, Pace pace);
 
  private:
+  // Whether a rail that is down may have been late only.
+  enum class Lateness : std::uint8_t {
+    kExcluded,  // it was left for another reason than silence, or a probe was lost since
+    kPossible,  // it was left for silence, and its first probe may still be answered
+    kLikely,    // its first probe was answered, and none was lost since
+  };
+
   static constexpr Duration kFirstPause = std::chrono::milliseconds(2);
   // The pause before the first probe over a link that is up again. The probe makes the kernel
   // resolve the neighbour's address; if the neighbour is not ready yet, the kernel asks again only
@@ -108,7 +114,7 @@ class Health {
 
   void set(Instant now, RailState state, RailReason reason);
   bool still_heard(Instant now, Instant heard_at) const;
-  void go_down(Instant now, RailReason reason, bool silent);
+  void go_down(Instant now, RailReason reason);
   void pardon();
   void come_back(Instant now);
   bool damped(Instant now);
@@ -126,10 +132,9 @@ class Health {
   bool witnessed_ = false;      // suspect: the peer answers on another rail
   bool damped_ = false;         // kept out for flapping
   bool waiting_ = false;        // down or probing: a probe is unanswered
-  bool accused_ = false;        // left for silence, and the first probe is not answered yet
-  bool acquitted_ = false;      // left for silence, and no probe was missed since
-  bool was_damped_ = false;     // damped_ before it was left
-  bool missed_ = false;  // down or probing: an earlier probe was missed since the last answer
+  Lateness lateness_ = Lateness::kExcluded;
+  bool was_damped_ = false;  // damped_ before it was left
+  bool missed_ = false;      // down or probing: an earlier probe was missed since the last answer
   std::uint8_t doublings_ = 0;  // of the probes' timeout, since the rail went down
   Instant since_{};
   Instant due_ = kNever;

@@ -115,7 +115,7 @@ def silenced(place, build, kind):
     for nic in ("veth0", "veth1"):
         left = [reason for state, reason in changes_of(result, nic) if state == "down"]
         assert left, f"{nic} was not left: {json.dumps(result)}"
-        assert set(left) & {"silent while another rail answered", "the other end has left it"}, f"{nic}: {left}"
+        assert set(left) & {"silent while another rail answered", "silent at the other end"}, f"{nic}: {left}"
     expect_returned(result, "veth0", "veth1")
 
 

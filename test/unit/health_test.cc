@@ -390,7 +390,7 @@ TEST_CASE("a rail that the peer left is penalised unless it was left for silence
   const bool silent = GENERATE(false, true);
   Rail rail;
   for (int i = 0; i < 3; ++i) {
-    rail.health.leave(rail.now, RailReason::kTold, silent);
+    rail.health.leave(rail.now, silent ? RailReason::kSilentThere : RailReason::kTold);
     rail.answer_questions(3);
   }
   CHECK(rail.health.up() == silent);

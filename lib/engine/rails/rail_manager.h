@@ -87,7 +87,7 @@ class RailManager {
   // Applies a change of a NIC's link to all rails on it, of whatever peer.
   void handle_link_event(Instant now, std::size_t slot, nic::PortEvent::Kind kind);
   void handle_link_up(Instant now, Rail& rail);
-  void leave(Instant now, Rail& rail, RailReason reason, bool silent_there = false);
+  void leave(Instant now, Rail& rail, RailReason reason);
   // Drains or restores a NIC for the operator. Returns kBusy if at least one peer has no other
   // usable rail.
   Status set_drained(Instant now, std::string_view nic, bool drained);

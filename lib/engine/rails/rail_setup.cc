@@ -340,7 +340,7 @@ void RailManager::handle_report(Peer& peer, const wire::Frame& frame) {
     case wire::RailSaid::kSilent:
       if (usable(*rail)) {
         const bool silent = report->said == wire::RailSaid::kSilent;
-        leave(now, *rail, RailReason::kTold, silent);
+        leave(now, *rail, silent ? RailReason::kSilentThere : RailReason::kTold);
       }
       if (drained && !upkeep.stays_out()) allow(now, *rail);
       break;

@@ -122,9 +122,9 @@ void RailManager::handle_due(Instant now, Rail& rail) {
   ready_.mark(peer);
 }
 
-void RailManager::leave(Instant now, Rail& rail, RailReason reason, bool silent_there) {
+void RailManager::leave(Instant now, Rail& rail, RailReason reason) {
   const bool was_usable = usable(rail);
-  if (upkeep_of(rail).health.leave(now, reason, silent_there)) settle(now, rail, was_usable);
+  if (upkeep_of(rail).health.leave(now, reason)) settle(now, rail, was_usable);
   alarms_.arm_upkeep(now, rail);
 }
 
