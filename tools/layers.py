@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # here, too, is a layer of its own; others belong to the folder they are in.
 LAYERS = [
     ["base"],
-    ["shm"],
+    ["crypto", "shm"],
     ["wire"],
     ["nic"],
     ["channel"],
@@ -26,7 +26,7 @@ LAYERS = [
     ["failover"],
     ["engine/local"],
     ["engine/peer"],
-    ["engine/nics"],
+    ["engine/nics", "engine/security"],
     ["engine/send"],
     ["engine/session"],
     ["engine/rails"],
@@ -50,7 +50,8 @@ SEES_ALL_PUBLIC = {"context", "ofi"}
 USERS = ["examples", "bench/perf", "test/kernel"]
 
 # Headers of the system that belong to some layers.
-SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch", "ofi"}, "hwloc": {"nic"}}
+SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch", "ofi"}, "hwloc": {"nic"},
+          "openssl/": {"base", "crypto"}, "intel-ipsec-mb.h": {"crypto"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -4,11 +4,15 @@
 #include <utility>
 
 #include "base/check.h"
+#include "channel/run.h"
 
 namespace pullman::channel {
 
-Channel::Channel(ChannelKind kind, std::unique_ptr<nic::Port> port)
-    : kind_(kind), port_(std::move(port)), most_(port_->limits().packets_per_turn) {}
+Channel::Channel(ChannelKind kind, std::unique_ptr<nic::Port> port, Protector* protector)
+    : kind_(kind),
+      port_(std::move(port)),
+      sealing_(protector == nullptr ? nullptr : std::make_unique<Sealing>(*protector)),
+      most_(port_->limits().packets_per_turn) {}
 
 Channel::~Channel() {
   drop_first(count_);
@@ -23,17 +27,36 @@ void Channel::post(Packet& packet, nic::Destination to) {
 }
 
 bool Channel::offer() {
-  const std::size_t taken = port_->send({outgoing_.data(), count_});
+  const std::span<const nic::Outgoing> batch{outgoing_.data(), count_};
+  std::size_t taken = 0;
+  if (sealing_ == nullptr) [[likely]] {
+    taken = port_->send(batch);
+  } else {
+    note_origins();
+    taken = send_sealed(batch, sealing_->origins);
+  }
   PULLMAN_DCHECK(taken <= count_);
   drop_first(taken);
   return taken != 0;
 }
 
 // Offers the batch and the packets in one call, so that they can make one burst.
-std::size_t Channel::send_behind(std::span<const nic::Outgoing> packets) {
+std::size_t Channel::send_behind(std::span<const nic::Outgoing> packets,
+                                 std::span<Run* const> runs) {
   PULLMAN_DCHECK(packets.size() <= room());
   std::copy(packets.begin(), packets.end(), outgoing_.begin() + count_);
-  const std::size_t taken = port_->send({outgoing_.data(), count_ + packets.size()});
+  const std::span<const nic::Outgoing> batch{outgoing_.data(), count_ + packets.size()};
+  std::size_t taken = 0;
+  if (sealing_ == nullptr) [[likely]] {
+    taken = port_->send(batch);
+  } else {
+    Origin* at = note_origins();
+    for (const Run* run : runs) {
+      Origin chunk = origin_of(*run);
+      for (std::uint32_t i = 0; i < run->count; ++i, ++chunk.number) *at++ = chunk;
+    }
+    taken = send_sealed(batch, sealing_->origins);
+  }
   const std::size_t waited = std::min(taken, count_);
   drop_first(waited);
   return taken - waited;
@@ -48,9 +71,41 @@ void Channel::drop_first(std::size_t taken) {
   count_ -= taken;
 }
 
-bool Channel::send_unremembered(std::span<const std::byte> bytes, nic::Destination to) {
-  const nic::Outgoing one{bytes, {}, to};
-  return port_->send({&one, 1}) == 1;
+// Notes the origins of the packets in the batch; returns the place behind them.
+Origin* Channel::note_origins() {
+  return std::transform(packets_.data(), packets_.data() + count_, sealing_->origins.data(),
+                        [](const Packet* packet) { return origin_of(*packet); });
+}
+
+bool Channel::send_unremembered(std::span<const std::byte> packet, nic::Destination to,
+                                const Origin& origin) {
+  const nic::Outgoing one{packet, {}, to};
+  return sealing_ == nullptr ? port_->send({&one, 1}) == 1 : seal_and_send(one, origin);
+}
+
+// Seals packets and offers them, as many at a time as there is room for. Returns how many the port
+// took. What it did not take is sealed again when it is offered again, to the same bytes.
+std::size_t Channel::send_sealed(std::span<const nic::Outgoing> packets,
+                                 std::span<const Origin> origins) {
+  Protector& protector = sealing_->protector;
+  const std::span<std::byte> room = protector.room();
+  std::size_t sent = 0;
+  while (sent < packets.size()) {
+    std::size_t count = 0;
+    for (std::size_t used = 0; sent + count < packets.size(); ++count) {
+      const nic::Outgoing& packet = packets[sent + count];
+      const std::size_t most =
+          packet.head.size() + packet.payload.size() + wire::trailer_bytes(packet.head.front());
+      if (used + most > room.size()) break;
+      std::byte* const out = room.data() + used;
+      used += protector.seal(origins[sent + count], packet.head, packet.payload, out);
+      sealing_->packets[count] = {{out, room.data() + used}, {}, packet.to};
+    }
+    const std::size_t taken = port_->send({sealing_->packets.data(), count});
+    sent += taken;
+    if (taken < count) break;
+  }
+  return sent;
 }
 
 void Channel::withdraw(Packet& packet) {

@@ -1,7 +1,8 @@
 // A channel: one datagram port with a batch of outgoing and a batch of incoming packets.
 //
 // Collects packets into batches for the port, and keeps those that the port does not take yet, in
-// order. Does not know links: whether a packet may be sent is decided before.
+// order. Has them sealed when the port is to take them, if packets are protected. Does not know
+// links: whether a packet may be sent is decided before.
 #pragma once
 
 #include <array>
@@ -13,15 +14,19 @@
 #include "base/check.h"
 #include "base/time.h"
 #include "channel/packet.h"
+#include "channel/protector.h"
 #include "nic/port.h"
 
 namespace pullman::channel {
+
+struct Run;
 
 class Channel {
  public:
   static constexpr std::size_t kBatch = nic::kBatchPackets;
 
-  Channel(ChannelKind kind, std::unique_ptr<nic::Port> port);
+  // `protector` outlives the channel; null: packets are not protected.
+  Channel(ChannelKind kind, std::unique_ptr<nic::Port> port, Protector* protector = nullptr);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -37,6 +42,8 @@ class Channel {
   bool send_alone(const Packet& packet, nic::Destination to) {
     PULLMAN_DCHECK(count_ == 0 && packet.state == PacketState::kInFlight);
     const nic::Outgoing one = as_outgoing(packet, to);
+    if (sealing_ != nullptr) [[unlikely]]
+      return seal_and_send(one, origin_of(packet));
     return port_->send({&one, 1}) == 1;
   }
 
@@ -44,15 +51,17 @@ class Channel {
   // Returns true if it took any.
   bool flush() { return count_ != 0 && offer(); }
 
-  // Offers packets to the port after those in the batch. These are not kept if the port does not
-  // take them. Needs room() for them. Returns how many of them the port took.
-  std::size_t send_at_once(std::span<const nic::Outgoing> packets) {
-    return count_ == 0 ? port_->send(packets) : send_behind(packets);
+  // Offers the chunks of runs to the port, in this order, after the packets in the batch: `packets`
+  // has an entry for each. They are not kept if the port does not take them. Needs room() for them.
+  // Returns how many of them the port took.
+  std::size_t send_at_once(std::span<const nic::Outgoing> packets, std::span<Run* const> runs) {
+    return count_ == 0 && sealing_ == nullptr ? port_->send(packets) : send_behind(packets, runs);
   }
 
-  // Sends one datagram that is not retransmitted (an ACK alone). Returns false if the port cannot
+  // Sends one packet that is not retransmitted (an ACK alone). Returns false if the port cannot
   // take it now. An ACK may then be dropped, since the next one says the same and more.
-  bool send_unremembered(std::span<const std::byte> bytes, nic::Destination to);
+  bool send_unremembered(std::span<const std::byte> packet, nic::Destination to,
+                         const Origin& origin);
 
   // Removes a packet from the batch that was acknowledged or abandoned before it left, so that it
   // can be reused.
@@ -78,7 +87,16 @@ class Channel {
   // A bit that its owner uses to identify the channel.
   std::uint32_t mark() const { return mark_; }
   void set_mark(std::uint32_t bit) { mark_ = bit; }
-  std::size_t packet_bytes() const { return port_->limits().packet_bytes; }
+  // Return the length of the longest packet that fits a datagram of the port, and of the longest
+  // HELLO, WELCOME or CHECK.
+  std::size_t packet_bytes() const { return port_->limits().packet_bytes - tag_bytes(); }
+  std::size_t initial_packet_bytes() const { return packet_bytes() - initial_bytes(); }
+  // Returns the length of the longest packet that the path to there is known to carry: a hint.
+  std::size_t path_bytes(nic::Destination to) const { return port_->path_bytes(to) - tag_bytes(); }
+  // Returns how many packets of this length the port sends as one burst; 0: there are no bursts.
+  std::size_t packets_in_burst(std::size_t packet_bytes) const {
+    return port_->limits().burst_bytes / (packet_bytes + tag_bytes());
+  }
   std::size_t waiting() const { return count_; }
 
  private:
@@ -87,13 +105,33 @@ class Channel {
   static nic::Outgoing as_outgoing(const Packet& packet, nic::Destination to) {
     return {packet.head(), {packet.payload, packet.payload_bytes}, to};
   }
+  static Origin origin_of(const Packet& packet) {
+    return {.peer = packet.peer, .rail = packet.rail, .number = packet.number};
+  }
+  std::size_t tag_bytes() const { return sealing_ == nullptr ? 0 : wire::kTagBytes; }
+  std::size_t initial_bytes() const { return sealing_ == nullptr ? 0 : wire::kInitialBytes; }
+  Origin* note_origins();
+  // What is needed to seal a batch.
+  struct Sealing {
+    explicit Sealing(Protector& by) : protector(by) {}
+
+    Protector& protector;
+    std::array<Origin, kBatch> origins;
+    std::array<nic::Outgoing, kBatch> packets;  // as sealed
+  };
+
   bool offer();
-  std::size_t send_behind(std::span<const nic::Outgoing> packets);
+  std::size_t send_behind(std::span<const nic::Outgoing> packets, std::span<Run* const> runs);
   void drop_first(std::size_t taken);
+  std::size_t send_sealed(std::span<const nic::Outgoing> packets, std::span<const Origin> origins);
+  bool seal_and_send(const nic::Outgoing& packet, const Origin& origin) {
+    return send_sealed({&packet, 1}, {&origin, 1}) == 1;
+  }
 
   ChannelKind kind_;
   std::uint32_t mark_ = 0;
   std::unique_ptr<nic::Port> port_;
+  std::unique_ptr<Sealing> sealing_;            // null: packets leave as they are
   std::size_t most_;                            // upper bound of packets received in one call
   std::size_t count_ = 0;                       // packets in the outgoing batch
   std::array<nic::Outgoing, kBatch> outgoing_;  // the batch as offered to the port

@@ -15,10 +15,12 @@ namespace pullman::channel {
 
 class Module {
  public:
-  Module(nic::Device device, std::unique_ptr<nic::Port> command, std::unique_ptr<nic::Port> data)
+  // `protector` outlives the module; null: packets are not protected.
+  Module(nic::Device device, std::unique_ptr<nic::Port> command, std::unique_ptr<nic::Port> data,
+         Protector* protector = nullptr)
       : device_(std::move(device)),
-        command_(ChannelKind::kCommand, std::move(command)),
-        data_(ChannelKind::kData, std::move(data)) {}
+        command_(ChannelKind::kCommand, std::move(command), protector),
+        data_(ChannelKind::kData, std::move(data), protector) {}
 
   Channel& channel(ChannelKind kind) { return kind == ChannelKind::kCommand ? command_ : data_; }
   const Channel& channel(ChannelKind kind) const {

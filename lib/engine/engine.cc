@@ -12,11 +12,17 @@ namespace {
 constexpr Duration kRefusalPause = std::chrono::microseconds(4);
 constexpr unsigned kMaxStalledTurns = 7;
 
-NicTable::Modules modules_of(std::vector<NicPorts> nics) {
+NicTable::Modules modules_of(std::vector<NicPorts> nics, channel::Protector* protector) {
   NicTable::Modules modules;
   modules.reserve(nics.size());
-  for (NicPorts& nic : nics) modules.push_back(make_module(std::move(nic)));
+  for (NicPorts& nic : nics) modules.push_back(make_module(std::move(nic), protector));
   return modules;
+}
+
+std::unique_ptr<Protection> protection_of(const Identity& identity, EngineResources& resources) {
+  if (identity.protection == wire::Protection::kOff) return nullptr;
+  return std::make_unique<Protection>(identity.protection, identity.job_keys, resources.epoch,
+                                      resources.random, resources.peers);
 }
 
 std::size_t largest_packet(const std::vector<NicPorts>& nics) {
@@ -34,7 +40,8 @@ std::size_t largest_packet(const std::vector<NicPorts>& nics) {
 Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity,
                Instant now)
     : resources_(config, identity, largest_packet(nics)),
-      nics_(resources_.host, modules_of(std::move(nics))),
+      protection_(protection_of(identity, resources_)),
+      nics_(resources_.host, modules_of(std::move(nics), protection_.get())),
       clock_(now),
       poller_(nics_),
       credits_(nics_, now),
@@ -68,7 +75,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
                  {resources_.link_options, resources_.link_resources, resources_.inbox,
                   resources_.outbox, resources_.packets, resources_.eager_bytes},
                  resources_.peers, nics_, poller_, credits_, resolver_, ready_, acks_, sender_,
-                 accepts_, lifecycle_, rails_, exchange_, memory_setup_, frame_handler_),
+                 accepts_, lifecycle_, rails_, exchange_, memory_setup_, frame_handler_,
+                 protection_ == nullptr ? 0 : protection_->keys()),
       port_events_(nics_, poller_, resolver_, replies_, liveness_, rails_, exchange_, handshake_),
       nic_changes_(resources_.peers, nics_, poller_, credits_, resolver_, ready_, reclaimer_,
                    replies_, lifecycle_, rails_, ack_handler_, handshake_, port_events_),
@@ -81,8 +89,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
                     memory_receiver_),
       receiver_(resources_.config, resources_.epoch, resources_.peers, nics_, poller_, credits_,
                 clock_, ready_, acks_, check_, replies_, lifecycle_, liveness_, frame_handler_,
-                ack_handler_, handshake_, memory_receiver_, resources_.inbox_counters,
-                resources_.stats),
+                ack_handler_, handshake_, memory_receiver_, protection_.get(),
+                resources_.inbox_counters, resources_.stats),
       timers_(resources_.peers, resources_.hotel, resources_.alarms, ready_, acks_, reclaimer_,
               check_, lifecycle_, liveness_, rails_, exchange_, ack_handler_, handshake_),
       sending_(resources_.config, resources_.peers, nics_, ready_, acks_, lifecycle_, ack_handler_,
@@ -109,6 +117,7 @@ std::size_t Engine::progress(Instant now) noexcept {
   const unsigned stalled_turns = ready_.stalled_turns();
   const bool had_deferred = poller_.has_deferred();
   nics_.begin_turn();
+  if (protection_ != nullptr) protection_->begin_turn(now);
   ack_handler_.handle_deferred(now);
   clock_.begin_turn(now);
   transmitter_.begin_turn();
@@ -157,7 +166,7 @@ Instant Engine::next_deadline() const {
 
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
   if (lifecycle_.closing() || slot > nics_.size() || slot >= wire::kMaxNics) return false;
-  auto module = make_module(std::move(nic));
+  auto module = make_module(std::move(nic), protection_.get());
   for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
     if (module->channel(kind).packet_bytes() > longest_packet()) return false;
   }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include "engine/receiver.h"
 #include "engine/remote_memory.h"
 #include "engine/resources.h"
+#include "engine/security/protection.h"
 #include "engine/sending.h"
 #include "engine/timer_dispatcher.h"
 
@@ -133,6 +135,7 @@ class Engine {
 
   EngineResources resources_;
 
+  std::unique_ptr<Protection> protection_;  // null: packets are not protected
   NicTable nics_;
   PollClock clock_;
   ChannelPoller poller_;

@@ -2,7 +2,6 @@
 // nearly always consecutive, with one CHUNK of one message each. What the first of them needs to be
 // judged, found and noted, the others need only once together (decision 0005).
 #include "engine/receiver.h"
-#include "wire/run.h"
 
 namespace pullman::engine {
 
@@ -19,7 +18,8 @@ std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
   auto bytes = peer->inbox.in_order_behind(frames_.front());
   std::uint32_t count = 0;
   for (const nic::Incoming& incoming : batch.subspan(1)) {
-    const auto data = run.next(incoming.bytes, bytes.most());
+    const auto data = protection_ == nullptr ? run.next(incoming.bytes, bytes.most())
+                                             : open_next(run, *rail, incoming.bytes, bytes.most());
     if (data.empty()) break;
     bytes.put(data);
     ++count;
@@ -31,6 +31,20 @@ std::size_t Receiver::take_run(Instant now, const wire::PacketHeader& first,
   acks_.schedule(now, *rail);
   stats_.packets_received += count;
   return count;
+}
+
+// Does the same as ChunkRun::next() for a protected packet, which must open. Of an encrypted one
+// what is compared is in clear.
+std::span<const std::byte> Receiver::open_next(wire::ChunkRun& run, Rail& rail,
+                                               std::span<const std::byte> datagram,
+                                               std::uint64_t most) {
+  const auto packet = wire::packet_in(datagram);
+  const auto data = run.data_of_next(packet, most);
+  wire::PacketHeader header = run.last();
+  ++header.number;
+  if (data.empty() || !protection_->open(rail, header, datagram)) return {};
+  run.take(packet, data.size());
+  return data;
 }
 
 // Returns whether a packet that repeats this one's ack, with the next number, would be new, and

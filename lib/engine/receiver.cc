@@ -75,20 +75,26 @@ std::size_t Receiver::take_batch(Instant now, std::size_t place,
 // Checks a datagram in the order of wire.md 1.3 and writes its header to `header`.
 Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagram,
                                   wire::PacketHeader& header) {
-  if (const Verdict verdict = wire::decode(datagram, header); verdict != Verdict::kAccepted) {
+  std::span<const std::byte> packet = datagram;
+  std::uint8_t key = 0;  // that an initial packet was sealed with
+  if (protection_ != nullptr) [[unlikely]] {
+    packet = wire::packet_in(datagram);
+    const Verdict verdict = open(datagram, header, key);
+    if (verdict != Verdict::kAccepted) return verdict;
+  } else if (const Verdict verdict = wire::decode(packet, header); verdict != Verdict::kAccepted) {
     return verdict;
   }
   if (checksum_ != header.has(wire::kFlagChecksum)) return Verdict::kBadChecksum;
-  if (checksum_ && !wire::checksum_holds(datagram, header)) [[unlikely]]
+  if (checksum_ && !wire::checksum_holds(packet, header)) [[unlikely]]
     return Verdict::kBadChecksum;
   const bool bulk = header.type == wire::PacketType::kBulk;
-  const auto body = bulk ? std::span<const std::byte>{} : datagram.subspan(wire::kHeaderBytes);
-  if (!(bulk ? frames_.read_bulk(datagram) : frames_.read(body))) return Verdict::kBadFrame;
+  const auto body = bulk ? std::span<const std::byte>{} : packet.subspan(wire::kHeaderBytes);
+  if (!(bulk ? frames_.read_bulk(packet) : frames_.read(body))) return Verdict::kBadFrame;
   if (header.type == wire::PacketType::kHello) [[unlikely]]
-    return handshake_.handle_hello(now, header, frames_, body);
+    return handshake_.handle_hello(now, header, key, frames_, body);
   Peer* peer = peers_.find(header.to);
   if (peer == nullptr) [[unlikely]]
-    return handle_unknown(now, header);
+    return handle_unknown(now, header, key);
   Rail* rail = &peer->home;
   if (header.rail != 0) [[unlikely]] {
     rail = peer->rail(header.rail);
@@ -98,7 +104,7 @@ Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagr
     case wire::PacketType::kHello:
       return Verdict::kBadType;  // handled above
     case wire::PacketType::kWelcome:
-      return handshake_.handle_welcome(now, *peer, header, body);
+      return handshake_.handle_welcome(now, *peer, header, key, body);
     case wire::PacketType::kControl:
       return handle_control(now, *rail, header, body);
     case wire::PacketType::kSequenced:
@@ -108,6 +114,41 @@ Verdict Receiver::handle_datagram(Instant now, std::span<const std::byte> datagr
       return handle_check(now, *rail, header);
   }
   return Verdict::kBadType;
+}
+
+// Decodes a protected packet's header, and opens the packet before anything else of it is believed
+// (wire.md 12.6).
+Verdict Receiver::open(std::span<const std::byte> datagram, wire::PacketHeader& header,
+                       std::uint8_t& key) {
+  const auto packet = wire::packet_in(datagram);
+  const Verdict verdict = wire::decode(packet, header, protection_->mode());
+  if (verdict != Verdict::kAccepted) return verdict;
+  if (wire::is_initial(header.type)) [[unlikely]] {
+    const auto opened = protection_->open_initial(datagram);
+    key = opened.value_or(0);
+    return opened ? Verdict::kAccepted : Verdict::kNotAuthentic;
+  }
+  Peer* peer = peers_.find(header.to);
+  Rail* rail = peer == nullptr ? nullptr : peer->rail(header.rail);
+  if (rail == nullptr) return Verdict::kUnknownConnection;
+  if (!protection_->open(*rail, header, datagram)) return Verdict::kNotAuthentic;
+  return is_replay(*rail, header) ? Verdict::kDuplicate : Verdict::kAccepted;
+}
+
+// Returns whether a packet that opens came before, and notes that it came now. Who copies packets
+// must not make us take them for a sign of life, nor make us send anything. A copy that the network
+// made needs no answer, either: what is sent again has another number.
+bool Receiver::is_replay(Rail& rail, const wire::PacketHeader& header) {
+  if (header.type == wire::PacketType::kControl) {
+    const PacketNumber number = rail.acks_heard.number_of(header.number);
+    if (!rail.acks_heard.is_new(number)) return true;
+    rail.acks_heard.note(number);
+    return false;
+  }
+  // Before the peer has proved itself, which it may do by this packet, nothing has come.
+  if (!rail.peer.introduced || rail.link.judge(header) != Arrival::kDuplicate) return false;
+  rail.link.handle_copy(header);
+  return true;
 }
 
 // Returns whether the peer may send: it has proved itself, or it does so by the proof in this
@@ -194,12 +235,12 @@ Verdict Receiver::handle_late(Instant now, Rail& rail, const wire::PacketHeader&
 // address of ours gets an unknown-peer reply: the engine it is for is not here. One that was
 // misrouted, or came back to its sender, is not answered. An unknown-peer reply says that we have
 // asked another engine than we meant.
-Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header) {
+Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header, std::uint8_t key) {
   const wire::Frame* frame = header.type == wire::PacketType::kCheck ? frames_.next() : nullptr;
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(frame->data);
     const bool for_another = check && check->epoch != epoch_ && nics_.is_own_port(check->called);
-    if (for_another && !lifecycle_.closing()) replies_.reply(now, slot_, header, *check);
+    if (for_another && !lifecycle_.closing()) replies_.reply(now, slot_, key, header, *check);
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->unknown_peer && header.to == wire::ConnectionId{}) {

@@ -9,20 +9,22 @@
 #include "engine/handshake/handshake.h"
 #include "engine/memory_receiver.h"
 #include "engine/receive_backpressure.h"
+#include "engine/security/protection.h"
 #include "engine/session/liveness.h"
 #include "engine/session/unknown_peer_replies.h"
+#include "wire/run.h"
 
 namespace pullman::engine {
 
 class Receiver {
  public:
-  // `epoch` names this engine.
+  // `epoch` names this engine; `protection` is null if packets are not protected.
   Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
            ChannelPoller& poller, CreditAllocator& credits, PollClock& clock, ReadyPeers& ready,
            AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
-           const message::InboxCounters& inbox_counters, Stats& stats)
+           Protection* protection, const message::InboxCounters& inbox_counters, Stats& stats)
       : checksum_(config.checksum),
         peers_(peers),
         stats_(stats),
@@ -35,6 +37,7 @@ class Receiver {
         ready_(ready),
         nics_(nics),
         poller_(poller),
+        protection_(protection),
         epoch_(epoch),
         check_(check),
         replies_(replies),
@@ -55,6 +58,9 @@ class Receiver {
   std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
   wire::Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
                                 wire::PacketHeader& header);
+  wire::Verdict open(std::span<const std::byte> datagram, wire::PacketHeader& header,
+                     std::uint8_t& key);
+  bool is_replay(Rail& rail, const wire::PacketHeader& header);
   bool may_speak(const Peer& peer) const;
   wire::Verdict handle_control(Instant now, Rail& rail, const wire::PacketHeader& header,
                                std::span<const std::byte> body);
@@ -63,13 +69,15 @@ class Receiver {
   wire::Verdict handle_late(Instant now, Rail& rail, const wire::PacketHeader& header,
                             std::span<const std::byte> body);
   wire::Verdict handle_check(Instant now, Rail& rail, const wire::PacketHeader& header);
-  wire::Verdict handle_unknown(Instant now, const wire::PacketHeader& header);
+  wire::Verdict handle_unknown(Instant now, const wire::PacketHeader& header, std::uint8_t key);
   bool came_by_another_nic(std::span<const std::byte> part) const;
 
   // receive_run.cc
   std::size_t take_run(Instant now, const wire::PacketHeader& first,
                        std::span<const nic::Incoming> batch);
   bool in_order_behind(const Rail& rail, const wire::PacketHeader& header) const;
+  std::span<const std::byte> open_next(wire::ChunkRun& run, Rail& rail,
+                                       std::span<const std::byte> datagram, std::uint64_t most);
 
   // How the datagram that is being handled was received.
   Came came_ = Came::kBehindDeferred;
@@ -91,6 +99,7 @@ class Receiver {
   ReadyPeers& ready_;
   NicTable& nics_;
   ChannelPoller& poller_;
+  Protection* const protection_;
 
   const std::uint64_t epoch_;
   PathCheck& check_;

@@ -16,6 +16,12 @@ reliability::LinkOptions link_options_of(const Config& config) {
           .pto_ceiling = std::max(config.pto_initial, config.peer_timeout / 8)};
 }
 
+// Packets that are sealed need no checksum.
+Config without_needless_checksum(Config config, wire::Protection protection) {
+  config.checksum = config.checksum && protection == wire::Protection::kOff;
+  return config;
+}
+
 // Half of a peer's window is its own share, the rest is lent; a share is no less than what a HELLO
 // tells.
 std::uint64_t own_share(std::uint64_t window) {
@@ -31,7 +37,7 @@ std::uint32_t eager_bytes_of(const Config& config, std::uint64_t window) {
 
 EngineResources::EngineResources(const Config& configuration, const Identity& identity,
                                  std::size_t largest_packet)
-    : config(configuration),
+    : config(without_needless_checksum(configuration, identity.protection)),
       random(identity.key),
       epoch(random.next()),
       host(identity.host),

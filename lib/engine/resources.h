@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/keyed_random.h"
 #include "base/reused_memory.h"
 #include "channel/packet.h"
+#include "crypto/secret.h"
 #include "engine/peer/alarms.h"
 #include "engine/peer/memory_peers.h"
 #include "engine/peer/peer_table.h"
@@ -21,12 +23,15 @@
 
 namespace pullman::engine {
 
-// Tells this engine from others: the key of its random numbers, and its host.
+// Tells this engine from others: the key of its random numbers, its host, and the keys of its job.
 struct Identity {
   KeyedRandom::Key key{};
   std::uint64_t host = 0;  // the same for all processes of a host; 0: not known (wire.md 5.11)
   // Makes the memory that is shared with peers on the host, and outlives the engine; null: none is.
   shm::Pairs* pairs = nullptr;
+  // How packets are protected, and the keys they are protected with (security/protection.h).
+  wire::Protection protection = wire::Protection::kOff;
+  std::vector<crypto::Secret<32>> job_keys{};
 };
 
 struct EngineResources {

@@ -122,7 +122,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
   most = std::min<std::size_t>({most, rail.link.permits(), next});
   const std::size_t burst_bytes = channel.port().limits().burst_bytes;
   const bool equal = worth_equal_lengths(burst_bytes, longest);
-  const std::size_t in_burst = burst_bytes / rail.packet_bytes;
+  const std::size_t in_burst = channel.packets_in_burst(rail.packet_bytes);
   Heads heads = heads_for(rail);
   most = std::min(whole_bursts(most, in_burst, seldom), channel.room());
   const std::size_t left = rail.peer.outbox.packets_left(heads);
@@ -155,7 +155,7 @@ std::size_t Transmitter::send_runs(Instant now, Rail& rail, std::size_t most) {
     rail.link.ask_if_due(*runs[count - 1]);
   }
   if (checksum_) std::for_each_n(runs.begin(), count, [](Run* run) { seal(*run); });
-  std::size_t taken = channel.send_at_once({offered.data(), chunks});
+  std::size_t taken = channel.send_at_once({offered.data(), chunks}, {runs.data(), count});
   if (taken != 0) nics_.note_moved();
   if (taken >= Channel::kBatch / 2) poller_.note_burst_sent(now);
   if (taken < chunks) ports_full_ |= full;

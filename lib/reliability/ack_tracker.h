@@ -77,8 +77,12 @@ class AckTracker {
   // ACK. If its number had been settled before it arrived, its frames were retransmitted too soon,
   // and it counts as late; otherwise the network duplicated it.
   void note_duplicate(const wire::PacketHeader& header) {
-    if (number_of(header) < missed_until_) ++late_;
+    note_copy(header);
     need_ = AckNeed::kNow;
+  }
+  // The same without an ACK.
+  void note_copy(const wire::PacketHeader& header) {
+    if (number_of(header) < missed_until_) ++late_;
   }
   // Records a packet whose frames had all arrived before: they were retransmitted without need.
   void note_late() {

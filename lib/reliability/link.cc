@@ -342,7 +342,7 @@ std::size_t Link::write_ack(Instant now, wire::ConnectionId to, std::uint16_t cr
   header.type = wire::PacketType::kControl;
   header.rail = rail_;
   header.to = to;
-  header.number = control_number_++;
+  header.number = low32(acks_sent_++);
   header.credit = credit;
   const std::size_t sack = acks_.write_alone(now, header, out + wire::kHeaderBytes);
   header.length = static_cast<std::uint16_t>(wire::kHeaderBytes + sack);

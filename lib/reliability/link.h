@@ -136,6 +136,8 @@ class Link {
     acks_.note_run(now, last, count, gap);
   }
   void handle_duplicate(const wire::PacketHeader& header) { acks_.note_duplicate(header); }
+  // The same for a copy of a protected packet, which is not acknowledged again.
+  void handle_copy(const wire::PacketHeader& header) { acks_.note_copy(header); }
   void handle_redundant() { acks_.note_late(); }
   void handle_ping() { acks_.ask_now(); }
 
@@ -175,6 +177,8 @@ class Link {
 
   // Encodes an ACK that leaves alone into `out` (room for kAckBytes); returns its length.
   std::size_t write_ack(Instant now, wire::ConnectionId to, std::uint16_t credit, std::byte* out);
+  // Returns the number of the last one: how many had left before it.
+  PacketNumber last_ack_number() const { return acks_sent_ - 1; }
   static constexpr std::size_t kAckBytes = wire::kHeaderBytes + AckTracker::kMaxSackBytes;
 
   // Removes a packet from flight without evidence of its loss: a HELLO, for example, is sent again
@@ -250,15 +254,15 @@ class Link {
   Instant last_probe_ = Instant::min();
   Instant answered_ = Instant::min();
   std::uint64_t arrived_count_ = 0;
+  PacketNumber acks_sent_ = 0;  // alone
   std::uint32_t lost_count_ = 0;
-  std::uint32_t spurious_ = 0;        // spurious retransmissions
-  std::uint32_t control_number_ = 0;  // counts ACKs sent alone
-  std::uint32_t timeouts_ = 0;        // 32 bits do: each takes at least a tenth of a millisecond
-  std::uint16_t asked_;               // low bits of `end` when asks_at() last returned true
-  std::uint16_t late_seen_ = 0;       // the newest PacketHeader::late of the peer
-  std::uint8_t backoff_ : 5 = 0;      // doublings of the timeout since the last newly acked packet
-  std::uint8_t rail_ : 3;             // the number of the rail
-  std::uint8_t floor_ = 0;            // the hotel's floor for stay_
+  std::uint32_t spurious_ = 0;    // spurious retransmissions
+  std::uint32_t timeouts_ = 0;    // 32 bits do: each takes at least a tenth of a millisecond
+  std::uint16_t asked_;           // low bits of `end` when asks_at() last returned true
+  std::uint16_t late_seen_ = 0;   // the newest PacketHeader::late of the peer
+  std::uint8_t backoff_ : 5 = 0;  // doublings of the timeout since the last newly acked packet
+  std::uint8_t rail_ : 3;         // the number of the rail
+  std::uint8_t floor_ = 0;        // the hotel's floor for stay_
   std::optional<ChannelKind> probe_;
 };
 

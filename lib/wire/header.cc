@@ -43,26 +43,35 @@ std::uint32_t checksum_of(std::span<const std::byte> head, std::span<const std::
   return payload.empty() ? sum : crc(sum, payload);
 }
 
-constexpr std::uint32_t kFlagsReserved = 0xFF & ~(kFlagsKnown | kRailMask << kRailShift);
+constexpr unsigned kFlagsShift = 16;  // in the first four bytes
+static_assert((kFlagsKnown | kRailMask << kRailShift | kProtectionMask) == 0xFF);
 
-// Returns true if the first four bytes are of a sequenced packet of our version without reserved
-// flags, as nearly all packets are.
-constexpr bool is_usual(std::uint32_t head) {
+constexpr std::uint32_t bits_of(Protection protection) {
+  return static_cast<std::uint32_t>(protection) << kFlagsShift;
+}
+
+// Returns true if the first four bytes are of a sequenced packet of our version with the right
+// protection, as nearly all packets are.
+constexpr bool is_usual(std::uint32_t head, Protection protection) {
   constexpr std::uint32_t kFirst =
       kVersion << 4 | static_cast<std::uint32_t>(PacketType::kSequenced);
-  return (head & (0xFF000000u | kFlagsReserved << 16)) == kFirst << 24;
+  return (head & (0xFF000000u | kProtectionMask << kFlagsShift)) ==
+         (kFirst << 24 | bits_of(protection));
 }
 
 // Validates the first four bytes, except the length in them, of a packet that is at least as long
 // as a bulk packet's header.
-Verdict judge(std::uint32_t head, std::size_t size) {
+Verdict judge(std::uint32_t head, std::size_t size, Protection protection) {
   const std::uint32_t type = head >> 24 & 0x0F;
   const bool bulk = type == static_cast<std::uint32_t>(PacketType::kBulk);
   if (!bulk && size < kHeaderBytes) return Verdict::kTooShort;
   if (head >> 28 != kVersion) return Verdict::kBadVersion;
   if (type < 1 || type > 6) return Verdict::kBadType;
-  const std::uint32_t flags = head >> 16 & 0xFF;
-  if ((flags & kFlagsReserved) != 0) return Verdict::kBadReserved;
+  const std::uint32_t flags = head >> kFlagsShift & 0xFF;
+  if ((flags & kProtectionMask) == kProtectionMask) return Verdict::kBadReserved;
+  if ((flags & kProtectionMask) != static_cast<std::uint32_t>(protection)) {
+    return Verdict::kOtherProtection;
+  }
   if (bulk && (flags & (kFlagAck | kFlagChecksum)) != 0) return Verdict::kBadReserved;
   if (!bulk && (flags & kFlagAckSoon) != 0)
     return Verdict::kBadReserved;  // sequenced packets do not get here: see is_usual()
@@ -118,20 +127,22 @@ void set_flag(std::byte* header, std::uint8_t flag) {
   store8(header + kFlagsAt, load8(header + kFlagsAt) | flag);
 }
 
-Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
-  if (datagram.size() <= kBulkHeadBytes) return Verdict::kTooShort;
-  const std::byte* in = datagram.data();
+// Does decode(). It is compiled for packets that are not protected, too, since each passes here.
+[[gnu::always_inline]] inline Verdict decode_protected(std::span<const std::byte> packet,
+                                                       PacketHeader& out, Protection protection) {
+  if (packet.size() <= kBulkHeadBytes) return Verdict::kTooShort;
+  const std::byte* in = packet.data();
   const std::uint32_t head = load32(in);  // version and type, flags, length
   static_assert(kTypeAt == 0 && kFlagsAt == 1 && kLengthAt == 2);
-  if (!is_usual(head) || datagram.size() < kHeaderBytes) [[unlikely]] {
-    if (const Verdict verdict = judge(head, datagram.size()); verdict != Verdict::kAccepted)
-      return verdict;
+  if (!is_usual(head, protection) || packet.size() < kHeaderBytes) [[unlikely]] {
+    const Verdict verdict = judge(head, packet.size(), protection);
+    if (verdict != Verdict::kAccepted) return verdict;
   }
   out.type = static_cast<PacketType>(head >> 24 & 0x0F);
-  out.flags = head >> 16 & kFlagsKnown;
-  out.rail = head >> (16 + kRailShift) & kRailMask;
+  out.flags = head >> kFlagsShift & kFlagsKnown;
+  out.rail = head >> (kFlagsShift + kRailShift) & kRailMask;
   out.length = static_cast<std::uint16_t>(head);
-  if (out.length != datagram.size()) return Verdict::kBadLength;
+  if (out.length != packet.size()) return Verdict::kBadLength;
   out.to = {load32(in + kIndexAt), load32(in + kProofAt)};
   out.number = load32(in + kNumberAt);
   out.floor_distance = load16(in + kFloorAt);
@@ -145,6 +156,14 @@ Verdict decode(std::span<const std::byte> datagram, PacketHeader& out) {
   out.late = load16(in + kLateAt);
   out.checksum = load32(in + kChecksumAt);
   return Verdict::kAccepted;
+}
+
+Verdict decode(std::span<const std::byte> packet, PacketHeader& out) {
+  return decode_protected(packet, out, Protection::kOff);
+}
+
+Verdict decode(std::span<const std::byte> packet, PacketHeader& out, Protection protection) {
+  return decode_protected(packet, out, protection);
 }
 
 void seal(std::span<std::byte> head, std::span<const std::byte> payload) {

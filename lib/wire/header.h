@@ -50,6 +50,15 @@ inline constexpr unsigned kRailShift = 2;
 inline constexpr std::uint8_t kRailMask = 0x07;
 inline constexpr std::size_t kMaxRails = 8;
 
+// How the packets of an engine are protected, wire.md 12: the highest two bits of the flags. They
+// are sealed with what the packet itself says, so nobody can change them.
+enum class Protection : std::uint8_t {
+  kOff = 0,              // anybody may have sent it
+  kAuthenticate = 0x40,  // its sender has the job's key
+  kEncrypt = 0x80,       // the same, and only who has the key can read it
+};
+inline constexpr std::uint8_t kProtectionMask = 0xC0;
+
 // The hold time (ACK delay) is in units of 128 ns (wire.md 2.8). kHoldUnknown: no RTT sample.
 inline constexpr std::uint16_t kHoldUnknown = 0xFFFF;
 inline constexpr std::uint64_t kHoldUnitNs = 128;
@@ -98,9 +107,11 @@ void encode_run(const PacketHeader& first, std::byte* out, std::size_t stride, s
 void set_length(std::byte* header, std::size_t length);
 void set_flag(std::byte* header, std::uint8_t flag);
 
-// Decodes and validates the header of one whole datagram. On kAccepted `out` is filled and every
-// field is in range; otherwise `out` is unspecified. Does not verify the checksum.
-Verdict decode(std::span<const std::byte> datagram, PacketHeader& out);
+// Decodes and validates the header of one whole packet, which must have this protection, or none.
+// On kAccepted `out` is filled and every field is in range; otherwise `out` is unspecified.
+// Verifies neither checksum nor tag.
+Verdict decode(std::span<const std::byte> packet, PacketHeader& out);
+Verdict decode(std::span<const std::byte> packet, PacketHeader& out, Protection protection);
 
 // Fills in the checksum of an encoded packet that lies in two segments (the second may be empty),
 // and sets its flag. The first segment contains at least the header.

@@ -63,49 +63,74 @@ void ChunkRun::begin_bulk(const std::byte* in, std::size_t data_bytes) {
 }
 
 // Makes the packet the run's last one.
-inline void ChunkRun::take(const std::byte* header, std::uint16_t floor_distance) {
-  last_.floor_distance = floor_distance;
+inline void ChunkRun::note_header(std::span<const std::byte> packet) {
+  last_.floor_distance = load16(packet.data() + 8 * kFloorWord);
   ++last_.number;
-  last_.flags |= load8(header + 1) & kFlagAckSoon;
+  last_.flags |= load8(packet.data() + 1) & kFlagAckSoon;
+}
+inline void ChunkRun::note_full(std::span<const std::byte> packet, std::size_t data_bytes) {
+  note_header(packet);
+  expect_behind(data_bytes);
+}
+inline void ChunkRun::note_bulk(std::span<const std::byte> packet, std::size_t data_bytes) {
+  note_header(packet);
+  expect_number();
+  bulk_offset_ += data_bytes;
 }
 
 inline bool ChunkRun::floor_may_be(std::uint16_t floor_distance) const {
   return floor_distance < kWindow && floor_distance <= last_.floor_distance + 1;
 }
 
-std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> datagram,
-                                               std::uint64_t most) {
-  if (datagram.size() <= kHeadBytes || datagram.size() > kMaxBytes) return {};
-  const std::byte* in = datagram.data();
-  const auto data = datagram.subspan(kHeadBytes);
+inline std::span<const std::byte> ChunkRun::next_full(std::span<const std::byte> packet,
+                                                      std::uint64_t most) const {
+  if (packet.size() <= kHeadBytes || packet.size() > kMaxBytes) return {};
+  const std::byte* in = packet.data();
+  const auto data = packet.subspan(kHeadBytes);
   const auto differs = [&](std::size_t w, std::size_t length) {
     return (load64(in + 8 * w) & kCompared[w]) ^ expected_[w] ^ (length << kLengthShift);
   };
   const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
-  const bool same = (differs(0, datagram.size()) | differs(1, 0) | differs(2, 0) | differs(3, 0) |
+  const bool same = (differs(0, packet.size()) | differs(1, 0) | differs(2, 0) | differs(3, 0) |
                      differs(4, data.size()) | differs(5, 0) | differs(6, 0) | differs(7, 0)) == 0;
-  if (!same || data.size() > most || !floor_may_be(floor_distance)) return {};
-  take(in, floor_distance);
-  expect_behind(data.size());
-  return data;
+  return same && data.size() <= most && floor_may_be(floor_distance) ? data
+                                                                     : std::span<const std::byte>{};
 }
 
-std::span<const std::byte> ChunkRun::next_bulk(std::span<const std::byte> datagram,
-                                               std::uint64_t most) {
-  if (datagram.size() <= kBulkHeadBytes || datagram.size() > kMaxBytes) return {};
-  const std::byte* in = datagram.data();
-  const auto data = datagram.subspan(kBulkHeadBytes);
+inline std::span<const std::byte> ChunkRun::next_bulk(std::span<const std::byte> packet,
+                                                      std::uint64_t most) const {
+  if (packet.size() <= kBulkHeadBytes || packet.size() > kMaxBytes) return {};
+  const std::byte* in = packet.data();
+  const auto data = packet.subspan(kBulkHeadBytes);
   const std::uint64_t differs =
-      ((load64(in) & kCompared[0]) ^ expected_[0] ^ (datagram.size() << kLengthShift)) |
+      ((load64(in) & kCompared[0]) ^ expected_[0] ^ (packet.size() << kLengthShift)) |
       (load64(in + 8 * kNumberWord) ^ expected_[kNumberWord]) |
       ((load64(in + 8 * kFloorWord) & kIdOfBulk) ^ expected_[kFloorWord]) |
       (load64(in + kOffsetOfBulkAt) ^ bulk_offset_);
   const std::uint16_t floor_distance = load16(in + 8 * kFloorWord);
-  if (differs != 0 || data.size() > most || !floor_may_be(floor_distance)) return {};
-  take(in, floor_distance);
-  expect_number();
-  bulk_offset_ += data.size();
+  return differs == 0 && data.size() <= most && floor_may_be(floor_distance)
+             ? data
+             : std::span<const std::byte>{};
+}
+
+std::span<const std::byte> ChunkRun::next(std::span<const std::byte> packet, std::uint64_t most) {
+  if (last_.type == PacketType::kBulk) {
+    const auto data = next_bulk(packet, most);
+    if (!data.empty()) note_bulk(packet, data.size());
+    return data;
+  }
+  const auto data = next_full(packet, most);
+  if (!data.empty()) note_full(packet, data.size());
   return data;
+}
+
+std::span<const std::byte> ChunkRun::data_of_next(std::span<const std::byte> packet,
+                                                  std::uint64_t most) const {
+  return last_.type == PacketType::kBulk ? next_bulk(packet, most) : next_full(packet, most);
+}
+
+void ChunkRun::take(std::span<const std::byte> packet, std::size_t data_bytes) {
+  last_.type == PacketType::kBulk ? note_bulk(packet, data_bytes) : note_full(packet, data_bytes);
 }
 
 }  // namespace pullman::wire

@@ -42,12 +42,15 @@ class ChunkRun {
   // and the fields that all packets of the run share; kFlagAckSoon is set if any packet had it.
   const PacketHeader& last() const { return last_; }
 
-  // Returns the data of a datagram if it continues the run and has at most `most` bytes of data.
-  // Otherwise returns nothing, and the run is unchanged. Compared with the packet before, the hold
-  // time and kFlagAckSoon may differ, and the floor may have risen.
-  std::span<const std::byte> next(std::span<const std::byte> datagram, std::uint64_t most) {
-    return last_.type == PacketType::kBulk ? next_bulk(datagram, most) : next_full(datagram, most);
-  }
+  // Makes a packet that continues the run its last one, and returns its data; otherwise nothing.
+  std::span<const std::byte> next(std::span<const std::byte> packet, std::uint64_t most);
+  // The two steps of that. Returns the data of a packet if it continues the run and has at most
+  // `most` bytes of data; otherwise nothing. Compared with the packet before, the hold time and
+  // kFlagAckSoon may differ, and the floor may have risen.
+  std::span<const std::byte> data_of_next(std::span<const std::byte> packet,
+                                          std::uint64_t most) const;
+  // Makes that packet the run's last one.
+  void take(std::span<const std::byte> packet, std::size_t data_bytes);
 
  private:
   static constexpr std::size_t kHeadBytes = kHeaderBytes + kChunkBytes;
@@ -55,12 +58,14 @@ class ChunkRun {
 
   void begin_full(const std::byte* in, std::size_t data_bytes);
   void begin_bulk(const std::byte* in, std::size_t data_bytes);
-  std::span<const std::byte> next_full(std::span<const std::byte> datagram, std::uint64_t most);
-  std::span<const std::byte> next_bulk(std::span<const std::byte> datagram, std::uint64_t most);
+  std::span<const std::byte> next_full(std::span<const std::byte> packet, std::uint64_t most) const;
+  std::span<const std::byte> next_bulk(std::span<const std::byte> packet, std::uint64_t most) const;
+  void note_header(std::span<const std::byte> packet);
+  void note_full(std::span<const std::byte> packet, std::size_t data_bytes);
+  void note_bulk(std::span<const std::byte> packet, std::size_t data_bytes);
   void expect_number();
   void expect_behind(std::size_t bytes);
   bool floor_may_be(std::uint16_t floor_distance) const;
-  void take(const std::byte* header, std::uint16_t floor_distance);
 
   PacketHeader last_;
   // The words of the next packet, with 0 for lengths and for what may differ. For bulk packets the

@@ -32,6 +32,10 @@ const char* name(Verdict verdict) {
       return "over limit";
     case Verdict::kWrongState:
       return "wrong state";
+    case Verdict::kOtherProtection:
+      return "other protection";
+    case Verdict::kNotAuthentic:
+      return "not authentic";
   }
   return "?";
 }

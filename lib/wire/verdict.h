@@ -23,8 +23,10 @@ enum class Verdict : std::uint8_t {
   kOutsideWindow,      // packet number or message id beyond the window
   kOverLimit,          // beyond a limit of ours: allowance, grant, half-open peers
   kWrongState,         // not expected in the peer's state
+  kOtherProtection,    // protected otherwise than here, or not at all (wire.md 12)
+  kNotAuthentic,       // not sealed with our key, or changed since
 };
-inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::kWrongState) + 1;
+inline constexpr std::size_t kVerdicts = static_cast<std::size_t>(Verdict::kNotAuthentic) + 1;
 
 const char* name(Verdict verdict);
 

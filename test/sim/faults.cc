@@ -31,7 +31,7 @@ void Simulation::excuse(const Plan& plan) {
   for (std::size_t a = 0; a < plan.hosts(); ++a) {
     if (plan.nodes[a].config.max_peers < plan.hosts())
       excuses_.add_all(a, AllowedFailures::kCrowded);
-    if (plan.noise.knows_proof) excuses_.add_all(a, AllowedFailures::kAttack);
+    if (plan.attacked()) excuses_.add_all(a, AllowedFailures::kAttack);
     if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
       excuses_.add_all(a, AllowedFailures::kSilence);
     }

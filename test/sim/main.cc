@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -29,8 +30,9 @@ std::string read_range(const std::string& text, SeedRange& range) {
   return good && range.first <= range.last ? "" : "seeds are A..B with A <= B, for example 1..1000";
 }
 
-void run_one(std::uint64_t seed, const Plan& plan, bool traced) {
-  Simulation simulation(plan, traced ? stdout : nullptr);
+void run_one(std::uint64_t seed, const Plan& plan, bool traced = false,
+             std::FILE* capture = nullptr) {
+  Simulation simulation(plan, traced ? stdout : nullptr, capture);
   const Outcome outcome = simulation.run();
   fmt::print("seed {}: {} packets, {} messages, {} steps, digest {:016x}\n", seed, outcome.packets,
              outcome.messages, outcome.steps, outcome.digest);
@@ -41,7 +43,7 @@ void run_one(std::uint64_t seed, const Plan& plan, bool traced) {
 }
 
 // Runs seeds that once failed: a line begins with the number, then says why. Those from before
-// there were rails failed with one rail.
+// there were rails failed with one rail, and those from before packets were protected without keys.
 int run_kept(const std::string& path, bool one_rail) {
   std::ifstream file(path);
   std::uint64_t count = 0;
@@ -49,8 +51,10 @@ int run_kept(const std::string& path, bool one_rail) {
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), seed);
     if (error != std::errc()) continue;
-    if (!one_rail) run_one(seed, draw_plan(seed), false);
-    run_one(seed, draw_plan_of_one_rail(seed), false);
+    for (const bool keyless : {true, false}) {
+      if (!one_rail) run_one(seed, draw_plan(seed, {.keyless = keyless}));
+      run_one(seed, draw_plan(seed, {.one_rail = true, .keyless = keyless}));
+    }
     ++count;
   }
   fmt::print("{} seeds, 0 failed\n", count);
@@ -65,25 +69,29 @@ int main(int argc, char** argv) {
   CLI::App app("Runs Pullman's engine in a simulated world: everything follows from the seed.");
   std::uint64_t seed = 1;
   bool traced = false;
-  bool one_rail = false;
+  DrawOptions draw;
   std::string range_text;
   RunnerOptions options;
   options.program = argv[0];
   auto* one = app.add_option("--seed", seed, "run this seed");
-  app.add_flag("--one-rail", one_rail, "the plans with one NIC in each host");
+  app.add_flag("--one-rail", draw.one_rail, "the plans with one NIC in each host");
+  app.add_flag("--keyless", draw.keyless, "the plans without keys");
   app.add_flag("--trace", traced, "with --seed: print every packet and call");
+  std::string capture;
+  app.add_option("--capture", capture, "with --seed: write what hosts send, in hexadecimal");
   auto* many = app.add_option("--seeds", range_text, "run the seeds A..B")->excludes(one);
   std::string kept;
   app.add_option("--kept", kept, "run the seeds listed in this file")->excludes(one);
   app.add_option("--jobs", options.jobs, "worker processes")->check(CLI::Range(1, 256));
   app.add_option("--max-failures", options.max_failures, "stop after so many");
   CLI11_PARSE(app, argc, argv);
-  if (!kept.empty()) return run_kept(kept, one_rail);
+  if (!kept.empty()) return run_kept(kept, draw.one_rail);
   if (many->empty()) {
-    run_one(seed, one_rail ? draw_plan_of_one_rail(seed) : draw_plan(seed), traced);
-    return 0;
+    std::FILE* const file = capture.empty() ? nullptr : std::fopen(capture.c_str(), "w");
+    run_one(seed, draw_plan(seed, draw), traced, file);
+    return file != nullptr && std::fclose(file) != 0 ? 1 : 0;
   }
-  options.one_rail = one_rail;
+  options.draw = draw;
   const std::string error = read_range(range_text, options.seeds);
   if (!error.empty()) {
     fmt::print(stderr, "{}\n", error);

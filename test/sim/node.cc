@@ -15,6 +15,14 @@ constexpr std::uint32_t kMaxIdleTurns = 20000;  // far more than any full send q
 constexpr Duration kLeastTurn = std::chrono::microseconds(1);
 constexpr Duration kMaxBackoff = std::chrono::microseconds(50);
 
+std::vector<engine::JobKey> job_keys_of(const NodePlan& plan) {
+  std::vector<engine::JobKey> keys;
+  for (const std::uint64_t number : plan.job_keys) {
+    keys.emplace_back(KeyedRandom::key_from_seed(number));
+  }
+  return keys;
+}
+
 }  // namespace
 
 Node::Node(Network& network, SharedMemory& memory, std::uint8_t host, const NodePlan& plan,
@@ -41,7 +49,8 @@ void Node::boot() {
   pairs_.emplace(memory_, process(), plan_.memory);
   engine_ = std::make_unique<engine::Engine>(
       plan_.config, std::move(nics),
-      engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity(), &*pairs_},
+      engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity(), &*pairs_,
+                       plan_.protection, job_keys_of(plan_)},
       local_now());
   idle_turns_ = 0;
   took_nothing_ = false;

@@ -39,6 +39,8 @@ struct NodePlan {
   std::size_t late = 0;        // the last so many of them come with join()
   std::uint64_t identity = 0;  // by which it names its host; 0: its own
   MemoryFaults memory;         // of what it shares with others of that identity
+  wire::Protection protection = wire::Protection::kOff;
+  std::vector<std::uint64_t> job_keys;  // each made of a number
 
   std::size_t nics() const { return 1 + more.size(); }
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next at least

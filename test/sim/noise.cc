@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/draw.h"
-#include "wire/header.h"
+#include "sim/packet_view.h"
 
 namespace pullman::sim {
 namespace {
@@ -41,9 +41,9 @@ void change_a_byte(Random& random, std::span<std::byte> bytes) {
 // Returns a copy with one header field or body byte changed, sealed again if it was sealed.
 std::optional<std::vector<std::byte>> forged(Random& random, std::span<const std::byte> original,
                                              bool knows_proof) {
-  wire::PacketHeader header;
-  if (wire::decode(original, header) != wire::Verdict::kAccepted) return std::nullopt;
-  if (header.type == wire::PacketType::kHello) return std::nullopt;
+  const PacketView view(original);
+  wire::PacketHeader header = view.header;
+  if (!view.accepted() || header.type == wire::PacketType::kHello) return std::nullopt;
   std::vector<std::byte> bytes(original.begin(), original.end());
   if (!knows_proof) header.to.proof ^= static_cast<std::uint32_t>(between(random, 1, 0xFFFFFFFF));
   const auto low = static_cast<std::uint32_t>(random.next());
@@ -68,6 +68,7 @@ std::optional<std::vector<std::byte>> forged(Random& random, std::span<const std
   }
   const bool sealed = header.has(wire::kFlagChecksum);
   wire::encode(header, bytes.data());
+  wire::set_flag(bytes.data(), static_cast<std::uint8_t>(view.protection));
   const std::size_t body = wire::header_bytes(header.type);
   if (random.below(2) == 0) change_a_byte(random, std::span(bytes).subspan(body));
   if (sealed) wire::seal(bytes, {});
@@ -76,9 +77,9 @@ std::optional<std::vector<std::byte>> forged(Random& random, std::span<const std
 
 std::optional<std::vector<std::byte>> forged_hello(Random& random,
                                                    std::span<const std::byte> original) {
-  wire::PacketHeader header;
-  if (wire::decode(original, header) != wire::Verdict::kAccepted) return std::nullopt;
-  if (header.type != wire::PacketType::kHello) return std::nullopt;
+  const PacketView view(original);
+  const wire::PacketHeader& header = view.header;
+  if (!view.accepted() || header.type != wire::PacketType::kHello) return std::nullopt;
   std::vector<std::byte> bytes(original.begin(), original.end());
   const std::size_t changes = between(random, 1, 4);
   for (std::size_t i = 0; i < changes; ++i) {

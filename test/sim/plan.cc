@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/draw.h"
+#include "wire/protection.h"
 
 namespace pullman::sim {
 namespace {
@@ -270,32 +271,24 @@ void make_alike(Random& random, const Troubles& troubles, Plan& plan) {
   }
 }
 
-}  // namespace
-
-const char* name(Fault::Kind kind) {
-  switch (kind) {
-    case Fault::Kind::kCrash:
-      return "crashes";
-    case Fault::Kind::kClose:
-      return "closes";
-    case Fault::Kind::kStall:
-      return "stalls";
-    case Fault::Kind::kJump:
-      return "its clock jumps";
-    case Fault::Kind::kJoin:
-      return "gets a NIC";
-    case Fault::Kind::kMove:
-      return "has another address";
-    case Fault::Kind::kCorrupt:
-      return "has its memory overwritten";
+// Has its own generator, too. Every NIC and path carries what protection adds to a packet.
+void draw_protection(std::uint64_t seed, Plan& plan) {
+  Random random(seed * 0xD1342543DE82EF95u + 14);
+  if (!percent(random, 50)) return;
+  plan.protection =
+      percent(random, 50) ? wire::Protection::kAuthenticate : wire::Protection::kEncrypt;
+  const auto widen = [](PortPlan& port) { port.packet_bytes += wire::kTagBytes; };
+  for (NodePlan& node : plan.nodes) {
+    node.protection = plan.protection;
+    node.job_keys = {plan.seed};
+    for (PortPlan* port : {&node.command, &node.data}) widen(*port);
+    for (NicPlan& nic : node.more) {
+      for (PortPlan* port : {&nic.command, &nic.data}) widen(*port);
+    }
   }
-  return "?";
-}
-
-Plan draw_plan(std::uint64_t seed) {
-  Plan plan = draw_plan_of_one_rail(seed);
-  draw_rails(seed, plan);
-  return plan;
+  for (Narrowing& narrowing : plan.narrowings) {
+    if (narrowing.bytes != kAnyLength) narrowing.bytes += wire::kTagBytes;
+  }
 }
 
 Plan draw_plan_of_one_rail(std::uint64_t seed) {
@@ -333,10 +326,42 @@ Plan draw_plan_of_one_rail(std::uint64_t seed) {
   return plan;
 }
 
+}  // namespace
+
+const char* name(Fault::Kind kind) {
+  switch (kind) {
+    case Fault::Kind::kCrash:
+      return "crashes";
+    case Fault::Kind::kClose:
+      return "closes";
+    case Fault::Kind::kStall:
+      return "stalls";
+    case Fault::Kind::kJump:
+      return "its clock jumps";
+    case Fault::Kind::kJoin:
+      return "gets a NIC";
+    case Fault::Kind::kMove:
+      return "has another address";
+    case Fault::Kind::kCorrupt:
+      return "has its memory overwritten";
+  }
+  return "?";
+}
+
+Plan draw_plan(std::uint64_t seed, const DrawOptions& options) {
+  Plan plan = draw_plan_of_one_rail(seed);
+  if (!options.one_rail) draw_rails(seed, plan);
+  if (!options.keyless) draw_protection(seed, plan);
+  return plan;
+}
+
 std::string describe(const Plan& plan) {
   std::string text =
-      fmt::format("seed {}: {} hosts, faults end at {:.3f} ms\n", plan.seed, plan.hosts(),
-                  static_cast<double>(plan.faults_end.time_since_epoch().count()) / 1e6);
+      fmt::format("seed {}: {} hosts, faults end at {:.3f} ms{}\n", plan.seed, plan.hosts(),
+                  static_cast<double>(plan.faults_end.time_since_epoch().count()) / 1e6,
+                  plan.protection == wire::Protection::kOff       ? ""
+                  : plan.protection == wire::Protection::kEncrypt ? ", packets are encrypted"
+                                                                  : ", packets are authenticated");
   const auto us = [](Duration d) { return static_cast<double>(d.count()) / 1e3; };
   for (std::size_t i = 0; i < plan.hosts(); ++i) {
     const NodePlan& node = plan.nodes[i];

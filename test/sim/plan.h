@@ -10,6 +10,7 @@
 
 #include "sim/node.h"
 #include "sim/wire.h"
+#include "wire/header.h"
 
 namespace pullman::sim {
 
@@ -76,18 +77,25 @@ struct Plan {
   std::vector<Narrowing> narrowings;             // in order of time
   std::vector<Fault> happenings;                 // in order of time
   Noise noise;
-  bool refuses = true;  // hosts answer for closed ports (ICMP)
+  wire::Protection protection = wire::Protection::kOff;  // of all hosts, which have one key
+  bool refuses = true;                                   // hosts answer for closed ports (ICMP)
   // At the end this host closes as soon as it has received the last messages of all others.
   std::optional<std::uint8_t> leaves_first;
   Instant faults_end;
   std::uint64_t network_seed = 0;
 
   std::size_t hosts() const { return nodes.size(); }
+  // Returns whether an attacker can forge packets that are taken for real ones.
+  bool attacked() const { return noise.knows_proof && protection == wire::Protection::kOff; }
 };
 
-Plan draw_plan(std::uint64_t seed);
-// Draws the plan with one NIC in each host, as the seed gave before there were rails.
-Plan draw_plan_of_one_rail(std::uint64_t seed);
+// What of a seed's draws came later than the rest, and can be left out.
+struct DrawOptions {
+  bool one_rail = false;  // one NIC in each host
+  bool keyless = false;   // packets are not protected
+};
+
+Plan draw_plan(std::uint64_t seed, const DrawOptions& options = {});
 
 // In plan_rails.cc.
 void draw_rails(std::uint64_t seed, Plan& plan);

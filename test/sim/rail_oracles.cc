@@ -91,7 +91,7 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
 
 // The network is whole, so all rails must soon be up, whether or not there is anything to send.
 void Simulation::reinstate() {
-  if (plan_.noise.knows_proof) return;
+  if (plan_.attacked()) return;
   Duration stood_still{0};
   for (const Fault& happening : plan_.happenings) {
     const bool still =

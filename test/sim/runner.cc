@@ -37,10 +37,9 @@ struct Worker {
 };
 
 [[noreturn]] void work(int pipe, std::uint64_t first, std::uint64_t last, std::uint64_t stride,
-                       bool one_rail) {
+                       const DrawOptions& draw) {
   for (std::uint64_t seed = first; seed <= last; seed += stride) {
-    Simulation* simulation =
-        new Simulation(one_rail ? draw_plan_of_one_rail(seed) : draw_plan(seed), nullptr);
+    Simulation* simulation = new Simulation(draw_plan(seed, draw));
     const Outcome outcome = simulation->run();
     Report report{.seed = seed,
                   .packets = outcome.packets,
@@ -91,7 +90,7 @@ class Runner {
     if (pid < 0) throw std::runtime_error("cannot start a worker");
     if (pid == 0) {
       ::close(ends[0]);
-      work(ends[1], seed, options_.seeds.last, workers_.size(), options_.one_rail);
+      work(ends[1], seed, options_.seeds.last, workers_.size(), options_.draw);
     }
     ::close(ends[1]);
     worker = {.pid = pid, .pipe = ends[0], .seed = seed, .since = Clock::now()};

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/plan.h"
+
 namespace pullman::sim {
 
 struct SeedRange {
@@ -14,7 +16,7 @@ struct SeedRange {
 struct RunnerOptions {
   SeedRange seeds;
   unsigned jobs = 1;
-  bool one_rail = false;        // plans with one NIC in each host
+  DrawOptions draw;
   unsigned max_failures = 20;   // then the run stops
   unsigned hang_seconds = 120;  // a seed that takes longer is stuck
   std::string program;          // to print the command that replays a failure

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "sim/content.h"
+#include "sim/packet_view.h"
 #include "sim/sim_port.h"
 
 namespace pullman::sim {
@@ -121,15 +122,16 @@ void Scene::restart(std::size_t host) {
 }
 
 Opened::Opened(std::span<const std::byte> bytes) {
-  wire::PacketHeader decoded;
-  if (wire::decode(bytes, decoded) != wire::Verdict::kAccepted) return;
-  header = decoded;
+  const PacketView view(bytes);
+  if (!view.accepted()) return;
+  header = view.header;
+  if (!view.readable()) return;
   wire::Frame frame;
-  if (decoded.type == wire::PacketType::kBulk) {
-    if (wire::read_bulk(bytes, frame)) frames.push_back(frame);
+  if (header->type == wire::PacketType::kBulk) {
+    if (wire::read_bulk(view.packet, frame)) frames.push_back(frame);
     return;
   }
-  wire::FrameReader reader(bytes.subspan(wire::kHeaderBytes));
+  wire::FrameReader reader(view.packet.subspan(wire::kHeaderBytes));
   while (reader.next(frame)) frames.push_back(frame);
 }
 

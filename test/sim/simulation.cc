@@ -15,11 +15,12 @@ constexpr std::uint64_t kStepsPerLook = 64;
 
 }  // namespace
 
-Simulation::Simulation(const Plan& plan, std::FILE* trace)
+Simulation::Simulation(const Plan& plan, std::FILE* trace, std::FILE* capture)
     : plan_(plan),
       trace_(trace),
+      capture_(capture, plan.nodes.front().job_keys),
       stage_(plan.hosts(), plan.network_seed),
-      ledger_(plan.noise.knows_proof ? ignored_ : stage_.findings(), excuses_),
+      ledger_(plan.attacked() ? ignored_ : stage_.findings(), excuses_),
       shared_{ledger_, excuses_, stage_.findings(), trace_, {}, {}},
       waiting_(plan.happenings.rbegin(), plan.happenings.rend()) {
   Network& network = stage_.network();
@@ -34,7 +35,12 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace)
   network.narrowings() = plan.narrowings;
   network.noise() = plan.noise;
   network.set_refuses(plan.refuses);
-  if (trace_.on()) network.set_observer([this](const Passing& passing) { trace_.packet(passing); });
+  if (trace_.on() || capture_.on()) {
+    network.set_observer([this](const Passing& passing) {
+      if (trace_.on()) trace_.packet(passing);
+      if (capture_.on()) capture_.packet(passing);
+    });
+  }
   excuse(plan);
   ledger_.expect_good_byes(!may_lose_good_byes());
   Random random(plan.seed + 77);
@@ -102,7 +108,7 @@ void Simulation::finish() {
 }
 
 bool Simulation::all_sent_and_received() const {
-  if (plan_.noise.knows_proof) return stage_.now() > plan_.faults_end + std::chrono::seconds(5);
+  if (plan_.attacked()) return stage_.now() > plan_.faults_end + std::chrono::seconds(5);
   for (const auto& program : programs_) {
     if (program->pending_sends() != 0) return false;
   }
@@ -124,7 +130,7 @@ void Simulation::did_not_finish(const char* what) {
     sends += program->pending_sends();
     pending += program->pending();
   }
-  if (!plan_.noise.knows_proof) ledger_.owed(living(), true);
+  if (!plan_.attacked()) ledger_.owed(living(), true);
   const std::string owed = stage_.findings().any() ? "; " + stage_.findings().first() : "";
   Findings whole;
   whole.report(fmt::format("{} did not finish: {} sends and {} operations pending{}", what, sends,
@@ -139,7 +145,7 @@ void Simulation::did_not_finish(const char* what) {
 
 // With nothing to send and receive, no packet or memory may be held.
 void Simulation::settle() {
-  if (plan_.noise.knows_proof) return;
+  if (plan_.attacked()) return;
   // First deliver what is under way between peers that were parted, while receives are posted.
   const Instant earliest = stage_.now() + std::chrono::milliseconds(200);
   const Instant latest = stage_.now() + kSettleBound;
@@ -232,7 +238,7 @@ bool Simulation::may_lose_good_byes() const {
 // What a host has received when it closes counts as delivered, however its last ACKs and its BYE
 // overtake each other.
 void Simulation::say_last_words() {
-  if (plan_.noise.knows_proof) return;
+  if (plan_.attacked()) return;
   const std::uint8_t leaver = *plan_.leaves_first;
   Node& node = stage_.node(leaver);
   programs_[leaver]->receive_again();
@@ -277,7 +283,7 @@ void Simulation::close() {
     stage_.node(host).engine().begin_close(stage_.node(host).local_now());
     stage_.node(host).touched();
   }
-  const bool attacked = plan_.noise.knows_proof;
+  const bool attacked = plan_.attacked();
   const Instant bound =
       stage_.now() + (attacked ? plan_.nodes[0].config.close_timeout : kSettleBound);
   while (!failed() && !all_drained()) {

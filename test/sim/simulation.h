@@ -27,8 +27,8 @@ struct Outcome {
 
 class Simulation {
  public:
-  // `trace` may be null.
-  Simulation(const Plan& plan, std::FILE* trace);
+  // `trace` and `capture` may be null.
+  explicit Simulation(const Plan& plan, std::FILE* trace = nullptr, std::FILE* capture = nullptr);
   ~Simulation();
 
   Outcome run();
@@ -76,6 +76,7 @@ class Simulation {
 
   const Plan plan_;
   Trace trace_;
+  Capture capture_;
   mutable Stage stage_;
   AllowedFailures excuses_;
   Findings ignored_;  // with an attacker on the path only crashes count

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/keyed_random.h"
+#include "sim/packet_view.h"
 #include "wire/frame.h"
-#include "wire/header.h"
 #include "wire/hello.h"
 
 namespace pullman::sim {
@@ -118,29 +119,37 @@ std::string describe(const wire::Frame& frame) {
   return "?";
 }
 
+std::string in_hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return text;
+}
+
 }  // namespace
 
 std::string describe(const Passing& passing) {
   std::string text = fmt::format(
       "{} {}>{} {} {:5} B ", time_of(passing.sent), place_of(passing.from), place_of(passing.to),
       passing.to.channel == Channel::kCommand ? "cmd " : "data", passing.bytes.size());
-  wire::PacketHeader header;
-  const wire::Verdict verdict = wire::decode(passing.bytes, header);
-  if (verdict == wire::Verdict::kAccepted) {
+  const PacketView view(passing.bytes);
+  const wire::PacketHeader& header = view.header;
+  if (view.accepted() && !view.readable()) {
+    text += describe(header) + " | encrypted";
+  } else if (view.accepted()) {
     text += describe(header);
     const auto frames = header.type == wire::PacketType::kBulk
                             ? std::span<const std::byte>()
-                            : passing.bytes.subspan(wire::kHeaderBytes);
+                            : view.packet.subspan(wire::kHeaderBytes);
     wire::FrameReader reader(frames);
     wire::Frame frame;
     while (reader.next(frame)) text += " | " + describe(frame);
-    if (header.type == wire::PacketType::kBulk && wire::read_bulk(passing.bytes, frame)) {
+    if (header.type == wire::PacketType::kBulk && wire::read_bulk(view.packet, frame)) {
       text += fmt::format(" | of {}, {}+{}", frame.id, frame.offset, frame.data.size());
     } else if (header.type == wire::PacketType::kBulk || !reader.ok()) {
       text += " | MALFORMED";
     }
   } else {
-    text += fmt::format("undecodable: {}", wire::name(verdict));
+    text += fmt::format("undecodable: {}", wire::name(view.verdict));
   }
   text += fmt::format(" -> {}", name(passing.fate));
   if (passing.arrival != kNever && passing.arrival != passing.sent) {
@@ -148,6 +157,18 @@ std::string describe(const Passing& passing) {
                         static_cast<double>((passing.arrival - passing.sent).count()) / 1e3);
   }
   return text;
+}
+
+Capture::Capture(std::FILE* out, const std::vector<std::uint64_t>& job_keys) : out_(out) {
+  if (out == nullptr) return;
+  for (const std::uint64_t number : job_keys) {
+    fmt::print(out, "key {}\n", in_hex(KeyedRandom::key_from_seed(number)));
+  }
+}
+
+void Capture::packet(const Passing& passing) {
+  if (passing.fate == Fate::kInjected) return;
+  fmt::print(out_, "{} {}\n", passing.from.host, in_hex(passing.bytes));
 }
 
 void Trace::packet(const Passing& passing) {

@@ -107,10 +107,22 @@ TEST_CASE("a malformed header is refused with the verdict of wire.md 1.3") {
       CHECK(decode(bytes, read) == Verdict::kBadType);
     }
   }
-  SECTION("unknown flag") {
-    for (const auto flag : {0x40, 0x80}) {
-      bytes[1] = static_cast<std::byte>(flag);
-      CHECK(decode(bytes, read) == Verdict::kBadReserved);
+  SECTION("protected otherwise than here, wire.md 12.1") {
+    for (const Protection theirs :
+         {Protection::kOff, Protection::kAuthenticate, Protection::kEncrypt}) {
+      bytes[1] = static_cast<std::byte>(theirs);
+      for (const Protection ours :
+           {Protection::kOff, Protection::kAuthenticate, Protection::kEncrypt}) {
+        CHECK(decode(bytes, read, ours) ==
+              (theirs == ours ? Verdict::kAccepted : Verdict::kOtherProtection));
+      }
+    }
+  }
+  SECTION("protected in two ways") {
+    bytes[1] = std::byte{kProtectionMask};
+    for (const Protection ours :
+         {Protection::kOff, Protection::kAuthenticate, Protection::kEncrypt}) {
+      CHECK(decode(bytes, read, ours) == Verdict::kBadReserved);
     }
   }
   SECTION("a request for an ACK on a type that is never acked, wire.md 2.3") {
@@ -197,10 +209,12 @@ TEST_CASE("a malformed bulk packet is refused with the verdict of wire.md 1.3") 
     CHECK(decode(bytes, read) == Verdict::kBadVersion);
   }
   SECTION("any flag but the rail and the request for an ACK, also an ack's and a checksum's") {
-    for (unsigned bit : {0u, 1u, 6u, 7u}) {
+    for (unsigned bit : {0u, 1u}) {
       bytes[1] = static_cast<std::byte>(1u << bit);
       CHECK(decode(bytes, read) == Verdict::kBadReserved);
     }
+    bytes[1] = static_cast<std::byte>(Protection::kEncrypt);
+    CHECK(decode(bytes, read) == Verdict::kOtherProtection);
     bytes[1] = static_cast<std::byte>(kRailMask << kRailShift);
     CHECK(decode(bytes, read) == Verdict::kAccepted);
     CHECK(read.rail == kRailMask);

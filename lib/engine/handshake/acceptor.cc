@@ -138,9 +138,11 @@ void Handshake::drop_oldest_caller() {
 }
 
 // Keeps what a HELLO said until its sender has proved itself. Only the last of its repetitions is
-// remembered; it is acknowledged when its early data is delivered (wire.md 5.9).
-void Handshake::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
-                           const wire::Hello& hello, std::span<const std::byte> body) {
+// remembered; it is acknowledged when its early data is delivered (wire.md 5.9). Returns false if
+// this is not the last one.
+bool Handshake::note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
+                           std::uint8_t key, const wire::Hello& hello,
+                           std::span<const std::byte> body) {
   if (peer.said == nullptr) {
     peer.said = std::make_unique<PendingHello>();
     peer.said->hello = hello;
@@ -150,14 +152,16 @@ void Handshake::note_hello(Instant now, Peer& peer, const wire::PacketHeader& he
     return expand(of.number, hello.first_number);
   };
   const bool first = said.header.type != wire::PacketType::kHello;
-  if (!first && number(header) <= number(said.header)) return;
+  if (!first && number(header) <= number(said.header)) return false;
   said.header = header;
+  said.key = key;
   said.heard_at = now;
   said.hello.call = hello.call;
   if (!peer.introduced) aim_answer(peer, *nics_.module_called(hello), hello.nic);
-  if (!first) return;
+  if (!first) return true;
   said.crossed = peer.hello != nullptr;
   hold_early_data(said, body);
+  return true;
 }
 
 // Keeps the early data of a HELLO, too: that of a caller that is dropped before it has proved

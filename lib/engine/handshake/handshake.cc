@@ -84,8 +84,15 @@ Peer* Handshake::make_peer(Instant now, const nic::Address& command_address, std
                         .first_number = random_start(random_),
                         .first_message = random_start(random_),
                         .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
-                                              kHelloBodyBytes - wire::kFrameHeadBytes};
+                                              kHelloBodyBytes - wire::kFrameHeadBytes -
+                                              initial_bytes(module)};
   return &begin_peer(now, std::make_unique<Peer>(setup), command_address);
+}
+
+// Returns by how much a HELLO must be shorter than other packets of that NIC.
+std::size_t Handshake::initial_bytes(std::uint8_t module) const {
+  const Channel& channel = nics_.channel(module, ChannelKind::kCommand);
+  return channel.packet_bytes() - channel.initial_packet_bytes();
 }
 
 Peer& Handshake::begin_peer(Instant now, std::unique_ptr<Peer> made,
@@ -179,7 +186,7 @@ void Handshake::call(Instant now, Peer& peer) {
   Channel* channel = with_room(peer.home, ChannelKind::kCommand);
   if (channel == nullptr || !peer.home.link.has_space()) return ready_.mark(peer);
   if (peer.hello == nullptr) {
-    Packet* packet = make_hello(peer, channel->packet_bytes());
+    Packet* packet = make_hello(peer, channel->initial_packet_bytes());
     if (packet == nullptr) {
       ready_.note_blocked_on_pool();
       return ready_.mark(peer);
@@ -187,7 +194,7 @@ void Handshake::call(Instant now, Peer& peer) {
     if (Packet* carried = peer.outbox.next_packet()) {
       const auto body = carried->body();
       PULLMAN_CHECK(carried->payload == nullptr &&
-                    packet->used + body.size() <= channel->packet_bytes());
+                    packet->used + body.size() <= channel->initial_packet_bytes());
       std::copy(body.begin(), body.end(), packet->end());
       packet->used += static_cast<std::uint32_t>(body.size());
       parts_.packets.give_back(*carried);
@@ -215,10 +222,11 @@ void Handshake::answer(Peer& peer) {
   peer.home.link.write_welcome(peer.theirs, credits_.credit_at(module), said.header.number,
                                {bytes.data(), length});
   if (config_.checksum) wire::seal({bytes.data(), length}, {});
-  nics_.channel(module, ChannelKind::kCommand).send_unremembered({bytes.data(), length}, to);
+  nics_.channel(module, ChannelKind::kCommand)
+      .send_unremembered({bytes.data(), length}, to, {.key = said.key});
 }
 
-Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
+Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header, std::uint8_t key,
                                 wire::FrameList& frames, std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
@@ -234,12 +242,16 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header,
   wire::PacketHeader asks = header;
   if (!frames.is_alone()) asks.flags |= wire::kFlagAckSoon;
   if (peer->introduced && peer->said == nullptr) {
+    if (is_protected() && peer->home.link.judge(header) == reliability::Arrival::kDuplicate) {
+      return Verdict::kDuplicate;  // a copy (wire.md 12.6)
+    }
     // The peer has proved that it means this connection: its HELLO is a packet like others.
     const Verdict verdict = frame_handler_.handle(now, peer->home, asks, frames);
     acks_.schedule(now, peer->home);
     return verdict;
   }
-  note_hello(now, *peer, asks, *hello, body);
+  const bool news = note_hello(now, *peer, asks, key, *hello, body);
+  if (is_protected() && !news) return Verdict::kDuplicate;
   if (peer->introduced) {
     // Its early data waits: until the peer has heard from us it may come to mean another
     // connection.
@@ -259,6 +271,7 @@ void Handshake::introduce(Peer& peer) {
   const wire::Hello& hello = said;
   const wire::NicInfo& nic = hello.nics[hello.nic];
   peer.introduced = true;
+  peer.key = peer.said->key;
   peer.epoch = hello.epoch;
   peer.theirs = hello.reply_to;
   peer.home.command_bytes = static_cast<std::uint16_t>(
@@ -317,7 +330,7 @@ bool Handshake::decline(Peer& peer, const wire::Hello& hello) const {
 // Handles an answer to our HELLO. It also proves the peer: our connection id went to nobody else,
 // whatever others have said of themselves meanwhile.
 Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
-                                  std::span<const std::byte> body) {
+                                  std::uint8_t key, std::span<const std::byte> body) {
   if (peer.phase == Phase::kGone || peer.phase == Phase::kResolving) return Verdict::kWrongState;
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
@@ -330,6 +343,8 @@ Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHea
   // It answers an earlier call: we would not mean the same rail (wire.md 5.10).
   if (!peer.introduced && hello->call != peer.call) return Verdict::kWrongState;
   const Verdict verdict = peer.introduced ? Verdict::kDuplicate : Verdict::kAccepted;
+  // Perhaps it is a copy (wire.md 12.6). If the peer lacks our proof, our timeout gives it again.
+  if (is_protected() && peer.introduced) return verdict;
   if (!peer.introduced) {
     if (!may_introduce(peer, *hello) || decline(peer, *hello)) return Verdict::kWrongState;
     if (peer.said == nullptr || !peer.said->is(hello->epoch, hello->reply_to)) {
@@ -338,6 +353,7 @@ Verdict Handshake::handle_welcome(Instant now, Peer& peer, const wire::PacketHea
     }
     aim_answer_at_home(resolver_, peer);
     peer.said->hello = *hello;
+    peer.said->key = key;
     if (peer.hello != nullptr) {
       peer.home.link.handle_answer(now, *peer.hello, header.cumulative);
     }

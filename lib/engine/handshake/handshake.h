@@ -28,13 +28,14 @@ struct PeerParts {
 
 class Handshake {
  public:
-  // `epoch` names this engine, `host` the host of its process.
+  // `epoch` names this engine, `host` the host of its process. The job has `keys` keys; 0: packets
+  // are not protected.
   Handshake(const Config& config, std::uint64_t epoch, std::uint64_t host, KeyedRandom& random,
             const PeerParts& parts, PeerTable& peers, NicTable& nics, ChannelPoller& poller,
             CreditAllocator& credits, Resolver& resolver, ReadyPeers& ready, AckScheduler& acks,
             PacketSender& sender, AcceptQueue& accepts, PeerLifecycle& lifecycle,
             RailManager& rails, NicExchange& exchange, const MemorySetup& memory,
-            FrameHandler& frame_handler)
+            FrameHandler& frame_handler, std::size_t keys)
       : config_(config),
         epoch_(epoch),
         host_(host),
@@ -53,18 +54,20 @@ class Handshake {
         rails_(rails),
         exchange_(exchange),
         memory_(memory),
-        frame_handler_(frame_handler) {}
+        frame_handler_(frame_handler),
+        keys_(keys) {}
 
   Connected connect(Instant now, const nic::Address& address);
 
   // --- packets that come
 
-  // Handles a HELLO. `body` is the packet's, and `frames` are its frames, of which HELLO is the
-  // first. May make a peer, or end one whose place the new one takes.
-  wire::Verdict handle_hello(Instant now, const wire::PacketHeader& header, wire::FrameList& frames,
-                             std::span<const std::byte> body);
+  // Handles a HELLO. `key` is that of the job's keys which it was sealed with, `body` the packet's,
+  // and `frames` are its frames, of which HELLO is the first. May make a peer, or end one whose
+  // place the new one takes.
+  wire::Verdict handle_hello(Instant now, const wire::PacketHeader& header, std::uint8_t key,
+                             wire::FrameList& frames, std::span<const std::byte> body);
   wire::Verdict handle_welcome(Instant now, Peer& peer, const wire::PacketHeader& header,
-                               std::span<const std::byte> body);
+                               std::uint8_t key, std::span<const std::byte> body);
   // Handles the first packet that carries our proof: its sender means this connection, so the early
   // data of its HELLO is delivered.
   void handle_proof(Instant now, Peer& peer);
@@ -109,6 +112,7 @@ class Handshake {
   Peer* make_peer(Instant now, const nic::Address& command, std::uint8_t module);
   Peer& begin_peer(Instant now, std::unique_ptr<Peer> made, const nic::Address& command) noexcept;
   std::uint32_t new_proof();
+  std::size_t initial_bytes(std::uint8_t module) const;
 
   // handshake.cc
   wire::Hello describe(const Peer& peer, bool as_answer = false) const;
@@ -136,8 +140,9 @@ class Handshake {
   Peer* new_caller(Instant now, const wire::Hello& hello);
   Peer* called_at(const wire::Hello& hello) const;
   bool our_call_wins(const wire::Hello& hello) const;
-  void note_hello(Instant now, Peer& peer, const wire::PacketHeader& header,
+  bool note_hello(Instant now, Peer& peer, const wire::PacketHeader& header, std::uint8_t key,
                   const wire::Hello& hello, std::span<const std::byte> body);
+  bool is_protected() const { return keys_ != 0; }
   void hold_early_data(PendingHello& said, std::span<const std::byte> body);
   void deliver_early_data(Instant now, Peer& peer);
   void adopt_caller(Peer& peer);
@@ -167,6 +172,7 @@ class Handshake {
   NicExchange& exchange_;
   const MemorySetup& memory_;
   FrameHandler& frame_handler_;
+  const std::size_t keys_;  // 0: packets are not protected
 
   std::uint32_t peers_born_ = 0;
 };

@@ -44,6 +44,8 @@ void Handshake::handle_call_overdue(Instant now, Peer& peer, Packet& packet) {
   const bool moved = unanswered && try_next_nic(peer);
   if (!moved && packet.in_channel) return;
   link.take_probe();
+  // It may have only another of the job's keys.
+  if (is_protected()) peer.key = static_cast<std::uint8_t>((peer.key + 1) % keys_);
   if (moved) return;
   link.abandon(packet);
   packet.state = channel::PacketState::kQueued;

@@ -15,9 +15,11 @@ struct NicPorts {
   std::unique_ptr<nic::Port> data;
 };
 
-inline std::unique_ptr<channel::Module> make_module(NicPorts nic) {
+// `protector` outlives the module; null: packets are not protected.
+inline std::unique_ptr<channel::Module> make_module(NicPorts nic,
+                                                    channel::Protector* protector = nullptr) {
   return std::make_unique<channel::Module>(std::move(nic.device), std::move(nic.command),
-                                           std::move(nic.data));
+                                           std::move(nic.data), protector);
 }
 
 }  // namespace pullman::engine

@@ -50,6 +50,7 @@ struct PendingHello {
   // Frames that came with the first HELLO; null: none, or there was no packet for them.
   channel::Packet* early_data = nullptr;
 
+  std::uint8_t key = 0;       // which of the job's keys it was sealed with
   bool crossed = false;       // our HELLO had left before this one came
   std::uint8_t declined = 0;  // answers to our call that were dropped, since the peer's call counts
 
@@ -87,6 +88,8 @@ struct PeerSetup {
 };
 
 struct Peer {
+  static constexpr std::uint8_t kAnyKey = 0xFF;
+
   explicit Peer(const PeerSetup& setup)
       : id(setup.id),
         first_message(setup.first_message),
@@ -148,6 +151,8 @@ struct Peer {
   bool memory_due : 1 = false;  // a MEMORY frame is to be sent: we offer memory, or decline it
   bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
   std::uint8_t told = 0;                // number of our NICs that the peer has been told
+  std::uint8_t key = 0;                 // which of the job's keys our packets are sealed with
+  std::uint8_t heard_key = kAnyKey;     // which the peer's are; kAnyKey: none was opened yet
   std::uint16_t first_credit = 1;       // what each of its NICs can hold at first, in packets
   std::uint64_t epoch = 0;              // its incarnation, once introduced
   wire::ConnectionId mine;              // the connection id that its packets must carry
@@ -182,7 +187,7 @@ struct Peer {
   Timer alarm;     // expires on silence: probes the peer, or ends it
   ListHook ready;  // in the list of peers that have something to send
 };
-static_assert(sizeof(Peer) <= 1032, "an idle peer takes 1072 bytes at most, what it points to too");
+static_assert(sizeof(Peer) <= 1064, "an idle peer takes 1104 bytes at most, what it points to too");
 
 using ReadyList =
     boost::intrusive::list<Peer, boost::intrusive::member_hook<Peer, ListHook, &Peer::ready>,

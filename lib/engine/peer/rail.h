@@ -6,12 +6,15 @@
 
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
+#include <memory>
 
 #include "base/guest.h"
 #include "channel/module.h"
 #include "engine/peer/kept_address.h"
+#include "engine/peer/rail_ciphers.h"
 #include "nic/port.h"
 #include "reliability/link.h"
+#include "reliability/replay_window.h"
 
 namespace pullman::engine {
 
@@ -100,6 +103,10 @@ struct Rail {
   KeptAddress remote;  // the address of the peer's command channel
 
   reliability::Link link;
+
+  // Of protected packets: null while none was sent or received lately.
+  std::unique_ptr<RailCiphers> ciphers;
+  reliability::ReplayWindow acks_heard;  // the numbers of the control packets that came
 
   Timer ack_timer;   // an ACK has waited long enough
   Timer loss_timer;  // a gap has lasted long enough to be a loss

@@ -118,7 +118,7 @@ void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes) {
 }
 
 bool fills_no_burst(const Rail& rail) {
-  const std::size_t in_burst = data(rail).port().limits().burst_bytes / rail.packet_bytes;
+  const std::size_t in_burst = data(rail).packets_in_burst(rail.packet_bytes);
   return 2 * rail.link.permits() < in_burst && rail.link.in_flight() >= in_burst;
 }
 

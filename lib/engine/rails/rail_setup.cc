@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "engine/peer/rail_choice.h"
 #include "engine/rails/rail_manager.h"
 
@@ -280,6 +281,7 @@ void RailManager::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
   Rails& rails = *peer.rails;
   const wire::NicInfo& nic = rails.theirs[there];
   const auto index = static_cast<std::uint8_t>(number);
+  PULLMAN_CHECK(rails.more[number] == nullptr);  // its packet numbers would begin again
   rails.more[number] = std::make_unique<Rail>(
       peer,
       RailName{.slot = peer.id.index, .number = index, .module = module, .nic = &nics_[module]},

@@ -69,7 +69,9 @@ void AckScheduler::send(Instant now, Rail& rail) {
   if (checksum_) wire::seal({bytes.data(), length}, {});
   if (rail.ack_timer.checked_in()) timers_.check_out(rail.ack_timer);
   ++stats_.acks_sent;
-  command(rail).send_unremembered({bytes.data(), length}, rail.command_to);
+  command(rail).send_unremembered(
+      {bytes.data(), length}, rail.command_to,
+      {.peer = rail.peer.id.index, .rail = rail.number, .number = rail.link.last_ack_number()});
 }
 
 }  // namespace pullman::engine

@@ -13,7 +13,8 @@ void PacketSender::send_check(const Rail& rail, wire::CheckSize size,
   if (checksum_) wire::seal(packet, {});
   const bool large = size == wire::CheckSize::kLargest;
   Channel& channel = large ? data(rail) : command(rail);
-  channel.send_unremembered(packet, large ? rail.data_to : rail.command_to);
+  channel.send_unremembered(packet, large ? rail.data_to : rail.command_to,
+                            {.peer = rail.peer.id.index});
 }
 
 void PacketSender::post(Instant now, Rail& rail, Packet& packet, Channel& channel,

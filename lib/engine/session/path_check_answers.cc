@@ -69,8 +69,9 @@ void PathCheck::handle_answers_due(Instant now, Peer& peer) {
 
 void PathCheck::answer_on(const Rail& rail, CheckSize size) const {
   const Answering& answering = rail.peer.checking->answering;
-  const std::size_t bytes = size == CheckSize::kLargest ? rail.link.path().most()
-                                                        : wire::kHeaderBytes + wire::kCheckedBytes;
+  const std::size_t bytes = size == CheckSize::kLargest
+                                ? rail.link.path().most() - initial_bytes(rail)
+                                : wire::kHeaderBytes + wire::kCheckedBytes;
   auto packet = packet_of(bytes, rail.peer.theirs, rail.number);
   wire::put_checked(frame_of(packet), {.round = answering.round,
                                        .size = size,
@@ -87,10 +88,12 @@ std::size_t PathCheck::least_length(const Rail& rail, CheckSize size) const {
   const Rails* rails = rail.peer.rails.get();
   const bool named = rail.number == 0 && rails != nullptr && rails->paired &&
                      rails->their_ways.home < rails->theirs.size();
-  if (!named) return rail.link.path().most();
-  return std::min<std::size_t>(
-      nics_[upkeep_of(rail).here].channel(ChannelKind::kData).packet_bytes(),
-      rails->theirs[rails->their_ways.home].data_packet_bytes);
+  const std::size_t most =
+      named ? std::min<std::size_t>(
+                  nics_[upkeep_of(rail).here].channel(ChannelKind::kData).packet_bytes(),
+                  rails->theirs[rails->their_ways.home].data_packet_bytes)
+            : rail.link.path().most();
+  return most - initial_bytes(rail);
 }
 
 }  // namespace pullman::engine

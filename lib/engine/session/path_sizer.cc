@@ -8,7 +8,7 @@ void PathSizer::settle(Instant now, Rail& rail) {
   auto& path = rail.link.path();
   path.take_news();
   if (path.watching()) {
-    path.handle_hint(now, data(rail).port().path_bytes(rail.data_to));
+    path.handle_hint(now, data(rail).path_bytes(rail.data_to));
     path.take_news();
   }
   if (path.bytes() < rail.packet_bytes) ++stats_.path_black_holes;

@@ -6,11 +6,12 @@
 
 namespace pullman::engine {
 
-void UnknownPeerReplies::reply(Instant now, std::size_t slot, const wire::PacketHeader& header,
-                               const wire::Check& check) {
+void UnknownPeerReplies::reply(Instant now, std::size_t slot, std::uint8_t key,
+                               const wire::PacketHeader& header, const wire::Check& check) {
   if (pending_ || now < next_) return;
   next_ = now + kPause;
-  pending_ = Reply{.slot = slot, .rail = header.rail, .round = check.round, .epoch = check.epoch};
+  pending_ = Reply{
+      .slot = slot, .key = key, .rail = header.rail, .round = check.round, .epoch = check.epoch};
   resolver_.resolve_unknown_peer(slot, check.reply_to);
 }
 
@@ -23,7 +24,7 @@ void UnknownPeerReplies::handle_resolved(const nic::PortEvent& event) {
                     {.round = reply->round, .unknown_peer = true, .epoch = reply->epoch});
   if (checksum_) wire::seal(packet, {});
   Channel& channel = nics_.channel(reply->slot, ChannelKind::kCommand);
-  channel.send_unremembered(packet, event.to);
+  channel.send_unremembered(packet, event.to, {.key = reply->key});
   channel.port().forget(event.to);
 }
 

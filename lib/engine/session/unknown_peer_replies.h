@@ -19,8 +19,9 @@ class UnknownPeerReplies {
   UnknownPeerReplies(const Config& config, const NicTable& nics, Resolver& resolver)
       : checksum_(config.checksum), nics_(nics), resolver_(resolver) {}
 
-  // Begins the reply to a CHECK that came by the NIC of that slot, which resolves the way back.
-  void reply(Instant now, std::size_t slot, const wire::PacketHeader& header,
+  // Begins the reply to a CHECK that came by the NIC of that slot, which resolves the way back, and
+  // was sealed with that one of the job's keys.
+  void reply(Instant now, std::size_t slot, std::uint8_t key, const wire::PacketHeader& header,
              const wire::Check& check);
   // Sends the reply if the way back was resolved, and drops it otherwise.
   void handle_resolved(const nic::PortEvent& event);
@@ -32,6 +33,7 @@ class UnknownPeerReplies {
 
   struct Reply {
     std::size_t slot = 0;
+    std::uint8_t key = 0;
     std::uint8_t rail = 0;
     wire::CheckRound round;
     std::uint64_t epoch = 0;  // the epoch that the CHECK asked for

@@ -40,6 +40,20 @@ std::byte* room_for_bursts() {
   return bursts_place;
 }
 
+std::size_t bytes_of(std::span<const Outgoing> burst) {
+  return (burst.size() - 1) * size_of(burst.front()) + size_of(burst.back());
+}
+
+// Returns whether the packets of a burst stand one behind the other already.
+bool are_together(std::span<const Outgoing> burst) {
+  const std::byte* next = burst.front().head.data();
+  return std::all_of(burst.begin(), burst.end(), [&](const Outgoing& packet) {
+    const bool here = packet.payload.empty() && packet.head.data() == next;
+    next += packet.head.size();
+    return here;
+  });
+}
+
 iovec piece_of(std::span<const std::byte> bytes) {
   // sendmsg() does not write.
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -216,9 +230,10 @@ void Sender::prepare(std::span<const Outgoing> batch) {
   for (std::size_t at = 0; at < packets.size(); at += packets_[count_++]) {
     const Outgoing& first = packets[at];
     const std::size_t length = burst_length(packets.subspan(at));
+    const auto burst = packets.subspan(at, length);
     const std::size_t size = size_of(first);
-    if (socket_for(first) != socket || (length > 1 && together + length * size > kTogetherBytes))
-      break;
+    const bool copies = length > 1 && !are_together(burst);
+    if (socket_for(first) != socket || (copies && together + length * size > kTogetherBytes)) break;
     msghdr& message = messages_[count_].msg_hdr;
     message.msg_name = direct ? nullptr : const_cast<sockaddr*>(peers_.name_of(first.to));
     message.msg_namelen = direct ? 0 : peers_.name_bytes();
@@ -226,11 +241,15 @@ void Sender::prepare(std::span<const Outgoing> batch) {
     message.msg_control = nullptr;
     message.msg_controllen = 0;
     if (length > 1) {
-      std::byte* const place = room_for_bursts() + together;
-      const std::size_t bytes = put_together(packets.subspan(at, length), place);
-      segments_[segments++] = {place, bytes};
-      together += bytes;
-      PULLMAN_CHECK(together <= kTogetherBytes);
+      if (copies) {
+        std::byte* const place = room_for_bursts() + together;
+        const std::size_t bytes = put_together(burst, place);
+        segments_[segments++] = {place, bytes};
+        together += bytes;
+        PULLMAN_CHECK(together <= kTogetherBytes);
+      } else {
+        segments_[segments++] = piece_of({first.head.data(), bytes_of(burst)});
+      }
       Control& control = controls_[count_];
       const auto segment = static_cast<std::uint16_t>(size);
       std::memcpy(control.bytes.data() + CMSG_LEN(0), &segment, sizeof segment);

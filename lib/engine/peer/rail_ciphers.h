@@ -1,0 +1,45 @@
+// The ciphers of one rail. They are made when a packet needs them, by security/protection.h, and
+// can be dropped at any time: they are made again from what the peers know of each other.
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+#include "crypto/packet_cipher.h"
+
+namespace pullman::engine {
+
+struct Rail;
+
+// A cipher, with what is added to a packet's number to make its nonce (RFC 9001, 5.3).
+struct NumberedCipher {
+  crypto::PacketCipher cipher;
+  crypto::Nonce iv;
+};
+
+// The cipher for the numbers of one phase (wire.md 12.3).
+struct PhaseCipher {
+  std::uint64_t phase = 0;
+  NumberedCipher with;
+};
+
+// A rail that was used lately is in a list; a rail that ends leaves it.
+using UseHook =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+struct RailCiphers : UseHook {
+  explicit RailCiphers(Rail& of) : rail(of) {}
+
+  static constexpr std::size_t kSeries = 2;  // sequenced packets, control packets
+
+  Rail& rail;
+  std::array<std::optional<PhaseCipher>, kSeries> sends;
+  // Of two phases that follow each other, since packets of both may come in any order.
+  std::array<std::array<std::optional<PhaseCipher>, 2>, kSeries> receives;
+  Instant used_at{};
+};
+
+}  // namespace pullman::engine
