@@ -3,6 +3,7 @@
 // later changes have no effect. from_environment() and validate() throw Error; nothing else throws.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +48,8 @@ struct __attribute__((visibility("default"))) Config {
   std::uint16_t data_port = 0;  // PULLMAN_DATA_PORT
 
   // A packet must hold the longest ACK (docs/wire.md 4.7), 560 bytes. A NIC that
-  // carries less is not used. Over IPv4 an MTU of 604 is enough.
+  // carries less is not used. Over IPv4 an MTU of 604 is enough; 620 if packets
+  // are protected.
   static constexpr std::size_t kLeastPacketBytes = 576;
   // The largest packet; 0 takes what the NIC carries. 576..65507.           PULLMAN_PACKET_BYTES
   std::size_t packet_bytes = 0;
@@ -134,8 +136,30 @@ struct __attribute__((visibility("default"))) Config {
   enum class Threads : std::uint8_t { kOne, kMany };
   Threads threads = Threads::kOne;
 
+  // How packets are protected: kAuthenticate proves that each comes from a
+  // process of the job and was not changed; kEncrypt also hides what is in it;
+  // kOff leaves them as they are. All processes must have the same. kDefault is
+  // kAuthenticate if there is a key, and kOff otherwise; the other two need one.
+  // Peers on one host that share memory need no protection (docs/security.md).
+  //                                         PULLMAN_SECURITY (authenticate, encrypt, off)
+  enum class Security : std::uint8_t { kDefault, kAuthenticate, kEncrypt, kOff };
+  Security security = Security::kDefault;
+  // The job's keys, 32 random bytes each. Processes that have none in common do
+  // not hear each other. There is one, or up to kMaxKeys while one replaces
+  // another, the newest first. If there is none here, they come from a file with
+  // a key in each line, which only its owner may read (pullman-key makes one),
+  // and else from words, from which a key is made in a tenth of a second: for
+  // trying things out, since others may read the environment of a process. With
+  // a seed (below) there can be no key: two processes would seal with the same.
+  using Key = std::array<std::byte, 32>;
+  static constexpr std::size_t kMaxKeys = 4;
+  std::vector<Key> keys;
+  std::string key_file;     // PULLMAN_KEY_FILE
+  std::string pass_phrase;  // PULLMAN_KEY
+
   // Adds a CRC-32 to every packet and requires one in received packets (both
-  // ends must agree). For networks that have no checksum of their own.      PULLMAN_CHECKSUM (0, 1)
+  // ends must agree). For networks that have no checksum of their own; without
+  // effect where packets are protected.                                     PULLMAN_CHECKSUM (0, 1)
   bool checksum = false;
   // Believes a connected peer about which addresses are its own: connect() to
   // any of them returns that peer, even if no packet has ever been exchanged

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "pullman/status.h"
+#include "wire/protection.h"
 
 namespace pullman {
 namespace {
@@ -139,9 +140,26 @@ Config::Threads read_threads(std::string_view text) {
   bad_option(fmt::format("PULLMAN_THREADS='{}' is neither 'one' nor 'many'", text));
 }
 
+Config::Security read_security(std::string_view text) {
+  if (text == "authenticate") return Config::Security::kAuthenticate;
+  if (text == "encrypt") return Config::Security::kEncrypt;
+  if (text == "off") return Config::Security::kOff;
+  bad_option(
+      fmt::format("PULLMAN_SECURITY='{}' is none of 'authenticate', 'encrypt' and 'off'", text));
+}
+
+// Returns a variable's value, or nothing if it is not set. One that is set to nothing was meant to
+// have a value: to go on without a key would protect nothing.
+std::string read_text(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return {};
+  if (*text == '\0') bad_option(fmt::format("{} is empty: unset it, or give it a value", variable));
+  return text;
+}
+
 bool is_known(std::string_view variable) {
-  for (const char* other :
-       {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_LOG"}) {
+  for (const char* other : {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS",
+                            "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),
@@ -179,6 +197,11 @@ Config Config::from_environment() {
   if (const char* threads = std::getenv("PULLMAN_THREADS")) {
     config.threads = read_threads(threads);
   }
+  if (const char* security = std::getenv("PULLMAN_SECURITY")) {
+    config.security = read_security(security);
+  }
+  config.key_file = read_text("PULLMAN_KEY_FILE");
+  config.pass_phrase = read_text("PULLMAN_KEY");
   for (const Option& option : kOptions) {
     const char* text = std::getenv(option.variable);
     if (text == nullptr) continue;
@@ -202,10 +225,27 @@ void Config::validate() const {
     bad_option(
         fmt::format("port and data_port are both {}: a NIC's two channels need a port each", port));
   }
-  if (packet_bytes != 0 && packet_bytes < Config::kLeastPacketBytes) {
+  const bool keyed = !keys.empty() || !key_file.empty() || !pass_phrase.empty();
+  const std::size_t least =
+      Config::kLeastPacketBytes + (keyed && security != Security::kOff ? wire::kTagBytes : 0);
+  if (packet_bytes != 0 && packet_bytes < least) {
     bad_option(
         fmt::format("packet_bytes = {} is out of range: {} to 65507, or 0 for what the NIC carries",
-                    packet_bytes, Config::kLeastPacketBytes));
+                    packet_bytes, least));
+  }
+  if (keys.size() > kMaxKeys) {
+    bad_option(fmt::format("there are {} keys: at most {}", keys.size(), kMaxKeys));
+  }
+  const bool wanted = security == Security::kAuthenticate || security == Security::kEncrypt;
+  if (wanted && !keyed) {
+    bad_option(
+        "packets are to be protected, and there is no key: 'pullman-key FILE' makes one for "
+        "PULLMAN_KEY_FILE");
+  }
+  if (keyed && security != Security::kOff && seed != 0) {
+    bad_option(
+        "with a seed packets cannot be protected: processes that have the same would seal "
+        "different packets alike");
   }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")

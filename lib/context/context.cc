@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "context/gate.h"
+#include "context/job_keys.h"
 #include "context/nics.h"
 #include "context/sleeper.h"
 #include "context/wait_policy.h"
@@ -43,6 +44,18 @@ KeyedRandom::Key key_for(const Config& config) {
   return key;
 }
 
+engine::Identity identity_of(const Config& config, shm::Pairs& pairs) {
+  engine::Identity identity{.key = key_for(config), .host = nic::own_host(), .pairs = &pairs};
+  const JobKeys found = find_job_keys(config);
+  if (found.keys.empty()) return identity;
+  const bool encrypt = config.security == Config::Security::kEncrypt;
+  identity.protection = encrypt ? wire::Protection::kEncrypt : wire::Protection::kAuthenticate;
+  identity.job_keys = found.keys;
+  log().info("packets are {}, with a key from {}", encrypt ? "encrypted" : "authenticated",
+             found.source);
+  return identity;
+}
+
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
   std::vector<nic::Port*> ports;
   for (const engine::NicPorts& nic : nics) {
@@ -56,7 +69,7 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 
 struct Context::State {
   explicit State(const Config& chosen)
-      : config(chosen),
+      : config(without_keys(chosen)),
         gate(chosen.threads == Config::Threads::kMany),
         nics(config),
         opened(nics.open()),
@@ -64,8 +77,7 @@ struct Context::State {
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
         looked_at(read_clock()),
-        engine(chosen, std::move(opened),
-               {.key = key_for(chosen), .host = nic::own_host(), .pairs = &pairs}, looked_at) {
+        engine(config, std::move(opened), identity_of(chosen, pairs), looked_at) {
     if (config.shared_memory) shm::sweep();
   }
 

@@ -9,6 +9,7 @@
 #include "nic/drivers.h"
 #include "nic/interfaces.h"
 #include "nic/socket.h"
+#include "wire/protection.h"
 
 namespace pullman {
 namespace {
@@ -47,6 +48,11 @@ Numbers numbers_of(const Config& config) {
   return {.command = config.port, .data = config.data_port};
 }
 
+// Returns how much longer datagrams are than their packets.
+std::size_t tag_bytes(const Config& config) {
+  return config.security == Config::Security::kOff ? 0 : wire::kTagBytes;
+}
+
 engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const Config& config,
                           const Numbers& numbers) {
   engine::NicPorts nic{.device = device, .command = nullptr, .data = nullptr};
@@ -54,9 +60,9 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
     nic.device.packet_bytes = std::min(nic.device.packet_bytes, config.packet_bytes);
   }
   nic::PortOptions options = port_options(config, numbers.command);
-  options.packet_bytes =
-      std::min(std::max(Config::kLeastPacketBytes, config.tiny_bytes + kTinyOverhead),
-               nic.device.packet_bytes);
+  options.packet_bytes = std::min(
+      std::max(Config::kLeastPacketBytes, config.tiny_bytes + kTinyOverhead) + tag_bytes(config),
+      nic.device.packet_bytes);
   nic.command = driver.open(nic.device, options);
   nic::PortOptions data = port_options(config, numbers.data);
   data.link_events = false;  // the command channel's port reports them
@@ -176,7 +182,7 @@ nic::Most Nics::most() const {
   return {.nics = config_->max_nics,
           .addresses = nic::max_addresses(driver_->name()),
           .devices = wire::kMaxNics,
-          .least_packet = Config::kLeastPacketBytes};
+          .least_packet = Config::kLeastPacketBytes + tag_bytes(*config_)};
 }
 
 // Returns the devices that can be opened now; none if those asked for may become usable later, so

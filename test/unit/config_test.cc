@@ -115,4 +115,32 @@ TEST_CASE("sticky rails and the number of NICs are read from the environment") {
   CHECK_THAT(complaint(config), Catch::Contains("1 to 8"));
 }
 
+TEST_CASE("packets that are to be protected need a key, and no seed") {
+  Config config;
+  config.security = Config::Security::kEncrypt;
+  CHECK(complaint(config).find("'pullman-key FILE' makes one") != std::string::npos);
+  config.key_file = "key";
+  CHECK(complaint(config).empty());
+  config.seed = 1;
+  CHECK(complaint(config).find("with a seed") != std::string::npos);
+  config.security = Config::Security::kOff;
+  CHECK(complaint(config).empty());
+}
+
+TEST_CASE("a variable for a key that is empty is refused, and does not mean that there is none") {
+  for (const char* name : {"PULLMAN_KEY_FILE", "PULLMAN_KEY"}) {
+    const Variable variable(name, "");
+    CHECK_THROWS_AS(Config::from_environment(), Error);
+  }
+}
+
+TEST_CASE("the environment says how packets are protected") {
+  const Variable key("PULLMAN_KEY", "some words");
+  CHECK(Config::from_environment().security == Config::Security::kDefault);
+  const Variable encrypt("PULLMAN_SECURITY", "encrypt");
+  CHECK(Config::from_environment().security == Config::Security::kEncrypt);
+  const Variable other("PULLMAN_SECURITY", "on");
+  CHECK_THROWS_AS(Config::from_environment(), Error);
+}
+
 }  // namespace pullman

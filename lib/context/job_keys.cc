@@ -1,0 +1,157 @@
+#include "context/job_keys.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "crypto/pass_phrase.h"
+#include "pullman/status.h"
+
+namespace pullman {
+namespace {
+
+using Key = crypto::Secret<32>;
+
+constexpr std::size_t kDigits = 64;
+constexpr std::size_t kMaxFileBytes = 4096;
+constexpr std::size_t kLeastWordsBytes = 8;
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(Status::kBadOption, sentence);
+}
+
+// What a key file holds, which is wiped.
+using FileBytes = crypto::Secret<kMaxFileBytes>;
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // it may be a pipe
+    if (descriptor_ < 0) {
+      refuse(fmt::format("the key file '{}' cannot be opened ({}): 'pullman-key {}' makes one",
+                         path, std::strerror(errno), path));
+    }
+  }
+  ~OpenFile() { close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  struct stat state() const {
+    struct stat state {};
+    if (fstat(descriptor_, &state) != 0) return {};
+    return state;
+  }
+  std::string_view read_into(FileBytes& bytes) const {
+    std::size_t length = 0;
+    while (length < kMaxFileBytes) {
+      const ssize_t got = read(descriptor_, bytes.bytes().data() + length, kMaxFileBytes - length);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      length += static_cast<std::size_t>(got);
+    }
+    return {reinterpret_cast<const char*>(bytes.bytes().data()), length};
+  }
+
+ private:
+  int descriptor_;
+};
+
+std::optional<unsigned> value_of(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return std::nullopt;
+}
+
+std::optional<Key> parse(std::string_view line) {
+  if (line.size() != kDigits) return std::nullopt;
+  Key key;
+  for (std::size_t i = 0; i < kDigits / 2; ++i) {
+    const auto high = value_of(line[2 * i]);
+    const auto low = value_of(line[2 * i + 1]);
+    if (!high || !low) return std::nullopt;
+    key.bytes()[i] = static_cast<std::byte>(*high << 4 | *low);
+  }
+  return key;
+}
+
+// Others must not be able to read it, nor to write to it.
+void check_access(const OpenFile& file, const std::string& path) {
+  const struct stat state = file.state();
+  if (!S_ISREG(state.st_mode)) refuse(fmt::format("the key file '{}' is not a file", path));
+  if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    refuse(fmt::format("others may read or write the key file '{}': 'chmod 600 {}'", path, path));
+  }
+  if (state.st_uid != geteuid() && state.st_uid != 0) {
+    refuse(fmt::format("the key file '{}' belongs to another user: make one of your own", path));
+  }
+}
+
+std::vector<Key> read_file(const std::string& path) {
+  const OpenFile file(path);
+  check_access(file, path);
+  FileBytes bytes;
+  std::string_view text = file.read_into(bytes);
+  std::vector<Key> keys;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const auto key = parse(text.substr(0, end));
+    if (!key) {
+      refuse(fmt::format("line {} of the key file '{}' is no key: {} hexadecimal digits", line,
+                         path, kDigits));
+    }
+    keys.push_back(*key);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (keys.empty() || keys.size() > Config::kMaxKeys) {
+    refuse(fmt::format("the key file '{}' has {} keys: 1 to {}, the newest first", path,
+                       keys.size(), Config::kMaxKeys));
+  }
+  return keys;
+}
+
+}  // namespace
+
+Config without_keys(const Config& config) {
+  Config copy = config;
+  if (copy.security == Config::Security::kDefault) {
+    const bool any = !copy.keys.empty() || !copy.key_file.empty() || !copy.pass_phrase.empty();
+    copy.security = any ? Config::Security::kAuthenticate : Config::Security::kOff;
+  }
+  crypto::wipe(std::as_writable_bytes(std::span(copy.keys)));
+  crypto::wipe(std::as_writable_bytes(std::span(copy.pass_phrase)));
+  copy.keys.clear();
+  copy.pass_phrase.clear();
+  return copy;
+}
+
+JobKeys find_job_keys(const Config& config) {
+  if (config.security == Config::Security::kOff) return {};
+  JobKeys found;
+  if (!config.keys.empty()) {
+    for (const Config::Key& key : config.keys) found.keys.emplace_back(key);
+    found.source = "the program";
+  } else if (!config.key_file.empty()) {
+    found.keys = read_file(config.key_file);
+    found.source = fmt::format("the file '{}'", config.key_file);
+  } else if (!config.pass_phrase.empty()) {
+    if (config.pass_phrase.size() < kLeastWordsBytes) {
+      refuse(fmt::format("the pass phrase is too easy to guess: at least {} characters",
+                         kLeastWordsBytes));
+    }
+    found.keys.push_back(crypto::key_from(config.pass_phrase));
+    found.source = "a pass phrase";
+  }
+  return found;
+}
+
+}  // namespace pullman

@@ -1,0 +1,152 @@
+"""Protected packets on a real kernel: keys, where they come from, and processes that have others."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+import open_capture
+from cases import case
+from soak import Soak, address_of, two
+
+SHORT = 1_500
+WORDS = "correct horse battery staple"
+
+
+def both_ways(place, build, driver, messages=SHORT, **environment):
+    sides = two(place, build, driver, "--send", messages, "--receive", messages, **environment)
+    return [side.well()["counters"] for side in sides]
+
+
+@case("udp", "tcp", "fabric")
+@pytest.mark.parametrize("security", ["authenticate", "encrypt"])
+def test_messages_arrive_both_ways_over_protected_packets(place, build, driver, security):
+    for counters in both_ways(place, build, driver, PULLMAN_KEY=WORDS, PULLMAN_SECURITY=security):
+        assert counters["dropped"] == 0, counters
+
+
+@case("udp")
+@pytest.mark.parametrize("security", ["authenticate", "encrypt"])
+def test_messages_arrive_over_protected_packets_through_5_percent_loss(place, build, driver, security):
+    place.drop_udp(5)
+    both_ways(place, build, driver, 3_000, PULLMAN_KEY=WORDS, PULLMAN_SECURITY=security)
+
+
+@case("udp", mtu=9000)
+def test_messages_arrive_over_protected_packets_of_9000(place, build, driver):
+    both_ways(place, build, driver, PULLMAN_KEY=WORDS, PULLMAN_SECURITY="encrypt")
+
+
+@case("udp", mtu=65535)
+def test_messages_arrive_over_protected_packets_of_64_KiB(place, build, driver):
+    both_ways(place, build, driver, PULLMAN_KEY=WORDS)
+
+
+@case("udp")
+@pytest.mark.parametrize("first, second", [
+    ({"PULLMAN_KEY": WORDS}, {"PULLMAN_KEY": WORDS + "s"}),
+    ({"PULLMAN_KEY": WORDS}, {}),
+    ({}, {"PULLMAN_KEY": WORDS}),
+    ({"PULLMAN_KEY": WORDS}, {"PULLMAN_KEY": WORDS, "PULLMAN_SECURITY": "encrypt"}),
+], ids=["other words", "no key here", "no key there", "encrypted there"])
+def test_processes_that_have_no_key_in_common_do_not_meet(place, build, driver, first, second):
+    options = ("--send", 10, "--receive", 10)
+    server = Soak(place, build, 0, driver, *options, **first).wait_for("listening")
+    client = Soak(place, build, 1, driver, *options, address=address_of(place, 0), PULLMAN_PEER_TIMEOUT_MS=1000,
+                  **second)
+    _, line = client.finish()
+    assert "unreachable" in str(line).lower(), line
+    assert not any(line["event"] == "met" for line in server.lines()), server.lines()
+    server.program.kill()
+    server.program.wait()
+
+
+@pytest.mark.parametrize("seed, mode", [(57, 0x40), (39, 0x80)], ids=["authenticated", "encrypted"])
+def test_another_implementation_opens_every_packet_by_the_book(build, tmp_path, seed, mode):
+    capture = tmp_path / "capture"
+    subprocess.run([build / "test/sim/pullman-sim", "--seed", str(seed), "--capture", capture], check=True)
+    flags = {int(text[2:4], 16) & 0xC0 for kind, text in map(str.split, capture.read_text().splitlines())
+             if kind != "key"}
+    assert flags == {mode}, "the seed is drawn otherwise now: choose another"
+    assert open_capture.main(capture) == 0
+
+
+def make_key(build, path, *options):
+    return subprocess.run([build / "tools/pullman-key", *options, path], capture_output=True, text=True, check=False)
+
+
+@case("udp")
+def test_a_key_file_that_is_rotated_keeps_processes_with_the_old_key_connected(place, build, driver, tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    assert make_key(build, old).returncode == 0
+    new.write_text(old.read_text())
+    new.chmod(0o600)
+    assert make_key(build, new, "--rotate").returncode == 0
+    assert new.read_text().splitlines()[1:] == old.read_text().splitlines()
+    for here, there in ((old, new), (new, old)):
+        options = ("--send", 200, "--receive", 200)
+        server = Soak(place, build, 0, driver, *options, PULLMAN_KEY_FILE=here).wait_for("listening")
+        client = Soak(place, build, 1, driver, *options, address=address_of(place, 0), PULLMAN_KEY_FILE=there)
+        client.well()
+        server.well()
+
+
+def test_pullman_key_makes_a_file_that_only_its_owner_can_read_and_overwrites_none(build, tmp_path):
+    path = tmp_path / "key"
+    mask = os.umask(0)
+    try:
+        assert make_key(build, path).returncode == 0
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    line, = path.read_text().splitlines()
+    assert len(bytes.fromhex(line)) == 32
+    again = make_key(build, path)
+    assert again.returncode == 1 and "File exists" in again.stderr, again
+    assert path.read_text() == line + "\n"
+    other = tmp_path / "other"
+    assert make_key(build, other).returncode == 0 and other.read_text() != path.read_text()
+
+
+@case("udp")
+def test_a_key_file_that_others_can_read_is_refused(place, build, driver, tmp_path):
+    path = tmp_path / "key"
+    make_key(build, path)
+    path.chmod(0o644)
+    soak = Soak(place, build, 0, driver, PULLMAN_KEY_FILE=path)
+    assert soak.program.wait(30) != 0
+    assert f"chmod 600 {path}" in soak.problem() + str(soak.lines()), soak.problem()
+
+
+@case("udp")
+def test_neither_a_log_nor_a_process_tells_the_key(place, build, driver, tmp_path):
+    path = tmp_path / "key"
+    make_key(build, path)
+    key = path.read_text().strip()
+    soak = Soak(place, build, 0, driver, "--receive", 1, PULLMAN_KEY_FILE=path, PULLMAN_LOG="trace")
+    soak.wait_for("listening")
+    assert where(key, soak.program.pid) == [], "neither as text nor as bytes, in memory that can be written"
+    soak.program.kill()
+    soak.program.wait()
+    assert key not in soak.problem() + str(soak.lines())
+    assert str(path) in soak.problem(), "where it came from is told"
+
+
+def where(key, pid):
+    """The places in a process' memory that hold the key."""
+    needles = [key.encode(), bytes.fromhex(key)]
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            place, access, *_ = line.split()
+            begin, end = (int(part, 16) for part in place.split("-"))
+            if access[:2] != "rw" or "[vvar" in line:
+                continue
+            try:
+                memory.seek(begin)
+                content = memory.read(end - begin)
+            except OSError:
+                continue
+            found += [line.strip() for needle in needles if needle in content]
+    return found
