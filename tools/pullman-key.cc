@@ -22,7 +22,7 @@ constexpr std::size_t kLineBytes = 2 * kKeyBytes + 1;
 // is left elsewhere.
 struct SecretText {
   ~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
-  std::array<char, 2 * kLineBytes> text{};
+  std::array<char, 2 * kLineBytes + 1> text{};  // it ends with a zero
   std::size_t length = 0;
 };
 

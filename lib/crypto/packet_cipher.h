@@ -1,6 +1,6 @@
 // Seals packets and opens them: AES-256-GCM (NIST SP 800-38D) with tags of 16 bytes, by the IPsec
 // multi-buffer library, which takes a tenth of libcrypto's time for a small packet
-// (docs/performance.md). It uses what the processor has for AES, and works without, slower.
+// (decision 0028). It uses what the processor has for AES, and works without, slower.
 //
 // Knows keys and bytes. Does not know what a packet is, nor whether a nonce was used before.
 #pragma once

@@ -35,6 +35,10 @@ std::size_t largest_packet(const std::vector<NicPorts>& nics) {
   return largest;
 }
 
+std::size_t keys_of(const Protection* protection) {
+  return protection == nullptr ? 0 : protection->keys();
+}
+
 }  // namespace
 
 Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity& identity,
@@ -50,7 +54,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
       sender_(resources_.config, nics_, credits_, acks_),
       reclaimer_(resources_.packets, ready_),
       accepts_(resources_.config, resources_.peers),
-      check_(resources_.peers, nics_, sender_, clock_, resources_.alarms, resources_.random),
+      check_(resources_.peers, nics_, sender_, clock_, resources_.alarms, resources_.random,
+             keys_of(protection_.get())),
       replies_(resources_.config, nics_, resolver_),
       lifecycle_(resources_.config, resources_.peers, ready_, reclaimer_, resources_.alarms,
                  {resources_.packets, resolver_, acks_, check_, accepts_, resources_.matchers,
@@ -76,7 +81,7 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
                   resources_.outbox, resources_.packets, resources_.eager_bytes},
                  resources_.peers, nics_, poller_, credits_, resolver_, ready_, acks_, sender_,
                  accepts_, lifecycle_, rails_, exchange_, memory_setup_, frame_handler_,
-                 protection_ == nullptr ? 0 : protection_->keys()),
+                 keys_of(protection_.get())),
       port_events_(nics_, poller_, resolver_, replies_, liveness_, rails_, exchange_, handshake_),
       nic_changes_(resources_.peers, nics_, poller_, credits_, resolver_, ready_, reclaimer_,
                    replies_, lifecycle_, rails_, ack_handler_, handshake_, port_events_),

@@ -44,6 +44,12 @@ def test_messages_arrive_over_protected_packets_of_64_KiB(place, build, driver):
 
 
 @case("udp")
+@pytest.mark.parametrize("least", [{"PULLMAN_TINY_BYTES": 0}, {"PULLMAN_PACKET_BYTES": 592}], ids=str)
+def test_messages_arrive_in_the_shortest_packets_that_hold_a_tag(place, build, driver, least):
+    both_ways(place, build, driver, 300, PULLMAN_KEY=WORDS, **least)
+
+
+@case("udp")
 @pytest.mark.parametrize("first, second", [
     ({"PULLMAN_KEY": WORDS}, {"PULLMAN_KEY": WORDS + "s"}),
     ({"PULLMAN_KEY": WORDS}, {}),

@@ -277,10 +277,14 @@ void draw_protection(std::uint64_t seed, Plan& plan) {
   if (!percent(random, 50)) return;
   plan.protection =
       percent(random, 50) ? wire::Protection::kAuthenticate : wire::Protection::kEncrypt;
+  std::vector<std::uint64_t> keys{plan.seed};
+  // All have the same, in other orders.
+  while (percent(random, 40) && keys.size() < 3) keys.push_back(plan.seed + keys.size());
   const auto widen = [](PortPlan& port) { port.packet_bytes += wire::kTagBytes; };
   for (NodePlan& node : plan.nodes) {
     node.protection = plan.protection;
-    node.job_keys = {plan.seed};
+    node.job_keys = keys;
+    std::rotate(keys.begin(), keys.begin() + 1, keys.end());
     for (PortPlan* port : {&node.command, &node.data}) widen(*port);
     for (NicPlan& nic : node.more) {
       for (PortPlan* port : {&nic.command, &nic.data}) widen(*port);

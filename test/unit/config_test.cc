@@ -127,6 +127,16 @@ TEST_CASE("packets that are to be protected need a key, and no seed") {
   CHECK(complaint(config).empty());
 }
 
+TEST_CASE("packets that are protected have room for their tag") {
+  Config config;
+  config.packet_bytes = 591;
+  CHECK(complaint(config).empty());
+  config.key_file = "key";
+  CHECK(complaint(config).find("592 to 65507") != std::string::npos);
+  config.packet_bytes = 592;
+  CHECK(complaint(config).empty());
+}
+
 TEST_CASE("a variable for a key that is empty is refused, and does not mean that there is none") {
   for (const char* name : {"PULLMAN_KEY_FILE", "PULLMAN_KEY"}) {
     const Variable variable(name, "");

@@ -31,7 +31,7 @@ struct LifecycleParts {
   PacketSender sender{peers.resources.config, nics.table, credits, acks};
   PacketReclaimer reclaimer{peers.resources.packets, ready};
   AcceptQueue accepts{peers.resources.config, peers.table()};
-  PathCheck check{peers.table(), nics.table, sender, clock, alarms(), peers.resources.random};
+  PathCheck check{peers.table(), nics.table, sender, clock, alarms(), peers.resources.random, 0};
   PeerLifecycle lifecycle{
       peers.resources.config,
       peers.table(),

@@ -41,10 +41,11 @@ void Handshake::handle_call_overdue(Instant now, Peer& peer, Packet& packet) {
   reliability::Link& link = peer.home.link;
   const bool unanswered =
       link.timeouts() >= kTimeoutsBeforeOther && now - peer.heard_at >= kTimeBeforeOther;
-  const bool moved = unanswered && try_next_nic(peer);
+  // The other may have only another of the job's keys: all are tried by one NIC before the next.
+  const bool all_keys_tried = peer.key + std::size_t{1} >= keys_;
+  const bool moved = unanswered && all_keys_tried && try_next_nic(peer);
   if (!moved && packet.in_channel) return;
   link.take_probe();
-  // It may have only another of the job's keys.
   if (is_protected()) peer.key = static_cast<std::uint8_t>((peer.key + 1) % keys_);
   if (moved) return;
   link.abandon(packet);

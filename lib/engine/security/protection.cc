@@ -180,7 +180,9 @@ bool Protection::open_first(Rail& rail, const Series& series, std::span<const st
     peer.heard_key = key;
     const std::uint64_t phase = wire::phase_of(series.number);
     RailCiphers& ciphers = ciphers_of(rail);
-    ciphers.receives[series.control][phase % 2].emplace(PhaseCipher{phase, std::move(with)});
+    auto& place = ciphers.receives[series.control][phase % 2];
+    // A late packet, or a copy of one, does not displace the cipher in use.
+    if (!place || place->phase < phase) place.emplace(PhaseCipher{phase, std::move(with)});
     note_used(ciphers);
     return true;
   }

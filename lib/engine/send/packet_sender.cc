@@ -8,13 +8,13 @@ namespace pullman::engine {
 
 using reliability::AckNeed;
 
-void PacketSender::send_check(const Rail& rail, wire::CheckSize size,
-                              std::span<std::byte> packet) const {
+void PacketSender::send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet,
+                              std::optional<std::uint8_t> key) const {
   if (checksum_) wire::seal(packet, {});
   const bool large = size == wire::CheckSize::kLargest;
   Channel& channel = large ? data(rail) : command(rail);
   channel.send_unremembered(packet, large ? rail.data_to : rail.command_to,
-                            {.peer = rail.peer.id.index});
+                            {.peer = rail.peer.id.index, .key = key});
 }
 
 void PacketSender::post(Instant now, Rail& rail, Packet& packet, Channel& channel,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "engine/nics/nic_table.h"
@@ -52,8 +53,9 @@ class PacketSender {
   // Numbers a run of chunks, which the caller hands to the data channel.
   void stamp(Instant now, Rail& rail, channel::Run& run);
   // Sends a packet of a connectivity check, which has no number and is not retransmitted: if the
-  // NIC has no room it counts as lost.
-  void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet) const;
+  // NIC has no room it counts as lost. `key` is which of the job's keys; nothing: the peer's.
+  void send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet,
+                  std::optional<std::uint8_t> key = {}) const;
 
  private:
   const bool checksum_;

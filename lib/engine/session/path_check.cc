@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -119,6 +120,16 @@ void PathCheck::ask(const Peer& peer) const {
   });
 }
 
+// What is asked whether it is still the same process may be one that has only another of the job's
+// keys: they take turns, each on all rails.
+std::optional<std::uint8_t> PathCheck::key_for(const Peer& peer) const {
+  const Asking& asking = peer.checking->asking;
+  if (keys_ == 0 || asking.running) return std::nullopt;
+  std::size_t rails = 0;
+  peer.for_each_rail([&](const Rail&) { ++rails; });
+  return static_cast<std::uint8_t>(asking.round.count / rails % keys_);
+}
+
 void PathCheck::ask_on(const Rail& rail, CheckSize size) const {
   const wire::Check check{.round = rail.peer.checking->asking.round,
                           .size = size,
@@ -127,7 +138,7 @@ void PathCheck::ask_on(const Rail& rail, CheckSize size) const {
                           .reply_to = command(rail).port().address()};
   auto packet = packet_of(check_bytes(rail, size), rail.peer.theirs, rail.number);
   wire::put_check(frame_of(packet), check);
-  sender_.send_check(rail, size, packet);
+  sender_.send_check(rail, size, packet, key_for(rail.peer));
 }
 
 // Ends a check: what is known by now is its result.

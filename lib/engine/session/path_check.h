@@ -22,14 +22,16 @@ namespace pullman::engine {
 
 class PathCheck {
  public:
+  // The job has `keys` keys; 0: packets are not protected.
   PathCheck(const PeerTable& peers, const NicTable& nics, const PacketSender& sender,
-            const PollClock& clock, Alarms& alarms, KeyedRandom& random)
+            const PollClock& clock, Alarms& alarms, KeyedRandom& random, std::size_t keys)
       : peers_(peers),
         nics_(nics),
         sender_(sender),
         clock_(clock),
         alarms_(alarms),
-        random_(random) {}
+        random_(random),
+        keys_(keys) {}
 
   // --- asking
 
@@ -58,6 +60,7 @@ class PathCheck {
   std::size_t least_length(const Rail& rail, wire::CheckSize size) const;
 
  private:
+  std::optional<std::uint8_t> key_for(const Peer& peer) const;
   void start_asking(Instant now, Peer& peer, Duration limit, Duration delay);
   void arm_asking(Instant now, Asking& asking, Instant due);
   void ask(const Peer& peer) const;
@@ -71,6 +74,7 @@ class PathCheck {
   const PollClock& clock_;
   Alarms& alarms_;
   KeyedRandom& random_;
+  const std::size_t keys_;
   bool warned_other_nic_ = false;
 };
 
