@@ -218,7 +218,8 @@ TEST_CASE("two that call each other with different keys get one connection") {
 }
 
 TEST_CASE("every key is tried by every NIC until a peer that comes late is reached") {
-  const std::uint64_t key = GENERATE(1, 2, 3);
+  // As many keys as NICs: if both changed with each call, some pairs would never be tried.
+  const std::uint64_t key = GENERATE(1, 2);
   const std::uint8_t dead = GENERATE(std::uint8_t{0}, std::uint8_t{1});
   const auto two_nics = [](Scene::Tweak tweak) {
     return [tweak](NodePlan& plan) {
@@ -227,7 +228,7 @@ TEST_CASE("every key is tried by every NIC until a peer that comes late is reach
       plan.more.push_back({.command = plan.command, .data = plan.data});
     };
   };
-  Scene scene(2, each(two_nics(protected_by(Protection::kAuthenticate, {3, 2, 1})),
+  Scene scene(2, each(two_nics(protected_by(Protection::kAuthenticate, {2, 1})),
                       protected_by(Protection::kAuthenticate, {key})));
   scene.network().set_reach(nic::Reach::kDirect, nic::Reach::kDirect);
   bool cut = true;
