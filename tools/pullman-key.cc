@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <boost/algorithm/hex.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -28,14 +29,11 @@ struct SecretText {
 
 // Adds a new key as a line. Returns false if the kernel gives no random bytes.
 bool add_new_line(SecretText& out) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::array<unsigned char, kKeyBytes> key;
   if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) return false;
-  for (const unsigned char byte : key) {
-    out.text[out.length++] = kDigits[byte / 16];
-    out.text[out.length++] = kDigits[byte % 16];
-  }
-  out.text[out.length++] = '\n';
+  char* const line = out.text.data() + out.length;
+  *boost::algorithm::hex_lower(key.begin(), key.end(), line) = '\n';
+  out.length += kLineBytes;
   OPENSSL_cleanse(key.data(), key.size());
   return true;
 }

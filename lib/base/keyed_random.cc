@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -43,6 +44,14 @@ void KeyedRandom::refill() {
   PULLMAN_CHECK(EVP_EncryptUpdate(cipher_->context, bytes, &length, bytes, wanted) == 1);
   PULLMAN_CHECK(length == wanted);
   used_ = 0;
+}
+
+void KeyedRandom::fill(std::span<std::byte> bytes) {
+  for (; !bytes.empty(); bytes = bytes.subspan(sizeof(std::uint64_t))) {
+    const std::uint64_t part = next();
+    PULLMAN_CHECK(bytes.size() >= sizeof part);
+    std::memcpy(bytes.data(), &part, sizeof part);
+  }
 }
 
 std::uint64_t KeyedRandom::next() {

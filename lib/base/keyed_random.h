@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace pullman {
 
@@ -23,6 +24,8 @@ class KeyedRandom {
   KeyedRandom& operator=(const KeyedRandom&) = delete;
 
   std::uint64_t next();
+  // Fills the bytes, a multiple of 8.
+  void fill(std::span<std::byte> bytes);
 
  private:
   struct Cipher;

@@ -84,7 +84,7 @@ bool Channel::send_unremembered(std::span<const std::byte> packet, nic::Destinat
 }
 
 // Seals packets and offers them, as many at a time as there is room for. Returns how many the port
-// took. What it did not take is sealed again when it is offered again, to the same bytes.
+// took. What it did not take has not left, and is sealed again when it is offered again.
 std::size_t Channel::send_sealed(std::span<const nic::Outgoing> packets,
                                  std::span<const Origin> origins) {
   Protector& protector = sealing_->protector;

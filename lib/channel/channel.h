@@ -91,6 +91,8 @@ class Channel {
   // HELLO, WELCOME or CHECK.
   std::size_t packet_bytes() const { return port_->limits().packet_bytes - tag_bytes(); }
   std::size_t initial_packet_bytes() const { return packet_bytes() - initial_bytes(); }
+  // Returns by how much the latter is shorter (wire.md 12.1).
+  std::size_t initial_bytes() const { return sealing_ == nullptr ? 0 : wire::kInitialBytes; }
   // Returns the length of the longest packet that the path to there is known to carry: a hint.
   std::size_t path_bytes(nic::Destination to) const { return port_->path_bytes(to) - tag_bytes(); }
   // Returns how many packets of this length the port sends as one burst; 0: there are no bursts.
@@ -109,8 +111,6 @@ class Channel {
     return {.peer = packet.peer, .rail = packet.rail, .number = packet.number};
   }
   std::size_t tag_bytes() const { return sealing_ == nullptr ? 0 : wire::kTagBytes; }
-  std::size_t initial_bytes() const { return sealing_ == nullptr ? 0 : wire::kInitialBytes; }
-  Origin* note_origins();
   // What is needed to seal a batch.
   struct Sealing {
     explicit Sealing(Protector& by) : protector(by) {}
@@ -123,6 +123,7 @@ class Channel {
   bool offer();
   std::size_t send_behind(std::span<const nic::Outgoing> packets, std::span<Run* const> runs);
   void drop_first(std::size_t taken);
+  Origin* note_origins();
   std::size_t send_sealed(std::span<const nic::Outgoing> packets, std::span<const Origin> origins);
   bool seal_and_send(const nic::Outgoing& packet, const Origin& origin) {
     return send_sealed({&packet, 1}, {&origin, 1}) == 1;

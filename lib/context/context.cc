@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "context/gate.h"
+#include "context/identity.h"
 #include "context/job_keys.h"
 #include "context/nics.h"
 #include "context/sleeper.h"
@@ -21,7 +21,6 @@
 #include "message/multi_receive.h"
 #include "message/multi_request.h"
 #include "message/operation.h"
-#include "nic/own_host.h"
 #include "shm/pairs.h"
 
 namespace pullman {
@@ -32,28 +31,6 @@ Instant read_clock() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-}
-
-// Returns a random key from the kernel, or one from Config::seed if a test sets it.
-KeyedRandom::Key key_for(const Config& config) {
-  if (config.seed != 0) return KeyedRandom::key_from_seed(config.seed);
-  KeyedRandom::Key key;
-  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    throw Error(Status::kNoDevice, "the kernel gave no random bytes: getrandom() failed");
-  }
-  return key;
-}
-
-engine::Identity identity_of(const Config& config, shm::Pairs& pairs) {
-  engine::Identity identity{.key = key_for(config), .host = nic::own_host(), .pairs = &pairs};
-  const JobKeys found = find_job_keys(config);
-  if (found.keys.empty()) return identity;
-  const bool encrypt = config.security == Config::Security::kEncrypt;
-  identity.protection = encrypt ? wire::Protection::kEncrypt : wire::Protection::kAuthenticate;
-  identity.job_keys = found.keys;
-  log().info("packets are {}, with a key from {}", encrypt ? "encrypted" : "authenticated",
-             found.source);
-  return identity;
 }
 
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {

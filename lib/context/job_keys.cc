@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <boost/algorithm/hex.hpp>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -65,21 +65,13 @@ class OpenFile {
   int descriptor_;
 };
 
-std::optional<unsigned> value_of(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return std::nullopt;
-}
-
 std::optional<Key> parse(std::string_view line) {
   if (line.size() != kDigits) return std::nullopt;
   Key key;
-  for (std::size_t i = 0; i < kDigits / 2; ++i) {
-    const auto high = value_of(line[2 * i]);
-    const auto low = value_of(line[2 * i + 1]);
-    if (!high || !low) return std::nullopt;
-    key.bytes()[i] = static_cast<std::byte>(*high << 4 | *low);
+  try {
+    boost::algorithm::unhex(line.begin(), line.end(), reinterpret_cast<char*>(key.bytes().data()));
+  } catch (const boost::algorithm::hex_decode_error&) {
+    return std::nullopt;
   }
   return key;
 }

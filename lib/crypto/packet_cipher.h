@@ -15,8 +15,8 @@
 namespace pullman::crypto {
 
 using CipherKey = Secret<32>;
-// No two packets that are sealed under one key may have one nonce: whoever has both could forge
-// others (SP 800-38D, 8 and appendix A).
+// No two packets that are sealed under one key may have one nonce: an attacker who has both can
+// forge others (SP 800-38D, 8 and appendix A).
 using Nonce = std::array<std::byte, 12>;
 inline constexpr std::size_t kTagBytes = 16;
 using Tag = std::span<std::byte, kTagBytes>;

@@ -19,10 +19,11 @@ NicTable::Modules modules_of(std::vector<NicPorts> nics, channel::Protector* pro
   return modules;
 }
 
-std::unique_ptr<Protection> protection_of(const Identity& identity, EngineResources& resources) {
+std::unique_ptr<PacketProtection> protection_of(const Identity& identity,
+                                                EngineResources& resources) {
   if (identity.protection == wire::Protection::kOff) return nullptr;
-  return std::make_unique<Protection>(identity.protection, identity.job_keys, resources.epoch,
-                                      resources.random, resources.peers);
+  return std::make_unique<PacketProtection>(identity.protection, identity.job_keys, resources.epoch,
+                                            resources.random, resources.peers);
 }
 
 std::size_t largest_packet(const std::vector<NicPorts>& nics) {
@@ -35,7 +36,7 @@ std::size_t largest_packet(const std::vector<NicPorts>& nics) {
   return largest;
 }
 
-std::size_t keys_of(const Protection* protection) {
+std::size_t keys_of(const PacketProtection* protection) {
   return protection == nullptr ? 0 : protection->keys();
 }
 

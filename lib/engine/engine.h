@@ -27,7 +27,7 @@
 #include "engine/receiver.h"
 #include "engine/remote_memory.h"
 #include "engine/resources.h"
-#include "engine/security/protection.h"
+#include "engine/security/packet_protection.h"
 #include "engine/sending.h"
 #include "engine/timer_dispatcher.h"
 
@@ -135,7 +135,7 @@ class Engine {
 
   EngineResources resources_;
 
-  std::unique_ptr<Protection> protection_;  // null: packets are not protected
+  std::unique_ptr<PacketProtection> protection_;  // null: packets are not protected
   NicTable nics_;
   PollClock clock_;
   ChannelPoller poller_;

@@ -9,7 +9,7 @@
 #include "engine/handshake/handshake.h"
 #include "engine/memory_receiver.h"
 #include "engine/receive_backpressure.h"
-#include "engine/security/protection.h"
+#include "engine/security/packet_protection.h"
 #include "engine/session/liveness.h"
 #include "engine/session/unknown_peer_replies.h"
 #include "wire/run.h"
@@ -24,7 +24,7 @@ class Receiver {
            AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
-           Protection* protection, const message::InboxCounters& inbox_counters, Stats& stats)
+           PacketProtection* protection, const message::InboxCounters& inbox_counters, Stats& stats)
       : checksum_(config.checksum),
         peers_(peers),
         stats_(stats),
@@ -99,7 +99,7 @@ class Receiver {
   ReadyPeers& ready_;
   NicTable& nics_;
   ChannelPoller& poller_;
-  Protection* const protection_;
+  PacketProtection* const protection_;
 
   const std::uint64_t epoch_;
   PathCheck& check_;

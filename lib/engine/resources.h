@@ -29,7 +29,7 @@ struct Identity {
   std::uint64_t host = 0;  // the same for all processes of a host; 0: not known (wire.md 5.11)
   // Makes the memory that is shared with peers on the host, and outlives the engine; null: none is.
   shm::Pairs* pairs = nullptr;
-  // How packets are protected, and the keys they are protected with (security/protection.h).
+  // How packets are protected, and the keys they are protected with (security/packet_protection.h).
   wire::Protection protection = wire::Protection::kOff;
   std::vector<crypto::Secret<32>> job_keys{};
 };

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <boost/algorithm/hex.hpp>
+#include <iterator>
+
 #include "base/keyed_random.h"
 #include "sim/packet_view.h"
 #include "wire/frame.h"
@@ -121,7 +124,8 @@ std::string describe(const wire::Frame& frame) {
 
 std::string in_hex(std::span<const std::byte> bytes) {
   std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  const auto* first = reinterpret_cast<const unsigned char*>(bytes.data());
+  boost::algorithm::hex_lower(first, first + bytes.size(), std::back_inserter(text));
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "complaint.h"
 #include "nic/address.h"
 #include "pullman/status.h"
 #include "wire/header.h"
@@ -19,13 +20,7 @@ struct Variable {
 };
 
 std::string complaint(const Config& config) {
-  try {
-    config.validate();
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.status() == Status::kBadOption);
-    return error.what();
-  }
+  return complaint_of([&] { config.validate(); });
 }
 
 }  // namespace

@@ -2,17 +2,16 @@
 #include "context/job_keys.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 
+#include "complaint.h"
 #include "pullman/status.h"
+#include "shared_folder.h"
 
 namespace pullman {
 namespace {
@@ -26,20 +25,17 @@ crypto::Secret<32> key_of(std::byte each) {
   return key;
 }
 
-// A file in a folder of its own, which goes with it.
+// A key file in a folder of its own, which goes with it.
 class KeyFile {
  public:
   explicit KeyFile(const std::string& text, mode_t mode = 0600) {
-    char folder[] = "/tmp/pullman-keys-XXXXXX";
-    folder_ = mkdtemp(folder);
     std::ofstream(path()) << text;
     chmod(path().c_str(), mode);
   }
-  ~KeyFile() { std::filesystem::remove_all(folder_); }
-  std::string path() const { return folder_ / "key"; }
+  std::string path() const { return folder_.path() / "key"; }
 
  private:
-  std::filesystem::path folder_;
+  shm::SharedFolder folder_;
 };
 
 Config with_file(const KeyFile& file) {
@@ -49,13 +45,7 @@ Config with_file(const KeyFile& file) {
 }
 
 std::string complaint(const Config& config) {
-  try {
-    find_job_keys(config);
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.status() == Status::kBadOption);
-    return error.what();
-  }
+  return complaint_of([&] { find_job_keys(config); });
 }
 
 }  // namespace

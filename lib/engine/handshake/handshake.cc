@@ -74,6 +74,7 @@ Peer* Handshake::make_peer(Instant now, const nic::Address& command_address, std
   if (peers_.full() && !accepts_.any_half_open()) lifecycle_.ask_idle_peers(now);
   const PeerId id = peers_.next_id();
   if (id == kAnyPeer) return nullptr;
+  const Channel& command = nics_.channel(module, ChannelKind::kCommand);
   const PeerSetup setup{.link = parts_.link,
                         .link_resources = parts_.link_resources,
                         .inbox_resources = parts_.inbox,
@@ -85,14 +86,8 @@ Peer* Handshake::make_peer(Instant now, const nic::Address& command_address, std
                         .first_message = random_start(random_),
                         .first_packet_bytes = std::min(kLeastCommandBytes, kLeastDataBytes) -
                                               kHelloBodyBytes - wire::kFrameHeadBytes -
-                                              initial_bytes(module)};
+                                              command.initial_bytes()};
   return &begin_peer(now, std::make_unique<Peer>(setup), command_address);
-}
-
-// Returns by how much a HELLO must be shorter than other packets of that NIC.
-std::size_t Handshake::initial_bytes(std::uint8_t module) const {
-  const Channel& channel = nics_.channel(module, ChannelKind::kCommand);
-  return channel.packet_bytes() - channel.initial_packet_bytes();
 }
 
 Peer& Handshake::begin_peer(Instant now, std::unique_ptr<Peer> made,

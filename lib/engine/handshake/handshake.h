@@ -112,7 +112,6 @@ class Handshake {
   Peer* make_peer(Instant now, const nic::Address& command, std::uint8_t module);
   Peer& begin_peer(Instant now, std::unique_ptr<Peer> made, const nic::Address& command) noexcept;
   std::uint32_t new_proof();
-  std::size_t initial_bytes(std::uint8_t module) const;
 
   // handshake.cc
   wire::Hello describe(const Peer& peer, bool as_answer = false) const;

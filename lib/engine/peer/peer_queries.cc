@@ -120,7 +120,7 @@ Checking& checking_of(Peer& peer) {
 
 std::size_t check_bytes(const Rail& rail, wire::CheckSize size) {
   if (size == wire::CheckSize::kLargest) {
-    return rail.link.path().most() - initial_bytes(rail);
+    return rail.link.path().most() - data(rail).initial_bytes();
   }
   return wire::kHeaderBytes +
          wire::least_check_bytes(nic::Address(rail.remote), command(rail).port().address());

@@ -110,11 +110,6 @@ Instant list_due(const Peer& peer);
 
 // --- checks
 
-// Returns by how much an initial packet (wire.md 12.5) must be shorter than others on that rail.
-inline std::size_t initial_bytes(const Rail& rail) {
-  return data(rail).packet_bytes() - data(rail).initial_packet_bytes();
-}
-
 inline wire::RailBits bit_of(const Rail& rail) {
   return static_cast<wire::RailBits>(1u << rail.number);
 }

@@ -1,5 +1,5 @@
-// The ciphers of one rail. They are made when a packet needs them, by security/protection.h, and
-// can be dropped at any time: they are made again from what the peers know of each other.
+// The ciphers of one rail. They are made when a packet needs them, by security/packet_protection.h,
+// and can be dropped at any time: they are made again from what the peers know of each other.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
 #include "engine/rails/memory_setup.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/log.h"
@@ -8,15 +7,6 @@
 
 namespace pullman::engine {
 namespace {
-
-shm::Secret new_secret(KeyedRandom& random) {
-  shm::Secret secret;
-  for (std::size_t at = 0; at < secret.size(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t part = random.next();
-    std::memcpy(secret.data() + at, &part, sizeof part);
-  }
-  return secret;
-}
 
 // The packets leave before all others, in their order.
 void pass_to_nics(MemoryRail& rail, Peer& peer) {
@@ -34,7 +24,7 @@ void MemorySetup::offer(Peer& peer) {
   peer.memory = std::make_unique<MemoryLink>();
   MemoryLink& memory = *peer.memory;
   try {
-    memory.secret = new_secret(random_);
+    random_.fill(memory.secret);
     memory.rail.emplace(pairs_->create(memory.secret));
   } catch (const shm::SegmentError& error) {
     return note_fault(error.what());

@@ -70,7 +70,7 @@ void PathCheck::handle_answers_due(Instant now, Peer& peer) {
 void PathCheck::answer_on(const Rail& rail, CheckSize size) const {
   const Answering& answering = rail.peer.checking->answering;
   const std::size_t bytes = size == CheckSize::kLargest
-                                ? rail.link.path().most() - initial_bytes(rail)
+                                ? rail.link.path().most() - data(rail).initial_bytes()
                                 : wire::kHeaderBytes + wire::kCheckedBytes;
   auto packet = packet_of(bytes, rail.peer.theirs, rail.number);
   wire::put_checked(frame_of(packet), {.round = answering.round,
@@ -93,7 +93,7 @@ std::size_t PathCheck::least_length(const Rail& rail, CheckSize size) const {
                   nics_[upkeep_of(rail).here].channel(ChannelKind::kData).packet_bytes(),
                   rails->theirs[rails->their_ways.home].data_packet_bytes)
             : rail.link.path().most();
-  return most - initial_bytes(rail);
+  return most - data(rail).initial_bytes();
 }
 
 }  // namespace pullman::engine

@@ -1,7 +1,6 @@
-#include "engine/security/protection.h"
+#include "engine/security/packet_protection.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -50,15 +49,6 @@ Nonce nonce_of(const Nonce& iv, std::uint64_t number) {
   return nonce;
 }
 
-template <std::size_t Bytes>
-std::array<std::byte, Bytes> random_bytes(KeyedRandom& random) {
-  std::array<std::byte, Bytes> bytes;
-  for (std::size_t i = 0; i < Bytes; i += sizeof(std::uint64_t)) {
-    wire::put_number(bytes.data() + i, random.next());
-  }
-  return bytes;
-}
-
 // Returns whether the other end has told what keys are made of.
 bool has_told(const Peer& peer) {
   return peer.introduced || peer.said != nullptr;
@@ -80,23 +70,20 @@ PacketNumber number_of(const Rail& rail, const wire::PacketHeader& header) {
 
 }  // namespace
 
-Protection::Key::Key(const JobKey& secret, const Salt& salt, wire::Protection mode)
+PacketProtection::Key::Key(const JobKey& secret, const Salt& salt, wire::Protection mode)
     : derivation(bytes_of(kSalt), secret.bytes()),
       initial(cipher_of(derivation, wire::info_of(salt, mode))) {}
 
-Protection::Protection(wire::Protection protection, std::span<const JobKey> keys,
-                       std::uint64_t epoch, KeyedRandom& random, const PeerTable& peers)
-    : mode_(protection),
-      epoch_(epoch),
-      peers_(peers),
-      salt_(random_bytes<wire::kSaltBytes>(random)),
-      room_(make_aligned_bytes(kRoomBytes)) {
+PacketProtection::PacketProtection(wire::Protection protection, std::span<const JobKey> keys,
+                                   std::uint64_t epoch, KeyedRandom& random, const PeerTable& peers)
+    : mode_(protection), epoch_(epoch), peers_(peers), room_(make_aligned_bytes(kRoomBytes)) {
   PULLMAN_CHECK(protection != wire::Protection::kOff && !keys.empty() && keys.size() <= kMaxKeys);
+  random.fill(salt_);
   for (const JobKey& key : keys) keys_.emplace_back(key, salt_, mode_);
 }
 
-void Protection::seal_packet(const NumberedCipher& with, PacketNumber number,
-                             std::span<std::byte> packet, std::byte* tag) const {
+void PacketProtection::seal_packet(const NumberedCipher& with, PacketNumber number,
+                                   std::span<std::byte> packet, std::byte* tag) const {
   const Nonce nonce = nonce_of(with.iv, number);
   const crypto::Tag place(tag, crypto::kTagBytes);
   if (mode_ == wire::Protection::kAuthenticate) {
@@ -108,8 +95,8 @@ void Protection::seal_packet(const NumberedCipher& with, PacketNumber number,
 }
 
 // What stands in an encrypted packet that does not open is as it was before.
-bool Protection::open_packet(const NumberedCipher& with, PacketNumber number,
-                             std::span<const std::byte> packet, const std::byte* tag) const {
+bool PacketProtection::open_packet(const NumberedCipher& with, PacketNumber number,
+                                   std::span<const std::byte> packet, const std::byte* tag) const {
   const Nonce nonce = nonce_of(with.iv, number);
   const crypto::ReceivedTag received(tag, crypto::kTagBytes);
   if (mode_ == wire::Protection::kAuthenticate) {
@@ -126,8 +113,8 @@ bool Protection::open_packet(const NumberedCipher& with, PacketNumber number,
   return false;
 }
 
-std::size_t Protection::seal(const channel::Origin& origin, std::span<const std::byte> head,
-                             std::span<const std::byte> payload, std::byte* out) {
+std::size_t PacketProtection::seal(const channel::Origin& origin, std::span<const std::byte> head,
+                                   std::span<const std::byte> payload, std::byte* out) {
   std::byte* end = std::copy(head.begin(), head.end(), out);
   end = std::copy(payload.begin(), payload.end(), end);
   wire::set_flag(out, static_cast<std::uint8_t>(mode_));
@@ -148,8 +135,8 @@ std::size_t Protection::seal(const channel::Origin& origin, std::span<const std:
   return static_cast<std::size_t>(end + wire::kTagBytes - out);
 }
 
-bool Protection::open(Rail& rail, const wire::PacketHeader& header,
-                      std::span<const std::byte> datagram) {
+bool PacketProtection::open(Rail& rail, const wire::PacketHeader& header,
+                            std::span<const std::byte> datagram) {
   if (!has_told(rail.peer)) return false;
   const Series series{.control = header.type == PacketType::kControl,
                       .number = number_of(rail, header)};
@@ -168,7 +155,8 @@ bool Protection::open(Rail& rail, const wire::PacketHeader& header,
 // Opens a packet for whose numbers there is no cipher. Only one that opens has its cipher kept:
 // anybody may send another. What a caller tells of itself may be replaced until it has proved
 // itself, so nothing is kept of it.
-bool Protection::open_first(Rail& rail, const Series& series, std::span<const std::byte> packet) {
+bool PacketProtection::open_first(Rail& rail, const Series& series,
+                                  std::span<const std::byte> packet) {
   Peer& peer = rail.peer;
   const bool known = peer.heard_key != Peer::kAnyKey;
   const auto first = known ? peer.heard_key : std::uint8_t{0};
@@ -189,9 +177,9 @@ bool Protection::open_first(Rail& rail, const Series& series, std::span<const st
   return false;
 }
 
-// Any of the job's keys may have sealed it. Its sender's key is derived anew for each, since
-// anybody can make us do so: it takes half a microsecond, and no memory.
-std::optional<std::uint8_t> Protection::open_initial(std::span<const std::byte> datagram) {
+// Any of the job's keys may have sealed it. Its sender's key is derived anew for each, and nothing
+// of it is kept: anybody can make us do so.
+std::optional<std::uint8_t> PacketProtection::open_initial(std::span<const std::byte> datagram) {
   const auto packet = wire::packet_in(datagram);
   const std::byte* const salt = packet.data() + packet.size();
   const std::byte* const number = salt + wire::kSaltBytes;
@@ -206,7 +194,7 @@ std::optional<std::uint8_t> Protection::open_initial(std::span<const std::byte> 
   return std::nullopt;
 }
 
-const NumberedCipher& Protection::cipher_to_send(Rail& rail, const Series& series) {
+const NumberedCipher& PacketProtection::cipher_to_send(Rail& rail, const Series& series) {
   PULLMAN_DCHECK(rail.peer.introduced);
   const std::uint64_t phase = wire::phase_of(series.number);
   RailCiphers& ciphers = ciphers_of(rail);
@@ -217,7 +205,7 @@ const NumberedCipher& Protection::cipher_to_send(Rail& rail, const Series& serie
   return place->with;
 }
 
-RailCiphers& Protection::ciphers_of(Rail& rail) {
+RailCiphers& PacketProtection::ciphers_of(Rail& rail) {
   if (rail.ciphers == nullptr) [[unlikely]] {
     rail.ciphers = std::make_unique<RailCiphers>(rail);
     used_.push_back(*rail.ciphers);
@@ -227,14 +215,14 @@ RailCiphers& Protection::ciphers_of(Rail& rail) {
 }
 
 // A packet need not be noted if another was not long before.
-void Protection::note_used(RailCiphers& ciphers) {
+void PacketProtection::note_used(RailCiphers& ciphers) {
   if (now_ - ciphers.used_at < kUnused / 8) [[likely]]
     return;
   ciphers.used_at = now_;
   used_.splice(used_.end(), used_, used_.iterator_to(ciphers));
 }
 
-NumberedCipher Protection::derive(const Rail& rail, const Series& series, std::uint8_t key) {
+NumberedCipher PacketProtection::derive(const Rail& rail, const Series& series, std::uint8_t key) {
   const Peer& peer = rail.peer;
   const wire::End ours{epoch_, peer.mine, peer.home.link.window().first()};
   const wire::End theirs = other_end(peer);
@@ -246,7 +234,7 @@ NumberedCipher Protection::derive(const Rail& rail, const Series& series, std::u
                                                        : wire::info_of(theirs, ours, name));
 }
 
-void Protection::drop_unused() {
+void PacketProtection::drop_unused() {
   sweep_due_ = now_ + kUnused / 4;
   while (!used_.empty() && now_ - used_.front().used_at >= kUnused) {
     used_.front().rail.ciphers.reset();

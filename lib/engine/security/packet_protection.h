@@ -26,15 +26,15 @@ namespace pullman::engine {
 
 using JobKey = crypto::Secret<32>;
 
-class Protection final : public channel::Protector {
+class PacketProtection final : public channel::Protector {
  public:
   // At most so many keys may be in use at a time.
   static constexpr std::size_t kMaxKeys = 4;
 
   // `protection` is not kOff. The first of `keys` is for peers that we call, until one that does
   // not answer is called with the next; peers may use any. `epoch` names this engine.
-  Protection(wire::Protection protection, std::span<const JobKey> keys, std::uint64_t epoch,
-             KeyedRandom& random, const PeerTable& peers);
+  PacketProtection(wire::Protection protection, std::span<const JobKey> keys, std::uint64_t epoch,
+                   KeyedRandom& random, const PeerTable& peers);
 
   wire::Protection mode() const { return mode_; }
   std::size_t keys() const { return keys_.size(); }
@@ -90,7 +90,7 @@ class Protection final : public channel::Protector {
   const wire::Protection mode_;
   const std::uint64_t epoch_;
   const PeerTable& peers_;
-  const Salt salt_;  // names the keys of our initial packets
+  Salt salt_{};  // names the keys of our initial packets
   std::deque<Key> keys_;
   PacketNumber initials_sealed_ = 0;  // sealed so far
   boost::intrusive::list<RailCiphers, boost::intrusive::base_hook<UseHook>,
