@@ -20,6 +20,12 @@ def pytest_configure():
         signal.signal(number, lambda got, _: pytest.exit(f"signal {got}", 128 + got))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def job_key(tmp_path_factory):
+    """All programs of a session belong to one job, unless a test says otherwise."""
+    netns.make_key(tmp_path_factory.mktemp("key"))
+
+
 def pytest_generate_tests(metafunc):
     cases = getattr(metafunc.function, "cases", ())
     if cases:

@@ -118,6 +118,7 @@ def main():
     arguments.add_argument("--json", action="store_true", help="the ratios only, one object per line")
     options = arguments.parse_args()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     build = options.build.resolve()
     why_not = netns.possible()
     if why_not:

@@ -151,6 +151,7 @@ def parse():
 def main():
     options = parse()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     build = options.build.resolve()
     why_not = mpi_job.missing() or netns.possible()
     if why_not:

@@ -74,6 +74,7 @@ def main():
     arguments.add_argument("--driver", choices=DRIVERS, action="append")
     arguments.add_argument("--size", action="append")
     options = arguments.parse_args()
+    netns.compare_like_with_like()
     why = netns.possible()
     if why:
         sys.exit(why)

@@ -60,6 +60,7 @@ def main():
     arguments.add_argument("--only", choices=TASKS, action="append")
     options = arguments.parse_args()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         sys.exit(f"cannot measure here: {why_not}")

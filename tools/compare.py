@@ -143,6 +143,7 @@ def who_takes_part(options):
 def main():
     options = parse()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         print(f"skipped ({why_not}): comparison with peers")

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import netns
 import railnet
@@ -128,7 +129,8 @@ def conclude(result):
 
 def play(build):
     perf = build / "bench/pullman-perf"
-    with railnet.Rails(2, MEGABITS) as places:
+    with railnet.Rails(2, MEGABITS) as places, tempfile.TemporaryDirectory() as folder:
+        netns.make_key(folder)
         server = places.start_server(0, perf, "--port", PORT)
         cuts = ",".join(cut for _, _, _, cuts in SCENES for cut in cuts)
         client = places.start(1, perf, "--port", PORT, "--test", "failover", "--size", "64K", "--duration", SECONDS,

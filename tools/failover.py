@@ -215,6 +215,7 @@ def main():
     options.cuts = options.cuts or (10 if options.quick else 100)
     random.seed(options.seed)
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         sys.exit(f"failover is measured in network namespaces: {why_not}")

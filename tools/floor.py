@@ -42,6 +42,7 @@ def main():
     arguments.add_argument("--runs", type=int, default=5)
     options = arguments.parse_args()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         print(f"skipped ({why_not})")

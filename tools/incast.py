@@ -61,6 +61,7 @@ def main():
     arguments.add_argument("--rate", type=int, help="megabits a second, with 1 MB of queue")
     options = arguments.parse_args()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         print(f"skipped ({why_not})")

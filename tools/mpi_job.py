@@ -101,7 +101,8 @@ class Hosts(railnet.Rails):
 
 
 def environment(hosts, build):
-    return {**os.environ, "FI_PROVIDER_PATH": str(build / "lib/ofi"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    inherited = {name: value for name, value in os.environ.items() if name != "PULLMAN_KEY_FILE"}  # mpirun brings a key
+    return {**inherited, "FI_PROVIDER_PATH": str(build / "lib/ofi"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": hosts.scratch.name,
             "MPI_AGENT_HOSTS": ",".join(f"{host}={name}" for host, name in zip(hosts.admin, hosts.names)),
             "PULLMAN_NICS": "!admin", "FI_TCP_IFACE": hosts.rails[0], "FI_UDP_IFACE": hosts.rails[0]}

@@ -7,6 +7,7 @@ removes them and ends the programs started in them, however it is left.
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -42,6 +43,20 @@ def possible():
 
 def search_path():
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def make_key(folder):
+    """From now on programs that are started have a key in common, in that folder."""
+    path = pathlib.Path(folder) / "job.key"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(32) + "\n")
+    os.environ["PULLMAN_KEY_FILE"] = str(path)
+
+
+def compare_like_with_like():
+    """Peers do not protect what they send, so neither do we, unless the environment says otherwise."""
+    os.environ.setdefault("PULLMAN_SECURITY", "off")
 
 
 def exit_on_signals():

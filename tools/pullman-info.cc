@@ -209,6 +209,15 @@ int run(const std::string& format) {
   return inventory.problems.empty() ? 0 : 1;
 }
 
+// What the command line says of keys comes before what the environment says.
+void set_security(const std::string& key, const std::string& security) {
+  if (!key.empty()) {
+    unsetenv("PULLMAN_KEY_FILE");
+    setenv("PULLMAN_KEY", key.c_str(), 1);
+  }
+  if (!security.empty()) setenv("PULLMAN_SECURITY", security.c_str(), 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -230,6 +239,13 @@ int main(int argc, char** argv) {
   app.add_option("--map", check.map,
                  "FILE: what --check found, as JSON, with an entry for each peer")
       ->needs(checks);
+  std::string key;
+  app.add_option("--key", key,
+                 "the words that the key of those processes is made of (PULLMAN_KEY)");
+  std::string security;
+  app.add_option("--security", security,
+                 "authenticate, encrypt or off, as those processes (PULLMAN_SECURITY)")
+      ->check(CLI::IsMember({"authenticate", "encrypt", "off"}));
   unsigned patience_ms = 2000;
   app.add_option("--patience", patience_ms,
                  "ms for a peer to answer, and then for its rails; with --check for all of it")
@@ -242,6 +258,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (question.address.empty() && check.addresses.empty()) return run(format);
+    set_security(key, security);
     question.patience = check.patience = std::chrono::milliseconds(patience_ms);
     question.json = check.json = format == "json";
     const int code = check.addresses.empty() ? report_peer(question) : report_check(check);

@@ -124,6 +124,7 @@ def parse():
 def main():
     options = parse()
     netns.exit_on_signals()
+    netns.compare_like_with_like()
     why_not = netns.possible()
     if why_not:
         sys.exit(f"cannot measure here: {why_not}")

@@ -40,6 +40,8 @@ struct Options {
   bool window_given = false;  // else it is less where that many would take too long to arrive
   std::string driver;         // empty: as the environment says
   std::vector<std::string> nics;
+  std::string key;         // words that both ends have; empty: as the environment says
+  std::string security;    // empty: as the environment says
   std::uint16_t port = 0;  // 0: PULLMAN_PORT, else kDefaultPort
   bool check = false;
   bool raw = false;

@@ -139,7 +139,7 @@ struct __attribute__((visibility("default"))) Config {
   // How packets are protected: kAuthenticate proves that each comes from a
   // process of the job and was not changed; kEncrypt also hides what is in it;
   // kOff leaves them as they are. All processes must have the same. kDefault is
-  // kAuthenticate if there is a key, and kOff otherwise; the other two need one.
+  // kAuthenticate, but kOff on the loopback alone if there is no key.
   // Peers on one host that share memory need no protection (docs/security.md).
   //                                         PULLMAN_SECURITY (authenticate, encrypt, off)
   enum class Security : std::uint8_t { kDefault, kAuthenticate, kEncrypt, kOff };
@@ -148,9 +148,10 @@ struct __attribute__((visibility("default"))) Config {
   // not hear each other. There is one, or up to kMaxKeys while one replaces
   // another, the newest first. If there is none here, they come from a file with
   // a key in each line, which only its owner may read (pullman-key makes one),
-  // and else from words, from which a key is made in a tenth of a second: for
-  // trying things out, since others may read the environment of a process. With
-  // a seed (below) there can be no key: two processes would seal with the same.
+  // else from words, from which a key is made in a tenth of a second, and which
+  // others may read, else from the launcher of the job (PMIx, PMI-2). Without
+  // any a context throws Error(kBadOption). With a seed (below) there can be no
+  // key: two processes would seal with the same.
   using Key = std::array<std::byte, 32>;
   static constexpr std::size_t kMaxKeys = 4;
   std::vector<Key> keys;

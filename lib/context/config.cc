@@ -15,7 +15,6 @@
 
 #include "base/log.h"
 #include "pullman/status.h"
-#include "wire/protection.h"
 
 namespace pullman {
 namespace {
@@ -225,27 +224,13 @@ void Config::validate() const {
     bad_option(
         fmt::format("port and data_port are both {}: a NIC's two channels need a port each", port));
   }
-  const bool keyed = !keys.empty() || !key_file.empty() || !pass_phrase.empty();
-  const std::size_t least =
-      Config::kLeastPacketBytes + (keyed && security != Security::kOff ? wire::kTagBytes : 0);
-  if (packet_bytes != 0 && packet_bytes < least) {
+  if (packet_bytes != 0 && packet_bytes < kLeastPacketBytes) {
     bad_option(
         fmt::format("packet_bytes = {} is out of range: {} to 65507, or 0 for what the NIC carries",
-                    packet_bytes, least));
+                    packet_bytes, kLeastPacketBytes));
   }
   if (keys.size() > kMaxKeys) {
     bad_option(fmt::format("there are {} keys: at most {}", keys.size(), kMaxKeys));
-  }
-  const bool wanted = security == Security::kAuthenticate || security == Security::kEncrypt;
-  if (wanted && !keyed) {
-    bad_option(
-        "packets are to be protected, and there is no key: 'pullman-key FILE' makes one for "
-        "PULLMAN_KEY_FILE");
-  }
-  if (keyed && security != Security::kOff && seed != 0) {
-    bad_option(
-        "with a seed packets cannot be protected: processes that have the same would seal "
-        "different packets alike");
   }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "context/gate.h"
 #include "context/identity.h"
-#include "context/job_keys.h"
 #include "context/nics.h"
+#include "context/security.h"
 #include "context/sleeper.h"
 #include "context/wait_policy.h"
 #include "engine/engine.h"
@@ -45,16 +45,16 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 }  // namespace
 
 struct Context::State {
-  explicit State(const Config& chosen)
-      : config(without_keys(chosen)),
-        gate(chosen.threads == Config::Threads::kMany),
+  explicit State(const Secured& secured)
+      : config(secured.config),
+        gate(config.threads == Config::Threads::kMany),
         nics(config),
         opened(nics.open()),
         driver(opened.front().device.driver),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
         looked_at(read_clock()),
-        engine(config, std::move(opened), identity_of(chosen, pairs), looked_at) {
+        engine(config, std::move(opened), identity_of(secured, pairs), looked_at) {
     if (config.shared_memory) shm::sweep();
   }
 
@@ -166,7 +166,7 @@ struct Context::State {
 Context::Context(const Config& config) {
   config.validate();
   try {
-    state_ = std::make_unique<State>(config);
+    state_ = std::make_unique<State>(secure(config));
   } catch (const nic::NicError& error) {
     throw Error(Status::kNoDevice, error.what());
   }

@@ -1,9 +1,8 @@
 #include "context/identity.h"
 
-#include <sys/random.h>
+#include <span>
 
-#include "base/log.h"
-#include "context/job_keys.h"
+#include "crypto/random.h"
 #include "nic/own_host.h"
 #include "pullman/status.h"
 
@@ -14,7 +13,7 @@ namespace {
 KeyedRandom::Key key_for(const Config& config) {
   if (config.seed != 0) return KeyedRandom::key_from_seed(config.seed);
   KeyedRandom::Key key;
-  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
+  if (!crypto::fill_randomly(std::as_writable_bytes(std::span(key)))) {
     throw Error(Status::kNoDevice, "the kernel gave no random bytes: getrandom() failed");
   }
   return key;
@@ -22,15 +21,13 @@ KeyedRandom::Key key_for(const Config& config) {
 
 }  // namespace
 
-engine::Identity identity_of(const Config& config, shm::Pairs& pairs) {
-  engine::Identity identity{.key = key_for(config), .host = nic::own_host(), .pairs = &pairs};
-  const JobKeys found = find_job_keys(config);
-  if (found.keys.empty()) return identity;
-  const bool encrypt = config.security == Config::Security::kEncrypt;
+engine::Identity identity_of(const Secured& secured, shm::Pairs& pairs) {
+  engine::Identity identity{
+      .key = key_for(secured.config), .host = nic::own_host(), .pairs = &pairs};
+  if (secured.keys.empty()) return identity;
+  const bool encrypt = secured.config.security == Config::Security::kEncrypt;
   identity.protection = encrypt ? wire::Protection::kEncrypt : wire::Protection::kAuthenticate;
-  identity.job_keys = found.keys;
-  log().info("packets are {}, with a key from {}", encrypt ? "encrypted" : "authenticated",
-             found.source);
+  identity.job_keys = secured.keys;
   return identity;
 }
 

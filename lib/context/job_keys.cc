@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/log.h"
 #include "crypto/pass_phrase.h"
+#include "launch/public_values.h"
 #include "pullman/status.h"
 
 namespace pullman {
@@ -32,6 +35,8 @@ constexpr std::size_t kLeastWordsBytes = 8;
 // What a key file holds, which is wiped.
 using FileBytes = crypto::Secret<kMaxFileBytes>;
 
+// A key file, or what a descriptor that the process has inherited stands for (/dev/fd/N): a file
+// without a name, or a pipe.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path)
@@ -54,7 +59,7 @@ class OpenFile {
     std::size_t length = 0;
     while (length < kMaxFileBytes) {
       const ssize_t got = read(descriptor_, bytes.bytes().data() + length, kMaxFileBytes - length);
-      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_more()))) continue;
       if (got <= 0) break;
       length += static_cast<std::size_t>(got);
     }
@@ -62,6 +67,13 @@ class OpenFile {
   }
 
  private:
+  // Waits until a pipe can be read. Returns false if its writer takes too long.
+  bool wait_for_more() const {
+    constexpr int kPatienceMs = 10'000;
+    pollfd pipe{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    return ::poll(&pipe, 1, kPatienceMs) > 0;
+  }
+
   int descriptor_;
 };
 
@@ -76,10 +88,14 @@ std::optional<Key> parse(std::string_view line) {
   return key;
 }
 
-// Others must not be able to read it, nor to write to it.
+// Others must not be able to read it, nor to write to it. A file without a name can be opened only
+// by those that have its descriptor, whatever its mode says.
 void check_access(const OpenFile& file, const std::string& path) {
   const struct stat state = file.state();
-  if (!S_ISREG(state.st_mode)) refuse(fmt::format("the key file '{}' is not a file", path));
+  if (!S_ISREG(state.st_mode) && !S_ISFIFO(state.st_mode)) {
+    refuse(fmt::format("the key file '{}' is not a file", path));
+  }
+  if (S_ISREG(state.st_mode) && state.st_nlink == 0) return;
   if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     refuse(fmt::format("others may read or write the key file '{}': 'chmod 600 {}'", path, path));
   }
@@ -94,6 +110,11 @@ std::vector<Key> read_file(const std::string& path) {
   FileBytes bytes;
   std::string_view text = file.read_into(bytes);
   std::vector<Key> keys;
+  if (text.empty()) {
+    refuse(fmt::format(
+        "the key file '{}' is empty: 'pullman-key FILE' makes one; a pipe can be read only once",
+        path));
+  }
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const auto key = parse(text.substr(0, end));
@@ -104,33 +125,32 @@ std::vector<Key> read_file(const std::string& path) {
     keys.push_back(*key);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (keys.empty() || keys.size() > Config::kMaxKeys) {
+  if (keys.size() > Config::kMaxKeys) {
     refuse(fmt::format("the key file '{}' has {} keys: 1 to {}, the newest first", path,
                        keys.size(), Config::kMaxKeys));
   }
   return keys;
 }
 
-}  // namespace
-
-Config without_keys(const Config& config) {
-  Config copy = config;
-  if (copy.security == Config::Security::kDefault) {
-    const bool any = !copy.keys.empty() || !copy.key_file.empty() || !copy.pass_phrase.empty();
-    copy.security = any ? Config::Security::kAuthenticate : Config::Security::kOff;
+void check_secret(std::span<const std::byte> value) {
+  if (const char* const variable = launch::variable_that_tells(value)) {
+    refuse(
+        fmt::format("a key that is the value of {} can be guessed: 'pullman-key FILE' makes one "
+                    "for PULLMAN_KEY_FILE",
+                    variable));
   }
-  crypto::wipe(std::as_writable_bytes(std::span(copy.keys)));
-  crypto::wipe(std::as_writable_bytes(std::span(copy.pass_phrase)));
-  copy.keys.clear();
-  copy.pass_phrase.clear();
-  return copy;
 }
+
+}  // namespace
 
 JobKeys find_job_keys(const Config& config) {
   if (config.security == Config::Security::kOff) return {};
   JobKeys found;
   if (!config.keys.empty()) {
-    for (const Config::Key& key : config.keys) found.keys.emplace_back(key);
+    for (const Config::Key& key : config.keys) {
+      check_secret(key);
+      found.keys.emplace_back(key);
+    }
     found.source = "the program";
   } else if (!config.key_file.empty()) {
     found.keys = read_file(config.key_file);
@@ -140,8 +160,12 @@ JobKeys find_job_keys(const Config& config) {
       refuse(fmt::format("the pass phrase is too easy to guess: at least {} characters",
                          kLeastWordsBytes));
     }
+    check_secret(std::as_bytes(std::span(config.pass_phrase)));
     found.keys.push_back(crypto::key_from(config.pass_phrase));
-    found.source = "a pass phrase";
+    found.source = "words";
+    log().warn(
+        "the key is made of words, which others may read in the environment or on the command "
+        "line: good for trying things out. 'pullman-key FILE' makes one for PULLMAN_KEY_FILE");
   }
   return found;
 }

@@ -70,6 +70,17 @@ engine::NicPorts open_nic(nic::Driver& driver, const nic::Device& device, const 
   return nic;
 }
 
+nic::Most limits_of(const Config& config, const nic::Driver& driver) {
+  return {.nics = config.max_nics,
+          .addresses = nic::max_addresses(driver.name()),
+          .devices = wire::kMaxNics,
+          .least_packet = Config::kLeastPacketBytes + tag_bytes(config)};
+}
+
+std::unique_ptr<nic::Driver> make_driver(const Config& config) {
+  return nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider);
+}
+
 bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -91,9 +102,21 @@ bool is_of(const nic::Device& device, const std::string& name, const nic::Addres
 
 }  // namespace
 
+bool is_loopback_only(const Config& config) {
+  const bool any_named = std::any_of(config.nics.begin(), config.nics.end(),
+                                     [](const std::string& nic) { return nic.front() != '!'; });
+  if (!any_named) return false;  // so a NIC that comes later is used, too
+  const auto driver = make_driver(config);
+  const nic::Choice choice =
+      nic::choose_devices(nic::devices_of(*driver), config.nics, limits_of(config, *driver));
+  return !choice.chosen.empty() && choice.lacks.empty() &&
+         std::all_of(choice.chosen.begin(), choice.chosen.end(),
+                     [](const nic::Device& device) { return device.loopback; });
+}
+
 Nics::Nics(const Config& config)
     : config_(&config),
-      driver_(nic::make_driver(nic::driver_for(config.driver, config.provider), config.provider)),
+      driver_(make_driver(config)),
       kernel_(std::make_unique<nic::Netlink>(kGroups)) {}
 
 std::vector<engine::NicPorts> Nics::open() {
@@ -179,10 +202,7 @@ bool Nics::has_room_for_address() const {
 }
 
 nic::Most Nics::most() const {
-  return {.nics = config_->max_nics,
-          .addresses = nic::max_addresses(driver_->name()),
-          .devices = wire::kMaxNics,
-          .least_packet = Config::kLeastPacketBytes + tag_bytes(*config_)};
+  return limits_of(*config_, *driver_);
 }
 
 // Returns the devices that can be opened now; none if those asked for may become usable later, so

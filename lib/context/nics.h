@@ -29,6 +29,10 @@
 
 namespace pullman {
 
+// Returns true if the configuration asks for loopback NICs and nothing else, so that no other host
+// will ever reach the context. Throws nic::NicError if there is no such driver.
+bool is_loopback_only(const Config& config);
+
 class Nics {
  public:
   // Throws nic::NicError if the driver or provider does not exist.

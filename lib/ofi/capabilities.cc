@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "ofi/authorization_key.h"
 #include "ofi/limits.h"
 #include "ofi/provider.h"
 #include "ofi/versions.h"
@@ -28,20 +29,24 @@ bool are_mixed(std::size_t one, std::size_t other) {
   return is_shared(one) != is_shared(other) && one > 1 && other > 1;
 }
 
+bool is_key_size(std::size_t bytes) {
+  return bytes == 0 || (bytes >= kMinAuthorizationKey && bytes <= kMaxAuthorizationKey);
+}
+
 const char* unmet_endpoint(const fi_ep_attr& asked) {
   if (asked.type != FI_EP_UNSPEC && asked.type != FI_EP_RDM) return "the type of endpoint";
   if (asked.protocol != FI_PROTO_UNSPEC) return "the protocol";
   if (asked.max_msg_size > kMaxMessageBytes) return "max_msg_size";
   if (too_many(asked.tx_ctx_cnt) || too_many(asked.rx_ctx_cnt)) return "so many contexts";
   if (are_mixed(asked.tx_ctx_cnt, asked.rx_ctx_cnt)) return "shared and several contexts together";
-  if (asked.auth_key_size != 0) return "an authorisation key";
+  if (!is_key_size(asked.auth_key_size)) return "so short or long an auth_key";
   return nullptr;
 }
 
 const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
   if (!names(asked.name)) return "the domain's name";
   if (!within(asked.caps, kAlways)) return "a capability of the domain";
-  if (asked.auth_key_size != 0) return "an authorisation key";
+  if (!is_key_size(asked.auth_key_size)) return "so short or long an auth_key";
   if (asked.cq_data_size > kDataBytes) return "cq_data_size";
   if (asked.mr_key_size > sizeof(std::uint64_t)) return "mr_key_size";
   const bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));

@@ -5,6 +5,7 @@
 
 #include "ofi/address_vector.h"
 #include "ofi/atomics.h"
+#include "ofi/authorization_key.h"
 #include "ofi/completion_queue.h"
 #include "ofi/counter.h"
 #include "ofi/deferred_work.h"
@@ -66,6 +67,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* context)
       fabric_(fabric),
       api_version_(fabric.api_version),
       address_format_(info.addr_format),
+      job_key_(job_key_of(info.domain_attr->auth_key, info.domain_attr->auth_key_size)),
       regions_((info.domain_attr->mr_mode & kBasicRegistration) != 0),
       thread_(lock_, patience_for(*info.domain_attr)) {
   static fi_ops object = table_of({.close = [](struct fid* plain) -> int {

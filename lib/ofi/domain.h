@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "crypto/secret.h"
 #include "ofi/lock.h"
 #include "ofi/memory_region.h"
 #include "ofi/progress_thread.h"
@@ -27,6 +29,8 @@ class Domain : public fid_domain {
   Lock& lock() { return lock_; }
   std::uint32_t api_version() const { return api_version_; }
   std::uint32_t address_format() const { return address_format_; }
+  // The job's key that its endpoints use unless they have one of their own; else the environment's.
+  const std::optional<crypto::Secret<32>>& job_key() const { return job_key_; }
   Regions& regions() { return regions_; }
   Triggers& triggers() { return triggers_; }
   ProgressThread& progress_thread() { return thread_; }
@@ -43,6 +47,7 @@ class Domain : public fid_domain {
   Lock lock_;
   const std::uint32_t api_version_;
   const std::uint32_t address_format_;
+  const std::optional<crypto::Secret<32>> job_key_;
   Regions regions_;
   Triggers triggers_;
   std::atomic<std::size_t> holders_ = 0;

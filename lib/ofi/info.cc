@@ -69,6 +69,16 @@ void take_caps(fi_info& info, std::uint64_t asked) {
   info.rx_attr->caps = info.caps & kReceiveCaps;
 }
 
+// Takes a copy of an authorization key, which fi_freeinfo() frees.
+void take_key(std::uint8_t*& key, std::size_t& bytes, const std::uint8_t* asked,
+              std::size_t asked_bytes) {
+  if (asked == nullptr || asked_bytes == 0) return;
+  key = static_cast<std::uint8_t*>(std::malloc(asked_bytes));
+  if (key == nullptr) throw std::bad_alloc();
+  std::memcpy(key, asked, asked_bytes);
+  bytes = asked_bytes;
+}
+
 // Takes the application's choices among what is possible.
 void take_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint32_t version) {
   if (asked.threading != FI_THREAD_UNSPEC) domain.threading = asked.threading;
@@ -85,6 +95,7 @@ void take_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint3
     domain.mr_mode = asked.mr_mode & (kBasicRegistration | kScalableRegistration);
   }
   if (asked.domain != nullptr) domain.domain = asked.domain;
+  take_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
 }
 
 void take_hints(fi_info& info, const fi_info& hints, std::uint32_t version) {
@@ -106,6 +117,8 @@ void take_hints(fi_info& info, const fi_info& hints, std::uint32_t version) {
   if (hints.ep_attr != nullptr) {
     if (hints.ep_attr->tx_ctx_cnt != 0) info.ep_attr->tx_ctx_cnt = hints.ep_attr->tx_ctx_cnt;
     if (hints.ep_attr->rx_ctx_cnt != 0) info.ep_attr->rx_ctx_cnt = hints.ep_attr->rx_ctx_cnt;
+    take_key(info.ep_attr->auth_key, info.ep_attr->auth_key_size, hints.ep_attr->auth_key,
+             hints.ep_attr->auth_key_size);
   }
   if (hints.fabric_attr != nullptr) info.fabric_attr->fabric = hints.fabric_attr->fabric;
 }

@@ -14,6 +14,12 @@ SHORT = 1_500
 WORDS = "correct horse battery staple"
 
 
+@pytest.fixture(autouse=True)
+def no_key(job_key, monkeypatch):
+    """These say themselves which key a process has."""
+    monkeypatch.delenv("PULLMAN_KEY_FILE")
+
+
 def both_ways(place, build, driver, messages=SHORT, **environment):
     sides = two(place, build, driver, "--send", messages, "--receive", messages, **environment)
     return [side.well()["counters"] for side in sides]
@@ -52,10 +58,10 @@ def test_messages_arrive_in_the_shortest_packets_that_hold_a_tag(place, build, d
 @case("udp")
 @pytest.mark.parametrize("first, second", [
     ({"PULLMAN_KEY": WORDS}, {"PULLMAN_KEY": WORDS + "s"}),
-    ({"PULLMAN_KEY": WORDS}, {}),
-    ({}, {"PULLMAN_KEY": WORDS}),
+    ({"PULLMAN_KEY": WORDS}, {"PULLMAN_SECURITY": "off"}),
+    ({"PULLMAN_SECURITY": "off"}, {"PULLMAN_KEY": WORDS}),
     ({"PULLMAN_KEY": WORDS}, {"PULLMAN_KEY": WORDS, "PULLMAN_SECURITY": "encrypt"}),
-], ids=["other words", "no key here", "no key there", "encrypted there"])
+], ids=["other words", "off there", "off here", "encrypted there"])
 def test_processes_that_have_no_key_in_common_do_not_meet(place, build, driver, first, second):
     options = ("--send", 10, "--receive", 10)
     server = Soak(place, build, 0, driver, *options, **first).wait_for("listening")
@@ -66,6 +72,38 @@ def test_processes_that_have_no_key_in_common_do_not_meet(place, build, driver, 
     assert not any(line["event"] == "met" for line in server.lines()), server.lines()
     server.program.kill()
     server.program.wait()
+
+
+@case("udp")
+def test_a_process_without_a_key_does_not_start_and_says_where_one_comes_from(place, build, driver):
+    perf = place.start(0, build / "bench/pullman-perf", "--driver", driver, stderr=subprocess.PIPE, text=True)
+    _, said = perf.communicate(timeout=20)
+    assert perf.returncode == 1
+    for way in ("pullman-key FILE", "PULLMAN_KEY_FILE", "PULLMAN_KEY=", "mpirun", "PULLMAN_SECURITY=off"):
+        assert way in said, said
+
+
+@pytest.mark.parametrize("options", [("--key", WORDS), ("--key", WORDS, "--security", "encrypt"), ("--security", "off")],
+                         ids=["words", "encrypted", "off"])
+@case("udp")
+def test_two_commands_are_enough_for_trying_things_out(place, build, driver, options):
+    perf = build / "bench/pullman-perf"
+    place.start_server(0, perf, "--driver", driver, *options)
+    told = place.start(1, build / "tools/pullman-info", "--peer", f"{place.hosts[0]}:7100", *options,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert told.wait(20) == 0, told.communicate()
+    client = place.start(1, perf, "--driver", driver, *options, "--iterations", 50, "--check", place.hosts[0],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert client.wait(20) == 0, client.communicate()
+
+
+@case("udp")
+def test_words_of_the_command_line_come_before_a_key_file_of_the_environment(place, build, driver):
+    perf = build / "bench/pullman-perf"
+    place.start_server(0, perf, "--driver", driver, "--key", WORDS)
+    client = place.start(1, perf, "--driver", driver, "--key", WORDS, "--iterations", 5, place.hosts[0],
+                         env={**os.environ, "PULLMAN_KEY_FILE": "/nowhere/key"})
+    assert client.wait(20) == 0
 
 
 @pytest.mark.parametrize("seed, mode", [(57, 0x40), (39, 0x80)], ids=["authenticated", "encrypted"])

@@ -73,6 +73,22 @@ def test_a_rank_among_many_on_one_host_has_memory_with_those_it_talks_to_and_few
     assert "right on 40 ranks" in last_line(output), output
 
 
+@case()
+def test_mpirun_brings_the_job_a_key(place, build):
+    output = output_of(place, build, 4, "point_to_point", options=("-x", "PULLMAN_LOG=info"))
+    assert output.count("packets are authenticated, with a key from PMIx") == 4, output
+    assert "right on 4 ranks" in last_line(output), output
+
+
+# Between hosts, Open MPI 4.1.4 cannot spawn what it maps to both, over its own TCP either.
+@case()
+def test_a_job_that_is_spawned_has_the_key_of_the_job_that_spawned_it(place, build):
+    output = output_of(place, build, 4, "spawn", transport=(*PULLMAN, "--map-by", "ppr:4:node:OVERSUBSCRIBE"),
+                       options=("-x", "PULLMAN_LOG=info"))
+    assert output.count("packets are authenticated, with a key from PMIx") == 6, output
+    assert "right on 4 ranks" in last_line(output), output
+
+
 # How the envelope of a message is laid out, with the highest tag that leaves room for; and what a provider that lacks
 # something does to it.
 MOST = 2 ** 31 - 1

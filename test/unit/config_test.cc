@@ -2,22 +2,15 @@
 #include "pullman/config.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "complaint.h"
 #include "nic/address.h"
 #include "pullman/status.h"
+#include "variable.h"
 #include "wire/header.h"
 
 namespace pullman {
 namespace {
-
-// Sets a variable for one test.
-struct Variable {
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
-  const char* name_;
-};
 
 std::string complaint(const Config& config) {
   return complaint_of([&] { config.validate(); });
@@ -108,28 +101,6 @@ TEST_CASE("sticky rails and the number of NICs are read from the environment") {
   Config config;
   config.max_nics = 9;
   CHECK_THAT(complaint(config), Catch::Contains("1 to 8"));
-}
-
-TEST_CASE("packets that are to be protected need a key, and no seed") {
-  Config config;
-  config.security = Config::Security::kEncrypt;
-  CHECK(complaint(config).find("'pullman-key FILE' makes one") != std::string::npos);
-  config.key_file = "key";
-  CHECK(complaint(config).empty());
-  config.seed = 1;
-  CHECK(complaint(config).find("with a seed") != std::string::npos);
-  config.security = Config::Security::kOff;
-  CHECK(complaint(config).empty());
-}
-
-TEST_CASE("packets that are protected have room for their tag") {
-  Config config;
-  config.packet_bytes = 591;
-  CHECK(complaint(config).empty());
-  config.key_file = "key";
-  CHECK(complaint(config).find("592 to 65507") != std::string::npos);
-  config.packet_bytes = 592;
-  CHECK(complaint(config).empty());
 }
 
 TEST_CASE("a variable for a key that is empty is refused, and does not mean that there is none") {

@@ -1,17 +1,22 @@
 // Where a job's key comes from, and what is no key.
 #include "context/job_keys.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "complaint.h"
 #include "pullman/status.h"
 #include "shared_folder.h"
+#include "variable.h"
 
 namespace pullman {
 namespace {
@@ -146,20 +151,68 @@ TEST_CASE("no key is looked for where packets are not to be protected") {
   CHECK(find_job_keys(config).keys.empty());
 }
 
-TEST_CASE("what a context keeps of its options has no key") {
+TEST_CASE("words and keys that the launcher tells every process are refused") {
+  const Variable told("OMPI_MCA_orte_precondition_transports", "0123456789abcdef-fedcba9876543210");
   Config config;
-  config.pass_phrase = "correct horse battery staple";
-  config.keys.emplace_back().fill(std::byte{0x33});
+  config.pass_phrase = "0123456789abcdef-fedcba9876543210";
+  CHECK(complaint(config).find("can be guessed") != std::string::npos);
+  Config::Key& key = config.keys.emplace_back();
+  key.fill(std::byte{0});
+  constexpr unsigned char kNumbers[] = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef,
+                                        0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54, 0x32, 0x10};
+  std::ranges::copy(std::as_bytes(std::span(kNumbers)), key.begin());
+  CHECK(complaint(config).find("can be guessed") != std::string::npos);
+  key.front() = std::byte{0xFF};
+  CHECK(complaint(config).empty());
+}
 
-  const Config kept = without_keys(config);
+// What a process inherits as a descriptor, and closes.
+class Inherited {
+ public:
+  explicit Inherited(int descriptor) : descriptor_(descriptor) {}
+  ~Inherited() { close(descriptor_); }
+  std::string path() const { return "/dev/fd/" + std::to_string(descriptor_); }
 
-  CHECK(kept.keys.empty());
-  CHECK(kept.pass_phrase.empty());
-  CHECK(kept.security == Config::Security::kAuthenticate);
-  CHECK(config.keys.size() == 1);
-  CHECK(without_keys(Config{}).security == Config::Security::kOff);
-  config.security = Config::Security::kEncrypt;
-  CHECK(without_keys(config).security == Config::Security::kEncrypt);
+ private:
+  int descriptor_;
+};
+
+Config with_path(const std::string& path) {
+  Config config;
+  config.key_file = path;
+  return config;
+}
+
+TEST_CASE("a descriptor that was inherited may be a file without a name, which can be read again") {
+  const int file = memfd_create("key", MFD_CLOEXEC);
+  REQUIRE(write(file, kOne.data(), kOne.size()) == static_cast<ssize_t>(kOne.size()));
+  const Inherited inherited(file);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(find_job_keys(with_path(inherited.path())).keys.at(0) == key_of(std::byte{0x11}));
+  }
+}
+
+TEST_CASE("a descriptor that was inherited may be a pipe, which can be read once") {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const Inherited inherited(ends[0]);
+  std::thread writer([end = ends[1]] {
+    usleep(20'000);  // so the reader has to wait
+    CHECK(write(end, kOne.data(), kOne.size()) == static_cast<ssize_t>(kOne.size()));
+    close(end);
+  });
+  CHECK(find_job_keys(with_path(inherited.path())).keys.at(0) == key_of(std::byte{0x11}));
+  writer.join();
+  CHECK(complaint(with_path(inherited.path())).find("a pipe can be read only once") !=
+        std::string::npos);
+}
+
+TEST_CASE("a pipe with a name that others may write to is refused") {
+  const shm::SharedFolder folder;
+  const std::string path = folder.path() / "pipe";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  chmod(path.c_str(), 0622);
+  CHECK(complaint(with_path(path)).find("'chmod 600") != std::string::npos);
 }
 
 }  // namespace pullman

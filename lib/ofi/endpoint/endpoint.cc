@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "ofi/authorization_key.h"
 #include "ofi/capabilities.h"
 #include "ofi/endpoint/tables.h"
 #include "ofi/guarded.h"
@@ -26,6 +27,11 @@ std::size_t contexts(std::size_t asked) {
   return std::max<std::size_t>(asked, 1);
 }
 
+std::optional<crypto::Secret<32>> key_of(const fi_ep_attr& attributes, const Domain& domain) {
+  const auto own = job_key_of(attributes.auth_key, attributes.auth_key_size);
+  return own ? own : domain.job_key();
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, Form form, void* context)
@@ -33,7 +39,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, Form form, void* context
       lanes_(form == Form::kPlain
                  ? Lanes()
                  : Lanes(contexts(info.ep_attr->tx_ctx_cnt), contexts(info.ep_attr->rx_ctx_cnt))),
-      transport_(info),
+      transport_(info, key_of(*info.ep_attr, domain)),
       poster_(transport_, connections_, operations_, (info.caps & FI_DIRECTED_RECV) != 0),
       remote_access_(transport_, connections_, lanes_, domain.regions(),
                      (info.caps & FI_RMA_EVENT) != 0 ? RemoteAccess::Counts::kAll

@@ -4,6 +4,7 @@
 #include <rdma/providers/fi_log.h>
 
 #include <algorithm>
+#include <span>
 
 #include "ofi/provider.h"
 
@@ -12,7 +13,12 @@ namespace pullman::ofi {
 void Transport::open(std::size_t expected_peers) {
   Config config = requested_.config();
   config.max_peers = std::max(config.max_peers, expected_peers);
+  if (job_key_) {
+    Config::Key& key = config.keys.emplace_back();
+    std::ranges::copy(job_key_->bytes(), key.begin());
+  }
   context_ = std::make_unique<Context>(config);
+  crypto::wipe(std::as_writable_bytes(std::span(config.keys)));
   close_timeout_ = config.close_timeout;
   descriptor_ = context_->wait_fd();
 }

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 
+#include "crypto/secret.h"
 #include "ofi/address.h"
 #include "ofi/endpoint/requested_address.h"
 #include "pullman/context.h"
@@ -16,10 +18,12 @@ namespace pullman::ofi {
 
 class Transport {
  public:
-  explicit Transport(const fi_info& info) : requested_(RequestedAddress::from(info)) {}
+  // Without a key the environment's is used.
+  Transport(const fi_info& info, const std::optional<crypto::Secret<32>>& job_key)
+      : requested_(RequestedAddress::from(info)), job_key_(job_key) {}
 
   bool is_open() const { return context_ != nullptr; }
-  // Throws Error if the NICs cannot be opened.
+  // Throws Error if the NICs cannot be opened, or there is no key.
   void open(std::size_t expected_peers);
   // Waits until everything that was sent has arrived, at most for the close timeout.
   void close();
@@ -40,6 +44,7 @@ class Transport {
 
  private:
   RequestedAddress requested_;
+  const std::optional<crypto::Secret<32>> job_key_;
   std::unique_ptr<Context> context_;
   std::chrono::nanoseconds close_timeout_{0};
   int descriptor_ = -1;  // for has_work(), which may not call the context

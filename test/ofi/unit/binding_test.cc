@@ -23,7 +23,7 @@ struct Bound {
   Regions regions{false};
   Activity activity;
   Lanes lanes;
-  Transport transport{info};
+  Transport transport{info, {}};
   Connections connections{transport, activity};
   OutstandingOperations operations{connections};
   ReceivePoster poster{transport, connections, operations, false};

@@ -28,7 +28,7 @@ struct Reporting {
   Counter& counter = domain.counter();
   fi_info info{};
   Activity activity;
-  Transport transport{info};
+  Transport transport{info, {}};
   Connections connections{transport, activity};
   OutstandingOperations operations{connections};
   Lane lane;

@@ -1,0 +1,88 @@
+#include "context/security.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "base/log.h"
+#include "context/job_keys.h"
+#include "context/nics.h"
+#include "launch/job_key.h"
+#include "pullman/status.h"
+#include "wire/protection.h"
+
+namespace pullman {
+namespace {
+
+using Security = Config::Security;
+
+[[noreturn]] void refuse_to_start(const std::string& sentence) {
+  throw Error(Status::kBadOption, sentence);
+}
+
+[[noreturn]] void refuse_for_lack_of_a_key(const std::string& problem) {
+  refuse_to_start(fmt::format(
+      "this job has no key, so anybody could send to it{}. 'pullman-key FILE' makes one for "
+      "PULLMAN_KEY_FILE; PULLMAN_KEY='some words' is enough for trying things out; mpirun brings "
+      "one; PULLMAN_SECURITY=off goes without",
+      problem.empty() ? "" : fmt::format(" ({})", problem)));
+}
+
+Config without_keys(const Config& config) {
+  Config copy = config;
+  crypto::wipe(std::as_writable_bytes(std::span(copy.keys)));
+  crypto::wipe(std::as_writable_bytes(std::span(copy.pass_phrase)));
+  copy.keys.clear();
+  copy.pass_phrase.clear();
+  return copy;
+}
+
+// With a seed there is no key: two processes that have the same would seal different packets alike.
+void check_can_be_protected(const Config& config) {
+  if (config.seed != 0) {
+    refuse_to_start(
+        "with a seed packets cannot be protected: processes that have the same would seal "
+        "different packets alike. Leave PULLMAN_SEED out, or say PULLMAN_SECURITY=off");
+  }
+  constexpr std::size_t kLeast = Config::kLeastPacketBytes + wire::kTagBytes;
+  if (config.packet_bytes != 0 && config.packet_bytes < kLeast) {
+    refuse_to_start(fmt::format(
+        "packet_bytes = {} is too little for packets that are protected: {} to 65507, or 0 for "
+        "what the NIC carries",
+        config.packet_bytes, kLeast));
+  }
+}
+
+// Returns the key of the launcher; none if there is no launcher, or `problem` says why.
+JobKeys ask_launcher(std::string& problem) {
+  const launch::JobKey launched = launch::key_of_own_job();
+  problem = launched.problem;
+  return launched.key ? JobKeys{{*launched.key}, launched.source} : JobKeys{};
+}
+
+}  // namespace
+
+Secured secure(const Config& config) {
+  Secured secured{.config = without_keys(config), .keys = {}};
+  Security& security = secured.config.security;
+  if (security == Security::kOff) {
+    log().info("packets are not protected: anybody who can send to this process may be a peer");
+    return secured;
+  }
+  JobKeys found = find_job_keys(config);
+  if (found.keys.empty() && security == Security::kDefault && is_loopback_only(config)) {
+    security = Security::kOff;
+    return secured;
+  }
+  std::string problem;
+  if (found.keys.empty() && config.seed == 0) found = ask_launcher(problem);
+  if (found.keys.empty()) refuse_for_lack_of_a_key(problem);
+  check_can_be_protected(config);
+  if (security == Security::kDefault) security = Security::kAuthenticate;
+  log().info("packets are {}, with a key from {}",
+             security == Security::kEncrypt ? "encrypted" : "authenticated", found.source);
+  secured.keys = std::move(found.keys);
+  return secured;
+}
+
+}  // namespace pullman

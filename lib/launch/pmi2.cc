@@ -1,0 +1,166 @@
+#include "launch/pmi2.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <boost/algorithm/hex.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "crypto/secret.h"
+#include "launch/shared_library.h"
+
+namespace pullman::launch {
+namespace {
+
+constexpr const char* kPmi2Library = "libpmi2.so.0";
+
+// The part of the interface that is used, as Slurm's <slurm/pmi2.h> and MPICH's <pmi2.h> have it
+// ("PMI v2 API", Argonne National Laboratory). 0 means success; the unused pointers may be null.
+struct Pmi2Api {
+  int (*initialized)() = nullptr;
+  int (*init)(int* spawned, int* size, int* rank, int* application) = nullptr;
+  int (*finalize)() = nullptr;
+  int (*job_id)(char* out, int bytes) = nullptr;
+  int (*rank)(int* out) = nullptr;
+  int (*put)(const char* key, const char* value) = nullptr;
+  int (*fence)() = nullptr;
+  int (*get)(const char* job, int from, const char* key, char* value, int bytes,
+             int* length) = nullptr;
+};
+
+std::optional<Pmi2Api> load_pmi2() {
+  const SharedLibrary library(kPmi2Library);
+  Pmi2Api api;
+  const bool all =
+      library.find("PMI2_Initialized", api.initialized) && library.find("PMI2_Init", api.init) &&
+      library.find("PMI2_Finalize", api.finalize) && library.find("PMI2_Job_GetId", api.job_id) &&
+      library.find("PMI2_Job_GetRank", api.rank) && library.find("PMI2_KVS_Put", api.put) &&
+      library.find("PMI2_KVS_Fence", api.fence) && library.find("PMI2_KVS_Get", api.get);
+  return all ? std::optional(api) : std::nullopt;
+}
+
+// MPI libraries often have a PMI client of their own inside. The launcher has one socket for each
+// process, so there may be only one conversation.
+bool may_begin(const Pmi2Api& api) {
+  return api.initialized() != 0 || dlsym(RTLD_DEFAULT, "MPI_Init") == nullptr;
+}
+
+// A thread of this process is in a call that it has given up: nothing more can be said.
+std::atomic<bool> stuck = false;
+
+// A conversation cannot be begun a second time, so one that we have begun goes on until the process
+// ends. A launcher takes an end without a word for a crash.
+bool begin_once(const Pmi2Api& api) {
+  static const Pmi2Api* begun = nullptr;
+  if (begun != nullptr || api.initialized() != 0) return true;
+  int spawned = 0;
+  int size = 0;
+  int rank = 0;
+  int application = 0;
+  if (api.init(&spawned, &size, &rank, &application) != 0) return false;
+  begun = &api;
+  std::atexit([] {
+    if (begun->initialized() != 0 && !stuck) begun->finalize();
+  });
+  return true;
+}
+
+// Makes calls that wait for all processes of the job, and have no time limit of their own. Returns
+// false if they fail, or `patience` is over before: then a thread of this process stays in them, so
+// what `calls` refers to must last.
+bool finish_within(std::chrono::seconds patience, std::function<bool()> calls) {
+  auto finished = std::make_shared<std::promise<bool>>();
+  std::future<bool> result = finished->get_future();
+  std::thread([finished, calls = std::move(calls)] { finished->set_value(calls()); }).detach();
+  if (result.wait_for(patience) == std::future_status::ready) return result.get();
+  stuck = true;
+  return false;
+}
+
+class Pmi2Launcher final : public Launcher {
+ public:
+  Pmi2Launcher(const Pmi2Api& api, unsigned rank, std::string job)
+      : api_(api), rank_(rank), job_(std::move(job)) {}
+
+  const char* name() const override { return "PMI-2"; }
+  unsigned rank() const override { return rank_; }
+  bool is_spawned() const override {
+    const char* const spawned = std::getenv("PMI_SPAWNED");
+    return spawned != nullptr && std::strcmp(spawned, "1") == 0;
+  }
+
+  bool put(const std::string& name, std::span<const std::byte> value,
+           std::chrono::seconds patience) override {
+    Value hex;
+    if (2 * value.size() >= hex.text.size()) return false;
+    const auto* const first = reinterpret_cast<const unsigned char*>(value.data());
+    boost::algorithm::hex(first, first + value.size(), hex.text.begin());
+    const bool taken = api_.put(name.c_str(), hex.text.data()) == 0;
+    return taken && finish_within(patience, [fence = api_.fence] { return fence() == 0; });
+  }
+
+  // A job cannot ask for another job's values. Where the launcher does not wait for all processes
+  // in the fence it does so when it is asked for what was put before.
+  bool get(Job job, const std::string& name, std::chrono::seconds patience,
+           std::span<std::byte> out) override {
+    if (job == Job::kParent) return false;
+    const auto value = std::make_shared<Value>();
+    const auto calls = [api = api_, job = job_, name, value] {
+      int length = 0;
+      return api.fence() == 0 && api.get(job.c_str(), 0, name.c_str(), value->text.data(),
+                                         static_cast<int>(value->text.size()), &length) == 0;
+    };
+    return finish_within(patience, calls) && read(value->text, out);
+  }
+
+ private:
+  using Text = std::array<char, 256>;  // ends with a zero
+  struct Value {
+    ~Value() { wipe(text); }
+    Text text{};
+  };
+
+  static void wipe(Text& text) { crypto::wipe(std::as_writable_bytes(std::span(text))); }
+  static bool read(const Text& text, std::span<std::byte> out) {
+    const std::size_t digits = strnlen(text.data(), text.size());
+    if (digits != 2 * out.size()) return false;
+    try {
+      boost::algorithm::unhex(text.begin(), text.begin() + digits,
+                              reinterpret_cast<unsigned char*>(out.data()));
+    } catch (const boost::algorithm::hex_decode_error&) {
+      return false;
+    }
+    return true;
+  }
+
+  const Pmi2Api& api_;
+  const unsigned rank_;
+  const std::string job_;
+};
+
+}  // namespace
+
+bool speaks_pmi2() {
+  return std::getenv("PMI_FD") != nullptr && std::getenv("PMI_RANK") != nullptr;
+}
+
+Found begin_pmi2() {
+  static const std::optional<Pmi2Api> api = load_pmi2();
+  if (!api) return {nullptr, std::string("PMI-2: ") + kPmi2Library + " cannot be loaded"};
+  if (!may_begin(*api)) return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
+  std::array<char, 256> job{};
+  int rank = 0;
+  if (!begin_once(*api) || api->rank(&rank) != 0 || api->job_id(job.data(), job.size()) != 0) {
+    return {nullptr, "PMI-2: the launcher does not answer, or speaks only PMI-1"};
+  }
+  return {std::make_unique<Pmi2Launcher>(*api, static_cast<unsigned>(rank), job.data()), ""};
+}
+
+}  // namespace pullman::launch
