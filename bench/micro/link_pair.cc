@@ -8,16 +8,20 @@
 namespace pullman::bench {
 
 std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t host,
-                                            const Config& config, Instant now) {
+                                            const Config& config, Instant now,
+                                            wire::Protection protection) {
   using Channel = MemoryNetwork::Channel;
   std::vector<engine::NicPorts> nics(1);
   nics[0].device.driver = "memory";
   nics[0].device.name = "memory";
   nics[0].command = network.open(host, Channel::kCommand);
   nics[0].data = network.open(host, Channel::kData);
-  return std::make_unique<engine::Engine>(
-      config, std::move(nics), engine::Identity{KeyedRandom::key_from_seed(host + 1), host + 1},
-      now);
+  engine::Identity identity{KeyedRandom::key_from_seed(host + 1), host + 1};
+  if (protection != wire::Protection::kOff) {
+    identity.protection = protection;
+    identity.job_keys.emplace_back();
+  }
+  return std::make_unique<engine::Engine>(config, std::move(nics), identity, now);
 }
 
 namespace {
@@ -30,10 +34,10 @@ Config config_for(std::size_t peers) {
 
 }  // namespace
 
-LinkPair::LinkPair(std::size_t others)
+LinkPair::LinkPair(std::size_t others, wire::Protection protection)
     : network_(2 + others),
-      a_{make_engine(network_, 0, Config(), now_), {}},
-      b_{make_engine(network_, 1, config_for(1 + others), now_), {}} {
+      a_{make_engine(network_, 0, Config(), now_, protection), {}},
+      b_{make_engine(network_, 1, config_for(1 + others), now_, protection), {}} {
   for (std::size_t host = 2; host < 2 + others; ++host) meet(host);
   a_.peer = a_.engine->connect(now_, b_.engine->address()).peer;
   for (int turns = 0; turns < 1000; ++turns) {

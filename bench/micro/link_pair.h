@@ -5,17 +5,19 @@
 
 #include "engine/engine.h"
 #include "micro/memory_nic.h"
+#include "wire/header.h"
 
 namespace pullman::bench {
 
-// An engine as a host of the network.
+// An engine as a host of the network. All that protect packets belong to one job.
 std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t host,
-                                            const Config& config, Instant now);
+                                            const Config& config, Instant now,
+                                            wire::Protection protection = wire::Protection::kOff);
 
 class LinkPair {
  public:
   // `others`: peers of the second end that connected, exchanged a message with it, and fell silent.
-  explicit LinkPair(std::size_t others = 0);
+  explicit LinkPair(std::size_t others = 0, wire::Protection protection = wire::Protection::kOff);
   ~LinkPair();
   LinkPair(const LinkPair&) = delete;
   LinkPair& operator=(const LinkPair&) = delete;

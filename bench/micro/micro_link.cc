@@ -9,12 +9,14 @@
 namespace pullman::bench {
 namespace {
 
+using wire::Protection;
+
 constexpr Tag kTag = 7;
 
 // A message each way, never two under way: each packet brings the ACK of the one before it.
-template <std::size_t kOthers>
+template <std::size_t kOthers, Protection kProtection = Protection::kOff>
 void ping_pong(benchmark::State& state) {
-  LinkPair pair(kOthers);
+  LinkPair pair(kOthers, kProtection);
   std::array<std::byte, 64> from{}, to{};
   Request send, receive;
   const auto one_way = [&](LinkPair::End& sender, LinkPair::End& receiver) {
@@ -33,9 +35,9 @@ void ping_pong(benchmark::State& state) {
 }
 
 // Messages one way, kWindow under way, all of them expected.
-template <std::size_t kSize, std::size_t kWindow>
+template <std::size_t kSize, std::size_t kWindow, Protection kProtection = Protection::kOff>
 void stream(benchmark::State& state) {
-  LinkPair pair;
+  LinkPair pair(0, kProtection);
   std::vector<std::byte> from(kSize), to(kSize);
   std::array<Request, kWindow> sends, receives;
   const auto finish = [&](std::size_t slot) {
@@ -68,6 +70,33 @@ void idle_turn(benchmark::State& state) {
   count_items(state, static_cast<std::uint64_t>(state.iterations()));
 }
 
+// An item is a connection: a call, a message, and the end of both ends.
+template <Protection kProtection>
+void connection(benchmark::State& state) {
+  LinkPair pair(0, kProtection);
+  std::array<std::byte, 64> from{}, to{};
+  auto& caller = *pair.a().engine;
+  auto& called = *pair.b().engine;
+  const auto disconnect = [&] {
+    caller.disconnect(pair.now(), pair.a().peer);
+    while (called.inspector().stats().peers_connected != 0 ||
+           caller.inspector().stats().peers_connected != 0) {
+      pair.turn();
+    }
+    called.disconnect(pair.now(), pair.b().peer);
+  };
+  for (auto _ : state) {
+    disconnect();
+    pair.a().peer = caller.connect(pair.now(), called.address()).peer;
+    Request send, receive;
+    called.matching().receive(pair.now(), kAnyPeer, kTag, 0, to, receive);
+    caller.sending().send(pair.now(), pair.a().peer, kTag, from, send);
+    while (!send.done() || !receive.done()) pair.turn();
+    pair.b().peer = *called.accept();
+  }
+  count_items(state, static_cast<std::uint64_t>(state.iterations()));
+}
+
 }  // namespace
 }  // namespace pullman::bench
 
@@ -80,5 +109,10 @@ int main(int argc, char** argv) {
               {"link/stream_64", stream<64, 64>},
               {"link/stream_1424", stream<1424, 64>},  // fills a packet
               {"link/stream_1425", stream<1425, 64>},
-              {"link/idle_turn", idle_turn}});
+              {"link/idle_turn", idle_turn},
+              {"link/connection", connection<Protection::kOff>},
+              {"link/authenticated/ping_pong_64", ping_pong<0, Protection::kAuthenticate>},
+              {"link/authenticated/stream_1M", stream<1 << 20, 4, Protection::kAuthenticate>},
+              {"link/authenticated/connection", connection<Protection::kAuthenticate>},
+              {"link/encrypted/stream_1M", stream<1 << 20, 4, Protection::kEncrypt>}});
 }

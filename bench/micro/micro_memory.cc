@@ -17,7 +17,10 @@
 namespace pullman::bench {
 namespace {
 
+using wire::Protection;
+
 constexpr std::size_t kTarget = 1024;
+constexpr std::size_t kMaxForKeys = 64;  // that protection may add
 constexpr Tag kTag = 7;
 
 // In use, with what the allocator adds to each block.
@@ -43,17 +46,18 @@ class Crowd {
     PeerId peer;  // as the hub knows it
   };
 
-  explicit Crowd(std::size_t peers)
-      : network_(peers + 1),
+  explicit Crowd(std::size_t peers, Protection protection = Protection::kOff)
+      : protection_(protection),
+        network_(peers + 1),
         empty_(heap_bytes()),
-        hub_(make_engine(network_, 0, config_for(peers), now_)) {}
+        hub_(make_engine(network_, 0, config_for(peers), now_, protection)) {}
   ~Crowd() { hub_->abort(); }
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
 
   // Connects; a message goes each way; both are at rest.
   Caller meet(std::size_t host) {
-    Caller caller{host, make_engine(network_, host, config_for(1), now_), {}, {}};
+    Caller caller{host, make_engine(network_, host, config_for(1), now_, protection_), {}, {}};
     caller.hub = caller.engine->connect(now_, hub_->address()).peer;
     std::optional<PeerId> accepted;
     while (!(accepted = hub_->accept())) turn(*caller.engine);
@@ -90,6 +94,8 @@ class Crowd {
   std::size_t hub_bytes(std::size_t peers) {
     const Stats stats = hub_->inspector().stats();
     PULLMAN_CHECK(stats.peers_connected == peers && stats.packets_in_flight == 0);
+    // The ciphers of peers that are silent are dropped.
+    for (int turns = 0; turns < 8; ++turns) hub_->progress(now_ += std::chrono::seconds(1));
     clear_mail(0);
     return heap_bytes() - empty_;
   }
@@ -116,6 +122,7 @@ class Crowd {
     network_.mailbox(host, MemoryNetwork::Channel::kData).clear();
   }
 
+  const Protection protection_;
   MemoryNetwork network_;
   Instant now_{std::chrono::seconds(1)};
   std::size_t empty_;
@@ -124,14 +131,14 @@ class Crowd {
 };
 
 // The engine itself: with room for one peer, which has come, and is idle.
-std::size_t engine_bytes() {
-  Crowd crowd(1);
+std::size_t engine_bytes(Protection protection) {
+  Crowd crowd(1, protection);
   crowd.leave(crowd.meet(1));
   return crowd.hub_bytes(1);
 }
 
-std::size_t one_after_another(std::size_t peers) {
-  Crowd crowd(peers);
+std::size_t one_after_another(std::size_t peers, Protection protection) {
+  Crowd crowd(peers, protection);
   for (std::size_t host = 1; host <= peers; ++host) crowd.leave(crowd.meet(host));
   return crowd.hub_bytes(peers);
 }
@@ -153,12 +160,18 @@ std::size_t each(std::size_t bytes, std::size_t engine, std::size_t peers) {
 void report() {
   constexpr std::size_t kPeers = 10000;
   constexpr std::size_t kAtOnce = 500;
-  const std::size_t engine = engine_bytes();
-  const std::size_t idle = each(one_after_another(kPeers), engine, kPeers);
+  const auto idle_with = [](Protection protection) {
+    return each(one_after_another(kPeers, protection), engine_bytes(protection), kPeers);
+  };
+  const std::size_t engine = engine_bytes(Protection::kOff);
+  const std::size_t idle = idle_with(Protection::kOff);
+  const std::size_t more = idle_with(Protection::kAuthenticate) - idle;
   const std::size_t after = each(all_at_once(kAtOnce), engine, kAtOnce);
   fmt::print("engine with one peer                     {:>9} B\n", engine);
   fmt::print("idle peer, {} one after another       {:>9} B each   <= {} {}\n", kPeers, idle,
              kTarget, idle <= kTarget ? "met" : "MISSED");
+  fmt::print("the same, authenticated                  {:>9} B more   <= {} {}\n", more, kMaxForKeys,
+             more <= kMaxForKeys ? "met" : "MISSED");
   fmt::print("idle peer, {} once active all at once   {:>9} B each\n", kAtOnce, after);
   fmt::print("of which Peer {} B: Link {}, Outbox {}, Inbox {}\n", sizeof(engine::Peer),
              sizeof(reliability::Link), sizeof(message::Outbox), sizeof(message::Inbox));

@@ -31,6 +31,8 @@ enum class Status : std::uint8_t {
                    // grant the access; nothing was written
   kNoMemory,  // receive: its message cannot arrive, since unexpected messages use all the memory
               // that the sender may have here (Config::unexpected_bytes says when)
+  kIncompatible,  // the peer is a process of this job that protects its packets in another way
+                  // (Config::security)
 };
 
 // Returns a sentence that says what happened and what to do.

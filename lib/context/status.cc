@@ -18,8 +18,8 @@ const char* to_sentence(Status status) {
     case Status::kUnreachable:
       return "the peer was silent for too long (peer_timeout): see that it runs and makes calls "
              "that "
-             "move packets, that both ends use the same driver and checksum, and that the network "
-             "carries UDP both ways";
+             "move packets, that both ends use the same driver, checksum and key, and that the "
+             "network carries UDP both ways";
     case Status::kPeerClosed:
       return "the peer closed the connection before this was finished";
     case Status::kPeerDied:
@@ -51,6 +51,10 @@ const char* to_sentence(Status status) {
     case Status::kNoMemory:
       return "messages that nobody receives use all the memory for them, and the peer can send no "
              "more: receive some, or raise unexpected_bytes (PULLMAN_UNEXPECTED_BYTES)";
+    case Status::kIncompatible:
+      return "the peer protects its packets in another way than this process: PULLMAN_SECURITY "
+             "must "
+             "be the same in a whole job";
   }
   return "?";
 }
@@ -95,6 +99,8 @@ const char* name(Status status) {
       return "refused access";
     case Status::kNoMemory:
       return "no memory";
+    case Status::kIncompatible:
+      return "incompatible";
   }
   return "?";
 }

@@ -147,7 +147,7 @@ class Engine {
   PacketReclaimer reclaimer_;
   AcceptQueue accepts_;
   PathCheck check_;
-  UnknownPeerReplies replies_;
+  StatelessReplies replies_;
   PeerLifecycle lifecycle_;
   Liveness liveness_;
   PathSizer path_sizer_;

@@ -17,7 +17,7 @@ class NicChanges {
  public:
   NicChanges(PeerTable& peers, NicTable& nics, ChannelPoller& poller, CreditAllocator& credits,
              Resolver& resolver, ReadyPeers& ready, PacketReclaimer& reclaimer,
-             UnknownPeerReplies& replies, PeerLifecycle& lifecycle, RailManager& rails,
+             StatelessReplies& replies, PeerLifecycle& lifecycle, RailManager& rails,
              AckHandler& ack_handler, Handshake& handshake, PortEvents& port_events)
       : peers_(peers),
         nics_(nics),
@@ -60,7 +60,7 @@ class NicChanges {
   Resolver& resolver_;
   ReadyPeers& ready_;
   PacketReclaimer& reclaimer_;
-  UnknownPeerReplies& replies_;
+  StatelessReplies& replies_;
   PeerLifecycle& lifecycle_;
   RailManager& rails_;
   AckHandler& ack_handler_;

@@ -41,7 +41,7 @@ void PortEvents::handle(Instant now, std::size_t slot, ChannelKind kind,
     case Kind::kResolved:
     case Kind::kResolveFailed:
       resolver_.note_answered(slot);
-      if (event.cookie == Resolver::kUnknownPeerCookie) return replies_.handle_resolved(event);
+      if (event.cookie == Resolver::kStatelessReplyCookie) return replies_.handle_resolved(event);
       return handle_resolution(now, slot, kind, event);
     case Kind::kRefused:
       return handle_refusal(now, kind, event);

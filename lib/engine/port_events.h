@@ -8,13 +8,13 @@
 #include "engine/handshake/handshake.h"
 #include "engine/nics/channel_poller.h"
 #include "engine/session/liveness.h"
-#include "engine/session/unknown_peer_replies.h"
+#include "engine/session/stateless_replies.h"
 
 namespace pullman::engine {
 
 class PortEvents {
  public:
-  PortEvents(NicTable& nics, ChannelPoller& poller, Resolver& resolver, UnknownPeerReplies& replies,
+  PortEvents(NicTable& nics, ChannelPoller& poller, Resolver& resolver, StatelessReplies& replies,
              Liveness& liveness, RailManager& rails, NicExchange& exchange, Handshake& handshake)
       : nics_(nics),
         poller_(poller),
@@ -56,7 +56,7 @@ class PortEvents {
   NicTable& nics_;
   ChannelPoller& poller_;
   Resolver& resolver_;
-  UnknownPeerReplies& replies_;
+  StatelessReplies& replies_;
   Liveness& liveness_;
   RailManager& rails_;
   NicExchange& exchange_;

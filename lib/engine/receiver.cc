@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "engine/drop_warnings.h"
+
 namespace pullman::engine {
 
 using reliability::AckNeed;
@@ -58,8 +60,7 @@ std::size_t Receiver::take_batch(Instant now, std::size_t place,
     } else if (verdict == Verdict::kDuplicate) {
       ++stats_.duplicate_packets;
     } else {
-      ++stats_.dropped_packets;
-      ++stats_.dropped_by_reason[static_cast<std::size_t>(verdict)];
+      handle_drop(now, verdict, rest.front().bytes);
     }
   }
   if (came_ == Came::kTogether && inbox_counters_.messages == received)
@@ -70,6 +71,14 @@ std::size_t Receiver::take_batch(Instant now, std::size_t place,
   const std::size_t taken = batch.size() - rest.size();
   channel.give_back(batch.first(taken));
   return taken;
+}
+
+void Receiver::handle_drop(Instant now, Verdict why, std::span<const std::byte> datagram) {
+  ++stats_.dropped_packets;
+  if (++stats_.dropped_by_reason[static_cast<std::size_t>(why)] == 1) {
+    warn_of_drop(why, protection_ == nullptr ? wire::Protection::kOff : protection_->mode());
+  }
+  if (why == Verdict::kOtherProtection) mismatch_.handle(now, slot_, datagram, frames_);
 }
 
 // Checks a datagram in the order of wire.md 1.3 and writes its header to `header`.
@@ -124,7 +133,7 @@ Verdict Receiver::open(std::span<const std::byte> datagram, wire::PacketHeader& 
   const Verdict verdict = wire::decode(packet, header, protection_->mode());
   if (verdict != Verdict::kAccepted) return verdict;
   if (wire::is_initial(header.type)) [[unlikely]] {
-    const auto opened = protection_->open_initial(datagram);
+    const auto opened = protection_->open_initial(datagram, protection_->mode());
     key = opened.value_or(0);
     return opened ? Verdict::kAccepted : Verdict::kNotAuthentic;
   }
@@ -240,7 +249,9 @@ Verdict Receiver::handle_unknown(Instant now, const wire::PacketHeader& header, 
   if (frame != nullptr && frame->type == wire::FrameType::kCheck) {
     const auto check = wire::decode_check(frame->data);
     const bool for_another = check && check->epoch != epoch_ && nics_.is_own_port(check->called);
-    if (for_another && !lifecycle_.closing()) replies_.reply(now, slot_, key, header, *check);
+    if (for_another && !lifecycle_.closing()) {
+      replies_.reply_unknown_peer(now, {slot_, key}, header, *check);
+    }
   } else if (frame != nullptr && frame->type == wire::FrameType::kChecked) {
     const auto checked = wire::decode_checked(frame->data);
     if (checked && checked->unknown_peer && header.to == wire::ConnectionId{}) {

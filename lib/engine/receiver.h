@@ -7,11 +7,12 @@
 
 #include "engine/frames/ack_handler.h"
 #include "engine/handshake/handshake.h"
+#include "engine/handshake/protection_mismatch.h"
 #include "engine/memory_receiver.h"
 #include "engine/receive_backpressure.h"
 #include "engine/security/packet_protection.h"
 #include "engine/session/liveness.h"
-#include "engine/session/unknown_peer_replies.h"
+#include "engine/session/stateless_replies.h"
 #include "wire/run.h"
 
 namespace pullman::engine {
@@ -21,7 +22,7 @@ class Receiver {
   // `epoch` names this engine; `protection` is null if packets are not protected.
   Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
            ChannelPoller& poller, CreditAllocator& credits, PollClock& clock, ReadyPeers& ready,
-           AckScheduler& acks, PathCheck& check, UnknownPeerReplies& replies,
+           AckScheduler& acks, PathCheck& check, StatelessReplies& replies,
            const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
            PacketProtection* protection, const message::InboxCounters& inbox_counters, Stats& stats)
@@ -41,6 +42,7 @@ class Receiver {
         epoch_(epoch),
         check_(check),
         replies_(replies),
+        mismatch_(protection, peers, replies),
         lifecycle_(lifecycle),
         liveness_(liveness),
         handshake_(handshake),
@@ -58,6 +60,7 @@ class Receiver {
   std::size_t take_batch(Instant now, std::size_t place, std::span<const nic::Incoming> batch);
   wire::Verdict handle_datagram(Instant now, std::span<const std::byte> datagram,
                                 wire::PacketHeader& header);
+  void handle_drop(Instant now, wire::Verdict why, std::span<const std::byte> datagram);
   wire::Verdict open(std::span<const std::byte> datagram, wire::PacketHeader& header,
                      std::uint8_t& key);
   bool is_replay(Rail& rail, const wire::PacketHeader& header);
@@ -103,7 +106,8 @@ class Receiver {
 
   const std::uint64_t epoch_;
   PathCheck& check_;
-  UnknownPeerReplies& replies_;
+  StatelessReplies& replies_;
+  ProtectionMismatch mismatch_;
   const PeerLifecycle& lifecycle_;
   Liveness& liveness_;
   Handshake& handshake_;

@@ -46,12 +46,14 @@ int error_number(Status status) {
       return FI_EACCES;
     case Status::kNoMemory:
       return FI_ENOMEM;
+    case Status::kIncompatible:
+      return FI_EKEYREJECTED;
   }
   return FI_EOTHER;
 }
 
 Status status_of(int number) {
-  for (int i = 0; i <= static_cast<int>(Status::kNoMemory); ++i) {
+  for (int i = 0; i <= static_cast<int>(Status::kIncompatible); ++i) {
     if (error_number(static_cast<Status>(i)) == number) return static_cast<Status>(i);
   }
   return Status::kInvalidArgument;

@@ -49,6 +49,14 @@ def test_processes_of_a_job_have_the_key_of_their_launcher(place, build, kind, s
     assert said.count(f"packets are {how}, with a key from {kind}") == 2, said
 
 
+@case()
+def test_a_launcher_that_does_not_answer_is_named(place, build):
+    environment = {name: value for name, value in os.environ.items() if name != "PULLMAN_KEY_FILE"}
+    done = subprocess.run([build / "bench/pullman-perf"], capture_output=True, text=True, timeout=60, check=False,
+                          env={**environment, "PMIX_NAMESPACE": "nobody", "PMIX_RANK": "0"})
+    assert done.returncode == 1 and "(PMIx: the launcher does not answer" in done.stderr, done.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", LAUNCHERS)
 @case()

@@ -90,6 +90,7 @@ class AllowedFailures {
       case Status::kNoDevice:
       case Status::kRefusedAccess:
       case Status::kNoMemory:
+      case Status::kIncompatible:
         return 0;
     }
     return 0;

@@ -154,14 +154,67 @@ TEST_CASE("engines of two jobs do not meet, and neither answers") {
   check_no_answer(scene, wire::Verdict::kNotAuthentic);
 }
 
-TEST_CASE("engines that protect packets in other ways do not meet, and none answers") {
-  const auto [first, second] = GENERATE(std::pair{Protection::kAuthenticate, Protection::kEncrypt},
-                                        std::pair{Protection::kEncrypt, Protection::kAuthenticate},
-                                        std::pair{Protection::kOff, Protection::kAuthenticate},
+TEST_CASE(
+    "an engine that protects packets and one that does not do not meet, and neither answers") {
+  const auto [first, second] = GENERATE(std::pair{Protection::kOff, Protection::kAuthenticate},
                                         std::pair{Protection::kAuthenticate, Protection::kOff});
   Scene scene(2, each(protected_by(first), protected_by(second)));
 
   check_no_answer(scene, wire::Verdict::kOtherProtection);
+}
+
+Scene::Tweak impatient(Scene::Tweak tweak) {
+  return [tweak](NodePlan& plan) {
+    tweak(plan);
+    plan.config.peer_timeout = seconds(1);
+  };
+}
+
+const std::pair<Protection, Protection> kOtherWays[] = {
+    {Protection::kAuthenticate, Protection::kEncrypt},
+    {Protection::kEncrypt, Protection::kAuthenticate}};
+
+TEST_CASE(
+    "engines of a job that protect packets in other ways do not meet, and the caller is told") {
+  const auto [first, second] = GENERATE(from_range(std::begin(kOtherWays), std::end(kOtherWays)));
+  const bool has_several_keys = GENERATE(false, true);
+  const std::vector<std::uint64_t> keys =
+      has_several_keys ? std::vector<std::uint64_t>{3, kKey} : std::vector{kKey};
+  Scene scene(2, each(impatient(protected_by(first, keys)), impatient(protected_by(second))));
+  const Tap tap(scene);
+
+  const Act& act = scene.send(0, scene.connect(0, 1), 1, 1'000'000);
+
+  REQUIRE(scene.run_until([&] { return act.done(); }, seconds(5)));
+  CHECK(act.status() == Status::kIncompatible);
+  CHECK(tap.sent_by(1) > 0);
+  CHECK(tap.sent_by(1) <= tap.sent_by(0));
+}
+
+TEST_CASE("an engine with another key, and another way of protection, does not answer") {
+  const auto [first, second] = GENERATE(from_range(std::begin(kOtherWays), std::end(kOtherWays)));
+  Scene scene(2, each(protected_by(first, {1}), protected_by(second, {2})));
+
+  check_no_answer(scene, wire::Verdict::kOtherProtection);
+}
+
+TEST_CASE("a refusal that was changed, or is for another call, tells the caller nothing") {
+  Scene scene(2, each(impatient(protected_by(Protection::kAuthenticate)),
+                      impatient(protected_by(Protection::kEncrypt))));
+  const std::size_t at = GENERATE(as<std::size_t>(), 4, 8, 33, 55, 71);
+  CAPTURE(at);
+  scene.network().set_drop_rule([&scene, at](const Passing& passing) {
+    if (passing.from.host != 1 || passing.fate == Fate::kInjected) return false;
+    std::vector<std::byte> bytes(passing.bytes.begin(), passing.bytes.end());
+    bytes.at(at) ^= std::byte{1};
+    scene.network().inject(passing.from, passing.to, bytes, Duration(0));
+    return true;
+  });
+
+  const Act& act = scene.send(0, scene.connect(0, 1), 1, 1'000'000);
+
+  REQUIRE(scene.run_until([&] { return act.done(); }, seconds(5)));
+  CHECK(act.status() == Status::kUnreachable);
 }
 
 TEST_CASE("a scanner without the key hears nothing") {

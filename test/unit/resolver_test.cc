@@ -107,9 +107,9 @@ TEST_CASE("a rail that has left its NIC waits for no answer") {
 
 TEST_CASE("a resolution for a slot that never existed is ignored") {
   Asker asker;
-  asker.resolver.resolve_unknown_peer(0, ipv4(9));
+  asker.resolver.resolve_stateless_reply(0, ipv4(9));
 
-  CHECK(asker.last_cookie() == Resolver::kUnknownPeerCookie);
+  CHECK(asker.last_cookie() == Resolver::kStatelessReplyCookie);
   CHECK(asker.purpose_of(asker.last_cookie()).peer == nullptr);
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("resolutions are pending until each NIC has answered or is replaced") 
   Asker asker;
   asker.resolver.resolve(asker.add().home, ChannelKind::kCommand, ipv4(9));
   asker.resolver.resolve(asker.add().home, ChannelKind::kCommand, ipv4(9));
-  asker.resolver.resolve_unknown_peer(1, ipv4(9));
+  asker.resolver.resolve_stateless_reply(1, ipv4(9));
   CHECK(asker.resolver.any_pending());
 
   asker.resolver.note_answered(1);

@@ -83,14 +83,6 @@ TEST_CASE("off needs no key, and looks for none") {
   CHECK(secured.keys.empty());
 }
 
-TEST_CASE("a launcher that cannot be talked to is named") {
-  const Variable pmix("PMIX_NAMESPACE");
-  const Variable rank("PMI_RANK", "0");
-  const Variable descriptor("PMI_FD", "-1");
-  const std::string said = complaint_of([] { secure(Config{}); });
-  CHECK(said.find("(PMI-2: ") != std::string::npos);
-}
-
 TEST_CASE("with a key packets are authenticated, unless they are to be encrypted") {
   CHECK(secure(with_key()).config.security == Security::kAuthenticate);
   Config config = with_key();

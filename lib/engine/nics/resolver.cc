@@ -46,9 +46,9 @@ void Resolver::resolve_answer(Peer& peer) {
       .resolve(said.address(), cookie_of(peer.id, number_of_answer(peer), ChannelKind::kCommand));
 }
 
-void Resolver::resolve_unknown_peer(std::size_t slot, const nic::Address& address) {
+void Resolver::resolve_stateless_reply(std::size_t slot, const nic::Address& address) {
   note_asked(slot);
-  nics_.channel(slot, ChannelKind::kCommand).port().resolve(address, kUnknownPeerCookie);
+  nics_.channel(slot, ChannelKind::kCommand).port().resolve(address, kStatelessReplyCookie);
 }
 
 Resolver::Purpose Resolver::purpose_of(ChannelKind kind, std::uint64_t cookie) const {

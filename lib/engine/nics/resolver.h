@@ -15,7 +15,7 @@ namespace pullman::engine {
 class Resolver {
  public:
   // The cookie for addresses of unknown-peer replies, which no peer has.
-  static constexpr std::uint64_t kUnknownPeerCookie = ~std::uint64_t{0};
+  static constexpr std::uint64_t kStatelessReplyCookie = ~std::uint64_t{0};
 
   Resolver(const PeerTable& peers, const NicTable& nics) : peers_(peers), nics_(nics) {}
 
@@ -25,7 +25,7 @@ class Resolver {
   void resolve_both(Rail& rail);
   // Resolves the address to which the peer's pending HELLO is answered.
   void resolve_answer(Peer& peer);
-  void resolve_unknown_peer(std::size_t slot, const nic::Address& address);
+  void resolve_stateless_reply(std::size_t slot, const nic::Address& address);
 
   // What an answer is for; without a peer nobody waits for it.
   struct Purpose {

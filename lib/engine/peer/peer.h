@@ -88,7 +88,7 @@ struct PeerSetup {
 };
 
 struct Peer {
-  static constexpr std::uint8_t kAnyKey = 0xFF;
+  static constexpr std::uint8_t kAnyKey = 0x0F;
 
   explicit Peer(const PeerSetup& setup)
       : id(setup.id),
@@ -149,13 +149,14 @@ struct Peer {
   bool nics_due : 1 = false;    // our list of NICs is to be sent again
   bool may_share : 1 = false;   // it is on this host, and memory was not tried yet
   bool memory_due : 1 = false;  // a MEMORY frame is to be sent: we offer memory, or decline it
-  bool release_when_gone : 1 = false;   // the user disconnected: the handle ends with the peer
-  std::uint8_t told = 0;                // number of our NICs that the peer has been told
-  std::uint8_t key = 0;                 // which of the job's keys our packets are sealed with
-  std::uint8_t heard_key = kAnyKey;     // which the peer's are; kAnyKey: none was opened yet
-  std::uint16_t first_credit = 1;       // what each of its NICs can hold at first, in packets
-  std::uint64_t epoch = 0;              // its incarnation, once introduced
-  wire::ConnectionId mine;              // the connection id that its packets must carry
+  bool release_when_gone : 1 = false;    // the user disconnected: the handle ends with the peer
+  bool protects_otherwise : 1 = false;   // a process of the job is there, and refused our call
+  std::uint8_t told = 0;                 // number of our NICs that the peer has been told
+  std::uint8_t key : 4 = 0;              // which of the job's keys our packets are sealed with
+  std::uint8_t heard_key : 4 = kAnyKey;  // which the peer's are; kAnyKey: none was opened yet
+  std::uint16_t first_credit = 1;        // what each of its NICs can hold at first, in packets
+  std::uint64_t epoch = 0;               // its incarnation, once introduced
+  wire::ConnectionId mine;               // the connection id that its packets must carry
   wire::ConnectionId theirs;            // the connection id that our packets must carry, once known
   MessageId first_message;              // our first id, for HELLO
   PacketNumber first_number_there = 0;  // of each of the peer's links, once introduced

@@ -95,11 +95,12 @@ void PacketProtection::seal_packet(const NumberedCipher& with, PacketNumber numb
 }
 
 // What stands in an encrypted packet that does not open is as it was before.
-bool PacketProtection::open_packet(const NumberedCipher& with, PacketNumber number,
-                                   std::span<const std::byte> packet, const std::byte* tag) const {
+bool PacketProtection::open_packet(wire::Protection mode, const NumberedCipher& with,
+                                   PacketNumber number, std::span<const std::byte> packet,
+                                   const std::byte* tag) {
   const Nonce nonce = nonce_of(with.iv, number);
   const crypto::ReceivedTag received(tag, crypto::kTagBytes);
-  if (mode_ == wire::Protection::kAuthenticate) {
+  if (mode == wire::Protection::kAuthenticate) {
     return with.cipher.is_authentic(nonce, packet, received);
   }
   const auto clear = packet.first(clear_bytes(packet.front()));
@@ -147,7 +148,8 @@ bool PacketProtection::open(Rail& rail, const wire::PacketHeader& header,
   const auto& place = rail.ciphers->receives[series.control][phase % 2];
   if (!place || place->phase != phase) [[unlikely]]
     return open_first(rail, series, packet);
-  if (!open_packet(place->with, series.number, packet, packet.data() + packet.size())) return false;
+  if (!open_packet(mode_, place->with, series.number, packet, packet.data() + packet.size()))
+    return false;
   note_used(*rail.ciphers);
   return true;
 }
@@ -163,7 +165,7 @@ bool PacketProtection::open_first(Rail& rail, const Series& series,
   const auto end = known ? std::size_t{first} + 1 : keys_.size();
   for (std::uint8_t key = first; key < end; ++key) {
     NumberedCipher with = derive(rail, series, key);
-    if (!open_packet(with, series.number, packet, packet.data() + packet.size())) continue;
+    if (!open_packet(mode_, with, series.number, packet, packet.data() + packet.size())) continue;
     if (!peer.introduced) return true;
     peer.heard_key = key;
     const std::uint64_t phase = wire::phase_of(series.number);
@@ -179,15 +181,17 @@ bool PacketProtection::open_first(Rail& rail, const Series& series,
 
 // Any of the job's keys may have sealed it. Its sender's key is derived anew for each, and nothing
 // of it is kept: anybody can make us do so.
-std::optional<std::uint8_t> PacketProtection::open_initial(std::span<const std::byte> datagram) {
+std::optional<std::uint8_t> PacketProtection::open_initial(std::span<const std::byte> datagram,
+                                                           wire::Protection mode) {
   const auto packet = wire::packet_in(datagram);
   const std::byte* const salt = packet.data() + packet.size();
   const std::byte* const number = salt + wire::kSaltBytes;
   const auto info =
-      wire::info_of(std::span<const std::byte, wire::kSaltBytes>(salt, wire::kSaltBytes), mode_);
+      wire::info_of(std::span<const std::byte, wire::kSaltBytes>(salt, wire::kSaltBytes), mode);
   for (std::uint8_t i = 0; i < keys_.size(); ++i) {
     const NumberedCipher with = cipher_of(keys_[i].derivation, info);
-    if (open_packet(with, wire::take_number(number), packet, number + sizeof(std::uint64_t))) {
+    if (open_packet(mode, with, wire::take_number(number), packet,
+                    number + sizeof(std::uint64_t))) {
       return i;
     }
   }

@@ -54,8 +54,9 @@ class PacketProtection final : public channel::Protector {
   // if it was not sealed with our key, or was changed since: its content means nothing then.
   [[nodiscard]] bool open(Rail& rail, const wire::PacketHeader& header,
                           std::span<const std::byte> datagram);
-  // The same for an initial packet. Returns the number of the key.
-  [[nodiscard]] std::optional<std::uint8_t> open_initial(std::span<const std::byte> datagram);
+  // The same for an initial packet that is protected in this mode. Returns the number of the key.
+  [[nodiscard]] std::optional<std::uint8_t> open_initial(std::span<const std::byte> datagram,
+                                                         wire::Protection mode);
 
  private:
   static constexpr std::size_t kRoomBytes = std::size_t{4} * 65536;
@@ -78,8 +79,8 @@ class PacketProtection final : public channel::Protector {
 
   void seal_packet(const NumberedCipher& with, PacketNumber number, std::span<std::byte> packet,
                    std::byte* tag) const;
-  bool open_packet(const NumberedCipher& with, PacketNumber number,
-                   std::span<const std::byte> packet, const std::byte* tag) const;
+  static bool open_packet(wire::Protection mode, const NumberedCipher& with, PacketNumber number,
+                          std::span<const std::byte> packet, const std::byte* tag);
   const NumberedCipher& cipher_to_send(Rail& rail, const Series& series);
   bool open_first(Rail& rail, const Series& series, std::span<const std::byte> packet);
   RailCiphers& ciphers_of(Rail& rail);
