@@ -34,14 +34,32 @@ struct Poller {
 
 }  // namespace
 
-TEST_CASE("a thread that finds nothing yields after 64 polls, where others poll after 8") {
+TEST_CASE("a thread that finds nothing yields after 64 polls, where others poll after 2") {
   Poller poller;
   CHECK(poller.poll_until_rest(1000) == Rest::kYield);
   CHECK(poller.polls == 64);
   poller.yield(microseconds(5));
   poller.policy.due(false, [&] { return poller.now; });
   CHECK(poller.poll_until_rest(1000) == Rest::kYield);
-  CHECK(poller.polls == 8);
+  CHECK(poller.polls == 2);
+  CHECK(poller.poll_until_rest(1000) == Rest::kYield);
+  CHECK(poller.polls == 2);
+}
+
+TEST_CASE("a thread that is idle for long beside others that poll naps, until something comes") {
+  Poller poller;
+  poller.poll_until_rest(1000);
+  const auto yield_for = [&](Duration time) {
+    for (const Instant end = poller.now + time; poller.now < end;) {
+      poller.yield(microseconds(5));
+      if (poller.poll_until_rest(1000) == Rest::kNap) return false;
+    }
+    return true;
+  };
+  CHECK_FALSE(yield_for(milliseconds(1)));
+  poller.policy.due(false, [&] { return poller.now; });
+  CHECK(yield_for(microseconds(400)));
+  CHECK_FALSE(yield_for(microseconds(200)));
 }
 
 TEST_CASE("a thread that finds nothing naps where others compute, until they may have ended") {
