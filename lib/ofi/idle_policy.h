@@ -29,7 +29,10 @@ class IdlePolicy {
     return due_at(clock());
   }
   // Notes that a yield that ended at `now` took so long.
-  void note_yield(Instant now, Duration took) { crowding_.note_yield(now, took); }
+  void note_yield(Instant now, Duration took) {
+    crowding_.note_yield(now, took);
+    asked_at_ = now;
+  }
 
  private:
   static constexpr unsigned kPatience = 64;
@@ -39,7 +42,7 @@ class IdlePolicy {
   static constexpr unsigned kEveryWithOthers = 2;
   static constexpr Duration kLongIdle = std::chrono::microseconds(500);
   // A thread that polls less often does something in between, for which a nap is too long.
-  static constexpr Duration kSpinsWithin = std::chrono::microseconds(100);
+  static constexpr Duration kSpinsWithin = std::chrono::microseconds(25);
 
   Rest due_at(Instant now) {
     const bool spins = now - asked_at_ < kSpinsWithin;
@@ -57,7 +60,7 @@ class IdlePolicy {
   const bool wanted_;
   unsigned empty_polls_ = 0;  // consecutive ones
   Instant idle_since_{};      // when they began
-  Instant asked_at_{};        // when due_at() was called last
+  Instant asked_at_{};        // when due_at() was called last, or the yield ended
   Crowding crowding_;
 };
 
