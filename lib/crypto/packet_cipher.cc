@@ -46,10 +46,8 @@ struct PacketCipher::Schedule {
   gcm_key_data key;
 };
 
-PacketCipher::PacketCipher(const CipherKey& key) : schedule_(std::make_unique<Schedule>(key)) {}
-PacketCipher::~PacketCipher() = default;
-PacketCipher::PacketCipher(PacketCipher&&) noexcept = default;
-PacketCipher& PacketCipher::operator=(PacketCipher&&) noexcept = default;
+PacketCipher::PacketCipher(const CipherKey& key)
+    : schedule_(std::make_shared<const Schedule>(key)) {}
 
 void PacketCipher::authenticate(const Nonce& nonce, std::span<const std::byte> clear,
                                 Tag tag) const {

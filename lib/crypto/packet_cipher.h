@@ -23,13 +23,10 @@ using Tag = std::span<std::byte, kTagBytes>;
 using ReceivedTag = std::span<const std::byte, kTagBytes>;
 
 // Any number of threads may call the functions of one object at a time. Nothing is allocated but by
-// the constructor.
+// the constructor. Copies share what the cipher needs of the key, which is wiped with the last.
 class PacketCipher {
  public:
   explicit PacketCipher(const CipherKey& key);
-  ~PacketCipher();
-  PacketCipher(PacketCipher&&) noexcept;
-  PacketCipher& operator=(PacketCipher&&) noexcept;
 
   // Writes the tag of a packet that stays in clear (GMAC).
   void authenticate(const Nonce& nonce, std::span<const std::byte> clear, Tag tag) const;
@@ -48,7 +45,7 @@ class PacketCipher {
 
  private:
   struct Schedule;  // what the cipher needs of the key
-  std::unique_ptr<Schedule> schedule_;
+  std::shared_ptr<const Schedule> schedule_;
 };
 
 }  // namespace pullman::crypto

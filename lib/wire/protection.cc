@@ -43,6 +43,14 @@ std::uint64_t take_number(const std::byte* in) {
   return load64(in);
 }
 
+Nonce nonce_of(bool control, std::uint64_t number) {
+  Nonce nonce;
+  Writer out{nonce.data()};
+  out.number32(control ? 1 : 0);
+  out.number64(number);
+  return nonce;
+}
+
 ConnectionInfo info_of(const End& from, const End& to, const KeyName& name) {
   ConnectionInfo info;
   Writer out{info.data()};
@@ -51,7 +59,6 @@ ConnectionInfo info_of(const End& from, const End& to, const KeyName& name) {
   out.end(from);
   out.end(to);
   out.number8(name.rail);
-  out.number8(name.control ? 1 : 0);
   out.number64(name.phase);
   return info;
 }

@@ -47,21 +47,24 @@ struct End {
   bool operator==(const End&) const = default;
 };
 
-// Names the key of some packets of one connection: those in one direction, of one rail, with
-// numbers of one series, of which 2^kPhaseBits may be sealed with it.
+// Names the key of some packets of one connection: those in one direction, of one rail, of which
+// 2^kPhaseBits of each series, sequenced and control packets, may be sealed with it.
 struct KeyName {
   static constexpr unsigned kPhaseBits = 22;
 
   Protection protection = Protection::kOff;
   std::uint8_t rail = 0;
-  bool control = false;     // the numbers of control packets; else those of sequenced ones
-  std::uint64_t phase = 0;  // the numbers without their kPhaseBits lowest bits
+  std::uint64_t phase = 0;
 };
 constexpr std::uint64_t phase_of(PacketNumber number) {
   return number >> KeyName::kPhaseBits;
 }
 
-inline constexpr std::size_t kConnectionInfoBytes = 16 + 1 + 2 * 24 + 2 + 8;
+// A packet's number, with what tells the two series apart, is its nonce (wire.md 12.4).
+using Nonce = std::array<std::byte, 12>;
+Nonce nonce_of(bool control, std::uint64_t number);
+
+inline constexpr std::size_t kConnectionInfoBytes = 16 + 1 + 2 * 24 + 1 + 8;
 inline constexpr std::size_t kInitialInfoBytes = 16 + 1 + kSaltBytes;
 using ConnectionInfo = std::array<std::byte, kConnectionInfoBytes>;
 using InitialInfo = std::array<std::byte, kInitialInfoBytes>;

@@ -25,18 +25,14 @@ def extract(key):
     return hmac.new(b"pullman 1", key, hashlib.sha256).digest()
 
 
-def expand(secret, info, length=44):
-    out = block = b""
-    while len(out) < length:
-        block = hmac.new(secret, block + info + bytes([len(out) // 32 + 1]), hashlib.sha256).digest()
-        out += block
-    return out[:length]
+def expand(secret, info):
+    """The first 32 bytes, which are one hash."""
+    return hmac.new(secret, info + b"\x01", hashlib.sha256).digest()
 
 
-def open_packet(key_and_iv, number, packet, tag):
+def open_packet(key, control, number, packet, tag):
     """The packet with its body in clear, or None (12.2, 12.4)."""
-    key, iv = key_and_iv[:32], key_and_iv[32:]
-    nonce = bytes(a ^ b for a, b in zip(iv, bytes(4) + struct.pack(">Q", number)))
+    nonce = struct.pack(">IQ", control, number)
     clear = len(packet) if packet[1] & AUTHENTICATED else 28 if packet[0] & 15 == BULK else 32
     try:
         return packet[:clear] + AESGCM(key).decrypt(nonce, packet[clear:] + tag, packet[:clear])
@@ -67,12 +63,13 @@ class Capture:
             if told_by != host:
                 continue
             series = (end, to, rail, control)
-            first = 0 if control else struct.unpack(">Q", end[16:])[0]
-            whole = nearest(number, self.expected.get(series, first))
-            info = (b"pullman 1 packet" + bytes([packet[1] & 0xC0]) + end + to + bytes([rail, control])
-                    + struct.pack(">Q", whole >> PHASE_BITS))
+            first = struct.unpack(">Q", end[16:])[0]
+            before = first if control else 0  # control packets are counted from 0
+            whole = nearest(number, self.expected.get(series, first - before))
+            info = (b"pullman 1 packet" + bytes([packet[1] & 0xC0]) + end + to + bytes([rail])
+                    + struct.pack(">Q", before + whole >> PHASE_BITS))
             for secret in self.secrets:
-                if opened := open_packet(expand(secret, info), whole, packet, tag):
+                if opened := open_packet(expand(secret, info), control, before + whole, packet, tag):
                     self.expected[series] = whole + 1
                     return opened
         return None
@@ -80,8 +77,8 @@ class Capture:
     def open_initial(self, host, packet, tag):
         packet, salt, count = packet[:-24], packet[-24:-8], struct.unpack(">Q", packet[-8:])[0]
         info = b"pullman 1 hello " + bytes([packet[1] & 0xC0]) + salt
-        opened = next(filter(None, (open_packet(expand(secret, info), count, packet, tag) for secret in self.secrets)),
-                      None)
+        tried = (open_packet(expand(secret, info), 0, count, packet, tag) for secret in self.secrets)
+        opened = next(filter(None, tried), None)
         if opened and packet[0] & 15 != CHECK:
             end = opened[36:60]  # epoch, connection id, first packet number (5.1)
             self.ends[end[8:16]] = host, end

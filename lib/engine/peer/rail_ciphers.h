@@ -14,16 +14,10 @@ namespace pullman::engine {
 
 struct Rail;
 
-// A cipher, with what is added to a packet's number to make its nonce (RFC 9001, 5.3).
-struct NumberedCipher {
-  crypto::PacketCipher cipher;
-  crypto::Nonce iv;
-};
-
-// The cipher for the numbers of one phase (wire.md 12.3).
+// The cipher for the numbers of one phase (wire.md 12.4).
 struct PhaseCipher {
   std::uint64_t phase = 0;
-  NumberedCipher with;
+  crypto::PacketCipher cipher;
 };
 
 // A rail that was used lately is in a list; a rail that ends leaves it.

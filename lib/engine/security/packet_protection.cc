@@ -9,7 +9,8 @@
 namespace pullman::engine {
 
 using crypto::CipherKey;
-using crypto::Nonce;
+using crypto::PacketCipher;
+using wire::Nonce;
 using wire::PacketType;
 
 namespace {
@@ -28,25 +29,10 @@ std::size_t clear_bytes(std::byte first) {
   return wire::type_of(first) == PacketType::kBulk ? wire::kBulkHeadBytes : wire::kHeaderBytes;
 }
 
-// The key's bytes come first, then those of the iv.
-NumberedCipher cipher_of(crypto::KeyDerivation& derivation, std::span<const std::byte> info) {
-  constexpr std::size_t kKeyBytes = 32;
-  crypto::Secret<kKeyBytes + std::tuple_size_v<Nonce>> bytes;
-  derivation.expand(info, bytes.bytes());
-  NumberedCipher made{.cipher = crypto::PacketCipher(CipherKey(bytes.bytes().first<kKeyBytes>())),
-                      .iv = {}};
-  const auto iv = bytes.bytes().subspan<kKeyBytes>();
-  std::copy(iv.begin(), iv.end(), made.iv.begin());
-  return made;
-}
-
-// wire.md 12.4, RFC 9001 5.3
-Nonce nonce_of(const Nonce& iv, std::uint64_t number) {
-  Nonce nonce = iv;
-  for (std::size_t i = 0; i < sizeof number; ++i) {
-    nonce[nonce.size() - 1 - i] ^= static_cast<std::byte>(number >> 8 * i);
-  }
-  return nonce;
+PacketCipher cipher_of(crypto::KeyDerivation& derivation, std::span<const std::byte> info) {
+  CipherKey key;
+  derivation.expand(info, key.bytes());
+  return PacketCipher(key);
 }
 
 // Returns whether the other end has told what keys are made of.
@@ -61,11 +47,9 @@ wire::End other_end(const Peer& peer) {
   return {hello.epoch, hello.reply_to, hello.first_number};
 }
 
-// Returns the whole number of a packet that came.
-PacketNumber number_of(const Rail& rail, const wire::PacketHeader& header) {
-  if (header.type == PacketType::kControl) return rail.acks_heard.number_of(header.number);
-  return rail.peer.introduced ? rail.link.acks().number_of(header)
-                              : pullman::expand(header.number, rail.peer.said->hello.first_number);
+// Returns the first number of our links to the rail's peer.
+PacketNumber first_number_of(const Rail& rail) {
+  return rail.peer.home.link.window().first();
 }
 
 }  // namespace
@@ -82,35 +66,33 @@ PacketProtection::PacketProtection(wire::Protection protection, std::span<const 
   for (const JobKey& key : keys) keys_.emplace_back(key, salt_, mode_);
 }
 
-void PacketProtection::seal_packet(const NumberedCipher& with, PacketNumber number,
+void PacketProtection::seal_packet(const PacketCipher& with, const Nonce& nonce,
                                    std::span<std::byte> packet, std::byte* tag) const {
-  const Nonce nonce = nonce_of(with.iv, number);
   const crypto::Tag place(tag, crypto::kTagBytes);
   if (mode_ == wire::Protection::kAuthenticate) {
-    return with.cipher.authenticate(nonce, packet, place);
+    return with.authenticate(nonce, packet, place);
   }
   const std::size_t clear = clear_bytes(packet.front());
   const auto body = packet.subspan(clear);
-  with.cipher.seal(nonce, packet.first(clear), body, body.data(), place);
+  with.seal(nonce, packet.first(clear), body, body.data(), place);
 }
 
 // What stands in an encrypted packet that does not open is as it was before.
-bool PacketProtection::open_packet(wire::Protection mode, const NumberedCipher& with,
-                                   PacketNumber number, std::span<const std::byte> packet,
+bool PacketProtection::open_packet(wire::Protection mode, const PacketCipher& with,
+                                   const Nonce& nonce, std::span<const std::byte> packet,
                                    const std::byte* tag) {
-  const Nonce nonce = nonce_of(with.iv, number);
   const crypto::ReceivedTag received(tag, crypto::kTagBytes);
   if (mode == wire::Protection::kAuthenticate) {
-    return with.cipher.is_authentic(nonce, packet, received);
+    return with.is_authentic(nonce, packet, received);
   }
   const auto clear = packet.first(clear_bytes(packet.front()));
   const auto body = packet.subspan(clear.size());
   // The bytes are lent to us for as long as we need them (nic::Incoming).
   const std::span<std::byte> writable(const_cast<std::byte*>(body.data()), body.size());
-  if (with.cipher.open(nonce, clear, writable, received)) [[likely]]
+  if (with.open(nonce, clear, writable, received)) [[likely]]
     return true;
   std::array<std::byte, crypto::kTagBytes> none;
-  with.cipher.seal(nonce, clear, writable, writable.data(), none);
+  with.seal(nonce, clear, writable, writable.data(), none);
   return false;
 }
 
@@ -126,30 +108,46 @@ std::size_t PacketProtection::seal(const channel::Origin& origin, std::span<cons
     const PacketNumber number = initials_sealed_++;
     end = std::copy(salt_.begin(), salt_.end(), end);
     end = wire::put_number(end, number);
-    seal_packet(key.initial, number, packet, end);
+    seal_packet(key.initial, wire::nonce_of(false, number), packet, end);
   } else {
     Rail& rail = *peers_.at(origin.peer)->rail(origin.rail);
-    const Series series{
-        .sends = true, .control = type == PacketType::kControl, .number = origin.number};
-    seal_packet(cipher_to_send(rail, series), origin.number, packet, end);
+    const bool control = type == PacketType::kControl;
+    const PacketNumber before = control ? first_number_of(rail) : 0;
+    const Numbered numbers{.sends = true, .control = control, .number = before + origin.number};
+    seal_packet(cipher_to_send(rail, numbers), nonce_of(numbers), packet, end);
   }
   return static_cast<std::size_t>(end + wire::kTagBytes - out);
+}
+
+// Returns the whole number of a packet that came. Control packets are counted from the same number
+// as others, so both series begin with one key.
+PacketProtection::Numbered PacketProtection::numbers_of(const Rail& rail,
+                                                        const wire::PacketHeader& header) {
+  const bool introduced = rail.peer.introduced;
+  const PacketNumber first =
+      introduced ? rail.peer.first_number_there : rail.peer.said->hello.first_number;
+  if (header.type == PacketType::kControl) {
+    return {.control = true, .number = first + rail.acks_heard.number_of(header.number)};
+  }
+  return {.number = introduced ? rail.link.acks().number_of(header)
+                               : pullman::expand(header.number, first)};
 }
 
 bool PacketProtection::open(Rail& rail, const wire::PacketHeader& header,
                             std::span<const std::byte> datagram) {
   if (!has_told(rail.peer)) return false;
-  const Series series{.control = header.type == PacketType::kControl,
-                      .number = number_of(rail, header)};
+  const Numbered numbers = numbers_of(rail, header);
   const auto packet = wire::packet_in(datagram);
-  const std::uint64_t phase = wire::phase_of(series.number);
   if (rail.ciphers == nullptr) [[unlikely]]
-    return open_first(rail, series, packet);
-  const auto& place = rail.ciphers->receives[series.control][phase % 2];
+    return open_first(rail, numbers, packet);
+  const std::uint64_t phase = wire::phase_of(numbers.number);
+  const auto& place = rail.ciphers->receives[numbers.control][phase % 2];
   if (!place || place->phase != phase) [[unlikely]]
-    return open_first(rail, series, packet);
-  if (!open_packet(mode_, place->with, series.number, packet, packet.data() + packet.size()))
+    return open_first(rail, numbers, packet);
+  if (!open_packet(mode_, place->cipher, nonce_of(numbers), packet,
+                   packet.data() + packet.size())) {
     return false;
+  }
   note_used(*rail.ciphers);
   return true;
 }
@@ -157,22 +155,25 @@ bool PacketProtection::open(Rail& rail, const wire::PacketHeader& header,
 // Opens a packet for whose numbers there is no cipher. Only one that opens has its cipher kept:
 // anybody may send another. What a caller tells of itself may be replaced until it has proved
 // itself, so nothing is kept of it.
-bool PacketProtection::open_first(Rail& rail, const Series& series,
+bool PacketProtection::open_first(Rail& rail, const Numbered& numbers,
                                   std::span<const std::byte> packet) {
   Peer& peer = rail.peer;
   const bool known = peer.heard_key != Peer::kAnyKey;
   const auto first = known ? peer.heard_key : std::uint8_t{0};
   const auto end = known ? std::size_t{first} + 1 : keys_.size();
+  const Nonce nonce = nonce_of(numbers);
   for (std::uint8_t key = first; key < end; ++key) {
-    NumberedCipher with = derive(rail, series, key);
-    if (!open_packet(mode_, with, series.number, packet, packet.data() + packet.size())) continue;
+    PacketCipher with = derive(rail, numbers, key);
+    if (!open_packet(mode_, with, nonce, packet, packet.data() + packet.size())) continue;
     if (!peer.introduced) return true;
     peer.heard_key = key;
-    const std::uint64_t phase = wire::phase_of(series.number);
+    const std::uint64_t phase = wire::phase_of(numbers.number);
     RailCiphers& ciphers = ciphers_of(rail);
-    auto& place = ciphers.receives[series.control][phase % 2];
+    auto& place = ciphers.receives[numbers.control][phase % 2];
     // A late packet, or a copy of one, does not displace the cipher in use.
-    if (!place || place->phase < phase) place.emplace(PhaseCipher{phase, std::move(with)});
+    if (!place || place->phase < phase) {
+      place.emplace(PhaseCipher{phase, std::move(with)});
+    }
     note_used(ciphers);
     return true;
   }
@@ -188,25 +189,23 @@ std::optional<std::uint8_t> PacketProtection::open_initial(std::span<const std::
   const std::byte* const number = salt + wire::kSaltBytes;
   const auto info =
       wire::info_of(std::span<const std::byte, wire::kSaltBytes>(salt, wire::kSaltBytes), mode);
+  const Nonce nonce = wire::nonce_of(false, wire::take_number(number));
   for (std::uint8_t i = 0; i < keys_.size(); ++i) {
-    const NumberedCipher with = cipher_of(keys_[i].derivation, info);
-    if (open_packet(mode, with, wire::take_number(number), packet,
-                    number + sizeof(std::uint64_t))) {
-      return i;
-    }
+    const PacketCipher with = cipher_of(keys_[i].derivation, info);
+    if (open_packet(mode, with, nonce, packet, number + sizeof(std::uint64_t))) return i;
   }
   return std::nullopt;
 }
 
-const NumberedCipher& PacketProtection::cipher_to_send(Rail& rail, const Series& series) {
+const PacketCipher& PacketProtection::cipher_to_send(Rail& rail, const Numbered& numbers) {
   PULLMAN_DCHECK(rail.peer.introduced);
-  const std::uint64_t phase = wire::phase_of(series.number);
   RailCiphers& ciphers = ciphers_of(rail);
   note_used(ciphers);
-  auto& place = ciphers.sends[series.control];
+  const std::uint64_t phase = wire::phase_of(numbers.number);
+  auto& place = ciphers.sends[numbers.control];
   if (!place || place->phase != phase) [[unlikely]]
-    place.emplace(PhaseCipher{phase, derive(rail, series, rail.peer.key)});
-  return place->with;
+    place.emplace(PhaseCipher{phase, derive(rail, numbers, rail.peer.key)});
+  return place->cipher;
 }
 
 RailCiphers& PacketProtection::ciphers_of(Rail& rail) {
@@ -226,16 +225,20 @@ void PacketProtection::note_used(RailCiphers& ciphers) {
   used_.splice(used_.end(), used_, used_.iterator_to(ciphers));
 }
 
-NumberedCipher PacketProtection::derive(const Rail& rail, const Series& series, std::uint8_t key) {
+// Both series of a rail have one key for one phase, so the other one's cipher may be there.
+PacketCipher PacketProtection::derive(const Rail& rail, const Numbered& numbers, std::uint8_t key) {
+  const std::uint64_t phase = wire::phase_of(numbers.number);
+  if (rail.ciphers != nullptr) {
+    const auto& other = numbers.sends ? rail.ciphers->sends[!numbers.control]
+                                      : rail.ciphers->receives[!numbers.control][phase % 2];
+    if (other && other->phase == phase) return other->cipher;
+  }
   const Peer& peer = rail.peer;
-  const wire::End ours{epoch_, peer.mine, peer.home.link.window().first()};
+  const wire::End ours{epoch_, peer.mine, first_number_of(rail)};
   const wire::End theirs = other_end(peer);
-  const wire::KeyName name{.protection = mode_,
-                           .rail = rail.number,
-                           .control = series.control,
-                           .phase = wire::phase_of(series.number)};
-  return cipher_of(keys_[key].derivation, series.sends ? wire::info_of(ours, theirs, name)
-                                                       : wire::info_of(theirs, ours, name));
+  const wire::KeyName name{.protection = mode_, .rail = rail.number, .phase = phase};
+  return cipher_of(keys_[key].derivation, numbers.sends ? wire::info_of(ours, theirs, name)
+                                                        : wire::info_of(theirs, ours, name));
 }
 
 void PacketProtection::drop_unused() {

@@ -68,24 +68,30 @@ class PacketProtection final : public channel::Protector {
     Key(const JobKey& secret, const Salt& salt, wire::Protection mode);
 
     crypto::KeyDerivation derivation;
-    NumberedCipher initial;
+    crypto::PacketCipher initial;
   };
 
-  struct Series {
+  // A number that a packet has, and what of its key's name it tells.
+  struct Numbered {
     bool sends = false;
     bool control = false;
     PacketNumber number = 0;
   };
 
-  void seal_packet(const NumberedCipher& with, PacketNumber number, std::span<std::byte> packet,
-                   std::byte* tag) const;
-  static bool open_packet(wire::Protection mode, const NumberedCipher& with, PacketNumber number,
-                          std::span<const std::byte> packet, const std::byte* tag);
-  const NumberedCipher& cipher_to_send(Rail& rail, const Series& series);
-  bool open_first(Rail& rail, const Series& series, std::span<const std::byte> packet);
+  void seal_packet(const crypto::PacketCipher& with, const wire::Nonce& nonce,
+                   std::span<std::byte> packet, std::byte* tag) const;
+  static bool open_packet(wire::Protection mode, const crypto::PacketCipher& with,
+                          const wire::Nonce& nonce, std::span<const std::byte> packet,
+                          const std::byte* tag);
+  static wire::Nonce nonce_of(const Numbered& numbers) {
+    return wire::nonce_of(numbers.control, numbers.number);
+  }
+  static Numbered numbers_of(const Rail& rail, const wire::PacketHeader& header);
+  const crypto::PacketCipher& cipher_to_send(Rail& rail, const Numbered& numbers);
+  bool open_first(Rail& rail, const Numbered& numbers, std::span<const std::byte> packet);
   RailCiphers& ciphers_of(Rail& rail);
   void note_used(RailCiphers& ciphers);
-  NumberedCipher derive(const Rail& rail, const Series& series, std::uint8_t key);
+  crypto::PacketCipher derive(const Rail& rail, const Numbered& numbers, std::uint8_t key);
   void drop_unused();
 
   const wire::Protection mode_;
