@@ -257,7 +257,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
-    if (question.address.empty() && check.addresses.empty()) return run(format);
+    const bool asks = !question.address.empty() || !check.addresses.empty();
+    if (!asks && (!key.empty() || !security.empty())) {
+      throw std::runtime_error("--key and --security are for --peer and --check");
+    }
+    if (!asks) return run(format);
     set_security(key, security);
     question.patience = check.patience = std::chrono::milliseconds(patience_ms);
     question.json = check.json = format == "json";

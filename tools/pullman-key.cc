@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +11,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
+
+#include "crypto/random.h"
 
 namespace {
 
@@ -30,7 +32,7 @@ struct SecretText {
 // Adds a new key as a line. Returns false if the kernel gives no random bytes.
 bool add_new_line(SecretText& out) {
   std::array<unsigned char, kKeyBytes> key;
-  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) return false;
+  if (!pullman::crypto::fill_randomly(std::as_writable_bytes(std::span(key)))) return false;
   char* const line = out.text.data() + out.length;
   *boost::algorithm::hex_lower(key.begin(), key.end(), line) = '\n';
   out.length += kLineBytes;

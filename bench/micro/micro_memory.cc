@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <memory>
@@ -163,15 +164,17 @@ void report() {
   const auto idle_with = [](Protection protection) {
     return each(one_after_another(kPeers, protection), engine_bytes(protection), kPeers);
   };
+  engine_bytes(Protection::kAuthenticate);  // what the process has once, of logs and ciphers
   const std::size_t engine = engine_bytes(Protection::kOff);
   const std::size_t idle = idle_with(Protection::kOff);
-  const std::size_t more = idle_with(Protection::kAuthenticate) - idle;
+  const std::size_t authenticated = idle_with(Protection::kAuthenticate);
+  const std::size_t more = std::max(authenticated, idle) - idle;
   const std::size_t after = each(all_at_once(kAtOnce), engine, kAtOnce);
   fmt::print("engine with one peer                     {:>9} B\n", engine);
   fmt::print("idle peer, {} one after another       {:>9} B each   <= {} {}\n", kPeers, idle,
              kTarget, idle <= kTarget ? "met" : "MISSED");
-  fmt::print("the same, authenticated                  {:>9} B more   <= {} {}\n", more, kMaxForKeys,
-             more <= kMaxForKeys ? "met" : "MISSED");
+  fmt::print("the same, authenticated                  {:>9} B more   <= {} {}\n", more,
+             kMaxForKeys, more <= kMaxForKeys ? "met" : "MISSED");
   fmt::print("idle peer, {} once active all at once   {:>9} B each\n", kAtOnce, after);
   fmt::print("of which Peer {} B: Link {}, Outbox {}, Inbox {}\n", sizeof(engine::Peer),
              sizeof(reliability::Link), sizeof(message::Outbox), sizeof(message::Inbox));

@@ -88,15 +88,19 @@ std::optional<Key> parse(std::string_view line) {
   return key;
 }
 
-// Others must not be able to read it, nor to write to it. A file without a name can be opened only
-// by those that have its descriptor, whatever its mode says.
+bool is_inherited(const std::string& path) {
+  return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+// Others must not be able to read it, nor to write to it. What the mode of a file without a name
+// says that was inherited lets nobody in.
 void check_access(const OpenFile& file, const std::string& path) {
   const struct stat state = file.state();
   if (!S_ISREG(state.st_mode) && !S_ISFIFO(state.st_mode)) {
     refuse(fmt::format("the key file '{}' is not a file", path));
   }
-  if (S_ISREG(state.st_mode) && state.st_nlink == 0) return;
-  if ((state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  const bool nameless = S_ISREG(state.st_mode) && state.st_nlink == 0 && is_inherited(path);
+  if (!nameless && (state.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     refuse(fmt::format("others may read or write the key file '{}': 'chmod 600 {}'", path, path));
   }
   if (state.st_uid != geteuid() && state.st_uid != 0) {
@@ -133,6 +137,9 @@ std::vector<Key> read_file(const std::string& path) {
 }
 
 void check_secret(std::span<const std::byte> value) {
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (std::ranges::all_of(value, is_zero))
+    refuse("a key of zeros is none: 'pullman-key FILE' makes one");
   if (const char* const variable = launch::variable_that_tells(value)) {
     refuse(
         fmt::format("a key that is the value of {} can be guessed: 'pullman-key FILE' makes one "
@@ -147,10 +154,7 @@ JobKeys find_job_keys(const Config& config) {
   if (config.security == Config::Security::kOff) return {};
   JobKeys found;
   if (!config.keys.empty()) {
-    for (const Config::Key& key : config.keys) {
-      check_secret(key);
-      found.keys.emplace_back(key);
-    }
+    for (const Config::Key& key : config.keys) found.keys.emplace_back(key);
     found.source = "the program";
   } else if (!config.key_file.empty()) {
     found.keys = read_file(config.key_file);
@@ -167,6 +171,7 @@ JobKeys find_job_keys(const Config& config) {
         "the key is made of words, which others may read in the environment or on the command "
         "line: good for trying things out. 'pullman-key FILE' makes one for PULLMAN_KEY_FILE");
   }
+  for (const Key& key : found.keys) check_secret(key.bytes());
   return found;
 }
 

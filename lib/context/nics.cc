@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "nic/drivers.h"
 #include "nic/interfaces.h"
+#include "nic/prefix.h"
 #include "nic/socket.h"
 #include "wire/protection.h"
 
@@ -102,16 +103,23 @@ bool is_of(const nic::Device& device, const std::string& name, const nic::Addres
 
 }  // namespace
 
-bool is_loopback_only(const Config& config) {
-  const bool any_named = std::any_of(config.nics.begin(), config.nics.end(),
-                                     [](const std::string& nic) { return nic.front() != '!'; });
-  if (!any_named) return false;  // so a NIC that comes later is used, too
+std::vector<std::string> loopback_addresses(const Config& config) {
+  std::vector<std::string> addresses;
+  if (config.nics.empty()) return addresses;
   const auto driver = make_driver(config);
   const nic::Choice choice =
       nic::choose_devices(nic::devices_of(*driver), config.nics, limits_of(config, *driver));
-  return !choice.chosen.empty() && choice.lacks.empty() &&
-         std::all_of(choice.chosen.begin(), choice.chosen.end(),
-                     [](const nic::Device& device) { return device.loopback; });
+  std::vector<std::string> names;
+  for (const nic::Device& device : choice.chosen) {
+    if (!device.loopback || !nic::is_loopback(device.address)) return {};
+    names.push_back(device.name);
+    addresses.push_back(nic::host_string(device.address));
+  }
+  // What is asked for in another way, a prefix or all but some, may mean another NIC tomorrow.
+  const bool exact = std::all_of(config.nics.begin(), config.nics.end(), [&](const auto& wanted) {
+    return has_name(names, wanted) || has_name(addresses, wanted);
+  });
+  return exact ? addresses : std::vector<std::string>{};
 }
 
 Nics::Nics(const Config& config)

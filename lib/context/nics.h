@@ -29,9 +29,11 @@
 
 namespace pullman {
 
-// Returns true if the configuration asks for loopback NICs and nothing else, so that no other host
-// will ever reach the context. Throws nic::NicError if there is no such driver.
-bool is_loopback_only(const Config& config);
+// Returns the addresses of the NICs that the configuration asks for, if it names only the loopback:
+// by the interface's name, or by addresses that lead nowhere else. A context that uses these, and
+// no others that the NICs may be given later, is reached by no other host. Returns nothing if it
+// may mean other NICs. Throws nic::NicError if there is no such driver.
+std::vector<std::string> loopback_addresses(const Config& config);
 
 class Nics {
  public:

@@ -20,12 +20,24 @@ using Security = Config::Security;
   throw Error(Status::kBadOption, sentence);
 }
 
-[[noreturn]] void refuse_for_lack_of_a_key(const std::string& problem) {
+// Two processes that have the same seed would seal different packets alike.
+[[noreturn]] void refuse_seed() {
+  refuse_to_start(
+      "with a seed packets cannot be protected, since processes that have the same would seal "
+      "different packets alike: leave PULLMAN_SEED out, or say PULLMAN_SECURITY=off");
+}
+
+std::string in_brackets(const std::string& problem) {
+  return problem.empty() ? "" : fmt::format(" ({})", problem);
+}
+
+[[noreturn]] void refuse_for_lack_of_a_key(const Config& config, const std::string& problem) {
+  if (config.seed != 0) refuse_seed();
   refuse_to_start(fmt::format(
       "this job has no key, so anybody could send to it{}. 'pullman-key FILE' makes one for "
       "PULLMAN_KEY_FILE; PULLMAN_KEY='some words' is enough for trying things out; mpirun brings "
       "one; PULLMAN_SECURITY=off goes without",
-      problem.empty() ? "" : fmt::format(" ({})", problem)));
+      in_brackets(problem)));
 }
 
 Config without_keys(const Config& config) {
@@ -37,13 +49,8 @@ Config without_keys(const Config& config) {
   return copy;
 }
 
-// With a seed there is no key: two processes that have the same would seal different packets alike.
 void check_can_be_protected(const Config& config) {
-  if (config.seed != 0) {
-    refuse_to_start(
-        "with a seed packets cannot be protected: processes that have the same would seal "
-        "different packets alike. Leave PULLMAN_SEED out, or say PULLMAN_SECURITY=off");
-  }
+  if (config.seed != 0) refuse_seed();
   constexpr std::size_t kLeast = Config::kLeastPacketBytes + wire::kTagBytes;
   if (config.packet_bytes != 0 && config.packet_bytes < kLeast) {
     refuse_to_start(fmt::format(
@@ -70,13 +77,17 @@ Secured secure(const Config& config) {
     return secured;
   }
   JobKeys found = find_job_keys(config);
-  if (found.keys.empty() && security == Security::kDefault && is_loopback_only(config)) {
-    security = Security::kOff;
-    return secured;
-  }
   std::string problem;
   if (found.keys.empty() && config.seed == 0) found = ask_launcher(problem);
-  if (found.keys.empty()) refuse_for_lack_of_a_key(problem);
+  if (found.keys.empty()) {
+    auto loopback =
+        security == Security::kDefault ? loopback_addresses(config) : std::vector<std::string>{};
+    if (loopback.empty()) refuse_for_lack_of_a_key(config, problem);
+    log().info("packets are not protected, on the loopback alone{}", in_brackets(problem));
+    security = Security::kOff;
+    secured.config.nics = std::move(loopback);
+    return secured;
+  }
   check_can_be_protected(config);
   if (security == Security::kDefault) security = Security::kAuthenticate;
   log().info("packets are {}, with a key from {}",

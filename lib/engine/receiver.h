@@ -23,7 +23,7 @@ class Receiver {
   Receiver(const Config& config, std::uint64_t epoch, const PeerTable& peers, NicTable& nics,
            ChannelPoller& poller, CreditAllocator& credits, PollClock& clock, ReadyPeers& ready,
            AckScheduler& acks, PathCheck& check, StatelessReplies& replies,
-           const PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
+           PeerLifecycle& lifecycle, Liveness& liveness, FrameHandler& frame_handler,
            AckHandler& ack_handler, Handshake& handshake, MemoryReceiver& memory,
            PacketProtection* protection, const message::InboxCounters& inbox_counters, Stats& stats)
       : checksum_(config.checksum),
@@ -42,7 +42,7 @@ class Receiver {
         epoch_(epoch),
         check_(check),
         replies_(replies),
-        mismatch_(protection, peers, replies),
+        mismatch_(protection, peers, nics, replies, lifecycle),
         lifecycle_(lifecycle),
         liveness_(liveness),
         handshake_(handshake),

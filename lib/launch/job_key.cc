@@ -21,6 +21,8 @@ JobKey key_of_job(Launcher& launcher, std::chrono::seconds patience) {
     return {std::nullopt, "",
             fmt::format("{}: rank 0 has drawn no key within {} s", by, patience.count())};
   }
+  // Another copy of this library in this process, as the provider has one, may have drawn it.
+  if (launcher.get(Job::kOwn, kName, std::chrono::seconds(0), key.bytes())) return {key, by, ""};
   if (launcher.is_spawned()) {
     if (!launcher.get(Job::kParent, kName, patience, key.bytes())) {
       return {std::nullopt, "", by + ": the job that spawned this one has no key there"};

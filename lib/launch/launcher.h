@@ -35,7 +35,8 @@ class Launcher {
 
   enum class Job { kOwn, kParent };
   // Fills `out` with the value of exactly that length which rank 0 of a job has stored, or will
-  // have before `patience` is over. Only the others may, once. Returns false if there is none.
+  // have before `patience` is over. With none, only what is there already counts, and rank 0 may
+  // ask for its own. Returns false if there is none.
   virtual bool get(Job job, const std::string& name, std::chrono::seconds patience,
                    std::span<std::byte> out) = 0;
 };

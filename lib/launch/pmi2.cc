@@ -1,6 +1,6 @@
 #include "launch/pmi2.h"
 
-#include <dlfcn.h>
+#include <link.h>
 
 #include <array>
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "crypto/secret.h"
@@ -46,10 +47,15 @@ std::optional<Pmi2Api> load_pmi2() {
   return all ? std::optional(api) : std::nullopt;
 }
 
-// MPI libraries often have a PMI client of their own inside. The launcher has one socket for each
-// process, so there may be only one conversation.
-bool may_begin(const Pmi2Api& api) {
-  return api.initialized() != 0 || dlsym(RTLD_DEFAULT, "MPI_Init") == nullptr;
+// Returns whether an MPI library is in this process, whoever has loaded it. MPI libraries often
+// have a PMI client of their own inside, and the launcher has one socket for each process, so there
+// may be only one conversation.
+bool has_mpi() {
+  const auto is_mpi = [](dl_phdr_info* object, std::size_t, void*) -> int {
+    const std::string_view path(object->dlpi_name);
+    return path.substr(path.rfind('/') + 1).starts_with("libmpi") ? 1 : 0;
+  };
+  return dl_iterate_phdr(is_mpi, nullptr) != 0;
 }
 
 // A thread of this process is in a call that it has given up: nothing more can be said.
@@ -66,7 +72,7 @@ bool begin_once(const Pmi2Api& api) {
   int application = 0;
   if (api.init(&spawned, &size, &rank, &application) != 0) return false;
   begun = &api;
-  std::atexit([] {
+  at_exit_of_this_process([] {
     if (begun->initialized() != 0 && !stuck) begun->finalize();
   });
   return true;
@@ -106,11 +112,11 @@ class Pmi2Launcher final : public Launcher {
     return taken && finish_within(patience, [fence = api_.fence] { return fence() == 0; });
   }
 
-  // A job cannot ask for another job's values. Where the launcher does not wait for all processes
-  // in the fence it does so when it is asked for what was put before.
+  // Nothing can be asked for before a fence, nor of another job. Where the launcher does not wait
+  // for all processes in the fence it does so when it is asked for what was put before.
   bool get(Job job, const std::string& name, std::chrono::seconds patience,
            std::span<std::byte> out) override {
-    if (job == Job::kParent) return false;
+    if (job == Job::kParent || patience.count() == 0) return false;
     const auto value = std::make_shared<Value>();
     const auto calls = [api = api_, job = job_, name, value] {
       int length = 0;
@@ -152,9 +158,9 @@ bool speaks_pmi2() {
 }
 
 Found begin_pmi2() {
+  if (has_mpi()) return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
   static const std::optional<Pmi2Api> api = load_pmi2();
   if (!api) return {nullptr, std::string("PMI-2: ") + kPmi2Library + " cannot be loaded"};
-  if (!may_begin(*api)) return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
   std::array<char, 256> job{};
   int rank = 0;
   if (!begin_once(*api) || api->rank(&rank) != 0 || api->job_id(job.data(), job.size()) != 0) {

@@ -104,7 +104,8 @@ class PmixLauncher final : public Launcher {
     if (job == Job::kParent && !parent_) return false;
     pmix_proc_t first = job == Job::kParent ? *parent_ : self_;
     first.rank = 0;
-    const Value value = wait_for(first, name, patience);
+    const Value value =
+        patience.count() == 0 ? ask_at_once(first, name) : wait_for(first, name, patience);
     if (value == nullptr || value->type != PMIX_BYTE_OBJECT || value->data.bo.size != out.size()) {
       return false;
     }
@@ -113,6 +114,14 @@ class PmixLauncher final : public Launcher {
   }
 
  private:
+  Value ask_at_once(const pmix_proc_t& of, const std::string& name) const {
+    pmix_info_t at_once{};
+    copy_text(at_once.key, PMIX_IMMEDIATE);
+    at_once.value.type = PMIX_BOOL;
+    at_once.value.data.flag = true;
+    return ask(api_, of, name.c_str(), {&at_once, 1});
+  }
+
   // Asks again after an answer that came too early: a daemon may not know the job yet.
   Value wait_for(const pmix_proc_t& of, const std::string& name,
                  std::chrono::seconds patience) const {
@@ -150,7 +159,7 @@ Found begin_pmix() {
   static pmix_proc_t self{};
   static const pmix_status_t status = [api] {
     const pmix_status_t begun = api->init(&self, nullptr, 0);
-    if (begun == PMIX_SUCCESS) std::atexit([] { load_pmix()->finalize(nullptr, 0); });
+    if (begun == PMIX_SUCCESS) at_exit_of_this_process([] { load_pmix()->finalize(nullptr, 0); });
     return begun;
   }();
   if (status != PMIX_SUCCESS) {

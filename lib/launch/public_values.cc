@@ -53,6 +53,7 @@ Bytes turned(Bytes numbers) {
 }  // namespace
 
 const char* variable_that_tells(std::span<const std::byte> value) {
+  while (!value.empty() && value.back() == std::byte{0}) value = value.first(value.size() - 1);
   for (const char* const variable : kVariables) {
     const char* const text = std::getenv(variable);
     if (text == nullptr || *text == '\0') continue;

@@ -8,7 +8,7 @@
 namespace pullman::launch {
 
 // Returns the name of the environment variable with that value, as text or as the numbers that it
-// says; nullptr if there is none.
+// says; nullptr if there is none. Zeros behind it, which fill up a key, do not count.
 const char* variable_that_tells(std::span<const std::byte> value);
 
 }  // namespace pullman::launch

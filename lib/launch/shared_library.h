@@ -1,15 +1,17 @@
 // A shared library that is loaded when it is needed, and stays: what it has begun may go on behind
-// us.
+// us, until the process ends.
 #pragma once
 
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 namespace pullman::launch {
 
 class SharedLibrary {
  public:
-  // Its own plug-ins may look for its symbols, so those are there for all.
-  explicit SharedLibrary(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_GLOBAL)) {}
+  explicit SharedLibrary(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
 
   // Sets `out` to the function with that name. Returns false if there is none.
   template <typename Function>
@@ -21,5 +23,15 @@ class SharedLibrary {
  private:
   void* handle_;
 };
+
+// Has `Last`, a lambda without captures, called when this process exits. A child that it forks, and
+// that exits, has no part in the conversation with the launcher.
+template <typename Last>
+void at_exit_of_this_process(Last) {
+  static const pid_t self = getpid();
+  std::atexit([] {
+    if (getpid() == self) Last()();
+  });
+}
 
 }  // namespace pullman::launch

@@ -29,8 +29,9 @@ bool are_mixed(std::size_t one, std::size_t other) {
   return is_shared(one) != is_shared(other) && one > 1 && other > 1;
 }
 
-bool is_key_size(std::size_t bytes) {
-  return bytes == 0 || (bytes >= kMinAuthorizationKey && bytes <= kMaxAuthorizationKey);
+bool is_key(const std::uint8_t* key, std::size_t bytes) {
+  return bytes == 0 ||
+         (key != nullptr && bytes >= kMinAuthorizationKey && bytes <= kMaxAuthorizationKey);
 }
 
 const char* unmet_endpoint(const fi_ep_attr& asked) {
@@ -39,14 +40,14 @@ const char* unmet_endpoint(const fi_ep_attr& asked) {
   if (asked.max_msg_size > kMaxMessageBytes) return "max_msg_size";
   if (too_many(asked.tx_ctx_cnt) || too_many(asked.rx_ctx_cnt)) return "so many contexts";
   if (are_mixed(asked.tx_ctx_cnt, asked.rx_ctx_cnt)) return "shared and several contexts together";
-  if (!is_key_size(asked.auth_key_size)) return "so short or long an auth_key";
+  if (!is_key(asked.auth_key, asked.auth_key_size)) return "no auth_key, or so short or long a one";
   return nullptr;
 }
 
 const char* unmet_domain(std::uint32_t version, const fi_domain_attr& asked) {
   if (!names(asked.name)) return "the domain's name";
   if (!within(asked.caps, kAlways)) return "a capability of the domain";
-  if (!is_key_size(asked.auth_key_size)) return "so short or long an auth_key";
+  if (!is_key(asked.auth_key, asked.auth_key_size)) return "no auth_key, or so short or long a one";
   if (asked.cq_data_size > kDataBytes) return "cq_data_size";
   if (asked.mr_key_size > sizeof(std::uint64_t)) return "mr_key_size";
   const bool old = FI_VERSION_LT(version, FI_VERSION(1, 5));

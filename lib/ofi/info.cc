@@ -72,7 +72,7 @@ void take_caps(fi_info& info, std::uint64_t asked) {
 // Takes a copy of an authorization key, which fi_freeinfo() frees.
 void take_key(std::uint8_t*& key, std::size_t& bytes, const std::uint8_t* asked,
               std::size_t asked_bytes) {
-  if (asked == nullptr || asked_bytes == 0) return;
+  if (asked_bytes == 0) return;
   key = static_cast<std::uint8_t*>(std::malloc(asked_bytes));
   if (key == nullptr) throw std::bad_alloc();
   std::memcpy(key, asked, asked_bytes);

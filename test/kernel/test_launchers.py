@@ -39,13 +39,13 @@ def launch(kind, build, script, *, seconds=60, **environment):
 
 
 @pytest.mark.parametrize("kind", LAUNCHERS)
-@pytest.mark.parametrize("security", ["authenticate", "encrypt"])
+@pytest.mark.parametrize("how, environment", [("authenticated", {}), ("encrypted", {"PULLMAN_SECURITY": "encrypt"})],
+                         ids=["unasked", "encrypted"])
 @case()
-def test_processes_of_a_job_have_the_key_of_their_launcher(place, build, kind, security):
-    done = launch(kind, build, EXCHANGE, PULLMAN_SECURITY=security)
+def test_processes_of_a_job_have_the_key_of_their_launcher(place, build, kind, how, environment):
+    done = launch(kind, build, EXCHANGE, **environment)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
-    how = {"authenticate": "authenticated", "encrypt": "encrypted"}[security]
     assert said.count(f"packets are {how}, with a key from {kind}") == 2, said
 
 

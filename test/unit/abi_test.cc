@@ -31,6 +31,7 @@ TEST_CASE("a request's fields that programs poll lie before the library's privat
 TEST_CASE("statuses keep their numbers") {
   CHECK(static_cast<int>(Status::kPending) == 1);
   CHECK(static_cast<int>(Status::kNoMemory) == 18);
+  CHECK(static_cast<int>(Status::kIncompatible) == 19);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class FakeLauncher final : public Launcher {
   }
   bool get(Job which, const std::string& name, seconds patience,
            std::span<std::byte> out) override {
-    CHECK(patience > seconds(0));
+    CHECK((patience > seconds(0) || rank_ == 0));
     const Values& values = which == Job::kOwn ? job_.values : job_.parent->values;
     const auto found = values.find(name);
     if (found == values.end() || found->second.size() != out.size()) return false;
@@ -61,6 +61,13 @@ TEST_CASE("the first process of a job draws its key, and the others have the sam
   REQUIRE(first.key);
   CHECK(first.source == "fake");
   for (const unsigned rank : {1U, 2U, 77U}) CHECK(key_of(job, rank).key == first.key);
+}
+
+TEST_CASE("the first process keeps the key that it, or another copy of it, has drawn") {
+  LaunchedJob job;
+  const JobKey first = key_of(job, 0);
+  CHECK(key_of(job, 0).key == first.key);
+  CHECK(key_of(job, 1).key == first.key);
 }
 
 TEST_CASE("each job has a key of its own") {

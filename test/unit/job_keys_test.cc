@@ -166,6 +166,26 @@ TEST_CASE("words and keys that the launcher tells every process are refused") {
   CHECK(complaint(config).empty());
 }
 
+TEST_CASE("a key of zeros is refused, wherever it comes from") {
+  Config config;
+  config.keys.emplace_back().fill(std::byte{0});
+  CHECK(complaint(config).find("zeros") != std::string::npos);
+  CHECK(complaint(with_file(KeyFile(std::string(64, '0')))).find("zeros") != std::string::npos);
+}
+
+TEST_CASE("a file that loses its name is no descriptor that was inherited") {
+  const int file = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
+  REQUIRE(write(file, kOne.data(), kOne.size()) == static_cast<ssize_t>(kOne.size()));
+  const std::string place = std::to_string(file);
+  Config config;
+  config.key_file = "/dev/fd/" + place;
+  CHECK(complaint(config).empty());
+  // The same file by a path that others might have made.
+  config.key_file = "/proc/" + std::to_string(getpid()) + "/fd/" + place;
+  CHECK(complaint(config).find("'chmod 600") != std::string::npos);
+  close(file);
+}
+
 // What a process inherits as a descriptor, and closes.
 class Inherited {
  public:

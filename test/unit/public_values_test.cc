@@ -37,6 +37,7 @@ TEST_CASE("the name of a job is no secret") {
   const Variable number("SLURM_JOB_ID", "1234");
   CHECK(told("slurm.pmix.1234.0") == "PMIX_NAMESPACE");
   CHECK(told("1234") == "SLURM_JOB_ID");
+  CHECK(told(std::string("1234").append(28, '\0')) == "SLURM_JOB_ID");
   CHECK(told("1234 words that are not told").empty());
 }
 

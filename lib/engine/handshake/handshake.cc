@@ -225,9 +225,7 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header, s
                                 wire::FrameList& frames, std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
-  if (lifecycle_.closing() || !nics_.module_called(*hello)) return Verdict::kWrongState;
-  // It could not be answered: the address it called from leads here.
-  if (nics_.leads_here(hello->host, hello->nics[hello->nic].command)) return Verdict::kWrongState;
+  if (lifecycle_.closing() || !nics_.is_called(*hello)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;

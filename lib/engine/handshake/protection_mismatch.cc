@@ -24,15 +24,22 @@ void ProtectionMismatch::handle(Instant now, std::size_t slot, std::span<const s
   if (!key) return;
   const auto body = packet.subspan(wire::kHeaderBytes);
   if (header.type == wire::PacketType::kCheck && body.empty()) {
-    Peer* const peer = peers_.find(header.to);
-    if (peer != nullptr && !peer->introduced) peer->protects_otherwise = true;
+    handle_refusal(header.to);
   } else if (header.type == wire::PacketType::kHello && frames.read(body)) {
     const wire::Frame* const frame = frames.next();
     if (frame == nullptr || frame->type != wire::FrameType::kHello) return;
-    if (const auto hello = wire::decode_hello(frame->data)) {
+    const auto hello = wire::decode_hello(frame->data);
+    if (hello && !lifecycle_.closing() && nics_.is_called(*hello)) {
       replies_.refuse_protection(now, {slot, *key}, *hello);
     }
   }
+}
+
+// Only who has the job's key and has read our HELLO can name this call.
+void ProtectionMismatch::handle_refusal(const wire::ConnectionId& to) {
+  Peer* const peer = peers_.find(to);
+  const bool calling = peer != nullptr && !peer->called_us && !peer->introduced;
+  if (calling && peer->phase != Phase::kGone) lifecycle_.end(*peer, Status::kIncompatible);
 }
 
 }  // namespace pullman::engine

@@ -14,7 +14,7 @@ namespace pullman::engine {
 
 class Resolver {
  public:
-  // The cookie for addresses of unknown-peer replies, which no peer has.
+  // The cookie for addresses of stateless replies, which no peer has.
   static constexpr std::uint64_t kStatelessReplyCookie = ~std::uint64_t{0};
 
   Resolver(const PeerTable& peers, const NicTable& nics) : peers_(peers), nics_(nics) {}

@@ -150,7 +150,6 @@ struct Peer {
   bool may_share : 1 = false;   // it is on this host, and memory was not tried yet
   bool memory_due : 1 = false;  // a MEMORY frame is to be sent: we offer memory, or decline it
   bool release_when_gone : 1 = false;    // the user disconnected: the handle ends with the peer
-  bool protects_otherwise : 1 = false;   // a process of the job is there, and refused our call
   std::uint8_t told = 0;                 // number of our NICs that the peer has been told
   std::uint8_t key : 4 = 0;              // which of the job's keys our packets are sealed with
   std::uint8_t heard_key : 4 = kAnyKey;  // which the peer's are; kAnyKey: none was opened yet

@@ -52,7 +52,6 @@ void PeerLifecycle::handle_alarm(Instant now, Peer& peer) {
   // A peer that answers probes but acknowledges nothing else is unreachable, too.
   const bool stalled = now - peer.news_at >= config_.peer_timeout && has_unacked_data(peer);
   if (silent || (stalled && peer.phase >= Phase::kConnected)) {
-    if (peer.protects_otherwise) return end(peer, Status::kIncompatible);
     return end(peer, died(peer) ? Status::kPeerDied : Status::kUnreachable);
   }
   // The peer answers, but takes nothing more of what we have to deliver before we may leave.

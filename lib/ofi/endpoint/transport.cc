@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "ofi/provider.h"
 
@@ -17,8 +18,11 @@ void Transport::open(std::size_t expected_peers) {
     Config::Key& key = config.keys.emplace_back();
     std::ranges::copy(job_key_->bytes(), key.begin());
   }
+  struct Wiped {
+    ~Wiped() { crypto::wipe(std::as_writable_bytes(std::span(keys))); }
+    std::vector<Config::Key>& keys;
+  } const wiped{config.keys};
   context_ = std::make_unique<Context>(config);
-  crypto::wipe(std::as_writable_bytes(std::span(config.keys)));
   close_timeout_ = config.close_timeout;
   descriptor_ = context_->wait_fd();
 }
