@@ -5,24 +5,29 @@
 #include <intel-ipsec-mb.h>
 #include <openssl/crypto.h>
 
+#include <optional>
+
 #include "base/check.h"
+#include "crypto/portable_gcm.h"
 
 namespace pullman::crypto {
 namespace {
 
-// The library's functions for this processor. Those for GCM keep nothing between two calls.
-const IMB_MGR& functions() {
-  struct Manager {
-    Manager() {
-      PULLMAN_CHECK(manager != nullptr);
-      init_mb_mgr_auto(manager, nullptr);
-      PULLMAN_CHECK(imb_get_errno(manager) == 0);
-    }
-    // It is never freed: a static object's destructor may still send.
-    IMB_MGR* manager = alloc_mb_mgr(0);
-  };
-  static const Manager one;
-  return *one.manager;
+// Returns the multi-buffer library's functions for this processor, of which those for GCM keep
+// nothing between two calls; nullptr if it has none: Debian builds it without those for processors
+// without AES.
+const IMB_MGR* find_functions() {
+  // It is never freed: a static object's destructor may still send.
+  IMB_MGR* const manager = alloc_mb_mgr(0);
+  PULLMAN_CHECK(manager != nullptr);
+  if ((manager->features & IMB_CPUFLAGS_SSE) != IMB_CPUFLAGS_SSE) return nullptr;
+  init_mb_mgr_auto(manager, nullptr);
+  PULLMAN_CHECK(imb_get_errno(manager) == 0);
+  return manager;
+}
+const IMB_MGR* functions() {
+  static const IMB_MGR* const found = find_functions();
+  return found;
 }
 
 const std::uint8_t* octets(const std::byte* bytes) {
@@ -36,14 +41,18 @@ std::uint8_t* octets(std::byte* bytes) {
 
 struct PacketCipher::Schedule {
   explicit Schedule(const CipherKey& from) {
-    const IMB_MGR& library = functions();
-    IMB_AES256_GCM_PRE(&library, octets(from.bytes().data()), &key);
+    if (functions() != nullptr) {
+      IMB_AES256_GCM_PRE(functions(), octets(from.bytes().data()), &key);
+    } else {
+      portable.emplace(from);
+    }
   }
   ~Schedule() { OPENSSL_cleanse(&key, sizeof key); }
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  gcm_key_data key;
+  alignas(64) gcm_key_data key;         // the library takes whole lines of the cache at a time
+  std::optional<PortableGcm> portable;  // in its place
 };
 
 PacketCipher::PacketCipher(const CipherKey& key)
@@ -56,9 +65,10 @@ void PacketCipher::authenticate(const Nonce& nonce, std::span<const std::byte> c
 
 void PacketCipher::seal(const Nonce& nonce, std::span<const std::byte> clear,
                         std::span<const std::byte> plain, std::byte* out, Tag tag) const {
+  if (schedule_->portable) [[unlikely]]
+    return schedule_->portable->seal(nonce, clear, plain, out, tag);
   gcm_context_data work;
-  const IMB_MGR& library = functions();
-  IMB_AES256_GCM_ENC(&library, &schedule_->key, &work, octets(out), octets(plain.data()),
+  IMB_AES256_GCM_ENC(functions(), &schedule_->key, &work, octets(out), octets(plain.data()),
                      plain.size(), octets(nonce.data()), octets(clear.data()), clear.size(),
                      octets(tag.data()), kTagBytes);
 }
@@ -70,12 +80,13 @@ bool PacketCipher::is_authentic(const Nonce& nonce, std::span<const std::byte> c
 
 bool PacketCipher::open(const Nonce& nonce, std::span<const std::byte> clear,
                         std::span<std::byte> sealed, ReceivedTag tag) const {
+  if (schedule_->portable) [[unlikely]]
+    return schedule_->portable->open(nonce, clear, sealed, tag);
   gcm_context_data work;
   std::array<std::byte, kTagBytes> right;
-  const IMB_MGR& library = functions();
-  IMB_AES256_GCM_DEC(&library, &schedule_->key, &work, octets(sealed.data()), octets(sealed.data()),
-                     sealed.size(), octets(nonce.data()), octets(clear.data()), clear.size(),
-                     octets(right.data()), kTagBytes);
+  IMB_AES256_GCM_DEC(functions(), &schedule_->key, &work, octets(sealed.data()),
+                     octets(sealed.data()), sealed.size(), octets(nonce.data()),
+                     octets(clear.data()), clear.size(), octets(right.data()), kTagBytes);
   return CRYPTO_memcmp(right.data(), tag.data(), kTagBytes) == 0;
 }
 

@@ -1,6 +1,6 @@
 // Seals packets and opens them: AES-256-GCM (NIST SP 800-38D) with tags of 16 bytes, by the IPsec
 // multi-buffer library, which takes a tenth of libcrypto's time for a small packet
-// (decision 0028). It uses what the processor has for AES, and works without, slower.
+// (decision 0028), or by libcrypto where the processor has no AES.
 //
 // Knows keys and bytes. Does not know what a packet is, nor whether a nonce was used before.
 #pragma once
@@ -22,8 +22,9 @@ inline constexpr std::size_t kTagBytes = 16;
 using Tag = std::span<std::byte, kTagBytes>;
 using ReceivedTag = std::span<const std::byte, kTagBytes>;
 
-// Any number of threads may call the functions of one object at a time. Nothing is allocated but by
-// the constructor. Copies share what the cipher needs of the key, which is wiped with the last.
+// Any number of threads may call the functions of one object at a time. Where the processor has AES
+// nothing is allocated but by the constructor. Copies share what the cipher needs of the key, which
+// is wiped with the last.
 class PacketCipher {
  public:
   explicit PacketCipher(const CipherKey& key);

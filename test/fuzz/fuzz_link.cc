@@ -1,8 +1,9 @@
 // Two engines and an adversary between them. The input is a script: packets are delivered, dropped,
 // repeated, held back, damaged or made up (with the right proof often enough to get past it),
 // HELLOs and WELCOMEs are forged, the path becomes narrow or is said to be, links go down, or are
-// said to, rails are drained, time passes in odd steps, and the API is used at odd moments. Nothing
-// crashes, the audit balances after every step, and work per step is bounded.
+// said to, rails are drained, time passes in odd steps, and the API is used at odd moments. Packets
+// may be protected; then the adversary has the job's key, or not. Nothing crashes, the audit
+// balances after every step, and work per step is bounded.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -11,10 +12,13 @@
 #include <memory>
 #include <vector>
 
+#include "crypto/key_derivation.h"
+#include "crypto/packet_cipher.h"
 #include "engine/engine.h"
 #include "wire/frame.h"
 #include "wire/header.h"
 #include "wire/hello.h"
+#include "wire/protection.h"
 
 namespace {
 
@@ -94,8 +98,91 @@ class ScriptedPort : public nic::Port {
   nic::PortCounters counters_;
 };
 
+// How both engines protect their packets, with a key of zeros.
+engine::Identity identity_of(std::uint8_t number, wire::Protection protection) {
+  engine::Identity identity{KeyedRandom::key_from_seed(number), number};
+  if (protection == wire::Protection::kOff) return identity;
+  identity.protection = protection;
+  identity.job_keys.emplace_back();
+  return identity;
+}
+
+// An adversary that has the key opens initial packets and seals its own (wire.md 12.5). One that
+// has none (kOff) reads what is in clear, and sends what is not protected.
+class Insider {
+ public:
+  explicit Insider(wire::Protection mode) : mode_(mode) {}
+
+  // Returns the packet of a datagram; nothing if it is not initial, or damaged.
+  Datagram open(const Datagram& datagram) const {
+    if (mode_ == wire::Protection::kOff) return in_clear(datagram);
+    const auto packet = wire::packet_in(datagram);
+    wire::PacketHeader header;
+    if (wire::decode(packet, header, mode_) != wire::Verdict::kAccepted) return {};
+    if (!wire::is_initial(header.type)) return {};
+    Datagram out(packet.begin(), packet.end());
+    const std::byte* const salt = packet.data() + packet.size();
+    const std::byte* const count = salt + wire::kSaltBytes;
+    const auto cipher =
+        cipher_for(std::span<const std::byte, wire::kSaltBytes>(salt, wire::kSaltBytes));
+    const auto nonce = wire::nonce_of(false, wire::take_number(count));
+    const crypto::ReceivedTag tag(count + 8, wire::kTagBytes);
+    const auto body = std::span(out).subspan(wire::kHeaderBytes);
+    const bool good = mode_ == wire::Protection::kEncrypt
+                          ? cipher.open(nonce, packet.first(wire::kHeaderBytes), body, tag)
+                          : cipher.is_authentic(nonce, packet, tag);
+    return good ? out : Datagram{};
+  }
+
+  Datagram seal(Datagram packet) {
+    if (mode_ == wire::Protection::kOff) return packet;
+    wire::set_flag(packet.data(), static_cast<std::uint8_t>(mode_));
+    const std::size_t length = packet.size();
+    packet.insert(packet.end(), salt_.begin(), salt_.end());
+    packet.resize(length + wire::kInitialBytes + wire::kTagBytes);
+    wire::put_number(&packet[length + wire::kSaltBytes], ++count_);
+    const crypto::Tag tag(&packet[length + wire::kInitialBytes], wire::kTagBytes);
+    const auto all = std::span(packet).first(length);
+    const auto nonce = wire::nonce_of(false, count_);
+    const auto cipher = cipher_for(salt_);
+    if (mode_ == wire::Protection::kAuthenticate) {
+      cipher.authenticate(nonce, all, tag);
+    } else {
+      const auto body = all.subspan(wire::kHeaderBytes);
+      cipher.seal(nonce, all.first(wire::kHeaderBytes), body, body.data(), tag);
+    }
+    return packet;
+  }
+
+ private:
+  // What can be read without a key: of an authenticated packet all, without its tag.
+  static Datagram in_clear(const Datagram& datagram) {
+    wire::PacketHeader header;
+    if (wire::decode(datagram, header) == wire::Verdict::kAccepted) return datagram;
+    const auto packet = wire::packet_in(datagram);
+    Datagram out(packet.begin(), packet.end());
+    if (out.size() < wire::kHeaderBytes) return {};
+    out[1] &= ~std::byte{wire::kProtectionMask};
+    return wire::decode(out, header) == wire::Verdict::kAccepted ? out : Datagram{};
+  }
+
+  crypto::PacketCipher cipher_for(std::span<const std::byte, wire::kSaltBytes> salt) const {
+    const crypto::Secret<32> job_key;
+    const char label[] = "pullman 1";
+    crypto::KeyDerivation derivation(std::as_bytes(std::span(label).first(9)), job_key.bytes());
+    crypto::CipherKey key;
+    derivation.expand(wire::info_of(salt, mode_), key.bytes());
+    return crypto::PacketCipher(key);
+  }
+
+  const wire::Protection mode_;
+  std::array<std::byte, wire::kSaltBytes> salt_{std::byte{1}};
+  std::uint64_t count_ = 0;
+};
+
 struct Host {
-  Host(std::uint8_t number, std::uint8_t count, const Config& config, Instant now) {
+  Host(std::uint8_t number, std::uint8_t count, const Config& config, Instant now,
+       wire::Protection protection) {
     std::vector<engine::NicPorts> nics;
     for (std::uint8_t nic = 0; nic < count; ++nic) {
       auto command_port = std::make_unique<ScriptedPort>(number, nic, 1);
@@ -105,8 +192,8 @@ struct Host {
                       .command = std::move(command_port),
                       .data = std::move(data_port)});
     }
-    engine = std::make_unique<engine::Engine>(
-        config, std::move(nics), engine::Identity{KeyedRandom::key_from_seed(number), number}, now);
+    engine = std::make_unique<engine::Engine>(config, std::move(nics),
+                                              identity_of(number, protection), now);
   }
   ~Host() { engine->abort(); }
 
@@ -154,15 +241,16 @@ void damage(Script& script, Datagram& bytes) {
   }
 }
 
-void note_meeting(Host& to, const Datagram& bytes) {
-  wire::PacketHeader header;
-  if (wire::decode(bytes, header) != wire::Verdict::kAccepted) return;
-  if (header.type == wire::PacketType::kHello) to.called = bytes;
-  if (header.type == wire::PacketType::kWelcome) to.answered = bytes;
+void note_meeting(const Insider& insider, Host& to, const Datagram& datagram) {
+  const Datagram bytes = insider.open(datagram);
+  if (bytes.size() < wire::kHeaderBytes) return;
+  const wire::PacketType type = wire::type_of(bytes.front());
+  if (type == wire::PacketType::kHello) to.called = bytes;
+  if (type == wire::PacketType::kWelcome) to.answered = bytes;
 }
 
 // Moves one packet from one host towards the other, in some condition.
-void carry(Script& script, Host& from, Host& to) {
+void carry(Script& script, const Insider& insider, Host& from, Host& to) {
   const std::size_t port = script.byte() % from.ports.size();
   ScriptedPort& out = *from.ports[port];
   if (port >= to.ports.size()) return;
@@ -182,13 +270,13 @@ void carry(Script& script, Host& from, Host& to) {
     default:
       out.sent.erase(out.sent.begin() + static_cast<long>(pick));
   }
-  note_meeting(to, bytes);
+  note_meeting(insider, to, bytes);
   in.arriving.push_back(std::move(bytes));
 }
 
 // Somebody who need not hear anybody: a HELLO of an identity of three, or a WELCOME, made of the
 // last that came, with another length, number, epoch, address or riders.
-void forge(Script& script, Host& to) {
+void forge(Script& script, Insider& insider, Host& to) {
   const std::uint8_t how = script.byte();
   const Datagram& original = how & 1 ? to.answered : to.called;
   if (original.empty()) return;
@@ -199,7 +287,9 @@ void forge(Script& script, Host& to) {
   auto hello = wire::decode_hello(frame.data);
   if (!hello) return;
   wire::PacketHeader header;
-  require(wire::decode(original, header) == wire::Verdict::kAccepted);
+  const auto protection =
+      static_cast<wire::Protection>(static_cast<std::uint8_t>(original[1]) & wire::kProtectionMask);
+  require(wire::decode(original, header, protection) == wire::Verdict::kAccepted);
   const std::uint8_t identity = script.byte() % 3;
   if (identity != 0) {
     hello->epoch += script.byte() % 3 - 1;
@@ -222,7 +312,7 @@ void forge(Script& script, Host& to) {
   wire::encode(header, bytes.data());
   wire::encode(*hello, &bytes[wire::kHeaderBytes + wire::put_hello(&bytes[32], length)]);
   bytes.insert(bytes.end(), early_data.begin(), early_data.end());
-  to.ports[0]->arriving.push_back(std::move(bytes));
+  to.ports[0]->arriving.push_back(insider.seal(std::move(bytes)));
 }
 
 // The network, or a NIC, changes.
@@ -296,8 +386,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.peer_timeout = std::chrono::milliseconds(200);
   Instant now(std::chrono::seconds(1));
   const std::uint8_t nics = script.byte();
-  Host a(1, 1 + (nics & 1), config, now);
-  Host b(2, 1 + (nics >> 1 & 1), config, now);
+  using wire::Protection;
+  constexpr Protection kModes[] = {Protection::kOff, Protection::kAuthenticate,
+                                   Protection::kEncrypt, Protection::kOff};
+  const Protection mode = kModes[nics >> 2 & 3];
+  // Without the key what the adversary makes is not sealed at all.
+  Insider insider((nics >> 4 & 1) != 0 ? Protection::kOff : mode);
+  Host a(1, 1 + (nics & 1), config, now, mode);
+  Host b(2, 1 + (nics >> 1 & 1), config, now, mode);
   a.peer = a.engine->connect(now, b.ports[0]->address()).peer;
   while (!script.over()) {
     const std::uint8_t step = script.byte();
@@ -316,20 +412,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 3:
         for (std::size_t i = 0; i < std::min(here.ports.size(), there.ports.size()); ++i) {
           while (!here.ports[i]->sent.empty()) {
-            note_meeting(there, here.ports[i]->sent.front());
+            note_meeting(insider, there, here.ports[i]->sent.front());
             there.ports[i]->arriving.push_back(std::move(here.ports[i]->sent.front()));
             here.ports[i]->sent.pop_front();
           }
         }
         break;
       case 4:
-        forge(script, there);
+        forge(script, insider, there);
         break;
       case 5:
         disturb(script, here);
         break;
       default:
-        carry(script, here, there);
+        carry(script, insider, here, there);
     }
     here.engine->progress(now);
     there.engine->progress(now);
