@@ -22,7 +22,8 @@ constexpr const char* kVariables[] = {kTransportKey, "PMIX_NAMESPACE", "PMI_JOBI
 using Bytes = std::vector<std::byte>;
 
 bool contains(std::span<const std::byte> whole, const Bytes& part) {
-  return !part.empty() && std::ranges::search(whole, part).begin() != whole.end();
+  return !part.empty() &&
+         std::search(whole.begin(), whole.end(), part.begin(), part.end()) != whole.end();
 }
 
 // Returns the numbers of a text that says them in hexadecimal digits, each with its first digits in
