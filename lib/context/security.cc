@@ -60,13 +60,6 @@ void check_can_be_protected(const Config& config) {
   }
 }
 
-// Returns the key of the launcher; none if there is no launcher, or `problem` says why.
-JobKeys ask_launcher(std::string& problem) {
-  const launch::JobKey launched = launch::key_of_own_job();
-  problem = launched.problem;
-  return launched.key ? JobKeys{{*launched.key}, launched.source} : JobKeys{};
-}
-
 }  // namespace
 
 Secured secure(const Config& config) {
@@ -77,13 +70,14 @@ Secured secure(const Config& config) {
     return secured;
   }
   JobKeys found = find_job_keys(config);
-  std::string problem;
-  if (found.keys.empty() && config.seed == 0) found = ask_launcher(problem);
+  launch::JobKey launched;
+  if (found.keys.empty() && config.seed == 0) launched = launch::key_of_own_job();
+  if (launched.key) found = {{*launched.key}, launched.source};
   if (found.keys.empty()) {
-    auto loopback =
-        security == Security::kDefault ? loopback_addresses(config) : std::vector<std::string>{};
-    if (loopback.empty()) refuse_for_lack_of_a_key(config, problem);
-    log().info("packets are not protected, on the loopback alone{}", in_brackets(problem));
+    const bool may_be_alone = security == Security::kDefault && !launched.expected;
+    auto loopback = may_be_alone ? loopback_addresses(config) : std::vector<std::string>{};
+    if (loopback.empty()) refuse_for_lack_of_a_key(config, launched.problem);
+    log().info("packets are not protected, on the loopback alone{}", in_brackets(launched.problem));
     security = Security::kOff;
     secured.config.nics = std::move(loopback);
     return secured;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "crypto/random.h"
 
 namespace pullman::launch {
@@ -10,6 +12,10 @@ namespace {
 constexpr const char* kName = "pullman.key";
 constexpr std::chrono::seconds kPatience(30);
 
+JobKey missed(std::string problem) {
+  return {.key = std::nullopt, .source = "", .problem = std::move(problem), .expected = true};
+}
+
 }  // namespace
 
 JobKey key_of_job(Launcher& launcher, std::chrono::seconds patience) {
@@ -17,32 +23,32 @@ JobKey key_of_job(Launcher& launcher, std::chrono::seconds patience) {
   const std::string by = launcher.name();
   crypto::Secret<32> key;
   if (launcher.rank() != 0) {
-    if (launcher.get(Job::kOwn, kName, patience, key.bytes())) return {key, by, ""};
-    return {std::nullopt, "",
-            fmt::format("{}: rank 0 has drawn no key within {} s", by, patience.count())};
+    if (launcher.get(Job::kOwn, kName, patience, key.bytes())) return {key, by, "", true};
+    return missed(fmt::format("{}: rank 0 has drawn no key within {} s", by, patience.count()));
   }
   // Another copy of this library in this process, as the provider has one, may have drawn it.
-  if (launcher.get(Job::kOwn, kName, std::chrono::seconds(0), key.bytes())) return {key, by, ""};
+  if (launcher.get(Job::kOwn, kName, std::chrono::seconds(0), key.bytes()))
+    return {key, by, "", true};
   if (launcher.is_spawned()) {
     if (!launcher.get(Job::kParent, kName, patience, key.bytes())) {
-      return {std::nullopt, "", by + ": the job that spawned this one has no key there"};
+      return missed(by + ": the job that spawned this one has no key there");
     }
   } else if (!crypto::fill_randomly(key.bytes())) {
-    return {std::nullopt, "", "the kernel gives no random bytes"};
+    return missed("the kernel gives no random bytes");
   }
   if (!launcher.put(kName, key.bytes(), patience)) {
-    return {std::nullopt, "",
-            fmt::format("{}: it takes no key, or not all processes ask for it within {} s", by,
-                        patience.count())};
+    return missed(fmt::format("{}: it takes no key, or not all processes ask for it within {} s",
+                              by, patience.count()));
   }
-  return {key, by, ""};
+  return {key, by, "", true};
 }
 
 JobKey key_of_own_job() {
   static const JobKey known = [] {
     const Found found = find_launcher();
-    return found.launcher == nullptr ? JobKey{std::nullopt, "", found.problem}
-                                     : key_of_job(*found.launcher, kPatience);
+    return found.launcher == nullptr
+               ? JobKey{.key = std::nullopt, .source = "", .problem = found.problem}
+               : key_of_job(*found.launcher, kPatience);
   }();
   return known;
 }

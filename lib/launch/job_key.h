@@ -15,8 +15,9 @@ namespace pullman::launch {
 
 struct JobKey {
   std::optional<crypto::Secret<32>> key;
-  std::string source;   // of the key, for people
-  std::string problem;  // why there is none although there is a launcher; empty if there is none
+  std::string source;     // of the key, for people
+  std::string problem;    // why there is none although there seems to be a launcher
+  bool expected = false;  // there is a launcher, so other processes of the job may have a key
 };
 
 // Waits for at most `patience` until rank 0 has drawn the key, which it does when it asks for it

@@ -36,6 +36,17 @@ struct Pmi2Api {
              int* length) = nullptr;
 };
 
+// Returns whether somebody else in this process, such as an MPI library, has begun a conversation
+// by the same library.
+bool is_in_use() {
+  void* const loaded = dlopen(kPmi2Library, RTLD_NOW | RTLD_NOLOAD);
+  if (loaded == nullptr) return false;
+  const auto initialized = reinterpret_cast<int (*)()>(dlsym(loaded, "PMI2_Initialized"));
+  const bool in_use = initialized != nullptr && initialized() != 0;
+  dlclose(loaded);
+  return in_use;
+}
+
 std::optional<Pmi2Api> load_pmi2() {
   const SharedLibrary library(kPmi2Library);
   Pmi2Api api;
@@ -158,7 +169,9 @@ bool speaks_pmi2() {
 }
 
 Found begin_pmi2() {
-  if (has_mpi()) return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
+  if (has_mpi() && !is_in_use()) {
+    return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
+  }
   static const std::optional<Pmi2Api> api = load_pmi2();
   if (!api) return {nullptr, std::string("PMI-2: ") + kPmi2Library + " cannot be loaded"};
   std::array<char, 256> job{};

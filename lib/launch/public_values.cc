@@ -54,12 +54,15 @@ Bytes turned(Bytes numbers) {
 }  // namespace
 
 const char* variable_that_tells(std::span<const std::byte> value) {
-  while (!value.empty() && value.back() == std::byte{0}) value = value.first(value.size() - 1);
+  std::span<const std::byte> unpadded = value;
+  while (!unpadded.empty() && unpadded.back() == std::byte{0}) {
+    unpadded = unpadded.first(unpadded.size() - 1);
+  }
   for (const char* const variable : kVariables) {
     const char* const text = std::getenv(variable);
     if (text == nullptr || *text == '\0') continue;
     const std::string_view told(text);
-    if (std::ranges::equal(value, std::as_bytes(std::span(told)))) return variable;
+    if (std::ranges::equal(unpadded, std::as_bytes(std::span(told)))) return variable;
     if (variable != kTransportKey) continue;
     const Bytes numbers = numbers_in(told);
     if (contains(value, numbers) || contains(value, turned(numbers))) return variable;

@@ -108,14 +108,14 @@ engine::Identity identity_of(std::uint8_t number, wire::Protection protection) {
 }
 
 // An adversary that has the key opens initial packets and seals its own (wire.md 12.5). One that
-// has none (kOff) reads what is in clear, and sends what is not protected.
+// has none reads what is in clear, and sends what is not protected, or has a wrong tag.
 class Insider {
  public:
-  explicit Insider(wire::Protection mode) : mode_(mode) {}
+  Insider(wire::Protection mode, bool has_key) : mode_(mode), has_key_(has_key) {}
 
   // Returns the packet of a datagram; nothing if it is not initial, or damaged.
   Datagram open(const Datagram& datagram) const {
-    if (mode_ == wire::Protection::kOff) return in_clear(datagram);
+    if (!has_key_) return in_clear(datagram);
     const auto packet = wire::packet_in(datagram);
     wire::PacketHeader header;
     if (wire::decode(packet, header, mode_) != wire::Verdict::kAccepted) return {};
@@ -137,10 +137,12 @@ class Insider {
   Datagram seal(Datagram packet) {
     if (mode_ == wire::Protection::kOff) return packet;
     wire::set_flag(packet.data(), static_cast<std::uint8_t>(mode_));
+    if (!has_key_ && ++count_ % 2 == 0) return in_clear(packet);
     const std::size_t length = packet.size();
     packet.insert(packet.end(), salt_.begin(), salt_.end());
     packet.resize(length + wire::kInitialBytes + wire::kTagBytes);
     wire::put_number(&packet[length + wire::kSaltBytes], ++count_);
+    if (!has_key_) return packet;  // with a tag of zeros
     const crypto::Tag tag(&packet[length + wire::kInitialBytes], wire::kTagBytes);
     const auto all = std::span(packet).first(length);
     const auto nonce = wire::nonce_of(false, count_);
@@ -176,6 +178,7 @@ class Insider {
   }
 
   const wire::Protection mode_;
+  const bool has_key_;
   std::array<std::byte, wire::kSaltBytes> salt_{std::byte{1}};
   std::uint64_t count_ = 0;
 };
@@ -390,8 +393,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr Protection kModes[] = {Protection::kOff, Protection::kAuthenticate,
                                    Protection::kEncrypt, Protection::kOff};
   const Protection mode = kModes[nics >> 2 & 3];
-  // Without the key what the adversary makes is not sealed at all.
-  Insider insider((nics >> 4 & 1) != 0 ? Protection::kOff : mode);
+  Insider insider(mode, mode != Protection::kOff && (nics >> 4 & 1) != 0);
   Host a(1, 1 + (nics & 1), config, now, mode);
   Host b(2, 1 + (nics >> 1 & 1), config, now, mode);
   a.peer = a.engine->connect(now, b.ports[0]->address()).peer;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -61,6 +62,12 @@ bool is_datagram(const Frame& frame) {
   const auto ethernet = read<ether_header>(frame, 0);
   const auto ip = read<iphdr>(frame, kIpAt);
   return ntohs(ethernet.ether_type) == ETHERTYPE_IP && ip.ihl == 5 && ip.protocol == IPPROTO_UDP;
+}
+
+// HELLO, WELCOME or CHECK (docs/wire.md 2.2).
+bool is_initial(const Frame& frame) {
+  const unsigned type = frame[kPayloadAt] & 15U;
+  return type == 3 || type == 4 || type == 6;
 }
 
 // Makes lengths and checksums right for what the frame holds now. A datagram needs none (RFC 768).
@@ -158,6 +165,7 @@ class Attacker {
           continue;
         }
         Seen seen{frame_, port};
+        if (is_initial(frame_) && initials_.size() < kRemembered) initials_.push_back(seen);
         if (seen_.size() < kRemembered) {
           seen_.push_back(std::move(seen));
         } else {
@@ -169,7 +177,9 @@ class Attacker {
   }
 
   void attack() {
-    const Seen& seen = seen_[random_() % seen_.size()];
+    const bool initial = !initials_.empty() && random_() % 8 == 0;
+    const Seen& seen =
+        initial ? initials_[random_() % initials_.size()] : seen_[random_() % seen_.size()];
     frame_ = seen.frame;
     unsigned to = 1 - seen.from;
     const auto what = static_cast<Attack>(random_() % kAttacks);
@@ -211,10 +221,22 @@ class Attacker {
     write(frame_, kIpAt, ip);
     write(frame_, kUdpAt, udp);
   }
+  // Also where the datagram itself names its sender; a HELLO is one of another process then.
   void come_from_own() {
     auto ip = read<iphdr>(frame_, kIpAt);
+    std::array<unsigned char, 4> was, is;
+    std::memcpy(was.data(), &ip.saddr, was.size());
+    std::memcpy(is.data(), &own_, is.size());
     ip.saddr = own_;
     write(frame_, kIpAt, ip);
+    auto at = frame_.begin() + kPayloadAt;
+    while ((at = std::search(at, frame_.end(), was.begin(), was.end())) != frame_.end()) {
+      at = std::copy(is.begin(), is.end(), at);
+    }
+    constexpr std::size_t kEpochAt = kPayloadAt + 36;
+    if (is_initial(frame_) && frame_.size() > kEpochAt) {
+      frame_[kEpochAt] = static_cast<unsigned char>(random_());
+    }
   }
   // The first bytes often look right, so that more than the first check is met.
   void make_up() {
@@ -229,7 +251,8 @@ class Attacker {
   std::array<BridgePort, 2> ports_;
   in_addr_t own_ = 0;
   std::minstd_rand random_{1};
-  std::vector<Seen> seen_;
+  std::vector<Seen> seen_;      // the last ones
+  std::vector<Seen> initials_;  // those that begin connections
   Frame frame_;
   std::uint64_t seen_count_ = 0;
   std::uint64_t heard_ = 0;

@@ -30,14 +30,20 @@ def expand(secret, info):
     return hmac.new(secret, info + b"\x01", hashlib.sha256).digest()
 
 
+SEALED = {}  # what was sealed with each key and nonce: one packet, though it may come twice
+
+
 def open_packet(key, control, number, packet, tag):
     """The packet with its body in clear, or None (12.2, 12.4)."""
     nonce = struct.pack(">IQ", control, number)
     clear = len(packet) if packet[1] & AUTHENTICATED else 28 if packet[0] & 15 == BULK else 32
     try:
-        return packet[:clear] + AESGCM(key).decrypt(nonce, packet[clear:] + tag, packet[:clear])
+        opened = packet[:clear] + AESGCM(key).decrypt(nonce, packet[clear:] + tag, packet[:clear])
     except InvalidTag:
         return None
+    if SEALED.setdefault((key, nonce), packet) != packet:
+        sys.exit(f"two packets were sealed with one key and one nonce, {nonce.hex()}")
+    return opened
 
 
 def nearest(low, expected):

@@ -32,6 +32,13 @@ TEST_CASE("Open MPI's transport key is no secret, neither as text nor as numbers
   CHECK(told("another key, which nobody has told").empty());
 }
 
+TEST_CASE("small numbers are no secret, although they end in zeros") {
+  const Variable variable(kTransports, "0000000000001234-0000000000000001");
+  using namespace std::string_view_literals;
+  CHECK(told("\x34\x12\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"sv) == kTransports);
+  CHECK(told("\0\0\0\0\0\0\x12\x34\0\0\0\0\0\0\0\x01"sv) == kTransports);
+}
+
 TEST_CASE("the name of a job is no secret") {
   const Variable name("PMIX_NAMESPACE", "slurm.pmix.1234.0");
   const Variable number("SLURM_JOB_ID", "1234");

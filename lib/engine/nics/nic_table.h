@@ -100,16 +100,16 @@ class NicTable {
   // process.
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
   // Returns whether this is the address of the command channel of one of our NICs.
+  bool is_own_port(const nic::Address& address) const;
+  // Returns whether an address that a process of that host names as its own leads here: this host
+  // has it, too, and what is sent there from here stays here (wire.md 5.11).
+  bool leads_here(std::uint64_t host, const nic::Address& address) const;
   // Returns whether a HELLO means this engine, and can be answered: the address that it comes from
   // does not lead here.
   bool is_called(const wire::Hello& hello) const {
     return module_called(hello).has_value() &&
            !leads_here(hello.host, hello.nics[hello.nic].command);
   }
-  bool is_own_port(const nic::Address& address) const;
-  // Returns whether an address that a process of that host names as its own leads here: this host
-  // has it, too, and what is sent there from here stays here (wire.md 5.11).
-  bool leads_here(std::uint64_t host, const nic::Address& address) const;
   // Clears the addresses of those of the host's NICs that lead here; their numbers stay.
   void forget_own_addresses(std::uint64_t host, std::span<wire::NicInfo> nics) const;
 
