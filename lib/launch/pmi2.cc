@@ -58,9 +58,9 @@ std::optional<Pmi2Api> load_pmi2() {
   return all ? std::optional(api) : std::nullopt;
 }
 
-// Returns whether an MPI library is in this process, whoever has loaded it. MPI libraries often
-// have a PMI client of their own inside, and the launcher has one socket for each process, so there
-// may be only one conversation.
+// Returns whether an MPI library is loaded in this process, also for a plug-in alone. MPI libraries
+// often have a PMI client of their own inside, and the launcher has one socket for each process, so
+// there may be only one conversation.
 bool has_mpi() {
   const auto is_mpi = [](dl_phdr_info* object, std::size_t, void*) -> int {
     const std::string_view path(object->dlpi_name);
