@@ -1,7 +1,9 @@
 /* Dynamic windows: memory is attached to them after they were made, and reached by its address.
  * Lists that all ranks lengthen at once, by compare-and-swap and fetch-and-op; accumulations under
- * one lock of all. */
+ * one lock of all. With the argument "attached-before" no rank attaches memory while another
+ * reaches into its own. */
 #include <stddef.h>
+#include <string.h>
 
 #include "ranks.h"
 
@@ -17,6 +19,7 @@ typedef struct {
   Place next;
 } Node;
 
+static int attached_before;
 static MPI_Win window;
 static Node* nodes[kNodes];
 
@@ -98,9 +101,11 @@ static void every_rank_lengthens_one_list(void) {
     head.at = place_of(first);
   }
   MPI_Bcast(&head.at, 1, MPI_AINT, 0, MPI_COMM_WORLD);
+  for (int i = 0; attached_before && i < kNodes; ++i) nodes[i] = attach_node(rank * 1000L + i);
+  if (attached_before) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, window);
   for (int i = 0; i < kNodes; ++i) {
-    nodes[i] = attach_node(rank * 1000L + i);
+    if (!attached_before) nodes[i] = attach_node(rank * 1000L + i);
     append(head, (Place){.rank = rank, .at = place_of(nodes[i])});
   }
   MPI_Barrier(MPI_COMM_WORLD);
@@ -161,6 +166,7 @@ static void accumulations_into_attached_memory_under_one_lock_of_all(void) {
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
+  attached_before = argc > 1 && strcmp(argv[1], "attached-before") == 0;
   MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   every_rank_lengthens_one_list();
   accumulations_into_attached_memory_under_one_lock_of_all();
