@@ -20,6 +20,7 @@
 #include "check_report.h"
 #include "nic/drivers.h"
 #include "peer_report.h"
+#include "perf/key_options.h"
 #include "pullman/config.h"
 
 namespace {
@@ -209,15 +210,6 @@ int run(const std::string& format) {
   return inventory.problems.empty() ? 0 : 1;
 }
 
-// What the command line says of keys comes before what the environment says.
-void set_security(const std::string& key, const std::string& security) {
-  if (!key.empty()) {
-    unsetenv("PULLMAN_KEY_FILE");
-    setenv("PULLMAN_KEY", key.c_str(), 1);
-  }
-  if (!security.empty()) setenv("PULLMAN_SECURITY", security.c_str(), 1);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -239,13 +231,8 @@ int main(int argc, char** argv) {
   app.add_option("--map", check.map,
                  "FILE: what --check found, as JSON, with an entry for each peer")
       ->needs(checks);
-  std::string key;
-  app.add_option("--key", key,
-                 "the words that the key of those processes is made of (PULLMAN_KEY)");
-  std::string security;
-  app.add_option("--security", security,
-                 "authenticate, encrypt or off, as those processes (PULLMAN_SECURITY)")
-      ->check(CLI::IsMember({"authenticate", "encrypt", "off"}));
+  perf::KeyOptions keys;
+  keys.add_to(app);
   unsigned patience_ms = 2000;
   app.add_option("--patience", patience_ms,
                  "ms for a peer to answer, and then for its rails; with --check for all of it")
@@ -258,11 +245,11 @@ int main(int argc, char** argv) {
   }
   try {
     const bool asks = !question.address.empty() || !check.addresses.empty();
-    if (!asks && (!key.empty() || !security.empty())) {
+    if (!asks && keys.given()) {
       throw std::runtime_error("--key and --security are for --peer and --check");
     }
     if (!asks) return run(format);
-    set_security(key, security);
+    keys.apply();
     question.patience = check.patience = std::chrono::milliseconds(patience_ms);
     question.json = check.json = format == "json";
     const int code = check.addresses.empty() ? report_peer(question) : report_check(check);

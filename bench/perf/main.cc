@@ -24,17 +24,8 @@ std::uint16_t port_of(const perf::Options& options) {
   return port;
 }
 
-// What the command line says of keys comes before what the environment says.
-void set_security(const perf::Options& options) {
-  if (!options.key.empty()) {
-    unsetenv("PULLMAN_KEY_FILE");
-    setenv("PULLMAN_KEY", options.key.c_str(), 1);
-  }
-  if (!options.security.empty()) setenv("PULLMAN_SECURITY", options.security.c_str(), 1);
-}
-
 int run(perf::Options& options) {
-  set_security(options);
+  options.keys.apply();
   options.port = port_of(options);
   if (options.raw) return options.host.empty() ? run_raw_server(options) : run_raw_client(options);
   return options.host.empty() ? run_server(options) : run_client(options);

@@ -17,8 +17,6 @@ constexpr std::array<const char*, 5> kTestNames = {"latency", "bandwidth", "bidi
                                                    "failover"};
 constexpr std::array<const char*, 3> kFormatNames = {"table", "json", "csv"};
 
-constexpr std::array<const char*, 3> kSecurityNames = {"authenticate", "encrypt", "off"};
-
 // One of the names, in any case. CLI11's transformers take an enumerator's number too, and any.
 template <std::size_t N>
 CLI::Validator one_of(const std::array<const char*, N>& names) {
@@ -173,14 +171,7 @@ bool parse_command_line(int argc, char** argv, Options& options, int& exit_code)
       ->check(CLI::Range(1, 65535));
   app.add_flag("--check", options.check, "fill and verify every byte");
   auto* raw = app.add_flag("--raw", options.raw, "the same on bare datagrams; say it at both ends");
-  app.add_option(
-         "--key", options.key,
-         "words of your choice, the same at both ends, that the key is made of (PULLMAN_KEY)")
-      ->excludes(raw);
-  app.add_option("--security", options.security,
-                 "authenticate, encrypt or off, the same at both ends (PULLMAN_SECURITY)")
-      ->check(one_of(kSecurityNames))
-      ->excludes(raw);
+  options.keys.add_to(app, raw);
   std::uint32_t sleep_us = 0;
   app.add_option("--sleep", sleep_us,
                  "sleep after so many idle us (PULLMAN_SLEEP_AFTER_US, else never)")

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "key_options.h"
+
 namespace perf {
 
 // Anything that ends the program early, as a sentence for the person who ran it.
@@ -40,8 +42,7 @@ struct Options {
   bool window_given = false;  // else it is less where that many would take too long to arrive
   std::string driver;         // empty: as the environment says
   std::vector<std::string> nics;
-  std::string key;         // words that both ends have; empty: as the environment says
-  std::string security;    // empty: as the environment says
+  KeyOptions keys;
   std::uint16_t port = 0;  // 0: PULLMAN_PORT, else kDefaultPort
   bool check = false;
   bool raw = false;

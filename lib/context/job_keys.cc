@@ -137,15 +137,9 @@ std::vector<Key> read_file(const std::string& path) {
 }
 
 void check_secret(std::span<const std::byte> value) {
-  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-  if (std::ranges::all_of(value, is_zero))
-    refuse("a key of zeros is none: 'pullman-key FILE' makes one");
-  if (const char* const variable = launch::variable_that_tells(value)) {
-    refuse(
-        fmt::format("a key that is the value of {} can be guessed: 'pullman-key FILE' makes one "
-                    "for PULLMAN_KEY_FILE",
-                    variable));
-  }
+  const std::string why = launch::why_no_secret(value);
+  if (why.empty()) return;
+  refuse(fmt::format("the key {}: 'pullman-key FILE' makes one for PULLMAN_KEY_FILE", why));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "launch/public_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/algorithm/hex.hpp>
@@ -70,6 +72,14 @@ const char* variable_that_tells(std::span<const std::byte> value) {
     if (contains(value, Bytes(as_text.begin(), as_text.end()))) return variable;
   }
   return nullptr;
+}
+
+std::string why_no_secret(std::span<const std::byte> value) {
+  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+  if (std::ranges::all_of(value, is_zero)) return "is nothing but zeros";
+  const char* const variable = variable_that_tells(value);
+  if (variable == nullptr) return {};
+  return fmt::format("is the value of {}, which can be guessed", variable);
 }
 
 }  // namespace pullman::launch

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "crypto/key_derivation.h"
@@ -22,14 +22,8 @@ std::optional<crypto::Secret<32>> job_key_of(const std::uint8_t* authorization_k
                                                 kMinAuthorizationKey, kMaxAuthorizationKey));
   }
   const auto value = std::as_bytes(std::span(authorization_key, bytes));
-  const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-  if (std::ranges::all_of(value, is_zero)) {
-    throw Error(Status::kBadOption, "an auth_key of zeros is no secret");
-  }
-  if (const char* const variable = launch::variable_that_tells(value)) {
-    throw Error(Status::kBadOption,
-                fmt::format("an auth_key that is made of {} can be guessed", variable));
-  }
+  const std::string why = launch::why_no_secret(value);
+  if (!why.empty()) throw Error(Status::kBadOption, fmt::format("the auth_key {}", why));
   crypto::Secret<32> key;
   crypto::KeyDerivation(std::as_bytes(std::span(kSalt)), value).expand({}, key.bytes());
   return key;

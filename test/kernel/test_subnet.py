@@ -43,9 +43,9 @@ def counts(place):
 @case("udp", "fabric", "tcp")
 def test_each_nic_of_two_on_one_subnet_sends_and_receives_its_part(place, build):
     before = counts(place)
-    verified_stream.stream(place, build, [], 2)
+    result = verified_stream.stream(place, build, [], 2)
     part = shares(before, place)
-    assert all(min(parts) > 0.2 for parts in part.values()), f"{part}"
+    assert all(min(parts) > 0.2 for parts in part.values()), f"{part}: {json.dumps(result)}"
 
 
 def on_one_host(place, build, server_nics, client_nics):

@@ -83,5 +83,35 @@ TEST_CASE("nothing is sent again and no rail is blamed while processes stop and 
   }
 }
 
+// The packets of a process that runs again come in a burst, which a queue may not hold.
+TEST_CASE("each of two slow rails carries its part of a stream while processes stop and go") {
+  const auto slices = GENERATE(TimeSlices{microseconds(437), milliseconds(5)},
+                               TimeSlices{microseconds(1122), microseconds(17794)},
+                               TimeSlices{milliseconds(3), milliseconds(12)});
+  RailScene scene({2, 2});
+  for (const std::uint8_t nic : {0, 1}) {
+    scene.change_wires(nic, [](WireFaults& wire) {
+      wire.ns_per_kib = 5 * kGigabit;
+      wire.queue = milliseconds(20);
+    });
+  }
+  const auto couple = scene.couple_by_rails(2);
+  scene.node(0).set_slices(slices);
+  scene.node(1).set_slices(slices);
+  const auto before = scene.rails(0, couple.there);
+  Stream stream(scene, couple, 16 << 10, 64);
+
+  stream.run_for(milliseconds(2000));
+
+  const auto after = scene.rails(0, couple.there);
+  const auto first = static_cast<double>(after[0].bytes_sent - before[0].bytes_sent);
+  const auto second = static_cast<double>(after[1].bytes_sent - before[1].bytes_sent);
+  INFO("runs " << slices.runs.count() << " ns, waits " << slices.waits.count());
+  INFO("by the first " << first << " bytes, by the second " << second);
+  CHECK(std::min(first, second) > 0.25 * (first + second));
+  CHECK(after[0].times_left + after[1].times_left == 0);
+  CHECK(stream.finish());
+}
+
 }  // namespace
 }  // namespace pullman::sim

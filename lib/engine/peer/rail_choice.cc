@@ -32,7 +32,9 @@ Rail* choose_rail(Peer& peer, std::uint32_t full_ports, Choose choose) {
     failover::Load& load = loads[rail.number];
     const bool candidate = rank && rank_of(rail, *peer.rails) == rank;
     const bool full = (full_ports >> rail.module & 1) != 0 || !rail.link.lost().empty();
-    load.rtt = rail.link.rtt().smoothed();
+    const reliability::Rtt& rtt = rail.link.rtt();
+    // Where nothing is in flight the queue that earlier packets met is gone.
+    load.rtt = rail.link.in_flight() == 0 ? std::min(rtt.smoothed(), rtt.latest()) : rtt.smoothed();
     load.window = candidate ? rail.link.congestion_window() : 0;
     load.in_flight = rail.link.in_flight();
     load.may_send = candidate && !full && rail.link.may_send();

@@ -10,6 +10,7 @@
 #include "channel/packet.h"
 #include "engine/peer/rail.h"
 #include "failover/health.h"
+#include "failover/loss_rate.h"
 #include "failover/rail_news.h"
 #include "wire/hello.h"
 #include "wire/nics.h"
@@ -36,9 +37,7 @@ struct RailUpkeep {
   std::uint64_t packets_sent = 0;
   std::uint64_t evacuated = 0;  // packets that left for other rails
   std::uint64_t times_left = 0;
-  double loss = 0;                   // smoothed share of packets lost, as last judged
-  std::uint64_t arrived_before = 0;  // the link's counters when losses were last judged
-  std::uint32_t lost_before = 0;
+  failover::LossRate losses;
 
   // Returns whether the rail is kept out of use until the operator, or the end that keeps it out,
   // allows it.

@@ -8,8 +8,6 @@
 namespace pullman::engine {
 namespace {
 
-// Losses are judged once per this many packets.
-constexpr std::uint64_t kJudged = 128;
 // A rail is left if it loses more than this share, and three times what another one does.
 constexpr double kTooMuch = 0.15;
 // If the peer is silent for this part of its timeout on all rails that are not kept out, those that
@@ -75,18 +73,16 @@ void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
 
 void RailManager::judge_losses(Instant now, Rail& rail) {
   RailUpkeep& upkeep = upkeep_of(rail);
-  const std::uint64_t arrived = rail.link.packets_arrived() - upkeep.arrived_before;
-  const std::uint32_t lost = rail.link.packets_lost() - upkeep.lost_before;
-  if (arrived + lost < kJudged) return;
-  upkeep.arrived_before = rail.link.packets_arrived();
-  upkeep.lost_before = rail.link.packets_lost();
-  const double share = static_cast<double>(lost) / static_cast<double>(arrived + lost);
-  upkeep.loss = (upkeep.loss + share) / 2;
-  if (upkeep.loss < kTooMuch || !upkeep.health.up()) return;
+  const reliability::Link& link = rail.link;
+  if (!upkeep.losses.handle_ack(link.packets_arrived(), link.packets_lost(),
+                                link.congestion_window()))
+    return;
+  const double loss = upkeep.losses.lasting();
+  if (loss < kTooMuch || !upkeep.health.up()) return;
   bool better = false;
   rail.peer.for_each_rail([&](const Rail& other) {
     const RailUpkeep& its = upkeep_of(other);
-    better = better || (&other != &rail && its.health.up() && its.loss * 3 < upkeep.loss);
+    better = better || (&other != &rail && its.health.up() && its.losses.recent() * 3 < loss);
   });
   if (better) leave(now, rail, RailReason::kLossy);
 }
@@ -160,7 +156,7 @@ void RailManager::settle(Instant now, Rail& rail, bool was_usable) {
     reclaimer_.drop_probes(rail);
     nics_.set_link(rail.module, true);  // it works, whatever its NIC said
     rail.link.reset_path_state();
-    upkeep.loss = 0;
+    upkeep.losses.forget();
     forget_fault(rail);
     report(rail);
   }
