@@ -34,6 +34,7 @@ LAYERS = [
     ["engine/handshake"],
     ["engine", "launch"],
     ["context"],
+    ["world"],
     ["ofi"],
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
@@ -44,7 +45,7 @@ STRANGERS = [["nic/udp", "nic/tcp", "nic/fabric"], ["reliability", "message"], [
 # The public headers every layer speaks in, and those that only the top may see.
 VOCABULARY = {
     "status.h", "types.h", "request.h", "multi_request.h", "multi_receive.h", "config.h", "stats.h", "rails.h", "operations.h"}
-SEES_ALL_PUBLIC = {"context", "ofi"}
+SEES_ALL_PUBLIC = {"context", "world", "ofi"}
 
 # Programs that are users: public headers only.
 USERS = ["examples", "bench/perf", "test/kernel"]

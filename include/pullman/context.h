@@ -53,6 +53,10 @@ class __attribute__((visibility("default"))) Context {
   // "10.0.0.1:7100".
   std::string address() const;
 
+  // Returns the addresses of all NICs that other processes can reach this one at, in the order in
+  // which they are preferred here.
+  std::vector<std::string> addresses() const;
+
   // Returns the driver in use, "udp", "tcp" or "fabric", also if Config::driver is "auto".
   std::string driver() const;
 
@@ -62,6 +66,9 @@ class __attribute__((visibility("default"))) Context {
   // Error: kInvalidArgument (the address cannot be parsed or resolved), kUnreachable (no NIC in use
   // has an address of that family), kTooManyPeers, kClosed.
   PeerId connect(std::string_view address);
+  // The same for a process of which several addresses are known: connects to the one that a NIC of
+  // ours reaches best, the first of those.
+  PeerId connect(const std::vector<std::string>& addresses);
 
   // Returns the next peer that connected to this context and to which this context had not
   // connected. Each is returned once, in the order of arrival; peers that are gone are skipped. A

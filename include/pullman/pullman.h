@@ -11,3 +11,4 @@
 #include "pullman/stats.h"
 #include "pullman/status.h"
 #include "pullman/types.h"
+#include "pullman/world.h"

@@ -181,6 +181,15 @@ std::string Context::address() const {
   return nic::to_string(state_->engine.address());
 }
 
+std::vector<std::string> Context::addresses() const {
+  Gate::Hold held(state_->gate);
+  std::vector<std::string> texts;
+  for (const nic::Address& address : state_->engine.addresses()) {
+    texts.push_back(nic::to_string(address));
+  }
+  return texts;
+}
+
 std::string Context::driver() const {
   return state_->driver;
 }
@@ -208,6 +217,24 @@ PeerId Context::connect(std::string_view address) {
     log().info("{} is this process itself", address);
   }
   return connected.peer;
+}
+
+PeerId Context::connect(const std::vector<std::string>& addresses) {
+  std::string why = "there is no address";
+  std::vector<nic::Address> parsed;
+  for (const std::string& address : addresses) {
+    const auto one = nic::parse(address, 0, why);
+    if (!one) break;
+    parsed.push_back(*one);
+  }
+  if (parsed.empty() || parsed.size() != addresses.size()) {
+    throw Error(Status::kInvalidArgument, why);
+  }
+  const std::size_t nearest = [&] {
+    Gate::Hold held(state_->gate);
+    return state_->engine.nearest(parsed);
+  }();
+  return connect(addresses[nearest]);
 }
 
 std::optional<PeerId> Context::accept() {

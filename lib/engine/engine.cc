@@ -170,6 +170,15 @@ Instant Engine::next_deadline() const {
                    memory_receiver_.next_due(), memory_watch_.next_due()});
 }
 
+std::vector<nic::Address> Engine::addresses() const {
+  std::vector<nic::Address> outside;
+  for (std::size_t i = 0; i < nics_.announced(); ++i) {
+    if (!nics_[i].device().loopback) outside.push_back(nics_.address_of(i));
+  }
+  if (outside.empty()) outside.push_back(nics_.address());
+  return outside;
+}
+
 bool Engine::set_nic(Instant now, std::size_t slot, NicPorts nic) {
   if (lifecycle_.closing() || slot > nics_.size() || slot >= wire::kMaxNics) return false;
   auto module = make_module(std::move(nic), protection_.get());

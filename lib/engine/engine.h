@@ -69,6 +69,13 @@ class Engine {
   // Returns the address of the command channel of the first NIC that is not the loopback device, or
   // of the first NIC if all are.
   const nic::Address& address() const { return nics_.address(); }
+  // Returns the addresses of the NICs that peers are told of, in their order; those of the loopback
+  // only if there is nothing else.
+  std::vector<nic::Address> addresses() const;
+  // Returns which of the addresses of a process is the best to connect() to.
+  std::size_t nearest(std::span<const nic::Address> addresses) const {
+    return nics_.nearest(addresses);
+  }
   // Adds a NIC, or replaces the ports of one whose address has changed: `slot` is the number of an
   // existing NIC, or the next free one. Peers are told, and the old ports of the slot are closed.
   // Returns false if there is no room for the NIC, if its packets are longer than longest_packet(),

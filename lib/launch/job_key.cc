@@ -22,21 +22,23 @@ JobKey key_of_job(Launcher& launcher, std::chrono::seconds patience) {
   using Job = Launcher::Job;
   const std::string by = launcher.name();
   crypto::Secret<32> key;
+  const auto get = [&](Job job, std::chrono::seconds limit) {
+    return launcher.get(job, 0, kName, limit, key.bytes()) == key.bytes().size();
+  };
   if (launcher.rank() != 0) {
-    if (launcher.get(Job::kOwn, kName, patience, key.bytes())) return {key, by, "", true};
+    if (launcher.share(patience) && get(Job::kOwn, patience)) return {key, by, "", true};
     return missed(fmt::format("{}: rank 0 has drawn no key within {} s", by, patience.count()));
   }
   // Another copy of this library in this process, as the provider has one, may have drawn it.
-  if (launcher.get(Job::kOwn, kName, std::chrono::seconds(0), key.bytes()))
-    return {key, by, "", true};
+  if (get(Job::kOwn, std::chrono::seconds(0))) return {key, by, "", true};
   if (launcher.is_spawned()) {
-    if (!launcher.get(Job::kParent, kName, patience, key.bytes())) {
+    if (!get(Job::kParent, patience)) {
       return missed(by + ": the job that spawned this one has no key there");
     }
   } else if (!crypto::fill_randomly(key.bytes())) {
     return missed("the kernel gives no random bytes");
   }
-  if (!launcher.put(kName, key.bytes(), patience)) {
+  if (!launcher.put(kName, key.bytes()) || !launcher.share(patience)) {
     return missed(fmt::format("{}: it takes no key, or not all processes ask for it within {} s",
                               by, patience.count()));
   }

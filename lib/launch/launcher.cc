@@ -1,5 +1,6 @@
 #include "launch/launcher.h"
 
+#include "launch/pmi1.h"
 #include "launch/pmi2.h"
 #include "launch/pmix.h"
 
@@ -7,8 +8,10 @@ namespace pullman::launch {
 
 Found find_launcher() {
   if (speaks_pmix()) return begin_pmix();
-  if (speaks_pmi2()) return begin_pmi2();
-  return {};
+  if (!speaks_pmi()) return {};
+  const Found found = begin_pmi2();
+  if (found.launcher != nullptr || !found.problem.empty()) return found;
+  return begin_pmi1();
 }
 
 }  // namespace pullman::launch

@@ -1,10 +1,9 @@
 #include "launch/pmi2.h"
 
-#include <link.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <atomic>
-#include <boost/algorithm/hex.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -14,7 +13,8 @@
 #include <string_view>
 #include <thread>
 
-#include "crypto/secret.h"
+#include "launch/hex_value.h"
+#include "launch/loaded_mpi.h"
 #include "launch/shared_library.h"
 
 namespace pullman::launch {
@@ -30,6 +30,7 @@ struct Pmi2Api {
   int (*finalize)() = nullptr;
   int (*job_id)(char* out, int bytes) = nullptr;
   int (*rank)(int* out) = nullptr;
+  int (*size)(int* out) = nullptr;
   int (*put)(const char* key, const char* value) = nullptr;
   int (*fence)() = nullptr;
   int (*get)(const char* job, int from, const char* key, char* value, int bytes,
@@ -53,20 +54,10 @@ std::optional<Pmi2Api> load_pmi2() {
   const bool all =
       library.find("PMI2_Initialized", api.initialized) && library.find("PMI2_Init", api.init) &&
       library.find("PMI2_Finalize", api.finalize) && library.find("PMI2_Job_GetId", api.job_id) &&
-      library.find("PMI2_Job_GetRank", api.rank) && library.find("PMI2_KVS_Put", api.put) &&
-      library.find("PMI2_KVS_Fence", api.fence) && library.find("PMI2_KVS_Get", api.get);
+      library.find("PMI2_Job_GetRank", api.rank) && library.find("PMI2_Info_GetSize", api.size) &&
+      library.find("PMI2_KVS_Put", api.put) && library.find("PMI2_KVS_Fence", api.fence) &&
+      library.find("PMI2_KVS_Get", api.get);
   return all ? std::optional(api) : std::nullopt;
-}
-
-// Returns whether an MPI library is loaded in this process, also for a plug-in alone. MPI libraries
-// often have a PMI client of their own inside, and the launcher has one socket for each process, so
-// there may be only one conversation.
-bool has_mpi() {
-  const auto is_mpi = [](dl_phdr_info* object, std::size_t, void*) -> int {
-    const std::string_view path(object->dlpi_name);
-    return path.substr(path.rfind('/') + 1).starts_with("libmpi") ? 1 : 0;
-  };
-  return dl_iterate_phdr(is_mpi, nullptr) != 0;
 }
 
 // A thread of this process is in a call that it has given up: nothing more can be said.
@@ -93,6 +84,7 @@ bool begin_once(const Pmi2Api& api) {
 // false if they fail, or `patience` is over before: then a thread of this process stays in them, so
 // what `calls` refers to must last.
 bool finish_within(std::chrono::seconds patience, std::function<bool()> calls) {
+  if (stuck) return false;
   auto finished = std::make_shared<std::promise<bool>>();
   std::future<bool> result = finished->get_future();
   std::thread([finished, calls = std::move(calls)] { finished->set_value(calls()); }).detach();
@@ -103,83 +95,76 @@ bool finish_within(std::chrono::seconds patience, std::function<bool()> calls) {
 
 class Pmi2Launcher final : public Launcher {
  public:
-  Pmi2Launcher(const Pmi2Api& api, unsigned rank, std::string job)
-      : api_(api), rank_(rank), job_(std::move(job)) {}
+  Pmi2Launcher(const Pmi2Api& api, unsigned rank, unsigned size, std::string job)
+      : api_(api), rank_(rank), size_(size), job_(std::move(job)) {}
 
   const char* name() const override { return "PMI-2"; }
   unsigned rank() const override { return rank_; }
+  unsigned size() const override { return size_; }
   bool is_spawned() const override {
     const char* const spawned = std::getenv("PMI_SPAWNED");
     return spawned != nullptr && std::strcmp(spawned, "1") == 0;
   }
 
-  bool put(const std::string& name, std::span<const std::byte> value,
-           std::chrono::seconds patience) override {
-    Value hex;
-    if (2 * value.size() >= hex.text.size()) return false;
-    const auto* const first = reinterpret_cast<const unsigned char*>(value.data());
-    boost::algorithm::hex(first, first + value.size(), hex.text.begin());
-    const bool taken = api_.put(name.c_str(), hex.text.data()) == 0;
-    return taken && finish_within(patience, [fence = api_.fence] { return fence() == 0; });
+  bool put(const std::string& name, std::span<const std::byte> value) override {
+    HexValue hex;
+    return hex.write(value) && api_.put(key_of(name, rank_).c_str(), hex.c_str()) == 0;
   }
 
-  // Nothing can be asked for before a fence, nor of another job. Where the launcher does not wait
-  // for all processes in the fence it does so when it is asked for what was put before.
-  bool get(Job job, const std::string& name, std::chrono::seconds patience,
-           std::span<std::byte> out) override {
-    if (job == Job::kParent || patience.count() == 0) return false;
-    const auto value = std::make_shared<Value>();
-    const auto calls = [api = api_, job = job_, name, value] {
+  bool share(std::chrono::seconds patience) override {
+    return finish_within(patience, [fence = api_.fence] { return fence() == 0; });
+  }
+
+  // Nothing can be asked for before all have shared it, nor of another job. Where the launcher does
+  // not wait for all processes in the fence it does so when it is asked for what was put before.
+  std::optional<std::size_t> get(Job job, unsigned rank, const std::string& name,
+                                 std::chrono::seconds patience, std::span<std::byte> out) override {
+    if (job == Job::kParent || patience.count() == 0) return std::nullopt;
+    const auto value = std::make_shared<HexValue>();
+    const auto call = [get = api_.get, job = job_, key = key_of(name, rank), rank, value] {
       int length = 0;
-      return api.fence() == 0 && api.get(job.c_str(), 0, name.c_str(), value->text.data(),
-                                         static_cast<int>(value->text.size()), &length) == 0;
+      return get(job.c_str(), static_cast<int>(rank), key.c_str(), value->text().data(),
+                 static_cast<int>(value->text().size()), &length) == 0;
     };
-    return finish_within(patience, calls) && read(value->text, out);
+    return finish_within(patience, call) ? value->read(out) : std::nullopt;
   }
 
  private:
-  using Text = std::array<char, 256>;  // ends with a zero
-  struct Value {
-    ~Value() { wipe(text); }
-    Text text{};
-  };
-
-  static void wipe(Text& text) { crypto::wipe(std::as_writable_bytes(std::span(text))); }
-  static bool read(const Text& text, std::span<std::byte> out) {
-    const std::size_t digits = strnlen(text.data(), text.size());
-    if (digits != 2 * out.size()) return false;
-    try {
-      boost::algorithm::unhex(text.begin(), text.begin() + digits,
-                              reinterpret_cast<unsigned char*>(out.data()));
-    } catch (const boost::algorithm::hex_decode_error&) {
-      return false;
-    }
-    return true;
+  // Names are common to all processes of a job.
+  static std::string key_of(const std::string& name, unsigned rank) {
+    return fmt::format("{}.{}", name, rank);
   }
 
   const Pmi2Api& api_;
   const unsigned rank_;
+  const unsigned size_;
   const std::string job_;
 };
 
 }  // namespace
 
-bool speaks_pmi2() {
-  return std::getenv("PMI_FD") != nullptr && std::getenv("PMI_RANK") != nullptr;
-}
-
 Found begin_pmi2() {
+  // Flux speaks PMI-1 only, and takes the first words of the other for an error.
+  if (std::getenv("FLUX_JOB_ID") != nullptr) return {};
   if (has_mpi() && !is_in_use()) {
     return {nullptr, "PMI-2: only the MPI library may talk to the launcher"};
   }
   static const std::optional<Pmi2Api> api = load_pmi2();
-  if (!api) return {nullptr, std::string("PMI-2: ") + kPmi2Library + " cannot be loaded"};
-  std::array<char, 256> job{};
-  int rank = 0;
-  if (!begin_once(*api) || api->rank(&rank) != 0 || api->job_id(job.data(), job.size()) != 0) {
-    return {nullptr, "PMI-2: the launcher does not answer, or speaks only PMI-1"};
-  }
-  return {std::make_unique<Pmi2Launcher>(*api, static_cast<unsigned>(rank), job.data()), ""};
+  if (!api) return {};
+  static Pmi2Launcher* const begun = []() -> Pmi2Launcher* {
+    std::array<char, 256> job{};
+    int rank = 0;
+    int size = 0;
+    if (!begin_once(*api) || api->rank(&rank) != 0 || api->size(&size) != 0 ||
+        api->job_id(job.data(), job.size()) != 0) {
+      return nullptr;
+    }
+    static Pmi2Launcher launcher(*api, static_cast<unsigned>(rank), static_cast<unsigned>(size),
+                                 job.data());
+    return &launcher;
+  }();
+  if (begun == nullptr) return {nullptr, "PMI-2: the launcher does not answer"};
+  return {begun, ""};
 }
 
 }  // namespace pullman::launch

@@ -6,8 +6,8 @@
 
 namespace pullman::launch {
 
-// Returns true if the environment says that the launcher speaks it, or the older PMI-1.
-bool speaks_pmi2();
+// Finds neither a launcher nor a problem if there is no such library, or the launcher is known not
+// to speak it.
 Found begin_pmi2();
 
 }  // namespace pullman::launch

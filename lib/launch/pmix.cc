@@ -87,30 +87,38 @@ class PmixLauncher final : public Launcher {
 
   const char* name() const override { return "PMIx"; }
   unsigned rank() const override { return self_.rank; }
+  unsigned size() const override {
+    pmix_proc_t job = self_;
+    job.rank = PMIX_RANK_WILDCARD;
+    const Value told = ask(api_, job, PMIX_JOB_SIZE, {});
+    return told && told->type == PMIX_UINT32 ? told->data.uint32 : 1;
+  }
   bool is_spawned() const override { return parent_.has_value(); }
 
-  bool put(const std::string& name, std::span<const std::byte> bytes,
-           std::chrono::seconds) override {
+  bool put(const std::string& name, std::span<const std::byte> bytes) override {
     pmix_value_t value{};
     value.type = PMIX_BYTE_OBJECT;
     value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
     value.data.bo.size = bytes.size();
-    return api_.put(PMIX_GLOBAL, name.c_str(), &value) == PMIX_SUCCESS &&
-           api_.commit() == PMIX_SUCCESS;
+    return api_.put(PMIX_GLOBAL, name.c_str(), &value) == PMIX_SUCCESS;
   }
 
-  bool get(Job job, const std::string& name, std::chrono::seconds patience,
-           std::span<std::byte> out) override {
-    if (job == Job::kParent && !parent_) return false;
-    pmix_proc_t first = job == Job::kParent ? *parent_ : self_;
-    first.rank = 0;
+  // The others ask for it when they need it.
+  bool share(std::chrono::seconds) override { return api_.commit() == PMIX_SUCCESS; }
+
+  std::optional<std::size_t> get(Job job, unsigned rank, const std::string& name,
+                                 std::chrono::seconds patience, std::span<std::byte> out) override {
+    if (job == Job::kParent && !parent_) return std::nullopt;
+    pmix_proc_t of = job == Job::kParent ? *parent_ : self_;
+    of.rank = rank;
     const Value value =
-        patience.count() == 0 ? ask_at_once(first, name) : wait_for(first, name, patience);
-    if (value == nullptr || value->type != PMIX_BYTE_OBJECT || value->data.bo.size != out.size()) {
-      return false;
+        patience.count() == 0 ? ask_at_once(of, name) : wait_for(of, name, patience);
+    if (value == nullptr || value->type != PMIX_BYTE_OBJECT || value->data.bo.size > out.size()) {
+      return std::nullopt;
     }
-    std::copy_n(reinterpret_cast<const std::byte*>(value->data.bo.bytes), out.size(), out.begin());
-    return true;
+    const std::size_t length = value->data.bo.size;
+    std::copy_n(reinterpret_cast<const std::byte*>(value->data.bo.bytes), length, out.begin());
+    return length;
   }
 
  private:
@@ -165,7 +173,8 @@ Found begin_pmix() {
   if (status != PMIX_SUCCESS) {
     return {nullptr, fmt::format("PMIx: the launcher does not answer (error {})", status)};
   }
-  return {std::make_unique<PmixLauncher>(*api, self), ""};
+  static PmixLauncher launcher(*api, self);
+  return {&launcher, ""};
 }
 
 }  // namespace pullman::launch

@@ -26,21 +26,26 @@ class FakeLauncher final : public Launcher {
 
   const char* name() const override { return "fake"; }
   unsigned rank() const override { return rank_; }
+  unsigned size() const override { return 78; }
   bool is_spawned() const override { return job_.parent != nullptr; }
-  bool put(const std::string& name, std::span<const std::byte> value, seconds patience) override {
-    CHECK(patience > seconds(0));
+  bool put(const std::string& name, std::span<const std::byte> value) override {
     CHECK(rank_ == 0);
     if (job_.takes_values) job_.values[name].assign(value.begin(), value.end());
     return job_.takes_values;
   }
-  bool get(Job which, const std::string& name, seconds patience,
-           std::span<std::byte> out) override {
+  bool share(seconds patience) override {
+    CHECK(patience > seconds(0));
+    return true;
+  }
+  std::optional<std::size_t> get(Job which, unsigned rank, const std::string& name,
+                                 seconds patience, std::span<std::byte> out) override {
+    CHECK(rank == 0);
     CHECK((patience > seconds(0) || rank_ == 0));
     const Values& values = which == Job::kOwn ? job_.values : job_.parent->values;
     const auto found = values.find(name);
-    if (found == values.end() || found->second.size() != out.size()) return false;
+    if (found == values.end() || found->second.size() > out.size()) return std::nullopt;
     std::ranges::copy(found->second, out.begin());
-    return true;
+    return found->second.size();
   }
 
  private:

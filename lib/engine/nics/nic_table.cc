@@ -110,21 +110,38 @@ bool NicTable::has_family_of(const nic::Address& address) const {
   });
 }
 
+int NicTable::worth(std::size_t slot, const nic::Address& address) const {
+  const auto reach = modules_[slot]->channel(ChannelKind::kCommand).port().reach(address);
+  if (reach == nic::Reach::kNone) return 0;
+  const nic::Device& device = modules_[slot]->device();
+  const bool neighbour = device.prefix_bits != 0 && device.address.kind == address.kind &&
+                         nic::contains({device.address, device.prefix_bits}, address);
+  return (in_trouble(slot) ? 0 : 16) + 2 * static_cast<int>(reach) + (neighbour ? 1 : 0);
+}
+
 std::uint8_t NicTable::module_for(const nic::Address& address) const {
-  const auto worth = [&](std::size_t m) {
-    const auto reach = modules_[m]->channel(ChannelKind::kCommand).port().reach(address);
-    if (reach == nic::Reach::kNone) return 0;
-    const nic::Device& device = modules_[m]->device();
-    const bool neighbour = device.prefix_bits != 0 && device.address.kind == address.kind &&
-                           nic::contains({device.address, device.prefix_bits}, address);
-    return (in_trouble(m) ? 0 : 16) + 2 * static_cast<int>(reach) + (neighbour ? 1 : 0);
-  };
   std::size_t best = 0;
   for (std::size_t i = 1; i < announced_; ++i) {
     const bool alike = modules_[i]->device().stream == modules_[best]->device().stream;
-    if (alike && worth(i) > worth(best)) best = i;
+    if (alike && worth(i, address) > worth(best, address)) best = i;
   }
   return static_cast<std::uint8_t>(best);
+}
+
+std::size_t NicTable::nearest(std::span<const nic::Address> addresses) const {
+  const auto best_worth = [&](const nic::Address& address) {
+    int best = 0;
+    for (std::size_t i = 0; i < announced_; ++i) {
+      const int its = address_of(i).kind == address.kind ? worth(i, address) : 0;
+      best = std::max(best, its);
+    }
+    return best;
+  };
+  std::size_t nearest = 0;
+  for (std::size_t i = 1; i < addresses.size(); ++i) {
+    if (best_worth(addresses[i]) > best_worth(addresses[nearest])) nearest = i;
+  }
+  return nearest;
 }
 
 std::optional<std::uint8_t> NicTable::module_called(const wire::Hello& hello) const {

@@ -96,6 +96,9 @@ class NicTable {
   bool has_family_of(const nic::Address& address) const;
   // Returns the NIC to call an address from: of those that work, the first that reaches it best.
   std::uint8_t module_for(const nic::Address& address) const;
+  // Returns which of those addresses of a process one of our NICs reaches best; the first of them,
+  // if there are several.
+  std::size_t nearest(std::span<const nic::Address> addresses) const;
   // Returns the NIC that a HELLO or WELCOME was sent to; nothing if it was meant for another
   // process.
   std::optional<std::uint8_t> module_called(const wire::Hello& hello) const;
@@ -130,6 +133,8 @@ class NicTable {
  private:
   void enlist(std::size_t slot);
   std::size_t first_address_of(std::size_t slot) const;
+  // Returns how well a NIC reaches an address, for comparison; 0: not at all.
+  int worth(std::size_t slot, const nic::Address& address) const;
   wire::NicInfo describe(const channel::Module& module) const;
   std::size_t count_announced() const;
   void flush_posted();

@@ -1,0 +1,104 @@
+// A world is all processes of a job: how many they are, which of them this one is, and how it
+// reaches the others.
+//
+//   pullman::World world = pullman::World::from_environment();
+//   pullman::PeerId next = world.peer((world.rank() + 1) % world.size());
+//   world.context().send(next, 42, bytes, request);
+//
+// A world opens its context, since the key of the job's packets may come from where the processes
+// find each other (docs/security.md). Nobody is connected before it is needed: a process has as
+// many peers as it talks to.
+//
+// Messages of the world itself use the space kSpaces - 1, which is not for the program's. Its
+// collective calls are for starting and ending a job, and for small things; all processes make them
+// in the same order. What else is done together belongs to MPI.
+//
+// Threads: as the context; those of Config::threads. Errors: everything here throws Error, with a
+// sentence that names the rank that it waited for: kTimedOut if it did not come within the
+// patience; or its status if it has ended. After an error in a collective call others fail.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pullman/config.h"
+#include "pullman/context.h"
+#include "pullman/multi_request.h"
+#include "pullman/types.h"
+
+namespace pullman {
+
+struct WorldOptions {
+  // Of the context. max_peers is raised to hold all processes, keys are added if there are none.
+  Config config = Config::from_environment();
+  // How long a call waits for another process.
+  std::chrono::nanoseconds patience = std::chrono::seconds(60);
+};
+
+class __attribute__((visibility("default"))) World {
+ public:
+  using Options = WorldOptions;
+
+  // --- Ways to find each other. Each returns when this process is known to the others, or throws.
+
+  // The job that this process was started in: PULLMAN_RENDEZVOUS=HOST:PORT, if it is set, is where
+  // rank 0 waits for the others, and ranks come from PULLMAN_RANK and PULLMAN_SIZE, or what Slurm
+  // or a PMI launcher says instead; processes may start in any order. Else the launcher's PMIx,
+  // PMI-2 or PMI-1 is asked. Throws kBadOption with what was looked for if there is none of them.
+  static World from_environment(const Options& options = {});
+
+  // For programs that have a way to hand 128 bytes to each of their processes. Rank 0 creates the
+  // world and passes id() on; the others join it. The id holds the key of the job's packets, unless
+  // the Config names another: pass it on where nobody else sees it. create() does not wait for the
+  // others; the next call that needs one does, and makes the others' join() return.
+  using Id = std::array<std::byte, 128>;
+  static World create(unsigned size, const Options& options = {});
+  static World join(const Id& id, unsigned rank, unsigned size, const Options& options = {});
+
+  // For programs that have sockets or MPI already. The function gives each process the bytes of
+  // all, in the order of their ranks; all pass equally many. It is called twice, and carries the
+  // key of the job's packets unless the Config names another.
+  using Allgather = std::function<void(std::span<const std::byte> mine, std::span<std::byte> all)>;
+  static World from_allgather(unsigned rank, unsigned size, const Allgather& allgather,
+                              const Options& options = {});
+
+  World(World&& other) noexcept;
+  ~World();
+
+  Context& context();
+  unsigned rank() const;
+  unsigned size() const;
+  // Returns how the processes have found each other, for people.
+  std::string source() const;
+  // The id of a world that was created here. Throws kInvalidArgument for another.
+  Id id() const;
+
+  // Returns the handle of a process, which is connected at the first call. That may ask the
+  // launcher for its address, and wait until it is there. The process' own rank is a peer, too.
+  PeerId peer(unsigned rank);
+  // Returns the rank of a peer, also of one that has connected to this process by World::peer();
+  // nothing if it is not known as a process of the world.
+  std::optional<unsigned> rank_of(PeerId peer);
+
+  // Returns when all processes have called it.
+  void barrier();
+  // Returns what each process has passed, in the order of their ranks. They may differ in length.
+  static constexpr std::size_t kMaxCardBytes = 1024;
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> card);
+  // Returns the message of the process `root`, at every process; the others pass none.
+  SharedBytes broadcast(unsigned root, SharedBytes message = nullptr);
+
+ private:
+  struct State;
+  explicit World(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pullman

@@ -1,0 +1,52 @@
+#include "world/place.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "pullman/status.h"
+
+namespace pullman::world {
+namespace {
+
+struct Names {
+  const char* rank;
+  const char* size;
+};
+constexpr Names kNames[] = {{"PULLMAN_RANK", "PULLMAN_SIZE"},
+                            {"SLURM_PROCID", "SLURM_NTASKS"},
+                            {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                            {"PMI_RANK", "PMI_SIZE"}};
+
+unsigned number_in(const char* variable, std::string_view digits) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    throw Error(Status::kBadOption, fmt::format("{}='{}' is no number", variable, digits));
+  }
+  return number;
+}
+
+}  // namespace
+
+void check(Place place) {
+  if (place.rank < place.size) return;
+  throw Error(Status::kBadOption, fmt::format("rank {} of {} processes: ranks are counted from 0",
+                                              place.rank, place.size));
+}
+
+std::optional<Place> place_in_environment() {
+  for (const Names& names : kNames) {
+    const char* const rank = std::getenv(names.rank);
+    const char* const size = std::getenv(names.size);
+    if (rank == nullptr || size == nullptr) continue;
+    const Place place{number_in(names.rank, rank), number_in(names.size, size)};
+    check(place);
+    return place;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pullman::world

@@ -1,0 +1,158 @@
+#include "world/rendezvous.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "pullman/status.h"
+#include "wire/bytes.h"
+#include "world/names.h"
+
+namespace pullman::world {
+namespace {
+
+// An arrival: rank, size, card.
+constexpr std::size_t kArrivalFixed = 8;
+
+Bytes arrival(Place place, std::span<const std::byte> card) {
+  Bytes letter(kArrivalFixed);
+  wire::store32(letter.data(), place.rank);
+  wire::store32(letter.data() + 4, place.size);
+  letter.insert(letter.end(), card.begin(), card.end());
+  return letter;
+}
+
+// Those that have come to rank 0.
+class Arrivals {
+ public:
+  Arrivals(unsigned size, std::span<const std::byte> card) : cards_(size), peers_(size) {
+    cards_[0].emplace(card.begin(), card.end());
+  }
+
+  // Returns why this one does not fit, or nothing.
+  std::string add(const Mail::Letter& letter, const Context& context) {
+    if (letter.bytes.size() < kArrivalFixed) return "a process of another version has come";
+    const std::uint32_t rank = wire::load32(letter.bytes.data());
+    const std::uint32_t size = wire::load32(letter.bytes.data() + 4);
+    if (size != cards_.size()) {
+      return fmt::format("{} says that there are {} processes, rank 0 that there are {}",
+                         name_of(rank), size, cards_.size());
+    }
+    if (rank == 0 || rank >= size) return fmt::format("{} of {} has come", name_of(rank), size);
+    // One that had no answer in time calls again.
+    const bool is_there = cards_[rank] && context.peer_state(peers_[rank]) != PeerState::kGone;
+    if (is_there && peers_[rank] != letter.from) {
+      return fmt::format("two processes say that they are {}", name_of(rank));
+    }
+    missing_ -= cards_[rank] ? 0 : 1;
+    cards_[rank].emplace(letter.bytes.begin() + kArrivalFixed, letter.bytes.end());
+    peers_[rank] = letter.from;
+    return {};
+  }
+
+  bool complete() const { return missing_ == 0; }
+  // Says who has not come.
+  std::string missing() const {
+    std::vector<unsigned> ranks;
+    for (unsigned rank = 0; rank < cards_.size(); ++rank) {
+      if (!cards_[rank]) ranks.push_back(rank);
+    }
+    return fmt::format("{} of {} {} not come", names_of(ranks), cards_.size(),
+                       ranks.size() == 1 ? "has" : "have");
+  }
+  std::vector<PeerId> here() const {
+    std::vector<PeerId> here;
+    for (unsigned rank = 1; rank < cards_.size(); ++rank) {
+      if (cards_[rank]) here.push_back(peers_[rank]);
+    }
+    return here;
+  }
+  // The cards of all, one behind the other.
+  Bytes directory() const {
+    Bytes all;
+    for (const auto& card : cards_) all.insert(all.end(), card->begin(), card->end());
+    return all;
+  }
+  std::vector<PeerId> take_peers() { return std::move(peers_); }
+
+ private:
+  std::vector<std::optional<Bytes>> cards_;
+  std::vector<PeerId> peers_;
+  std::size_t missing_ = cards_.size() - 1;
+};
+
+std::vector<Addresses> addresses_in(std::span<const std::byte> directory, unsigned size) {
+  std::vector<Addresses> cards;
+  while (cards.size() < size) cards.push_back(take_card(directory));
+  return cards;
+}
+
+}  // namespace
+
+Met meet_as_first(Mail& mail, Place place, std::span<const std::byte> card) {
+  Arrivals arrivals(place.size, card);
+  std::string problem;
+  std::vector<PeerId> strangers;  // who do not fit
+  const auto end = mail.deadline();
+  while (problem.empty() && !arrivals.complete()) {
+    if (const auto letter = mail.next(Kind::kArrival)) {
+      problem = arrivals.add(*letter, mail.context());
+      if (!problem.empty()) strangers.push_back(letter->from);
+    } else if (Mail::Clock::now() >= end) {
+      problem = fmt::format("{} within {} s", arrivals.missing(),
+                            std::chrono::duration<double>(mail.patience()).count());
+    } else {
+      mail.pass_time();
+    }
+  }
+  if (!problem.empty()) {
+    const auto* const text = reinterpret_cast<const std::byte*>(problem.data());
+    const auto refusal = std::make_shared<const Bytes>(text, text + problem.size());
+    mail.send(arrivals.here(), Kind::kRefusal, 0, refusal);
+    mail.send(strangers, Kind::kRefusal, 0, refusal);
+    throw Error(Status::kTimedOut, problem);
+  }
+  const auto directory = std::make_shared<const Bytes>(arrivals.directory());
+  mail.send(arrivals.here(), Kind::kDirectory, 0, directory);
+  return {addresses_in(*directory, place.size), arrivals.take_peers()};
+}
+
+Met meet_at_first(Mail& mail, Place place, std::span<const std::byte> card,
+                  const std::function<PeerId()>& connect,
+                  const std::function<void(PeerId)>& forget) {
+  const std::string first = name_of(0);
+  const auto end = mail.deadline();
+  while (Mail::Clock::now() < end) {
+    const PeerId there = connect();
+    try {
+      mail.send(there, Kind::kArrival, 0, arrival(place, card), first);
+      while (Mail::Clock::now() < end) {
+        if (const auto text = mail.try_receive(there, Kind::kRefusal, 0, first)) {
+          throw Error(Status::kTimedOut,
+                      std::string(reinterpret_cast<const char*>(text->data()), text->size()));
+        }
+        if (const auto all = mail.try_receive(there, Kind::kDirectory, 0, first)) {
+          Met met{addresses_in(*all, place.size), std::vector<PeerId>(place.size)};
+          met.peers[0] = there;
+          return met;
+        }
+        mail.pass_time();
+      }
+      forget(there);  // or the end of the context would wait for it, too
+    } catch (const Error& error) {
+      // It may not have started yet.
+      const bool may_come = error.status() == Status::kUnreachable ||
+                            error.status() == Status::kPeerDied ||
+                            error.status() == Status::kPeerRestarted;
+      if (!may_come) throw;
+      forget(there);
+    }
+  }
+  throw Error(Status::kTimedOut,
+              fmt::format("{} has not answered within {} s, or others have not come to it", first,
+                          std::chrono::duration<double>(mail.patience()).count()));
+}
+
+}  // namespace pullman::world
