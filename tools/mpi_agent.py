@@ -11,11 +11,14 @@ import shlex
 import sys
 
 
+def host_name(address):
+    return "host-" + address.replace(".", "-")
+
+
 def in_a_host(namespace, address, command):
     """What runs a shell's command there, under that host's name."""
-    name = "host-" + address.replace(".", "-")
     return ["ip", "netns", "exec", namespace, "unshare", "--uts", "sh", "-c",
-            f"hostname {shlex.quote(name)} && {command}"]
+            f"hostname {shlex.quote(host_name(address))} && {command}"]
 
 
 def main():
