@@ -1,13 +1,15 @@
 // All processes of a job, however it was started: mpirun, srun, mpiexec, or PULLMAN_RENDEZVOUS (see
 // pullman/world.h). Each says hello to the next, and rank 0 tells who there is.
 //
-//   mpirun -n 4 ./world
+//   mpirun -n 4 ./world [SECONDS to wait for others]
 //   PULLMAN_RENDEZVOUS=10.0.0.1:7400 PULLMAN_SIZE=2 PULLMAN_RANK=0 ./world     on 10.0.0.1, and so
 //   on
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -38,8 +40,10 @@ void greet(pullman::World& world) {
   }
 }
 
-void run() {
-  pullman::World world = pullman::World::from_environment();
+void run(int argc, char** argv) {
+  pullman::WorldOptions options;
+  if (argc > 1) options.patience = std::chrono::seconds(std::atoi(argv[1]));
+  pullman::World world = pullman::World::from_environment(options);
   greet(world);
   const std::string name = host_name();
   const auto names = world.allgather(std::as_bytes(std::span(name)));
@@ -53,9 +57,9 @@ void run() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
-    run();
+    run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "world: %s\n", error.what());
     return 1;

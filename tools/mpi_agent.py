@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Starts a command on a "host" that is a network namespace, as Open MPI's plm_rsh_agent.
 
     mpi_agent.py HOST COMMAND...

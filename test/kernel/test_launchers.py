@@ -1,14 +1,17 @@
-"""Keys that launchers bring: programs that no option tells a key, started by real ones, on one host or on two."""
+"""What launchers bring: keys, to programs that no option tells one, and worlds. Real ones, on one host or on two."""
 
 import dataclasses
 import functools
 import os
+import shlex
 import shutil
 import subprocess
+import time
 
 import pytest
 
 import cases
+import mpi_agent
 import mpi_job
 import netns
 import slurm
@@ -23,6 +26,7 @@ case ${PMIX_RANK:-$PMI_RANK} in
   1) exec $perf --iterations 100 --check $2 ;;
 esac
 """
+WORLD = 'exec "$3"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Launcher:
 
     def run(self, build, script, *, server="127.0.0.1", nics="lo", seconds=60, **environment):
         """A shell's script in both, and what became of them."""
-        words = [*self.words, "sh", "-c", script, build / "bench/pullman-perf", str(PORT), server]
+        words = [*self.words, "sh", "-c", script, build / "bench/pullman-perf", str(PORT), server, build / "examples/world"]
         inherited = os.environ
         if self.cluster:
             words, inherited = self.cluster.command(*words), self.cluster.environment()
@@ -98,6 +102,8 @@ def test_tasks_on_two_hosts_have_the_key_of_their_launcher(place, build, mpi):
         assert done.returncode == 0, said
         assert said.count(f"packets are authenticated, with a key from {launcher.interface}") == 2, said
         assert all(said.count(f"{node}\n") == 1 for node in cluster.nodes), said
+        done = launcher.run(build, WORLD, nics="!admin")
+        expect_world(done, 2, launcher.interface, hosts=cluster.nodes)
 
 
 @case()
@@ -115,3 +121,112 @@ def test_a_process_whose_first_never_draws_a_key_says_so(place, build, launcher)
                         seconds=90, PULLMAN_SECURITY="authenticate")
     said = done.stdout + done.stderr
     assert f"{launcher.interface}: rank 0 has drawn no key within 30 s" in said, said
+
+
+# --- worlds
+
+def expect_world(done, size, met_by, hosts=()):
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert f"{size} processes, who met by {met_by}:\n" in done.stdout, said
+    assert all(done.stdout.count(f"  {host}\n") == size // len(hosts) for host in hosts), said
+
+
+@case()
+def test_processes_of_a_launcher_are_a_world(place, build, launcher):
+    expect_world(launcher.run(build, WORLD), 2, launcher.interface)
+
+
+@case()
+def test_a_launcher_that_speaks_pmi_1_only_is_spoken_to_in_it(place, build):
+    """As Flux does, whose sign is FLUX_JOB_ID; hydra speaks both."""
+    launcher = OF_ONE_HOST["mpiexec.hydra"]
+    if shutil.which("mpiexec.hydra") is None:
+        pytest.skip("needs mpiexec.hydra")
+    done = launcher.run(build, WORLD, FLUX_JOB_ID="f7")
+    expect_world(done, 2, "PMI-1")
+    assert done.stderr.count("packets are authenticated, with a key from PMI-1") == 2, done.stderr
+
+
+@cases.case(kind=mpi_job.Hosts)
+def test_ranks_of_mpirun_on_two_hosts_are_a_world(place, build):
+    output = mpi_job.output_of(place, build, 4, build / "examples/world", seconds=60, transport=())
+    assert "4 processes, who met by PMIx:\n" in output, output
+    assert all(output.count(f"  {mpi_agent.host_name(address)}\n") == 2 for address in place.admin), output
+
+
+@cases.case(kind=mpi_job.Hosts)
+def test_processes_of_hydra_on_two_hosts_are_a_world(place, build):
+    if shutil.which("mpiexec.hydra") is None:
+        pytest.skip("needs mpiexec.hydra")
+    words = ["mpiexec.hydra", "-launcher", "rsh", "-launcher-exec", mpi_agent.__file__, "-iface", "admin", "-hosts",
+             ",".join(place.admin), "-n", "4", "-ppn", "2", build / "examples/world"]
+    there = mpi_agent.in_a_host("", place.admin[0], "exec " + shlex.join(map(str, words)))
+    process = place.start(0, *there[there.index("unshare"):], env=mpi_job.environment(place, build),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and "4 processes, who met by PMI-2:\n" in output, output
+    assert all(output.count(f"  {mpi_agent.host_name(address)}\n") == 2 for address in place.admin), output
+
+
+def start_world(build, rank, size, *arguments, **environment):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM", "OMPI"))}
+    return subprocess.Popen(
+        [build / "examples/world", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**inherited, "PULLMAN_NICS": "lo", "PULLMAN_RENDEZVOUS": f"127.0.0.1:{PORT}", "PULLMAN_RANK": str(rank),
+             "PULLMAN_SIZE": str(size), **environment})
+
+
+def ends(processes):
+    """Exit code, output and errors of each."""
+    said = [process.communicate(timeout=60) for process in processes]
+    return [(process.returncode, *texts) for process, texts in zip(processes, said)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["rank 0 first", "rank 0 last"])
+@case()
+def test_processes_that_no_launcher_knows_meet_at_rank_0_in_any_order(place, build, job_key, order):
+    started = {}
+    for rank in order:
+        started[rank] = start_world(build, rank, 3)
+        time.sleep(0.3)  # as if by hand
+    done = ends([started[rank] for rank in range(3)])
+    assert all(code == 0 for code, _, _ in done), done
+    assert f"3 processes, who met by rank 0 at 127.0.0.1:{PORT}:\n" in done[0][1], done
+
+
+@case()
+def test_a_rank_that_never_starts_is_named_by_all_others(place, build, job_key):
+    done = ends([start_world(build, rank, 4, 2) for rank in (0, 1, 3)])
+    for code, _, errors in done:
+        assert code == 1 and "rank 2 of 4 has not come within 2 s" in errors, done
+
+
+@pytest.mark.long
+@case()
+def test_a_rank_of_a_launcher_that_makes_no_world_is_named(place, build, launcher):
+    done = launcher.run(build, 'case ${PMIX_RANK:-$PMI_RANK} in 1) sleep 8 ;; 0) exec "$3" 2 ;; esac',
+                        PULLMAN_SECURITY="off")
+    said = done.stdout + done.stderr
+    expected = {"PMIx": "rank 1 has told no address within 2 s"}
+    assert expected.get(launcher.interface, "not all 2 processes tell theirs within 2 s") in said, said
+
+
+@pytest.mark.parametrize("environment, problem", [
+    ({"PULLMAN_RENDEZVOUS": "127.0.0.1"}, "is not the HOST:PORT of rank 0"),
+    ({"PULLMAN_RENDEZVOUS": "10.1.2.3:7400"}, "is no address of rank 0, which has 127.0.0.1:7400"),
+    ({"PULLMAN_SIZE": "0"}, "rank 0 of 0 processes: ranks are counted from 0"),
+    ({"PULLMAN_RANK": "one"}, "PULLMAN_RANK='one' is no number")])
+@case()
+def test_what_cannot_be_a_rendezvous_is_refused(place, build, job_key, environment, problem):
+    [(code, _, errors)] = ends([start_world(build, 0, 1, **environment)])
+    assert code == 1 and problem in errors, errors
+
+
+@case()
+def test_without_a_launcher_a_world_says_what_it_looked_for(place, build):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM", "OMPI"))}
+    done = subprocess.run([build / "examples/world"], env=inherited, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 1, done.stderr
+    assert all(word in done.stderr for word in ("PULLMAN_RENDEZVOUS=HOST:PORT", "PMIX_NAMESPACE", "PMI_FD")), done.stderr
