@@ -13,6 +13,9 @@
 namespace pullman::world {
 namespace {
 
+// The time that a word of rank 0 may take.
+constexpr std::chrono::seconds kGrace(2);
+
 // An arrival: rank, size, card.
 constexpr std::size_t kArrivalFixed = 8;
 
@@ -123,7 +126,8 @@ Met meet_at_first(Mail& mail, Place place, std::span<const std::byte> card,
                   const std::function<PeerId()>& connect,
                   const std::function<void(PeerId)>& forget) {
   const std::string first = name_of(0);
-  const auto end = mail.deadline();
+  auto end = mail.deadline();
+  bool answered = false;
   while (Mail::Clock::now() < end) {
     const PeerId there = connect();
     try {
@@ -137,6 +141,11 @@ Met meet_at_first(Mail& mail, Place place, std::span<const std::byte> card,
           Met met{addresses_in(*all, place.size), std::vector<PeerId>(place.size)};
           met.peers[0] = there;
           return met;
+        }
+        // It waits for others as long as we for it, and then says whom it has missed.
+        if (!answered && mail.context().peer_state(there) == PeerState::kConnected) {
+          answered = true;
+          end = mail.deadline() + kGrace;
         }
         mail.pass_time();
       }

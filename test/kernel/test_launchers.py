@@ -39,7 +39,8 @@ class Launcher:
 
     def run(self, build, script, *, server="127.0.0.1", nics="lo", seconds=60, **environment):
         """A shell's script in both, and what became of them."""
-        words = [*self.words, "sh", "-c", script, build / "bench/pullman-perf", str(PORT), server, build / "examples/world"]
+        words = [*self.words, "sh", "-c", script, build / "bench/pullman-perf", str(PORT), server,
+                 build / "examples/world"]
         inherited = os.environ
         if self.cluster:
             words, inherited = self.cluster.command(*words), self.cluster.environment()
@@ -208,8 +209,8 @@ def test_a_rank_of_a_launcher_that_makes_no_world_is_named(place, build, launche
     done = launcher.run(build, 'case ${PMIX_RANK:-$PMI_RANK} in 1) sleep 8 ;; 0) exec "$3" 2 ;; esac',
                         PULLMAN_SECURITY="off")
     said = done.stdout + done.stderr
-    expected = {"PMIx": "rank 1 has told no address within 2 s"}
-    assert expected.get(launcher.interface, "not all 2 processes tell theirs within 2 s") in said, said
+    # Where the launcher waits for all it does not say for whom.
+    assert "rank 1 has told no address within 2 s" in said or "not all 2 processes tell theirs within 2 s" in said, said
 
 
 @pytest.mark.parametrize("environment, problem", [
