@@ -140,7 +140,6 @@ TEST_CASE("what is no hexadecimal value is not got") {
 
 TEST_CASE("a launcher that does not speak PMI-1 is none") {
   for (const char* const answer : {"", "\n", "cmd=response_to_init rc=-1\n", "hello\n"}) {
-    std::atomic<int> lines = 0;
     // One that says nothing closes, or it would be waited for.
     const FakeLauncher fake([&](const std::string&) { return std::string(answer); });
     if (*answer == '\0') shutdown(fake.socket(), SHUT_RD);
