@@ -158,7 +158,9 @@ std::string read_text(const char* variable) {
 
 bool is_known(std::string_view variable) {
   for (const char* other : {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS",
-                            "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY"}) {
+                            "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
+                            // Those of pullman/world.h.
+                            "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),

@@ -194,6 +194,7 @@ def test_processes_that_no_launcher_knows_meet_at_rank_0_in_any_order(place, bui
     done = ends([started[rank] for rank in range(3)])
     assert all(code == 0 for code, _, _ in done), done
     assert f"3 processes, who met by rank 0 at 127.0.0.1:{PORT}:\n" in done[0][1], done
+    assert not any(errors for _, _, errors in done), done
 
 
 @case()
