@@ -149,7 +149,7 @@ struct __attribute__((visibility("default"))) Config {
   // another, the newest first. If there is none here, they come from a file with
   // a key in each line, which only its owner may read (pullman-key makes one),
   // else from words, from which a key is made in a tenth of a second, and which
-  // others may read, else from the launcher of the job (PMIx, PMI-2). Without
+  // others may read, else from the launcher of the job (PMIx, PMI). Without
   // any a context throws Error(kBadOption), but on the loopback alone. With a
   // seed (below) there can be no key: two processes would seal with the same.
   using Key = std::array<std::byte, 32>;

@@ -6,16 +6,17 @@
 //   world.context().send(next, 42, bytes, request);
 //
 // A world opens its context, since the key of the job's packets may come from where the processes
-// find each other (docs/security.md). Nobody is connected before it is needed: a process has as
-// many peers as it talks to.
+// find each other (docs/security.md). A process connects to those that it talks to, when it first
+// does; only where rank 0 passes the addresses on (a rendezvous, an id) is it connected to all.
 //
 // Messages of the world itself use the space kSpaces - 1, which is not for the program's. Its
 // collective calls are for starting and ending a job, and for small things; all processes make them
 // in the same order. What else is done together belongs to MPI.
 //
-// Threads: as the context; those of Config::threads. Errors: everything here throws Error, with a
-// sentence that names the rank that it waited for: kTimedOut if it did not come within the
-// patience; or its status if it has ended. After an error in a collective call others fail.
+// Threads: one at a time calls a world; its context may have many (Config::threads). Errors:
+// everything here throws Error, with a sentence that names the rank that it waited for: kTimedOut
+// if it did not come within the patience, or its status if it has ended. After an error in a
+// collective call others fail.
 #pragma once
 
 #include <array>
@@ -36,9 +37,10 @@
 namespace pullman {
 
 struct WorldOptions {
-  // Of the context. max_peers is raised to hold all processes, keys are added if there are none.
+  // Of the context. Keys are added if there are none; where all connect to rank 0 its max_peers and
+  // unexpected_bytes are raised to hold them.
   Config config = Config::from_environment();
-  // How long a call waits for another process.
+  // How long to wait for another process; 1 ms to a day.
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
 };
 
@@ -51,7 +53,8 @@ class __attribute__((visibility("default"))) World {
   // The job that this process was started in: PULLMAN_RENDEZVOUS=HOST:PORT, if it is set, is where
   // rank 0 waits for the others, and ranks come from PULLMAN_RANK and PULLMAN_SIZE, or what Slurm
   // or a PMI launcher says instead; processes may start in any order. Else the launcher's PMIx,
-  // PMI-2 or PMI-1 is asked. Throws kBadOption with what was looked for if there is none of them.
+  // PMI-2 or, without a library for that, PMI-1 is asked; all processes must make the same worlds
+  // in the same order. Throws kBadOption with what was looked for if there is none of them.
   static World from_environment(const Options& options = {});
 
   // For programs that have a way to hand 128 bytes to each of their processes. Rank 0 creates the
@@ -80,11 +83,12 @@ class __attribute__((visibility("default"))) World {
   // The id of a world that was created here. Throws kInvalidArgument for another.
   Id id() const;
 
-  // Returns the handle of a process, which is connected at the first call. That may ask the
-  // launcher for its address, and wait until it is there. The process' own rank is a peer, too.
+  // Returns the handle of a process, which is connected at the first call, and anew if the handle
+  // has ended. That may ask the launcher for its address, and wait until it is there; packets move
+  // once a second meanwhile. The process' own rank is a peer, too.
   PeerId peer(unsigned rank);
-  // Returns the rank of a peer, also of one that has connected to this process by World::peer();
-  // nothing if it is not known as a process of the world.
+  // Returns the rank of a peer, also of one that has connected to this process by World::peer(), or
+  // that has ended; nothing if it is not known as a process of the world.
   std::optional<unsigned> rank_of(PeerId peer);
 
   // Returns when all processes have called it.
@@ -93,10 +97,12 @@ class __attribute__((visibility("default"))) World {
   static constexpr std::size_t kMaxCardBytes = 1024;
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> card);
   // Returns the message of the process `root`, at every process; the others pass none.
+  static constexpr std::size_t kMaxBroadcastBytes = std::size_t{1} << 30;
   SharedBytes broadcast(unsigned root, SharedBytes message = nullptr);
 
  private:
   struct State;
+  static World meet_at(const char* rendezvous, const Options& options);
   explicit World(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -31,17 +31,18 @@ JobKey key_of_job(Launcher& launcher, std::chrono::seconds patience) {
   }
   // Another copy of this library in this process, as the provider has one, may have drawn it.
   if (get(Job::kOwn, std::chrono::seconds(0))) return {key, by, "", true};
+  std::string problem;
   if (launcher.is_spawned()) {
-    if (!get(Job::kParent, patience)) {
-      return missed(by + ": the job that spawned this one has no key there");
-    }
+    if (!get(Job::kParent, patience)) problem = "the job that spawned this one has no key there";
   } else if (!crypto::fill_randomly(key.bytes())) {
-    return missed("the kernel gives no random bytes");
+    problem = "the kernel gives no random bytes";
   }
-  if (!launcher.put(kName, key.bytes()) || !launcher.share(patience)) {
-    return missed(fmt::format("{}: it takes no key, or not all processes ask for it within {} s",
-                              by, patience.count()));
+  if (problem.empty() && !launcher.put(kName, key.bytes())) problem = "it takes no key";
+  // The others wait for it, whatever there is to share.
+  if (!launcher.share(patience) && problem.empty()) {
+    problem = fmt::format("not all processes ask for the key within {} s", patience.count());
   }
+  if (!problem.empty()) return missed(fmt::format("{}: {}", by, problem));
   return {key, by, "", true};
 }
 

@@ -11,7 +11,7 @@
 namespace pullman::launch {
 
 // One process' conversation with its launcher. It cannot be begun twice, so it goes on until the
-// process ends. One thread at a time may use it. Every call may take as long as a message to the
+// process ends. Any thread may use it. Every call may take as long as a message to the
 // launcher and back.
 class Launcher {
  public:
@@ -39,6 +39,9 @@ class Launcher {
   // Shares what has been put. All processes of the job must call it, equally often: some launchers
   // wait for all of them. Returns false if it fails, or `patience` is over before.
   virtual bool share(std::chrono::seconds patience) = 0;
+
+  // Returns true if get() that has found nothing may be called again.
+  virtual bool may_ask_again() const = 0;
 
   enum class Job { kOwn, kParent };
   // Fills the beginning of `out` with the value that a process has put, or will have before

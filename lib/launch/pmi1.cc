@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -59,6 +60,7 @@ class Conversation {
   // Returns whether the answer came in time, is of that kind, and does not say that it failed.
   bool ask(const Line& question, std::string_view kind, Line& answer,
            std::chrono::seconds patience = kSoon) {
+    const std::lock_guard locked(mutex_);
     const Steady::time_point end = Steady::now() + patience;
     is_over_ = is_over_ || !write_all(question.text) || !read_line(answer, end) ||
                answer.value_of("cmd") != kind;
@@ -83,11 +85,13 @@ class Conversation {
     while (line.text.size() < kMaxLine) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Steady::now());
       if (left.count() <= 0) return false;
+      constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);
       pollfd what{.fd = socket_, .events = POLLIN, .revents = 0};
-      const int ready = ::poll(&what, 1, static_cast<int>(left.count()));
+      const int ready = ::poll(&what, 1, static_cast<int>(std::min(left, kLongest).count()));
       if (ready < 0 && errno == EINTR) continue;
       char letter = 0;
-      if (ready <= 0 || ::recv(socket_, &letter, 1, 0) != 1) return false;
+      if (ready == 0) continue;
+      if (ready < 0 || ::recv(socket_, &letter, 1, 0) != 1) return false;
       line.text += letter;
       if (letter == '\n') return true;
     }
@@ -95,6 +99,7 @@ class Conversation {
   }
 
   const int socket_;
+  std::mutex mutex_;
   bool is_over_ = false;
 };
 
@@ -122,10 +127,8 @@ class Pmi1Launcher final : public Launcher {
   const char* name() const override { return "PMI-1"; }
   unsigned rank() const override { return rank_; }
   unsigned size() const override { return size_; }
-  bool is_spawned() const override {
-    const char* const spawned = std::getenv("PMI_SPAWNED");
-    return spawned != nullptr && std::string_view(spawned) == "1";
-  }
+  bool may_ask_again() const override { return false; }
+  bool is_spawned() const override { return is_spawned_by_pmi(); }
 
   bool put(const std::string& name, std::span<const std::byte> value) override {
     HexValue hex;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -101,17 +102,17 @@ class Pmi2Launcher final : public Launcher {
   const char* name() const override { return "PMI-2"; }
   unsigned rank() const override { return rank_; }
   unsigned size() const override { return size_; }
-  bool is_spawned() const override {
-    const char* const spawned = std::getenv("PMI_SPAWNED");
-    return spawned != nullptr && std::strcmp(spawned, "1") == 0;
-  }
+  bool is_spawned() const override { return is_spawned_by_pmi(); }
+  bool may_ask_again() const override { return false; }
 
   bool put(const std::string& name, std::span<const std::byte> value) override {
     HexValue hex;
+    const std::lock_guard locked(mutex_);
     return hex.write(value) && api_.put(key_of(name, rank_).c_str(), hex.c_str()) == 0;
   }
 
   bool share(std::chrono::seconds patience) override {
+    const std::lock_guard locked(mutex_);
     return finish_within(patience, [fence = api_.fence] { return fence() == 0; });
   }
 
@@ -126,6 +127,7 @@ class Pmi2Launcher final : public Launcher {
       return get(job.c_str(), static_cast<int>(rank), key.c_str(), value->text().data(),
                  static_cast<int>(value->text().size()), &length) == 0;
     };
+    const std::lock_guard locked(mutex_);
     return finish_within(patience, call) ? value->read(out) : std::nullopt;
   }
 
@@ -139,6 +141,7 @@ class Pmi2Launcher final : public Launcher {
   const unsigned rank_;
   const unsigned size_;
   const std::string job_;
+  std::mutex mutex_;
 };
 
 }  // namespace
@@ -163,7 +166,8 @@ Found begin_pmi2() {
                                  job.data());
     return &launcher;
   }();
-  if (begun == nullptr) return {nullptr, "PMI-2: the launcher does not answer"};
+  if (begun == nullptr)
+    return {nullptr, "PMI-2: the launcher does not answer, or speaks only PMI-1"};
   return {begun, ""};
 }
 

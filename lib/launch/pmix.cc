@@ -80,19 +80,22 @@ std::optional<pmix_proc_t> find_parent(const PmixApi& api, const pmix_proc_t& se
   return parent;
 }
 
+// Returns 0 if the launcher does not say it.
+unsigned size_of_job(const PmixApi& api, pmix_proc_t job) {
+  job.rank = PMIX_RANK_WILDCARD;
+  const Value told = ask(api, job, PMIX_JOB_SIZE, {});
+  return told && told->type == PMIX_UINT32 ? told->data.uint32 : 0;
+}
+
 class PmixLauncher final : public Launcher {
  public:
-  PmixLauncher(const PmixApi& api, const pmix_proc_t& self)
-      : api_(api), self_(self), parent_(find_parent(api, self)) {}
+  PmixLauncher(const PmixApi& api, const pmix_proc_t& self, unsigned size)
+      : api_(api), self_(self), size_(size), parent_(find_parent(api, self)) {}
 
   const char* name() const override { return "PMIx"; }
   unsigned rank() const override { return self_.rank; }
-  unsigned size() const override {
-    pmix_proc_t job = self_;
-    job.rank = PMIX_RANK_WILDCARD;
-    const Value told = ask(api_, job, PMIX_JOB_SIZE, {});
-    return told && told->type == PMIX_UINT32 ? told->data.uint32 : 1;
-  }
+  unsigned size() const override { return size_; }
+  bool may_ask_again() const override { return true; }
   bool is_spawned() const override { return parent_.has_value(); }
 
   bool put(const std::string& name, std::span<const std::byte> bytes) override {
@@ -150,6 +153,7 @@ class PmixLauncher final : public Launcher {
 
   const PmixApi& api_;
   const pmix_proc_t self_;
+  const unsigned size_;
   const std::optional<pmix_proc_t> parent_;
 };
 
@@ -173,7 +177,9 @@ Found begin_pmix() {
   if (status != PMIX_SUCCESS) {
     return {nullptr, fmt::format("PMIx: the launcher does not answer (error {})", status)};
   }
-  static PmixLauncher launcher(*api, self);
+  static const unsigned size = size_of_job(*api, self);
+  if (size == 0) return {nullptr, "PMIx: the launcher does not say how many processes there are"};
+  static PmixLauncher launcher(*api, self, size);
   return {&launcher, ""};
 }
 

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "nic/address.h"
+#include "world/bytes.h"
 
 namespace pullman::world {
-
-using Bytes = std::vector<std::byte>;
 
 // A NIC each, the best first; at most kMaxAddresses of them count.
 using Addresses = std::vector<nic::Address>;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "pullman/status.h"
@@ -67,21 +69,57 @@ class Collectives::Call {
   const std::uint32_t number_;
 };
 
+void Collectives::send(unsigned to, Kind kind, std::uint32_t call, Bytes letter) {
+  mail_.send(roster_.peer(to), kind, call, std::move(letter), name_of(to));
+}
+
+// Who sends connects. What one has sent that has left since is received, too; one that has ended
+// its connection may call again, which takes no time.
+Bytes Collectives::receive(unsigned from, Kind kind, std::uint32_t call) {
+  constexpr std::chrono::milliseconds kGrace(500);
+  const auto end = mail_.deadline();
+  auto gone_since = Mail::Clock::time_point::max();
+  for (;;) {
+    const auto now = Mail::Clock::now();
+    if (const auto peer = roster_.known(from)) {
+      if (auto letter = mail_.find(*peer, kind, call, name_of(from))) return std::move(*letter);
+      gone_since =
+          mail_.has_ended(*peer) ? std::min(gone_since, now) : Mail::Clock::time_point::max();
+      if (gone_since < now - kGrace) mail_.check(*peer, name_of(from));
+    }
+    if (now >= end) {
+      throw Error(Status::kTimedOut, fmt::format("{} has not made the same call within {} s",
+                                                 name_of(from), mail_.seconds()));
+    }
+    mail_.pass_time();
+  }
+}
+
 SharedBytes Collectives::pass_down(std::uint32_t call, unsigned root, SharedBytes message) {
   const Tree tree(size_, root);
   if (!tree.is_root(rank_)) {
     const unsigned parent = tree.parent(rank_);
-    message = std::make_shared<const Bytes>(
-        mail_.receive(peer_of_(parent), Kind::kDown, call, name_of(parent)));
+    message = std::make_shared<const Bytes>(receive(parent, Kind::kDown, call));
   }
   std::vector<PeerId> children;
-  for (const unsigned child : tree.children(rank_)) children.push_back(peer_of_(child));
+  for (const unsigned child : tree.children(rank_)) children.push_back(roster_.peer(child));
   mail_.send(children, Kind::kDown, call, message);
   return message;
 }
 
 void Collectives::barrier() {
-  allgather({});
+  constexpr unsigned kRoot = 0;
+  Call call(*this);
+  const Tree tree(size_, kRoot);
+  for (const unsigned child : tree.children(rank_)) {
+    receive(child, Kind::kUp, call.number());
+  }
+  if (!tree.is_root(rank_)) {
+    const unsigned parent = tree.parent(rank_);
+    send(parent, Kind::kUp, call.number(), {});
+  }
+  pass_down(call.number(), kRoot, std::make_shared<const Bytes>());
+  call.finish();
 }
 
 std::vector<Bytes> Collectives::allgather(std::span<const std::byte> card) {
@@ -91,7 +129,7 @@ std::vector<Bytes> Collectives::allgather(std::span<const std::byte> card) {
   Bytes letter;
   append_entry(letter, rank_, card);
   for (const unsigned child : tree.children(rank_)) {
-    const Bytes part = mail_.receive(peer_of_(child), Kind::kUp, call.number(), name_of(child));
+    const Bytes part = receive(child, Kind::kUp, call.number());
     letter.insert(letter.end(), part.begin(), part.end());
   }
   SharedBytes all;
@@ -99,7 +137,7 @@ std::vector<Bytes> Collectives::allgather(std::span<const std::byte> card) {
     all = std::make_shared<const Bytes>(std::move(letter));
   } else {
     const unsigned parent = tree.parent(rank_);
-    mail_.send(peer_of_(parent), Kind::kUp, call.number(), std::move(letter), name_of(parent));
+    send(parent, Kind::kUp, call.number(), std::move(letter));
   }
   auto cards = cards_in(*pass_down(call.number(), kRoot, std::move(all)), size_);
   call.finish();

@@ -3,21 +3,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "world/bytes.h"
 #include "world/mail.h"
+#include "world/place.h"
+#include "world/roster.h"
 
 namespace pullman::world {
 
 class Collectives {
  public:
-  using PeerOf = std::function<PeerId(unsigned rank)>;
-
-  Collectives(Mail& mail, unsigned rank, unsigned size, PeerOf peer_of)
-      : mail_(mail), rank_(rank), size_(size), peer_of_(std::move(peer_of)) {}
+  Collectives(Mail& mail, Roster& roster, Place place)
+      : mail_(mail), roster_(roster), rank_(place.rank), size_(place.size) {}
 
   void barrier();
   std::vector<Bytes> allgather(std::span<const std::byte> card);
@@ -31,10 +30,13 @@ class Collectives {
   // parent.
   SharedBytes pass_down(std::uint32_t call, unsigned root, SharedBytes message);
 
+  Bytes receive(unsigned from, Kind kind, std::uint32_t call);
+  void send(unsigned to, Kind kind, std::uint32_t call, Bytes letter);
+
   Mail& mail_;
+  Roster& roster_;
   const unsigned rank_;
   const unsigned size_;
-  const PeerOf peer_of_;
   std::uint32_t calls_ = 0;
   bool failed_ = false;
 };

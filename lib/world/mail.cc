@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "pullman/status.h"
 
 namespace pullman::world {
@@ -12,6 +13,7 @@ namespace {
 constexpr std::uint8_t kSpace = kSpaces - 1;
 constexpr unsigned kKindShift = 32;
 constexpr Tag kAnyNumber = 0xFFFFFFFF;
+constexpr std::size_t kMaxLetterBytes = std::size_t{1} << 30;  // World::kMaxBroadcastBytes
 
 Tag tag_of(Kind kind, std::uint32_t number) {
   return static_cast<Tag>(kind) << kKindShift | number;
@@ -23,20 +25,30 @@ SendOptions in_our_space() {
   return options;
 }
 
+std::size_t longest(Kind kind) {
+  switch (kind) {
+    case Kind::kIntroduction:
+      return 4;
+    case Kind::kArrival:
+      return 1024;
+    case Kind::kRefusal:
+      return 4096;
+    case Kind::kDirectory:
+    case Kind::kUp:
+    case Kind::kDown:
+      break;
+  }
+  return kMaxLetterBytes;
+}
+
 }  // namespace
 
-// A request must not end while it is pending, which it may be if the context could not deliver.
 Mail::~Mail() {
-  for (Sent& sent : sent_) {
-    if (!sent.request.done()) context_.close(std::chrono::nanoseconds(0));
-  }
-  for (MultiRequest& request : to_many_) {
-    if (!request.done()) context_.close(std::chrono::nanoseconds(0));
-  }
+  context_.close();
 }
 
 void Mail::check(PeerId peer, const std::string& whose) const {
-  if (context_.peer_state(peer) != PeerState::kGone) return;
+  if (!has_ended(peer)) return;
   const Status status = context_.peer_status(peer);
   throw Error(status, fmt::format("{} is gone: {}", whose, to_sentence(status)));
 }
@@ -52,10 +64,15 @@ void Mail::send(PeerId to, Kind kind, std::uint32_t number, Bytes letter,
   check(to, whose);
   Sent& sent = sent_.emplace_back();
   sent.bytes = std::move(letter);
-  context_.send(to, tag_of(kind, number), sent.bytes, in_our_space(), sent.request);
+  const Status status =
+      context_.send(to, tag_of(kind, number), sent.bytes, in_our_space(), sent.request);
+  if (status != Status::kOk && status != Status::kPending) {
+    throw Error(status, fmt::format("{} cannot be told: {}", whose, to_sentence(status)));
+  }
   context_.progress();
 }
 
+// A peer that has ended is found out by who waits for it.
 void Mail::send(std::span<const PeerId> to, Kind kind, std::uint32_t number, SharedBytes letter) {
   forget_delivered();
   if (to.empty()) return;
@@ -64,38 +81,51 @@ void Mail::send(std::span<const PeerId> to, Kind kind, std::uint32_t number, Sha
   context_.progress();
 }
 
-Bytes Mail::take(const Probe& probe) {
+std::optional<Bytes> Mail::take(Kind kind, const Probe& probe, const std::string& whose) {
+  if (probe.length > longest(kind)) {
+    context_.discard(probe.claimed);
+    return std::nullopt;
+  }
   Bytes bytes(probe.length);
   Request request;
   context_.receive_claimed(probe.claimed, bytes, request);
-  const Status status = context_.wait(request);
-  if (status != Status::kOk) throw Error(status, to_sentence(status));
-  return bytes;
+  Status status = context_.wait(request, patience_);
+  if (!request.done()) {
+    context_.abandon(probe.source);  // ends the request
+    status = context_.wait(request);
+  }
+  if (status == Status::kOk) return bytes;
+  throw Error(status,
+              fmt::format("{} has not sent all of a letter: {}", whose, to_sentence(status)));
 }
 
+// A letter that somebody has not finished is none.
 std::optional<Mail::Letter> Mail::next(Kind kind) {
-  const auto probe = context_.claim(kAnyPeer, tag_of(kind, 0), kAnyNumber, kSpace);
-  if (!probe) return std::nullopt;
-  return Letter{probe->source, static_cast<std::uint32_t>(probe->tag), take(*probe)};
+  while (const auto probe = context_.claim(kAnyPeer, tag_of(kind, 0), kAnyNumber, kSpace)) {
+    try {
+      if (auto bytes = take(kind, *probe, "somebody")) {
+        return Letter{probe->source, static_cast<std::uint32_t>(probe->tag), std::move(*bytes)};
+      }
+    } catch (const Error& error) {
+      log().info("{}", error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Bytes> Mail::find(PeerId from, Kind kind, std::uint32_t number,
+                                const std::string& whose) {
+  while (const auto probe = context_.claim(from, tag_of(kind, number), 0, kSpace)) {
+    if (auto bytes = take(kind, *probe, whose)) return bytes;
+  }
+  return std::nullopt;
 }
 
 std::optional<Bytes> Mail::try_receive(PeerId from, Kind kind, std::uint32_t number,
                                        const std::string& whose) {
-  if (const auto probe = context_.claim(from, tag_of(kind, number), 0, kSpace)) return take(*probe);
-  check(from, whose);
-  return std::nullopt;
-}
-
-Bytes Mail::receive(PeerId from, Kind kind, std::uint32_t number, const std::string& whose) {
-  const Clock::time_point end = deadline();
-  for (;;) {
-    if (auto letter = try_receive(from, kind, number, whose)) return std::move(*letter);
-    if (Clock::now() >= end) {
-      throw Error(Status::kTimedOut, fmt::format("{} has not made the same call within {} s", whose,
-                                                 std::chrono::duration<double>(patience_).count()));
-    }
-    pass_time();
-  }
+  auto letter = find(from, kind, number, whose);
+  if (!letter) check(from, whose);
+  return letter;
 }
 
 }  // namespace pullman::world

@@ -1,10 +1,13 @@
 // Letters: small messages between the processes of a world, in the world's own space.
 //
 // A letter has a kind and a number, and is taken by both. Waiting for one ends with an Error if its
-// sender ends, or does not send it within the patience. Context is the only thing that this knows.
+// sender ends, or does not send it within the patience. What is longer than a letter of its kind
+// can be is discarded. Context is the only thing that this knows.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -12,10 +15,9 @@
 #include <vector>
 
 #include "pullman/context.h"
+#include "world/bytes.h"
 
 namespace pullman::world {
-
-using Bytes = std::vector<std::byte>;
 
 enum class Kind : std::uint8_t {
   kIntroduction,  // the rank of a process that has connected
@@ -29,15 +31,16 @@ enum class Kind : std::uint8_t {
 class Mail {
  public:
   Mail(Context& context, std::chrono::nanoseconds patience)
-      : context_(context), patience_(patience) {}
+      : context_(context), patience_(std::clamp(patience, kShortest, kLongest)) {}
   Mail(const Mail&) = delete;
   Mail& operator=(const Mail&) = delete;
-  // Cancels nothing: close() of the context delivers what has been sent.
+  // Closes the context, which delivers what has been sent.
   ~Mail();
 
   using Clock = std::chrono::steady_clock;
   Clock::time_point deadline() const { return Clock::now() + patience_; }
   std::chrono::nanoseconds patience() const { return patience_; }
+  double seconds() const { return std::chrono::duration<double>(patience_).count(); }
   const Context& context() const { return context_; }
 
   // Sends a letter, which leaves at once, since the program may do something else next for long.
@@ -53,24 +56,29 @@ class Mail {
   };
   // Returns the next letter of that kind, from any peer, if one has come.
   std::optional<Letter> next(Kind kind);
-  // Returns the letter of that peer if it has come. Throws Error if the peer has ended.
+  // Returns the letter of that peer if it has come.
+  std::optional<Bytes> find(PeerId from, Kind kind, std::uint32_t number, const std::string& whose);
+  // The same. Throws Error if it has not come and the peer has ended.
   std::optional<Bytes> try_receive(PeerId from, Kind kind, std::uint32_t number,
                                    const std::string& whose);
-  // Waits for the letter of that peer.
-  Bytes receive(PeerId from, Kind kind, std::uint32_t number, const std::string& whose);
   // Has packets moved for a moment.
   void pass_time() { context_.wait_for_arrival(std::chrono::milliseconds(2)); }
 
+  bool has_ended(PeerId peer) const { return context_.peer_state(peer) == PeerState::kGone; }
   // Throws Error if the peer has ended.
   void check(PeerId peer, const std::string& whose) const;
 
  private:
+  static constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(1);
+  static constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
+
   struct Sent {
     Bytes bytes;
     Request request;
   };
 
-  Bytes take(const Probe& probe);
+  // Returns nothing if the letter is too long.
+  std::optional<Bytes> take(Kind kind, const Probe& probe, const std::string& whose);
   void forget_delivered();
 
   Context& context_;

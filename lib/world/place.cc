@@ -15,10 +15,12 @@ struct Names {
   const char* rank;
   const char* size;
 };
+// What was asked for, then the launcher that started this process: one that runs within another's
+// job has the other's variables, too.
 constexpr Names kNames[] = {{"PULLMAN_RANK", "PULLMAN_SIZE"},
-                            {"SLURM_PROCID", "SLURM_NTASKS"},
                             {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                            {"PMI_RANK", "PMI_SIZE"}};
+                            {"PMI_RANK", "PMI_SIZE"},
+                            {"SLURM_PROCID", "SLURM_NTASKS"}};
 
 unsigned number_in(const char* variable, std::string_view digits) {
   unsigned number = 0;
@@ -41,6 +43,9 @@ std::optional<Place> place_in_environment() {
   for (const Names& names : kNames) {
     const char* const rank = std::getenv(names.rank);
     const char* const size = std::getenv(names.size);
+    if (&names == kNames && (rank == nullptr) != (size == nullptr)) {
+      throw Error(Status::kBadOption, "PULLMAN_RANK and PULLMAN_SIZE belong together");
+    }
     if (rank == nullptr || size == nullptr) continue;
     const Place place{number_in(names.rank, rank), number_in(names.size, size)};
     check(place);

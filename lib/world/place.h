@@ -14,7 +14,7 @@ struct Place {
 // Throws Error(kBadOption) unless the rank is one of that many processes.
 void check(Place place);
 
-// Reads PULLMAN_RANK and PULLMAN_SIZE, else what Slurm, Open MPI or a PMI launcher says. Throws
+// Reads PULLMAN_RANK and PULLMAN_SIZE, else what Open MPI, a PMI launcher or Slurm says. Throws
 // Error(kBadOption) if it is nonsense; returns nothing if there is none.
 std::optional<Place> place_in_environment();
 

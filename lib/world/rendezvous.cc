@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "pullman/status.h"
@@ -27,6 +30,33 @@ Bytes arrival(Place place, std::span<const std::byte> card) {
   return letter;
 }
 
+// A refusal: the status, the sentence.
+SharedBytes refusal(Status status, const std::string& sentence) {
+  Bytes letter(1 + sentence.size());
+  letter[0] = static_cast<std::byte>(status);
+  std::copy(sentence.begin(), sentence.end(), reinterpret_cast<char*>(letter.data() + 1));
+  return std::make_shared<const Bytes>(std::move(letter));
+}
+
+[[noreturn]] void throw_refusal(const Bytes& letter) {
+  if (letter.empty()) throw Error(Status::kIncompatible, "rank 0 refuses this process");
+  const auto* const sentence = reinterpret_cast<const char*>(letter.data() + 1);
+  const auto status =
+      std::to_integer<std::uint8_t>(letter[0]) == static_cast<unsigned>(Status::kTimedOut)
+          ? Status::kTimedOut
+          : Status::kInvalidArgument;
+  throw Error(status, std::string(sentence, letter.size() - 1));
+}
+
+bool is_card(std::span<const std::byte> bytes) {
+  try {
+    take_card(bytes);
+  } catch (const Error&) {
+    return false;
+  }
+  return bytes.empty();
+}
+
 // Those that have come to rank 0.
 class Arrivals {
  public:
@@ -36,9 +66,12 @@ class Arrivals {
 
   // Returns why this one does not fit, or nothing.
   std::string add(const Mail::Letter& letter, const Context& context) {
-    if (letter.bytes.size() < kArrivalFixed) return "a process of another version has come";
-    const std::uint32_t rank = wire::load32(letter.bytes.data());
-    const std::uint32_t size = wire::load32(letter.bytes.data() + 4);
+    const std::span<const std::byte> bytes(letter.bytes);
+    if (bytes.size() < kArrivalFixed || !is_card(bytes.subspan(kArrivalFixed))) {
+      return "a process of another version has come: all need the same";
+    }
+    const std::uint32_t rank = wire::load32(bytes.data());
+    const std::uint32_t size = wire::load32(bytes.data() + 4);
     if (size != cards_.size()) {
       return fmt::format("{} says that there are {} processes, rank 0 that there are {}",
                          name_of(rank), size, cards_.size());
@@ -50,7 +83,7 @@ class Arrivals {
       return fmt::format("two processes say that they are {}", name_of(rank));
     }
     missing_ -= cards_[rank] ? 0 : 1;
-    cards_[rank].emplace(letter.bytes.begin() + kArrivalFixed, letter.bytes.end());
+    cards_[rank].emplace(bytes.begin() + kArrivalFixed, bytes.end());
     peers_[rank] = letter.from;
     return {};
   }
@@ -94,27 +127,27 @@ std::vector<Addresses> addresses_in(std::span<const std::byte> directory, unsign
 
 }  // namespace
 
+// A process that does not fit is told so, and the others are still waited for.
 Met meet_as_first(Mail& mail, Place place, std::span<const std::byte> card) {
   Arrivals arrivals(place.size, card);
-  std::string problem;
-  std::vector<PeerId> strangers;  // who do not fit
+  std::string misfit;
   const auto end = mail.deadline();
-  while (problem.empty() && !arrivals.complete()) {
-    if (const auto letter = mail.next(Kind::kArrival)) {
-      problem = arrivals.add(*letter, mail.context());
-      if (!problem.empty()) strangers.push_back(letter->from);
-    } else if (Mail::Clock::now() >= end) {
-      problem = fmt::format("{} within {} s", arrivals.missing(),
-                            std::chrono::duration<double>(mail.patience()).count());
-    } else {
+  while (!arrivals.complete() && Mail::Clock::now() < end) {
+    const auto letter = mail.next(Kind::kArrival);
+    if (!letter) {
       mail.pass_time();
+      continue;
     }
+    std::string problem = arrivals.add(*letter, mail.context());
+    if (problem.empty()) continue;
+    mail.send(std::span(&letter->from, 1), Kind::kRefusal, 0,
+              refusal(Status::kInvalidArgument, problem));
+    misfit = std::move(problem);
   }
-  if (!problem.empty()) {
-    const auto* const text = reinterpret_cast<const std::byte*>(problem.data());
-    const auto refusal = std::make_shared<const Bytes>(text, text + problem.size());
-    mail.send(arrivals.here(), Kind::kRefusal, 0, refusal);
-    mail.send(strangers, Kind::kRefusal, 0, refusal);
+  if (!arrivals.complete()) {
+    const std::string problem = fmt::format("{} within {} s{}{}", arrivals.missing(),
+                                            mail.seconds(), misfit.empty() ? "" : "; ", misfit);
+    mail.send(arrivals.here(), Kind::kRefusal, 0, refusal(Status::kTimedOut, problem));
     throw Error(Status::kTimedOut, problem);
   }
   const auto directory = std::make_shared<const Bytes>(arrivals.directory());
@@ -133,9 +166,8 @@ Met meet_at_first(Mail& mail, Place place, std::span<const std::byte> card,
     try {
       mail.send(there, Kind::kArrival, 0, arrival(place, card), first);
       while (Mail::Clock::now() < end) {
-        if (const auto text = mail.try_receive(there, Kind::kRefusal, 0, first)) {
-          throw Error(Status::kTimedOut,
-                      std::string(reinterpret_cast<const char*>(text->data()), text->size()));
+        if (const auto letter = mail.try_receive(there, Kind::kRefusal, 0, first)) {
+          throw_refusal(*letter);
         }
         if (const auto all = mail.try_receive(there, Kind::kDirectory, 0, first)) {
           Met met{addresses_in(*all, place.size), std::vector<PeerId>(place.size)};
@@ -161,7 +193,7 @@ Met meet_at_first(Mail& mail, Place place, std::span<const std::byte> card,
   }
   throw Error(Status::kTimedOut,
               fmt::format("{} has not answered within {} s, or others have not come to it", first,
-                          std::chrono::duration<double>(mail.patience()).count()));
+                          mail.seconds()));
 }
 
 }  // namespace pullman::world

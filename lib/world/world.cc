@@ -1,62 +1,91 @@
 // The implementation of the API: opens the context, has the processes find each other in one of
-// four ways, and connects them when they are needed.
+// four ways, and passes the rest to the roster and the collective calls.
 #include "pullman/world.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 
-#include "base/log.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
 #include "launch/launcher.h"
+#include "nic/prefix.h"
 #include "pullman/status.h"
-#include "wire/bytes.h"
 #include "world/card.h"
 #include "world/collectives.h"
+#include "world/launcher_cards.h"
 #include "world/mail.h"
 #include "world/names.h"
 #include "world/place.h"
 #include "world/rendezvous.h"
+#include "world/roster.h"
 
 namespace pullman {
 namespace {
 
+using launch::Launcher;
 using world::Addresses;
 using world::Bytes;
 using world::name_of;
 using world::Place;
+using Key = crypto::Secret<sizeof(Config::Key)>;
 
-// Room in the directory beside the world's own processes.
+constexpr std::size_t kIdCardBytes = sizeof(World::Id) - sizeof(Config::Key);
+// Room for the longest card of eight addresses.
+constexpr std::size_t kCardBytes = 200;
+static_assert(kCardBytes <= Launcher::kMaxValueBytes);
+// Peers of rank 0 that are not of the world.
 constexpr std::size_t kOtherPeers = 16;
-constexpr std::size_t kKeyBytes = sizeof(Config::Key);
-constexpr std::size_t kIdCardBytes = sizeof(World::Id) - kKeyBytes;
-// Every process of a job that an allgather function serves passes so many bytes.
-constexpr std::size_t kGatheredBytes = 200;
-static_assert(kGatheredBytes <= launch::Launcher::kMaxValueBytes);
+// The least memory for unexpected messages that a Config has for each peer.
+constexpr std::size_t kUnexpectedPerPeer = 4096;
 
 [[noreturn]] void refuse(Status status, const std::string& sentence) {
   throw Error(status, sentence);
 }
 
-bool needs_key(const Config& config) {
-  return config.security != Config::Security::kOff && config.keys.empty() &&
-         config.key_file.empty() && config.pass_phrase.empty();
+bool is_nothing(const Key& key) {
+  return key == Key();
 }
 
-Config::Key draw_key() {
-  Config::Key key{};
-  if (!crypto::fill_randomly(key)) refuse(Status::kBadOption, "the kernel gives no random bytes");
+// A Config whose keys are wiped in the end.
+class KeyedConfig {
+ public:
+  explicit KeyedConfig(const Config& config) : config_(config) {}
+  ~KeyedConfig() { crypto::wipe(std::as_writable_bytes(std::span(config_.keys))); }
+  KeyedConfig(const KeyedConfig&) = delete;
+  KeyedConfig& operator=(const KeyedConfig&) = delete;
+
+  // Returns whether the program has named no key, and there can be one.
+  bool needs_key() const {
+    return config_.security != Config::Security::kOff && config_.seed == 0 &&
+           config_.keys.empty() && config_.key_file.empty() && config_.pass_phrase.empty();
+  }
+  void take_key(const Key& key) {
+    if (!needs_key() || is_nothing(key)) return;
+    std::copy(key.bytes().begin(), key.bytes().end(), config_.keys.emplace_back().begin());
+  }
+  void set_port(std::uint16_t port) { config_.port = port; }
+  // For the process to which all others connect.
+  void make_room_for(unsigned size) {
+    config_.max_peers = std::max(config_.max_peers, size + kOtherPeers);
+    config_.unexpected_bytes =
+        std::max(config_.unexpected_bytes, config_.max_peers * kUnexpectedPerPeer);
+  }
+  const Config& get() const { return config_; }
+
+ private:
+  Config config_;
+};
+
+Key draw_key() {
+  Key key;
+  if (!crypto::fill_randomly(key.bytes())) {
+    refuse(Status::kBadOption, "the kernel gives no random bytes");
+  }
   return key;
-}
-
-bool is_nothing(const Config::Key& key) {
-  return std::all_of(key.begin(), key.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 std::vector<std::string> texts_of(const Addresses& addresses) {
@@ -65,17 +94,21 @@ std::vector<std::string> texts_of(const Addresses& addresses) {
   return texts;
 }
 
+// Link-local addresses only if there is nothing else: their scope means another interface
+// elsewhere.
 Addresses addresses_of(const Context& context) {
   Addresses addresses;
   std::string why;
   for (const std::string& text : context.addresses()) {
     if (const auto address = nic::parse(text, 0, why)) addresses.push_back(*address);
   }
+  const auto is_local = [](const nic::Address& address) {
+    return address.kind == 6 && nic::is_link_local(address);
+  };
+  if (!std::all_of(addresses.begin(), addresses.end(), is_local)) {
+    std::erase_if(addresses, is_local);
+  }
   return addresses;
-}
-
-std::chrono::seconds in_seconds(std::chrono::nanoseconds time) {
-  return std::chrono::ceil<std::chrono::seconds>(time);
 }
 
 nic::Address parse_rendezvous(const char* text) {
@@ -90,97 +123,49 @@ nic::Address parse_rendezvous(const char* text) {
 }  // namespace
 
 struct World::State {
-  State(Place at, const Options& options, Config config, std::string how)
+  State(Place at, const Options& options, const KeyedConfig& config, std::string how)
       : place(at),
         source(std::move(how)),
-        context(with_room(std::move(config), at)),
+        context(config.get()),
         mail(context, options.patience),
-        collectives(mail, at.rank, at.size, [this](unsigned rank) { return peer(rank); }) {}
+        roster(context, mail, at, [this](unsigned rank) { return texts_of(addresses(rank)); }),
+        collectives(mail, roster, at) {}
 
-  static Config with_room(Config config, Place place) {
-    world::check(place);
-    config.max_peers = std::max(config.max_peers, place.size + kOtherPeers);
-    return config;
+  Bytes card(std::size_t limit = kCardBytes) const {
+    return world::card_of(addresses_of(context), limit);
   }
-
-  Bytes card(std::size_t limit) const { return world::card_of(addresses_of(context), limit); }
+  Addresses addresses(unsigned rank) {
+    return from_launcher ? from_launcher->get(rank) : cards.at(rank);
+  }
 
   // Takes what the processes have found out about each other.
   void take(world::Met met) {
     for (Addresses& addresses : met.cards) cards.push_back(std::move(addresses));
     for (unsigned rank = 0; rank < met.peers.size(); ++rank) {
-      if (met.peers[rank] != PeerId{}) remember(rank, met.peers[rank]);
+      if (met.peers[rank] != PeerId{}) roster.remember(rank, met.peers[rank]);
     }
   }
   // Has the others come, if this process has created the world and not met them yet.
   void meet() {
     if (!meets_later) return;
-    take(world::meet_as_first(mail, place, card(kGatheredBytes)));
+    take(world::meet_as_first(mail, place, card()));
     meets_later = false;
   }
-
-  PeerId peer(unsigned rank) {
-    if (rank >= place.size) {
-      refuse(Status::kInvalidArgument,
-             fmt::format("there is no {}: {} processes", name_of(rank), place.size));
-    }
-    meet();
-    note_introductions();
-    if (const auto known = peers.find(rank); known != peers.end()) return known->second;
-    const PeerId there = context.connect(texts_of(addresses(rank)));
-    remember(rank, there);
-    if (rank == place.rank) return there;
-    Bytes letter(sizeof(std::uint32_t));
-    wire::store32(letter.data(), place.rank);
-    mail.send(there, world::Kind::kIntroduction, 0, std::move(letter), name_of(rank));
-    return there;
-  }
-
-  std::optional<unsigned> rank_of(PeerId peer) {
-    meet();
-    note_introductions();
-    for (const auto& [rank, its] : peers) {
-      if (its == peer) return rank;
-    }
-    return std::nullopt;
-  }
-
-  void remember(unsigned rank, PeerId peer) { peers.insert_or_assign(rank, peer); }
-
-  // Those that have connected to this process have said who they are.
-  void note_introductions() {
-    while (const auto letter = mail.next(world::Kind::kIntroduction)) {
-      if (letter->bytes.size() != sizeof(std::uint32_t)) continue;
-      const unsigned rank = wire::load32(letter->bytes.data());
-      if (rank < place.size) remember(rank, letter->from);
-    }
-  }
-
-  Addresses addresses(unsigned rank) {
-    if (launcher == nullptr) return cards.at(rank);
-    Bytes value(launch::Launcher::kMaxValueBytes);
-    const auto length = launcher->get(launch::Launcher::Job::kOwn, rank, card_name,
-                                      in_seconds(mail.patience()), value);
-    if (!length) {
-      refuse(
-          Status::kTimedOut,
-          fmt::format("{}: {} has told no address within {} s: has it started, and made a World?",
-                      launcher->name(), name_of(rank), in_seconds(mail.patience()).count()));
-    }
-    std::span<const std::byte> told(value.data(), *length);
-    return world::take_card(told);
+  void meet_at(const std::vector<std::string>& first) {
+    take(world::meet_at_first(
+        mail, place, card(), [&] { return context.connect(first); },
+        [&](PeerId peer) { context.abandon(peer); }));
   }
 
   const Place place;
   const std::string source;
   Context context;
   world::Mail mail;
+  std::vector<Addresses> cards;                       // of all, by rank, unless
+  std::optional<world::LauncherCards> from_launcher;  // the launcher has them
+  world::Roster roster;
   world::Collectives collectives;
-  std::unordered_map<unsigned, PeerId> peers;  // by rank
-  std::vector<Addresses> cards;                // of all, by rank, unless a launcher has them
-  launch::Launcher* launcher = nullptr;
-  std::string card_name;     // under which the launcher has them
-  Config::Key key{};         // of the id
+  Key key;                   // of the id
   bool is_created = false;   // here
   bool meets_later = false;  // the others, which join
 };
@@ -191,33 +176,7 @@ World::~World() = default;
 
 World World::from_environment(const Options& options) {
   if (const char* const rendezvous = std::getenv("PULLMAN_RENDEZVOUS")) {
-    const nic::Address first = parse_rendezvous(rendezvous);
-    const auto place = world::place_in_environment();
-    if (!place) {
-      refuse(Status::kBadOption,
-             "PULLMAN_RENDEZVOUS needs PULLMAN_RANK, counted from 0, and PULLMAN_SIZE");
-    }
-    Config config = options.config;
-    if (place->rank == 0) config.port = nic::port_of(first);
-    auto state = std::make_unique<State>(*place, options, std::move(config),
-                                         fmt::format("rank 0 at {}", nic::to_string(first)));
-    Context& context = state->context;
-    const Bytes card = state->card(kGatheredBytes);
-    if (place->rank == 0) {
-      const Addresses own = addresses_of(context);
-      if (std::none_of(own.begin(), own.end(),
-                       [&](const auto& one) { return nic::same_port(one, first); })) {
-        refuse(Status::kBadOption,
-               fmt::format("PULLMAN_RENDEZVOUS={} is no address of rank 0, which has {}",
-                           rendezvous, fmt::join(context.addresses(), " and ")));
-      }
-      state->take(world::meet_as_first(state->mail, *place, card));
-    } else {
-      state->take(world::meet_at_first(
-          state->mail, *place, card, [&] { return context.connect(nic::to_string(first)); },
-          [&](PeerId peer) { context.abandon(peer); }));
-    }
-    return World(std::move(state));
+    return meet_at(rendezvous, options);
   }
   const launch::Found found = launch::find_launcher();
   if (found.launcher == nullptr) {
@@ -227,31 +186,56 @@ World World::from_environment(const Options& options) {
                        "srun --mpi=pmix) or PMI_FD (srun --mpi=pmi2, mpiexec, flux)",
                        found.problem.empty() ? "" : " (" + found.problem + ")"));
   }
-  launch::Launcher& launcher = *found.launcher;
-  auto state = std::make_unique<State>(Place{launcher.rank(), launcher.size()}, options,
-                                       options.config, launcher.name());
-  // A launcher takes a name once, and a process may make several worlds.
-  static std::atomic<unsigned> worlds = 0;
-  state->card_name = fmt::format("pullman.card.{}", worlds++);
-  state->launcher = &launcher;
-  if (!launcher.put(state->card_name, state->card(kGatheredBytes)) ||
-      !launcher.share(in_seconds(options.patience))) {
-    refuse(Status::kTimedOut,
-           fmt::format("{}: it takes no address, or not all {} processes tell theirs within {} s",
-                       launcher.name(), launcher.size(), in_seconds(options.patience).count()));
+  Launcher& launcher = *found.launcher;
+  const Place place{launcher.rank(), launcher.size()};
+  world::check(place);
+  const KeyedConfig config(options.config);
+  auto state = std::make_unique<State>(place, options, config, launcher.name());
+  state->from_launcher.emplace(launcher, state->context,
+                               std::chrono::ceil<std::chrono::seconds>(state->mail.patience()));
+  state->from_launcher->put(state->card());
+  return World(std::move(state));
+}
+
+World World::meet_at(const char* rendezvous, const Options& options) {
+  const nic::Address first = parse_rendezvous(rendezvous);
+  const auto place = world::place_in_environment();
+  if (!place) {
+    refuse(Status::kBadOption,
+           "PULLMAN_RENDEZVOUS needs PULLMAN_RANK, counted from 0, and PULLMAN_SIZE");
   }
+  KeyedConfig config(options.config);
+  if (place->rank == 0) {
+    config.set_port(nic::port_of(first));
+    config.make_room_for(place->size);
+  }
+  auto state = std::make_unique<State>(*place, options, config,
+                                       fmt::format("rank 0 at {}", nic::to_string(first)));
+  if (place->rank != 0) {
+    state->meet_at({nic::to_string(first)});
+    return World(std::move(state));
+  }
+  const Addresses own = addresses_of(state->context);
+  if (std::none_of(own.begin(), own.end(),
+                   [&](const auto& one) { return nic::same_port(one, first); })) {
+    refuse(Status::kBadOption,
+           fmt::format("PULLMAN_RENDEZVOUS={} means {}, which is no address of rank 0: it has {}",
+                       rendezvous, nic::to_string(first), fmt::join(texts_of(own), " and ")));
+  }
+  state->meets_later = true;
+  state->meet();
   return World(std::move(state));
 }
 
 World World::create(unsigned size, const Options& options) {
-  Config config = options.config;
-  Config::Key key{};
-  if (needs_key(config)) {
-    key = draw_key();
-    config.keys = {key};
-  }
-  auto state = std::make_unique<State>(Place{0, size}, options, std::move(config),
-                                       "the id that others join");
+  const Place place{0, size};
+  world::check(place);
+  KeyedConfig config(options.config);
+  config.make_room_for(size);
+  Key key;
+  if (config.needs_key()) key = draw_key();
+  config.take_key(key);
+  auto state = std::make_unique<State>(place, options, config, "the id that others join");
   state->key = key;
   state->is_created = state->meets_later = true;
   return World(std::move(state));
@@ -263,26 +247,23 @@ World::Id World::id() const {
   }
   Id id{};
   const Bytes card = state_->card(kIdCardBytes);
-  std::copy(state_->key.begin(), state_->key.end(), id.begin());
-  std::copy(card.begin(), card.end(), id.begin() + kKeyBytes);
+  const auto key = state_->key.bytes();
+  std::copy(key.begin(), key.end(), id.begin());
+  std::copy(card.begin(), card.end(), id.begin() + key.size());
   return id;
 }
 
 World World::join(const Id& id, unsigned rank, unsigned size, const Options& options) {
   const Place place{rank, size};
+  world::check(place);
   if (rank == 0) refuse(Status::kInvalidArgument, "rank 0 creates the world, the others join it");
-  Config config = options.config;
-  Config::Key key{};
-  std::copy_n(id.begin(), kKeyBytes, key.begin());
-  if (needs_key(config) && !is_nothing(key)) config.keys = {key};
-  crypto::wipe(key);
-  std::span<const std::byte> card = std::span(id).subspan(kKeyBytes);
+  KeyedConfig config(options.config);
+  const auto bytes = std::span(id);
+  config.take_key(Key(bytes.first<sizeof(Config::Key)>()));
+  std::span<const std::byte> card = bytes.subspan(sizeof(Config::Key));
   const std::vector<std::string> first = texts_of(world::take_card(card));
-  auto state = std::make_unique<State>(place, options, std::move(config), "the id of rank 0");
-  Context& context = state->context;
-  state->take(world::meet_at_first(
-      state->mail, place, state->card(kGatheredBytes), [&] { return context.connect(first); },
-      [&](PeerId peer) { context.abandon(peer); }));
+  auto state = std::make_unique<State>(place, options, config, "the id of rank 0");
+  state->meet_at(first);
   return World(std::move(state));
 }
 
@@ -290,22 +271,19 @@ World World::from_allgather(unsigned rank, unsigned size, const Allgather& allga
                             const Options& options) {
   const Place place{rank, size};
   world::check(place);
-  Config config = options.config;
-  Config::Key key{};
-  if (rank == 0 && needs_key(config)) key = draw_key();
-  std::vector<std::byte> keys(size * kKeyBytes);
-  allgather(key, keys);
-  std::copy_n(keys.begin(), kKeyBytes, key.begin());
-  crypto::wipe(keys);
-  if (needs_key(config) && !is_nothing(key)) config.keys = {key};
-  crypto::wipe(key);
-  auto state = std::make_unique<State>(place, options, std::move(config), "the program");
-  Bytes mine = state->card(kGatheredBytes);
-  mine.resize(kGatheredBytes);
-  Bytes all(size * kGatheredBytes);
+  KeyedConfig config(options.config);
+  Key key;
+  if (rank == 0 && config.needs_key()) key = draw_key();
+  std::vector<Key> keys(size);
+  allgather(key.bytes(), std::as_writable_bytes(std::span(keys)));
+  config.take_key(keys.front());
+  auto state = std::make_unique<State>(place, options, config, "the program");
+  Bytes mine = state->card();
+  mine.resize(kCardBytes);
+  Bytes all(size * kCardBytes);
   allgather(mine, all);
-  for (std::size_t at = 0; at < all.size(); at += kGatheredBytes) {
-    std::span<const std::byte> card(all.data() + at, kGatheredBytes);
+  for (std::size_t at = 0; at < all.size(); at += kCardBytes) {
+    std::span<const std::byte> card(all.data() + at, kCardBytes);
     state->cards.push_back(world::take_card(card));
   }
   return World(std::move(state));
@@ -323,11 +301,15 @@ unsigned World::size() const {
 std::string World::source() const {
   return state_->source;
 }
+
 PeerId World::peer(unsigned rank) {
-  return state_->peer(rank);
+  state_->meet();
+  return state_->roster.peer(rank);
 }
+
 std::optional<unsigned> World::rank_of(PeerId peer) {
-  return state_->rank_of(peer);
+  state_->meet();
+  return state_->roster.rank_of(peer);
 }
 
 void World::barrier() {
@@ -346,6 +328,10 @@ std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> 
 SharedBytes World::broadcast(unsigned root, SharedBytes message) {
   if (root >= size()) {
     refuse(Status::kInvalidArgument, fmt::format("there is no {} to send from", name_of(root)));
+  }
+  if (message != nullptr && message->size() > kMaxBroadcastBytes) {
+    refuse(Status::kInvalidArgument,
+           fmt::format("a broadcast has {} bytes at most", kMaxBroadcastBytes));
   }
   state_->meet();
   return state_->collectives.broadcast(root, std::move(message));

@@ -35,6 +35,15 @@ TEST_CASE("a message that was received is delivered, though the BYE overtakes it
   CHECK(scene.engine(0).inspector().peer_status(there) == Status::kPeerClosed);
 }
 
+TEST_CASE("an engine that closes delivers what it has just sent to itself") {
+  Scene scene(1);
+  const PeerId here = scene.connect(0, 0);
+  Act& send = scene.send(0, here, 1, 100);
+  scene.begin_close(0);
+  REQUIRE(scene.run_until([&] { return scene.engine(0).drained(); }, seconds(2)));
+  CHECK(send.status() == Status::kOk);
+}
+
 TEST_CASE("a BYE tells which messages behind a gap have arrived") {
   RailScene scene({1, 1});
   const auto [there, back] = scene.couple(0, 1);

@@ -18,6 +18,7 @@ struct LaunchedJob {
   Values values;
   LaunchedJob* parent = nullptr;
   bool takes_values = true;
+  int shared = 0;  // how often processes have called share()
 };
 
 class FakeLauncher final : public Launcher {
@@ -35,8 +36,10 @@ class FakeLauncher final : public Launcher {
   }
   bool share(seconds patience) override {
     CHECK(patience > seconds(0));
+    ++job_.shared;
     return true;
   }
+  bool may_ask_again() const override { return true; }
   std::optional<std::size_t> get(Job which, unsigned rank, const std::string& name,
                                  seconds patience, std::span<std::byte> out) override {
     CHECK(rank == 0);
@@ -66,6 +69,15 @@ TEST_CASE("the first process of a job draws its key, and the others have the sam
   REQUIRE(first.key);
   CHECK(first.source == "fake");
   for (const unsigned rank : {1U, 2U, 77U}) CHECK(key_of(job, rank).key == first.key);
+}
+
+// Some launchers wait until all have called it, equally often.
+TEST_CASE("each process shares once, whether there is a key or not") {
+  LaunchedJob job;
+  key_of(job, 0);
+  CHECK(job.shared == 1);
+  key_of(job, 1);
+  CHECK(job.shared == 2);
 }
 
 TEST_CASE("the first process keeps the key that it, or another copy of it, has drawn") {
@@ -106,13 +118,15 @@ TEST_CASE("a job that was spawned draws no key if its parent has none") {
   CHECK_FALSE(missed.key);
   CHECK(missed.problem == "fake: the job that spawned this one has no key there");
   CHECK(child.values.empty());
+  CHECK(child.shared == 1);
 }
 
 TEST_CASE("a key that the others cannot get is used by nobody") {
   LaunchedJob job{.values = {}, .parent = nullptr, .takes_values = false};
   const JobKey lone = key_of(job, 0);
   CHECK_FALSE(lone.key);
-  CHECK(lone.problem.starts_with("fake: it takes no key"));
+  CHECK(lone.problem == "fake: it takes no key");
+  CHECK(job.shared == 1);
 }
 
 }  // namespace pullman::launch

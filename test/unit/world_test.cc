@@ -106,10 +106,11 @@ TEST_CASE("a place is what the first pair of variables says") {
   CHECK_FALSE(place_in_environment());  // of how many?
   setenv("PMI_SIZE", "4", 1);
   CHECK(place_in_environment()->rank == 3);
-  setenv("SLURM_PROCID", "0", 1);
+  setenv("SLURM_PROCID", "0", 1);  // mpiexec in a job of Slurm's
   setenv("SLURM_NTASKS", "2", 1);
-  CHECK(place_in_environment()->size == 2);
+  CHECK(place_in_environment()->size == 4);
   setenv("PULLMAN_RANK", "7", 1);
+  CHECK_THROWS_AS(place_in_environment(), Error);
   setenv("PULLMAN_SIZE", "8", 1);
   CHECK(place_in_environment()->rank == 7);
 }

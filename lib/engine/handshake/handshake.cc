@@ -225,7 +225,8 @@ Verdict Handshake::handle_hello(Instant now, const wire::PacketHeader& header, s
                                 wire::FrameList& frames, std::span<const std::byte> body) {
   const auto hello = read_hello(header, body);
   if (!hello) return Verdict::kBadFrame;
-  if (lifecycle_.closing() || !nics_.is_called(*hello)) return Verdict::kWrongState;
+  const bool refuses = lifecycle_.closing() && hello->epoch != epoch_;  // but not its own calls
+  if (refuses || !nics_.is_called(*hello)) return Verdict::kWrongState;
   if (our_call_wins(*hello)) return Verdict::kDuplicate;
   Peer* peer = peer_for_hello(now, *hello);
   if (peer == nullptr) return Verdict::kOverLimit;
