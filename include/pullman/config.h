@@ -135,6 +135,21 @@ struct __attribute__((visibility("default"))) Config {
   //                                                  PULLMAN_THREADS (one, many)
   enum class Threads : std::uint8_t { kOne, kMany };
   Threads threads = Threads::kOne;
+  // Who moves packets: the calls of the program alone, or also a thread of the
+  // library, while the program makes no call that does (Context::progress(),
+  // test(), wait()). It sleeps in the kernel while there is nothing to do, and
+  // beside a program that polls it looks every 60 us whether that goes on, as it
+  // does where a NIC has no wait descriptor. With it requests are read as with
+  // kMany above; Request::on_done may be called in that thread, just after
+  // done(), and the request must live until that has returned; and a program
+  // sleeps in wait(), a millisecond at a time, not on wait_fd(), which is -1.
+  //                                                  PULLMAN_PROGRESS (calls, thread)
+  enum class Progress : std::uint8_t { kCalls, kThread };
+  Progress progress = Progress::kCalls;
+  // Binds that thread to those processors of the process that are near the first
+  // NIC, where the machine tells which they are. Else it may run where the thread
+  // may that constructs the context.                     PULLMAN_PIN_PROGRESS (0, 1)
+  bool pin_progress = false;
 
   // How packets are protected: kAuthenticate proves that each comes from a
   // process of the job and was not changed; kEncrypt also hides what is in it;

@@ -7,8 +7,9 @@
 //   context.wait(request);
 //
 // Threads: one thread at a time may call, unless Config::threads is kMany. Different contexts are
-// independent. Nothing runs in the background: packets move only during the calls below, so a
-// program that does not wait must call progress() regularly. Errors: the constructor and connect()
+// independent. Unless Config::progress says otherwise nothing runs in the background: packets move
+// only during the calls below, so a program that does not wait must call progress() regularly.
+// Errors: the constructor and connect()
 // throw Error; all else returns a Status, at once or in the request. Every operation finishes, with
 // its result or with a status that says why not.
 //

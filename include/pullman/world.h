@@ -102,8 +102,9 @@ class __attribute__((visibility("default"))) World {
 
  private:
   struct State;
-  static World meet_at(const char* rendezvous, const Options& options);
-  explicit World(std::unique_ptr<State> state);
+  [[gnu::visibility("hidden")]] static World meet_at(const char* rendezvous,
+                                                     const Options& options);
+  [[gnu::visibility("hidden")]] explicit World(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -111,6 +111,8 @@ constexpr Option kOptions[] = {
     {"sleep_after", "PULLMAN_SLEEP_AFTER_US", 0, 1'000'000,
      get_duration<&Config::sleep_after, microseconds>,
      set_duration<&Config::sleep_after, microseconds>, " us"},
+    {"pin_progress", "PULLMAN_PIN_PROGRESS", 0, 1, get_number<&Config::pin_progress>,
+     set_number<&Config::pin_progress>, ""},
     {"checksum", "PULLMAN_CHECKSUM", 0, 1, get_number<&Config::checksum>,
      set_number<&Config::checksum>, ""},
     {"believe_addresses", "PULLMAN_BELIEVE_ADDRESSES", 0, 1, get_number<&Config::believe_addresses>,
@@ -139,6 +141,12 @@ Config::Threads read_threads(std::string_view text) {
   bad_option(fmt::format("PULLMAN_THREADS='{}' is neither 'one' nor 'many'", text));
 }
 
+Config::Progress read_progress(std::string_view text) {
+  if (text == "calls") return Config::Progress::kCalls;
+  if (text == "thread") return Config::Progress::kThread;
+  bad_option(fmt::format("PULLMAN_PROGRESS='{}' is neither 'calls' nor 'thread'", text));
+}
+
 Config::Security read_security(std::string_view text) {
   if (text == "authenticate") return Config::Security::kAuthenticate;
   if (text == "encrypt") return Config::Security::kEncrypt;
@@ -157,10 +165,11 @@ std::string read_text(const char* variable) {
 }
 
 bool is_known(std::string_view variable) {
-  for (const char* other : {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS",
-                            "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
-                            // Those of pullman/world.h.
-                            "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
+  for (const char* other :
+       {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_PROGRESS",
+        "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
+        // Those of pullman/world.h.
+        "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),
@@ -197,6 +206,9 @@ Config Config::from_environment() {
   }
   if (const char* threads = std::getenv("PULLMAN_THREADS")) {
     config.threads = read_threads(threads);
+  }
+  if (const char* progress = std::getenv("PULLMAN_PROGRESS")) {
+    config.progress = read_progress(progress);
   }
   if (const char* security = std::getenv("PULLMAN_SECURITY")) {
     config.security = read_security(security);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "base/check.h"
@@ -14,6 +15,7 @@
 #include "context/gate.h"
 #include "context/identity.h"
 #include "context/nics.h"
+#include "context/progress_thread.h"
 #include "context/security.h"
 #include "context/sleeper.h"
 #include "context/wait_policy.h"
@@ -21,6 +23,7 @@
 #include "message/multi_receive.h"
 #include "message/multi_request.h"
 #include "message/operation.h"
+#include "nic/distance.h"
 #include "shm/pairs.h"
 
 namespace pullman {
@@ -44,18 +47,33 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 
 }  // namespace
 
-struct Context::State {
+struct Context::State final : Attended {
   explicit State(const Secured& secured)
       : config(secured.config),
-        gate(config.threads == Config::Threads::kMany),
+        gate(config.threads == Config::Threads::kMany ||
+             config.progress == Config::Progress::kThread),
         nics(config),
         opened(nics.open()),
         driver(opened.front().device.driver),
+        numa_node(opened.front().device.numa_node),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
         looked_at(read_clock()),
         engine(config, std::move(opened), identity_of(secured, pairs), looked_at) {
     if (config.shared_memory) shm::sweep();
+    if (config.progress == Config::Progress::kThread) start_thread();
+  }
+
+  void start_thread() {
+    try {
+      thread.emplace(gate, *this);
+      thread->start([pins = config.pin_progress, node = numa_node] {
+        if (pins) nic::bind_thread_near(node);
+      });
+    } catch (const std::system_error& error) {
+      throw Error(Status::kNoDevice,
+                  fmt::format("there is no thread to be had (Config::progress): {}", error.what()));
+    }
   }
 
   Instant look() { return looked_at = read_clock(); }
@@ -69,11 +87,32 @@ struct Context::State {
   // Makes a turn that need not be the last before a sleep. With many threads it is not noted, since
   // another thread may be asleep.
   std::size_t turn(Instant now) {
-    if (!gate.many()) sleeper.note_turn();
+    if (!gate.many()) {
+      sleeper.note_turn();
+    } else if (thread) {
+      thread->note_turn();
+    }
     if (nics.due(now)) [[unlikely]]
       tend_nics(now);
     return engine.progress(now);
   }
+
+  // Makes a turn that may be the last before a sleep on the descriptor that it returns. Also the
+  // progress thread's.
+  int make_turn() override {
+    const Instant now = look();
+    engine.prepare_to_block();
+    if (nics.due(now)) tend_nics(now);
+    if (engine.progress(now) != 0) return kMoreToDo;
+    if (engine.next_deadline() <= now) return kMoreToDo;
+    const int descriptor = sleeper.descriptor();
+    if (descriptor < 0) return kNothingWakes;
+    if (!engine.may_sleep()) return kMoreToDo;
+    sleeper.arm(std::min(engine.next_deadline(), nics.next_deadline()));
+    return descriptor;
+  }
+
+  void note_sleep(Instant until) override { engine.watched(until); }
 
   std::optional<Nics::Change> next_change(Instant now) {
     const auto in_use = [this](std::size_t number) { return engine.is_in_use(number); };
@@ -128,10 +167,27 @@ struct Context::State {
     held.leave_for([&] { poll(&port, 1, kLongestMs); });
   }
 
+  // A call that waits, which the progress thread leaves alone.
+  class Waiting {
+   public:
+    explicit Waiting(std::optional<ProgressThread>& thread) : thread_(thread ? &*thread : nullptr) {
+      if (thread_ != nullptr) thread_->begin_wait();
+    }
+    ~Waiting() {
+      if (thread_ != nullptr) thread_->end_wait();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    ProgressThread* const thread_;
+  };
+
   // Makes turns until `done`, which is told how much was received, returns true. Returns false if
   // the timeout expires first.
   template <typename Done>
   bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
+    const Waiting here(thread);
     const Instant begin = look();
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
     WaitPolicy::Silence silence{.since = begin};
@@ -155,12 +211,14 @@ struct Context::State {
   Nics nics;
   std::vector<engine::NicPorts> opened;  // moved into the engine on construction
   std::string driver;
+  int numa_node;  // of the first NIC; negative: unknown
   shm::SegmentPairs pairs;
   Sleeper sleeper;
   WaitPolicy waiting;
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
   std::optional<Status> closed;  // the result of close()
+  std::optional<ProgressThread> thread;
 };
 
 Context::Context(const Config& config) {
@@ -505,18 +563,12 @@ Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
 
 bool Context::prepare_wait() {
   Gate::Hold held(state_->gate);
-  const Instant now = state_->look();
-  state_->engine.prepare_to_block();
-  if (state_->nics.due(now)) state_->tend_nics(now);
-  if (state_->engine.progress(now) != 0 || state_->sleeper.descriptor() < 0) return false;
-  if (state_->engine.next_deadline() <= now || !state_->engine.may_sleep()) return false;
-  state_->sleeper.arm(std::min(state_->engine.next_deadline(), state_->nics.next_deadline()));
-  return true;
+  return !state_->thread && state_->make_turn() >= 0;
 }
 
 int Context::wait_fd() const {
   Gate::Hold held(state_->gate);
-  return state_->sleeper.descriptor();
+  return state_->thread ? -1 : state_->sleeper.descriptor();
 }
 
 void Context::disconnect(PeerId peer) {
@@ -553,6 +605,7 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   Gate::Hold held(state_->gate);
   engine::Engine& engine = state_->engine;
   if (engine.begin_check(state_->look(), peer, limit) != Status::kOk) return {};
+  const State::Waiting here(state_->thread);
   WaitPolicy::Silence silence{.since = state_->looked_at};
   for (;;) {
     const std::size_t received = engine.progress(state_->look());
@@ -572,6 +625,7 @@ Status Context::restore_rail(std::string_view nic) {
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {
+  if (state_->thread) state_->thread->stop();
   Gate::Hold held(state_->gate);
   if (state_->closed) return *state_->closed;
   const Instant begin = state_->look();

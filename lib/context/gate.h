@@ -1,11 +1,13 @@
 // The lock of a context that many threads may call. For a context with a single thread it does
 // nothing.
 //
-// A call that waits holds the lock from turn to turn and lets others in between turns. Does not
-// know what it guards.
+// A call that waits holds the lock from turn to turn and lets others in between turns. A thread may
+// sleep until somebody has called: who holds the lock then rings its bell when he lets go of it.
+// Does not know what it guards.
 #pragma once
 
 #include "base/adaptive_mutex.h"
+#include "context/bell.h"
 
 namespace pullman {
 
@@ -23,8 +25,11 @@ class Gate {
         gate_->mutex_.lock();
     }
     ~Hold() {
-      if (gate_ != nullptr) [[unlikely]]
-        gate_->mutex_.unlock();
+      if (gate_ == nullptr) [[likely]]
+        return;
+      if (gate_->bell_ != nullptr) [[unlikely]]
+        gate_->bell_->ring();
+      gate_->mutex_.unlock();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -44,6 +49,14 @@ class Gate {
       if (gate_ != nullptr) gate_->mutex_.lock();
     }
 
+    // Calls `sleep` without the lock, and has the bell rung by each call that ends meanwhile.
+    template <typename Sleep>
+    void leave_until_called(Bell& bell, Sleep sleep) {
+      gate_->bell_ = &bell;
+      leave_for(sleep);
+      gate_->bell_ = nullptr;
+    }
+
    private:
     Gate* gate_;  // null: there is no lock
   };
@@ -52,6 +65,7 @@ class Gate {
  private:
   const bool many_;
   AdaptiveMutex mutex_;
+  Bell* bell_ = nullptr;  // of a thread that sleeps
 };
 
 }  // namespace pullman

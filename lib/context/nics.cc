@@ -306,7 +306,12 @@ std::optional<Nics::Change> Nics::poll(Instant now, std::size_t longest_packet,
   hear();
   if (changed_ && !before) settled_at_ = std::max(settled_at_, now + kPause);
   if (!changed_ || now < settled_at_) return std::nullopt;
-  auto change = find_change(longest_packet, in_use);
+  std::optional<Change> change;
+  try {
+    change = find_change(longest_packet, in_use);
+  } catch (const nic::NicError& error) {
+    log().warn("the NICs cannot be looked at again: {}", error.what());
+  }
   if (change) {
     look_at_ = Instant::min();  // there may be more changes
   } else {

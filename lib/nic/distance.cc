@@ -94,6 +94,18 @@ std::uint8_t distance_between(hwloc_topology* topology, const hwloc_bitmap_s* pr
   return least.value_or(0);
 }
 
+bool bind_thread_near(int numa_node) {
+  if (numa_node < 0) return false;
+  const Topology topology = load();
+  const Bitmap processors = topology != nullptr ? own_processors(topology.get()) : nullptr;
+  if (processors == nullptr) return false;
+  const hwloc_obj_t node =
+      hwloc_get_numanode_obj_by_os_index(topology.get(), static_cast<unsigned>(numa_node));
+  if (node == nullptr || !hwloc_bitmap_intersects(node->cpuset, processors.get())) return false;
+  hwloc_bitmap_and(processors.get(), processors.get(), node->cpuset);
+  return hwloc_set_cpubind(topology.get(), processors.get(), HWLOC_CPUBIND_THREAD) == 0;
+}
+
 void measure_distances(std::vector<Device>& devices) {
   const auto on_a_node = [](const Device& device) { return device.numa_node >= 0; };
   // Loading the topology may take a tenth of a second, and mostly there is nothing to look up.

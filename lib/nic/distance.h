@@ -19,4 +19,8 @@ void measure_distances(std::vector<Device>& devices);
 std::uint8_t distance_between(hwloc_topology* topology, const hwloc_bitmap_s* processors,
                               int numa_node);
 
+// Binds the calling thread to those processors of the process that belong to a NUMA node.
+// Returns false, without any effect, if it is not known which they are.
+bool bind_thread_near(int numa_node);
+
 }  // namespace pullman::nic

@@ -152,6 +152,8 @@ bool read_gives_way() {
 
 Config read_settings() {
   Config config = Config::from_environment();
+  // The provider has a thread of its own, which knows of its completions.
+  config.progress = Config::Progress::kCalls;
   if (!set_in_environment("PULLMAN_PEER_TIMEOUT_MS")) config.peer_timeout = kPeerTimeout;
   if (!set_in_environment("PULLMAN_EAGER_BYTES")) config.eager_bytes = kEagerBytes;
   // The processes of a job trust each other. One that connects while a rail is cut may come from

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint8_t kSpace = kSpaces - 1;
 constexpr unsigned kKindShift = 32;
 constexpr Tag kAnyNumber = 0xFFFFFFFF;
+constexpr std::chrono::seconds kPerLetter(10);
 constexpr std::size_t kMaxLetterBytes = std::size_t{1} << 30;  // World::kMaxBroadcastBytes
 
 Tag tag_of(Kind kind, std::uint32_t number) {
@@ -89,7 +90,8 @@ std::optional<Bytes> Mail::take(Kind kind, const Probe& probe, const std::string
   Bytes bytes(probe.length);
   Request request;
   context_.receive_claimed(probe.claimed, bytes, request);
-  Status status = context_.wait(request, patience_);
+  // All of it has been sent: a letter of many packets is on its way, and a short one is here.
+  Status status = context_.wait(request, std::min<std::chrono::nanoseconds>(patience_, kPerLetter));
   if (!request.done()) {
     context_.abandon(probe.source);  // ends the request
     status = context_.wait(request);

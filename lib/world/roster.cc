@@ -23,7 +23,10 @@ void Roster::remember(unsigned rank, PeerId peer) {
 // Whoever is known as one process is not believed to be another, nor is anybody believed who says
 // that he is one that is connected already, or this one.
 void Roster::note_introductions() {
-  while (const auto letter = mail_.next(Kind::kIntroduction)) {
+  constexpr unsigned kAtOnce = 64;  // more come with the next call
+  for (unsigned i = 0; i < kAtOnce; ++i) {
+    const auto letter = mail_.next(Kind::kIntroduction);
+    if (!letter) return;
     if (letter->bytes.size() != sizeof(std::uint32_t) || ranks_.contains(letter->from)) continue;
     const unsigned rank = wire::load32(letter->bytes.data());
     if (rank >= place_.size || rank == place_.rank) continue;

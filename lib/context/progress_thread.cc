@@ -1,0 +1,110 @@
+#include "context/progress_thread.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <csignal>
+#include <utility>
+
+namespace pullman {
+namespace {
+
+// A packet that comes just after the program's last turn waits for so long, and some microseconds
+// of the kernel's.
+constexpr long kNapNs = 60'000;
+// Naps beside one call that waits, after which the thread sleeps until it ends.
+constexpr unsigned kNapsBesideWait = 16;
+
+Instant read_clock() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+
+}  // namespace
+
+// Signals are for the program's threads, but for those that a thread causes itself.
+void ProgressThread::start(std::function<void()> begin) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, own);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this, begin = std::move(begin)] {
+      begin();
+      run();
+    });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "pullman");
+}
+
+void ProgressThread::stop() {
+  const std::lock_guard locked(stopping_);
+  if (!thread_.joinable()) return;
+  stops_ = true;
+  bell_.ring();
+  thread_.join();
+}
+
+void ProgressThread::run() {
+  prctl(PR_SET_TIMERSLACK, 1);  // a nap takes no longer than it says
+  while (!stops_) {
+    if (!is_attended()) {
+      tend();
+    } else if (naps_beside_wait_ > kNapsBesideWait) {
+      sleep_beside_wait();
+    } else {
+      nap();
+    }
+  }
+}
+
+bool ProgressThread::is_attended() {
+  const std::uint64_t turns = turns_.load(std::memory_order_relaxed);
+  const bool has_moved = turns != std::exchange(turns_seen_, turns);
+  const bool waits = waits_.load(std::memory_order_relaxed) != 0;
+  naps_beside_wait_ = waits ? naps_beside_wait_ + 1 : 0;
+  return has_moved || waits;
+}
+
+void ProgressThread::nap() {
+  const timespec time{.tv_sec = 0, .tv_nsec = kNapNs};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+void ProgressThread::sleep_beside_wait() {
+  naps_beside_wait_ = 0;
+  Gate::Hold held(gate_);
+  if (waits_.load(std::memory_order_relaxed) == 0) return;
+  held.leave_until_called(bell_, [this] {
+    pollfd bell{.fd = bell_.descriptor(), .events = POLLIN, .revents = 0};
+    if (!stops_) poll(&bell, 1, -1);
+    bell_.silence();
+  });
+}
+
+void ProgressThread::tend() {
+  Gate::Hold held(gate_);
+  const int descriptor = context_.make_turn();
+  if (descriptor == Attended::kMoreToDo) return held.let_others_in();
+  if (descriptor == Attended::kNothingWakes) return held.leave_for([this] { nap(); });
+  Instant woken{};
+  held.leave_until_called(bell_, [&] {
+    pollfd what[] = {{.fd = descriptor, .events = POLLIN, .revents = 0},
+                     {.fd = bell_.descriptor(), .events = POLLIN, .revents = 0}};
+    if (!stops_) poll(what, 2, -1);
+    woken = read_clock();
+    bell_.silence();
+  });
+  // If the program has made turns since, it has watched for longer.
+  if (turns_.load(std::memory_order_relaxed) == turns_seen_) context_.note_sleep(woken);
+}
+
+}  // namespace pullman
