@@ -14,8 +14,9 @@
 namespace pullman {
 namespace {
 
-Config config(bool shared_memory = false) {
+Config config(bool shared_memory = false, bool with_thread = false) {
   Config config;
+  if (with_thread) config.progress = Config::Progress::kThread;
   config.driver = "udp";
   config.nics = {"lo"};
   config.shared_memory = shared_memory;
@@ -25,9 +26,9 @@ Config config(bool shared_memory = false) {
 }
 
 struct Pair {
-  explicit Pair(bool shared_memory = false)
-      : one(config(shared_memory)),
-        other(config(shared_memory)),
+  explicit Pair(bool shared_memory = false, bool with_thread = false)
+      : one(config(shared_memory, with_thread)),
+        other(config(shared_memory, with_thread)),
         there(one.connect(other.address())) {
     while (!back) {
       one.progress();
@@ -80,7 +81,9 @@ void play(Context& context, PeerId peer, Tag tag, bool begins, std::atomic<int>&
 }  // namespace
 
 TEST_CASE("many threads play ping-pong through two contexts, each on its own tag") {
-  Pair pair(GENERATE(false, true));
+  const bool shared_memory = GENERATE(false, true);
+  const bool with_thread = GENERATE(false, true);
+  Pair pair(shared_memory, with_thread);
   std::atomic<int> wrong = 0;
   Done done(2 * kThreads);
   std::vector<std::thread> threads;
