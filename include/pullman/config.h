@@ -138,8 +138,9 @@ struct __attribute__((visibility("default"))) Config {
   // Who moves packets: the calls of the program alone, or also a thread of the
   // library, while the program makes no call that does (Context::progress(),
   // test(), wait()). It sleeps in the kernel while there is nothing to do, and
-  // beside a program that polls it looks every 60 us whether that goes on, as it
-  // does where a NIC has no wait descriptor. With it requests are read as with
+  // beside a program that polls it looks after 60 us, and then less and less
+  // often, every millisecond at last, whether that goes on; every 60 us where a
+  // NIC has no wait descriptor. With it requests are read as with
   // kMany above; Request::on_done may be called in that thread, just after
   // done(), and the request must live until that has returned; and a program
   // sleeps in wait(), a millisecond at a time, not on wait_fd(), which is -1.

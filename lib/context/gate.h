@@ -25,11 +25,8 @@ class Gate {
         gate_->mutex_.lock();
     }
     ~Hold() {
-      if (gate_ == nullptr) [[likely]]
-        return;
-      if (gate_->bell_ != nullptr) [[unlikely]]
-        gate_->bell_->ring();
-      gate_->mutex_.unlock();
+      if (gate_ != nullptr) [[unlikely]]
+        gate_->leave();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -63,6 +60,13 @@ class Gate {
   bool many() const { return many_; }
 
  private:
+  // A call ends. Not inlined: contexts with a single thread do not need it.
+  [[gnu::noinline]] void leave() {
+    if (bell_ != nullptr) [[unlikely]]
+      bell_->ring();
+    mutex_.unlock();
+  }
+
   const bool many_;
   AdaptiveMutex mutex_;
   Bell* bell_ = nullptr;  // of a thread that sleeps

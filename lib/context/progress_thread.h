@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -66,7 +67,8 @@ class ProgressThread {
   std::atomic<std::uint32_t> waits_ = 0;  // calls that wait now
   std::atomic<bool> stops_ = false;
   std::uint64_t turns_seen_ = 0;
-  unsigned naps_beside_wait_ = 0;  // in a row
+  unsigned naps_beside_wait_ = 0;     // in a row
+  std::chrono::microseconds nap_{0};  // the next one
   std::mutex stopping_;
   std::thread thread_;
 };
