@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "pullman/status.h"
+#include "pullman/world.h"
 
 namespace pullman::world {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 constexpr std::uint8_t kSpace = kSpaces - 1;
 constexpr unsigned kKindShift = 32;
 constexpr Tag kAnyNumber = 0xFFFFFFFF;
-constexpr std::chrono::seconds kPerLetter(10);
-constexpr std::size_t kMaxLetterBytes = std::size_t{1} << 30;  // World::kMaxBroadcastBytes
+// What anybody may send unasked is short, and does not keep a call waiting for long.
+constexpr std::chrono::seconds kUnasked(10);
 
 Tag tag_of(Kind kind, std::uint32_t number) {
   return static_cast<Tag>(kind) << kKindShift | number;
@@ -39,7 +40,7 @@ std::size_t longest(Kind kind) {
     case Kind::kDown:
       break;
   }
-  return kMaxLetterBytes;
+  return World::kMaxBroadcastBytes;
 }
 
 }  // namespace
@@ -90,8 +91,9 @@ std::optional<Bytes> Mail::take(Kind kind, const Probe& probe, const std::string
   Bytes bytes(probe.length);
   Request request;
   context_.receive_claimed(probe.claimed, bytes, request);
-  // All of it has been sent: a letter of many packets is on its way, and a short one is here.
-  Status status = context_.wait(request, std::min<std::chrono::nanoseconds>(patience_, kPerLetter));
+  const bool unasked = kind == Kind::kIntroduction || kind == Kind::kArrival;
+  Status status = context_.wait(
+      request, unasked ? std::min<std::chrono::nanoseconds>(patience_, kUnasked) : patience_);
   if (!request.done()) {
     context_.abandon(probe.source);  // ends the request
     status = context_.wait(request);
