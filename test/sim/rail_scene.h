@@ -32,6 +32,16 @@ class RailScene : public Scene {
   RailView rail(std::size_t host, PeerId peer, std::size_t number) {
     return rails(host, peer).at(number);
   }
+  // Returns the bytes that each rail has sent since its view was taken.
+  std::vector<double> bytes_sent_since(const std::vector<RailView>& before, std::size_t host,
+                                       PeerId peer) {
+    const auto after = rails(host, peer);
+    std::vector<double> bytes;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      bytes.push_back(static_cast<double>(after[i].bytes_sent - before[i].bytes_sent));
+    }
+    return bytes;
+  }
   bool all_up(std::size_t host, PeerId peer) {
     const auto views = rails(host, peer);
     return std::all_of(views.begin(), views.end(),
