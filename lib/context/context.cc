@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <time.h>
 
 #include <algorithm>
 #include <system_error>
@@ -12,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "context/clock.h"
 #include "context/gate.h"
 #include "context/identity.h"
 #include "context/nics.h"
@@ -28,13 +28,6 @@
 
 namespace pullman {
 namespace {
-
-// Reads the clock, which is steady. The core is passed the result as a value.
-Instant read_clock() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-}
 
 std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
   std::vector<nic::Port*> ports;

@@ -1,13 +1,14 @@
 #include "context/progress_thread.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
+
+#include "base/background_thread.h"
+#include "context/clock.h"
 
 namespace pullman {
 namespace {
@@ -19,32 +20,13 @@ constexpr std::chrono::microseconds kLongestNap(1000);
 // Naps beside one call that waits, after which the thread sleeps until it ends.
 constexpr unsigned kNapsBesideWait = 8;
 
-Instant read_clock() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return Instant(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
-}
-
 }  // namespace
 
-// Signals are for the program's threads, but for those that a thread causes itself.
 void ProgressThread::start(std::function<void()> begin) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, own);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this, begin = std::move(begin)] {
-      begin();
-      run();
-    });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "pullman");
+  thread_ = start_background_thread("pullman", [this, begin = std::move(begin)] {
+    begin();
+    run();
+  });
 }
 
 void ProgressThread::stop() {

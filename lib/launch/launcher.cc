@@ -2,6 +2,7 @@
 
 #include "launch/pmi1.h"
 #include "launch/pmi2.h"
+#include "launch/pmi_process.h"
 #include "launch/pmix.h"
 
 namespace pullman::launch {

@@ -8,14 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "launch/hex_value.h"
-#include "launch/loaded_mpi.h"
+#include "launch/number.h"
+#include "launch/pmi_process.h"
 #include "launch/shared_library.h"
 
 namespace pullman::launch {
@@ -169,19 +169,10 @@ class Pmi1Launcher final : public Launcher {
 
 std::optional<unsigned> number_in(const char* variable) {
   const char* const text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
-  const std::string_view digits(text);
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return number;
+  return text == nullptr ? std::nullopt : parse_number(text);
 }
 
 }  // namespace
-
-bool speaks_pmi() {
-  return std::getenv("PMI_FD") != nullptr && std::getenv("PMI_RANK") != nullptr;
-}
 
 std::unique_ptr<Launcher> talk_pmi1(int socket, unsigned rank, unsigned size) {
   auto launcher = std::make_unique<Pmi1Launcher>(socket, rank, size);

@@ -8,8 +8,6 @@
 
 namespace pullman::launch {
 
-// Returns true if the environment says that the launcher speaks PMI-1 or PMI-2.
-bool speaks_pmi();
 Found begin_pmi1();
 
 // Talks over that socket, as the process `rank` of `size`. Returns nothing if the other end does

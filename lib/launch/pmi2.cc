@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "launch/hex_value.h"
-#include "launch/loaded_mpi.h"
+#include "launch/pmi_process.h"
 #include "launch/shared_library.h"
 
 namespace pullman::launch {

@@ -1,4 +1,4 @@
-#include "launch/loaded_mpi.h"
+#include "launch/pmi_process.h"
 
 #include <link.h>
 

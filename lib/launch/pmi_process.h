@@ -1,4 +1,4 @@
-// What both PMI clients ask of their process.
+// What both PMI clients, PMI-1 and PMI-2, ask of their process and its environment.
 #pragma once
 
 #include <cstdlib>
@@ -10,6 +10,11 @@ namespace pullman::launch {
 // often have a PMI client of their own inside, and the launcher has one socket for each process, so
 // there may be only one conversation.
 bool has_mpi();
+
+// Returns whether the environment says that the launcher speaks PMI-1 or PMI-2.
+inline bool speaks_pmi() {
+  return std::getenv("PMI_FD") != nullptr && std::getenv("PMI_RANK") != nullptr;
+}
 
 // Returns whether another job had the launcher start this one.
 inline bool is_spawned_by_pmi() {

@@ -1,12 +1,10 @@
 #include "ofi/progress_thread.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <new>
 #include <system_error>
 
+#include "base/background_thread.h"
 #include "ofi/endpoint/progress.h"
 
 namespace pullman::ofi {
@@ -36,19 +34,12 @@ void ProgressThread::add(EndpointProgress& endpoint) {
   managed_endpoints_.push_back({.endpoint = &endpoint});
 }
 
-// Blocks signals: they are for the application's threads.
 void ProgressThread::start() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_background_thread("pullman-fi", [this] { run(); });
   } catch (const std::system_error&) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw std::bad_alloc();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "pullman-fi");
 }
 
 void ProgressThread::remove(EndpointProgress& endpoint) {

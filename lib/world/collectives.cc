@@ -73,8 +73,8 @@ void Collectives::send(unsigned to, Kind kind, std::uint32_t call, Bytes letter)
   mail_.send(roster_.peer(to), kind, call, std::move(letter), name_of(to));
 }
 
-// Who sends connects. What one has sent that has left since is received, too; one that has ended
-// its connection may call again, which takes no time.
+// The sender connects. What it has sent is received although it has left since; if it has only
+// ended its connection it may call again, which takes no time.
 Bytes Collectives::receive(unsigned from, Kind kind, std::uint32_t call) {
   constexpr std::chrono::milliseconds kGrace(500);
   const auto end = mail_.deadline();

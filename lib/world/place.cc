@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "launch/number.h"
 #include "pullman/status.h"
 
 namespace pullman::world {
@@ -23,12 +23,8 @@ constexpr Names kNames[] = {{"PULLMAN_RANK", "PULLMAN_SIZE"},
                             {"SLURM_PROCID", "SLURM_NTASKS"}};
 
 unsigned number_in(const char* variable, std::string_view digits) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size()) {
-    throw Error(Status::kBadOption, fmt::format("{}='{}' is no number", variable, digits));
-  }
-  return number;
+  if (const auto number = launch::parse_number(digits)) return *number;
+  throw Error(Status::kBadOption, fmt::format("{}='{}' is no number", variable, digits));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ void Roster::remember(unsigned rank, PeerId peer) {
   ranks_.insert_or_assign(peer, rank);
 }
 
-// Whoever is known as one process is not believed to be another, nor is anybody believed who says
-// that he is one that is connected already, or this one.
+// A peer that is known as one process is not believed to be another. Nor is a peer believed that
+// claims the rank of a process that is connected already, or of this one.
 void Roster::note_introductions() {
   constexpr unsigned kAtOnce = 64;  // more come with the next call
   for (unsigned i = 0; i < kAtOnce; ++i) {
