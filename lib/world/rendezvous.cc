@@ -23,10 +23,10 @@ constexpr std::chrono::seconds kGrace(2);
 constexpr std::size_t kArrivalFixed = 8;
 
 Bytes arrival(Place place, std::span<const std::byte> card) {
-  Bytes letter(kArrivalFixed);
+  Bytes letter(kArrivalFixed + card.size());
   wire::store32(letter.data(), place.rank);
   wire::store32(letter.data() + 4, place.size);
-  letter.insert(letter.end(), card.begin(), card.end());
+  std::copy(card.begin(), card.end(), letter.begin() + kArrivalFixed);
   return letter;
 }
 

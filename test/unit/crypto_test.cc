@@ -28,7 +28,7 @@ Bytes from_hex(std::string_view text) {
 
 template <typename Fixed>
 Fixed fixed(const Bytes& bytes) {
-  Fixed out;
+  Fixed out{};
   std::copy(bytes.begin(), bytes.end(), out.begin());
   return out;
 }
