@@ -37,9 +37,12 @@ class Rails(netns.Pair):
             run("ip", "-n", name, "link", "set", device, "mtu", str(self.mtu), "up")
 
     def _shape(self, device, megabits, names=None):
+        """The bucket holds what 20 ms bring: on a busy machine the timer of a queue may come as late as that, and what a
+        bucket cannot hold by then is lost to the rail's rate."""
+        bucket = max(64_000, megabits * 20 * 125)
         for name in names or self.names:
             run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{megabits}mbit", "burst",
-                "64kb", "latency", "20ms")
+                str(bucket), "latency", "20ms")
 
     def host(self, side, number=0):
         """The address of one end of one rail."""
