@@ -12,6 +12,7 @@
 
 namespace pullman {
 
+// The options of a context, with their defaults.
 struct __attribute__((visibility("default"))) Config {
   // The driver that opens the NICs: "udp", "tcp" (for networks that filter
   // datagrams; both ends must use it), "fabric" (libfabric FI_EP_DGRAM), or
@@ -107,9 +108,9 @@ struct __attribute__((visibility("default"))) Config {
   // the ACK, if its window is nearly full, or if a message ends and it has
   // not asked for 64 packets. 1..1024.                                      PULLMAN_ACK_PACKETS
   std::size_t ack_packets = 256;
-  // The probe timeout before the first RTT sample (1 ms..10 s), and its     PULLMAN_PTO_INITIAL_US
-  // lower bound after that (100 us..1 s).                                   PULLMAN_PTO_MIN_US
+  // The probe timeout before the first RTT sample. 1 ms..10 s.              PULLMAN_PTO_INITIAL_US
   std::chrono::nanoseconds pto_initial = std::chrono::milliseconds(100);
+  // Its lower bound after that. 100 us..1 s.                                PULLMAN_PTO_MIN_US
   std::chrono::nanoseconds pto_min = std::chrono::microseconds(100);
   // The silence after which a peer with operations pending is unreachable. A
   // silent peer without any is ended only when its place is needed for
@@ -134,7 +135,7 @@ struct __attribute__((visibility("default"))) Config {
   // two sleep for at most a millisecond, since other threads may send meanwhile.
   //                                                  PULLMAN_THREADS (one, many)
   enum class Threads : std::uint8_t { kOne, kMany };
-  Threads threads = Threads::kOne;
+  Threads threads = Threads::kOne;  // see Threads
   // Who moves packets: the calls of the program alone, or also a thread of the
   // library, while the program makes no call that does (Context::progress(),
   // test(), wait()). It sleeps in the kernel while there is nothing to do, and
@@ -146,7 +147,7 @@ struct __attribute__((visibility("default"))) Config {
   // sleeps in wait(), a millisecond at a time, not on wait_fd(), which is -1.
   //                                                  PULLMAN_PROGRESS (calls, thread)
   enum class Progress : std::uint8_t { kCalls, kThread };
-  Progress progress = Progress::kCalls;
+  Progress progress = Progress::kCalls;  // see Progress
   // Binds that thread to those processors of the process that are near the first
   // NIC, where the machine tells which they are. Else it may run where the thread
   // may that constructs the context.                     PULLMAN_PIN_PROGRESS (0, 1)
@@ -159,7 +160,7 @@ struct __attribute__((visibility("default"))) Config {
   // Peers on one host that share memory need no protection (docs/security.md).
   //                                         PULLMAN_SECURITY (authenticate, encrypt, off)
   enum class Security : std::uint8_t { kDefault, kAuthenticate, kEncrypt, kOff };
-  Security security = Security::kDefault;
+  Security security = Security::kDefault;  // see Security
   // The job's keys, 32 random bytes each. Processes that have none in common do
   // not hear each other. There is one, or up to kMaxKeys while one replaces
   // another, the newest first. If there is none here, they come from a file with
@@ -169,10 +170,10 @@ struct __attribute__((visibility("default"))) Config {
   // any a context throws Error(kBadOption), but on the loopback alone. With a
   // seed (below) there can be no key: two processes would seal with the same.
   using Key = std::array<std::byte, 32>;
-  static constexpr std::size_t kMaxKeys = 4;
-  std::vector<Key> keys;
-  std::string key_file;     // PULLMAN_KEY_FILE
-  std::string pass_phrase;  // PULLMAN_KEY
+  static constexpr std::size_t kMaxKeys = 4;  // that a job may have at once
+  std::vector<Key> keys;                      // none: from the places below
+  std::string key_file;                       // PULLMAN_KEY_FILE
+  std::string pass_phrase;                    // PULLMAN_KEY
 
   // Adds a CRC-32 to every packet and requires one in received packets (both
   // ends must agree). For networks that have no checksum of their own; without

@@ -41,6 +41,7 @@
 
 namespace pullman {
 
+// This process on the fabric. The head of this file says what holds for all of its calls.
 class __attribute__((visibility("default"))) Context {
  public:
   // Opens the NICs. Throws Error(kBadOption) or Error(kNoDevice).
@@ -76,6 +77,7 @@ class __attribute__((visibility("default"))) Context {
   // program that never calls this pays nothing for it.
   std::optional<PeerId> accept();
 
+  // Returns whether a peer is connected, or what else it is.
   PeerState peer_state(PeerId peer) const;
   // Returns why a peer is kGone, or kOk if it is not.
   Status peer_status(PeerId peer) const;
@@ -107,6 +109,7 @@ class __attribute__((visibility("default"))) Context {
   // message that fits a packet, or one span of up to 2 KiB, is.
   Status send(PeerId peer, Tag tag, std::span<const std::byte> bytes, const SendOptions& options,
               Request& request);
+  // The same, of bytes in several places.
   Status send(PeerId peer, Tag tag, ConstSegments segments, const SendOptions& options,
               Request& request);
   // Sends a message of `length` bytes that the packer writes packet by packet. The packer is called
@@ -120,8 +123,10 @@ class __attribute__((visibility("default"))) Context {
   // bytes. No other thread may use the request before this returns.
   Status send(std::span<const PeerId> peers, Tag tag, SharedBytes message,
               const SendOptions& options, MultiRequest& request);
+  // The receive above, with options.
   Status receive(PeerId source, Tag tag, Tag ignore, std::span<std::byte> buffer,
                  const ReceiveOptions& options, Request& request);
+  // The same, into several places.
   Status receive(PeerId source, Tag tag, Tag ignore, Segments segments,
                  const ReceiveOptions& options, Request& request);
 
@@ -149,10 +154,13 @@ class __attribute__((visibility("default"))) Context {
 
   // claim() is probe() that also takes the message out of the matching: no receive and no probe
   // finds it any more. The program must then receive or discard it; until then it uses up its
-  // sender's allowance. Both of those return kInvalidArgument if no such message is claimed.
+  // sender's allowance.
   std::optional<Probe> claim(PeerId source, Tag tag, Tag ignore, std::uint8_t space = 0);
+  // Receives such a message. Returns kInvalidArgument if none is claimed by that name.
   Status receive_claimed(const Claimed& claimed, std::span<std::byte> buffer, Request& request);
+  // The same, into several places.
   Status receive_claimed(const Claimed& claimed, Segments segments, Request& request);
+  // Forgets such a message. Returns kInvalidArgument if none is claimed by that name.
   Status discard(const Claimed& claimed);
 
   // --- One-sided operations, on memory that a peer registered and whose key the program knows.
@@ -174,10 +182,12 @@ class __attribute__((visibility("default"))) Context {
   // region that is unregistered before all bytes have arrived contains some of them.
   Status put(PeerId peer, const RemotePlace& place, std::span<const std::byte> bytes,
              const PutOptions& options, Request& request);
+  // The same, of bytes in several places.
   Status put(PeerId peer, const RemotePlace& place, ConstSegments segments,
              const PutOptions& options, Request& request);
   // Reads as many bytes from that place as `buffer` holds. Fails as put() does.
   Status get(PeerId peer, const RemotePlace& place, std::span<std::byte> buffer, Request& request);
+  // The same, into several places.
   Status get(PeerId peer, const RemotePlace& place, Segments segments, Request& request);
   // Applies `atomic` to the elements at that place, exactly once. It is atomic with respect to the
   // atomics of all peers, and to the target's own if it makes them on itself. Needs kWrite, and
@@ -189,8 +199,9 @@ class __attribute__((visibility("default"))) Context {
   // taken use up their senders' allowance.
   std::optional<RemoteEvent> take_event();
 
-  // Returns how often peers have used all regions here, or that one (zero if there is none).
+  // Returns how often peers have used all regions here.
   RemoteUse remote_use() const;
+  // The same of one region; zero if there is none.
   RemoteUse remote_use(std::uint64_t key) const;
 
   // Moves packets. Returns how many were received; 0 means that there was nothing to do. Never
@@ -210,6 +221,7 @@ class __attribute__((visibility("default"))) Context {
 
   // Calls progress() and returns whether the request is done.
   bool test(Request& request);
+  // The same for sends to many peers.
   bool test(MultiRequest& request);
   // The same; returns whether a message can be taken or the receive is done.
   bool test(MultiReceive& receive);
@@ -219,6 +231,7 @@ class __attribute__((visibility("default"))) Context {
   // Gives way to other threads that want the processor: yields after some 40 us in which nothing
   // comes, or sooner; and sleeps if they keep it for long, or if Config::sleep_after says so.
   Status wait(Request& request, std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
+  // The same for sends to many peers.
   Status wait(MultiRequest& request,
               std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
   // The same until a message can be taken or the receive is done. Returns status(), which is
@@ -240,6 +253,7 @@ class __attribute__((visibility("default"))) Context {
   // and prepare_wait() always returns false. A program that polls for long is not woken, which
   // makes its packets cheaper; asking for wait_fd() in every turn forgoes that.
   bool prepare_wait();
+  // Returns the descriptor of prepare_wait(), or -1.
   int wait_fd() const;
 
   // Disconnects one peer gracefully: delivers what was accepted for it, then sends BYE. This goes
@@ -289,9 +303,9 @@ class __attribute__((visibility("default"))) Context {
   // its traffic to other rails at once, and nothing new takes it until restore_rail(). Nothing is
   // lost, and no operation fails. Returns kInvalidArgument if this context uses no such NIC, and
   // kBusy, without any effect, if the NIC is the only way to a peer.
-  // restore_rail() also ends what Config::sticky_rails keeps out at this end; if both ends keep a
-  // rail out, both must call it.
   Status drain_rail(std::string_view nic);
+  // Ends drain_rail(), and what Config::sticky_rails keeps out at this end; if both ends keep a
+  // rail out, both must call it.
   Status restore_rail(std::string_view nic);
 
   // Delivers what was accepted, sends BYE to all peers, and closes, within `timeout`. What is still
@@ -302,6 +316,7 @@ class __attribute__((visibility("default"))) Context {
   // The same with Config::close_timeout.
   Status close();
 
+  // Returns the counters as they are now.
   Stats stats() const;
 
   // Returns everything a bug report needs, as text: peers, links, windows, timers. Slow.

@@ -22,14 +22,16 @@
 
 namespace pullman {
 
+// A buffer for many messages, and what became of it.
 class __attribute__((visibility("default"))) MultiReceive {
  public:
+  // A message that is complete.
   struct Message {
     Status status = Status::kOk;  // kOk, kTruncated, or why it is not complete
-    PeerId source;
-    Tag tag = 0;
-    std::span<std::byte> bytes;  // where it is in the buffer
-    std::uint64_t length = 0;    // as it was sent: more than bytes.size() if it was truncated
+    PeerId source;                // who sent it
+    Tag tag = 0;                  // with which tag
+    std::span<std::byte> bytes;   // where it is in the buffer
+    std::uint64_t length = 0;     // as it was sent: more than bytes.size() if it was truncated
     std::optional<std::uint64_t> immediate;  // the immediate data, if any
   };
 

@@ -21,8 +21,10 @@ namespace pullman {
 // Nobody changes the bytes as long as a send refers to them.
 using SharedBytes = std::shared_ptr<const std::vector<std::byte>>;
 
+// The sends of one message to many peers.
 class __attribute__((visibility("default"))) MultiRequest {
  public:
+  // Makes one that is done: nothing was sent yet.
   MultiRequest();
   // Aborts if a send is still pending, as ~Request() does.
   ~MultiRequest();
@@ -35,8 +37,9 @@ class __attribute__((visibility("default"))) MultiRequest {
   // Returns kPending until done; then kOk, or the first failure in the order of the peers.
   Status status() const;
 
-  // The number of peers, and the status of the send to each.
+  // Returns the number of peers.
   std::size_t peers() const;
+  // Returns the status of the send to one of them.
   Status status(std::size_t index) const;
 
   // The library's state of the sends. Defined in the library only.

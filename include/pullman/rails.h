@@ -11,6 +11,7 @@
 
 namespace pullman {
 
+// What a rail is used for.
 enum class RailState : std::uint8_t {
   kUp,       // carries messages
   kSuspect,  // silent while ACKs are overdue: new messages take other rails, its packets wait
@@ -52,7 +53,9 @@ enum class RailFinding : std::uint8_t {
   kOtherNicHere,   // at this end
 };
 
+// Returns the enumerator's name for logs: kUp is "up".
 [[gnu::visibility("default")]] const char* name(RailState state);
+// Returns the same of a reason: kLinkDown is "the NIC has no link".
 [[gnu::visibility("default")]] const char* name(RailReason reason);
 // Returns a sentence for the people who run the network.
 [[gnu::visibility("default")]] const char* to_sentence(RailFinding finding);
@@ -65,12 +68,12 @@ struct __attribute__((visibility("default"))) RailView {
   // It is memory that a peer on this host shares with us (Config::shared_memory), and not a pair of
   // NICs. It comes last, with the number 8 and no addresses.
   bool memory = false;
-  std::string nic;      // the name of the local NIC; "memory"
-  std::string local;    // HOST:PORT of the local command channel
-  std::string remote;   // HOST:PORT of the peer's command channel
-  bool stream = false;  // it is the last resort (TCP)
-  RailState state = RailState::kDown;
-  RailReason reason = RailReason::kNew;
+  std::string nic;                       // the name of the local NIC; "memory"
+  std::string local;                     // HOST:PORT of the local command channel
+  std::string remote;                    // HOST:PORT of the peer's command channel
+  bool stream = false;                   // it is the last resort (TCP)
+  RailState state = RailState::kDown;    // the current state
+  RailReason reason = RailReason::kNew;  // why it is in that
   std::chrono::nanoseconds in_state{0};  // the time since it entered this state
   std::chrono::nanoseconds rtt{0};       // smoothed RTT; 0 before the first sample
   std::uint64_t packet_bytes = 0;        // the largest packet it carries
@@ -78,24 +81,24 @@ struct __attribute__((visibility("default"))) RailView {
   std::uint32_t in_flight = 0;           // packets in flight
   // Of all numbered packets but probes, retransmissions and headers included; 0 with one rail.
   std::uint64_t bytes_sent = 0;
-  std::uint64_t packets_sent = 0;
+  std::uint64_t packets_sent = 0;  // of the same
   std::uint64_t packets_lost = 0;  // packets declared lost
   std::uint64_t evacuated = 0;     // packets moved to other rails
   std::uint64_t times_left = 0;    // how often it went down
-  // The result of the last check, and the time since it ended. If a peer has several rails, each is
-  // checked once when it is new. A fault is cleared when the rail carries messages again.
+  // The result of the last check. If a peer has several rails, each is checked once when it is new.
+  // A fault is cleared when the rail carries messages again.
   RailFinding check = RailFinding::kNotChecked;
-  std::chrono::nanoseconds checked_ago{0};
+  std::chrono::nanoseconds checked_ago{0};  // the time since that check ended
 };
 
 // Reports that a rail has begun or ceased to carry messages (Context::take_rail_event()).
 struct __attribute__((visibility("default"))) RailEvent {
-  PeerId peer;
-  unsigned number = 0;                 // as in RailView
-  std::string nic;                     // the name of the local NIC
-  bool carries = false;                // whether it carries messages
-  RailState state = RailState::kDown;  // the current state
-  RailReason reason = RailReason::kNew;
+  PeerId peer;                           // whose rail it is
+  unsigned number = 0;                   // as in RailView
+  std::string nic;                       // the name of the local NIC
+  bool carries = false;                  // whether it carries messages
+  RailState state = RailState::kDown;    // the current state
+  RailReason reason = RailReason::kNew;  // why it is in that
   std::uint32_t changes = 0;  // of `carries` since the last event; 2: it went down and up again
 };
 
@@ -104,18 +107,18 @@ struct __attribute__((visibility("default"))) RailCheck {
   // Whether packets of one size reached the peer (`there`) and arrived from it (`back`).
   struct Passed {
     std::size_t bytes = 0;  // of the packet
-    bool there = false;
-    bool back = false;
+    bool there = false;     // one reached the peer
+    bool back = false;      // one arrived from it
   };
 
-  unsigned number = 0;  // as in RailView
-  std::string nic;
-  std::string local;
-  std::string remote;
-  RailFinding finding = RailFinding::kNotChecked;
-  Passed smallest;  // over the command channels
-  Passed largest;   // over the data channels: the largest that the NICs at both ends take. `back`
-                    // is tried only once a packet got `there`
+  unsigned number = 0;                             // as in RailView
+  std::string nic;                                 // as in RailView
+  std::string local;                               // as in RailView
+  std::string remote;                              // as in RailView
+  RailFinding finding = RailFinding::kNotChecked;  // what all of it comes to
+  Passed smallest;                                 // over the command channels
+  Passed largest;  // over the data channels: the largest that the NICs at both ends take. `back`
+                   // is tried only once a packet got `there`
 };
 
 }  // namespace pullman

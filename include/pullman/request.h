@@ -19,14 +19,17 @@
 
 namespace pullman {
 
+// One operation in progress.
 class __attribute__((visibility("default"))) Request {
  public:
+  // Makes one that is done: nothing was started yet.
   Request();
   // Aborts if it is still pending: the library would write into freed memory.
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
+  // Returns true if it is not pending.
   bool done() const { return status() != Status::kPending; }
 
   // Returns kPending until done, then how the operation ended; kOk before its first use.
@@ -38,8 +41,9 @@ class __attribute__((visibility("default"))) Request {
   // Of a receive that is done: the length of the message as sent, more than length() if truncated.
   std::uint64_t message_length() const { return message_length_; }
 
-  // Of a receive that is done: the message's tag and sender. Of a send: its tag and receiver.
+  // Of a receive that is done: the message's tag. Of a send: its tag.
   Tag tag() const { return tag_; }
+  // Of a receive that is done: the message's sender. Of a send: its receiver.
   PeerId source() const { return source_; }
 
   // Of a receive that is done: the sender's immediate data, if any, even if the message was

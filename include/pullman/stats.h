@@ -8,18 +8,19 @@
 
 namespace pullman {
 
+// The counters, and four quantities at their end.
 struct Stats {
-  std::uint64_t messages_sent = 0;      // messages that send() accepted
-  std::uint64_t messages_received = 0;  // messages that completed a receive
-  std::uint64_t bytes_sent = 0;         // of those messages
-  std::uint64_t bytes_received = 0;
-  std::uint64_t packets_sent = 0;         // numbered packets, first transmissions
-  std::uint64_t packets_received = 0;     // datagrams accepted, of all types
-  std::uint64_t memory_packets_sent = 0;  // packets to peers on this host, through memory
-  std::uint64_t memory_packets_received = 0;
-  std::uint64_t duplicate_packets = 0;     // received twice, or after their number was settled
-  std::uint64_t retransmits = 0;           // packets declared lost whose frames were sent again
-  std::uint64_t spurious_retransmits = 0;  // retransmits whose original arrived after all
+  std::uint64_t messages_sent = 0;            // messages that send() accepted
+  std::uint64_t messages_received = 0;        // messages that completed a receive
+  std::uint64_t bytes_sent = 0;               // of those messages
+  std::uint64_t bytes_received = 0;           // of those messages
+  std::uint64_t packets_sent = 0;             // numbered packets, first transmissions
+  std::uint64_t packets_received = 0;         // datagrams accepted, of all types
+  std::uint64_t memory_packets_sent = 0;      // packets to peers on this host, through memory
+  std::uint64_t memory_packets_received = 0;  // the same, from peers on this host
+  std::uint64_t duplicate_packets = 0;        // received twice, or after their number was settled
+  std::uint64_t retransmits = 0;              // packets declared lost whose frames were sent again
+  std::uint64_t spurious_retransmits = 0;     // retransmits whose original arrived after all
   // Probes for tail loss and keepalive. They carry data only if no packet is free for a PING.
   std::uint64_t probes_sent = 0;
   std::uint64_t timeouts = 0;             // probe timeouts (PTO, RFC 9002) that made a probe due
@@ -52,9 +53,9 @@ struct Stats {
   std::uint64_t nic_bursts_refused = 0;    // sockets that fell back to single packets
   // The current values of four quantities.
   std::uint64_t peers_connected = 0;
-  std::uint64_t packets_in_flight = 0;
-  std::uint64_t unexpected_bytes = 0;  // memory charged to peers for unexpected messages
-  std::uint64_t rtt_ns = 0;            // smoothed RTT of the peer heard from last
+  std::uint64_t packets_in_flight = 0;  // to all peers
+  std::uint64_t unexpected_bytes = 0;   // memory charged to peers for unexpected messages
+  std::uint64_t rtt_ns = 0;             // smoothed RTT of the peer heard from last
 };
 
 }  // namespace pullman

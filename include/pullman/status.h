@@ -8,6 +8,7 @@
 
 namespace pullman {
 
+// How an operation ended, or that it has not.
 enum class Status : std::uint8_t {
   kOk,               // done
   kPending,          // accepted, not finished yet
@@ -45,8 +46,10 @@ enum class Status : std::uint8_t {
 // cannot be parsed), never by the data path.
 class __attribute__((visibility("default"))) Error : public std::runtime_error {
  public:
+  // Makes one with a sentence that says what to do.
   Error(Status status, const std::string& sentence)
       : std::runtime_error(sentence), status_(status) {}
+  // Returns what kind of error it is.
   Status status() const { return status_; }
 
  private:

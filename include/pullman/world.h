@@ -36,6 +36,7 @@
 
 namespace pullman {
 
+// How a world is made.
 struct WorldOptions {
   // Of the context. Keys are added if there are none; where all connect to rank 0 its max_peers and
   // unexpected_bytes are raised to hold them.
@@ -44,8 +45,10 @@ struct WorldOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds(60);
 };
 
+// All processes of a job.
 class __attribute__((visibility("default"))) World {
  public:
+  // Its options, by a shorter name.
   using Options = WorldOptions;
 
   // --- Ways to find each other. Each returns when this process is known to the others, or throws.
@@ -59,24 +62,32 @@ class __attribute__((visibility("default"))) World {
 
   // For programs that have a way to hand 128 bytes to each of their processes. Rank 0 creates the
   // world and passes id() on; the others join it. The id holds the key of the job's packets, unless
-  // the Config names another: pass it on where nobody else sees it. create() does not wait for the
-  // others; the next call that needs one does, and makes the others' join() return.
+  // the Config names another: pass it on where nobody else sees it.
   using Id = std::array<std::byte, 128>;
+  // Makes this process rank 0 of a world. Does not wait for the others; the next call that needs
+  // one does, and makes the others' join() return.
   static World create(unsigned size, const Options& options = {});
+  // Joins the world with that id, as that rank. Returns once rank 0 has let it in.
   static World join(const Id& id, unsigned rank, unsigned size, const Options& options = {});
 
   // For programs that have sockets or MPI already. The function gives each process the bytes of
   // all, in the order of their ranks; all pass equally many. It is called twice, and carries the
   // key of the job's packets unless the Config names another.
   using Allgather = std::function<void(std::span<const std::byte> mine, std::span<std::byte> all)>;
+  // Makes the world of all processes that call it, each with its rank.
   static World from_allgather(unsigned rank, unsigned size, const Allgather& allgather,
                               const Options& options = {});
 
+  // Takes the other's place; what is left of that can only be destroyed.
   World(World&& other) noexcept;
+  // Closes the context.
   ~World();
 
+  // Returns the context of this process, which the world owns.
   Context& context();
+  // Returns which of the processes this is, from 0 on.
   unsigned rank() const;
+  // Returns how many processes there are.
   unsigned size() const;
   // Returns how the processes have found each other, for people.
   std::string source() const;
@@ -93,11 +104,13 @@ class __attribute__((visibility("default"))) World {
 
   // Returns when all processes have called it.
   void barrier();
-  // Returns what each process has passed, in the order of their ranks. They may differ in length.
+  // The longest card of allgather().
   static constexpr std::size_t kMaxCardBytes = 1024;
+  // Returns what each process has passed, in the order of their ranks. They may differ in length.
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> card);
-  // Returns the message of the process `root`, at every process; the others pass none.
+  // The longest message of broadcast().
   static constexpr std::size_t kMaxBroadcastBytes = std::size_t{1} << 30;
+  // Returns the message of the process `root`, at every process; the others pass none.
   SharedBytes broadcast(unsigned root, SharedBytes message = nullptr);
 
  private:
