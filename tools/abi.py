@@ -12,8 +12,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "debian/libpullman1.symbols"
-LOST = """LOST: programs that are installed need them. Bring them back; or begin a new ABI: `abi` in lib/meson.build, the
-node in lib/pullman.map, debian/libpullman1.*, and the package's name in debian/control."""
+LOST = """LOST: programs that are installed need them. Bring them back; or begin a new ABI: `abi` in lib/meson.build,
+the node in lib/pullman.map, debian/libpullman1.*, and the package's name in debian/control."""
 NEW = """NEW: if they are to stay, `python3 tools/abi.py BUILD_DIRECTORY --update`; if not, leave them out of
 lib/pullman.map."""
 

@@ -51,16 +51,15 @@ def each_file_has_a_package(installed, _):
             continue
         name = f"usr/{path.relative_to(prefix)}"
         owners = [package for package, patterns in lists.items()
-                  if any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, f"{pattern}/*") for pattern in patterns)]
-        # fnmatch takes libpullman.so.* in every folder, and so do these lists: each is the only one all the same.
+                  if any(fnmatch.fnmatch(name, end) for pattern in patterns for end in (pattern, f"{pattern}/*"))]
         if len(owners) != 1:
             raise Wrong(f"{name} belongs to {len(owners)} packages {owners}: see debian/*.install")
 
 
 def pkg_config_names_nothing_else(installed, _):
     flags = installed.run("pkg-config", "--static", "--libs", "--cflags", "pullman").split()
-    foreign = [flag for flag in flags if flag != "-lpullman" and not flag.startswith((f"-L{installed.place}",
-                                                                                        f"-I{installed.place}"))]
+    own = ("-lpullman", f"-L{installed.place}", f"-I{installed.place}")
+    foreign = [flag for flag in flags if not flag.startswith(own)]
     if foreign:
         raise Wrong(f"pkg-config names {foreign}, which a program does not need")
 

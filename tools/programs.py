@@ -1,4 +1,4 @@
-"""What the installed programs say of themselves, held against their man pages and completion: programs.py BUILD_DIRECTORY
+"""What the programs say of themselves, held against their man pages and completion: programs.py BUILD_DIRECTORY
 
 Each option of --help is in the page and the page has no other; so are the words an option may be given, and the
 variables; bash completes each. pullman(7) has every variable of the public headers. mandoc finds nothing wrong with the
@@ -25,7 +25,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def options_in_help(text):
     """The options, each with the words it may be given.
 
-    >>> options_in_help("Options:\\n  -h,--help  Help\\n  --test TEXT:{rate,fail}\\n      --not an option\\n  --nic TEXT ...")
+    >>> options_in_help("  -h,--help  Help\\n  --test TEXT:{rate,fail}\\n      --not an option\\n  --nic TEXT ...")
     {'--help': [], '--test': ['rate', 'fail'], '--nic': []}
     """
     found = re.findall(r"^  (?:-\w,)?(--[\w-]+)(?: [A-Z]+:\{([\w,]+)\})?", text, re.M)

@@ -259,9 +259,14 @@ def mutants(_):
     return one("faults drawn from the syntax", ["tools/mutants", "--sample", "40"], 3600, TEST_BUILD.logs / "mutants.log")
 
 
+def package(_):
+    return one("Debian packages in a clean Debian", [sys.executable, "tools/package.py", "build-package", "--test"], 3600,
+               TEST_BUILD.logs / "package.log")
+
+
 # What proves a change comes first.
 GROUPS = {"core": core, "kernel": kernel, "mpi": mpi, "address": address, "fuzz": fuzz}
-LONG_GROUPS = {"model": model, "thread": thread, "mutants": mutants}
+LONG_GROUPS = {"model": model, "thread": thread, "mutants": mutants, "package": package}
 
 
 def main():
