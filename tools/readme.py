@@ -1,4 +1,4 @@
-"""README's code, compiled as it stands against the installed library: readme.py BUILD_DIRECTORY
+"""README's and the tutorials' code, compiled as it stands against the installed library: readme.py BUILD_DIRECTORY
 
 Installs into a folder of its own, asks pkg-config, compiles every C++ block that has a main().
 """
@@ -37,16 +37,16 @@ def install(build, place):
 
 
 def programs():
-    text = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
-    return [block for block in re.findall(r"```(?:cpp|c\+\+)\n(.*?)```", text, re.S)
-            if "int main" in block]
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs/tutorials").glob("*.md"))]
+    return [block for document in documents if document.exists()
+            for block in re.findall(r"```(?:cpp|c\+\+)\n(.*?)```", document.read_text(), re.S) if "int main" in block]
 
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     blocks = programs()
     if not blocks:
-        print("README.md has no C++ program")
+        print("neither README.md nor docs/tutorials have a C++ program")
     good = 0
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
