@@ -51,6 +51,7 @@ bool Health::handle_silence(Instant now, Pace pace, Duration waited) {
   asked_at_ = now;
   overdue_ = now - waited;
   alive_at_ = kNever;
+  confirmations_ = 0;
   pause_ = first_pause_ = interval(pace);
   due_ = now + pause_;
   return true;
@@ -100,8 +101,15 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
   if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
+  if (confirmations_ != 0 && sent_at < confirmed_at_) return false;
+  if (confirmations_ < kConfirmations) {
+    ++confirmations_;
+    confirmed_at_ = now;
+    due_ = now;  // all rails are probed, so that there is a next witness soon
+    return true;
+  }
   witnessed_ = true;
-  due_ = now;
+  due_ = now + Duration(1);
   return true;
 }
 

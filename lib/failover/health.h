@@ -60,8 +60,11 @@ class Health {
   // is when a packet last came over this rail. A rail on which packets still arrive is not silent,
   // since its ACKs may queue behind the peer's data. It gets more time; if our packets are lost,
   // the peer hears nothing and reports that earlier. Packets from before the rail became suspect
-  // gain it no time. The verdict waits for handle_due(), when all received packets have been read,
-  // since an answer on this rail may be among them. Returns true if next_due() has changed.
+  // gain it no time. Either end may stop between two rails, when it has read one of them, or has
+  // answered on one: so of the packets that the peer acknowledges two more must each have been sent
+  // after the answer to the one before, since by the second of them it has read all rails and
+  // answered on all; and the verdict waits for handle_due() after the next reading of ours. Returns
+  // true if next_due() has changed.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // Takes the rail down or drains it: for the NIC's link, the peer, the operator, or a loss rate.
   bool leave(Instant now, RailReason reason);
@@ -102,6 +105,8 @@ class Health {
   static constexpr Duration kMaxLateness = std::chrono::milliseconds(20);
   // The number of unanswered probes before a witness counts.
   static constexpr std::uint8_t kQuestions = 3;
+  // The witnesses that must follow each other, and the first.
+  static constexpr std::uint8_t kConfirmations = 2;
   static constexpr std::uint8_t kGoodAnswers = 3;
   static constexpr std::uint8_t kMaxDoublings = 10;
   static constexpr Duration kLongestPatience = std::chrono::seconds(2);
@@ -124,14 +129,15 @@ class Health {
 
   RailState state_ = RailState::kDown;
   RailReason reason_ = RailReason::kNew;
-  std::uint8_t questions_ = 0;  // suspect: unanswered probes
-  std::uint8_t good_ = 0;       // down or probing: answers in a row
-  std::uint8_t needed_ = 1;     // answers in a row needed to be used again
-  bool link_down_ = false;      // the NIC has lost its link or address
-  bool drained_ = false;        // by an operator at either end, or by keep_out()
-  bool witnessed_ = false;      // suspect: the peer answers on another rail
-  bool damped_ = false;         // kept out for flapping
-  bool waiting_ = false;        // down or probing: a probe is unanswered
+  std::uint8_t questions_ = 0;      // suspect: unanswered probes
+  std::uint8_t confirmations_ = 0;  // suspect: witnesses since there were enough of them
+  std::uint8_t good_ = 0;           // down or probing: answers in a row
+  std::uint8_t needed_ = 1;         // answers in a row needed to be used again
+  bool link_down_ = false;          // the NIC has lost its link or address
+  bool drained_ = false;            // by an operator at either end, or by keep_out()
+  bool witnessed_ = false;          // suspect: the peer answers on another rail
+  bool damped_ = false;             // kept out for flapping
+  bool waiting_ = false;            // down or probing: a probe is unanswered
   Lateness lateness_ = Lateness::kExcluded;
   bool was_damped_ = false;  // damped_ before it was left
   bool missed_ = false;      // down or probing: an earlier probe was missed since the last answer
@@ -142,6 +148,7 @@ class Health {
   Instant overdue_{};   // suspect: when the overdue packet was sent
   Duration took_{};     // from overdue_ to the answer, the last time it was suspect
   Instant alive_at_ = kNever;  // suspect: when the first witness came
+  Instant confirmed_at_{};     // suspect: when the last witness of enough probes came
   Duration pause_ = kFirstPause;
   Duration first_pause_ = kFirstPause;  // suspect: the interval of probes
   double penalty_ = 0;                  // as of penalty_at_

@@ -63,7 +63,7 @@ const char* name(NicTrouble::Kind kind) {
 }
 
 Network::Network(std::size_t hosts, std::uint64_t seed, Findings& findings)
-    : hosts_(hosts), random_(seed), findings_(findings), told_(hosts * hosts) {}
+    : hosts_(hosts), random_(seed), findings_(findings), told_(hosts * hosts), overlooked_(hosts) {}
 
 Network::Wire& Network::wire_of(Plug from, Plug to) {
   std::vector<Wire>& wires = wires_[from.nic * kMaxNics + to.nic];

@@ -52,6 +52,9 @@ class Network {
   // Whether the NIC reports its link as up.
   bool link_up(Endpoint at) const { return !troubled(at, NicTrouble::Kind::kUnplugged); }
   bool troubled(Endpoint at, NicTrouble::Kind kind) const;
+  // These NICs of the host give it nothing now.
+  void overlook(std::size_t host, std::uint32_t nics) { overlooked_.at(host) = nics; }
+  bool overlooks(Endpoint at) const { return (overlooked_[at.host] >> at.nic & 1) != 0; }
   // In order of time. They outlast the faults: a narrow path is no fault.
   std::vector<Narrowing>& narrowings() { return narrowings_; }
   // The network reports the path MTU, rightly or not; 0: it has reported none.
@@ -165,6 +168,7 @@ class Network {
   Routes reach_;
   std::vector<Narrowing> narrowings_;
   std::vector<std::size_t> told_;
+  std::vector<std::uint32_t> overlooked_;  // of each host a bit for each NIC
   NoiseMaker noise_;
   std::array<SimPort*, kMaxEndpoints> ports_{};
   std::array<std::uint8_t, kMaxEndpoints / 2> generations_{};

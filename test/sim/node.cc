@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/draw.h"
 #include "sim/sim_port.h"
@@ -27,7 +28,7 @@ std::vector<engine::JobKey> job_keys_of(const NodePlan& plan) {
 
 Node::Node(Network& network, SharedMemory& memory, std::uint8_t host, const NodePlan& plan,
            std::uint64_t seed)
-    : network_(network), memory_(memory), host_(host), plan_(plan), random_(seed) {}
+    : network_(network), memory_(memory), host_(host), plan_(plan), random_(seed), stops_(~seed) {}
 
 Node::~Node() {
   if (alive()) end(true);
@@ -152,8 +153,10 @@ Instant Node::wake() const {
 
 void Node::turn() {
   last_turn_ = network_.now();
+  if (!in_mid_turn_) last_look_ = local_now();
   const std::uint64_t sent_before = network_.counters().sent;
-  std::size_t received = engine_->progress(local_now());
+  const bool was_interrupted = std::exchange(in_mid_turn_, false);
+  std::size_t received = was_interrupted ? end_interrupted_turn() : engine_->progress(local_now());
   if (plan_.poll_interval.count() != 0 && !plan_.polls_once) {
     std::size_t more = received;
     for (std::size_t i = 1; i < kTurnsPerPoll && more != 0; ++i) {
@@ -161,10 +164,10 @@ void Node::turn() {
       received += more;
     }
   }
-  own_wake_ = kNever;
+  own_wake_ = was_interrupted ? network_.now() : kNever;
   touched();
   note_turn(received, network_.counters().sent - sent_before);
-  share_processor();
+  share_processor(!was_interrupted);
   audit();
 }
 
@@ -187,12 +190,24 @@ void Node::note_turn(std::size_t received, std::uint64_t sent) {
   }
 }
 
-// Ends the time slice that is over. A process that slept meanwhile has a turn before it waits.
-void Node::share_processor() {
+// Makes the rest of a turn in which the process stopped, by the clock as it was before: what came
+// meanwhile by those NICs that had been read is read in the next turn.
+std::size_t Node::end_interrupted_turn() {
+  network_.overlook(host_, static_cast<std::uint32_t>(stops_.next()));
+  const std::size_t received = engine_->progress(last_look_);
+  network_.overlook(host_, 0);
+  return received;
+}
+
+// Ends the time slice that is over. A process that slept meanwhile has a turn before it waits. It
+// waits in the middle of the next turn, some NICs of which it has read, unless that would be so in
+// each.
+void Node::share_processor(bool was_whole_turn) {
   const TimeSlices& slices = plan_.slices;
   if (slices.waits.count() == 0 || network_.now() < slice_end_) return;
   const auto about = [this](Duration time) { return between(random_, time / 2, time * 3 / 2); };
   stall_until(network_.now() + about(slices.waits));
+  in_mid_turn_ = was_whole_turn;
   slice_end_ = stalled_until_ + about(slices.runs);
 }
 

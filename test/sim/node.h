@@ -113,7 +113,8 @@ class Node {
   void set_nic(std::uint8_t nic);
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
-  void share_processor();
+  void share_processor(bool was_whole_turn);
+  std::size_t end_interrupted_turn();
   void audit();
 
   Network& network_;
@@ -121,6 +122,7 @@ class Node {
   const std::uint8_t host_;
   NodePlan plan_;
   Random random_;
+  Random stops_;             // where in a turn it stops
   std::uint8_t joined_ = 0;  // late NICs that have come
   std::optional<SimPairs> pairs_;
   std::unique_ptr<engine::Engine> engine_;
@@ -129,8 +131,10 @@ class Node {
   Instant deadline_ = kNever;  // of the engine, in network time
   Instant own_wake_ = kNever;
   Instant last_turn_{};
+  Instant last_look_{};        // at the clock, by the turn before
   bool took_nothing_ = false;  // by the last turn
   Instant stalled_until_{};
+  bool in_mid_turn_ = false;  // its time slice ended there
   Instant slice_end_{};
   std::uint32_t idle_turns_ = 0;  // turns in a row that were asked for and did nothing
 };

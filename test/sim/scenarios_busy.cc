@@ -83,6 +83,27 @@ TEST_CASE("nothing is sent again and no rail is blamed while processes stop and 
   }
 }
 
+// A process may stop between its readings of two rails, and then answers what came by one of them
+// before it reads the other.
+TEST_CASE("no rail is blamed where processes stop in the middle of a turn") {
+  const auto slices = GENERATE(TimeSlices{microseconds(1), microseconds(500)},
+                               TimeSlices{microseconds(1), milliseconds(2)},
+                               TimeSlices{microseconds(10), milliseconds(6)});
+  const std::size_t bytes = GENERATE(100, 3000, 64 << 10);
+  RailScene scene({2, 2});
+  const auto couple = scene.couple_by_rails(2);
+  scene.node(0).set_slices(slices);
+  scene.node(1).set_slices(slices);
+  Stream stream(scene, couple, bytes, 2);
+
+  stream.run_for(milliseconds(3000));
+
+  CHECK(stream.finish());
+  for (const std::size_t host : {0, 1}) {
+    CHECK(scene.engine(host).inspector().audit().rails_blamed == 0);
+  }
+}
+
 // The packets of a process that runs again come in a burst, which a queue may not hold.
 TEST_CASE("each of two slow rails carries its part of a stream while processes stop and go") {
   const auto slices = GENERATE(TimeSlices{microseconds(437), milliseconds(5)},

@@ -161,6 +161,7 @@ bool SimPort::is_own(const nic::Address& address) const {
 
 std::size_t SimPort::receive(std::span<nic::Incoming> batch, std::size_t enough) {
   std::size_t count = 0;
+  if (network_.overlooks(at_)) return 0;
   while (count < enough && !arrived_.empty()) {
     const Datagrams::Slot slot = arrived_.front();
     arrived_.pop_front();
