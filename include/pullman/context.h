@@ -9,9 +9,18 @@
 // Threads: one thread at a time may call, unless Config::threads is kMany. Different contexts are
 // independent. Unless Config::progress says otherwise nothing runs in the background: packets move
 // only during the calls below, so a program that does not wait must call progress() regularly.
-// Errors: the constructor and connect()
-// throw Error; all else returns a Status, at once or in the request. Every operation finishes, with
-// its result or with a status that says why not.
+// Errors: the constructor and connect() throw Error; all else returns a Status, at once or in the
+// request. Every operation finishes, with its result or with a status that says why not.
+//
+// Processes: a context belongs to the process that opened it. In a child of fork() is_inherited()
+// is true, close() returns kClosed, the destructor does nothing, and any other call ends the child
+// with a sentence on stderr, since both would send different packets under one number. The parent
+// is not affected. Descriptors close at exec(); until then a child keeps the ports taken.
+//
+// Signals may interrupt the program at any time: no call fails or returns early for them. Time is
+// CLOCK_MONOTONIC: setting the clock of the host has no effect. A context takes up to 16
+// descriptors and three for each NIC, whatever the number of peers (the driver tcp: two for each
+// peer, too). If the limit (ulimit -n) allows fewer, the constructor says so.
 //
 // Memory: a call first allocates what it needs for itself (a peer, a list of segments or peers, a
 // space, a region, a copy of a request). If that fails it throws std::bad_alloc and has no other
@@ -46,10 +55,13 @@ class __attribute__((visibility("default"))) Context {
  public:
   // Opens the NICs. Throws Error(kBadOption) or Error(kNoDevice).
   explicit Context(const Config& config = Config::from_environment());
-  // Calls close() if the program has not.
+  // Calls close() if the program has not. Does nothing in a child of fork().
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+
+  // Returns true in a child of fork(), where another context is to be opened.
+  bool is_inherited() const;
 
   // Returns the address that another process passes to connect() to reach this one, such as
   // "10.0.0.1:7100".
@@ -323,6 +335,7 @@ class __attribute__((visibility("default"))) Context {
   std::string dump() const;
 
  private:
+  friend class CallbackRequest;
   struct State;
   std::unique_ptr<State> state_;
 };

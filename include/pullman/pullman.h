@@ -1,6 +1,7 @@
 // Pullman: reliable tagged messages over datagram NICs. This header includes all of the public API.
 #pragma once
 
+#include "pullman/callback_request.h"
 #include "pullman/config.h"
 #include "pullman/context.h"
 #include "pullman/multi_receive.h"

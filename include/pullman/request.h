@@ -57,7 +57,8 @@ class __attribute__((visibility("default"))) Request {
 
   // Called whenever the request becomes done, from any call of the context, including the one that
   // started the operation, so that a program need not search its requests. It may put the request
-  // on a list. It must not call the context, throw, or destroy the request.
+  // on a list. It must not call the context, throw, or destroy the request; the callback of a
+  // CallbackRequest, which has this for itself, may.
   void (*on_done)(Request& request) = nullptr;
 
   // The library's state of the operation. Defined in the library only.

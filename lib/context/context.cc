@@ -11,7 +11,9 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "context/callback_queue.h"
 #include "context/clock.h"
+#include "context/descriptors.h"
 #include "context/gate.h"
 #include "context/identity.h"
 #include "context/nics.h"
@@ -96,7 +98,7 @@ struct Context::State final : Attended {
     const Instant now = look();
     engine.prepare_to_block();
     if (nics.due(now)) tend_nics(now);
-    if (engine.progress(now) != 0) return kMoreToDo;
+    if (engine.progress(now) != 0 || !callbacks.empty()) return kMoreToDo;
     if (engine.next_deadline() <= now) return kMoreToDo;
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
@@ -104,6 +106,8 @@ struct Context::State final : Attended {
     sleeper.arm(std::min(engine.next_deadline(), nics.next_deadline()));
     return descriptor;
   }
+
+  void call_back(Gate::Hold& held) override { callbacks.call_due(held); }
 
   void note_sleep(Instant until) override { engine.watched(until); }
 
@@ -177,7 +181,7 @@ struct Context::State final : Attended {
   };
 
   // Makes turns until `done`, which is told how much was received, returns true. Returns false if
-  // the timeout expires first.
+  // the timeout expires first, or a callback closes the context.
   template <typename Done>
   bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
     const Waiting here(thread);
@@ -186,8 +190,9 @@ struct Context::State final : Attended {
     WaitPolicy::Silence silence{.since = begin};
     for (Instant now = begin;; now = look()) {
       const std::size_t received = turn(now);
+      callbacks.call_due(held);
       if (done(received)) return true;
-      if (now >= end) return false;
+      if (now >= end || closed) return false;
       rest(received, end, silence, held);
     }
   }
@@ -199,8 +204,11 @@ struct Context::State final : Attended {
     return done() || turn_until(timeout, held, [&done](std::size_t) { return done(); });
   }
 
+  Status close(std::chrono::nanoseconds timeout, Gate::Hold& held);
+
   Config config;
   Gate gate;
+  CallbackQueue callbacks{gate};
   Nics nics;
   std::vector<engine::NicPorts> opened;  // moved into the engine on construction
   std::string driver;
@@ -216,6 +224,7 @@ struct Context::State final : Attended {
 
 Context::Context(const Config& config) {
   config.validate();
+  require_descriptors();
   try {
     state_ = std::make_unique<State>(secure(config));
   } catch (const nic::NicError& error) {
@@ -223,8 +232,29 @@ Context::Context(const Config& config) {
   }
 }
 
+// In a child of fork() all that the state has is the parent's, which goes on using it.
 Context::~Context() {
-  close();
+  if (is_inherited()) {
+    static_cast<void>(state_.release());
+  } else {
+    close();
+  }
+}
+
+bool Context::is_inherited() const {
+  return state_->gate.is_inherited();
+}
+
+CallbackRequest::CallbackRequest(Context& context, Callback callback)
+    : state_(std::make_shared<State>(*this, context.state_->callbacks, std::move(callback))) {
+  on_done = [](Request& done) {
+    State& state = *static_cast<CallbackRequest&>(done).state_;
+    state.queue.push(state);
+  };
+}
+
+CallbackRequest::~CallbackRequest() {
+  if (state_->is_linked()) state_->queue.remove(*state_);
 }
 
 std::string Context::address() const {
@@ -491,6 +521,7 @@ RemoteUse Context::remote_use(std::uint64_t key) const {
 std::size_t Context::progress() {
   Gate::Hold held(state_->gate);
   const std::size_t received = state_->turn(state_->look());
+  state_->callbacks.call_due(held);
   held.let_others_in();  // a loop of these calls would otherwise keep the lock
   return received;
 }
@@ -556,7 +587,10 @@ Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
 
 bool Context::prepare_wait() {
   Gate::Hold held(state_->gate);
-  return !state_->thread && state_->make_turn() >= 0;
+  if (state_->thread) return false;
+  const bool idle = state_->make_turn() >= 0;
+  state_->callbacks.call_due(held);
+  return idle;
 }
 
 int Context::wait_fd() const {
@@ -602,6 +636,7 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   WaitPolicy::Silence silence{.since = state_->looked_at};
   for (;;) {
     const std::size_t received = engine.progress(state_->look());
+    state_->callbacks.call_due(held);
     if (auto rows = engine.check_result(peer)) return *rows;
     if (engine.inspector().peer_state(peer) == PeerState::kUnknown) return {};
     state_->rest(received, kNever, silence, held);
@@ -618,30 +653,39 @@ Status Context::restore_rail(std::string_view nic) {
 }
 
 Status Context::close(std::chrono::nanoseconds timeout) {
+  if (is_inherited()) return Status::kClosed;
   if (state_->thread) state_->thread->stop();
   Gate::Hold held(state_->gate);
-  if (state_->closed) return *state_->closed;
-  const Instant begin = state_->look();
+  const Status status = state_->close(timeout, held);
+  state_->callbacks.call_due(held);
+  return status;
+}
+
+Status Context::State::close(std::chrono::nanoseconds timeout, Gate::Hold& held) {
+  if (closed) return *closed;
+  const Instant begin = look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   WaitPolicy::Silence silence{.since = begin};
-  state_->engine.begin_close(begin);
-  for (Instant now = begin; now <= end; now = state_->look()) {
-    const std::size_t received = state_->engine.progress(now);
-    if (state_->engine.drained()) break;
-    state_->rest(received, end, silence, held);
-    if (state_->closed) return *state_->closed;  // by another thread with a shorter timeout
+  engine.begin_close(begin);
+  for (Instant now = begin; now <= end; now = look()) {
+    const std::size_t received = engine.progress(now);
+    callbacks.call_due(held);
+    if (closed) return *closed;  // by a callback
+    if (engine.drained()) break;
+    rest(received, end, silence, held);
+    if (closed) return *closed;  // by another thread with a shorter timeout
   }
   if (log().should_log(spdlog::level::debug)) {
-    log().debug("closes: {}", state_->engine.inspector().dump());
+    log().debug("closes: {}", engine.inspector().dump());
   }
-  if (state_->engine.drained()) {
-    state_->closed = Status::kOk;
-    state_->engine.abort();
+  if (engine.drained()) {
+    closed = Status::kOk;
+    engine.abort();
   } else {
-    state_->closed = Status::kTimedOut;
-    state_->engine.close_abortively(state_->look());
+    closed = Status::kTimedOut;
+    engine.close_abortively(look());
   }
-  return *state_->closed;
+  return *closed;
 }
 
 Status Context::close() {

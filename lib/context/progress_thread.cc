@@ -30,6 +30,10 @@ void ProgressThread::start(std::function<void()> begin) {
 }
 
 void ProgressThread::stop() {
+  if (std::this_thread::get_id() == thread_.get_id()) {
+    stops_ = true;
+    return;
+  }
   const std::lock_guard locked(stopping_);
   if (!thread_.joinable()) return;
   stops_ = true;
@@ -79,6 +83,7 @@ void ProgressThread::tend() {
   nap_ = kFirstNap;
   Gate::Hold held(gate_);
   const int descriptor = context_.make_turn();
+  context_.call_back(held);
   if (descriptor == Attended::kMoreToDo) return held.let_others_in();
   if (descriptor == Attended::kNothingWakes) return held.leave_for([this] { nap(); });
   Instant woken{};

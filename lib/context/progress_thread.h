@@ -29,6 +29,8 @@ class Attended {
   static constexpr int kMoreToDo = -1;
   static constexpr int kNothingWakes = -2;  // no NIC can
   virtual int make_turn() = 0;
+  // Calls what is due after a turn, without the lock.
+  virtual void call_back(Gate::Hold& held) = 0;
   // The thread has watched for packets until then.
   virtual void note_sleep(Instant until) = 0;
 };
@@ -42,7 +44,7 @@ class ProgressThread {
 
   // Starts the thread, in which `begin` is called first. Throws std::system_error.
   void start(std::function<void()> begin);
-  // Returns when it has ended. Without the lock.
+  // Returns when it has ended, or will end soon if the thread itself calls. Without the lock.
   void stop();
 
   // --- by the program's calls, under the lock

@@ -172,7 +172,10 @@ struct World::State {
 
 World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}
 World::World(World&&) noexcept = default;
-World::~World() = default;
+// In a child of fork() all of it is the parent's.
+World::~World() {
+  if (state_ != nullptr && state_->context.is_inherited()) static_cast<void>(state_.release());
+}
 
 World World::from_environment(const Options& options) {
   if (const char* const rendezvous = std::getenv("PULLMAN_RENDEZVOUS")) {

@@ -32,6 +32,7 @@ struct FakeContext final : Attended {
     arrival.silence();
     return wakes ? arrival.descriptor() : kNothingWakes;
   }
+  void call_back(Gate::Hold&) override {}
   void note_sleep(Instant) override {}
   void receive(int count) {
     packets += count;

@@ -135,7 +135,9 @@ ssize_t Endpoint::cancel(Lane& lane, void* context) {
   return domain_.triggers().cancel(lane, context) ? 0 : -FI_ENOENT;
 }
 
+// In a child of fork() all that the endpoint has is the parent's, which goes on using it.
 int Endpoint::close(EndpointHandle& handle) {
+  if (transport_.is_open() && transport_->is_inherited()) return 0;
   if (&handle == &handle_) return close_endpoint();
   ScalableContext* context = nullptr;
   {

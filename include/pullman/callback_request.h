@@ -1,0 +1,50 @@
+// A request that calls the program when it is done.
+//
+//   pullman::CallbackRequest question(context, [&](pullman::CallbackRequest& done) {
+//     if (done.status() == pullman::Status::kOk) context.send(done.source(), 8, bytes, answer);
+//   });
+//   context.receive(pullman::kAnyPeer, 7, 0, bytes, question);
+//   for (;;) context.progress();
+//
+// Each time the request becomes done its callback is called once: after a turn of progress(),
+// test(), wait(), wait_for_arrival(), prepare_wait(), check_rails() or close(), and never in the
+// call that started the operation, which may end it at once.
+//
+// The callback may do all that the program may: send, receive, wait, disconnect or abandon the
+// peer, close the context, use the request again or destroy it. It may not destroy the context. A
+// callback that waits keeps the others of its context waiting. An exception leaves the call that
+// made it, and what other callbacks are due are called next time.
+//
+// Ownership: as a Request. It may be used again by its callback, or after that; so may the memory
+// of the operation. If a request that is done is destroyed before its callback was called, that is
+// not called any more. Threads: as the context. With Config::threads kMany any thread that makes
+// such a call may call back, so callbacks of different requests may run at the same time, and no
+// other thread may destroy a request before its callback has begun. With Config::progress kThread
+// the library's own thread calls as well, and an exception there ends the process.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "pullman/request.h"
+
+namespace pullman {
+
+class Context;
+
+class __attribute__((visibility("default"))) CallbackRequest : public Request {
+ public:
+  using Callback = std::function<void(CallbackRequest& done)>;
+
+  // For operations of that context only.
+  CallbackRequest(Context& context, Callback callback);
+  ~CallbackRequest();
+
+  // The library's state of the callback. Defined in the library only.
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace pullman

@@ -1,0 +1,44 @@
+#include "context/callback_queue.h"
+
+namespace pullman {
+namespace {
+
+// The queues whose callbacks this thread is in, the innermost first.
+struct Calling {
+  explicit Calling(const CallbackQueue& of) : queue(&of), outer(std::exchange(innermost, this)) {}
+  ~Calling() { innermost = outer; }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+
+  static bool is_in(const CallbackQueue& queue) {
+    const Calling* one = innermost;
+    while (one != nullptr && one->queue != &queue) one = one->outer;
+    return one != nullptr;
+  }
+
+  const CallbackQueue* const queue;
+  Calling* const outer;
+  static thread_local Calling* innermost;
+};
+
+thread_local Calling* Calling::innermost = nullptr;
+
+}  // namespace
+
+void CallbackQueue::remove(CallbackRequest::State& state) {
+  Gate::Hold held(gate_);
+  due_.erase(due_.iterator_to(state));
+}
+
+void CallbackQueue::call(Gate::Hold& held) {
+  if (Calling::is_in(*this)) return;
+  const Calling here(*this);
+  for (std::size_t left = due_.size(); left > 0 && !due_.empty(); --left) {
+    // The request may be destroyed by its callback, which must live on until it returns.
+    const auto state = due_.front().shared_from_this();
+    due_.pop_front();
+    held.leave_for([&state] { state->callback(state->request); });
+  }
+}
+
+}  // namespace pullman
