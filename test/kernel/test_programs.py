@@ -35,6 +35,11 @@ def finish(program, seconds=60):
         pytest.fail(f"hangs: {' '.join(map(str, program.args))}")
 
 
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def perf(place, build, *options):
     """Server and client of pullman-perf; the rows of the client's JSON."""
     program = build / "bench/pullman-perf"
@@ -308,6 +313,44 @@ def test_four_tagged_ring_examples_pass_the_token(place, build, driver):
     output, _ = ring[0].communicate(timeout=60)
     assert all(finish(process) == 0 for process in ring), "exit code"
     assert "10 times: 60" in output, output
+
+
+@case("auto", "tcp")
+def test_three_event_loop_examples_talk_and_sleep(place, build, driver):
+    environment = {**os.environ, "PULLMAN_NICS": "lo", "PULLMAN_DRIVER": driver}
+    program = build / "examples/event_loop"
+    first = place.start_server(0, program, env=environment, stdin=subprocess.PIPE, text=True)
+    address = netns.text_of(first).split()[-1]
+    others = [place.start(1, program, address, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+              for _ in range(2)]
+    for number, other in enumerate(others):
+        other.stdin.write(f"I am {number}\n")
+        other.stdin.flush()
+    end = time.monotonic() + 20
+    while not all(f"I am {number}" in netns.text_of(first) for number in (0, 1)):
+        assert time.monotonic() < end, netns.text_of(first)
+        time.sleep(0.01)
+    before = processor_seconds(first.pid)
+    time.sleep(1)
+    assert processor_seconds(first.pid) - before < 0.1, "does not sleep"
+    first.stdin.write("welcome\n")
+    first.stdin.flush()
+    assert [other.stdout.readline() for other in others] == ["welcome\n"] * 2
+    for process in (*others, first):
+        process.send_signal(signal.SIGINT)
+    assert all(finish(process) == 0 for process in (*others, first)), netns.text_of(first)
+
+
+@case("auto", "tcp")
+def test_asio_echo_examples_answer(place, build, driver):
+    environment = {**os.environ, "PULLMAN_NICS": "lo", "PULLMAN_DRIVER": driver}
+    server = place.start_server(0, build / "examples/asio_echo", env=environment)
+    address = netns.text_of(server).split()[-1]
+    client = place.start(1, build / "examples/asio_echo", address, env=environment, stdout=subprocess.PIPE, text=True)
+    output, _ = client.communicate(timeout=60)
+    assert client.returncode == 0 and output.count("answer ") == 10, output
+    server.send_signal(signal.SIGINT)
+    assert finish(server) == 0, netns.text_of(server)
 
 
 @case()
