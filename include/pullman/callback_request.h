@@ -32,8 +32,10 @@ namespace pullman {
 
 class Context;
 
+// A request with a callback of the program's.
 class __attribute__((visibility("default"))) CallbackRequest : public Request {
  public:
+  // Is called with the request that is done.
   using Callback = std::function<void(CallbackRequest& done)>;
 
   // For operations of that context only.
