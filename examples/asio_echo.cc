@@ -65,7 +65,8 @@ class Server {
  private:
   void listen() { context_.receive(pullman::kAnyPeer, kQuestion, 0, buffer_, question_); }
   void answer() {
-    if (question_.status() != pullman::Status::kOk) return;
+    if (question_.status() == pullman::Status::kClosed) return;
+    if (question_.status() != pullman::Status::kOk) return listen();  // too long for us
     const auto bytes = std::span(buffer_).first(question_.length());
     context_.send(question_.source(), kAnswer, bytes, answer_);
   }

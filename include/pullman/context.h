@@ -14,8 +14,9 @@
 //
 // Processes: a context belongs to the process that opened it. In a child of fork() is_inherited()
 // is true, close() returns kClosed, the destructor does nothing, and any other call ends the child
-// with a sentence on stderr, since both would send different packets under one number. The parent
-// is not affected. Descriptors close at exec(); until then a child keeps the ports taken.
+// with a sentence on stderr, since both would send different packets under one number. Requests
+// that are pending must not be destroyed there. Descriptors close at exec(); until then a child
+// keeps the parent's ports taken and, with the driver tcp, its connections open.
 //
 // Signals may interrupt the program at any time: no call fails or returns early for them. Time is
 // CLOCK_MONOTONIC: setting the clock of the host has no effect. A context takes up to 16

@@ -25,19 +25,29 @@ thread_local Calling* Calling::innermost = nullptr;
 
 }  // namespace
 
+bool CallbackQueue::is_in_callback() const {
+  return Calling::is_in(*this);
+}
+
 void CallbackQueue::remove(CallbackRequest::State& state) {
+  if (gate_.is_inherited()) return;
   Gate::Hold held(gate_);
   due_.erase(due_.iterator_to(state));
 }
 
 void CallbackQueue::call(Gate::Hold& held) {
-  if (Calling::is_in(*this)) return;
+  if (is_in_callback()) return;
   const Calling here(*this);
   for (std::size_t left = due_.size(); left > 0 && !due_.empty(); --left) {
-    // The request may be destroyed by its callback, which must live on until it returns.
-    const auto state = due_.front().shared_from_this();
+    auto state = due_.front().shared_from_this();
     due_.pop_front();
-    held.leave_for([&state] { state->callback(state->request); });
+    held.leave_for([&state] {
+      // The request may be destroyed by its callback, which lives on until it returns. Then it ends
+      // here, since what it has captured may call the context, too.
+      const auto last = std::move(state);
+      last->callback(last->request);
+    });
+    if (gate_.is_inherited()) Gate::refuse();  // a child of fork() came back from there
   }
 }
 

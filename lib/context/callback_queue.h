@@ -36,11 +36,14 @@ class CallbackQueue {
   CallbackQueue(const CallbackQueue&) = delete;
   CallbackQueue& operator=(const CallbackQueue&) = delete;
 
-  bool empty() const { return due_.empty(); }
+  // Returns true if call_due() would call anything.
+  bool any_to_call() const { return !due_.empty() && !is_in_callback(); }
+  // Returns true in a callback of this queue.
+  bool is_in_callback() const;
   void push(CallbackRequest::State& state) {
     if (!state.is_linked()) due_.push_back(state);
   }
-  // Its callback will not be called. Takes the lock.
+  // Its callback will not be called. Takes the lock; does nothing in a child of fork().
   void remove(CallbackRequest::State& state);
 
   // Calls, without the lock, those that are due now. What becomes due meanwhile is called next

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -98,7 +99,7 @@ struct Context::State final : Attended {
     const Instant now = look();
     engine.prepare_to_block();
     if (nics.due(now)) tend_nics(now);
-    if (engine.progress(now) != 0 || !callbacks.empty()) return kMoreToDo;
+    if (engine.progress(now) != 0 || callbacks.any_to_call()) return kMoreToDo;
     if (engine.next_deadline() <= now) return kMoreToDo;
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
@@ -137,6 +138,7 @@ struct Context::State final : Attended {
   void rest(std::size_t received, Instant end, WaitPolicy::Silence& silence, Gate::Hold& held) {
     using Rest = WaitPolicy::Rest;
     held.let_others_in();
+    if (callbacks.any_to_call()) return;
     const Rest due = waiting.after_turn(looked_at, received, silence);
     if (due == Rest::kNone) return;
     if (due == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
@@ -168,31 +170,49 @@ struct Context::State final : Attended {
   class Waiting {
    public:
     explicit Waiting(std::optional<ProgressThread>& thread) : thread_(thread ? &*thread : nullptr) {
-      if (thread_ != nullptr) thread_->begin_wait();
+      begin();
     }
-    ~Waiting() {
-      if (thread_ != nullptr) thread_->end_wait();
-    }
+    ~Waiting() { end(); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
+    // Calls callbacks, which may take long: the progress thread attends meanwhile.
+    void call_due(CallbackQueue& callbacks, Gate::Hold& held) {
+      if (!callbacks.any_to_call()) [[likely]]
+        return;
+      end();
+      callbacks.call_due(held);
+      begin();
+    }
+
    private:
+    void begin() {
+      if (thread_ == nullptr) return;
+      thread_->begin_wait();
+      begun_ = true;
+    }
+    void end() {
+      if (std::exchange(begun_, false)) thread_->end_wait();
+    }
+
     ProgressThread* const thread_;
+    bool begun_ = false;
   };
 
   // Makes turns until `done`, which is told how much was received, returns true. Returns false if
   // the timeout expires first, or a callback closes the context.
   template <typename Done>
   bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
-    const Waiting here(thread);
+    Waiting here(thread);
     const Instant begin = look();
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
     WaitPolicy::Silence silence{.since = begin};
     for (Instant now = begin;; now = look()) {
       const std::size_t received = turn(now);
-      callbacks.call_due(held);
+      here.call_due(callbacks, held);
+      if (closed) callbacks.call_due(held);  // by a callback: of what that has ended
       if (done(received)) return true;
-      if (now >= end || closed) return false;
+      if (now >= end || closed || (closing && callbacks.is_in_callback())) return false;
       rest(received, end, silence, held);
     }
   }
@@ -219,6 +239,7 @@ struct Context::State final : Attended {
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
   std::optional<Status> closed;  // the result of close()
+  bool closing = false;          // close() is to end the progress thread: callbacks wait no longer
   std::optional<ProgressThread> thread;
 };
 
@@ -572,8 +593,8 @@ Status Context::wait(MultiReceive& receive, std::chrono::nanoseconds timeout) {
   return news ? receive.status() : Status::kTimedOut;
 }
 
-// Waits for one send after the other. Each wait() takes the lock, under which callbacks run, so all
-// callbacks have returned when this does.
+// Waits for one send after the other. Each wait() takes the lock, under which Request::on_done is
+// called, so that has returned for all of them when this does.
 Status Context::wait(MultiRequest& request, std::chrono::nanoseconds timeout) {
   const Instant begin = read_clock();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
@@ -632,11 +653,11 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   Gate::Hold held(state_->gate);
   engine::Engine& engine = state_->engine;
   if (engine.begin_check(state_->look(), peer, limit) != Status::kOk) return {};
-  const State::Waiting here(state_->thread);
+  State::Waiting here(state_->thread);
   WaitPolicy::Silence silence{.since = state_->looked_at};
   for (;;) {
     const std::size_t received = engine.progress(state_->look());
-    state_->callbacks.call_due(held);
+    here.call_due(state_->callbacks, held);
     if (auto rows = engine.check_result(peer)) return *rows;
     if (engine.inspector().peer_state(peer) == PeerState::kUnknown) return {};
     state_->rest(received, kNever, silence, held);
@@ -654,7 +675,13 @@ Status Context::restore_rail(std::string_view nic) {
 
 Status Context::close(std::chrono::nanoseconds timeout) {
   if (is_inherited()) return Status::kClosed;
-  if (state_->thread) state_->thread->stop();
+  if (state_->thread) {
+    {
+      Gate::Hold held(state_->gate);
+      state_->closing = true;
+    }
+    state_->thread->stop();
+  }
   Gate::Hold held(state_->gate);
   const Status status = state_->close(timeout, held);
   state_->callbacks.call_due(held);

@@ -78,6 +78,8 @@ class Gate {
   bool many() const { return (flags_ & kMany) != 0; }
   // Returns true in a child of the process that made it.
   bool is_inherited() const { return (flags_ & kInherited) != 0; }
+  // Ends a child that uses what is its parent's.
+  [[noreturn, gnu::cold]] static void refuse();
 
  private:
   static constexpr std::uint8_t kMany = 1;
@@ -88,7 +90,6 @@ class Gate {
       refuse();
     mutex_.lock();
   }
-  [[noreturn, gnu::cold]] static void refuse();
   // A call ends. Not inlined: contexts with a single thread do not need it.
   [[gnu::noinline]] void leave() {
     if (bell_ != nullptr) [[unlikely]]

@@ -30,7 +30,7 @@ void ProgressThread::start(std::function<void()> begin) {
 }
 
 void ProgressThread::stop() {
-  if (std::this_thread::get_id() == thread_.get_id()) {
+  if (std::this_thread::get_id() == id_) {
     stops_ = true;
     return;
   }
@@ -43,6 +43,7 @@ void ProgressThread::stop() {
 
 void ProgressThread::run() {
   prctl(PR_SET_TIMERSLACK, 1);  // a nap takes no longer than it says
+  id_ = std::this_thread::get_id();
   while (!stops_) {
     if (!is_attended()) {
       tend();
@@ -52,6 +53,9 @@ void ProgressThread::run() {
       nap();
     }
   }
+  // A callback that closes the context leaves others behind that are due then.
+  Gate::Hold held(gate_);
+  context_.call_back(held);
 }
 
 bool ProgressThread::is_attended() {

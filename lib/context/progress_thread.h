@@ -73,6 +73,7 @@ class ProgressThread {
   std::chrono::microseconds nap_{0};  // the next one
   std::mutex stopping_;
   std::thread thread_;
+  std::atomic<std::thread::id> id_{};  // its own, once it runs
 };
 
 }  // namespace pullman

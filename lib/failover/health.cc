@@ -101,15 +101,16 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
   if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
-  if (confirmations_ != 0 && sent_at < confirmed_at_) return false;
+  if (confirmations_ != 0 && sent_at <= confirmed_at_) return false;
   if (confirmations_ < kConfirmations) {
     ++confirmations_;
     confirmed_at_ = now;
+    pause_ = first_pause_;
     due_ = now;  // all rails are probed, so that there is a next witness soon
     return true;
   }
   witnessed_ = true;
-  due_ = now + Duration(1);
+  due_ = now;
   return true;
 }
 

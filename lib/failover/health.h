@@ -63,8 +63,8 @@ class Health {
   // gain it no time. Either end may stop between two rails, when it has read one of them, or has
   // answered on one: so of the packets that the peer acknowledges two more must each have been sent
   // after the answer to the one before, since by the second of them it has read all rails and
-  // answered on all; and the verdict waits for handle_due() after the next reading of ours. Returns
-  // true if next_due() has changed.
+  // answered on all. Returns true if next_due() has changed: the verdict waits for handle_due(),
+  // before which all rails are to be read once more, since an answer on this one may have come.
   bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
   // Takes the rail down or drains it: for the NIC's link, the peer, the operator, or a loss rate.
   bool leave(Instant now, RailReason reason);
@@ -105,7 +105,7 @@ class Health {
   static constexpr Duration kMaxLateness = std::chrono::milliseconds(20);
   // The number of unanswered probes before a witness counts.
   static constexpr std::uint8_t kQuestions = 3;
-  // The witnesses that must follow each other, and the first.
+  // The witnesses that must follow one that comes after that many probes.
   static constexpr std::uint8_t kConfirmations = 2;
   static constexpr std::uint8_t kGoodAnswers = 3;
   static constexpr std::uint8_t kMaxDoublings = 10;
@@ -130,7 +130,7 @@ class Health {
   RailState state_ = RailState::kDown;
   RailReason reason_ = RailReason::kNew;
   std::uint8_t questions_ = 0;      // suspect: unanswered probes
-  std::uint8_t confirmations_ = 0;  // suspect: witnesses since there were enough of them
+  std::uint8_t confirmations_ = 0;  // suspect: witnesses that came after enough probes
   std::uint8_t good_ = 0;           // down or probing: answers in a row
   std::uint8_t needed_ = 1;         // answers in a row needed to be used again
   bool link_down_ = false;          // the NIC has lost its link or address
@@ -148,7 +148,7 @@ class Health {
   Instant overdue_{};   // suspect: when the overdue packet was sent
   Duration took_{};     // from overdue_ to the answer, the last time it was suspect
   Instant alive_at_ = kNever;  // suspect: when the first witness came
-  Instant confirmed_at_{};     // suspect: when the last witness of enough probes came
+  Instant confirmed_at_{};     // suspect: when the last of those came
   Duration pause_ = kFirstPause;
   Duration first_pause_ = kFirstPause;  // suspect: the interval of probes
   double penalty_ = 0;                  // as of penalty_at_

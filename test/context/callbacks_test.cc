@@ -198,19 +198,17 @@ TEST_CASE("a callback may close the context: what is pending ends, and a call th
   });
   two.one.receive(kAnyPeer, 9, 0, {&room, 1}, waiting);
   CallbackRequest sent(two.one, [&](CallbackRequest&) { two.one.close(seconds(5)); });
+  std::atomic<bool> over = false;
   std::thread beside([&] {
-    while (two.one.peer_state(two.there) != PeerState::kGone && ended == Status::kPending) {
-      two.other.progress();
-      std::this_thread::sleep_for(milliseconds(1));
-    }
+    while (!over) two.other.wait_for_arrival(milliseconds(1));
   });
   two.knock(sent);
   const auto begin = std::chrono::steady_clock::now();
   two.one.wait_for_arrival(seconds(20));
   CHECK(std::chrono::steady_clock::now() - begin < seconds(15));
-  two.one.progress();
-  CHECK(ended == Status::kClosed);
+  over = true;
   beside.join();
+  CHECK(ended == Status::kClosed);
 }
 
 TEST_CASE("an exception leaves the call, and what else is due is called next time", "[callback]") {
@@ -227,6 +225,42 @@ TEST_CASE("an exception leaves the call, and what else is due is called next tim
   CHECK(calls == 1);
 }
 
+TEST_CASE("what a callback has captured may call the context when it ends", "[callback]") {
+  struct Session {
+    explicit Session(Two& of) : two(of) {}
+    ~Session() { two.one.disconnect(two.there); }
+    Two& two;
+    std::optional<CallbackRequest> request;
+  };
+  Config config = config_of("udp");
+  config.threads = Config::Threads::kMany;
+  Two two(config);
+  auto session = std::make_shared<Session>(two);
+  const std::weak_ptr<Session> there = session;
+  session->request.emplace(two.one, [session](CallbackRequest&) { session->request.reset(); });
+  two.knock(*session->request);
+  session.reset();
+  CHECK(two.turn_until([&] { return there.expired(); }));
+}
+
+TEST_CASE("close() ends what a callback in the library's thread waits for", "[callback]") {
+  Config config = config_of("udp");
+  config.progress = Config::Progress::kThread;
+  Two two(config);
+  std::byte room{};
+  Request never;
+  std::atomic<bool> waits = false;
+  CallbackRequest sent(two.one, [&](CallbackRequest&) {
+    two.one.receive(kAnyPeer, 9, 0, {&room, 1}, never);
+    waits = true;
+    two.one.wait(never);
+  });
+  two.knock(sent);
+  while (!waits) std::this_thread::sleep_for(milliseconds(1));
+  two.one.close(seconds(2));
+  CHECK(never.status() == Status::kClosed);
+}
+
 TEST_CASE("a program does not fall asleep over callbacks that are due", "[callback]") {
   Two two;
   while (!two.one.prepare_wait()) {
@@ -236,6 +270,19 @@ TEST_CASE("a program does not fall asleep over callbacks that are due", "[callba
   two.knock(sent);
   CHECK_FALSE(two.one.prepare_wait());
   CHECK(calls == 1);
+
+  // Those that a callback makes due are called when it has returned, and not waited for in it.
+  bool idle = false;
+  CallbackRequest nested(two.one, [&](CallbackRequest&) {
+    two.knock(sent);
+    for (int i = 0; i < 1000 && !idle; ++i) idle = two.one.prepare_wait();
+  });
+  two.knock(nested);
+  CHECK_FALSE(two.one.prepare_wait());
+  CHECK(idle);
+  CHECK(calls == 1);
+  two.one.progress();
+  CHECK(calls == 2);
 }
 
 TEST_CASE("with many threads each callback is called once, without the lock", "[callback]") {
@@ -287,6 +334,10 @@ TEST_CASE("a callback in the library's thread may close the context", "[callback
   Config config = config_of("udp");
   config.progress = Config::Progress::kThread;
   Two two(config);
+  std::byte room{};
+  std::atomic<Status> ended = Status::kPending;
+  CallbackRequest waiting(two.one, [&](CallbackRequest& done) { ended = done.status(); });
+  two.one.receive(kAnyPeer, 9, 0, {&room, 1}, waiting);
   std::atomic<bool> closed = false;
   CallbackRequest sent(two.one, [&](CallbackRequest&) {
     two.one.close(seconds(5));
@@ -294,10 +345,11 @@ TEST_CASE("a callback in the library's thread may close the context", "[callback
   });
   two.knock(sent);
   const auto end = std::chrono::steady_clock::now() + kLongest;
-  while (!closed && std::chrono::steady_clock::now() < end) {
+  while (ended == Status::kPending && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   CHECK(closed);
+  CHECK(ended == Status::kClosed);
 }
 
 TEST_CASE("callbacks that begin anew for ever do not keep their context open", "[callback]") {

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,7 +37,12 @@ Ended in_child(const std::function<int()>& body) {
   if (child == 0) {
     signal(SIGABRT, SIG_DFL);  // the test program has its own
     dup2(pipe_ends[1], STDERR_FILENO);
-    _exit(body());
+    try {
+      _exit(body());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    _exit(99);
   }
   close(pipe_ends[1]);
   Ended ended{};
@@ -127,6 +134,24 @@ TEST_CASE("a child of fork() that uses its parent's context ends with a sentence
   CHECK(busy.ends_well());
 }
 
+TEST_CASE("a child that comes back from a callback makes no turn", "[process]") {
+  Busy busy;
+  int status = 0;
+  CallbackRequest copied(*busy.context, [&](CallbackRequest&) {
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGABRT, SIG_DFL);
+      close(STDERR_FILENO);
+      return;
+    }
+    waitpid(child, &status, 0);
+  });
+  busy.context->send(busy.there, 7, {}, copied);
+  CHECK(busy.ends_well());
+  CHECK(copied.done());
+  CHECK(WIFSIGNALED(status));
+}
+
 TEST_CASE("a world is its parent's, too", "[process]") {
   WorldOptions options;
   options.config = config_of("udp");
@@ -196,8 +221,9 @@ TEST_CASE("a context that may not have enough descriptors says what to do, and l
         opened = true;
       } catch (const Error& error) {
         const std::string why = error.what();
-        if (why.find("ulimit -n") == std::string::npos &&
-            why.find("Too many open files") == std::string::npos) {
+        const bool is_told = why.find("ulimit -n") != std::string::npos;
+        const bool is_ours = room < 8;
+        if (!is_told && (is_ours || why.find("Too many open files") == std::string::npos)) {
           std::fprintf(stderr, "%d: %s\n", room, error.what());
           return 2;
         }

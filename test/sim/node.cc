@@ -54,7 +54,7 @@ void Node::boot() {
                        plan_.protection, job_keys_of(plan_)},
       local_now());
   idle_turns_ = 0;
-  took_nothing_ = false;
+  took_nothing_ = in_mid_turn_ = false;
   touched();
 }
 
@@ -153,7 +153,6 @@ Instant Node::wake() const {
 
 void Node::turn() {
   last_turn_ = network_.now();
-  if (!in_mid_turn_) last_look_ = local_now();
   const std::uint64_t sent_before = network_.counters().sent;
   const bool was_interrupted = std::exchange(in_mid_turn_, false);
   std::size_t received = was_interrupted ? end_interrupted_turn() : engine_->progress(local_now());
@@ -172,6 +171,7 @@ void Node::turn() {
 }
 
 void Node::touched() {
+  last_look_ = local_now();
   const bool may_sleep = engine_->may_sleep();
   const Instant local = may_sleep ? engine_->next_deadline() : local_now();
   deadline_ = local == kNever        ? kNever

@@ -131,7 +131,7 @@ class Node {
   Instant deadline_ = kNever;  // of the engine, in network time
   Instant own_wake_ = kNever;
   Instant last_turn_{};
-  Instant last_look_{};        // at the clock, by the turn before
+  Instant last_look_{};        // at the clock, when the engine was called last
   bool took_nothing_ = false;  // by the last turn
   Instant stalled_until_{};
   bool in_mid_turn_ = false;  // its time slice ended there

@@ -66,7 +66,9 @@ void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
   rail.peer.for_each_rail([&](Rail& other) {
     RailUpkeep& its = upkeep_of(other);
     if (&other == &rail || its.health.state() != RailState::kSuspect) return;
-    if (its.health.handle_witness(now, sent_at, its.heard_at)) alarms_.arm_upkeep(now, other);
+    if (!its.health.handle_witness(now, sent_at, its.heard_at)) return;
+    alarms_.arm_upkeep(now, other);
+    poller_.poll_all_next_turn();
   });
   judge_losses(now, rail);
 }
