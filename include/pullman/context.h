@@ -19,9 +19,9 @@
 // keeps the parent's ports taken and, with the driver tcp, its connections open.
 //
 // Signals may interrupt the program at any time: no call fails or returns early for them. Time is
-// CLOCK_MONOTONIC: setting the clock of the host has no effect. A context takes up to 16
-// descriptors and three for each NIC, whatever the number of peers (the driver tcp: two for each
-// peer, too). If the limit (ulimit -n) allows fewer, the constructor says so.
+// CLOCK_MONOTONIC: setting the clock of the host has no effect. A context takes some 8 descriptors
+// and 4 for each NIC, whatever the number of peers (the driver tcp: two for each peer, too). If the
+// limit (ulimit -n) allows fewer, the constructor says so.
 //
 // Memory: a call first allocates what it needs for itself (a peer, a list of segments or peers, a
 // space, a region, a copy of a request). If that fails it throws std::bad_alloc and has no other

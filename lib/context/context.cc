@@ -177,11 +177,11 @@ struct Context::State final : Attended {
     Waiting& operator=(const Waiting&) = delete;
 
     // Calls callbacks, which may take long: the progress thread attends meanwhile.
-    void call_due(CallbackQueue& callbacks, Gate::Hold& held) {
-      if (!callbacks.any_to_call()) [[likely]]
+    void call_due(CallbackQueue& queue, Gate::Hold& held) {
+      if (!queue.any_to_call()) [[likely]]
         return;
       end();
-      callbacks.call_due(held);
+      queue.call_due(held);
       begin();
     }
 
