@@ -3,12 +3,13 @@
 Installs into a folder of its own, asks pkg-config, compiles every C++ block that has a main().
 """
 
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+
+import installed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -18,22 +19,6 @@ def run(command, **options):
     if result.returncode != 0:
         print(" ".join(map(str, command)), result.stdout, result.stderr, sep="\n")
     return result
-
-
-def install(build, place):
-    """Returns pkg-config's flags for the library installed there, or None."""
-    if run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", place]).returncode != 0:
-        return None
-    found = list(place.rglob("pullman.pc"))
-    if len(found) != 1:
-        print("pullman.pc was not installed")
-        return None
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
-                   "PKG_CONFIG_SYSROOT_DIR": str(place)}
-    flags = run(["pkg-config", "--cflags", "--libs", "pullman"], env=environment)
-    # The sysroot is for our own files; what lies in /usr is there as it is.
-    return flags.stdout.replace(f"{place}/usr/include", "/usr/include").split() if (
-        flags.returncode == 0) else None
 
 
 def programs():
@@ -50,8 +35,9 @@ def main():
     good = 0
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
-        flags = install(build, place) if blocks else None
-        for number, block in enumerate(blocks if flags else []):
+        here = installed.Installed(build, place / "root")
+        flags = here.run("pkg-config", "--cflags", "--libs", "pullman").split()
+        for number, block in enumerate(blocks):
             source = place / f"readme{number}.cc"
             source.write_text(block)
             command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", source, "-o",
