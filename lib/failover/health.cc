@@ -89,7 +89,8 @@ bool Health::still_heard(Instant now, Instant heard_at) const {
   return heard_at >= asked_at_ && now - heard_at < std::max(kHeardLately, 2 * first_pause_);
 }
 
-bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
+bool Health::handle_witness(Instant now, const Witness& witness) {
+  const Instant sent_at = witness.sent_at;
   if (state_ != RailState::kSuspect || sent_at < asked_at_) return false;
   if (alive_at_ == kNever) {
     // The peer may have been silent on all rails until now, so only later probes count.
@@ -100,7 +101,8 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
     return true;
   }
   if (sent_at < alive_at_ || questions_ < kQuestions) return false;
-  if (still_heard(now, heard_at) && now - alive_at_ < kHeardPatience) return false;
+  const bool may_be_late = witness.crowded || still_heard(now, witness.heard_at);
+  if (may_be_late && now - alive_at_ < kLatePatience) return false;
   if (confirmations_ != 0 && sent_at <= confirmed_at_) return false;
   if (confirmations_ < kConfirmations) {
     ++confirmations_;
@@ -110,7 +112,7 @@ bool Health::handle_witness(Instant now, Instant sent_at, Instant heard_at) {
     return true;
   }
   witnessed_ = true;
-  due_ = now;
+  due_ = now + Duration(1);  // in the next turn, behind what it reads
   return true;
 }
 

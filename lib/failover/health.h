@@ -26,6 +26,13 @@ class Health {
     Duration timeout{};
   };
 
+  // A packet that was sent on another rail at `sent_at` was acknowledged, so the peer is alive.
+  struct Witness {
+    Instant sent_at{};
+    Instant heard_at = Instant::min();  // when a packet last came over this rail
+    bool crowded = false;               // one of the ends has lately had to wait for a processor
+  };
+
   // Starts a new rail: it is down, and probed at once. Keeps what the NIC has reported of its link,
   // and a drained rail drained.
   void begin(Instant now);
@@ -56,16 +63,17 @@ class Health {
   // A packet sent on this rail at `sent_at` was acknowledged over this rail. `alone` means that no
   // other rail is up, so that one answer is enough to use this one, whatever its history.
   bool handle_answer(Instant now, Instant sent_at, Pace pace, bool alone = false);
-  // A packet sent on another rail at `sent_at` was acknowledged, so the peer is alive. `heard_at`
-  // is when a packet last came over this rail. A rail on which packets still arrive is not silent,
-  // since its ACKs may queue behind the peer's data. It gets more time; if our packets are lost,
-  // the peer hears nothing and reports that earlier. Packets from before the rail became suspect
-  // gain it no time. Either end may stop between two rails, when it has read one of them, or has
-  // answered on one: so of the packets that the peer acknowledges two more must each have been sent
-  // after the answer to the one before, since by the second of them it has read all rails and
-  // answered on all. Returns true if next_due() has changed: the verdict waits for handle_due(),
-  // before which all rails are to be read once more, since an answer on this one may have come.
-  bool handle_witness(Instant now, Instant sent_at, Instant heard_at = Instant::min());
+  // A rail on which packets still arrive is not silent, since its ACKs may queue behind the peer's
+  // data. It gets more time; if our packets are lost, the peer hears nothing and reports that
+  // earlier. Packets from before the rail became suspect gain it no time. A rail between crowded
+  // hosts gets more time, too: where processes wait for a processor, so may the kernel's thread
+  // that receives from one NIC. Either end may stop between two rails, when it has read one of
+  // them, or has answered on one: so of the packets that the peer acknowledges two more must each
+  // have been sent after the answer to the one before, since by the second of them it has read all
+  // rails and answered on all. Returns true if next_due() has changed: the verdict waits for
+  // handle_due() in the next turn, before which all rails are to be read once more, since an answer
+  // on this one may have come.
+  bool handle_witness(Instant now, const Witness& witness);
   // Takes the rail down or drains it: for the NIC's link, the peer, the operator, or a loss rate.
   bool leave(Instant now, RailReason reason);
   // Drains a rail that went down, until allow(). Its reason stays.
@@ -98,7 +106,8 @@ class Health {
   static constexpr Duration kDampedPause = std::chrono::milliseconds(20);
   static constexpr Duration kLeastInterval = std::chrono::microseconds(300);
   static constexpr Duration kMaxInterval = std::chrono::milliseconds(3);
-  static constexpr Duration kHeardPatience = std::chrono::milliseconds(25);
+  // A rail that may be late gets this much time from the first witness on: some time slices.
+  static constexpr Duration kLatePatience = std::chrono::milliseconds(25);
   // A rail is still heard if a packet came within this time, or within two probe intervals.
   static constexpr Duration kHeardLately = std::chrono::milliseconds(2);
   // The first probe of a rail that was left for silence may be answered this late.

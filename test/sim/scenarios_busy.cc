@@ -83,6 +83,29 @@ TEST_CASE("nothing is sent again and no rail is blamed while processes stop and 
   }
 }
 
+// Where processes wait for a processor, so may the part of the kernel that receives from one NIC.
+TEST_CASE("no rail is blamed while the kernels of crowded hosts are late to read one NIC") {
+  const auto slices = GENERATE(from_range(kShared));
+  const auto late = GENERATE(milliseconds(3), milliseconds(8), milliseconds(20));
+  const bool both_ways = GENERATE(true, false);
+  BusyHosts hosts(2);
+
+  hosts.share(slices, true, true);
+  hosts.stream->run_for(milliseconds(200));  // they learn that they are crowded
+  for (std::uint8_t i = 0; i < 20; ++i) {
+    const std::uint8_t nic = i % 2;
+    hosts.scene.cut(nic, 0, 1, late, true);
+    if (both_ways) hosts.scene.cut(nic, 1, 0, late, true);
+    hosts.stream->run_for(late + milliseconds(7));
+  }
+  CHECK(hosts.stream->finish());
+
+  INFO("runs " << slices.runs.count() << " ns, waits " << slices.waits.count());
+  for (const std::size_t host : {0, 1}) {
+    CHECK(hosts.scene.engine(host).inspector().audit().rails_blamed == 0);
+  }
+}
+
 // A process may stop between its readings of two rails, and then answers what came by one of them
 // before it reads the other.
 TEST_CASE("no rail is blamed where processes stop in the middle of a turn") {

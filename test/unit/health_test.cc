@@ -35,11 +35,11 @@ struct Rail {
   // Silence, probes without answers, and another rail as a witness that the peer is alive.
   void die() {
     health.handle_silence(now, kPace);
-    health.handle_witness(now, now);
+    health.handle_witness(now, {now});
     for (int i = 0; i < 4; ++i) until_due();
     for (int witness = 0; witness < 3; ++witness) {
       pass(microseconds(10));
-      health.handle_witness(now, now);
+      health.handle_witness(now, {now});
       until_due();
     }
   }
@@ -89,23 +89,23 @@ TEST_CASE("a silent rail goes down when another rail's later probes are answered
   rail.health.handle_silence(rail.now, kPace);
   const Instant before = rail.now - microseconds(1);
   rail.pass(microseconds(100));
-  CHECK_FALSE(rail.health.handle_witness(rail.now, before));    // sent before the silence began
-  CHECK(rail.health.handle_witness(rail.now, rail.now));        // the peer is alive
-  CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // the rail has had too few probes
+  CHECK_FALSE(rail.health.handle_witness(rail.now, {before}));    // sent before the silence began
+  CHECK(rail.health.handle_witness(rail.now, {rail.now}));        // the peer is alive
+  CHECK_FALSE(rail.health.handle_witness(rail.now, {rail.now}));  // the rail has had too few probes
   rail.until_due();
   rail.until_due();
   // The peer may have stopped when it had read this rail, and when it had answered on another.
   for (int confirmation = 0; confirmation < 2; ++confirmation) {
     const Instant last_probe = rail.now;
     rail.pass(microseconds(100));
-    CHECK(rail.health.handle_witness(rail.now, rail.now));
+    CHECK(rail.health.handle_witness(rail.now, {rail.now}));
     CHECK(rail.until_due());
     CHECK(rail.health.state() == RailState::kSuspect);
-    CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now));  // sent before that was read
+    CHECK_FALSE(rail.health.handle_witness(rail.now, {rail.now}));  // sent before that was read
     rail.pass(microseconds(100));
-    CHECK_FALSE(rail.health.handle_witness(rail.now, last_probe));
+    CHECK_FALSE(rail.health.handle_witness(rail.now, {last_probe}));
   }
-  CHECK(rail.health.handle_witness(rail.now, rail.now));
+  CHECK(rail.health.handle_witness(rail.now, {rail.now}));
   CHECK(rail.health.state() == RailState::kSuspect);
   CHECK_FALSE(rail.until_due());
   CHECK(rail.health.state() == RailState::kDown);
@@ -118,7 +118,7 @@ TEST_CASE("when a peer silent on all rails answers on one, the others have time 
   rail.health.handle_silence(rail.now, kPace);
   for (int i = 0; i < 20; ++i) rail.until_due();
 
-  CHECK(rail.health.handle_witness(rail.now, rail.now));
+  CHECK(rail.health.handle_witness(rail.now, {rail.now}));
   CHECK(rail.until_due());
   CHECK(rail.health.state() == RailState::kSuspect);
   CHECK(rail.health.next_due() - rail.now < milliseconds(1));  // and are probed at the first pace
@@ -127,12 +127,13 @@ TEST_CASE("when a peer silent on all rails answers on one, the others have time 
 TEST_CASE("a rail whose answer is read right after the witness' stays up") {
   Rail rail;
   rail.health.handle_silence(rail.now, kPace);
-  rail.health.handle_witness(rail.now, rail.now);
+  rail.health.handle_witness(rail.now, {rail.now});
   for (int i = 0; i < 4; ++i) rail.until_due();
   for (int i = 0; i < 3; ++i) {
     rail.pass(microseconds(10));
-    CHECK(rail.health.handle_witness(rail.now, rail.now));
+    CHECK(rail.health.handle_witness(rail.now, {rail.now}));
   }
+  CHECK(rail.health.next_due() > rail.now);  // no verdict in the turn of the last witness
   CHECK(rail.health.handle_answer(rail.now, rail.now, kPace));
   CHECK(rail.health.up());
   CHECK(rail.health.next_due() == kNever);
@@ -142,12 +143,25 @@ TEST_CASE("a rail on which packets still arrive has more time to answer") {
   Rail rail;
   const Instant start = rail.now;
   rail.health.handle_silence(rail.now, kPace);
-  rail.health.handle_witness(rail.now, rail.now);
+  rail.health.handle_witness(rail.now, {rail.now});
   while (rail.now - start < milliseconds(25)) {
-    CHECK_FALSE(rail.health.handle_witness(rail.now, rail.now, rail.now));
+    CHECK_FALSE(rail.health.handle_witness(rail.now, {rail.now, rail.now}));
     CHECK(rail.until_due());
   }
-  CHECK(rail.health.handle_witness(rail.now, rail.now, rail.now));
+  CHECK(rail.health.handle_witness(rail.now, {rail.now, rail.now}));
+}
+
+TEST_CASE("a rail between crowded hosts has more time to answer") {
+  Rail rail;
+  const Instant start = rail.now;
+  rail.health.handle_silence(rail.now, kPace);
+  const auto witness = [&] { return Health::Witness{.sent_at = rail.now, .crowded = true}; };
+  rail.health.handle_witness(rail.now, witness());
+  while (rail.now - start < milliseconds(25)) {
+    CHECK_FALSE(rail.health.handle_witness(rail.now, witness()));
+    CHECK(rail.until_due());
+  }
+  CHECK(rail.health.handle_witness(rail.now, witness()));
 }
 
 TEST_CASE("the last packet that arrived on a rail before it died gains it no time") {
@@ -155,8 +169,8 @@ TEST_CASE("the last packet that arrived on a rail before it died gains it no tim
   const Instant start = rail.now;
   rail.health.handle_silence(rail.now, kPace);
   const Instant heard_last = rail.now;
-  rail.health.handle_witness(rail.now, rail.now);
-  while (!rail.health.handle_witness(rail.now, rail.now, heard_last)) {
+  rail.health.handle_witness(rail.now, {rail.now});
+  while (!rail.health.handle_witness(rail.now, {rail.now, heard_last})) {
     REQUIRE(rail.now - start < milliseconds(10));
     rail.until_due();
   }

@@ -35,6 +35,19 @@ TEST_CASE("a packet may have waited since the last turn, or since the program ha
   CHECK(turns.waited(milliseconds(1)));
 }
 
+TEST_CASE("only a program that is often away for long is remembered for it") {
+  const auto [away, times] =
+      GENERATE(std::pair(microseconds(499), 100), std::pair(microseconds(500), 7));
+  Turns turns;
+  turns.now += seconds(10);
+  turns.clock.watched(turns.now);
+  for (int i = 0; i < times; ++i) turns.turn(away);
+  CHECK_FALSE(turns.clock.absences().many(turns.now));
+
+  turns.turn(microseconds(500));
+  CHECK(turns.clock.absences().many(turns.now) == (times == 7));
+}
+
 TEST_CASE("no absence counts for more than 128 ms") {
   Turns turns;
   turns.turn(seconds(2));

@@ -34,7 +34,9 @@ Verdict AckHandler::handle(Instant now, Rail& rail, const ReceivedAck& ack,
   const Verdict verdict = rail.link.handle_ack(now, ack.header, ack.sack, timing);
   if (verdict != Verdict::kAccepted) return verdict;
   collect(now, rail);
-  if (rail.peer.rails != nullptr) rails_.handle_answer(now, rail, came_by(rail, ack.module));
+  if (rail.peer.rails != nullptr) {
+    rails_.handle_answer(now, rail, came_by(rail, ack.module), ack.header.poll_gap);
+  }
   if (rail.link.rtt().sampled()) {
     rtt_ns_ = static_cast<std::uint64_t>(rail.link.rtt().smoothed().count());
   }

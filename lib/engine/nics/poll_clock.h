@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/time.h"
+#include "failover/absences.h"
 #include "wire/header.h"
 
 namespace pullman::engine {
@@ -35,6 +36,7 @@ class PollClock {
   Instant polled_until() const { return polled_until_; }
   // Returns how long the program had not polled before this turn.
   Duration unpolled() const { return unpolled_; }
+  const failover::Absences& absences() const { return absences_; }
   // Returns for how long a packet that was just received may have waited before: the same, or
   // longer if it is read behind others that had come during an absence.
   wire::PollGap poll_gap() const {
@@ -54,6 +56,7 @@ class PollClock {
 
   // To read what has come takes no longer than it took to come, or else the sender is too fast.
   void catch_up(Instant now) {
+    if (unpolled_ >= failover::Absences::kLong) absences_.note(now);
     if (unpolled_ >= kAbsence) {
       if (!catches_up_) left_at_ = polled_until_;
       back_at_ = now;
@@ -66,6 +69,7 @@ class PollClock {
   Duration unpolled_{};
   Instant left_at_{};  // when the absence began of which packets are left
   Instant back_at_{};  // when it ended
+  failover::Absences absences_;
   bool catches_up_ = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include "channel/packet.h"
 #include "engine/peer/rail.h"
+#include "failover/absences.h"
 #include "failover/health.h"
 #include "failover/loss_rate.h"
 #include "failover/rail_news.h"
@@ -62,6 +63,7 @@ struct Rails {
   wire::Ways their_ways;                  // the peer's, if paired
   std::unique_ptr<wire::NicList> newest;  // the peer's newest list; waits for both below
   Instant lists_due{};                    // when the next list may be taken
+  failover::Absences absences;            // the peer's, as its ACKs tell
   bool paired = false;  // WAYS came, if any: the lower epoch decides on any more rails
   bool ways_due = true;
   bool reports_due = true;  // a WAYS or RAIL frame is to be sent

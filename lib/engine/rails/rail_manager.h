@@ -79,8 +79,8 @@ class RailManager {
   // A packet that was sent `waited` ago is overdue, and the link probes.
   void handle_silence(Instant now, Rail& rail, Duration waited);
   // An ACK brought news of this rail. If it came over the rail itself (`own_way`), both directions
-  // work. In any case it shows the other rails that the peer is alive.
-  void handle_answer(Instant now, Rail& rail, bool own_way);
+  // work. In any case it shows the other rails that the peer is alive. `poll_gap` is the ACK's.
+  void handle_answer(Instant now, Rail& rail, bool own_way, wire::PollGap poll_gap);
   // Sends the probe that is due on this rail, unless nobody has needed the peer for long. If it is
   // to be known whether the peer is alive, the other rails are probed, too.
   void handle_due(Instant now, Rail& rail);

@@ -54,7 +54,7 @@ void RailManager::ask_left_rails(Instant now, Peer& peer) {
   });
 }
 
-void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
+void RailManager::handle_answer(Instant now, Rail& rail, bool own_way, wire::PollGap poll_gap) {
   RailUpkeep& upkeep = upkeep_of(rail);
   const Instant sent_at = rail.link.answered_sent_at();
   if (own_way && !upkeep.health.up() && rail.resolved()) {
@@ -63,10 +63,13 @@ void RailManager::handle_answer(Instant now, Rail& rail, bool own_way) {
       settle(now, rail, was_usable);
     alarms_.arm_upkeep(now, rail);
   }
+  failover::Absences& theirs = rail.peer.rails->absences;
+  if (failover::Absences::is_long(poll_gap)) theirs.note(now);
+  const bool crowded = theirs.many(now) || clock_.absences().many(now);
   rail.peer.for_each_rail([&](Rail& other) {
     RailUpkeep& its = upkeep_of(other);
     if (&other == &rail || its.health.state() != RailState::kSuspect) return;
-    if (!its.health.handle_witness(now, sent_at, its.heard_at)) return;
+    if (!its.health.handle_witness(now, {sent_at, its.heard_at, crowded})) return;
     alarms_.arm_upkeep(now, other);
     poller_.poll_all_next_turn();
   });
