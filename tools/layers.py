@@ -17,6 +17,7 @@ LAYERS = [
     ["base"],
     ["crypto", "shm"],
     ["wire"],
+    ["telemetry"],
     ["nic"],
     ["channel"],
     ["reliability", "message"],

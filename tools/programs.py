@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPLETION = "/usr/share/bash-completion/bash_completion"
-PROGRAMS = ("bench/pullman-perf", "tools/pullman-info", "tools/pullman-key")
+PROGRAMS = ("bench/pullman-perf", "tools/pullman-info", "tools/pullman-key", "tools/pullman-stat")
 # Completes the last of its arguments, as bash does when the tab key is pressed.
 COMPLETE = """
 source "$1"; source "$2"; shift 2

@@ -68,6 +68,10 @@ struct __attribute__((visibility("default"))) Config {
   // both have mapped (/dev/shm), and not through a NIC.
   //                                                                         PULLMAN_SHARED_MEMORY
   bool shared_memory = true;
+  // The folder of the file in which other processes of the user see what this
+  // context does (pullman-stat): empty is /dev/shm/pullman.UID, and 0 is none.
+  //                                                                         PULLMAN_COUNTERS
+  std::string counters;
 
   // Messages of up to this many bytes may use the command channel. 0..1024. PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;

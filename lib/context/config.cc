@@ -167,7 +167,7 @@ std::string read_text(const char* variable) {
 bool is_known(std::string_view variable) {
   for (const char* other :
        {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_PROGRESS",
-        "PULLMAN_LOG", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
+        "PULLMAN_LOG", "PULLMAN_COUNTERS", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
         // Those of pullman/world.h.
         "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
     if (variable == other) return true;
@@ -213,6 +213,7 @@ Config Config::from_environment() {
   if (const char* security = std::getenv("PULLMAN_SECURITY")) {
     config.security = read_security(security);
   }
+  config.counters = read_text("PULLMAN_COUNTERS");
   config.key_file = read_text("PULLMAN_KEY_FILE");
   config.pass_phrase = read_text("PULLMAN_KEY");
   for (const Option& option : kOptions) {

@@ -19,6 +19,7 @@
 #include "context/identity.h"
 #include "context/nics.h"
 #include "context/progress_thread.h"
+#include "context/publisher.h"
 #include "context/security.h"
 #include "context/sleeper.h"
 #include "context/wait_policy.h"
@@ -55,7 +56,8 @@ struct Context::State final : Attended {
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
         looked_at(read_clock()),
-        engine(config, std::move(opened), identity_of(secured, pairs), looked_at) {
+        engine(config, std::move(opened), identity_of(secured, pairs), looked_at),
+        publisher(config, driver) {
     if (config.shared_memory) shm::sweep();
     if (config.progress == Config::Progress::kThread) start_thread();
   }
@@ -90,7 +92,13 @@ struct Context::State final : Attended {
     }
     if (nics.due(now)) [[unlikely]]
       tend_nics(now);
-    return engine.progress(now);
+    return progress(now);
+  }
+
+  std::size_t progress(Instant now) {
+    const std::size_t received = engine.progress(now);
+    publisher.note_turn(now, engine.collector());
+    return received;
   }
 
   // Makes a turn that may be the last before a sleep on the descriptor that it returns. Also the
@@ -99,12 +107,13 @@ struct Context::State final : Attended {
     const Instant now = look();
     engine.prepare_to_block();
     if (nics.due(now)) tend_nics(now);
-    if (engine.progress(now) != 0 || callbacks.any_to_call()) return kMoreToDo;
+    if (progress(now) != 0 || callbacks.any_to_call()) return kMoreToDo;
     if (engine.next_deadline() <= now) return kMoreToDo;
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
     if (!engine.may_sleep()) return kMoreToDo;
     sleeper.arm(std::min(engine.next_deadline(), nics.next_deadline()));
+    publisher.note_sleep(now, engine.collector());
     return descriptor;
   }
 
@@ -159,6 +168,7 @@ struct Context::State final : Attended {
   // With many threads the sleep is short: a thread that sends while others sleep may set timers
   // that are due before the sleepers' deadlines.
   void sleep(Instant until, Gate::Hold& held) {
+    publisher.note_sleep(looked_at, engine.collector());
     if (!gate.many()) return sleeper.sleep(looked_at, until);
     constexpr int kLongestMs = 1;
     sleeper.arm(until);
@@ -238,6 +248,7 @@ struct Context::State final : Attended {
   WaitPolicy waiting;
   Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
+  Publisher publisher;
   std::optional<Status> closed;  // the result of close()
   bool closing = false;          // close() is to end the progress thread: callbacks wait no longer
   std::optional<ProgressThread> thread;
@@ -656,7 +667,7 @@ std::vector<RailCheck> Context::check_rails(PeerId peer, std::chrono::nanosecond
   State::Waiting here(state_->thread);
   WaitPolicy::Silence silence{.since = state_->looked_at};
   for (;;) {
-    const std::size_t received = engine.progress(state_->look());
+    const std::size_t received = state_->progress(state_->look());
     here.call_due(state_->callbacks, held);
     if (auto rows = engine.check_result(peer)) return *rows;
     if (engine.inspector().peer_state(peer) == PeerState::kUnknown) return {};
@@ -695,7 +706,7 @@ Status Context::State::close(std::chrono::nanoseconds timeout, Gate::Hold& held)
   WaitPolicy::Silence silence{.since = begin};
   engine.begin_close(begin);
   for (Instant now = begin; now <= end; now = look()) {
-    const std::size_t received = engine.progress(now);
+    const std::size_t received = progress(now);
     callbacks.call_due(held);
     if (closed) return *closed;  // by a callback
     if (engine.drained()) break;
@@ -712,6 +723,7 @@ Status Context::State::close(std::chrono::nanoseconds timeout, Gate::Hold& held)
     closed = Status::kTimedOut;
     engine.close_abortively(look());
   }
+  publisher.end();
   return *closed;
 }
 

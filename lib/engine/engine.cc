@@ -103,7 +103,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
                transmitter_, resources_.stats),
       matching_(resources_.peers, resources_.matchers, ready_, lifecycle_),
       remote_memory_(resources_.peers, resources_.regions, resources_.random, ready_, sending_),
-      inspector_(resources_, nics_, rails_, ack_handler_, transmitter_) {
+      inspector_(resources_, nics_, rails_, ack_handler_, transmitter_),
+      collector_(resources_, nics_, rails_, ack_handler_, inspector_) {
   for (std::size_t slot = 0; slot < nics_.size(); ++slot) {
     poller_.add(slot, !nics_.is_further_address(slot));
   }

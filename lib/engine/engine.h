@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/collector.h"
 #include "engine/inspector.h"
 #include "engine/matching.h"
 #include "engine/memory_watch.h"
@@ -48,6 +49,7 @@ class Engine {
   RemoteMemory& remote_memory() { return remote_memory_; }
   // Gives access to states, statistics, the audit and the dump.
   const Inspector& inspector() const { return inspector_; }
+  const Collector& collector() const { return collector_; }
 
   // --- peers
 
@@ -176,6 +178,7 @@ class Engine {
   Matching matching_;
   RemoteMemory remote_memory_;
   Inspector inspector_;
+  Collector collector_;
 };
 
 }  // namespace pullman::engine

@@ -94,6 +94,7 @@ class Link {
   std::uint64_t packets_arrived() const { return arrived_count_; }
   std::uint32_t packets_lost() const { return lost_count_; }  // wraps around
   std::uint64_t timeouts() const { return timeouts_; }
+  std::uint32_t credit() const { return credit_; }  // the peer's, in packets
 
   // --- input
   // Takes the peer's first packet number and its credit from its HELLO or WELCOME.

@@ -15,7 +15,7 @@ namespace pullman::shm {
 class Pairs {
  public:
   virtual ~Pairs() = default;
-  // Both throw SegmentError.
+  // Both throw MemoryError.
   virtual Pair create(const Secret& secret) = 0;
   virtual Pair join(std::string_view name, const Secret& secret) = 0;
   // Returns whether a process that has a pair with this one, and was met, is known to have ended.

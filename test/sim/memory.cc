@@ -67,7 +67,7 @@ class View : public shm::Memory {
 
 std::unique_ptr<shm::Memory> SharedMemory::create(std::uint32_t process,
                                                   const MemoryFaults& faults) {
-  if (happens(faults.creating)) throw shm::SegmentError("the plan lets none be had");
+  if (happens(faults.creating)) throw shm::MemoryError("the plan lets none be had");
   auto block = std::make_shared<Block>();
   block->name = "pullman.sim." + std::to_string(made_++);
   block->processes = {process};
@@ -80,7 +80,7 @@ std::unique_ptr<shm::Memory> SharedMemory::join(std::uint32_t process, std::stri
                                                 const MemoryFaults& faults) {
   const auto found = named_.find(name);
   if (found == named_.end() || happens(faults.joining)) {
-    throw shm::SegmentError("the plan lets it not be joined");
+    throw shm::MemoryError("the plan lets it not be joined");
   }
   found->second->processes.insert(process);
   auto view = std::make_unique<View>(*this, found->second, process, faults);

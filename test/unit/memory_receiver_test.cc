@@ -215,8 +215,8 @@ namespace {
 struct CountingPairs : shm::Pairs {
   explicit CountingPairs(std::size_t count) : processes(count) {}
 
-  shm::Pair create(const shm::Secret&) override { throw shm::SegmentError("none"); }
-  shm::Pair join(std::string_view, const shm::Secret&) override { throw shm::SegmentError("none"); }
+  shm::Pair create(const shm::Secret&) override { throw shm::MemoryError("none"); }
+  shm::Pair join(std::string_view, const shm::Secret&) override { throw shm::MemoryError("none"); }
   bool any_ended() const override { return false; }
   std::size_t polled() const override { return processes; }
   void poll_next(std::size_t count) override {

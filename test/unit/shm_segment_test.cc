@@ -60,13 +60,13 @@ TEST_CASE("a segment is opened only as what it was told to be") {
   const Folder folder;
   const Segment here = Segment::create(kBytes, secret(1), folder.path());
 
-  CHECK_THROWS_AS(Segment::open(here.name(), kBytes, secret(2), folder.path()), SegmentError);
-  CHECK_THROWS_AS(Segment::open(here.name(), kBytes + 1, secret(1), folder.path()), SegmentError);
-  CHECK_THROWS_AS(Segment::open(here.name() + "0", kBytes, secret(1), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::open(here.name(), kBytes, secret(2), folder.path()), MemoryError);
+  CHECK_THROWS_AS(Segment::open(here.name(), kBytes + 1, secret(1), folder.path()), MemoryError);
+  CHECK_THROWS_AS(Segment::open(here.name() + "0", kBytes, secret(1), folder.path()), MemoryError);
   CHECK_THROWS_AS(Segment::open("../" + here.name(), kBytes, secret(1), folder.path() / "x"),
-                  SegmentError);
+                  MemoryError);
   fs::create_symlink(folder.path() / here.name(), folder.path() / "pullman.link");
-  CHECK_THROWS_AS(Segment::open("pullman.link", kBytes, secret(1), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::open("pullman.link", kBytes, secret(1), folder.path()), MemoryError);
 }
 
 TEST_CASE("nobody but the user can open a segment") {
@@ -104,9 +104,9 @@ TEST_CASE("the creator of a segment removes its name when it ends, and only then
 
 TEST_CASE("where there is no room for a segment none is created") {
   const Folder folder;
-  CHECK_THROWS_AS(Segment::create(std::size_t{1} << 50, secret(1), folder.path()), SegmentError);
+  CHECK_THROWS_AS(Segment::create(std::size_t{1} << 50, secret(1), folder.path()), MemoryError);
   CHECK(folder.files() == 0);
-  CHECK_THROWS_AS(Segment::create(kBytes, secret(1), folder.path() / "nowhere"), SegmentError);
+  CHECK_THROWS_AS(Segment::create(kBytes, secret(1), folder.path() / "nowhere"), MemoryError);
 }
 
 TEST_CASE("segments of processes that are gone are swept, and no others") {

@@ -39,6 +39,9 @@ Verdict AckHandler::handle(Instant now, Rail& rail, const ReceivedAck& ack,
   }
   if (rail.link.rtt().sampled()) {
     rtt_ns_ = static_cast<std::uint64_t>(rail.link.rtt().smoothed().count());
+    const auto latest = static_cast<std::uint64_t>(rail.link.rtt().latest().count());
+    ++rtt_histogram_[telemetry::rtt_class(latest)];
+    rtt_histogram_.back() += latest;
   }
   return verdict;
 }

@@ -6,6 +6,7 @@
 
 #include "engine/rails/rail_manager.h"
 #include "engine/session/path_sizer.h"
+#include "telemetry/rows.h"
 #include "wire/verdict.h"
 
 namespace pullman::engine {
@@ -58,6 +59,8 @@ class AckHandler {
   // Returns the smoothed RTT of the rail whose ACK last brought something; 0 before the first
   // sample.
   std::uint64_t rtt_ns() const { return rtt_ns_; }
+  // Returns how many ACKs had which round trip, of all peers.
+  const telemetry::RttHistogram& rtt_histogram() const { return rtt_histogram_; }
 
  private:
   void take_deferred(Instant now);
@@ -70,6 +73,7 @@ class AckHandler {
   PathSizer& path_sizer_;
   RailManager& rails_;
   std::uint64_t rtt_ns_ = 0;
+  telemetry::RttHistogram rtt_histogram_{};
 };
 
 }  // namespace pullman::engine

@@ -26,7 +26,7 @@ void MemorySetup::offer(Peer& peer) {
   try {
     random_.fill(memory.secret);
     memory.rail.emplace(pairs_->create(memory.secret));
-  } catch (const shm::SegmentError& error) {
+  } catch (const shm::MemoryError& error) {
     return note_fault(error.what());
   }
   memory.state = MemoryState::kOffered;
@@ -68,7 +68,7 @@ void MemorySetup::join(Peer& peer, const wire::MemoryOffer& offer) {
   if (pairs_ == nullptr) return decline(peer);
   try {
     peer.memory->rail.emplace(pairs_->join(offer.name, offer.secret));
-  } catch (const shm::SegmentError& error) {
+  } catch (const shm::MemoryError& error) {
     note_fault(error.what());
     return decline(peer);
   }

@@ -1,0 +1,175 @@
+#include "engine/collector.h"
+
+#include <algorithm>
+
+#include "engine/peer/peer_queries.h"
+#include "engine/peer/rail_view.h"
+#include "nic/address.h"
+
+namespace pullman::engine {
+namespace {
+
+using telemetry::clock_count;
+namespace waits = telemetry::waits;
+
+std::uint64_t clock_count(Duration time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
+// Returns what keeps the link from sending; all of it may.
+std::string_view limit_of(const reliability::Link& link) {
+  if (link.in_flight() >= link.credit()) return waits::kCredit;
+  return link.in_flight() >= link.congestion_window() ? waits::kCongestion : waits::kWindow;
+}
+
+// Returns what has to come before something of this peer goes on.
+std::string_view waits_for(const Peer& peer) {
+  switch (peer.phase) {
+    case Phase::kResolving:
+      return waits::kAddress;
+    case Phase::kCalling:
+      return waits::kAnswer;
+    case Phase::kAnswering:
+      return waits::kProof;
+    case Phase::kGone:
+      return "";
+    case Phase::kConnected:
+    case Phase::kClosing:
+    case Phase::kFarewell:
+      break;
+  }
+  if (in_memory(peer) != 0) return waits::kMemory;
+  if (peer.rails != nullptr && !any_usable(peer)) return waits::kRail;
+  const Rail& rail =
+      *const_cast<Peer&>(peer).rail(peer.rails == nullptr ? 0 : peer.rails->small_rail);
+  if (peer.outbox.has_packets() && !rail.link.may_send()) return limit_of(rail.link);
+  std::uint32_t in_flight = 0;
+  peer.for_each_rail([&](const Rail& one) { in_flight += one.link.in_flight(); });
+  if (in_flight != 0) return waits::kAcks;
+  if (!peer.outbox.idle()) return waits::kReceive;
+  if (peer.one_sided.pending() != 0) return waits::kAnswer;
+  return peer.inbox.filling() != 0 ? waits::kRest : "";
+}
+
+telemetry::ChannelRow row_of(std::size_t slot, const Channel& channel) {
+  const nic::PortCounters& counters = channel.port().counters();
+  return {.nic = slot,
+          .channel = {channel.kind() == ChannelKind::kCommand ? "command" : "data"},
+          .sent = counters.sent,
+          .received = counters.received,
+          .send_refused = counters.send_refused,
+          .send_errors = counters.send_errors,
+          .receive_errors = counters.receive_errors,
+          .receive_truncated = counters.receive_truncated,
+          .receive_overflows = counters.receive_overflows,
+          .returned = counters.returned,
+          .too_long = counters.too_long,
+          .bursts_sent = counters.bursts_sent,
+          .bursts_received = counters.bursts_received,
+          .waiting = channel.waiting()};
+}
+
+}  // namespace
+
+void Collector::collect_nics(telemetry::Rows& out) const {
+  out.nics.clear();
+  out.channels.clear();
+  for (std::size_t slot = 0; slot < nics_.size(); ++slot) {
+    const nic::Device& device = nics_[slot].device();
+    out.nics.push_back({.nic = slot,
+                        .name = {device.name},
+                        .driver = {device.driver},
+                        .address = {nic::to_string(nics_.address_of(slot))},
+                        .mbps = device.mbps,
+                        .packet_bytes = nics_.channel(slot, ChannelKind::kData).packet_bytes(),
+                        .link_down = nics_.links_down() >> slot & 1,
+                        .drained = nics_.drained() >> slot & 1});
+    for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
+      out.channels.push_back(engine::row_of(slot, nics_.channel(slot, kind)));
+    }
+  }
+}
+
+telemetry::PeerRow Collector::row_of(const Peer& peer) {
+  return {.peer = peer.id.index,
+          .generation = peer.id.generation,
+          .address = {nic::to_string(peer.command_address)},
+          .phase = {name(peer.phase)},
+          .why = {peer.phase == Phase::kGone ? name(peer.why) : ""},
+          .waits_for = {waits_for(peer)},
+          .heard_at = clock_count(peer.heard_at),
+          .in_memory = in_memory(peer),
+          .queued_packets = peer.outbox.queued_packets(),
+          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
+          .filling_receives = peer.inbox.filling(),
+          .unexpected_bytes = peer.inbox.charged()};
+}
+
+telemetry::RailRow Collector::row_of(Instant now, const Rail& rail) const {
+  const reliability::Link& link = rail.link;
+  const RailView view = rail_view(now, rail);
+  return {.peer = rail.peer.id.index,
+          .generation = rail.peer.id.generation,
+          .rail = view.number,
+          .nic = {view.nic},
+          .local = {view.local},
+          .remote = {view.remote},
+          .state = {name(view.state)},
+          .reason = {name(view.reason)},
+          .since = rail.peer.rails == nullptr ? 0 : clock_count(now - view.in_state),
+          .rtt_least = clock_count(link.rtt().least()),
+          .rtt = clock_count(link.rtt().smoothed()),
+          .rtt_variation = clock_count(link.rtt().variation()),
+          .window = link.congestion_window(),
+          .credit = link.credit(),
+          .in_flight = link.in_flight(),
+          .packet_bytes = view.packet_bytes,
+          .packets_sent = link.packets_arrived() + link.packets_lost() + link.in_flight(),
+          .packets_acked = link.packets_arrived(),
+          .packets_received =
+              rail.peer.introduced ? link.acks().next() - rail.peer.first_number_there : 0,
+          .bytes_sent = view.bytes_sent,
+          .lost = link.packets_lost(),
+          .spurious = link.spurious(),
+          .timeouts = link.timeouts(),
+          .evacuated = view.evacuated,
+          .times_left = view.times_left};
+}
+
+void Collector::collect(Instant now, telemetry::Rows& out) const {
+  collect_nics(out);
+  out.peers.clear();
+  out.rails.clear();
+  telemetry::ContextRow& context = out.context;
+  resources_.peers.for_each([&](const Peer& peer) {
+    out.peers.push_back(row_of(peer));
+    if (peer.phase == Phase::kGone) return;  // its links were counted when it ended
+    peer.for_each_rail([&](const Rail& rail) { out.rails.push_back(row_of(now, rail)); });
+    if (peer.memory_rail() == nullptr) return;
+    const RailView view = memory_view(*peer.memory);
+    out.rails.push_back(
+        {.peer = peer.id.index,
+         .generation = peer.id.generation,
+         .rail = view.number,
+         .nic = {view.nic},
+         .state = {name(view.state)},
+         .reason = {name(view.reason)},
+         .in_flight = 0,  // packets on the way through memory are not those of links
+         .packet_bytes = view.packet_bytes,
+         .packets_sent = view.packets_sent});
+  });
+  context.epoch = resources_.epoch;
+  context.address = {nic::to_string(nics_.address())};
+  context.stats = inspector_.stats();
+  context.peers = resources_.peers.size();
+  context.rails_blamed = rails_.rails_blamed();
+  context.packets_taken = resources_.packets.in_use();
+  context.receives_posted = resources_.matchers.receives_posted();
+  context.max_in_flight = std::max(context.max_in_flight, context.stats.packets_in_flight);
+  context.max_packets_taken = std::max(context.max_packets_taken, context.packets_taken);
+  context.max_unexpected_bytes =
+      std::max(context.max_unexpected_bytes, context.stats.unexpected_bytes);
+  context.rtt = ack_handler_.rtt_histogram();
+}
+
+}  // namespace pullman::engine

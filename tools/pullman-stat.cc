@@ -1,0 +1,136 @@
+// pullman-stat: what the contexts on this host do, by the counters that they show.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stat/live.h"
+#include "stat/report.h"
+#include "stat/source.h"
+
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Options {
+  stat_program::Source source;
+  std::string folder;
+  bool once = false;
+  std::string format = "table";
+  std::vector<std::string> tables;
+  std::vector<std::string> columns;
+  std::string prometheus;
+  unsigned interval_ms = 1000;
+};
+
+int print_tables(const Options& options) {
+  std::vector<std::string> problems;
+  const auto all = stat_program::read_all(options.source, problems);
+  const std::uint64_t at = stat_program::now();
+  for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
+  if (all.empty()) {
+    fmt::print(stderr,
+               "no context shows its counters in {}: none runs here, or PULLMAN_COUNTERS is 0 or "
+               "names another folder (--folder)\n",
+               options.source.folder.string());
+    return 1;
+  }
+  for (const auto& shown : all) {
+    fmt::print("{}\n", stat_program::summary(shown, at));
+    for (const std::string& sentence : pullman::telemetry::wrong_sums(shown.snapshot)) {
+      fmt::print("  a sum does not hold: {}\n", sentence);
+    }
+    for (const auto& table : shown.snapshot.tables) {
+      const bool wanted = options.tables.empty() ||
+                          std::find(options.tables.begin(), options.tables.end(), table.name) !=
+                              options.tables.end();
+      if (!wanted || (table.rows.empty() && options.tables.empty())) continue;
+      fmt::print("[{}]\n", table.name);
+      for (const std::string& line : stat_program::lines_of(table, options.columns, at)) {
+        fmt::print("  {}\n", line);
+      }
+      if (table.left_out != 0)
+        fmt::print("  and {} more, for which there was no room\n", table.left_out);
+    }
+  }
+  return 0;
+}
+
+int print_json(const Options& options) {
+  std::vector<std::string> problems;
+  const auto all = stat_program::read_all(options.source, problems);
+  fmt::print("{}", stat_program::to_json(all, problems, stat_program::now()));
+  return all.empty() ? 1 : 0;
+}
+
+// A node exporter may read at any time, so the file is replaced as a whole.
+bool write_prometheus(const Options& options) {
+  std::vector<std::string> problems;
+  const auto all = stat_program::read_all(options.source, problems);
+  for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
+  const std::string beside = options.prometheus + ".new";
+  {
+    std::ofstream file(beside, std::ios::trunc);
+    file << stat_program::to_prometheus(all, stat_program::now());
+    if (!file.flush()) {
+      fmt::print(stderr, "{} cannot be written: {}\n", beside, std::strerror(errno));
+      return false;
+    }
+  }
+  if (std::rename(beside.c_str(), options.prometheus.c_str()) == 0) return true;
+  fmt::print(stderr, "{} cannot be written: {}\n", options.prometheus, std::strerror(errno));
+  return false;
+}
+
+int export_for_prometheus(const Options& options) {
+  while (write_prometheus(options)) {
+    if (options.once) return 0;
+    std::this_thread::sleep_for(milliseconds(options.interval_ms));
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Shows what the contexts on this host do, by the counters that they show "
+      "(PULLMAN_COUNTERS). Without an option: a live view.",
+      "pullman-stat"};
+  Options options;
+  app.add_flag("--once", options.once, "Print everything once, and exit");
+  app.add_option("--format", options.format, "table or json; json implies --once")
+      ->check(CLI::IsMember({"table", "json"}));
+  app.add_option("--table", options.tables,
+                 "With --once: only these tables: context, nic, channel, peer, rail, error");
+  app.add_option("--column", options.columns, "With --once: only these columns");
+  app.add_option("--process", options.source.processes, "Only these processes, by their ids");
+  app.add_option("--folder", options.folder,
+                 "Where contexts show their counters; else as PULLMAN_COUNTERS says");
+  app.add_option(
+      "--prometheus", options.prometheus,
+      "Write this file for the text-file collector of a node exporter, at every interval");
+  app.add_option("--interval", options.interval_ms, "Milliseconds between two readings (1000)")
+      ->check(CLI::Range(100, 3600000));
+  CLI11_PARSE(app, argc, argv);
+  options.source.folder =
+      options.folder.empty() ? stat_program::usual_folder() : std::filesystem::path(options.folder);
+  if (options.format == "json") return print_json(options);
+  if (!options.prometheus.empty()) return export_for_prometheus(options);
+  if (options.once) return print_tables(options);
+  if (isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 &&
+      stat_program::show_live(options.source, milliseconds(options.interval_ms))) {
+    return 0;
+  }
+  fmt::print(stderr, "this is no terminal that can show a live view (TERM): use --once\n");
+  return 1;
+}
