@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kInterval = std::chrono::milliseconds(100);
 // Before a sleep, so that who looks at a process that sleeps sees what it did last.
 constexpr Duration kLeastInterval = std::chrono::milliseconds(5);
+// Addresses are written anew every so many times.
+constexpr unsigned kAnew = 50;
 // At most this part of the time is spent on it.
 constexpr int kPart = 100;
 
@@ -54,7 +56,7 @@ Publisher::Publisher(const Config& config, std::string_view driver) {
 
 void Publisher::publish(Instant now, const engine::Collector& collector) {
   const Instant begin = read_clock();
-  collector.collect(now, rows_);
+  collector.collect(now, times_++ % kAnew == 0, rows_);
   list_warnings();
   history_.complete(now, rows_);
   file_->write(now, rows_);

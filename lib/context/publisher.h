@@ -43,6 +43,7 @@ class Publisher {
   std::optional<telemetry::File> file_;
   telemetry::Rows rows_;
   telemetry::History history_;
+  unsigned times_ = 0;  // that rows were written
   Instant due_{};
   Instant due_before_sleep_{};
 };

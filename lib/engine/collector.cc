@@ -10,6 +10,8 @@ namespace pullman::engine {
 namespace {
 
 using telemetry::clock_count;
+using Address = decltype(telemetry::RailRow::remote);
+using Name = decltype(telemetry::RailRow::nic);
 namespace waits = telemetry::waits;
 
 std::uint64_t clock_count(Duration time) {
@@ -51,6 +53,22 @@ std::string_view waits_for(const Peer& peer) {
   return peer.inbox.filling() != 0 ? waits::kRest : "";
 }
 
+// The places of a table's rows, one after the other. What was there before is still there.
+template <typename Row>
+class Places {
+ public:
+  explicit Places(std::vector<Row>& rows) : rows_(rows) {}
+  Row& next() {
+    if (next_ == rows_.size()) rows_.emplace_back();
+    return rows_[next_++];
+  }
+  void end() { rows_.resize(next_); }
+
+ private:
+  std::vector<Row>& rows_;
+  std::size_t next_ = 0;
+};
+
 telemetry::ChannelRow row_of(std::size_t slot, const Channel& channel) {
   const nic::PortCounters& counters = channel.port().counters();
   return {.nic = slot,
@@ -85,79 +103,87 @@ void Collector::collect_nics(telemetry::Rows& out) const {
                         .link_down = nics_.links_down() >> slot & 1,
                         .drained = nics_.drained() >> slot & 1});
     for (const ChannelKind kind : {ChannelKind::kCommand, ChannelKind::kData}) {
-      out.channels.push_back(engine::row_of(slot, nics_.channel(slot, kind)));
+      out.channels.push_back(row_of(slot, nics_.channel(slot, kind)));
     }
   }
 }
 
-telemetry::PeerRow Collector::row_of(const Peer& peer) {
-  return {.peer = peer.id.index,
-          .generation = peer.id.generation,
-          .address = {nic::to_string(peer.command_address)},
-          .phase = {name(peer.phase)},
-          .why = {peer.phase == Phase::kGone ? name(peer.why) : ""},
-          .waits_for = {waits_for(peer)},
-          .heard_at = clock_count(peer.heard_at),
-          .in_memory = in_memory(peer),
-          .queued_packets = peer.outbox.queued_packets(),
-          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
-          .filling_receives = peer.inbox.filling(),
-          .unexpected_bytes = peer.inbox.charged()};
-}
-
-telemetry::RailRow Collector::row_of(Instant now, const Rail& rail) const {
-  const reliability::Link& link = rail.link;
-  const RailView view = rail_view(now, rail);
-  return {.peer = rail.peer.id.index,
-          .generation = rail.peer.id.generation,
-          .rail = view.number,
-          .nic = {view.nic},
-          .local = {view.local},
-          .remote = {view.remote},
-          .state = {name(view.state)},
-          .reason = {name(view.reason)},
-          .since = rail.peer.rails == nullptr ? 0 : clock_count(now - view.in_state),
-          .rtt_least = clock_count(link.rtt().least()),
-          .rtt = clock_count(link.rtt().smoothed()),
-          .rtt_variation = clock_count(link.rtt().variation()),
-          .window = link.congestion_window(),
-          .credit = link.credit(),
-          .in_flight = link.in_flight(),
-          .packet_bytes = view.packet_bytes,
-          .packets_sent = link.packets_arrived() + link.packets_lost() + link.in_flight(),
-          .packets_acked = link.packets_arrived(),
-          .packets_received =
-              rail.peer.introduced ? link.acks().next() - rail.peer.first_number_there : 0,
-          .bytes_sent = view.bytes_sent,
-          .lost = link.packets_lost(),
-          .spurious = link.spurious(),
-          .timeouts = link.timeouts(),
-          .evacuated = view.evacuated,
-          .times_left = view.times_left};
-}
-
-void Collector::collect(Instant now, telemetry::Rows& out) const {
-  collect_nics(out);
-  out.peers.clear();
-  out.rails.clear();
-  telemetry::ContextRow& context = out.context;
-  resources_.peers.for_each([&](const Peer& peer) {
-    out.peers.push_back(row_of(peer));
-    if (peer.phase == Phase::kGone) return;  // its links were counted when it ended
-    peer.for_each_rail([&](const Rail& rail) { out.rails.push_back(row_of(now, rail)); });
-    if (peer.memory_rail() == nullptr) return;
-    const RailView view = memory_view(*peer.memory);
-    out.rails.push_back(
-        {.peer = peer.id.index,
+void Collector::fill(const Peer& peer, bool anew, telemetry::PeerRow& row) {
+  const bool known = !anew && !row.address.view().empty() && row.peer == peer.id.index &&
+                     row.generation == peer.id.generation;
+  row = {.peer = peer.id.index,
          .generation = peer.id.generation,
+         .address = known ? row.address : Address{nic::to_string(peer.command_address)},
+         .phase = {name(peer.phase)},
+         .why = {peer.phase == Phase::kGone ? name(peer.why) : ""},
+         .waits_for = {waits_for(peer)},
+         .heard_at = clock_count(peer.heard_at),
+         .in_memory = in_memory(peer),
+         .queued_packets = peer.outbox.queued_packets(),
+         .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
+         .filling_receives = peer.inbox.filling(),
+         .unexpected_bytes = peer.inbox.charged()};
+}
+
+void Collector::fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row) {
+  const reliability::Link& link = rail.link;
+  const PeerId id = rail.peer.id;
+  const bool known = !anew && !row.remote.view().empty() && row.peer == id.index &&
+                     row.generation == id.generation && row.rail == rail.number;
+  const RailView view = known ? rail_state(now, rail) : rail_view(now, rail);
+  row = {.peer = id.index,
+         .generation = id.generation,
          .rail = view.number,
-         .nic = {view.nic},
+         .nic = known ? row.nic : Name{view.nic},
+         .local = known ? row.local : Address{view.local},
+         .remote = known ? row.remote : Address{view.remote},
          .state = {name(view.state)},
          .reason = {name(view.reason)},
-         .in_flight = 0,  // packets on the way through memory are not those of links
+         .since = rail.peer.rails == nullptr ? 0 : clock_count(now - view.in_state),
+         .rtt_least = clock_count(link.rtt().least()),
+         .rtt = clock_count(link.rtt().smoothed()),
+         .rtt_variation = clock_count(link.rtt().variation()),
+         .window = link.congestion_window(),
+         .credit = link.credit(),
+         .in_flight = link.in_flight(),
          .packet_bytes = view.packet_bytes,
-         .packets_sent = view.packets_sent});
+         .packets_sent = link.packets_arrived() + link.packets_lost() + link.in_flight(),
+         .packets_acked = link.packets_arrived(),
+         .packets_received =
+             rail.peer.introduced ? link.acks().next() - rail.peer.first_number_there : 0,
+         .bytes_sent = view.bytes_sent,
+         .lost = link.packets_lost(),
+         .spurious = link.spurious(),
+         .timeouts = link.timeouts(),
+         .evacuated = view.evacuated,
+         .times_left = view.times_left};
+}
+
+// Packets on the way through memory are not among those of links.
+void Collector::fill(const Peer& peer, const RailView& memory, telemetry::RailRow& row) {
+  row = {.peer = peer.id.index,
+         .generation = peer.id.generation,
+         .rail = memory.number,
+         .nic = {memory.nic},
+         .state = {name(memory.state)},
+         .reason = {name(memory.reason)},
+         .packet_bytes = memory.packet_bytes,
+         .packets_sent = memory.packets_sent};
+}
+
+void Collector::collect(Instant now, bool anew, telemetry::Rows& out) const {
+  collect_nics(out);
+  telemetry::ContextRow& context = out.context;
+  Places peers(out.peers);
+  Places rails(out.rails);
+  resources_.peers.for_each([&](const Peer& peer) {
+    fill(peer, anew, peers.next());
+    if (peer.phase == Phase::kGone) return;  // its links were counted when it ended
+    peer.for_each_rail([&](const Rail& rail) { fill(now, rail, anew, rails.next()); });
+    if (peer.memory_rail() != nullptr) fill(peer, memory_view(*peer.memory), rails.next());
   });
+  peers.end();
+  rails.end();
   context.epoch = resources_.epoch;
   context.address = {nic::to_string(nics_.address())};
   context.stats = inspector_.stats();

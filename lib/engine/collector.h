@@ -18,13 +18,15 @@ class Collector {
         inspector_(inspector) {}
 
   // Writes all rows but those of errors. What the engine does not know of the context, and what it
-  // does not remember, is left as it is.
-  void collect(Instant now, telemetry::Rows& out) const;
+  // does not remember, is left as it is. Addresses are most of the work: they are written for rows
+  // that are new, and for all if `anew`.
+  void collect(Instant now, bool anew, telemetry::Rows& out) const;
 
  private:
   void collect_nics(telemetry::Rows& out) const;
-  static telemetry::PeerRow row_of(const Peer& peer);
-  telemetry::RailRow row_of(Instant now, const Rail& rail) const;
+  static void fill(const Peer& peer, bool anew, telemetry::PeerRow& row);
+  static void fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row);
+  static void fill(const Peer& peer, const RailView& memory, telemetry::RailRow& row);
 
   const EngineResources& resources_;
   const NicTable& nics_;

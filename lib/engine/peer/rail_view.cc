@@ -35,12 +35,16 @@ void show_state(Instant now, const Rail& rail, RailView& view) {
 }  // namespace
 
 RailView rail_view(Instant now, const Rail& rail) {
-  const nic::Port& port = rail.nic->channel(ChannelKind::kCommand).port();
+  RailView view = rail_state(now, rail);
+  view.nic = rail.nic->device().name;
+  view.local = nic::to_string(rail.nic->channel(ChannelKind::kCommand).port().address());
+  view.remote = nic::to_string(rail.remote);
+  return view;
+}
+
+RailView rail_state(Instant now, const Rail& rail) {
   RailView view;
   view.number = rail.number;
-  view.nic = rail.nic->device().name;
-  view.local = nic::to_string(port.address());
-  view.remote = nic::to_string(rail.remote);
   view.stream = rail.nic->device().stream;
   view.rtt = rail.link.rtt().smoothed();
   view.packet_bytes = rail.link.path().bytes();
