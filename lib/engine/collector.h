@@ -17,9 +17,9 @@ class Collector {
         ack_handler_(ack_handler),
         inspector_(inspector) {}
 
-  // Writes all rows but those of errors. What the engine does not know of the context, and what it
-  // does not remember, is left as it is. Addresses are most of the work: they are written for rows
-  // that are new, and for all if `anew`.
+  // Writes all rows but those of errors. What the engine does not know of the context is left as it
+  // is; since when something is so is for telemetry/history.h. Addresses are most of the work: they
+  // are written for rows that are new, and for all if `anew`.
   void collect(Instant now, bool anew, telemetry::Rows& out) const;
 
  private:
