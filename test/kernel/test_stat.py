@@ -99,8 +99,9 @@ def test_stat_tells_of_a_program_that_hangs_and_who_waits_for_it(place, build, f
     text = stat(build, "--once")
     server.send_signal(signal.SIGCONT)
 
-    assert re.search(rf"process {server.pid} .*has made no progress for [1-9]", text), text
-    assert re.search(rf"process {client.pid} .*waits for 1$", text, re.M), text
+    # It may have been asleep when it was stopped.
+    assert re.search(rf"process {server.pid} .*(has made no progress for|sleeps since) [1-9]", text), text
+    assert re.search(rf"process {client.pid} .*waits for 1\b", text), text
     peer, = shown[client.pid]["peer"]
     assert peer["waits_for"] and peer["waits_since"] > 0.5, f"{peer}"
 
@@ -111,10 +112,13 @@ def test_stat_shows_nothing_of_programs_that_are_gone(place, build, folder):
     connected(build, server, client)
     client.kill()
     client.wait()
-    assert set(contexts(build)) == {server.pid}
-    assert len(list(folder.iterdir())) == 2, "a killed program leaves its file"
+
+    def is_there():
+        return any(f".{client.pid}." in file.name for file in folder.iterdir())
+    assert is_there(), "a killed program leaves its file"
     place.start_server(1, build / "bench/pullman-perf", "--nic", "lo", "--port", PORT + 1)
-    until(lambda: len(list(folder.iterdir())) == 2, "the next program removes it")
+    assert client.pid not in contexts(build)
+    until(lambda: not is_there(), "the next program removes it")
 
 
 @case()
