@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/log.h"
 #include "base/log_memory.h"
@@ -56,10 +57,14 @@ Publisher::Publisher(const Config& config, std::string_view driver) {
 
 void Publisher::publish(Instant now, const engine::Collector& collector) {
   const Instant begin = read_clock();
-  collector.collect(now, times_++ % kAnew == 0, rows_);
-  list_warnings();
-  history_.complete(now, rows_);
-  file_->write(now, rows_);
+  try {
+    collector.collect(now, times_++ % kAnew == 0, rows_);
+    list_warnings();
+    history_.complete(now, rows_);
+    file_->write(now, rows_);
+  } catch (const std::bad_alloc&) {
+    // The turn has been made, and its call must not fail: what was written last stays.
+  }
   const Instant end = read_clock();
   const Duration rest = kPart * (end - begin);
   due_ = end + std::max(kInterval, rest);

@@ -1,5 +1,5 @@
 // Seals packets and opens them: AES-256-GCM (NIST SP 800-38D) with tags of 16 bytes, by the IPsec
-// multi-buffer library, which takes a tenth of libcrypto's time for a small packet
+// multi-buffer library, which takes an eighth of libcrypto's time for a small packet
 // (decision 0028), or by libcrypto where the processor has no AES.
 //
 // Knows keys and bytes. Does not know what a packet is, nor whether a nonce was used before.

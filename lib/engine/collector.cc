@@ -168,7 +168,8 @@ void Collector::fill(const Peer& peer, const RailView& memory, telemetry::RailRo
          .state = {name(memory.state)},
          .reason = {name(memory.reason)},
          .packet_bytes = memory.packet_bytes,
-         .packets_sent = memory.packets_sent};
+         .packets_sent = memory.packets_sent,
+         .packets_acked = memory.packets_sent - memory.in_flight};
 }
 
 void Collector::collect(Instant now, bool anew, telemetry::Rows& out) const {

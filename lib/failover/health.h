@@ -30,7 +30,7 @@ class Health {
   struct Witness {
     Instant sent_at{};
     Instant heard_at = Instant::min();  // when a packet last came over this rail
-    bool crowded = false;               // one of the ends has lately had to wait for a processor
+    bool crowded = false;               // an end has lately often not polled (absences.h)
   };
 
   // Starts a new rail: it is down, and probed at once. Keeps what the NIC has reported of its link,

@@ -1,7 +1,7 @@
 // What is shown of a context to the outside: a table for each kind of thing, a row for each thing.
 // A row is plain bytes, numbers of 64 bits and texts, so that it can be copied into a file as it
-// is; tables() describes them to whoever reads it (file.h). Times are of CLOCK_MONOTONIC, in
-// nanoseconds; 0 is never.
+// is; tables() describes them to readers (file.h). Times are of CLOCK_MONOTONIC, in nanoseconds; 0
+// is never. Does not know where the rows come from, nor what becomes of them.
 #pragma once
 
 #include <algorithm>

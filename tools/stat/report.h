@@ -13,7 +13,7 @@ namespace stat_program {
 std::string to_text(const pullman::telemetry::Value& value,
                     const pullman::telemetry::SnapshotColumn& column, std::uint64_t at);
 
-// Returns a line for a context: which process, how it does, and for whom it waits.
+// Returns a line for a context: which process, how it does, and for how many peers it waits.
 std::string summary(const Shown& shown, std::uint64_t at);
 
 // Returns a table with its names above; `names` chooses columns, all if it is empty. Columns in
