@@ -9,14 +9,15 @@ namespace {
 // The number of chunks for which a rail is chosen at a time: a burst of kernel UDP.
 constexpr std::size_t kStripe = 44;
 
-// Returns whether the rail is passed over because of an old round trip, perhaps one of a process
-// that did not run. Such a rail is measured again.
-bool looks_slow(Instant now, const Rail& rail) {
-  const Rails& rails = *rail.peer.rails;
-  if (rail.number == rails.small_rail || rail.link.in_flight() != 0) return false;
-  const Rail& preferred = *rail.peer.rail(rails.small_rail);
-  return rail.link.rtt_is_stale(now) &&
-         rail.link.rtt().smoothed() > preferred.link.rtt().smoothed();
+// Returns whether the rail is passed over for another because of an old round trip, perhaps one of
+// a process that did not run. Such a rail is measured again.
+bool looks_slow(Instant now, Rail& rail) {
+  if (rail.link.in_flight() != 0 || !rail.link.rtt_is_stale(now)) return false;
+  bool slower = false;
+  rail.peer.for_each_rail([&](const Rail& other) {
+    slower = slower || (usable(other) && other.link.rtt().smoothed() < rail.link.rtt().smoothed());
+  });
+  return slower;
 }
 
 }  // namespace
