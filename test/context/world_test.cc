@@ -106,7 +106,7 @@ void do_everything(World& world, unsigned rank, unsigned size) {
 }  // namespace
 
 TEST_CASE("a world that is gathered does everything together", "[world]") {
-  const unsigned size = GENERATE(1U, 2U, 3U, 7U, 20U);
+  const unsigned size = GENERATE(1U, 2U, 3U, 7U, 20U, 257U);
   Gathering gathering(size);
   CHECK(all_well(run_ranks(size, [&](unsigned rank) {
     World world = World::from_allgather(rank, size, gathering.as(rank), options());
@@ -115,7 +115,7 @@ TEST_CASE("a world that is gathered does everything together", "[world]") {
 }
 
 TEST_CASE("a world that is joined does everything together", "[world]") {
-  const unsigned size = GENERATE(1U, 2U, 6U);
+  const unsigned size = GENERATE(1U, 2U, 6U, 257U);
   std::optional<World> first = World::create(size, options());
   const World::Id id = first->id();
   CHECK(all_well(run_ranks(size, [&](unsigned rank) {
