@@ -383,3 +383,32 @@ def test_send_file_copies_files_of_any_size(place, build, driver):
             assert sender.returncode == 0 and finish(receiver) == 0, netns.text_of(receiver)
             assert copy.read_bytes() == source.read_bytes(), f"{size} bytes differ"
             assert hashlib.sha256(source.read_bytes()).hexdigest() in output, output
+
+
+@case("udp")
+def test_setting_the_clock_of_the_host_has_no_effect(place, build, driver):
+    """The client's wall clock jumps by an hour and back, in mid-stream."""
+    with tempfile.TemporaryDirectory() as folder:
+        shift = pathlib.Path(folder) / "shift"
+        shift.write_text("+0")
+        library, = pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
+        environment = {**os.environ, "LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(shift),
+                       "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        program = build / "bench/pullman-perf"
+        common = ["--nic", "lo", "--port", PORT, "--patience", 20, "--driver", driver]
+        server = place.start_server(0, program, *common)
+        client = place.start(1, program, *common, "--format", "json", "--test", "failover", "--size", "16K",
+                             "--duration", 3, "127.0.0.1", env=environment, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        for jump in ("+1h", "-1h", "+0"):
+            time.sleep(0.8)
+            shift.write_text(jump)
+            shown = subprocess.run(["date", "+%s"], env=environment, capture_output=True, text=True).stdout
+            assert abs(abs(int(shown) - time.time()) - (0 if jump == "+0" else 3600)) < 60, f"no test: {shown}"
+        output, errors = client.communicate(timeout=100)
+        assert client.returncode == 0 and finish(server) == 0, f"{errors}\n{netns.text_of(server)}"
+        result = json.loads(output.splitlines()[-1])
+        assert result["messages"] > 0 and result["errors"] == 0, output
+        assert all(result[key] == 0 for key in ("lost", "duplicated", "misordered", "corrupted")), output
+        assert all(rail["state"] == "up" and rail["times_left"] == 0 for rail in result["rails"]), output
+        assert "silent" not in errors, errors

@@ -196,5 +196,42 @@ TEST_CASE("a rail whose packets came late for a while carries its part again") {
   CHECK(stream.finish());
 }
 
+// As where a virtual machine, or a process, stands still and goes on. (Setting the clock of a host
+// does not move the one that is used.)
+TEST_CASE("a clock that jumps by an hour ends no peer and blames no rail") {
+  const std::size_t nics = GENERATE(1, 2);
+  const std::size_t host = GENERATE(0, 1);
+  BusyHosts hosts(nics);
+
+  for (int i = 0; i < 5; ++i) {
+    hosts.scene.node(host).jump_clock(std::chrono::hours(1));
+    hosts.stream->run_for(milliseconds(7));
+  }
+  hosts.stream->run_for(milliseconds(100));
+  CHECK(hosts.stream->finish());
+
+  for (const std::size_t each : {0, 1}) {
+    CHECK(hosts.scene.stats(each).retransmits == 0);
+    CHECK(hosts.scene.engine(each).inspector().audit().rails_blamed == 0);
+  }
+}
+
+TEST_CASE("a clock that jumps by an hour while nothing is sent ends no peer") {
+  const std::size_t host = GENERATE(0, 1);
+  BusyHosts hosts(1);
+  CHECK(hosts.stream->finish());
+
+  for (int i = 0; i < 3; ++i) {
+    hosts.scene.node(host).jump_clock(std::chrono::hours(1));
+    hosts.scene.run_for(milliseconds(300));
+  }
+
+  CHECK(hosts.scene.all_up(hosts.couple));
+  Act& received = hosts.scene.receive(1, hosts.couple.back, 1'000'000, 64);
+  hosts.scene.send(0, hosts.couple.there, 1'000'000, 64);
+  hosts.scene.run_until([&] { return received.done(); });
+  CHECK(received.status() == Status::kOk);
+}
+
 }  // namespace
 }  // namespace pullman::sim
