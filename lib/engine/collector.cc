@@ -119,6 +119,8 @@ void Collector::fill(const Peer& peer, bool anew, telemetry::PeerRow& row) {
          .waits_for = {waits_for(peer)},
          .heard_at = clock_count(peer.heard_at),
          .in_memory = in_memory(peer),
+         .messages_sent = peer.outbox.next_id() - peer.first_message,
+         .messages_arrived = peer.outbox.begun_until() - peer.first_message,
          .queued_packets = peer.outbox.queued_packets(),
          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
          .filling_receives = peer.inbox.filling(),

@@ -122,6 +122,8 @@ struct PeerRow {
   std::uint64_t waits_since = 0;
   std::uint64_t heard_at = 0;
   std::uint64_t in_memory = 0;
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_arrived = 0;
   std::uint64_t queued_packets = 0;
   std::uint64_t unfinished_sends = 0;
   std::uint64_t filling_receives = 0;

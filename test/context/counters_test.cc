@@ -106,6 +106,8 @@ TEST_CASE("counters: what was sent and received is shown, and sums hold", "[coun
     REQUIRE(peers.rows.size() == 1);
     CHECK(peers.text(peers.rows.front(), "phase") == "connected");
     CHECK(peers.text(peers.rows.front(), "waits_for").empty());
+    CHECK(sum(snapshot, "peer", "messages_sent") == sum(snapshot, "context", "messages_sent"));
+    CHECK(sum(snapshot, "peer", "messages_arrived") == sum(snapshot, "peer", "messages_sent"));
   }
   CHECK(messages == 10);
 }

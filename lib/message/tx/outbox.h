@@ -191,6 +191,9 @@ class Outbox {
   void fail(Status status);
 
   std::size_t unfinished() const { return active_ == nullptr ? 0 : active_->table.size(); }
+  // The id of the next message, and the one below which all are known to have begun to arrive.
+  MessageId next_id() const { return admission_.next_id(); }
+  MessageId begun_until() const { return admission_.begun_until(); }
   // Whether all accepted messages are acked.
   bool idle() const { return active_ == nullptr && packer_.empty() && admission_.have_all_begun(); }
   std::size_t packet_bytes() const { return packet_bytes_; }

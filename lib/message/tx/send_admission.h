@@ -80,6 +80,8 @@ class SendAdmission {
   void note_several_begun(MessageId first, std::uint32_t count, Pool<IdBitmap>& bitmaps) {
     begun_.finish_several(first, count, bitmaps);
   }
+  // All messages with lower ids have begun.
+  MessageId begun_until() const { return begun_.floor(); }
   bool have_all_begun() const { return begun_.floor() == next_id_; }
 
  private:
