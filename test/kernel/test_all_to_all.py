@@ -1,5 +1,5 @@
-"""Many processes that all send to each other while packets are lost, and some of them are killed and started again. What
-became of their messages is read from their counters alone, by pullman-stat, as an operator would."""
+"""Many processes that all send to each other while packets are lost, and some of them are killed and started again.
+What became of their messages is read from their counters alone, by pullman-stat, as an operator would."""
 
 import functools
 import json
@@ -75,25 +75,45 @@ def descriptors(process):
     return len(list(pathlib.Path(f"/proc/{process.pid}/fd").iterdir()))
 
 
-def what_is_left(shown):
-    """Why not all that the processes have sent to each other has come, by their counters; empty: it has."""
+def alive(one):
+    return [peer for peer in one["peer"] if peer["phase"] != "gone"]
+
+
+def who_is_apart(shown):
+    """Which process is not connected to all others; empty: none."""
     for rank, one in enumerate(shown):
         if not one or not one["context"]:
             return f"rank {rank} shows nothing"
+        phases = [peer["phase"] for peer in alive(one)]
+        if phases != ["connected"] * (len(shown) - 1):
+            return f"rank {rank} has these peers: {phases}"
+    return ""
+
+
+def what_is_left(shown):
+    """Why not all that the processes have sent to each other has come, by their counters; empty: it has."""
+    if apart := who_is_apart(shown):
+        return apart
+    for rank, one in enumerate(shown):
         if one["wrong_sums"]:
             return f"rank {rank}: {one['wrong_sums']}"
-        alive = [peer for peer in one["peer"] if peer["phase"] != "gone"]
-        if len(alive) != len(shown) - 1 or any(peer["phase"] != "connected" for peer in alive):
-            return f"rank {rank} is connected to {[peer['phase'] for peer in alive]}"
-        for peer in alive:
+        for peer in alive(one):
             if peer["messages_sent"] != peer["messages_arrived"]:
-                return f"rank {rank}: {peer['messages_arrived']} of {peer['messages_sent']} have come to {peer['address']}"
+                return f"rank {rank}: of {peer['messages_sent']} to {peer['address']} {peer['messages_arrived']} have come"
             for column in ("queued_packets", "unfinished_sends", "filling_receives", "unexpected_bytes"):
                 if peer[column]:
                     return f"rank {rank}: {column} is {peer[column]} for {peer['address']}"
         if one["context"][0]["packets_in_flight"]:
             return f"rank {rank} has {one['context'][0]['packets_in_flight']} packets in flight"
     return ""
+
+
+def wait_for(everyone, what_is_missing, seconds=120):
+    end = time.monotonic() + seconds
+    while missing := what_is_missing(everyone.shown()):
+        everyone.check_alive()
+        assert time.monotonic() < end, missing
+        time.sleep(1)
 
 
 def all_to_all(place, build, folder, count, seconds, seed=1):
@@ -107,13 +127,9 @@ def all_to_all(place, build, folder, count, seconds, seed=1):
         everyone.check_alive()
         everyone.kill_and_start(dice.randrange(count // 2))  # the others live from start to end
         time.sleep(dice.uniform(0.1, 4))
+    wait_for(everyone, who_is_apart)  # while they send: one that is silent does not hear that another has gone
     everyone.signal_all(signal.SIGUSR1)
-
-    limit = time.monotonic() + 120
-    while left := what_is_left(everyone.shown()):
-        everyone.check_alive()
-        assert time.monotonic() < limit, left
-        time.sleep(1)
+    wait_for(everyone, what_is_left)
 
     shown = everyone.shown()
     survivors = shown[count // 2:]
@@ -122,12 +138,12 @@ def all_to_all(place, build, folder, count, seconds, seed=1):
     totals["kills"] = everyone.restarts
     # A survivor has received at least what those that run have sent to it, each once, as they have seen themselves.
     for rank, one in enumerate(survivors, count // 2):
-        to_it = sum(peer["messages_arrived"] for other in shown for peer in other["peer"]
-                    if peer["phase"] != "gone" and peer["address"] == everyone.addresses[rank])
+        to_it = sum(peer["messages_arrived"] for other in shown for peer in alive(other)
+                    if peer["address"] == everyone.addresses[rank])
         received = one["context"][0]["messages_received"]
         assert 0 < to_it <= received, f"rank {rank} has received {received} messages, {to_it} were sent to it"
         assert one["context"][0]["retransmits"] > 0, "nothing was lost: no test"
-    # A process holds what it held when all had met, but for what is opened when first needed: as many have gone as come.
+    # A process holds what it held when all had met, but for what is opened when first needed.
     grown = {process.pid: (resident_kib(process) - first[process.pid][0], descriptors(process) - first[process.pid][1])
              for process in everyone.running if process.pid in first}
     assert all(kib < 8192 and more <= 2 for kib, more in grown.values()), f"KiB and descriptors more: {grown}"
