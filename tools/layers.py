@@ -34,6 +34,7 @@ LAYERS = [
     ["engine/frames"],
     ["engine/handshake"],
     ["engine", "launch"],
+    ["relay"],
     ["context"],
     ["world"],
     ["ofi"],
@@ -41,7 +42,7 @@ LAYERS = [
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
 # Folders that do not know each other, with all that is in them.
-STRANGERS = [["nic/udp", "nic/tcp", "nic/fabric"], ["reliability", "message"], ["message/tx", "message/match"]]
+STRANGERS = [["nic/udp", "nic/tcp", "nic/fabric", "nic/relay"], ["reliability", "message"], ["message/tx", "message/match"]]
 
 # The public headers every layer speaks in, and those that only the top may see.
 VOCABULARY = {

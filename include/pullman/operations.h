@@ -13,9 +13,10 @@
 
 namespace pullman {
 
-// The number of spaces. A message matches receives and probes of its own space only. Plain send()
-// and receive() use space 0. The first message or receive of another space takes 32 KiB of memory;
-// a receive throws std::bad_alloc, without any effect, if there is none.
+// The number of spaces. The last is a World's (world.h), the one before it the relay's
+// (Config::relay), where these are used. A message matches receives and probes of its own space
+// only. Plain send() and receive() use space 0. The first message or receive of another space takes
+// 32 KiB of memory; a receive throws std::bad_alloc, without any effect, if there is none.
 inline constexpr std::uint8_t kSpaces = 32;
 
 // The largest number of segments of one operation.

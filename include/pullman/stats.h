@@ -51,6 +51,15 @@ struct Stats {
   std::uint64_t nic_bursts_sent = 0;       // calls that sent several packets as one
   std::uint64_t nic_bursts_received = 0;   // datagrams that contained several packets
   std::uint64_t nic_bursts_refused = 0;    // sockets that fell back to single packets
+  // Counted where Config::relay is set, in relayed packets; 0 elsewhere.
+  std::uint64_t relay_sent = 0;               // of our own, passed to a neighbour
+  std::uint64_t relay_received = 0;           // that were for this process
+  std::uint64_t relay_forwarded = 0;          // of others, passed to a neighbour
+  std::uint64_t relay_dropped_loop = 0;       // that had been here before
+  std::uint64_t relay_dropped_too_far = 0;    // that had passed as many processes as they may
+  std::uint64_t relay_dropped_no_way = 0;     // for which there was no next hop
+  std::uint64_t relay_dropped_full = 0;       // for which a queue had no room
+  std::uint64_t relay_dropped_malformed = 0;  // that could not be read
   // The current values of four quantities.
   std::uint64_t peers_connected = 0;
   std::uint64_t packets_in_flight = 0;  // to all peers

@@ -104,7 +104,8 @@ Engine::Engine(const Config& config, std::vector<NicPorts> nics, const Identity&
       matching_(resources_.peers, resources_.matchers, ready_, lifecycle_),
       remote_memory_(resources_.peers, resources_.regions, resources_.random, ready_, sending_),
       inspector_(resources_, nics_, rails_, ack_handler_, transmitter_),
-      collector_(resources_, nics_, rails_, ack_handler_, inspector_) {
+      collector_(resources_, nics_, rails_, ack_handler_, inspector_),
+      neighbours_(resources_.peers, nics_, lifecycle_, resources_.epoch, resources_.stats) {
   for (std::size_t slot = 0; slot < nics_.size(); ++slot) {
     poller_.add(slot, !nics_.is_further_address(slot));
   }
@@ -174,7 +175,8 @@ Instant Engine::next_deadline() const {
 std::vector<nic::Address> Engine::addresses() const {
   std::vector<nic::Address> outside;
   for (std::size_t i = 0; i < nics_.announced(); ++i) {
-    if (!nics_[i].device().loopback) outside.push_back(nics_.address_of(i));
+    if (!nics_[i].device().loopback && !nics_[i].device().relayed)
+      outside.push_back(nics_.address_of(i));
   }
   if (outside.empty()) outside.push_back(nics_.address());
   return outside;

@@ -24,6 +24,7 @@
 #include "engine/inspector.h"
 #include "engine/matching.h"
 #include "engine/memory_watch.h"
+#include "engine/neighbours.h"
 #include "engine/nic_changes.h"
 #include "engine/receiver.h"
 #include "engine/remote_memory.h"
@@ -50,6 +51,8 @@ class Engine {
   // Gives access to states, statistics, the audit and the dump.
   const Inspector& inspector() const { return inspector_; }
   const Collector& collector() const { return collector_; }
+  // What the relay asks.
+  Neighbours& neighbours() { return neighbours_; }
 
   // --- peers
 
@@ -179,6 +182,7 @@ class Engine {
   RemoteMemory remote_memory_;
   Inspector inspector_;
   Collector collector_;
+  Neighbours neighbours_;
 };
 
 }  // namespace pullman::engine

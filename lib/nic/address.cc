@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint8_t kInet = 4;
 constexpr std::uint8_t kInet6 = 6;
 constexpr std::uint8_t kOpaque = 255;
+constexpr std::string_view kRelayed = "relay:";
 constexpr std::size_t kInetBytes = 4;
 constexpr std::size_t kInet6Bytes = 16;
 
@@ -116,6 +117,7 @@ Address from_opaque(std::span<const std::byte> bytes) {
 }
 
 std::string host_string(const Address& address) {
+  if (is_relayed(address)) return fmt::format("{}{}", kRelayed, host_string(unrelayed(address)));
   char text[INET6_ADDRSTRLEN] = "";
   if (address.kind == kInet) {
     inet_ntop(AF_INET, address.bytes.data(), text, sizeof text);
@@ -136,12 +138,31 @@ std::string host_string(const Address& address) {
 }
 
 std::string to_string(const Address& address) {
+  if (is_relayed(address)) return fmt::format("{}{}", kRelayed, to_string(unrelayed(address)));
   if (address.kind == kInet) return fmt::format("{}:{}", host_string(address), port_of(address));
   if (address.kind == kInet6) return fmt::format("[{}]:{}", host_string(address), port_of(address));
   return host_string(address);
 }
 
+Address relayed(const Address& address) {
+  Address out = address;
+  if (address.kind == kInet || address.kind == kInet6) out.kind |= wire::kRelayedKind;
+  return out;
+}
+
+Address unrelayed(const Address& address) {
+  Address out = address;
+  if (is_relayed(address)) out.kind &= static_cast<std::uint8_t>(~wire::kRelayedKind);
+  return out;
+}
+
+bool is_relayed(const Address& address) {
+  return address.kind == (kInet | wire::kRelayedKind) ||
+         address.kind == (kInet6 | wire::kRelayedKind);
+}
+
 std::uint16_t port_of(const Address& address) {
+  if (is_relayed(address)) return port_of(unrelayed(address));
   if (address.kind != kInet && address.kind != kInet6) return 0;
   std::uint16_t port = 0;
   std::memcpy(&port, address.bytes.data() + host_bytes(address), 2);
@@ -157,16 +178,22 @@ Address with_port(const Address& address, std::uint16_t port) {
 }
 
 bool same_host(const Address& a, const Address& b) {
+  if (is_relayed(a) && is_relayed(b)) return same_host(unrelayed(a), unrelayed(b));
   return with_port(a, 0) == with_port(b, 0);
 }
 
 bool same_port(const Address& a, const Address& b) {
+  if (is_relayed(a) && is_relayed(b)) return same_port(unrelayed(a), unrelayed(b));
   if (a.kind != kInet6 || b.kind != kInet6) return a == b;
   return std::equal(a.bytes.begin(), a.bytes.begin() + kInet6Bytes + 2, b.bytes.begin());
 }
 
 std::optional<Address> parse(std::string_view text, std::uint16_t default_port, std::string& why) {
   if (text.starts_with("hex:")) return parse_opaque(text.substr(4), why);
+  if (text.starts_with(kRelayed) && !text.substr(kRelayed.size()).starts_with(kRelayed)) {
+    const auto behind = parse(text.substr(kRelayed.size()), default_port, why);
+    return behind ? std::optional(relayed(*behind)) : std::nullopt;
+  }
   std::string host;
   std::string port;
   if (!split(text, host, port) || host.empty()) {

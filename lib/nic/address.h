@@ -36,8 +36,15 @@ bool same_host(const Address& a, const Address& b);
 // local to each host.
 bool same_port(const Address& a, const Address& b);
 
-// Reads "HOST:PORT", "[V6]:PORT", "HOST" (then `default_port`) or "hex:..."; HOST may be a name,
-// which is looked up. On failure returns nothing and puts the reason into `why`.
+// The address of a process that the relay reaches, made of the IP address of its command channel,
+// and back (wire.md 5.3). As text it is "relay:10.0.0.1:7100". Other addresses stay as they are.
+Address relayed(const Address& address);
+Address unrelayed(const Address& address);
+bool is_relayed(const Address& address);
+
+// Reads "HOST:PORT", "[V6]:PORT", "HOST" (then `default_port`), "hex:...", or any but the last
+// behind "relay:"; HOST may be a name, which is looked up. On failure returns nothing and puts the
+// reason into `why`.
 std::optional<Address> parse(std::string_view text, std::uint16_t default_port, std::string& why);
 
 }  // namespace pullman::nic

@@ -187,6 +187,7 @@ struct Device {
   Standing standing = Standing::kPlain;
   std::string nature;    // why `standing`: "has hardware", "a port of docker0"; may be empty
   bool stream = false;   // datagrams in a byte stream (TCP): used only as the last resort
+  bool relayed = false;  // no device: packets go through other processes (nic/relay)
   std::string offloads;  // kernel offloads for bursts, as text; empty: no kernel NIC
 };
 

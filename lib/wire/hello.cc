@@ -22,9 +22,8 @@ bool take_address(std::span<const std::byte>& in, WireAddress& out) {
   out.kind = load8(in.data());
   out.length = load8(in.data() + 1);
   if (out.length == 0 || out.length > kMaxAddressBytes || in.size() < wire_bytes(out)) return false;
-  if (out.kind == 4 ? out.length != 6 : out.kind == 6 ? out.length != 22 : out.kind != 255) {
-    return false;
-  }
+  const unsigned ip = out.kind & ~unsigned{kRelayedKind};
+  if (ip == 4 ? out.length != 6 : ip == 6 ? out.length != 22 : out.kind != 255) return false;
   std::memcpy(out.bytes.data(), in.data() + 2, out.length);
   in = in.subspan(wire_bytes(out));
   return true;

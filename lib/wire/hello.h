@@ -24,7 +24,9 @@ inline constexpr std::size_t kMaxHelloBytes =
     kMaxNics * (kNicFixedBytes + 2 * (2 + kMaxAddressBytes));
 
 // The address of a NIC's port. kind: 4 = IPv4 (4 address bytes, then the port), 6 = IPv6 (16, port,
-// 4-byte scope), 255 = opaque bytes of the fabric (wire.md 5.3).
+// 4-byte scope), 255 = opaque bytes of the fabric (wire.md 5.3). kRelayedKind is added to 4 or 6
+// for an address that the relay reaches.
+inline constexpr std::uint8_t kRelayedKind = 0x80;
 struct WireAddress {
   std::uint8_t kind = 0;
   std::uint8_t length = 0;

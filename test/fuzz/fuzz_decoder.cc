@@ -8,6 +8,7 @@
 #include "wire/frame.h"
 #include "wire/header.h"
 #include "wire/hello.h"
+#include "wire/relay.h"
 
 namespace {
 
@@ -45,6 +46,17 @@ void check_hello(std::span<const std::byte> body) {
   std::vector<std::byte> again(encoded_bytes(*hello));
   encode(*hello, again.data());
   require(std::memcmp(again.data(), body.data(), again.size()) == 0);
+}
+
+void check_relay(std::span<const std::byte> message) {
+  std::span<const std::byte> packet = message;
+  const auto head = take_relay(packet);
+  if (!head) return;
+  std::vector<std::byte> again(relay_bytes(*head));
+  require(again.size() <= kMaxRelayBytes && !packet.empty());
+  require(put_relay(again.data(), *head) == again.data() + again.size());
+  require(std::memcmp(again.data(), message.data(), again.size()) == 0);
+  require(packet.data() == message.data() + again.size());
 }
 
 // As a CHECK and as a CHECKED: what is read is written again as it was, padding included.
@@ -129,6 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   check_header(bytes);
   check_hello(bytes);
+  check_relay(bytes);
   check_frames(bytes);
   if (size > kHeaderBytes) check_frames(bytes.subspan(kHeaderBytes));
   return 0;

@@ -43,7 +43,12 @@ class Network {
   // Sets how a NIC reaches another: by default NICs of one number share a link, and there is no
   // route between others.
   void set_reach(nic::Reach alike, nic::Reach across) { reach_ = {alike, across}; }
+  // Sets it for each pair of ports: for hosts that have no network in common.
+  void set_reach_rule(std::function<nic::Reach(Endpoint, Endpoint)> rule) {
+    reach_rule_ = std::move(rule);
+  }
   nic::Reach reach(Endpoint from, Endpoint to) const {
+    if (reach_rule_) return reach_rule_(from, to);
     return from.nic == to.nic ? reach_.alike : reach_.across;
   }
   std::vector<Partition>& partitions() { return partitions_; }
@@ -166,6 +171,7 @@ class Network {
   std::vector<Ailment> ailments_;
   std::vector<NicTrouble> troubles_;
   Routes reach_;
+  std::function<nic::Reach(Endpoint, Endpoint)> reach_rule_;
   std::vector<Narrowing> narrowings_;
   std::vector<std::size_t> told_;
   std::vector<std::uint32_t> overlooked_;  // of each host a bit for each NIC

@@ -46,6 +46,13 @@ void Node::boot() {
   while (nics.size() < nics_by_now()) {
     nics.push_back(open(static_cast<std::uint8_t>(nics.size())));
   }
+  relay_.reset();
+  if (!plan_.relay.empty()) {
+    std::string why;
+    relay_ = std::make_unique<relay::Relay>(*relay::read_routes(plan_.relay, why), plan_.config,
+                                            nics.front().command->address());
+    nics.push_back(relay_->open(nics.front()));
+  }
   memory_.add_process(process());
   pairs_.emplace(memory_, process(), plan_.memory);
   engine_ = std::make_unique<engine::Engine>(
@@ -53,6 +60,7 @@ void Node::boot() {
       engine::Identity{KeyedRandom::key_from_seed(random_.next()), identity(), &*pairs_,
                        plan_.protection, job_keys_of(plan_)},
       local_now());
+  if (relay_ != nullptr) relay_->attach(local_now(), *engine_);
   idle_turns_ = 0;
   took_nothing_ = in_mid_turn_ = false;
   touched();
@@ -155,11 +163,11 @@ void Node::turn() {
   last_turn_ = network_.now();
   const std::uint64_t sent_before = network_.counters().sent;
   const bool was_interrupted = std::exchange(in_mid_turn_, false);
-  std::size_t received = was_interrupted ? end_interrupted_turn() : engine_->progress(local_now());
+  std::size_t received = was_interrupted ? end_interrupted_turn() : progress(local_now());
   if (plan_.poll_interval.count() != 0 && !plan_.polls_once) {
     std::size_t more = received;
     for (std::size_t i = 1; i < kTurnsPerPoll && more != 0; ++i) {
-      more = engine_->progress(local_now());
+      more = progress(local_now());
       received += more;
     }
   }
@@ -170,10 +178,16 @@ void Node::turn() {
   audit();
 }
 
+std::size_t Node::progress(Instant now) {
+  const std::size_t received = engine_->progress(now);
+  return relay_ == nullptr ? received : received + relay_->progress(now);
+}
+
 void Node::touched() {
   last_look_ = local_now();
   const bool may_sleep = engine_->may_sleep();
-  const Instant local = may_sleep ? engine_->next_deadline() : local_now();
+  Instant local = may_sleep ? engine_->next_deadline() : local_now();
+  if (relay_ != nullptr) local = std::min(local, relay_->next_due());
   deadline_ = local == kNever        ? kNever
               : local <= local_now() ? network_.now()
                                      : local - clock_offset_;
@@ -194,7 +208,7 @@ void Node::note_turn(std::size_t received, std::uint64_t sent) {
 // meanwhile by those NICs that had been read is read in the next turn.
 std::size_t Node::end_interrupted_turn() {
   network_.overlook(host_, static_cast<std::uint32_t>(stops_.next()));
-  const std::size_t received = engine_->progress(last_look_);
+  const std::size_t received = progress(last_look_);
   network_.overlook(host_, 0);
   return received;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "relay/relay.h"
 #include "sim/memory.h"
 #include "sim/network.h"
 
@@ -41,6 +42,7 @@ struct NodePlan {
   MemoryFaults memory;         // of what it shares with others of that identity
   wire::Protection protection = wire::Protection::kOff;
   std::vector<std::uint64_t> job_keys;  // each made of a number
+  std::string relay;                    // as Config::relay; empty: none
 
   std::size_t nics() const { return 1 + more.size(); }
   Duration turn_gap = std::chrono::microseconds(1);  // from one progress() to the next at least
@@ -64,7 +66,8 @@ class Node {
   bool alive() const { return engine_ != nullptr; }
   bool stalled() const { return stalled_until_ > network_.now(); }
   engine::Engine& engine() { return *engine_; }
-  nic::Address address() const;  // of the first NIC
+  relay::Relay& relay() { return *relay_; }  // there must be one
+  nic::Address address() const;              // of the first NIC
   std::uint64_t identity() const { return plan_.identity != 0 ? plan_.identity : 1u + host_; }
 
   // The number of NICs present, and their names in the engine.
@@ -115,6 +118,7 @@ class Node {
   void note_turn(std::size_t received, std::uint64_t sent);
   void share_processor(bool was_whole_turn);
   std::size_t end_interrupted_turn();
+  std::size_t progress(Instant now);
   void audit();
 
   Network& network_;
@@ -125,6 +129,7 @@ class Node {
   Random stops_;             // where in a turn it stops
   std::uint8_t joined_ = 0;  // late NICs that have come
   std::optional<SimPairs> pairs_;
+  std::unique_ptr<relay::Relay> relay_;  // null: none
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;
   Duration clock_offset_{0};

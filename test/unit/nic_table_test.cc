@@ -261,4 +261,23 @@ TEST_CASE("a channel is flushed each turn until its port has taken what waits") 
   pool.give_back(packet);
 }
 
+TEST_CASE("the relay is called by the address of any NIC, and only by addresses of its kind") {
+  auto all = devices(2, ipv4);
+  nic::Device relay = device("relay", nic::relayed(ipv4(1)));
+  relay.relayed = relay.stream = true;
+  all.push_back(relay);
+  const FakeNics nics(all);
+  wire::Hello hello = described(nics.table);
+
+  hello.called = nic::relayed(nics.table.address_of(1));
+  CHECK(nics.table.module_called(hello) == 2);
+  hello.called = nics.table.address_of(1);
+  CHECK(nics.table.module_called(hello) == 1);
+  hello.called = nic::relayed(nic::with_port(nics.table.address_of(1), 9));
+  CHECK_FALSE(nics.table.module_called(hello).has_value());
+  CHECK(nics.table.module_for(nic::relayed(ipv4(9))) == 2);
+  CHECK(nics.table.module_for(ipv4(9)) != 2);
+  CHECK_FALSE(nic::is_relayed(nics.table.address()));
+}
+
 }  // namespace pullman::engine

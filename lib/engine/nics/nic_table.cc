@@ -17,8 +17,10 @@ NicTable::NicTable(std::uint64_t host, Modules modules)
 }
 
 const nic::Address& NicTable::address() const {
-  const auto outside = std::find_if(modules_.begin(), modules_.end(),
-                                    [](const auto& module) { return !module->device().loopback; });
+  const auto outside = std::find_if(modules_.begin(), modules_.end(), [](const auto& module) {
+    const nic::Device& device = module->device();
+    return !device.loopback && !device.relayed;
+  });
   return address_of(outside == modules_.end() ? 0 : outside - modules_.begin());
 }
 
@@ -119,7 +121,26 @@ int NicTable::worth(std::size_t slot, const nic::Address& address) const {
   return (in_trouble(slot) ? 0 : 16) + 2 * static_cast<int>(reach) + (neighbour ? 1 : 0);
 }
 
+std::optional<std::size_t> NicTable::relay() const {
+  const auto end = modules_.begin() + static_cast<std::ptrdiff_t>(announced_);
+  const auto found = std::find_if(modules_.begin(), end,
+                                  [](const auto& module) { return module->device().relayed; });
+  return found == end ? std::nullopt : std::optional<std::size_t>(found - modules_.begin());
+}
+
+nic::Reach NicTable::reach(const nic::Address& address) const {
+  nic::Reach best = nic::Reach::kNone;
+  for (const auto& module : modules_) {
+    if (module->device().relayed) continue;
+    best = std::max(best, module->channel(ChannelKind::kCommand).port().reach(address));
+  }
+  return best;
+}
+
 std::uint8_t NicTable::module_for(const nic::Address& address) const {
+  if (const auto slot = relay(); slot && nic::is_relayed(address)) {
+    return static_cast<std::uint8_t>(*slot);
+  }
   std::size_t best = 0;
   for (std::size_t i = 1; i < announced_; ++i) {
     const bool alike = modules_[i]->device().stream == modules_[best]->device().stream;
@@ -151,6 +172,11 @@ std::optional<std::uint8_t> NicTable::module_called(const wire::Hello& hello) co
     // A NIC that peers are not told of cannot be named as a rail's.
     return i < announced_ ? static_cast<std::uint8_t>(i)
                           : module_for(hello.nics[hello.nic].command);
+  }
+  // The relay has the address of one NIC, and is called by those of all.
+  if (const auto slot = relay();
+      slot && nic::is_relayed(hello.called) && is_own_port(nic::unrelayed(hello.called))) {
+    return static_cast<std::uint8_t>(*slot);
   }
   return std::nullopt;
 }

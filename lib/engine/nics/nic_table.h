@@ -46,6 +46,7 @@ class NicTable {
     return channel(slot, ChannelKind::kCommand).port().address();
   }
   // Returns the address of the first NIC that leads out of this host; of the first, if none does.
+  // The relay does not count.
   const nic::Address& address() const;
   template <typename Visit>
   void for_each_channel(Visit visit) const {
@@ -96,6 +97,8 @@ class NicTable {
   bool has_family_of(const nic::Address& address) const;
   // Returns the NIC to call an address from: of those that work, the first that reaches it best.
   std::uint8_t module_for(const nic::Address& address) const;
+  // Returns how our NICs, without the relay, reach that address at best.
+  nic::Reach reach(const nic::Address& address) const;
   // Returns which of those addresses of a process one of our NICs reaches best; the first of them,
   // if there are several.
   std::size_t nearest(std::span<const nic::Address> addresses) const;
@@ -133,6 +136,8 @@ class NicTable {
  private:
   void enlist(std::size_t slot);
   std::size_t first_address_of(std::size_t slot) const;
+  // Returns the relay among those that peers are told of; nothing if there is none.
+  std::optional<std::size_t> relay() const;
   // Returns how well a NIC reaches an address, for comparison; 0: not at all.
   int worth(std::size_t slot, const nic::Address& address) const;
   wire::NicInfo describe(const channel::Module& module) const;

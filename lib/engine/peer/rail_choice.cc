@@ -12,14 +12,15 @@ namespace {
 using Loads = std::array<failover::Load, wire::kMaxRails>;
 
 // What makes a rail better than another, the most important first: it is up and not suspect, it is
-// no stream, and it is one of the pairing and not just the one on which the peers happened to meet.
-// Nothing if the rail cannot carry anything.
-using Rank = std::optional<std::array<bool, 3>>;
+// no stream, it is not relayed, and it is one of the pairing and not just the one on which the
+// peers happened to meet. Nothing if the rail cannot carry anything.
+using Rank = std::optional<std::array<bool, 4>>;
 
 Rank rank_of(const Rail& rail, const Rails& rails) {
   const RailUpkeep& upkeep = *rails.upkeep[rail.number];
   if (!upkeep.health.usable() || !rail.resolved()) return std::nullopt;
-  return {{upkeep.health.up(), !upkeep.stream, rail.number != 0 || !rails.spare_home}};
+  return {
+      {upkeep.health.up(), !upkeep.stream, !upkeep.relayed, rail.number != 0 || !rails.spare_home}};
 }
 
 // Returns what `choose` picks among the rails of the best rank there is; null if it picks none.

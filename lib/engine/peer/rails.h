@@ -26,6 +26,7 @@ struct RailUpkeep {
   Timer timer;                   // expires at health.next_due()
   Instant heard_at{};            // when a packet with this rail's numbers last came
   bool stream = false;           // it is the last resort
+  bool relayed = false;          // it goes through other processes: the very last
   std::uint8_t here = 0;         // our NIC that the peer sends to on it (wire.md 9.3)
   bool drained_here = false;     // drained by our operator
   bool drained_there = false;    // drained by the peer's operator

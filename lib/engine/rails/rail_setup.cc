@@ -79,6 +79,7 @@ void RailManager::start(Peer& peer, std::span<const wire::NicInfo> theirs) {
   auto upkeep = std::make_unique<RailUpkeep>();
   upkeep->timer.name(TimerPurpose::kRailUpkeep, peer.id.index);
   upkeep->stream = peer.home.nic->device().stream;
+  upkeep->relayed = peer.home.nic->device().relayed;
   upkeep->here = peer.home.module;
   upkeep->health.begin_up(peer.heard_at);
   upkeep->news.peer = peer.id;
@@ -289,6 +290,7 @@ void RailManager::make_rail(Peer& peer, std::size_t number, std::uint8_t module,
   auto upkeep = std::make_unique<RailUpkeep>();
   upkeep->timer.name(TimerPurpose::kRailUpkeep, peer.id.index, index);
   upkeep->stream = nic.stream;
+  upkeep->relayed = nics_[module].device().relayed;
   upkeep->here = module;
   upkeep->news.peer = peer.id;
   upkeep->news.number = index;

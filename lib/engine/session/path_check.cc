@@ -151,9 +151,12 @@ void PathCheck::end_asking(Peer& peer) {
   asking.outdated = 0;
   asking.found_at = clock_.polled_until();  // of this turn
   peer.for_each_rail([&](const Rail& rail) {
-    const RailFinding found = finding_of(asking, bit_of(rail));
+    RailFinding found = finding_of(asking, bit_of(rail));
+    // A relay need have no other way to a neighbour than the direct one: that is no fault.
+    const bool spare = rail.nic->device().relayed && peer.rails != nullptr;
+    if (spare && found == RailFinding::kUnreachable) found = RailFinding::kNotChecked;
     asking.found[rail.number] = found;
-    if (found == RailFinding::kFine) return;
+    if (found == RailFinding::kFine || found == RailFinding::kNotChecked) return;
     log().info("rail {} by {}: {}", rail.number, rail.nic->device().name, to_sentence(found));
     warn_other_nic(rail, found);
   });
