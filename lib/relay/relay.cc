@@ -102,15 +102,12 @@ Instant Relay::next_due() const {
 
 // --- neighbours
 
-// All hops are connected to from the start, so that they know us, too.
+// All hops are connected to from the start, so that they know us, too. A peer that is gone is left
+// as it is, since the program may have its handle, and is replaced when its place is needed.
 void Relay::tend_hops(Instant now) {
   tend_due_ = hops_.empty() ? Instant::max() : now + kPause;
   for (Hop& hop : hops_) {
     if (engine_->neighbours().is_own(hop.via)) continue;
-    if (hop.connected && engine_->inspector().peer_state(hop.peer) == PeerState::kGone) {
-      engine_->abandon(hop.peer);
-      hop.connected = false;
-    }
     hop.connected = connect(now, hop.via, hop.peer);
   }
 }
@@ -130,7 +127,6 @@ std::optional<PeerId> Relay::on_same_link(Instant now, const nic::Address& to) {
     Called& known = found->second;
     if (known.connected && engine_->neighbours().is_neighbour(known.peer)) return known.peer;
     if (now < known.due) return std::nullopt;
-    if (known.connected) engine_->abandon(known.peer);
   } else if (called_.size() == kMaxCalled) {
     std::erase_if(called_, [&](const auto& one) { return one.second.due <= now; });
     if (called_.size() == kMaxCalled) return std::nullopt;
@@ -306,40 +302,45 @@ Relay::Sent* Relay::free_slot() {
 // false if it was dropped for lack of room.
 bool Relay::pass(Instant now, PeerId to, const wire::RelayHead& head,
                  std::span<const std::byte> packet) {
-  Share& share = shares_[key_of(to)];
-  Sent* const sent = share.admits(head.from) ? free_slot() : nullptr;
+  const auto share = shares_.find(key_of(to));
+  const bool admitted = share == shares_.end() || share->second.admits(head.from);
+  Sent* const sent = admitted ? free_slot() : nullptr;
   if (sent == nullptr) {
     ++stats().relay_dropped_full;
     return false;
   }
-  try {
-    sent->bytes.resize(wire::relay_bytes(head) + packet.size());
-    share.begin(now, head.from);
-  } catch (const std::bad_alloc&) {
-    unused_.push_back(sent);
-    throw;
-  }
-  std::copy(packet.begin(), packet.end(), wire::put_relay(sent->bytes.data(), head));
   sent->to = to;
   sent->origin = head.from;
-  const std::span<const std::byte> whole[] = {sent->bytes};
-  SendOptions options;
-  options.space = kSpace;
-  options.until_delivered = true;
-  engine_->sending().submit(now, {.peer = to, .tag = 0, .segments = whole, .options = options},
-                            sent->request);
+  bool begun = false;
+  try {
+    sent->bytes.resize(wire::relay_bytes(head) + packet.size());
+    std::copy(packet.begin(), packet.end(), wire::put_relay(sent->bytes.data(), head));
+    shares_[key_of(to)].begin(now, head.from);
+    begun = true;
+    const std::span<const std::byte> whole[] = {sent->bytes};
+    SendOptions options;
+    options.space = kSpace;
+    options.until_delivered = true;
+    engine_->sending().submit(now, {.peer = to, .tag = 0, .segments = whole, .options = options},
+                              sent->request);
+  } catch (const std::bad_alloc&) {
+    begun ? end_share(now, *sent) : unused_.push_back(sent);
+    throw;
+  }
   return true;
 }
 
 void Relay::collect_sent(Instant now) {
-  while (!done_.empty()) {
-    Sent& sent = *done_.back();
-    done_.pop_back();
-    const auto share = shares_.find(key_of(sent.to));
-    share->second.end(now, sent.origin);
-    if (share->second.under_way() == 0) shares_.erase(share);
-    unused_.push_back(&sent);
-  }
+  for (Sent* const sent : done_) end_share(now, *sent);
+  done_.clear();
+}
+
+// Its message is no longer under way.
+void Relay::end_share(Instant now, Sent& sent) {
+  const auto share = shares_.find(key_of(sent.to));
+  share->second.end(now, sent.origin);
+  if (share->second.under_way() == 0) shares_.erase(share);
+  unused_.push_back(&sent);
 }
 
 }  // namespace pullman::relay

@@ -59,8 +59,7 @@ class Relay {
   struct Hop {
     nic::Address via;
     PeerId peer;
-    bool connected = false;        // or is being connected
-    Instant due = Instant::min();  // when to try again
+    bool connected = false;  // or is being connected
   };
   // A message to a neighbour.
   struct Sent {
@@ -107,6 +106,7 @@ class Relay {
   std::optional<PeerId> on_same_link(Instant now, const nic::Address& to);
   bool pass(Instant now, PeerId to, const wire::RelayHead& head, std::span<const std::byte> packet);
   Sent* free_slot();
+  void end_share(Instant now, Sent& sent);
   bool stalled(Instant now, PeerId neighbour) const;
   static std::uint64_t key_of(PeerId peer) {
     return std::uint64_t{peer.index} << 32 | peer.generation;

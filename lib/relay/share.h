@@ -23,13 +23,13 @@ class Share {
   }
 
   void begin(Instant now, const nic::Address& origin) {
-    if (under_way_++ == 0) progress_ = now;
     const auto found = find(origin);
     if (found == origins_.end()) {
       origins_.push_back({origin, 1});
     } else {
       ++found->count;
     }
+    if (under_way_++ == 0) progress_ = now;
   }
   void end(Instant now, const nic::Address& origin) {
     progress_ = now;
