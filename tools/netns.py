@@ -287,6 +287,33 @@ class Pair(Places):
         return sorted({int(words[1].split(":")[1], 16) for words in lines if words[1] != "local_address"})
 
 
+class Line(Pair):
+    """Namespaces `a`, `m` and `b` in a line: a and b have no network in common, and m does not route.
+
+    a: 10.77.1.1, m: 10.77.1.2 and 10.77.2.2, b: 10.77.2.1. Sides 0, 1 and 2 are a, b and m.
+    """
+
+    def __init__(self, mtu=1500):
+        super().__init__(mtu)
+        self.names += (self.names[0][:-1] + "m",)
+        self.hosts = ("10.77.1.1", "10.77.2.1", "10.77.1.2")
+
+    def _make(self):
+        for name in self.names:
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        middle = self.names[2]
+        run("ip", "netns", "exec", middle, "sysctl", "-qw", "net.ipv4.ip_forward=0")
+        for number, name in enumerate(self.names[:2], 1):
+            run("ip", "link", "add", "veth0", "netns", name, "type", "veth", "peer", "name", f"veth{number}", "netns",
+                middle)
+            for where, device, end in ((name, "veth0", 1), (middle, f"veth{number}", 2)):
+                run("ip", "-n", where, "addr", "add", f"10.77.{number}.{end}/24", "dev", device)
+                run("ip", "-n", where, "link", "set", device, "mtu", str(self.mtu), "up")
+            self._wait_for_link(name)
+            self._wait_for_link(middle, f"veth{number}")
+
+
 class Path(Pair):
     """Namespaces `a` and `b` with two routers between them, whose link is narrower than the outer two.
 

@@ -45,6 +45,7 @@ Json to_json(const RailView& rail) {
            {"local", rail.local},
            {"remote", rail.remote},
            {"stream", rail.stream},
+           {"via", rail.via},
            {"rtt_us", static_cast<double>(rail.rtt.count()) / 1e3},
            {"packet_bytes", rail.packet_bytes}};
   add_verdict(row, rail);
@@ -59,6 +60,7 @@ void print(const std::vector<RailView>& rails, const std::string& why) {
     fmt::print("{:>4}  {:<10}  {:<24}  {:<24}  {:<8}  {:>8.1f}  {:>7}  {}\n", rail.number, rail.nic,
                rail.local, rail.remote, name(rail.state),
                static_cast<double>(rail.rtt.count()) / 1e3, rail.packet_bytes, verdict(rail));
+    if (!rail.via.empty()) fmt::print("      relayed by {}\n", rail.via);
   }
 }
 

@@ -128,6 +128,7 @@ nlohmann::ordered_json to_json(const pullman::RailView& rail) {
           {"local", rail.local},
           {"remote", rail.remote},
           {"stream", rail.stream},
+          {"via", rail.via},
           {"state", name(rail.state)},
           {"reason", name(rail.reason)},
           {"in_state_ms", milliseconds(rail.in_state)},

@@ -42,6 +42,13 @@ struct __attribute__((visibility("default"))) Config {
   // it. It is off by default since it listens for connections and counts as a
   // second NIC.                                               PULLMAN_LAST_RESORT (0, 1)
   bool last_resort = false;
+  // Reaches peers that no NIC reaches through processes that can, and passes on
+  // the packets of others. Items between commas: "PREFIX via HOST:PORT", "default
+  // via HOST:PORT" (the neighbour to pass packets on to; of several the first that
+  // takes them), "on" (no route of its own). Empty: off. All processes on the way
+  // must set it. The neighbours are connected from the start, and the space
+  // kSpaces - 2 is the relay's. docs/decisions/0038.                          PULLMAN_RELAY
+  std::string relay;
   // The ports of every NIC: of its command channel, to which peers connect, and
   // of its data channel. 0 takes any free port, the same on every NIC if it is
   // free there, too. Processes on one host need different ports.

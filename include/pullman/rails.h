@@ -71,7 +71,8 @@ struct __attribute__((visibility("default"))) RailView {
   std::string nic;                       // the name of the local NIC; "memory"
   std::string local;                     // HOST:PORT of the local command channel
   std::string remote;                    // HOST:PORT of the peer's command channel
-  bool stream = false;                   // it is the last resort (TCP)
+  bool stream = false;                   // it is a last resort: TCP, or the relay
+  std::string via;                       // HOST:PORT of the next hop, if it is relayed
   RailState state = RailState::kDown;    // the current state
   RailReason reason = RailReason::kNew;  // why it is in that
   std::chrono::nanoseconds in_state{0};  // the time since it entered this state

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "pullman/status.h"
+#include "relay/routes.h"
 
 namespace pullman {
 namespace {
@@ -165,11 +166,11 @@ std::string read_text(const char* variable) {
 }
 
 bool is_known(std::string_view variable) {
-  for (const char* other :
-       {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_PROGRESS",
-        "PULLMAN_LOG", "PULLMAN_COUNTERS", "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY",
-        // Those of pullman/world.h.
-        "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
+  for (const char* other : {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS",
+                            "PULLMAN_PROGRESS", "PULLMAN_LOG", "PULLMAN_COUNTERS",
+                            "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY", "PULLMAN_RELAY",
+                            // Those of pullman/world.h.
+                            "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),
@@ -214,6 +215,7 @@ Config Config::from_environment() {
     config.security = read_security(security);
   }
   config.counters = read_text("PULLMAN_COUNTERS");
+  config.relay = read_text("PULLMAN_RELAY");
   config.key_file = read_text("PULLMAN_KEY_FILE");
   config.pass_phrase = read_text("PULLMAN_KEY");
   for (const Option& option : kOptions) {
@@ -243,6 +245,9 @@ void Config::validate() const {
     bad_option(
         fmt::format("packet_bytes = {} is out of range: {} to 65507, or 0 for what the NIC carries",
                     packet_bytes, kLeastPacketBytes));
+  }
+  if (std::string why; !relay.empty() && !relay::read_routes(relay, why)) {
+    bad_option(fmt::format("relay: {}", why));
   }
   if (keys.size() > kMaxKeys) {
     bad_option(fmt::format("there are {} keys: at most {}", keys.size(), kMaxKeys));

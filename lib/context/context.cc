@@ -28,6 +28,7 @@
 #include "message/multi_request.h"
 #include "message/operation.h"
 #include "nic/distance.h"
+#include "relay/relay.h"
 #include "shm/pairs.h"
 
 namespace pullman {
@@ -42,6 +43,31 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
   return ports;
 }
 
+// Makes the relay, and adds its ports to those that are open. Null: Config::relay is not set, or
+// there is no place for it. Its address is that of the first NIC that leads out of this host.
+std::unique_ptr<relay::Relay> open_relay(const Config& config, Nics& nics,
+                                         std::vector<engine::NicPorts>& opened) {
+  if (config.relay.empty()) return nullptr;
+  std::string why;
+  auto routes = relay::read_routes(config.relay, why);
+  if (!routes) throw Error(Status::kBadOption, why);
+  auto first = std::find_if(opened.begin(), opened.end(), [](const engine::NicPorts& nic) {
+    return !nic.device.loopback && !nic.device.stream;
+  });
+  if (first == opened.end()) first = opened.begin();
+  const nic::Address& own = first->command->address();
+  if (opened.size() == wire::kMaxNics || !nic::is_relayed(nic::relayed(own))) {
+    log().warn(
+        "there is no relay (PULLMAN_RELAY): it needs an IP address, and place beside {} NICs",
+        opened.size());
+    return nullptr;
+  }
+  auto relay = std::make_unique<relay::Relay>(std::move(*routes), config, own);
+  opened.push_back(relay->open(*first));
+  nics.add(opened.back());
+  return relay;
+}
+
 }  // namespace
 
 struct Context::State final : Attended {
@@ -51,6 +77,7 @@ struct Context::State final : Attended {
              config.progress == Config::Progress::kThread),
         nics(config),
         opened(nics.open()),
+        relay(open_relay(config, nics, opened)),
         driver(opened.front().device.driver),
         numa_node(opened.front().device.numa_node),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
@@ -58,6 +85,7 @@ struct Context::State final : Attended {
         looked_at(read_clock()),
         engine(config, std::move(opened), identity_of(secured, pairs), looked_at),
         publisher(config, driver) {
+    if (relay != nullptr) relay->attach(looked_at, engine);
     if (config.shared_memory) shm::sweep();
     if (config.progress == Config::Progress::kThread) start_thread();
   }
@@ -95,8 +123,15 @@ struct Context::State final : Attended {
     return progress(now);
   }
 
+  Instant next_deadline() const {
+    const Instant due = engine.next_deadline();
+    return relay == nullptr ? due : std::min(due, relay->next_due());
+  }
+
   std::size_t progress(Instant now) {
-    const std::size_t received = engine.progress(now);
+    std::size_t received = engine.progress(now);
+    if (relay != nullptr) [[unlikely]]
+      received += relay->progress(now);
     publisher.note_turn(now, engine.collector());
     return received;
   }
@@ -108,11 +143,11 @@ struct Context::State final : Attended {
     engine.prepare_to_block();
     if (nics.due(now)) tend_nics(now);
     if (progress(now) != 0 || callbacks.any_to_call()) return kMoreToDo;
-    if (engine.next_deadline() <= now) return kMoreToDo;
+    if (next_deadline() <= now) return kMoreToDo;
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
     if (!engine.may_sleep()) return kMoreToDo;
-    sleeper.arm(std::min(engine.next_deadline(), nics.next_deadline()));
+    sleeper.arm(std::min(next_deadline(), nics.next_deadline()));
     publisher.note_sleep(now, engine.collector());
     return descriptor;
   }
@@ -151,7 +186,7 @@ struct Context::State final : Attended {
     const Rest due = waiting.after_turn(looked_at, received, silence);
     if (due == Rest::kNone) return;
     if (due == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
-    sleep(std::min({engine.next_deadline(), nics.next_deadline(), end}), held);
+    sleep(std::min({next_deadline(), nics.next_deadline(), end}), held);
     if (due == Rest::kSleep) engine.watched(read_clock());
   }
 
@@ -241,6 +276,7 @@ struct Context::State final : Attended {
   CallbackQueue callbacks{gate};
   Nics nics;
   std::vector<engine::NicPorts> opened;  // moved into the engine on construction
+  std::unique_ptr<relay::Relay> relay;   // null: none
   std::string driver;
   int numa_node;  // of the first NIC; negative: unknown
   shm::SegmentPairs pairs;
@@ -316,7 +352,14 @@ PeerId Context::connect(std::string_view address) {
                 fmt::format("'{}' has no port: write HOST:PORT, as address() says it", address));
   }
   Gate::Hold held(state_->gate);
-  const auto connected = state_->engine.connect(state_->look(), *parsed);
+  const auto to = state_->relay == nullptr ? parsed : state_->relay->address_to_call(*parsed);
+  if (!to) {
+    throw Error(Status::kUnreachable,
+                fmt::format("no way to {}: no NIC reaches it, and there is no route for it among "
+                            "those of the relay (Config::relay, PULLMAN_RELAY)",
+                            address));
+  }
+  const auto connected = state_->engine.connect(state_->look(), *to);
   if (connected.status == Status::kUnreachable) {
     throw Error(Status::kUnreachable,
                 fmt::format("no way to {}: none of our NICs in use has an address of that family; "
@@ -645,7 +688,14 @@ std::string Context::explain_rails(PeerId peer) const {
 }
 std::vector<RailView> Context::rails(PeerId peer) const {
   Gate::Hold held(state_->gate);
-  return state_->engine.inspector().rails(read_clock(), peer);
+  auto views = state_->engine.inspector().rails(read_clock(), peer);
+  if (state_->relay == nullptr) return views;
+  for (RailView& view : views) {
+    std::string why;
+    const auto remote = nic::parse(view.remote, 0, why);
+    if (remote && nic::is_relayed(*remote)) view.via = state_->relay->next_hop(*remote);
+  }
+  return views;
 }
 std::optional<RailEvent> Context::take_rail_event(PeerId peer) {
   Gate::Hold held(state_->gate);
@@ -704,12 +754,17 @@ Status Context::State::close(std::chrono::nanoseconds timeout, Gate::Hold& held)
   const Instant begin = look();
   const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
   WaitPolicy::Silence silence{.since = begin};
-  engine.begin_close(begin);
+  if (relay != nullptr) engine.neighbours().disconnect_relayed(begin);
+  bool begun = false;  // the relay sends nothing once the engine closes
   for (Instant now = begin; now <= end; now = look()) {
+    if (!begun && (relay == nullptr || !engine.neighbours().any_relayed())) {
+      engine.begin_close(now);
+      begun = true;
+    }
     const std::size_t received = progress(now);
     callbacks.call_due(held);
     if (closed) return *closed;  // by a callback
-    if (engine.drained()) break;
+    if (begun && engine.drained()) break;
     rest(received, end, silence, held);
     if (closed) return *closed;  // by another thread with a shorter timeout
   }

@@ -289,6 +289,11 @@ void Nics::note(const engine::NicPorts& ports) {
                     .data_port = nic::port_of(ports.data->address())});
 }
 
+void Nics::add(const engine::NicPorts& ports) {
+  note(ports);
+  known_.back().beside = true;
+}
+
 void Nics::hear() {
   using Received = nic::Netlink::Received;
   if (kernel_->fd() < 0) return;

@@ -44,6 +44,9 @@ class Nics {
   // nic::NicError.
   std::vector<engine::NicPorts> open();
 
+  // Gives the next number to a NIC that the caller has opened itself, and that never changes.
+  void add(const engine::NicPorts& ports);
+
   // Returns true if poll() may return a change.
   bool due(Instant now) const { return now >= look_at_; }
   // Returns when poll() must be called even if the kernel reports nothing more; kNever if it need
@@ -68,7 +71,7 @@ class Nics {
   // A NIC that was opened.
   struct Known {
     nic::Device device;
-    bool beside = false;  // it is the last resort beside another NIC
+    bool beside = false;  // it is the last resort beside another NIC, or the caller's
     std::uint16_t command_port = 0;
     std::uint16_t data_port = 0;
   };

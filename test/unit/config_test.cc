@@ -61,6 +61,13 @@ TEST_CASE("variables override defaults, and a bad one is named") {
   }
 }
 
+TEST_CASE("routes of the relay come from a variable, and what is none is named") {
+  const Variable relay("PULLMAN_RELAY", "10.2.0.0/16 via 10.1.0.1:7100, default via 10.1.0.2:7100");
+  CHECK(Config::from_environment().relay.starts_with("10.2.0.0/16 via"));
+  const Variable wrong("PULLMAN_RELAY", "10.2.0.0/16");
+  CHECK_THROWS_WITH(Config::from_environment(), Catch::Contains("'10.2.0.0/16' is no route"));
+}
+
 TEST_CASE("every status has a name and a sentence") {
   for (int i = 0; i <= static_cast<int>(Status::kIncompatible); ++i) {
     CHECK(std::string(to_sentence(static_cast<Status>(i))).size() > 3);
