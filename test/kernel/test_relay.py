@@ -107,7 +107,8 @@ def test_a_stranger_is_relayed_nothing_and_what_he_forges_does_nothing(place, bu
     head = (bytes([1, 0, 8, 1]) + bytes([4, 6, 10, 77, 2, 1]) + PORT.to_bytes(2, "big")
             + bytes([4, 6, 10, 77, 1, 1]) + PORT.to_bytes(2, "big") + bytes(8) + bytes(400))
     forge = ("import socket,sys,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
-             "for i in range(200): s.sendto(bytes.fromhex(sys.argv[1]),('10.77.1.2',int(sys.argv[2]))); time.sleep(.001)")
+             "to=('10.77.1.2',int(sys.argv[2]))\n"
+             "for i in range(200): s.sendto(bytes.fromhex(sys.argv[1]),to); time.sleep(.001)")
     subprocess.run(place.command(0, "python3", "-c", forge, head.hex(), PORT), check=True, timeout=60)
     assert stranger.wait(60) != 0
     end = time.monotonic() + 30
