@@ -24,6 +24,7 @@ Relay::Relay(std::vector<Route> routes, const Config& config, const nic::Address
   unused_.reserve(kMaxSent);
   arrived_.reserve(kArrivals);
   taken_.reserve(kArrivals);
+  unposted_.reserve(kArrivals);
   for (std::size_t i = 0; i < kArrivals; ++i) {
     Arrival& arrival = arrivals_.emplace_back();
     arrival.bytes.resize(wire::kMaxRelayBytes + kLongestPacket);
@@ -89,7 +90,7 @@ std::size_t Relay::progress(Instant now) noexcept {
 void Relay::step(Instant now) {
   if (now >= tend_due_) tend_hops(now);
   collect_sent(now);
-  if (!arrived_.empty()) take_arrived(now);
+  if (!arrived_.empty() || !unposted_.empty()) take_arrived(now);
   send_own(now);
 }
 
@@ -120,7 +121,7 @@ bool Relay::connect(Instant now, const nic::Address& address, PeerId& peer) {
 }
 
 // Returns the process at that address, if it is on a link of ours: it is called when something is
-// for it. No more often than once in a while, since whoever is connected may name any address.
+// for it. No more often than once in a while, since any peer may name any address.
 std::optional<PeerId> Relay::on_same_link(Instant now, const nic::Address& to) {
   const auto found = called_.find(to);
   if (found != called_.end()) {
@@ -217,6 +218,7 @@ std::string Relay::next_hop(const nic::Address& relayed) const {
 
 // --- packets
 
+// A receive for which there is no memory is posted again in a later step.
 void Relay::take_arrived(Instant now) {
   taken_.swap(arrived_);
   for (Arrival* const arrival : taken_) {
@@ -228,9 +230,10 @@ void Relay::take_arrived(Instant now) {
     } else if (request.status() == Status::kClosed) {
       closed_ = true;
     }
-    if (!closed_) post(now, *arrival);
+    unposted_.push_back(arrival);
   }
   taken_.clear();
+  for (; !closed_ && !unposted_.empty(); unposted_.pop_back()) post(now, *unposted_.back());
 }
 
 void Relay::handle(Instant now, PeerId from, std::span<const std::byte> bytes) noexcept try {

@@ -131,8 +131,9 @@ class Relay {
   std::vector<Sent*> unused_;
   std::vector<Sent*> done_;  // finished since the last turn
   std::deque<Arrival> arrivals_;
-  std::vector<Arrival*> arrived_;  // likewise
-  std::vector<Arrival*> taken_;    // those that are being taken
+  std::vector<Arrival*> arrived_;   // likewise
+  std::vector<Arrival*> taken_;     // those that are being taken
+  std::vector<Arrival*> unposted_;  // those that were taken
   Instant turned_ = Instant::min();
   Instant tend_due_ = Instant::min();
   bool closed_ = false;  // the engine takes no more receives
