@@ -66,6 +66,17 @@ class Rails(netns.Pair):
                 f"add table {table}; add chain {table} in {{ type filter hook ingress device "
                 f"{self.devices[number]} priority 0; }}; add rule {table} in {what} drop")
 
+    def bytes_sent(self, side, number):
+        """What the host's NIC has sent."""
+        return self._count(side, number, "tx")
+
+    def bytes_received(self, side, number):
+        return self._count(side, number, "rx")
+
+    def _count(self, side, number, which):
+        return int(run("ip", "netns", "exec", self.names[side], "cat",
+                       f"/sys/class/net/{self.devices[number]}/statistics/{which}_bytes"))
+
 
 class Switch(Rails):
     """Rails with one switch between all of them (a bridge in a third namespace), and one subnet.
@@ -149,14 +160,3 @@ class Switch(Rails):
         if on:
             run(*nft, f"add table {table}; add chain {table} through {{ type filter hook forward priority 0; }}; "
                       f"add rule {table} through iifname {port} drop; add rule {table} through oifname {port} drop")
-
-    def bytes_sent(self, side, number):
-        """What the host's NIC has sent."""
-        return self._count(side, number, "tx")
-
-    def bytes_received(self, side, number):
-        return self._count(side, number, "rx")
-
-    def _count(self, side, number, which):
-        return int(run("ip", "netns", "exec", self.names[side], "cat",
-                       f"/sys/class/net/{self.devices[number]}/statistics/{which}_bytes"))

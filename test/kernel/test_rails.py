@@ -51,6 +51,10 @@ def test_short_messages_pass_over_two_healthy_rails(place, build):
 @case()
 def test_a_rail_whose_address_is_taken_away_is_left_and_used_again_and_says_why(place, build):
     server, client = start(place, build, "--test", "failover", "--size", "16K", "--duration", 5)
+    limit = time.monotonic() + 30
+    while place.bytes_sent(1, 1) < 1_000_000:  # a program that waits for a processor begins late
+        assert client.poll() is None and time.monotonic() < limit, "the stream does not begin"
+        time.sleep(0.01)
     for words in (("del", 1.5), ("add", 1)):
         time.sleep(words[1])
         netns.run("ip", "-n", place.names[1], "addr", words[0], place.host(1, 1) + "/24", "dev", "veth1")
