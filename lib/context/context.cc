@@ -147,8 +147,9 @@ struct Context::State final : Attended {
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
     if (!engine.may_sleep()) return kMoreToDo;
-    sleeper.arm(std::min(next_deadline(), nics.next_deadline()));
-    publisher.note_sleep(now, engine.collector());
+    const Instant until = std::min(next_deadline(), nics.next_deadline());
+    sleeper.arm(until);
+    publisher.note_sleep(now, until, engine.collector());
     return descriptor;
   }
 
@@ -203,9 +204,10 @@ struct Context::State final : Attended {
   // With many threads the sleep is short: a thread that sends while others sleep may set timers
   // that are due before the sleepers' deadlines.
   void sleep(Instant until, Gate::Hold& held) {
-    publisher.note_sleep(looked_at, engine.collector());
-    if (!gate.many()) return sleeper.sleep(looked_at, until);
     constexpr int kLongestMs = 1;
+    const Instant longest = gate.many() ? looked_at + std::chrono::milliseconds(kLongestMs) : until;
+    publisher.note_sleep(looked_at, std::min(until, longest), engine.collector());
+    if (!gate.many()) return sleeper.sleep(looked_at, until);
     sleeper.arm(until);
     pollfd port{.fd = sleeper.descriptor(), .events = POLLIN, .revents = 0};
     held.leave_for([&] { poll(&port, 1, kLongestMs); });

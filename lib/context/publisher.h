@@ -27,10 +27,11 @@ class Publisher {
       publish(now, collector);
   }
   // Notes that the program sleeps until there is something to do: what it did before is shown.
-  void note_sleep(Instant now, const engine::Collector& collector) {
+  // It makes a turn at `until` in any case.
+  void note_sleep(Instant now, Instant until, const engine::Collector& collector) {
     if (!file_) return;
     if (now >= due_before_sleep_) publish(now, collector);
-    file_->note_sleep(now);
+    file_->note_sleep(now, until);
   }
 
   // The context is closed, and shows nothing any more.

@@ -108,7 +108,7 @@ void Collector::collect_nics(telemetry::Rows& out) const {
   }
 }
 
-void Collector::fill(const Peer& peer, bool anew, telemetry::PeerRow& row) {
+void Collector::fill(const Peer& peer, const Tally& tally, bool anew, telemetry::PeerRow& row) {
   const bool known = !anew && !row.address.view().empty() && row.peer == peer.id.index &&
                      row.generation == peer.id.generation;
   row = {.peer = peer.id.index,
@@ -124,7 +124,8 @@ void Collector::fill(const Peer& peer, bool anew, telemetry::PeerRow& row) {
          .queued_packets = peer.outbox.queued_packets(),
          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
          .filling_receives = peer.inbox.filling(),
-         .unexpected_bytes = peer.inbox.charged()};
+         .unexpected_bytes = peer.inbox.charged(),
+         .credit_stalls = tally.credit_stalls};
 }
 
 void Collector::fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row) {
@@ -155,6 +156,7 @@ void Collector::fill(Instant now, const Rail& rail, bool anew, telemetry::RailRo
              rail.peer.introduced ? link.acks().next() - rail.peer.first_number_there : 0,
          .bytes_sent = view.bytes_sent,
          .lost = link.packets_lost(),
+         .lost_after_timeout = link.lost_after_timeout(),
          .spurious = link.spurious(),
          .timeouts = link.timeouts(),
          .evacuated = view.evacuated,
@@ -177,12 +179,23 @@ void Collector::fill(const Peer& peer, const RailView& memory, telemetry::RailRo
 void Collector::collect(Instant now, bool anew, telemetry::Rows& out) const {
   collect_nics(out);
   telemetry::ContextRow& context = out.context;
+  context.lost = resources_.ended.lost;
+  context.lost_after_timeout = resources_.ended.lost_after_timeout;
+  context.credit_stalls = resources_.ended.credit_stalls;
   Places peers(out.peers);
   Places rails(out.rails);
   resources_.peers.for_each([&](const Peer& peer) {
-    fill(peer, anew, peers.next());
+    const Tally& tally = resources_.peers.tally_of(peer);
+    fill(peer, tally, anew, peers.next());
     if (peer.phase == Phase::kGone) return;  // its links were counted when it ended
-    peer.for_each_rail([&](const Rail& rail) { fill(now, rail, anew, rails.next()); });
+    context.credit_stalls += tally.credit_stalls;
+    peer.for_each_rail([&](const Rail& rail) {
+      telemetry::RailRow& row = rails.next();
+      fill(now, rail, anew, row);
+      if (rail.number == 0) row.bytes_sent += tally.bytes_sent;
+      context.lost += row.lost;
+      context.lost_after_timeout += row.lost_after_timeout;
+    });
     if (peer.memory_rail() != nullptr) fill(peer, memory_view(*peer.memory), rails.next());
   });
   peers.end();

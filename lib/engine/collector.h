@@ -24,7 +24,7 @@ class Collector {
 
  private:
   void collect_nics(telemetry::Rows& out) const;
-  static void fill(const Peer& peer, bool anew, telemetry::PeerRow& row);
+  static void fill(const Peer& peer, const Tally& tally, bool anew, telemetry::PeerRow& row);
   static void fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row);
   static void fill(const Peer& peer, const RailView& memory, telemetry::RailRow& row);
 

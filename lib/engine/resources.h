@@ -73,6 +73,7 @@ struct EngineResources {
   PeerTable peers;
   MemoryPeers memory_peers;
   Stats stats;
+  EndedTotals ended;
 };
 
 }  // namespace pullman::engine

@@ -32,7 +32,11 @@ bool Transmitter::serve_rails(Instant now, Peer& peer) {
     const bool small = peer.outbox.queued_packets() > 0 || has_control(peer);
     if (!small && !peer.outbox.has_packets()) return more;
     Rail* rail = small ? rail_for_small(peer, ports_full_) : rail_for_bulk(peer, ports_full_);
-    if (rail == nullptr) return more || waits_for_port(peer, small, ports_full_);
+    if (rail == nullptr) {
+      if (waits_for_port(peer, small, ports_full_)) return true;
+      note_if_credit_stalls(peer);
+      return more;
+    }
     peer.outbox.set_packet_bytes(rail->packet_bytes);
     const std::size_t most = std::min(share, sent + kStripe);
     if (send_next(now, *rail, most, sent) == Next::kBlocked) {

@@ -99,11 +99,29 @@ Sends Transmitter::can_send(Peer& peer) const {
   return peer.rails != nullptr ? rails_can_send(peer) : home_can_send(peer);
 }
 
+// Called when no rail lets the peer send: counts that if credit is the reason, and there is
+// something to send.
+void Transmitter::note_if_credit_stalls(Peer& peer) {
+  if (!engine::has_work(peer)) return;
+  Tally& tally = peers_.tally_of(peer);
+  bool lacks_credit = false;
+  std::uint64_t sent = tally.bytes_sent;
+  peer.for_each_rail([&](const Rail& rail) {
+    if (peer.rails != nullptr) sent += upkeep_of(rail).bytes_sent;
+    if (!usable(rail) || !rail.resolved()) return;
+    lacks_credit = lacks_credit || rail.link.in_flight() >= std::max(rail.link.credit(), 1u);
+  });
+  if (lacks_credit) tally.note_credit_stall(sent);
+}
+
 // Sends what is to leave next on that rail: `sent` packets have left this turn, `most` may.
 Transmitter::Next Transmitter::send_next(Instant now, Rail& rail, std::size_t most,
                                          std::size_t& sent) {
   Peer& peer = rail.peer;
-  if (!rail.link.may_send()) return Next::kNothing;
+  if (!rail.link.may_send()) {
+    note_if_credit_stalls(peer);
+    return Next::kNothing;
+  }
   const bool nothing_small = peer.outbox.queued_packets() == 0;
   if (nothing_small && has_control(peer)) {
     return send_control_frames(now, rail) ? Next::kGoOn : Next::kBlocked;

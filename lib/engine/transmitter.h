@@ -94,6 +94,7 @@ class Transmitter {
   bool serve_rails(Instant now, Peer& peer);
   void tend_rail(Instant now, Rail& rail, bool& more);
   Next resend_evacuated(Instant now, Peer& peer);
+  void note_if_credit_stalls(Peer& peer);
 
   bool serve_memory(Instant now, Peer& peer, MemoryRail& memory);
   bool serve_nics(Instant now, Peer& peer);

@@ -184,7 +184,17 @@ void Link::note_late(Instant now, std::uint16_t late) {
 
 void Link::handle_losses(std::size_t count) {
   lost_count_ += count;
+  count_after_timeout(count);
   congestion_.on_lost(static_cast<std::uint32_t>(note_path_losses(count)));
+}
+
+// Counts those of the last `count` lost packets that had not been found when a timeout made a probe
+// due: what followed them was lost, too, or there was nothing.
+void Link::count_after_timeout(std::size_t count) {
+  auto at = lost_.rbegin();
+  for (std::size_t i = 0; i < count; ++i, ++at) {
+    if (at->sent_at <= last_probe_) ++lost_after_timeout_;
+  }
 }
 
 // Returns how many of the last `count` lost packets are a sign of congestion. The loss of a path

@@ -93,6 +93,8 @@ class Link {
   bool rtt_is_stale(Instant now) const { return rtt_.sampled() && is_stale(answered_, now); }
   std::uint64_t packets_arrived() const { return arrived_count_; }
   std::uint32_t packets_lost() const { return lost_count_; }  // wraps around
+  // Returns how many of them were found lost only by what came after a probe timeout.
+  std::uint32_t lost_after_timeout() const { return lost_after_timeout_; }
   std::uint64_t timeouts() const { return timeouts_; }
   std::uint32_t credit() const { return credit_; }  // the peer's, in packets
 
@@ -236,6 +238,7 @@ class Link {
   bool asks_at(PacketNumber end);
   void recompute_timeout();
   std::size_t note_path_losses(std::size_t count);
+  void count_after_timeout(std::size_t count);
   void recompute_allowed();
 
   const LinkOptions& options_;
@@ -257,6 +260,7 @@ class Link {
   std::uint64_t arrived_count_ = 0;
   PacketNumber acks_sent_ = 0;  // alone
   std::uint32_t lost_count_ = 0;
+  std::uint32_t lost_after_timeout_ = 0;
   std::uint32_t spurious_ = 0;    // spurious retransmissions
   std::uint32_t timeouts_ = 0;    // 32 bits do: each takes at least a tenth of a millisecond
   std::uint16_t asked_;           // low bits of `end` when asks_at() last returned true

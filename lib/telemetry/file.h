@@ -40,6 +40,9 @@ struct FileHeader {
   std::uint64_t entries_at = 0;  // the table entries, from the file's beginning
   std::uint64_t tables = 0;
   std::uint64_t used_bytes = 0;  // the rows end there
+  // When a context that sleeps is to make its next turn even if nothing comes; 0: never. Older
+  // files end before.
+  std::atomic<std::uint64_t> wakes_at = 0;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -67,8 +70,10 @@ class File {
   void note_turn(Instant now) {
     header().heartbeat.store(clock_count(now) & ~kAsleep, std::memory_order_relaxed);
   }
-  void note_sleep(Instant now) {
-    header().heartbeat.store(clock_count(now) | kAsleep, std::memory_order_relaxed);
+  // `until` is when the program makes its next turn at the latest; kNever: nothing is due.
+  void note_sleep(Instant now, Instant until) {
+    header().wakes_at.store(clock_count(until), std::memory_order_relaxed);
+    header().heartbeat.store(clock_count(now) | kAsleep, std::memory_order_release);
   }
   static constexpr std::uint64_t kAsleep = 1;
 

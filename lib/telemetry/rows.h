@@ -60,6 +60,9 @@ struct ContextRow {
   Stats stats;
   std::uint64_t peers = 0;
   std::uint64_t peers_waiting = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t lost_after_timeout = 0;
+  std::uint64_t credit_stalls = 0;
   std::uint64_t rails_blamed = 0;
   std::uint64_t packets_taken = 0;
   std::uint64_t receives_posted = 0;
@@ -128,6 +131,7 @@ struct PeerRow {
   std::uint64_t unfinished_sends = 0;
   std::uint64_t filling_receives = 0;
   std::uint64_t unexpected_bytes = 0;
+  std::uint64_t credit_stalls = 0;
 };
 
 struct RailRow {
@@ -152,6 +156,7 @@ struct RailRow {
   std::uint64_t packets_received = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t lost = 0;
+  std::uint64_t lost_after_timeout = 0;
   std::uint64_t first_lost = 0;
   std::uint64_t last_lost = 0;
   std::uint64_t spurious = 0;

@@ -6,6 +6,7 @@
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <system_error>
@@ -19,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of the first version of the library that had such files.
+constexpr std::size_t kLeastHeader = offsetof(FileHeader, wakes_at);
 constexpr int kTries = 200;
 constexpr std::chrono::microseconds kPause{100};
 
@@ -46,7 +49,7 @@ std::vector<std::byte> stable_copy(const fs::path& path) {
   for (int i = 0; i < kTries; ++i) {
     const shm::MappedFile file(path, shm::MappedFile::Access::kRead);
     const std::span<const std::byte> bytes = file.bytes();
-    if (bytes.size() < sizeof(FileHeader)) throw SnapshotError("it is shorter than its header");
+    if (bytes.size() < kLeastHeader) throw SnapshotError("it is shorter than its header");
     const auto* header = reinterpret_cast<const FileHeader*>(bytes.data());
     if (std::memcmp(header->magic, FileHeader::kMagic, sizeof header->magic) == 0) {
       std::atomic_thread_fence(std::memory_order_acquire);
@@ -205,6 +208,9 @@ Snapshot read_snapshot(const fs::path& path) {
   const std::uint64_t heartbeat = header->heartbeat.load(std::memory_order_relaxed);
   out.heartbeat = heartbeat & ~File::kAsleep;
   out.asleep = (heartbeat & File::kAsleep) != 0;
+  if (out.asleep && header->header_bytes >= sizeof(FileHeader)) {
+    out.wakes_at = read<std::uint64_t>(bytes, offsetof(FileHeader, wakes_at));
+  }
   out.written_at = header->written_at;
   const auto schema = part(bytes, header->header_bytes, header->schema_bytes);
   const std::vector<Layout> layouts =

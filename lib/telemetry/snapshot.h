@@ -49,6 +49,7 @@ struct Snapshot {
   shm::ProcessName process;     // 0: a process that cannot be seen from here
   std::uint64_t heartbeat = 0;  // when it last made a turn (CLOCK_MONOTONIC, ns)
   bool asleep = false;          // since then, until there is something to do
+  std::uint64_t wakes_at = 0;   // if asleep: or until this time; 0: never, or not known
   std::uint64_t written_at = 0;
   std::vector<SnapshotTable> tables;
 

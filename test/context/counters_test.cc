@@ -99,6 +99,7 @@ TEST_CASE("counters: what was sent and received is shown, and sums hold", "[coun
     CHECK(sum(snapshot, "context", "peers_connected") == 1);
     CHECK(snapshot.table("channel").rows.size() == 2 * snapshot.table("nic").rows.size());
     CHECK(sum(snapshot, "channel", "sent") > 0);
+    CHECK(sum(snapshot, "rail", "bytes_sent") >= sum(snapshot, "context", "bytes_sent"));
     CHECK(sum(snapshot, "channel", "received") >= sum(snapshot, "context", "packets_received"));
     CHECK(sum(snapshot, "rail", "rtt") >= sum(snapshot, "rail", "rtt_least"));
     CHECK(sum(snapshot, "rail", "rtt_least") > 0);
@@ -149,6 +150,42 @@ TEST_CASE("counters: a context that sleeps is shown as asleep, with all that it 
   });
   for (int i = 0; i < 50 && !seen; ++i) talk.one.wait_for_arrival(milliseconds(100));
   watcher.join();
+  CHECK(seen);
+}
+
+TEST_CASE("counters: how often a peer's credit stopped what was to be sent", "[counters]") {
+  const Folder folder;
+  Config config = shown_in(folder);
+  config.receive_buffer_bytes = 32 << 10;  // less than thirty packets
+  Talk talk(config);
+  REQUIRE(talk.say(100'000));
+  CHECK(go_on_until(talk.one, talk.other, folder, [](const Snapshot& snapshot) {
+    return sum(snapshot, "peer", "credit_stalls") > 0 &&
+           sum(snapshot, "context", "credit_stalls") == sum(snapshot, "peer", "credit_stalls");
+  }));
+
+  const Folder roomy;
+  Talk small(shown_in(roomy));
+  REQUIRE(small.say(1000));
+  CHECK(go_on_until(small.one, small.other, roomy, [](const Snapshot& snapshot) {
+    return sum(snapshot, "context", "messages_sent") == 1 &&
+           sum(snapshot, "context", "credit_stalls") == 0;
+  }));
+}
+
+TEST_CASE("counters: a program that waits in its own loop shows when it is to call again",
+          "[counters]") {
+  const Folder folder;
+  Talk talk(shown_in(folder));
+  REQUIRE(talk.say(100));
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (!talk.one.prepare_wait() && std::chrono::steady_clock::now() < end) {
+  }
+  bool seen = false;
+  for (const auto& file : telemetry::snapshots_in(folder.path())) {
+    const Snapshot snapshot = telemetry::read_snapshot(file);
+    seen = seen || (snapshot.asleep && snapshot.wakes_at > snapshot.heartbeat);
+  }
   CHECK(seen);
 }
 

@@ -79,6 +79,7 @@ def test_stat_shows_what_two_programs_do(place, build, folder):
         assert context["heartbeat_age"] < 5 and len(context["channel"]) == 2 * len(context["nic"]), f"{context}"
         assert [peer["phase"] for peer in context["peer"]] == ["connected"], f"{context}"
         assert context["rail"][0]["rtt"] >= context["rail"][0]["rtt_least"] > 0, f"{context}"
+    assert shown[client.pid]["rail"][0]["bytes_sent"] > 64 << 10, f"{shown}"
     text = stat(build, "--once", "--table", "rail", "peer", "--process", client.pid)
     assert f"process {client.pid} (pullman-perf)" in text and "[rail]" in text and "[nic]" not in text, text
     assert re.search(r"^ +\d+ +\d+ +\d+ +lo ", text, re.M), text
@@ -104,6 +105,38 @@ def test_stat_tells_of_a_program_that_hangs_and_who_waits_for_it(place, build, f
     assert re.search(rf"process {client.pid} .*waits for 1\b", text), text
     peer, = shown[client.pid]["peer"]
     assert peer["waits_for"] and peer["waits_since"] > 0.5, f"{peer}"
+
+
+def stop_asleep(build, program):
+    """Stops the program while it sleeps."""
+    def stopped():
+        if not contexts(build)[program.pid]["asleep"]:
+            return False
+        program.send_signal(signal.SIGSTOP)
+        if contexts(build)[program.pid]["asleep"]:
+            return True
+        program.send_signal(signal.SIGCONT)
+        return False
+    until(stopped, "it sleeps")
+
+
+@case()
+def test_stat_tells_a_program_that_was_stopped_in_its_sleep_from_one_that_sleeps(place, build, folder):
+    server, client = start_stream(place, build)
+    connected(build, server, client)
+    client.send_signal(signal.SIGSTOP)
+    until(lambda: contexts(build)[server.pid]["asleep"], "the server sleeps, having nothing to receive")
+    assert re.search(rf"process {server.pid} .*(sleeps since|makes progress)", stat(build, "--once"))
+
+    stop_asleep(build, server)
+
+    late = until(lambda: contexts(build)[server.pid]["overdue"], "the server, which asks for the client, is overdue")
+    text = stat(build, "--once", "--process", server.pid)
+    written = stat(build, "--once", "--prometheus", folder / "pullman.prom") + (folder / "pullman.prom").read_text()
+    server.send_signal(signal.SIGCONT)
+    assert late >= 1 and re.search(r"overdue since [1-9]\S* s, has made no progress for [1-9]", text), text
+    assert re.search(rf'pullman_context_overdue_seconds{{process="{server.pid}",[^}}]*}} [1-9]', written), written
+    until(lambda: not contexts(build)[server.pid]["overdue"], "it goes on")
 
 
 @case()

@@ -28,7 +28,7 @@ struct LifecycleParts {
   ReadyPeers ready;
   AckScheduler acks{peers.resources.config, peers.resources.inbox_counters, peers.resources.stats,
                     credits};
-  PacketSender sender{peers.resources.config, nics.table, credits, acks};
+  PacketSender sender{peers.resources.config, peers.table(), nics.table, credits, acks};
   PacketReclaimer reclaimer{peers.resources.packets, ready};
   AcceptQueue accepts{peers.resources.config, peers.table()};
   PathCheck check{peers.table(), nics.table, sender, clock, alarms(), peers.resources.random, 0};
@@ -39,7 +39,8 @@ struct LifecycleParts {
       reclaimer,
       alarms(),
       {peers.resources.packets, resolver, acks, check, accepts, peers.resources.matchers,
-       peers.resources.regions, peers.resources.memory_peers, peers.resources.stats}};
+       peers.resources.regions, peers.resources.memory_peers, peers.resources.stats,
+       peers.resources.ended}};
 };
 
 }  // namespace pullman::engine

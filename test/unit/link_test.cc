@@ -321,6 +321,33 @@ TEST_CASE("a probe timeout sends one probe and declares nothing lost, wire.md 7.
   CHECK(pair.a.hotel.next_due() - due >= 2 * (due - pair.now) * 3 / 4);  // backed off
 }
 
+TEST_CASE("a loss that later packets show is told from one that only a probe shows") {
+  Pair pair;
+  pair.b.take(pair.now, pair.a.send(pair.now));
+  pair.a.take_ack_of(pair.later(us(20)), pair.b);
+  pair.a.send(pair.now);  // lost, and the next one is not
+  pair.later(us(100));
+  pair.b.take(pair.now, pair.a.send(pair.now));
+  pair.a.take_ack_of(pair.later(us(20)), pair.b);
+  REQUIRE(pair.a.link.packets_lost() == 1);
+  CHECK(pair.a.link.lost_after_timeout() == 0);
+
+  pair.a.send(pair.now);  // lost, and nothing follows
+  pair.now = pair.a.hotel.next_due();
+  while (Packet* packet = pair.a.hotel.evict(pair.now)) {
+    pair.a.link.handle_eviction(pair.now, *packet);
+  }
+  REQUIRE(pair.a.link.take_probe());
+  pair.later(us(100));
+  Packet* probe = pair.a.pool.take(64);
+  probe->is_probe = true;
+  pair.b.take(pair.now, pair.a.stamp(pair.now, *probe));
+  pair.a.take_ack_of(pair.later(us(20)), pair.b);
+
+  REQUIRE(pair.a.link.packets_lost() == 2);
+  CHECK(pair.a.link.lost_after_timeout() == 1);
+}
+
 TEST_CASE("a rail whose answers take fifty timeouts soon has a longer timeout than that") {
   Pair pair;
   pair.b.take(pair.now, pair.a.send(pair.now));

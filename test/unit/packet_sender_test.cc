@@ -57,7 +57,7 @@ struct Sender {
   CreditAllocator credits{nics.table, now};
   AckScheduler acks{peers.resources.config, peers.resources.inbox_counters, peers.resources.stats,
                     credits};
-  PacketSender sender{config, nics.table, credits, acks};
+  PacketSender sender{config, peers.table(), nics.table, credits, acks};
   Peer& peer = peers.add();
   std::vector<channel::Packet*> taken;
 };
@@ -125,6 +125,29 @@ TEST_CASE("packets are numbered in sequence, addressed to the peer, and carry it
   CHECK(first.credit == 512);
   CHECK_FALSE(first.has(wire::kFlagChecksum));
   CHECK(sender.peer.home.link.in_flight() == 2);
+}
+
+TEST_CASE(
+    "the bytes of a peer's packets are counted, those of probes not, and from 0 for the next "
+    "peer") {
+  Sender sender;
+  sender.post(sender.packet(500), Leaves::kAlone);
+  channel::Packet& probe = sender.packet(100);
+  probe.is_probe = true;
+  sender.post(probe, Leaves::kAlone);
+  sender.post(sender.packet(300), Leaves::kInBatch);
+
+  CHECK(sender.peers.table().tally_of(sender.peer).bytes_sent == 800);
+  CHECK(sender.peers.table().tally_of(sender.peers.add()).bytes_sent == 0);
+}
+
+TEST_CASE("a stall for credit counts once until something is sent") {
+  Tally tally;
+  tally.note_credit_stall(0);
+  tally.note_credit_stall(0);
+  CHECK(tally.credit_stalls == 1);
+  tally.note_credit_stall(1500);
+  CHECK(tally.credit_stalls == 2);
 }
 
 TEST_CASE("with checksums a packet is sealed when it is complete") {

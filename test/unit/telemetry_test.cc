@@ -59,6 +59,12 @@ std::vector<char> bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::ptrdiff_t schema_bytes(const std::vector<char>& file) {
+  std::uint64_t out = 0;
+  std::memcpy(&out, file.data() + offsetof(FileHeader, schema_bytes), sizeof out);
+  return static_cast<std::ptrdiff_t>(out);
+}
+
 }  // namespace
 
 TEST_CASE("what is written is read, with names, kinds and units") {
@@ -119,10 +125,45 @@ TEST_CASE("a text from the network does nothing to a terminal") {
 TEST_CASE("a process that sleeps is told from one that does not go on") {
   const Folder folder;
   File file(folder.path());
-  file.note_sleep(kNow);
+  file.note_sleep(kNow, kNever);
   CHECK(read_snapshot(file.path()).asleep);
+  CHECK(read_snapshot(file.path()).wakes_at == 0);
   file.note_turn(kNow);
   CHECK_FALSE(read_snapshot(file.path()).asleep);
+}
+
+TEST_CASE(
+    "a process that sleeps shows when it is going to wake, and one that does not sleep none") {
+  const Folder folder;
+  File file(folder.path());
+  const Instant until = kNow + std::chrono::seconds(3);
+  file.note_sleep(kNow, until);
+  CHECK(read_snapshot(file.path()).wakes_at == clock_count(until));
+  file.note_turn(until);
+  CHECK(read_snapshot(file.path()).wakes_at == 0);
+}
+
+TEST_CASE("a file without the time of waking is read, and shows none") {
+  const Folder folder;
+  std::vector<char> bytes;
+  {
+    File file(folder.path());
+    file.write(kNow, some_rows());
+    file.note_sleep(kNow, kNow);
+    bytes = bytes_of(file.path());
+  }
+  // The header of the first version ends there; its schema may begin behind a gap.
+  constexpr std::uint32_t kBefore = offsetof(FileHeader, wakes_at);
+  std::vector<char> older(bytes.begin(), bytes.begin() + kBefore);
+  older.insert(older.end(), bytes.begin() + sizeof(FileHeader), bytes.end());
+  std::memcpy(older.data() + offsetof(FileHeader, header_bytes), &kBefore, sizeof kBefore);
+  older.insert(older.begin() + kBefore + schema_bytes(bytes), sizeof(FileHeader) - kBefore, 0);
+
+  const Snapshot snapshot = read_snapshot(write_bytes(folder.path(), older));
+
+  CHECK(snapshot.asleep);
+  CHECK(snapshot.wakes_at == 0);
+  CHECK(snapshot.table("peer").rows.size() == 2);
 }
 
 TEST_CASE("each sum that does not hold has a sentence") {

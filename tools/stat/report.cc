@@ -16,6 +16,10 @@ using pullman::telemetry::SnapshotColumn;
 using pullman::telemetry::SnapshotTable;
 using pullman::telemetry::Value;
 
+// Seconds. A process that makes no progress for longer is shown so: one that is to wake may wait
+// for a processor.
+constexpr double kLate = 1;
+
 bool is_nothing(const Value& value) {
   if (const auto* number = std::get_if<std::uint64_t>(&value)) return *number == 0;
   if (const auto* text = std::get_if<std::string>(&value)) return text->empty();
@@ -164,6 +168,12 @@ std::string to_text(const Value& value, const SnapshotColumn& column, std::uint6
   return std::to_string(number);
 }
 
+double overdue(const Snapshot& snapshot, std::uint64_t at) {
+  if (!snapshot.asleep) return 0;
+  const double late = age(snapshot.wakes_at, at);
+  return late < kLate ? 0 : late;
+}
+
 std::string summary(const Shown& shown, std::uint64_t at) {
   const Snapshot& snapshot = shown.snapshot;
   const SnapshotTable& context = snapshot.table("context");
@@ -174,9 +184,11 @@ std::string summary(const Shown& shown, std::uint64_t at) {
       shown.command, shown.rank.empty() ? "" : ", rank ", shown.rank, context.text(row, "address"),
       context.text(row, "driver"), context.text(row, "security"), context.number(row, "peers"));
   const double silent = age(snapshot.heartbeat, at);
-  if (snapshot.asleep) {
+  if (const double late = overdue(snapshot, at); late != 0) {
+    out += fmt::format("overdue since {:.1f} s, has made no progress for {:.1f} s", late, silent);
+  } else if (snapshot.asleep) {
     out += fmt::format("sleeps since {:.1f} s", silent);
-  } else if (silent < 1) {
+  } else if (silent < kLate) {
     out += "makes progress";
   } else {
     out += fmt::format("has made no progress for {:.1f} s", silent);
@@ -229,6 +241,7 @@ std::string to_json(const std::vector<Shown>& all, const std::vector<std::string
                  {"rank", shown.rank.empty() ? Json() : Json(shown.rank)},
                  {"heartbeat_age", age(shown.snapshot.heartbeat, at)},
                  {"asleep", shown.snapshot.asleep},
+                 {"overdue", overdue(shown.snapshot, at)},
                  {"written_ago", age(shown.snapshot.written_at, at)},
                  {"wrong_sums", pullman::telemetry::wrong_sums(shown.snapshot)}};
     for (const SnapshotTable& table : shown.snapshot.tables) {
@@ -261,6 +274,10 @@ std::string to_prometheus(const std::vector<Shown>& all, std::uint64_t at) {
     out.add(
         "pullman_context_asleep", "gauge", "1: it sleeps until there is something to do",
         fmt::format("pullman_context_asleep{{{}}} {}\n", labels, shown.snapshot.asleep ? 1 : 0));
+    out.add("pullman_context_overdue_seconds", "gauge",
+            "for how long it has slept on behind the time at which it was to wake",
+            fmt::format("pullman_context_overdue_seconds{{{}}} {:.6f}\n", labels,
+                        overdue(shown.snapshot, at)));
     for (const SnapshotTable& table : shown.snapshot.tables) {
       for (const auto& row : table.rows) {
         const std::string names = labels_of(table, row, labels);

@@ -13,6 +13,10 @@ namespace stat_program {
 std::string to_text(const pullman::telemetry::Value& value,
                     const pullman::telemetry::SnapshotColumn& column, std::uint64_t at);
 
+// Returns for how many seconds a context has slept on behind the time at which it was to wake; 0:
+// it has not. Its process is stopped, or does something else in its own event loop.
+double overdue(const pullman::telemetry::Snapshot& snapshot, std::uint64_t at);
+
 // Returns a line for a context: which process, how it does, and for how many peers it waits.
 std::string summary(const Shown& shown, std::uint64_t at);
 

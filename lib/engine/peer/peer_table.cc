@@ -54,6 +54,7 @@ Peer& PeerTable::put(std::unique_ptr<Peer> peer) {
   ++used_;
   Slot& slot = slots_[peer->id.index];
   slot.peer = std::move(peer);
+  slot.tally = {};
   return *slot.peer;
 }
 

@@ -1,7 +1,7 @@
 // Holds all peers of an engine and finds them by handle, by connection id, by epoch and by address.
 //
 // It is bounded by max_peers. A slot's index is also its connection index; its generation makes old
-// handles fail. It knows nothing of what a peer does.
+// handles fail. It knows nothing of what a peer does, and holds the tally of each.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "engine/peer/peer.h"
 #include "engine/peer/peer_index.h"
+#include "engine/peer/tally.h"
 
 namespace pullman::engine {
 
@@ -29,6 +30,9 @@ class PeerTable {
   }
   Peer* find(wire::ConnectionId to) const;
   Peer* at(std::uint32_t index) const { return slots_[index].peer.get(); }
+  // Returns what is counted of the peer, from 0.
+  Tally& tally_of(const Peer& peer) { return slots_[peer.id.index].tally; }
+  const Tally& tally_of(const Peer& peer) const { return slots_[peer.id.index].tally; }
   Rail& rail_of(const Timer& timer) const { return *at(timer.peer)->rail(timer.rail); }
   Peer* find_epoch(std::uint64_t epoch) const;
   Peer* find_address(const nic::Address& address) const;
@@ -63,6 +67,7 @@ class PeerTable {
   struct Slot {
     std::unique_ptr<Peer> peer;
     std::uint32_t generation = 0;
+    Tally tally;
   };
 
   Peer* first_at(const nic::Address& address) const;

@@ -8,6 +8,12 @@ namespace pullman::engine {
 
 using reliability::AckNeed;
 
+// A peer with one rail has no upkeep.
+inline void PacketSender::note_sent(const Rail& rail, std::size_t packets, std::size_t bytes) {
+  if (rail.peer.rails != nullptr) return engine::note_sent(rail, packets, bytes);
+  peers_.tally_of(rail.peer).bytes_sent += bytes;
+}
+
 void PacketSender::send_check(const Rail& rail, wire::CheckSize size, std::span<std::byte> packet,
                               std::optional<std::uint8_t> key) const {
   if (checksum_) wire::seal(packet, {});
@@ -33,7 +39,7 @@ void PacketSender::post(Instant now, Rail& rail, Packet& packet, Channel& channe
     nics_.note_posted(channel);
     channel.post(packet, to);
   }
-  if (rail.peer.rails != nullptr && !packet.is_probe) note_sent(rail, 1, packet.size());
+  if (!packet.is_probe) note_sent(rail, 1, packet.size());
   if (owed) acks_.note_piggyback(rail);
 }
 
@@ -46,7 +52,7 @@ void PacketSender::stamp(Instant now, Rail& rail, channel::Run& run) {
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credits_.credit(rail), run);
   if (owed) acks_.note_piggyback(rail);
-  if (rail.peer.rails != nullptr) note_sent(rail, run.count, run.count * run.size());
+  note_sent(rail, run.count, run.count * run.size());
 }
 
 }  // namespace pullman::engine

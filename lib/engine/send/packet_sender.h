@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/nics/nic_table.h"
+#include "engine/peer/peer_table.h"
 #include "engine/send/ack_scheduler.h"
 #include "pullman/config.h"
 #include "wire/frame.h"
@@ -24,10 +25,11 @@ inline Channel* with_room(const Rail& rail, ChannelKind kind) {
 
 class PacketSender {
  public:
-  PacketSender(const Config& config, NicTable& nics, const CreditAllocator& credits,
-               AckScheduler& acks)
+  PacketSender(const Config& config, PeerTable& peers, NicTable& nics,
+               const CreditAllocator& credits, AckScheduler& acks)
       : checksum_(config.checksum),
         tiny_bytes_(config.tiny_bytes),
+        peers_(peers),
         nics_(nics),
         credits_(credits),
         acks_(acks) {}
@@ -58,8 +60,11 @@ class PacketSender {
                   std::optional<std::uint8_t> key = {}) const;
 
  private:
+  void note_sent(const Rail& rail, std::size_t packets, std::size_t bytes);
+
   const bool checksum_;
   const std::size_t tiny_bytes_;
+  PeerTable& peers_;
   NicTable& nics_;
   const CreditAllocator& credits_;
   AckScheduler& acks_;

@@ -194,7 +194,10 @@ void PeerLifecycle::end(Peer& peer, Status why) {
   peer.for_each_rail([this](const Rail& rail) {
     endings_.stats.spurious_retransmits += rail.link.spurious();
     endings_.stats.timeouts += rail.link.timeouts();
+    endings_.ended.lost += rail.link.packets_lost();
+    endings_.ended.lost_after_timeout += rail.link.lost_after_timeout();
   });
+  endings_.ended.credit_stalls += peers_.tally_of(peer).credit_stalls;
   if (peer.release_when_gone) left_.push_back(peer.id);
   gone_.push_back(peer.id);
   PULLMAN_DCHECK(is_consistent(peer));

@@ -31,6 +31,7 @@ struct PeerEndings {
   message::Regions& regions;
   MemoryPeers& memory_peers;
   Stats& stats;
+  EndedTotals& ended;
 };
 
 class PeerLifecycle {
