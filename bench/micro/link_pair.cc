@@ -4,18 +4,26 @@
 #include <array>
 
 #include "base/check.h"
+#include "nic/trace/traced_port.h"
 
 namespace pullman::bench {
 
 std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t host,
                                             const Config& config, Instant now,
-                                            wire::Protection protection) {
+                                            wire::Protection protection, nic::trace::Ring* trace) {
   using Channel = MemoryNetwork::Channel;
   std::vector<engine::NicPorts> nics(1);
   nics[0].device.driver = "memory";
   nics[0].device.name = "memory";
   nics[0].command = network.open(host, Channel::kCommand);
   nics[0].data = network.open(host, Channel::kData);
+  if (trace != nullptr) {
+    for (std::unique_ptr<nic::Port>* port : {&nics[0].command, &nics[0].data}) {
+      const auto number =
+          trace->add_port({.name = {}, .description = {}, .address = (*port)->address()});
+      *port = std::make_unique<nic::trace::TracedPort>(std::move(*port), *trace, *number);
+    }
+  }
   engine::Identity identity{KeyedRandom::key_from_seed(host + 1), host + 1};
   if (protection != wire::Protection::kOff) {
     identity.protection = protection;
@@ -32,12 +40,24 @@ Config config_for(std::size_t peers) {
   return config;
 }
 
+std::optional<nic::trace::Ring> make_trace(bool wanted, const Instant& now) {
+  if (!wanted) return std::nullopt;
+  return nic::trace::Ring(Config().trace_bytes, now);
+}
+
+nic::trace::Ring* pointer_to(std::optional<nic::trace::Ring>& trace) {
+  return trace ? &*trace : nullptr;
+}
+
 }  // namespace
 
-LinkPair::LinkPair(std::size_t others, wire::Protection protection)
+LinkPair::LinkPair(std::size_t others, wire::Protection protection, bool traced)
     : network_(2 + others),
-      a_{make_engine(network_, 0, Config(), now_, protection), {}},
-      b_{make_engine(network_, 1, config_for(1 + others), now_, protection), {}} {
+      a_trace_(make_trace(traced, now_)),
+      b_trace_(make_trace(traced, now_)),
+      a_{make_engine(network_, 0, Config(), now_, protection, pointer_to(a_trace_)), {}},
+      b_{make_engine(network_, 1, config_for(1 + others), now_, protection, pointer_to(b_trace_)),
+         {}} {
   for (std::size_t host = 2; host < 2 + others; ++host) meet(host);
   a_.peer = a_.engine->connect(now_, b_.engine->address()).peer;
   for (int turns = 0; turns < 1000; ++turns) {

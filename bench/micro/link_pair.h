@@ -2,22 +2,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "engine/engine.h"
 #include "micro/memory_nic.h"
+#include "nic/trace/ring.h"
 #include "wire/header.h"
 
 namespace pullman::bench {
 
-// An engine as a host of the network. All that protect packets belong to one job.
+// An engine as a host of the network. All that protect packets belong to one job. `trace` outlives
+// it, and has its packets; null: there is none.
 std::unique_ptr<engine::Engine> make_engine(MemoryNetwork& network, std::size_t host,
                                             const Config& config, Instant now,
-                                            wire::Protection protection = wire::Protection::kOff);
+                                            wire::Protection protection = wire::Protection::kOff,
+                                            nic::trace::Ring* trace = nullptr);
 
 class LinkPair {
  public:
   // `others`: peers of the second end that connected, exchanged a message with it, and fell silent.
-  explicit LinkPair(std::size_t others = 0, wire::Protection protection = wire::Protection::kOff);
+  // With `traced` both have a trace, as PULLMAN_TRACE makes it.
+  explicit LinkPair(std::size_t others = 0, wire::Protection protection = wire::Protection::kOff,
+                    bool traced = false);
   ~LinkPair();
   LinkPair(const LinkPair&) = delete;
   LinkPair& operator=(const LinkPair&) = delete;
@@ -46,6 +52,8 @@ class LinkPair {
 
   MemoryNetwork network_;
   Instant now_{std::chrono::seconds(1)};
+  std::optional<nic::trace::Ring> a_trace_;
+  std::optional<nic::trace::Ring> b_trace_;
   End a_;
   End b_;
 };

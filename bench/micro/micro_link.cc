@@ -14,9 +14,9 @@ using wire::Protection;
 constexpr Tag kTag = 7;
 
 // A message each way, never two under way: each packet brings the ACK of the one before it.
-template <std::size_t kOthers, Protection kProtection = Protection::kOff>
+template <std::size_t kOthers, Protection kProtection = Protection::kOff, bool kTraced = false>
 void ping_pong(benchmark::State& state) {
-  LinkPair pair(kOthers, kProtection);
+  LinkPair pair(kOthers, kProtection, kTraced);
   std::array<std::byte, 64> from{}, to{};
   Request send, receive;
   const auto one_way = [&](LinkPair::End& sender, LinkPair::End& receiver) {
@@ -105,6 +105,7 @@ int main(int argc, char** argv) {
   return run(argc, argv,
              {{"link/ping_pong_64", ping_pong<0>},
               {"link/ping_pong_64_among_1000_peers", ping_pong<999>},
+              {"link/traced/ping_pong_64", ping_pong<0, Protection::kOff, true>},
               {"link/stream_1M", stream<1 << 20, 4>},
               {"link/stream_64", stream<64, 64>},
               {"link/stream_1424", stream<1424, 64>},  // fills a packet

@@ -79,6 +79,16 @@ struct __attribute__((visibility("default"))) Config {
   // context does (pullman-stat): empty is /dev/shm/pullman.UID, and 0 is none.
   //                                                                         PULLMAN_COUNTERS
   std::string counters;
+  // Keeps the beginnings of the last packets sent and received, and writes them
+  // to this file, as pcapng, when the context closes; to others beside it when
+  // a peer has failed, and when trace_signal comes (pullman(7)). %p is the
+  // process id, which is added if it is missing, and %h the host. Empty: none.
+  //                                                                         PULLMAN_TRACE
+  std::string trace;
+  // The memory for them: 152 bytes for a packet. 4096 bytes to 1 GiB.       PULLMAN_TRACE_BYTES
+  std::size_t trace_bytes = 8 << 20;
+  // The signal that asks for the trace: "USR2" or the like. Empty: none.    PULLMAN_TRACE_SIGNAL
+  std::string trace_signal;
 
   // Messages of up to this many bytes may use the command channel. 0..1024. PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "context/trace_signal.h"
 #include "pullman/status.h"
 #include "relay/routes.h"
 
@@ -80,6 +81,8 @@ constexpr Option kOptions[] = {
      set_number<&Config::offloads>, ""},
     {"shared_memory", "PULLMAN_SHARED_MEMORY", 0, 1, get_number<&Config::shared_memory>,
      set_number<&Config::shared_memory>, ""},
+    {"trace_bytes", "PULLMAN_TRACE_BYTES", 4096, 1 << 30, get_number<&Config::trace_bytes>,
+     set_number<&Config::trace_bytes>, " bytes"},
     {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
      set_number<&Config::tiny_bytes>, " bytes"},
     {"eager_bytes", "PULLMAN_EAGER_BYTES", 1024, 1 << 20, get_number<&Config::eager_bytes>,
@@ -166,11 +169,12 @@ std::string read_text(const char* variable) {
 }
 
 bool is_known(std::string_view variable) {
-  for (const char* other : {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS",
-                            "PULLMAN_PROGRESS", "PULLMAN_LOG", "PULLMAN_COUNTERS",
-                            "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY", "PULLMAN_RELAY",
-                            // Those of pullman/world.h.
-                            "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
+  for (const char* other :
+       {"PULLMAN_DRIVER", "PULLMAN_PROVIDER", "PULLMAN_NICS", "PULLMAN_THREADS", "PULLMAN_PROGRESS",
+        "PULLMAN_LOG", "PULLMAN_COUNTERS", "PULLMAN_TRACE", "PULLMAN_TRACE_SIGNAL",
+        "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY", "PULLMAN_RELAY",
+        // Those of pullman/world.h.
+        "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),
@@ -216,6 +220,8 @@ Config Config::from_environment() {
   }
   config.counters = read_text("PULLMAN_COUNTERS");
   config.relay = read_text("PULLMAN_RELAY");
+  config.trace = read_text("PULLMAN_TRACE");
+  config.trace_signal = read_text("PULLMAN_TRACE_SIGNAL");
   config.key_file = read_text("PULLMAN_KEY_FILE");
   config.pass_phrase = read_text("PULLMAN_KEY");
   for (const Option& option : kOptions) {
@@ -251,6 +257,10 @@ void Config::validate() const {
   }
   if (keys.size() > kMaxKeys) {
     bad_option(fmt::format("there are {} keys: at most {}", keys.size(), kMaxKeys));
+  }
+  if (!trace_signal.empty() && TraceSignal::number_of(trace_signal) == 0) {
+    bad_option(fmt::format("trace_signal = '{}' is no signal that a program can take: USR1 or USR2",
+                           trace_signal));
   }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")

@@ -22,6 +22,7 @@
 #include "context/publisher.h"
 #include "context/security.h"
 #include "context/sleeper.h"
+#include "context/tracer.h"
 #include "context/wait_policy.h"
 #include "engine/engine.h"
 #include "message/multi_receive.h"
@@ -73,21 +74,25 @@ std::unique_ptr<relay::Relay> open_relay(const Config& config, Nics& nics,
 struct Context::State final : Attended {
   explicit State(const Secured& secured)
       : config(secured.config),
+        tracer(config.trace.empty() ? nullptr : std::make_unique<Tracer>(config, looked_at)),
         gate(config.threads == Config::Threads::kMany ||
              config.progress == Config::Progress::kThread),
         nics(config),
-        opened(nics.open()),
+        opened(traced(nics.open())),
         relay(open_relay(config, nics, opened)),
         driver(opened.front().device.driver),
         numa_node(opened.front().device.numa_node),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
-        looked_at(read_clock()),
-        engine(config, std::move(opened), identity_of(secured, pairs), looked_at),
+        engine(config, std::move(opened), identity_of(secured, pairs), look()),
         publisher(config, driver) {
     if (relay != nullptr) relay->attach(looked_at, engine);
     if (config.shared_memory) shm::sweep();
     if (config.progress == Config::Progress::kThread) start_thread();
+  }
+
+  std::vector<engine::NicPorts> traced(std::vector<engine::NicPorts> ports) {
+    return tracer ? tracer->wrap(std::move(ports)) : std::move(ports);
   }
 
   void start_thread() {
@@ -123,7 +128,7 @@ struct Context::State final : Attended {
     return progress(now);
   }
 
-  Instant next_deadline() const {
+  Instant engine_deadline() const {
     const Instant due = engine.next_deadline();
     return relay == nullptr ? due : std::min(due, relay->next_due());
   }
@@ -143,11 +148,11 @@ struct Context::State final : Attended {
     engine.prepare_to_block();
     if (nics.due(now)) tend_nics(now);
     if (progress(now) != 0 || callbacks.any_to_call()) return kMoreToDo;
-    if (next_deadline() <= now) return kMoreToDo;
+    if (engine_deadline() <= now) return kMoreToDo;
     const int descriptor = sleeper.descriptor();
     if (descriptor < 0) return kNothingWakes;
     if (!engine.may_sleep()) return kMoreToDo;
-    const Instant until = std::min(next_deadline(), nics.next_deadline());
+    const Instant until = next_deadline(now);
     sleeper.arm(until);
     publisher.note_sleep(now, until, engine.collector());
     return descriptor;
@@ -162,8 +167,16 @@ struct Context::State final : Attended {
     return nics.poll(now, engine.longest_packet(), in_use);
   }
 
-  // Passes new NICs and changed addresses to the engine.
+  // Returns when a turn must be made, even if nothing comes until then.
+  Instant next_deadline(Instant now) const {
+    const Instant due = std::min(engine_deadline(), nics.next_deadline());
+    return tracer ? std::min(due, tracer->next_deadline(now)) : due;
+  }
+
+  // Passes new NICs and changed addresses to the engine. The trace is tended as often, so that a
+  // turn need not ask whether there is one.
   void tend_nics(Instant now) {
+    if (tracer) tracer->tend(now, engine.failures());
     while (auto change = next_change(now)) {
       if (change->from) {
         if (!engine.move_nic(now, *change->from, change->number)) return;
@@ -172,6 +185,7 @@ struct Context::State final : Attended {
         }
         continue;
       }
+      if (tracer) change->ports = tracer->wrap(std::move(change->ports));
       nic::Port* const ports[] = {change->ports.command.get(), change->ports.data.get()};
       if (!engine.set_nic(now, change->number, std::move(change->ports))) return;
       for (const std::size_t i : {0, 1}) sleeper.set_port(2 * change->number + i, ports[i]);
@@ -187,7 +201,7 @@ struct Context::State final : Attended {
     const Rest due = waiting.after_turn(looked_at, received, silence);
     if (due == Rest::kNone) return;
     if (due == Rest::kYield || sleeper.descriptor() < 0 || !engine.may_sleep()) return yield(held);
-    sleep(std::min({next_deadline(), nics.next_deadline(), end}), held);
+    sleep(std::min(next_deadline(looked_at), end), held);
     if (due == Rest::kSleep) engine.watched(read_clock());
   }
 
@@ -274,6 +288,8 @@ struct Context::State final : Attended {
   Status close(std::chrono::nanoseconds timeout, Gate::Hold& held);
 
   Config config;
+  Instant looked_at{};             // the last reading of the clock
+  std::unique_ptr<Tracer> tracer;  // null: nothing is traced
   Gate gate;
   CallbackQueue callbacks{gate};
   Nics nics;
@@ -284,7 +300,6 @@ struct Context::State final : Attended {
   shm::SegmentPairs pairs;
   Sleeper sleeper;
   WaitPolicy waiting;
-  Instant looked_at;  // the last reading of the clock
   engine::Engine engine;
   Publisher publisher;
   std::optional<Status> closed;  // the result of close()
@@ -781,6 +796,7 @@ Status Context::State::close(std::chrono::nanoseconds timeout, Gate::Hold& held)
     engine.close_abortively(look());
   }
   publisher.end();
+  if (tracer) tracer->end(looked_at, engine.failures());
   return *closed;
 }
 

@@ -53,6 +53,7 @@ class Engine {
   const Collector& collector() const { return collector_; }
   // What the relay asks.
   Neighbours& neighbours() { return neighbours_; }
+  const PeerFailures& failures() const { return lifecycle_.failures(); }
 
   // --- peers
 

@@ -111,8 +111,9 @@ local function add_fields(tree, bytes, fields)
   return at
 end
 
--- Adds the frames of a body (4.1); returns their names, and whether the body was made of frames.
-local function add_frames(tree, body)
+-- Adds the frames of a body (4.1); returns their names, and whether the body was made of frames. Of a body that the
+-- capture has cut, a frame whose data is cut is the last.
+local function add_frames(tree, body, cut)
   local names, at = {}, 0
   while at < body:len() do
     if at + 4 > body:len() then return names, false end
@@ -121,6 +122,7 @@ local function add_frames(tree, body)
     local length = body(at + 2, 2):uint()
     local head = 4
     for _, field in ipairs(known[2]) do head = head + field[2] end
+    if cut and at + head <= body:len() then length = math.min(length, body:len() - at - head) end
     if at + head + length > body:len() then return names, false end
     local frame = tree:add(f.frame, body(at, head + length), known[1])
     frame:add(f.frame_type, body(at, 1))
@@ -130,7 +132,7 @@ local function add_frames(tree, body)
     if length > 0 then
       local data = body(at + head, length)
       frame:add(f.data, data)
-      if known[1] == "HELLO" and not add_fields(frame, data, HELLO) then return names, false end
+      if known[1] == "HELLO" and not add_fields(frame, data, HELLO) and not cut then return names, false end
     end
     table.insert(names, known[1])
     at = at + head + length
@@ -145,8 +147,9 @@ local function trailer_bytes(kind, flags)
 end
 
 -- Returns the length of the packet at the beginning of these bytes, with what stands behind it, or nothing if there is
--- none: its version and type, its flags, its length.
-local function packet_length(bytes)
+-- none: its version and type, its flags, its length. Of `reported` bytes a capture may have kept only the first, which
+-- have to be the header at least.
+local function packet_length(bytes, reported)
   if bytes:len() < BULK_BYTES then return nil end
   local first, flags = bytes(0, 1):uint(), bytes(1, 1):uint()
   local kind = bit.band(first, 0x0F)
@@ -154,23 +157,23 @@ local function packet_length(bytes)
   local header = kind == BULK and BULK_BYTES or HEADER_BYTES
   local length = bytes(2, 2):uint()
   local whole = length + trailer_bytes(kind, flags)
-  return length >= header and whole <= bytes:len() and whole or nil
+  return length >= header and whole <= reported and header <= bytes:len() and whole or nil
 end
 
 -- Returns whether the bytes are packets, one behind the other: several, where the kernel sends or receives in bursts
 -- (UDP_SEGMENT, UDP_GRO) and the capture is made before it cuts, or after it joins them.
-local function are_packets(bytes)
-  local at = 0
-  while at < bytes:len() do
-    local length = packet_length(bytes(at))
+local function are_packets(buffer)
+  local at, reported = 0, buffer:reported_len()
+  while at < buffer:len() do
+    local length = packet_length(buffer(at), reported - at)
     if not length then return false end
     at = at + length
   end
-  return at > 0
+  return at > 0 and (at == reported or buffer:len() < reported)
 end
 
 local function add_trailer(tree, bytes, at, kind)
-  if at == bytes:len() then return end
+  if at >= bytes:len() then return end
   if trailer_bytes(kind, 0x40) > TAG_BYTES then
     tree:add(f.salt, bytes(at, 16))
     tree:add(f.initial, bytes(at + 16, 8))
@@ -204,27 +207,28 @@ local function add_header(tree, bytes, kind)
   tree:add(f.checksum, bytes(28, 4))
 end
 
--- Adds one packet with what stands behind it; returns what it is, in a few words.
-local function add_packet(root, bytes)
+-- Adds one packet with what stands behind it; returns what it is, in a few words. Of one that the capture has cut, as
+-- PULLMAN_TRACE does, what there is is added.
+local function add_packet(root, bytes, cut)
   local kind, flags = bit.band(bytes(0, 1):uint(), 0x0F), bytes(1, 1):uint()
   local length = bytes(2, 2):uint()
   local tree = root:add(pullman, bytes, "Pullman " .. PACKETS[kind])
   add_header(tree, bytes, kind)
   local header = kind == BULK and BULK_BYTES or HEADER_BYTES
   local names = {}
-  if length > header then
-    local body = bytes(header, length - header)
+  if math.min(length, bytes:len()) > header then
+    local body = bytes(header, math.min(length, bytes:len()) - header)
     if bit.band(flags, 0x80) ~= 0 then
       tree:add(f.sealed, body)
     elseif kind == BULK then
       tree:add(f.data, body)
     else
       local good
-      names, good = add_frames(tree, body)
-      if not good then tree:add_proto_expert_info(malformed) end
+      names, good = add_frames(tree, body, cut)
+      if not good and not cut then tree:add_proto_expert_info(malformed) end
     end
   end
-  add_trailer(tree, bytes, length, kind)
+  if not cut then add_trailer(tree, bytes, length, kind) end
   local info = PACKETS[kind] .. " " .. bytes(12, 4):uint() .. " rail " .. bit.band(bit.rshift(flags, 2), 7)
   if kind ~= BULK and bit.band(flags, 1) ~= 0 then info = info .. " ack " .. bytes(20, 4):uint() end
   if #names > 0 then info = info .. ": " .. table.concat(names, ", ") end
@@ -232,12 +236,13 @@ local function add_packet(root, bytes)
 end
 
 function pullman.dissector(buffer, pinfo, root)
-  local bytes = buffer()
-  if not are_packets(bytes) then return 0 end
+  if not are_packets(buffer) then return 0 end
+  local bytes, reported = buffer(), buffer:reported_len()
   local at, count, info = 0, 0, nil
   while at < bytes:len() do
-    local length = packet_length(bytes(at))
-    local said = add_packet(root, bytes(at, length))
+    local length = packet_length(bytes(at), reported - at)
+    local kept = math.min(length, bytes:len() - at)
+    local said = add_packet(root, bytes(at, kept), kept < length)
     at, count, info = at + length, count + 1, info or said
   end
   pinfo.cols.protocol = "Pullman"
@@ -246,7 +251,7 @@ function pullman.dissector(buffer, pinfo, root)
 end
 
 pullman:register_heuristic("udp", function(buffer, pinfo, tree)
-  if not are_packets(buffer()) then return false end
+  if not are_packets(buffer) then return false end
   pullman.dissector(buffer, pinfo, tree)
   return true
 end)

@@ -170,6 +170,9 @@ void PeerLifecycle::abandon(PeerId id) {
 void PeerLifecycle::end(Peer& peer, Status why) {
   set_phase(peer, Phase::kGone, name(why));
   peer.why = why;
+  if (is_failure(why)) {
+    failures_ = {.count = failures_.count + 1, .why = why, .address = peer.command_address};
+  }
   const DeferredAck& deferred = endings_.acks.deferred();
   if (deferred.rail != nullptr && &deferred.rail->peer == &peer) endings_.acks.drop_deferred();
   ready_.note_packets_returned();

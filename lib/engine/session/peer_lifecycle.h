@@ -15,6 +15,7 @@
 #include "engine/send/packet_reclaimer.h"
 #include "engine/session/accept_queue.h"
 #include "engine/session/path_check.h"
+#include "engine/session/peer_failures.h"
 #include "message/match/matcher_table.h"
 #include "message/rx/regions.h"
 
@@ -84,6 +85,7 @@ class PeerLifecycle {
   // Ends a peer: everything pending with it finishes with `why`, once, and every packet returns to
   // the pool.
   void end(Peer& peer, Status why);
+  const PeerFailures& failures() const { return failures_; }
   // Frees a gone peer's slot; messages from it that nobody received are freed, too.
   void discard(Peer& peer);
   // Discards the gone peers that the program has disconnected.
@@ -125,6 +127,7 @@ class PeerLifecycle {
   Alarms& alarms_;
   PeerEndings endings_;
 
+  PeerFailures failures_;
   std::deque<PeerId> gone_;   // oldest first; reused when the table is full
   std::vector<PeerId> left_;  // disconnected and gone; freed at the end of the turn
   bool closing_ = false;
