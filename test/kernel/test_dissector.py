@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import cases
 import netns
+import open_capture
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DISSECTOR = ROOT / "tools/wireshark/pullman.lua"
@@ -67,16 +69,14 @@ def expected(datagram):
 
 @pytest.mark.parametrize("seed", [3, 4, 11, 12, 25, 38])
 def test_what_the_simulator_sends_is_taken_apart_as_wire_md_says(build, tmp_path, seed):
-    capture = tmp_path / "capture"
-    subprocess.run([build / "test/sim/pullman-sim", "--seed", str(seed), "--capture", capture], check=True, timeout=60,
-                   stdout=subprocess.DEVNULL)
-    lines = [line.split() for line in capture.read_text().splitlines()]
-    datagrams = [bytes.fromhex(text) for kind, text in lines if kind != "key"][:3000]
-    assert len(datagrams) > 50
-    write_pcap(tmp_path / "sent.pcap", datagrams)
-    for seen, datagram in zip(fields_of(tmp_path / "sent.pcap", *FIELDS), datagrams, strict=True):
+    capture = tmp_path / "sent.pcapng"
+    run = subprocess.run([build / "test/sim/pullman-sim", "--seed", str(seed), "--pcapng", capture], check=True, timeout=60,
+                         capture_output=True, text=True)
+    datagrams = [datagram for _, datagram in open_capture.datagrams_of(capture)]
+    assert len(datagrams) == int(re.search(r"(\d+) packets", run.stdout)[1]) > 50
+    for seen, datagram in zip(fields_of(capture, *FIELDS), datagrams, strict=True):
         assert seen == expected(datagram), datagram.hex()
-    assert tshark(tmp_path / "sent.pcap", "-Y", "pullman.malformed") == ""
+    assert tshark(capture, "-Y", "pullman.malformed || _ws.malformed") == ""
 
 
 def test_what_is_no_packet_of_ours_is_left_alone(build, tmp_path):
@@ -123,3 +123,20 @@ def test_what_programs_send_is_found_among_other_datagrams(place, build, tmp_pat
     assert any("MESSAGE" in frames for _, frames, _ in rows) == (security == "authenticate")
     assert any(body for _, _, body in rows) == (security == "encrypt")
     assert tshark(path, "-Y", "pullman.malformed") == ""
+
+
+# As PULLMAN_TRACE keeps them: the header, and frames up to the data that was cut.
+def test_a_packet_that_the_capture_has_cut_is_shown_as_far_as_it_goes(build, tmp_path):
+    ping = bytes([7, 0, 0, 0])
+    message = struct.pack(">BBHIQ", 1, 0, 5, 9, 0xAB) + b"words"
+    length = 32 + len(ping) + len(message)
+    whole = bytes([0x11, 0]) + struct.pack(">H", length) + bytes(28) + ping + message
+    with open(tmp_path / "cut.pcap", "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, USER0))
+        for kept in (length, length - 2, length - 5, length - 6, 36, 32, 31):
+            file.write(struct.pack("<IIII", 0, 0, kept, length) + whole[:kept])
+    rows = fields_of(tmp_path / "cut.pcap", "pullman.type", "pullman.frame", "pullman.data")
+    both = ["1", "PING,MESSAGE"]
+    assert rows == [[*both, b"words".hex()], [*both, b"wor".hex()], [*both, ""], ["1", "PING", ""], ["1", "PING", ""],
+                    ["1", "", ""], ["", "", ""]]
+    assert tshark(tmp_path / "cut.pcap", "-Y", "pullman.malformed") == ""

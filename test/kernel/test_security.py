@@ -110,11 +110,12 @@ def test_words_of_the_command_line_come_before_a_key_file_of_the_environment(pla
 @pytest.mark.parametrize("seed, mode", [(57, 0x40), (39, 0x80)], ids=["authenticated", "encrypted"])
 def test_another_implementation_opens_every_packet_by_the_book(build, tmp_path, seed, mode):
     capture = tmp_path / "capture"
-    subprocess.run([build / "test/sim/pullman-sim", "--seed", str(seed), "--capture", capture], check=True)
-    flags = {int(text[2:4], 16) & 0xC0 for kind, text in map(str.split, capture.read_text().splitlines())
-             if kind != "key"}
+    run = subprocess.run([build / "test/sim/pullman-sim", "--seed", str(seed), "--pcapng", capture, "--keys"], check=True,
+                         capture_output=True, text=True)
+    keys = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("key ")]
+    flags = {datagram[1] & 0xC0 for _, datagram in open_capture.datagrams_of(capture)}
     assert flags == {mode}, "the seed is drawn otherwise now: choose another"
-    assert open_capture.main(capture) == 0
+    assert open_capture.main(capture, keys) == 0
 
 
 def make_key(build, path, *options):

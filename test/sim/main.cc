@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 
+#include "base/keyed_random.h"
 #include "base/log.h"
 #include "sim/runner.h"
 #include "sim/simulation.h"
@@ -40,6 +43,15 @@ void run_one(std::uint64_t seed, const Plan& plan, bool traced = false,
   fmt::print("seed {} FAILED: {}\n", seed, outcome.failure);
   std::fflush(stdout);
   _exit(1);  // its state may be broken: no teardown
+}
+
+void print_keys(const Plan& plan) {
+  for (const std::uint64_t number : plan.nodes.front().job_keys) {
+    const auto key = pullman::KeyedRandom::key_from_seed(number);
+    std::string text;
+    for (const auto byte : key) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    fmt::print("key {}\n", text);
+  }
 }
 
 // Runs seeds that once failed: a line begins with the number, then says why. Those from before
@@ -77,8 +89,10 @@ int main(int argc, char** argv) {
   app.add_flag("--one-rail", draw.one_rail, "the plans with one NIC in each host");
   app.add_flag("--keyless", draw.keyless, "the plans without keys");
   app.add_flag("--trace", traced, "with --seed: print every packet and call");
-  std::string capture;
-  app.add_option("--capture", capture, "with --seed: write what hosts send, in hexadecimal");
+  std::string pcapng;
+  app.add_option("--pcapng", pcapng, "with --seed: write what hosts send to this file");
+  bool keys = false;
+  app.add_flag("--keys", keys, "with --seed: print the keys of the job first");
   auto* many = app.add_option("--seeds", range_text, "run the seeds A..B")->excludes(one);
   std::string kept;
   app.add_option("--kept", kept, "run the seeds listed in this file")->excludes(one);
@@ -87,8 +101,14 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!kept.empty()) return run_kept(kept, draw.one_rail);
   if (many->empty()) {
-    std::FILE* const file = capture.empty() ? nullptr : std::fopen(capture.c_str(), "w");
-    run_one(seed, draw_plan(seed, draw), traced, file);
+    std::FILE* const file = pcapng.empty() ? nullptr : std::fopen(pcapng.c_str(), "w");
+    if (!pcapng.empty() && file == nullptr) {
+      fmt::print(stderr, "{}: {}\n", pcapng, std::strerror(errno));
+      return 2;
+    }
+    const Plan plan = draw_plan(seed, draw);
+    if (keys) print_keys(plan);
+    run_one(seed, plan, traced, file);
     return file != nullptr && std::fclose(file) != 0 ? 1 : 0;
   }
   options.draw = draw;

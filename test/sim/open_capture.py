@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Opens the datagrams that pullman-sim --capture wrote, as docs/wire.md says: another implementation of its section 12.
+"""Opens the datagrams that pullman-sim --pcapng wrote, as docs/wire.md says: another implementation of its section 12.
 
-    open_capture.py FILE
+    open_capture.py FILE KEY...
 
-A line of the file is `KIND HEX`: `key`, a job's key; or the number of a host, and a datagram that it sent. Every
-datagram has to open. Says how many did, and what HELLO told of each end.
+The keys are those that --keys printed. Every datagram has to open. Says how many did, and what HELLO told of each end.
 """
 
 import hashlib
 import hmac
-import pathlib
 import struct
+import subprocess
 import sys
 
 from cryptography.exceptions import InvalidTag
@@ -91,12 +90,20 @@ class Capture:
         return opened
 
 
-def main(path):
-    lines = [line.split() for line in pathlib.Path(path).read_text().splitlines()]
-    capture = Capture([bytes.fromhex(text) for kind, text in lines if kind == "key"])
+def datagrams_of(path):
+    """The host and the bytes of each datagram of a file."""
+    done = subprocess.run(["tshark", "-r", path, "-T", "fields", "-e", "frame.interface_name", "-e", "udp.payload", "-e",
+                           "data.data"], capture_output=True, text=True, timeout=120, check=True)
+    for line in done.stdout.splitlines():
+        name, payload, data = line.split("\t")
+        yield name.split()[1].split(".")[0], bytes.fromhex(payload or data)
+
+
+def main(path, keys):
+    capture = Capture([bytes.fromhex(key) for key in keys])
     opened = failed = 0
-    for host, text in (line for line in lines if line[0] != "key"):
-        packet = capture.open(host, bytes.fromhex(text))
+    for host, datagram in datagrams_of(path):
+        packet = capture.open(host, datagram)
         good = packet is not None and len(packet) == struct.unpack(">H", packet[2:4])[0]
         opened, failed = opened + good, failed + (not good)
     for host, end in capture.ends.values():
@@ -106,4 +113,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

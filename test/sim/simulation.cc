@@ -18,7 +18,7 @@ constexpr std::uint64_t kStepsPerLook = 64;
 Simulation::Simulation(const Plan& plan, std::FILE* trace, std::FILE* capture)
     : plan_(plan),
       trace_(trace),
-      capture_(capture, plan.nodes.front().job_keys),
+      capture_(capture, plan.hosts(), plan.nodes.front().command.address_kind),
       stage_(plan.hosts(), plan.network_seed),
       ledger_(plan.attacked() ? ignored_ : stage_.findings(), excuses_),
       shared_{ledger_, excuses_, stage_.findings(), trace_, {}, {}},

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/algorithm/hex.hpp>
-#include <iterator>
-
-#include "base/keyed_random.h"
 #include "sim/packet_view.h"
+#include "sim/sim_port.h"
 #include "wire/frame.h"
 #include "wire/hello.h"
 
@@ -122,13 +119,6 @@ std::string describe(const wire::Frame& frame) {
   return "?";
 }
 
-std::string in_hex(std::span<const std::byte> bytes) {
-  std::string text;
-  const auto* first = reinterpret_cast<const unsigned char*>(bytes.data());
-  boost::algorithm::hex_lower(first, first + bytes.size(), std::back_inserter(text));
-  return text;
-}
-
 }  // namespace
 
 std::string describe(const Passing& passing) {
@@ -163,16 +153,42 @@ std::string describe(const Passing& passing) {
   return text;
 }
 
-Capture::Capture(std::FILE* out, const std::vector<std::uint64_t>& job_keys) : out_(out) {
+Capture::Capture(std::FILE* out, std::size_t hosts, std::uint8_t address_kind)
+    : hosts_(hosts), address_kind_(address_kind) {
   if (out == nullptr) return;
-  for (const std::uint64_t number : job_keys) {
-    fmt::print(out, "key {}\n", in_hex(KeyedRandom::key_from_seed(number)));
+  writer_.emplace(out, "pullman-sim", "");
+  for (std::uint8_t nic = 0; nic < kMaxNics; ++nic) {
+    for (std::uint8_t host = 0; host < hosts; ++host) {
+      for (const Channel channel : {Channel::kCommand, Channel::kData}) {
+        const Endpoint at{host, channel, nic};
+        writer_->add_interface(
+            {.name = fmt::format("host {}.{} {}", host, nic,
+                                 channel == Channel::kCommand ? "command" : "data"),
+             .description = "simulated",
+             .address = address_of(at, address_kind)});
+      }
+    }
   }
 }
 
+std::uint32_t Capture::interface_of(Endpoint at) const {
+  return static_cast<std::uint32_t>((at.nic * hosts_ + at.host) * 2 +
+                                    static_cast<std::size_t>(at.channel));
+}
+
 void Capture::packet(const Passing& passing) {
-  if (passing.fate == Fate::kInjected) return;
-  fmt::print(out_, "{} {}\n", passing.from.host, in_hex(passing.bytes));
+  // What overflows a receiver has been seen before, when it was sent.
+  if (passing.fate == Fate::kInjected || passing.fate == Fate::kOverflowed) return;
+  const nic::Address from = address_of(passing.from, address_kind_);
+  const nic::Address to = address_of(passing.to, address_kind_);
+  writer_->write({.interface = interface_of(passing.from),
+                  .time_ns = passing.sent.time_since_epoch().count(),
+                  .sent = true,
+                  .source = &from,
+                  .destination = &to,
+                  .bytes = passing.bytes,
+                  .length = passing.bytes.size(),
+                  .comment = passing.fate == Fate::kArrives ? "" : name(passing.fate)});
 }
 
 void Trace::packet(const Passing& passing) {

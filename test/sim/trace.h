@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "nic/trace/pcapng.h"
 #include "sim/wire.h"
 
 namespace pullman::sim {
@@ -13,17 +14,21 @@ namespace pullman::sim {
 // Returns one line: time, hosts, channel, header, frames, fate.
 std::string describe(const Passing& passing);
 
-// Writes the datagrams that hosts sent, with the keys to open them: a line `key HEX` for each key,
-// then a line `HOST HEX` for each datagram.
+// Writes the datagrams that hosts sent, whole, as pcapng: each port is an interface, and a comment
+// says what became of a datagram that did not just arrive.
 class Capture {
  public:
   // `out` is null: writes nothing.
-  Capture(std::FILE* out, const std::vector<std::uint64_t>& job_keys);
-  bool on() const { return out_ != nullptr; }
+  Capture(std::FILE* out, std::size_t hosts, std::uint8_t address_kind);
+  bool on() const { return writer_.has_value(); }
   void packet(const Passing& passing);
 
  private:
-  std::FILE* out_;
+  std::uint32_t interface_of(Endpoint at) const;
+
+  const std::size_t hosts_;
+  const std::uint8_t address_kind_;
+  std::optional<nic::trace::PcapngWriter> writer_;
 };
 
 class Trace {
