@@ -53,7 +53,7 @@ SEES_ALL_PUBLIC = {"context", "world", "ofi"}
 USERS = ["examples", "bench/perf", "test/kernel"]
 
 # Headers of the system that belong to some layers.
-SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"nic", "launch", "ofi"}, "hwloc": {"nic"},
+SYSTEM = {"rdma/": {"nic", "ofi"}, "sys/socket.h": {"telemetry", "nic", "launch", "ofi"}, "hwloc": {"nic"},
           "openssl/": {"base", "crypto"}, "intel-ipsec-mb.h": {"crypto"}, "pmix": {"launch"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

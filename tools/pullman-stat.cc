@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "stat/job.h"
 #include "stat/live.h"
 #include "stat/report.h"
 #include "stat/source.h"
@@ -30,6 +31,9 @@ struct Options {
   std::vector<std::string> columns;
   std::string prometheus;
   unsigned interval_ms = 1000;
+  bool job = false;
+  std::vector<std::uint64_t> job_processes;
+  double patience_s = 5;
 };
 
 int print_tables(const Options& options) {
@@ -99,6 +103,16 @@ int export_for_prometheus(const Options& options) {
   return 1;
 }
 
+int ask_job(const Options& options) {
+  const auto patience = std::chrono::duration<double>(options.patience_s);
+  stat_program::JobOptions job{.source = options.source};
+  job.source.processes = options.job_processes;
+  std::erase(job.source.processes, 0);  // how the option's parser says that no process is named
+  job.patience = std::chrono::ceil<milliseconds>(patience);
+  job.json = options.format == "json";
+  return stat_program::show_job(job);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -121,9 +135,18 @@ int main(int argc, char** argv) {
       "Write this file for the text-file collector of a node exporter, at every interval");
   app.add_option("--interval", options.interval_ms, "Milliseconds between two readings (1000)")
       ->check(CLI::Range(100, 3600000));
+  CLI::Option* const job =
+      app.add_option("--job", options.job_processes,
+                     "Ask all processes of a job, by one of this host, what is stuck: which rank, "
+                     "rail or program, and since when")
+          ->expected(0, 1);
+  app.add_option("--patience", options.patience_s, "With --job: wait for answers so long, s (5)")
+      ->check(CLI::Range(0.1, 3600.0));
   CLI11_PARSE(app, argc, argv);
+  options.job = job->count() != 0;
   options.source.folder =
       options.folder.empty() ? stat_program::usual_folder() : std::filesystem::path(options.folder);
+  if (options.job) return ask_job(options);
   if (options.format == "json") return print_json(options);
   if (!options.prometheus.empty()) return export_for_prometheus(options);
   if (options.once) return print_tables(options);

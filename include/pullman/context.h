@@ -335,6 +335,9 @@ class __attribute__((visibility("default"))) Context {
   // Returns everything a bug report needs, as text: peers, links, windows, timers. Slow.
   std::string dump() const;
 
+  // What the library's own parts ask of a context. Defined in the library only.
+  class Service;
+
  private:
   friend class CallbackRequest;
   struct State;

@@ -13,6 +13,9 @@
 // collective calls are for starting and ending a job, and for small things; all processes make them
 // in the same order. What else is done together belongs to MPI.
 //
+// pullman-stat --job asks the processes of a world what is stuck. With PULLMAN_REPORT=1 the
+// destructor waits for all processes, and rank 0 prints what they counted (pullman.7).
+//
 // Threads: one at a time calls a world; its context may have many (Config::threads). Errors:
 // everything here throws Error, with a sentence that names the rank that it waited for: kTimedOut
 // if it did not come within the patience, or its status if it has ended. After an error in a

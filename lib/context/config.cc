@@ -174,7 +174,7 @@ bool is_known(std::string_view variable) {
         "PULLMAN_LOG", "PULLMAN_COUNTERS", "PULLMAN_TRACE", "PULLMAN_TRACE_SIGNAL",
         "PULLMAN_SECURITY", "PULLMAN_KEY_FILE", "PULLMAN_KEY", "PULLMAN_RELAY",
         // Those of pullman/world.h.
-        "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE"}) {
+        "PULLMAN_RENDEZVOUS", "PULLMAN_RANK", "PULLMAN_SIZE", "PULLMAN_REPORT"}) {
     if (variable == other) return true;
   }
   return std::any_of(std::begin(kOptions), std::end(kOptions),

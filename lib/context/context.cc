@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "context/attendance.h"
 #include "context/callback_queue.h"
 #include "context/clock.h"
 #include "context/descriptors.h"
@@ -21,6 +22,7 @@
 #include "context/progress_thread.h"
 #include "context/publisher.h"
 #include "context/security.h"
+#include "context/service.h"
 #include "context/sleeper.h"
 #include "context/tracer.h"
 #include "context/wait_policy.h"
@@ -138,6 +140,8 @@ struct Context::State final : Attended {
     if (relay != nullptr) [[unlikely]]
       received += relay->progress(now);
     publisher.note_turn(now, engine.collector());
+    if (attendance.due(now)) [[unlikely]]
+      attendance.call(now);
     return received;
   }
 
@@ -266,6 +270,7 @@ struct Context::State final : Attended {
   bool turn_until(std::chrono::nanoseconds timeout, Gate::Hold& held, Done done) {
     Waiting here(thread);
     const Instant begin = look();
+    const CallLength::Noted noted(waiting_calls, begin);
     const Instant end = timeout < kNever - begin ? begin + timeout : kNever;
     WaitPolicy::Silence silence{.since = begin};
     for (Instant now = begin;; now = look()) {
@@ -302,6 +307,8 @@ struct Context::State final : Attended {
   WaitPolicy waiting;
   engine::Engine engine;
   Publisher publisher;
+  Attendance attendance;
+  CallLength waiting_calls;
   std::optional<Status> closed;  // the result of close()
   bool closing = false;          // close() is to end the progress thread: callbacks wait no longer
   std::optional<ProgressThread> thread;
@@ -340,6 +347,34 @@ CallbackRequest::CallbackRequest(Context& context, Callback callback)
 
 CallbackRequest::~CallbackRequest() {
   if (state_->is_linked()) state_->queue.remove(*state_);
+}
+
+telemetry::Rows Context::Service::rows(Context& context, Activity& activity) {
+  State& state = *context.state_;
+  Gate::Hold held(state.gate);
+  const Instant now = state.look();
+  activity = {.at = now,
+              .call_begun = state.waiting_calls.begun(),
+              .has_thread = state.thread.has_value(),
+              .attended_at = state.thread ? state.thread->attended_at() : now};
+  return state.publisher.look(now, state.engine.collector());
+}
+
+std::filesystem::path Context::Service::counters(Context& context) {
+  Gate::Hold held(context.state_->gate);
+  return context.state_->publisher.path();
+}
+
+void Context::Service::attend(Context& context, CallbackRequest& what, int descriptor) {
+  State& state = *context.state_;
+  Gate::Hold held(state.gate);
+  state.attendance.begin(what);
+  if (descriptor >= 0) state.sleeper.add(descriptor);
+}
+
+void Context::Service::end_attendance(Context& context) {
+  Gate::Hold held(context.state_->gate);
+  context.state_->attendance.end();
 }
 
 std::string Context::address() const {

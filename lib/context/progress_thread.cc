@@ -61,6 +61,7 @@ void ProgressThread::run() {
 bool ProgressThread::is_attended() {
   const std::uint64_t turns = turns_.load(std::memory_order_relaxed);
   const bool has_moved = turns != std::exchange(turns_seen_, turns);
+  if (has_moved) attended_at_.store(read_clock(), std::memory_order_relaxed);
   const bool waits = waits_.load(std::memory_order_relaxed) != 0;
   naps_beside_wait_ = waits ? naps_beside_wait_ + 1 : 0;
   return has_moved || waits;

@@ -52,6 +52,8 @@ class ProgressThread {
   void note_turn() {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  // When the program was last seen to make turns; min(): not since the thread runs.
+  Instant attended_at() const { return attended_at_.load(std::memory_order_relaxed); }
   void begin_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
   void end_wait() { waits_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -68,6 +70,7 @@ class ProgressThread {
   std::atomic<std::uint64_t> turns_ = 0;
   std::atomic<std::uint32_t> waits_ = 0;  // calls that wait now
   std::atomic<bool> stops_ = false;
+  std::atomic<Instant> attended_at_ = Instant::min();
   std::uint64_t turns_seen_ = 0;
   unsigned naps_beside_wait_ = 0;     // in a row
   std::chrono::microseconds nap_{0};  // the next one

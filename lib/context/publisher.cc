@@ -37,6 +37,12 @@ std::string_view name(Config::Security security) {
 }  // namespace
 
 Publisher::Publisher(const Config& config, std::string_view driver) {
+  telemetry::ContextRow& context = rows_.context;
+  context.process = static_cast<std::uint64_t>(getpid());
+  context.driver = {driver};
+  context.security = {name(config.security)};
+  context.progress_thread = config.progress == Config::Progress::kThread;
+  context.begun = telemetry::clock_count(read_clock());
   if (config.counters == "0") return;
   try {
     file_.emplace(config.counters.empty() ? telemetry::default_folder()
@@ -45,23 +51,20 @@ Publisher::Publisher(const Config& config, std::string_view driver) {
     // Who has named a folder expects to see something there.
     log().log(config.counters.empty() ? spdlog::level::info : spdlog::level::warn,
               "what this process does is not shown to others (PULLMAN_COUNTERS): {}", error.what());
-    return;
   }
-  telemetry::ContextRow& context = rows_.context;
-  context.process = static_cast<std::uint64_t>(getpid());
-  context.driver = {driver};
-  context.security = {name(config.security)};
-  context.progress_thread = config.progress == Config::Progress::kThread;
-  context.begun = telemetry::clock_count(read_clock());
+}
+
+const telemetry::Rows& Publisher::look(Instant now, const engine::Collector& collector) {
+  collector.collect(now, times_++ % kAnew == 0, rows_);
+  list_warnings();
+  history_.complete(now, rows_);
+  return rows_;
 }
 
 void Publisher::publish(Instant now, const engine::Collector& collector) {
   const Instant begin = read_clock();
   try {
-    collector.collect(now, times_++ % kAnew == 0, rows_);
-    list_warnings();
-    history_.complete(now, rows_);
-    file_->write(now, rows_);
+    file_->write(now, look(now, collector));
   } catch (const std::bad_alloc&) {
     // The turn has been made, and its call must not fail: what was written last stays.
   }

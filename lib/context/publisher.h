@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -33,6 +34,11 @@ class Publisher {
     if (now >= due_before_sleep_) publish(now, collector);
     file_->note_sleep(now, until);
   }
+
+  // Returns what is so now, shown or not, until the next call.
+  const telemetry::Rows& look(Instant now, const engine::Collector& collector);
+  // Returns where it is shown; empty: nowhere.
+  std::filesystem::path path() const { return file_ ? file_->path() : std::filesystem::path(); }
 
   // The context is closed, and shows nothing any more.
   void end() { file_.reset(); }

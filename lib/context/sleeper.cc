@@ -49,6 +49,11 @@ void Sleeper::set_port(std::size_t place, nic::Port* port) {
   if (!watching_) port->unwatch();
 }
 
+void Sleeper::add(int descriptor) {
+  others_.push_back(descriptor);
+  if (all_ >= 0 && !watch(all_, descriptor)) close_abortively();
+}
+
 // wait_fd() arms a port again; its descriptor is the same and still in the set.
 bool Sleeper::watch_again() {
   watching_ = all_ >= 0 && std::all_of(ports_.begin(), ports_.end(),

@@ -1,6 +1,7 @@
 #include "engine/collector.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "engine/peer/peer_queries.h"
 #include "engine/peer/rail_view.h"
@@ -87,6 +88,16 @@ telemetry::ChannelRow row_of(std::size_t slot, const Channel& channel) {
           .waiting = channel.waiting()};
 }
 
+void count_receives(const message::MatcherTable& matchers, std::vector<telemetry::PeerRow>& peers) {
+  std::unordered_map<std::uint32_t, std::uint64_t> counts;  // by the peer's index
+  matchers.for_each_source([&counts](PeerId source) { ++counts[source.index]; });
+  if (counts.empty()) return;
+  for (telemetry::PeerRow& peer : peers) {
+    const auto found = counts.find(static_cast<std::uint32_t>(peer.peer));
+    if (found != counts.end()) peer.receives_posted = found->second;
+  }
+}
+
 }  // namespace
 
 void Collector::collect_nics(telemetry::Rows& out) const {
@@ -125,7 +136,8 @@ void Collector::fill(const Peer& peer, const Tally& tally, bool anew, telemetry:
          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
          .filling_receives = peer.inbox.filling(),
          .unexpected_bytes = peer.inbox.charged(),
-         .credit_stalls = tally.credit_stalls};
+         .credit_stalls = tally.credit_stalls,
+         .next_message = peer.inbox.next_turn()};
 }
 
 void Collector::fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row) {
@@ -200,13 +212,14 @@ void Collector::collect(Instant now, bool anew, telemetry::Rows& out) const {
   });
   peers.end();
   rails.end();
+  count_receives(resources_.matchers, out.peers);
   context.epoch = resources_.epoch;
   context.address = {nic::to_string(nics_.address())};
   context.stats = inspector_.stats();
   context.peers = resources_.peers.size();
   context.rails_blamed = rails_.rails_blamed();
   context.packets_taken = resources_.packets.in_use();
-  context.receives_posted = resources_.matchers.receives_posted();
+  context.receives_posted = resources_.matchers.receives_of_program();
   context.max_in_flight = std::max(context.max_in_flight, context.stats.packets_in_flight);
   context.max_packets_taken = std::max(context.max_packets_taken, context.packets_taken);
   context.max_unexpected_bytes =

@@ -75,6 +75,11 @@ bool is_ours(const struct stat& facts) {
   return S_ISREG(facts.st_mode) && facts.st_uid == geteuid();
 }
 
+// A socket may stand beside a file (telemetry/door.h).
+bool may_be_removed(const struct stat& facts) {
+  return (S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode)) && facts.st_uid == geteuid();
+}
+
 }  // namespace
 
 OwnedFile::OwnedFile(fs::path path, std::span<std::byte> mapped)
@@ -182,7 +187,9 @@ std::size_t sweep(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const auto owner = owner_of(entry.path().filename().string());
     struct stat facts {};
-    if (!owner || lstat(entry.path().c_str(), &facts) != 0 || !is_ours(facts)) continue;
+    if (!owner || lstat(entry.path().c_str(), &facts) != 0 || !may_be_removed(facts)) {
+      continue;
+    }
     if (has_ended(*owner)) removed += ::unlink(entry.path().c_str()) == 0;
   }
   return removed;

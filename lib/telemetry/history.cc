@@ -46,6 +46,7 @@ void History::complete(Instant now, Rows& rows) {
   ++round_;
   const std::uint64_t at = clock_count(now);
   complete_waits(at, rows);
+  complete_receives(at, rows);
   complete_losses(at, rows);
   add_errors(at, rows);
 }
@@ -72,6 +73,19 @@ void History::complete_waits(std::uint64_t now, Rows& rows) {
     peer.waits_since = wait.since;
   }
   std::erase_if(waits_, [this](const auto& entry) { return entry.second.round != round_; });
+}
+
+void History::complete_receives(std::uint64_t now, Rows& rows) {
+  for (PeerRow& peer : rows.peers) {
+    if (peer.receives_posted == 0) continue;
+    Receives& known = receives_[key_of(peer.peer, peer.generation)];
+    if (known.since == 0 || known.next_message != peer.next_message) {
+      known = {.next_message = peer.next_message, .since = now};
+    }
+    known.round = round_;
+    peer.receives_since = known.since;
+  }
+  std::erase_if(receives_, [this](const auto& entry) { return entry.second.round != round_; });
 }
 
 void History::complete_losses(std::uint64_t now, Rows& rows) {

@@ -1,4 +1,5 @@
-// Knows when what the rows show began: since when a peer is waited for, when a rail lost packets
+// Knows when what the rows show began: since when a peer is waited for, or
+// a receive that names it; when a rail lost packets
 // first and last, and when each kind of error happened. The engine counts, and does not remember
 // when; so this is known as exactly as rows are collected. Reads no clock.
 #pragma once
@@ -24,6 +25,11 @@ class History {
     std::uint64_t since = 0;
     std::uint64_t round = 0;
   };
+  struct Receives {
+    std::uint64_t next_message = 0;
+    std::uint64_t since = 0;
+    std::uint64_t round = 0;
+  };
   struct Loss {
     std::uint64_t lost = 0;
     std::uint64_t first = 0;
@@ -32,11 +38,13 @@ class History {
   };
 
   void complete_waits(std::uint64_t now, Rows& rows);
+  void complete_receives(std::uint64_t now, Rows& rows);
   void complete_losses(std::uint64_t now, Rows& rows);
   void add_errors(std::uint64_t now, Rows& rows);
 
   std::uint64_t round_ = 0;
   std::unordered_map<std::uint64_t, Wait> waits_;           // by peer
+  std::unordered_map<std::uint64_t, Receives> receives_;    // by peer
   std::unordered_map<std::uint64_t, Loss> losses_;          // by peer and rail
   std::unordered_map<std::string_view, ErrorRow> counted_;  // by the kind of error
 };

@@ -250,6 +250,12 @@ constexpr Column kPeer[] = {
     {"credit_stalls", Kind::kCounter, "", offsetof(PeerRow, credit_stalls),
      sizeof(PeerRow::credit_stalls),
      "times that something was to be sent and its credit did not allow it"},
+    {"receives_posted", Kind::kGauge, "", offsetof(PeerRow, receives_posted),
+     sizeof(PeerRow::receives_posted), "receives that name it and wait for a message"},
+    {"receives_since", Kind::kTime, "", offsetof(PeerRow, receives_since),
+     sizeof(PeerRow::receives_since), "since when there is such a receive, and no message came"},
+    {"next_message", Kind::kGauge, "", offsetof(PeerRow, next_message),
+     sizeof(PeerRow::next_message), "id of its message that is matched next"},
 };
 
 constexpr Column kRail[] = {

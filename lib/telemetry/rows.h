@@ -132,6 +132,9 @@ struct PeerRow {
   std::uint64_t filling_receives = 0;
   std::uint64_t unexpected_bytes = 0;
   std::uint64_t credit_stalls = 0;
+  std::uint64_t receives_posted = 0;
+  std::uint64_t receives_since = 0;
+  std::uint64_t next_message = 0;
 };
 
 struct RailRow {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "shm/owned_file.h"
+#include "telemetry/door.h"
 #include "telemetry/file.h"
 
 namespace pullman::telemetry {
@@ -234,7 +235,8 @@ std::vector<fs::path> snapshots_in(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const auto owner = shm::owner_of(entry.path().filename().string());
-    if (owner && !shm::has_ended(*owner)) out.push_back(entry.path());
+    const bool is_door = entry.path().extension() == kDoorExtension;
+    if (owner && !is_door && !shm::has_ended(*owner)) out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end());
   return out;

@@ -54,7 +54,8 @@ std::vector<Bytes> cards_in(std::span<const std::byte> letter, unsigned size) {
 
 class Collectives::Call {
  public:
-  explicit Call(Collectives& all) : all_(all), number_(all.calls_++) {
+  Call(Collectives& all, const char* name)
+      : all_(all), number_(all.calls_++), noted_(all.current_, name) {
     if (all_.failed_) {
       throw Error(Status::kInvalidArgument,
                   "an earlier call that all processes of the job made has failed");
@@ -67,6 +68,7 @@ class Collectives::Call {
  private:
   Collectives& all_;
   const std::uint32_t number_;
+  const CurrentCall::Noted noted_;
 };
 
 void Collectives::send(unsigned to, Kind kind, std::uint32_t call, Bytes letter) {
@@ -77,6 +79,7 @@ void Collectives::send(unsigned to, Kind kind, std::uint32_t call, Bytes letter)
 // ended its connection it may call again, which takes no time.
 Bytes Collectives::receive(unsigned from, Kind kind, std::uint32_t call) {
   constexpr std::chrono::milliseconds kGrace(500);
+  current_.wait_for(from);
   const auto end = mail_.deadline();
   auto gone_since = Mail::Clock::time_point::max();
   for (;;) {
@@ -109,7 +112,7 @@ SharedBytes Collectives::pass_down(std::uint32_t call, unsigned root, SharedByte
 
 void Collectives::barrier() {
   constexpr unsigned kRoot = 0;
-  Call call(*this);
+  Call call(*this, "barrier");
   const Tree tree(size_, kRoot);
   for (const unsigned child : tree.children(rank_)) {
     receive(child, Kind::kUp, call.number());
@@ -124,7 +127,7 @@ void Collectives::barrier() {
 
 std::vector<Bytes> Collectives::allgather(std::span<const std::byte> card) {
   constexpr unsigned kRoot = 0;
-  Call call(*this);
+  Call call(*this, "allgather");
   const Tree tree(size_, kRoot);
   Bytes letter;
   append_entry(letter, rank_, card);
@@ -145,7 +148,7 @@ std::vector<Bytes> Collectives::allgather(std::span<const std::byte> card) {
 }
 
 SharedBytes Collectives::broadcast(unsigned root, SharedBytes message) {
-  Call call(*this);
+  Call call(*this, "broadcast");
   if (rank_ == root && message == nullptr) message = std::make_shared<const Bytes>();
   message = pass_down(call.number(), root, std::move(message));
   call.finish();

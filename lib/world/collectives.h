@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "world/bytes.h"
+#include "world/current_call.h"
 #include "world/mail.h"
 #include "world/place.h"
 #include "world/roster.h"
@@ -21,6 +22,9 @@ class Collectives {
   void barrier();
   std::vector<Bytes> allgather(std::span<const std::byte> card);
   SharedBytes broadcast(unsigned root, SharedBytes message);
+
+  // For any thread.
+  const CurrentCall& current() const { return current_; }
 
  private:
   // Numbers the call, as all processes do. After one that failed nobody knows who has which number.
@@ -39,6 +43,7 @@ class Collectives {
   const unsigned size_;
   std::uint32_t calls_ = 0;
   bool failed_ = false;
+  CurrentCall current_;
 };
 
 }  // namespace pullman::world

@@ -11,19 +11,12 @@
 namespace pullman::world {
 namespace {
 
-constexpr std::uint8_t kSpace = kSpaces - 1;
-constexpr unsigned kKindShift = 32;
-constexpr Tag kAnyNumber = 0xFFFFFFFF;
 // What anybody may send unasked is short, and does not keep a call waiting for long.
 constexpr std::chrono::seconds kUnasked(10);
 
-Tag tag_of(Kind kind, std::uint32_t number) {
-  return static_cast<Tag>(kind) << kKindShift | number;
-}
-
 SendOptions in_our_space() {
   SendOptions options;
-  options.space = kSpace;
+  options.space = kOwnSpace;
   return options;
 }
 
@@ -35,6 +28,11 @@ std::size_t longest(Kind kind) {
       return 1024;
     case Kind::kRefusal:
       return 4096;
+    case Kind::kReport:
+      return std::size_t{1} << 24;
+    case Kind::kQuestion:
+    case Kind::kAnswer:
+      return 0;
     case Kind::kDirectory:
     case Kind::kUp:
     case Kind::kDown:
@@ -105,7 +103,7 @@ std::optional<Bytes> Mail::take(Kind kind, const Probe& probe, const std::string
 
 // A letter that somebody has not finished is none.
 std::optional<Mail::Letter> Mail::next(Kind kind) {
-  while (const auto probe = context_.claim(kAnyPeer, tag_of(kind, 0), kAnyNumber, kSpace)) {
+  while (const auto probe = context_.claim(kAnyPeer, tag_of(kind, 0), kAnyNumber, kOwnSpace)) {
     try {
       if (auto bytes = take(kind, *probe, "somebody")) {
         return Letter{probe->source, static_cast<std::uint32_t>(probe->tag), std::move(*bytes)};
@@ -119,7 +117,7 @@ std::optional<Mail::Letter> Mail::next(Kind kind) {
 
 std::optional<Bytes> Mail::find(PeerId from, Kind kind, std::uint32_t number,
                                 const std::string& whose) {
-  while (const auto probe = context_.claim(from, tag_of(kind, number), 0, kSpace)) {
+  while (const auto probe = context_.claim(from, tag_of(kind, number), 0, kOwnSpace)) {
     if (auto bytes = take(kind, *probe, whose)) return bytes;
   }
   return std::nullopt;

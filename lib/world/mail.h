@@ -19,6 +19,11 @@
 
 namespace pullman::world {
 
+// The world's own space, and how letters are tagged there.
+inline constexpr std::uint8_t kOwnSpace = kSpaces - 1;
+inline constexpr unsigned kKindShift = 32;
+inline constexpr Tag kAnyNumber = 0xFFFFFFFF;
+
 enum class Kind : std::uint8_t {
   kIntroduction,  // the rank of a process that has connected
   kArrival,       // the same to rank 0, with its card
@@ -26,7 +31,14 @@ enum class Kind : std::uint8_t {
   kRefusal,       // instead of that: a sentence that says why there is none
   kUp,            // from a child to its parent
   kDown,          // from a parent to its children
+  kQuestion,      // how a process does (side_channel.h)
+  kAnswer,        // to that; both are received elsewhere
+  kReport,        // counters at the end (report.h)
 };
+
+inline Tag tag_of(Kind kind, std::uint32_t number) {
+  return static_cast<Tag>(kind) << kKindShift | number;
+}
 
 class Mail {
  public:

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pullman/context.h"
@@ -34,6 +36,13 @@ class Roster {
   // Also for a handle that has ended.
   std::optional<unsigned> rank_of(PeerId peer);
 
+  // --- by any thread
+
+  // Returns the processes that are connected, or being connected to, with their handles.
+  std::vector<std::pair<unsigned, PeerId>> connected();
+  // Returns the rank of a peer if that is the process' latest handle.
+  std::optional<unsigned> rank_of_latest(PeerId peer);
+
  private:
   struct Hash {
     std::size_t operator()(PeerId peer) const {
@@ -46,6 +55,8 @@ class Roster {
   };
 
   bool is_alive(PeerId peer) const;
+  std::optional<Known> find(unsigned rank);
+  std::optional<unsigned> find(PeerId peer);
   void note_introductions();
   PeerId call(unsigned rank, std::size_t calls);
 
@@ -53,6 +64,9 @@ class Roster {
   Mail& mail_;
   const Place place_;
   const AddressesOf addresses_of_;
+  // A letter that one thread has taken is noted before another looks. Callbacks may come back here.
+  std::recursive_mutex noting_;
+  std::mutex changing_;  // what follows; the context is not called with it
   std::unordered_map<unsigned, Known> peers_;
   std::unordered_map<PeerId, unsigned, Hash> ranks_;
 };

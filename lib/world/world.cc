@@ -6,9 +6,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
+#include "base/log.h"
+#include "context/service.h"
 #include "crypto/random.h"
 #include "crypto/secret.h"
 #include "launch/launcher.h"
@@ -21,7 +25,9 @@
 #include "world/names.h"
 #include "world/place.h"
 #include "world/rendezvous.h"
+#include "world/report.h"
 #include "world/roster.h"
+#include "world/side_channel.h"
 
 namespace pullman {
 namespace {
@@ -129,7 +135,8 @@ struct World::State {
         context(config.get()),
         mail(context, options.patience),
         roster(context, mail, at, [this](unsigned rank) { return texts_of(addresses(rank)); }),
-        collectives(mail, roster, at) {}
+        collectives(mail, roster, at),
+        side_channel(context, roster, collectives.current(), at) {}
 
   Bytes card(std::size_t limit = kCardBytes) const {
     return world::card_of(addresses_of(context), limit);
@@ -143,6 +150,28 @@ struct World::State {
     for (Addresses& addresses : met.cards) cards.push_back(std::move(addresses));
     for (unsigned rank = 0; rank < met.peers.size(); ++rank) {
       if (met.peers[rank] != PeerId{}) roster.remember(rank, met.peers[rank]);
+    }
+    tell_addresses();
+  }
+  // The addresses of all are known without a launcher.
+  void tell_addresses() {
+    std::vector<std::vector<std::string>> texts;
+    for (const Addresses& addresses : cards) texts.push_back(texts_of(addresses));
+    side_channel.set_addresses(std::move(texts));
+  }
+  // The last that all do together, if they are asked to. Nothing that goes wrong is thrown.
+  void report() {
+    const std::string target = world::report_target();
+    if (target.empty() || meets_later) return;
+    try {
+      Context::Service::Activity activity;
+      world::report(mail, roster,
+                    {.place = place,
+                     .rows = Context::Service::rows(context, activity),
+                     .duration = std::chrono::steady_clock::now() - begun,
+                     .target = target});
+    } catch (const std::exception& error) {
+      log().warn("there is no report of the job (PULLMAN_REPORT): {}", error.what());
     }
   }
   // Has the others come, if this process has created the world and not met them yet.
@@ -165,6 +194,8 @@ struct World::State {
   std::optional<world::LauncherCards> from_launcher;  // the launcher has them
   world::Roster roster;
   world::Collectives collectives;
+  world::SideChannel side_channel;
+  const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   Key key;                   // of the id
   bool is_created = false;   // here
   bool meets_later = false;  // the others, which join
@@ -174,7 +205,12 @@ World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}
 World::World(World&&) noexcept = default;
 // In a child of fork() all of it is the parent's.
 World::~World() {
-  if (state_ != nullptr && state_->context.is_inherited()) static_cast<void>(state_.release());
+  if (state_ == nullptr) return;
+  if (state_->context.is_inherited()) {
+    static_cast<void>(state_.release());
+  } else {
+    state_->report();
+  }
 }
 
 World World::from_environment(const Options& options) {
@@ -289,6 +325,7 @@ World World::from_allgather(unsigned rank, unsigned size, const Allgather& allga
     std::span<const std::byte> card(all.data() + at, kCardBytes);
     state->cards.push_back(world::take_card(card));
   }
+  state->tell_addresses();
   return World(std::move(state));
 }
 

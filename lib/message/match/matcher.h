@@ -83,6 +83,17 @@ class Matcher {
   Request* any_posted();
 
   std::size_t posted() const { return posted_count_; }
+  // Calls visit(source) for each posted receive that names one.
+  template <typename Visit>
+  void for_each_source(Visit&& visit) const {
+    if (posted_count_ == 0) return;
+    for (const Posted& list : exact_) {
+      for (const Operation& receive : list) visit(receive.peer);
+    }
+    for (const Operation& receive : wild_) {
+      if (receive.peer != kAnyPeer) visit(receive.peer);
+    }
+  }
 
  private:
   using Posted =

@@ -8,6 +8,11 @@ std::size_t MatcherTable::receives_posted() const {
   return posted;
 }
 
+std::size_t MatcherTable::receives_of_program() const {
+  const Matcher* const own = others_.find(kSpaces - 1);
+  return receives_posted() - (own == nullptr ? 0 : own->posted());
+}
+
 bool MatcherTable::any_receive_from(PeerId peer) const {
   bool any = false;
   for_each([&](const Matcher& matcher) { any = any || matcher.posted_for(peer) != nullptr; });

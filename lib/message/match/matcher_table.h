@@ -23,7 +23,14 @@ class MatcherTable {
   std::size_t fail_receives(PeerId from, Status why);
   void fail_all_receives(Status why);
   std::size_t receives_posted() const;
+  // The same without those of the last space, which is the library's own (pullman/world.h).
+  std::size_t receives_of_program() const;
   bool any_receive_from(PeerId peer) const;
+  // Calls visit(source) for each posted receive that names one.
+  template <typename Visit>
+  void for_each_source(Visit&& visit) const {
+    for_each([&](const Matcher& matcher) { matcher.for_each_source(visit); });
+  }
 
   // For the inboxes, which choose a message's matcher by its kind.
   Matcher& first() { return first_; }

@@ -1,0 +1,88 @@
+// A process of a job that stands still in a way that a test chooses, so that pullman-stat --job has
+// something to find. Driven by test_job.py; ends when its standard input does.
+//
+//   job-member RANK receive|send|barrier    that rank makes no call any more; the others wait for
+//   it job-member RANK go-on                   all go on job-member RANK end all end
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pullman/pullman.h"
+
+namespace {
+
+constexpr pullman::Tag kTag = 1;
+
+void end_with_input() {
+  std::thread([] {
+    char byte = 0;
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    std::_Exit(0);
+  }).detach();
+}
+
+// All are connected to all.
+void greet_all(pullman::World& world) {
+  std::vector<pullman::Request> sent(world.size());
+  std::vector<pullman::Request> received(world.size());
+  std::vector<std::byte> bytes(world.size());
+  pullman::Context& context = world.context();
+  for (unsigned rank = 0; rank < world.size(); ++rank) {
+    if (rank == world.rank()) continue;
+    context.send(world.peer(rank), kTag, std::span(bytes).first(1), sent[rank]);
+    context.receive(world.peer(rank), kTag, 0, std::span(bytes).subspan(rank, 1), received[rank]);
+  }
+  for (unsigned rank = 0; rank < world.size(); ++rank) {
+    context.wait(sent[rank]);
+    context.wait(received[rank]);
+  }
+  world.barrier();
+}
+
+void wait_for(pullman::World& world, unsigned rank, const std::string& how) {
+  std::vector<std::byte> bytes(std::size_t{16} << 20);
+  pullman::Request request;
+  pullman::Context& context = world.context();
+  if (how == "barrier") {
+    world.barrier();
+  } else if (how == "receive") {
+    context.receive(world.peer(rank), kTag, 0, bytes, request);
+    context.wait(request);
+  } else if (how == "send") {
+    context.send(world.peer(rank), kTag, bytes, request);
+    context.wait(request);
+  }
+  for (;;) context.wait_for_arrival(std::chrono::milliseconds(10));
+}
+
+void run(unsigned culprit, const std::string& how) {
+  pullman::WorldOptions options;
+  if (how != "end") options.patience = std::chrono::hours(1);
+  pullman::World world = pullman::World::from_environment(options);
+  greet_all(world);
+  std::puts("ready");
+  std::fflush(stdout);
+  if (how == "end") return;
+  while (world.rank() == culprit && how != "go-on") sleep(1);
+  wait_for(world, culprit, how);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    if (argv[2] != std::string("end")) end_with_input();
+    run(static_cast<unsigned>(std::atoi(argv[1])), argv[2]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "job-member: %s\n", error.what());
+    return 1;
+  }
+}
