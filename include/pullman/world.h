@@ -83,7 +83,7 @@ class __attribute__((visibility("default"))) World {
 
   // Takes the other's place; what is left of that can only be destroyed.
   World(World&& other) noexcept;
-  // Closes the context.
+  // Takes part in the report, if there is one (PULLMAN_REPORT), and closes the context.
   ~World();
 
   // Returns the context of this process, which the world owns.

@@ -89,12 +89,22 @@ telemetry::ChannelRow row_of(std::size_t slot, const Channel& channel) {
 }
 
 void count_receives(const message::MatcherTable& matchers, std::vector<telemetry::PeerRow>& peers) {
-  std::unordered_map<std::uint32_t, std::uint64_t> counts;  // by the peer's index
-  matchers.for_each_source([&counts](PeerId source) { ++counts[source.index]; });
-  if (counts.empty()) return;
+  struct Receives {
+    std::uint64_t count = 0;
+    std::uint64_t orders = 0;  // the sum
+  };
+  std::unordered_map<std::uint32_t, Receives> all;  // by the peer's index
+  matchers.for_each_source([&all](PeerId source, std::uint64_t order) {
+    Receives& receives = all[source.index];
+    ++receives.count;
+    receives.orders += order;
+  });
+  if (all.empty()) return;
   for (telemetry::PeerRow& peer : peers) {
-    const auto found = counts.find(static_cast<std::uint32_t>(peer.peer));
-    if (found != counts.end()) peer.receives_posted = found->second;
+    const auto found = all.find(static_cast<std::uint32_t>(peer.peer));
+    if (found == all.end()) continue;
+    peer.receives_posted = found->second.count;
+    peer.receives_mark = found->second.orders;
   }
 }
 
@@ -136,8 +146,7 @@ void Collector::fill(const Peer& peer, const Tally& tally, bool anew, telemetry:
          .unfinished_sends = peer.outbox.unfinished() + peer.one_sided.pending(),
          .filling_receives = peer.inbox.filling(),
          .unexpected_bytes = peer.inbox.charged(),
-         .credit_stalls = tally.credit_stalls,
-         .next_message = peer.inbox.next_turn()};
+         .credit_stalls = tally.credit_stalls};
 }
 
 void Collector::fill(Instant now, const Rail& rail, bool anew, telemetry::RailRow& row) {

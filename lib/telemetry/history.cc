@@ -79,8 +79,8 @@ void History::complete_receives(std::uint64_t now, Rows& rows) {
   for (PeerRow& peer : rows.peers) {
     if (peer.receives_posted == 0) continue;
     Receives& known = receives_[key_of(peer.peer, peer.generation)];
-    if (known.since == 0 || known.next_message != peer.next_message) {
-      known = {.next_message = peer.next_message, .since = now};
+    if (known.since == 0 || known.mark != peer.receives_mark) {
+      known = {.mark = peer.receives_mark, .since = now};
     }
     known.round = round_;
     peer.receives_since = known.since;

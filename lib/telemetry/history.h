@@ -1,7 +1,6 @@
-// Knows when what the rows show began: since when a peer is waited for, or
-// a receive that names it; when a rail lost packets
-// first and last, and when each kind of error happened. The engine counts, and does not remember
-// when; so this is known as exactly as rows are collected. Reads no clock.
+// Knows when what the rows show began: since when a peer is waited for, or a receive that names it;
+// when a rail lost packets first and last, and when each kind of error happened. The engine counts,
+// and does not remember when; so this is known as exactly as rows are collected. Reads no clock.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ class History {
     std::uint64_t round = 0;
   };
   struct Receives {
-    std::uint64_t next_message = 0;
+    std::uint64_t mark = 0;
     std::uint64_t since = 0;
     std::uint64_t round = 0;
   };

@@ -253,9 +253,9 @@ constexpr Column kPeer[] = {
     {"receives_posted", Kind::kGauge, "", offsetof(PeerRow, receives_posted),
      sizeof(PeerRow::receives_posted), "receives that name it and wait for a message"},
     {"receives_since", Kind::kTime, "", offsetof(PeerRow, receives_since),
-     sizeof(PeerRow::receives_since), "since when there is such a receive, and no message came"},
-    {"next_message", Kind::kGauge, "", offsetof(PeerRow, next_message),
-     sizeof(PeerRow::next_message), "id of its message that is matched next"},
+     sizeof(PeerRow::receives_since), "since when these are the same"},
+    {"receives_mark", Kind::kGauge, "", offsetof(PeerRow, receives_mark),
+     sizeof(PeerRow::receives_mark), "changes when they are others"},
 };
 
 constexpr Column kRail[] = {

@@ -134,7 +134,7 @@ struct PeerRow {
   std::uint64_t credit_stalls = 0;
   std::uint64_t receives_posted = 0;
   std::uint64_t receives_since = 0;
-  std::uint64_t next_message = 0;
+  std::uint64_t receives_mark = 0;
 };
 
 struct RailRow {

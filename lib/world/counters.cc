@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/version.h"
 #include "world/fields.h"
 #include "world/names.h"
 
@@ -53,8 +54,7 @@ Spread spread_of(std::size_t index, const AllCounters& all) {
   Spread out{.name = counter_names()[index]};
   for (const auto& [rank, counters] : all) {
     values.emplace_back(counters[index], rank);
-    // A sum of high-water marks says nothing.
-    if (!out.name.starts_with("max_")) out.sum += counters[index];
+    out.sum += counters[index];
   }
   std::sort(values.begin(), values.end());
   out.least = values.front().first;
@@ -80,6 +80,15 @@ std::vector<unsigned> missing_of(const Page& page) {
     if (!page.counters.contains(rank)) missing.push_back(rank);
   }
   return missing;
+}
+
+// A sum of high-water marks says nothing.
+bool has_sum(std::string_view name) {
+  return !name.starts_with("max_");
+}
+
+std::string sum_of(const Spread& one, const char* none) {
+  return has_sum(one.name) ? std::to_string(one.sum) : none;
 }
 
 double seconds(std::chrono::nanoseconds time) {
@@ -137,17 +146,18 @@ bool decode(std::span<const std::byte> letter, unsigned size, AllCounters& out) 
 }
 
 std::string to_table(const Page& page) {
-  std::string out = fmt::format("pullman report: {} of {} ranks, {:.1f} s\n", page.counters.size(),
-                                page.size, seconds(page.duration));
+  std::string out = fmt::format("Pullman {}: {} ranks, {:.1f} s", kLibraryVersion, page.size,
+                                seconds(page.duration));
   if (const auto missing = missing_of(page); !missing.empty()) {
-    out += fmt::format("  {} told no counters: gone, or not at an end within the patience\n",
-                       names_of(missing));
+    out +=
+        fmt::format("; without {}: gone, or not at an end within the patience", names_of(missing));
   }
+  out += '\n';
   out += fmt::format("  {:<26}{:>16}{:>7}{:>16}{:>16}{:>7}{:>18}\n", "counter", "minimum", "rank",
                      "median", "maximum", "rank", "sum");
   for (const Spread& one : spreads_of(page.counters)) {
     out += fmt::format("  {:<26}{:>16}{:>7}{:>16}{:>16}{:>7}{:>18}\n", one.name, one.least,
-                       one.least_rank, one.median, one.max, one.max_rank, one.sum);
+                       one.least_rank, one.median, one.max, one.max_rank, sum_of(one, "-"));
   }
   return out;
 }
@@ -160,16 +170,16 @@ std::string to_json(const Page& page) {
         "{}\n    \"{}\": {{\"minimum\": {}, \"minimum_rank\": {}, \"median\": {}, \"maximum\": {}, "
         "\"maximum_rank\": {}, \"sum\": {}}}",
         counters.empty() ? "" : ",", one.name, one.least, one.least_rank, one.median, one.max,
-        one.max_rank, one.sum);
+        one.max_rank, sum_of(one, "null"));
   }
   std::string missing;
   for (const unsigned rank : missing_of(page)) {
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
   }
   return fmt::format(
-      "{{\n  \"size\": {},\n  \"seconds\": {:.3f},\n  \"missing\": [{}],\n  \"counters\": "
-      "{{{}\n  }}\n}}\n",
-      page.size, seconds(page.duration), missing, counters);
+      "{{\n  \"version\": \"{}\",\n  \"size\": {},\n  \"seconds\": {:.3f},\n"
+      "  \"missing\": [{}],\n  \"counters\": {{{}\n  }}\n}}\n",
+      kLibraryVersion, page.size, seconds(page.duration), missing, counters);
 }
 
 }  // namespace pullman::world

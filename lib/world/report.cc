@@ -38,13 +38,12 @@ class Gathering {
       : mail_(mail), roster_(roster), place_(place), tree_(place.size, kFirst) {}
 
   // Each process waits for less long than the one above it, which so still hears of it.
-  AllCounters gather(Counters own) {
+  AllCounters gather(Counters own, std::chrono::nanoseconds patience) {
     AllCounters all;
     all[place_.rank] = std::move(own);
     const unsigned height = depth_of(tree_, place_.size - 1);
-    const auto patience =
-        mail_.patience() * (height + 1 - depth_of(tree_, place_.rank)) / (height + 1);
-    const auto end = Mail::Clock::now() + patience;
+    const auto end =
+        Mail::Clock::now() + patience * (height + 1 - depth_of(tree_, place_.rank)) / (height + 1);
     wait_for_children_of(place_.rank);
     while (!pending_.empty() && Mail::Clock::now() < end) {
       const auto pending = pending_;
@@ -129,7 +128,7 @@ std::string report_target() {
 
 void report(Mail& mail, Roster& roster, const ReportOptions& options) {
   Gathering gathering(mail, roster, options.place);
-  AllCounters all = gathering.gather(counters_of(options.rows));
+  AllCounters all = gathering.gather(counters_of(options.rows), options.patience);
   if (options.place.rank != kFirst) return gathering.pass_up(all);
   show({.size = options.place.size, .duration = options.duration, .counters = std::move(all)},
        options.target);

@@ -20,6 +20,7 @@ struct ReportOptions {
   Place place;
   const telemetry::Rows& rows;  // of this process
   std::chrono::nanoseconds duration{};
+  std::chrono::nanoseconds patience{};  // for the others' counters
   std::string target{};
 };
 

@@ -36,8 +36,12 @@ std::optional<unsigned> Roster::find(PeerId peer) {
 // A peer that is known as one process is not believed to be another. Nor is a peer believed that
 // claims the rank of a process that is connected already, or of this one.
 void Roster::note_introductions() {
-  constexpr unsigned kAtOnce = 64;  // more come with the next call
   const std::lock_guard locked(noting_);
+  note_those_there();
+}
+
+void Roster::note_those_there() {
+  constexpr unsigned kAtOnce = 64;  // more come with the next call
   for (unsigned i = 0; i < kAtOnce; ++i) {
     const auto letter = mail_.next(Kind::kIntroduction);
     if (!letter) return;
@@ -89,8 +93,10 @@ std::optional<unsigned> Roster::rank_of(PeerId peer) {
   return find(peer);
 }
 
+// A thread that notes introductions may call back, and then wait for the caller of this: so this
+// does not wait for it.
 std::vector<std::pair<unsigned, PeerId>> Roster::connected() {
-  note_introductions();
+  if (const std::unique_lock locked(noting_, std::try_to_lock); locked) note_those_there();
   std::vector<std::pair<unsigned, PeerId>> all;
   {
     const std::lock_guard locked(changing_);

@@ -58,6 +58,7 @@ class Roster {
   std::optional<Known> find(unsigned rank);
   std::optional<unsigned> find(PeerId peer);
   void note_introductions();
+  void note_those_there();
   PeerId call(unsigned rank, std::size_t calls);
 
   Context& context_;

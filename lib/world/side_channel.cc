@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -126,15 +127,17 @@ void SideChannel::handle_visitor(const telemetry::Door::Question& from) {
   auto question = decode_question(from.bytes);
   if (!question) return;
   // A visitor that knows nothing yet does not know the size either.
-  if (question->asked.size() != place_.size) question->asked = RankSet(place_.size);
+  const bool is_first = question->asked.size() != place_.size;
+  if (is_first) question->asked = RankSet(place_.size);
   question->number = std::uint64_t{place_.rank} << 32 | (++questions_ & 0xFFFFFFFF);
   const Asked asked{.number = question->number, .visitor = from.visitor};
   remember(asked);
   answer(asked, about_itself(question->number));
+  if (!is_first) call_unconnected(*question);
   pass_on(std::move(*question), std::nullopt);
 }
 
-// Whoever gets it knows who gets it, too, and passes it on to others only.
+// Those that get it are told which others do, and pass it on to the rest only.
 void SideChannel::pass_on(Question question, std::optional<PeerId> from) {
   question.asked.insert(place_.rank);
   question.asked.insert(question.rank);
@@ -145,20 +148,24 @@ void SideChannel::pass_on(Question question, std::optional<PeerId> from) {
     question.asked.insert(rank);
     if (++unanswered_[rank] <= kMaxUnanswered) to.push_back(peer);
   }
-  if (!from) call_unconnected(question, to);
   const Bytes bytes = encode(question);
   for (const PeerId peer : to) send(peer, Kind::kQuestion, bytes);
 }
 
-// Only where a question begins: else all processes would call the same ones. Connecting takes a
-// moment, so others may be quicker to ask them when the question is put again.
-void SideChannel::call_unconnected(Question& question, std::vector<PeerId>& to) {
-  for (unsigned rank = 0; rank < addresses_.size(); ++rank) {
-    if (to.size() == kMaxAtOnce) return;
-    if (question.asked.contains(rank) || unanswered_[rank] > kMaxUnanswered) continue;
-    ++unanswered_[rank];
+// Only where a question begins, else all processes would call the same ones; and only when it is
+// put again, so that those are called that are connected to no process that was reached.
+void SideChannel::call_unconnected(Question& question) {
+  std::set<unsigned> connected;
+  for (const auto& [rank, peer] : roster_.connected()) connected.insert(rank);
+  const Bytes bytes =
+      encode(Question{.number = question.number, .rank = place_.rank, .asked = question.asked});
+  unsigned calls = 0;
+  for (unsigned rank = 0; rank < addresses_.size() && calls < kMaxCalls; ++rank) {
+    if (rank == place_.rank || question.asked.contains(rank) || connected.contains(rank)) continue;
+    if (++unanswered_[rank] > kMaxUnanswered) continue;
+    ++calls;
     try {
-      to.push_back(context_.connect(addresses_[rank]));
+      send(context_.connect(addresses_[rank]), Kind::kQuestion, bytes);
       question.asked.insert(rank);
     } catch (const Error& error) {
       log().debug("{} cannot be asked: {}", name_of(rank), error.what());

@@ -5,8 +5,9 @@
 // pullman-stat asks a process of its host at the door beside the counters' file (telemetry/door.h).
 // That process answers for itself and passes the question on to the processes that it is connected
 // to, which pass it on in turn; a question says who has been asked already. Answers come back the
-// same way, each at once, and nobody waits for any: who asks decides how long to wait, and whether
-// to ask again. Messages are the world's own, so only processes with the job's key are heard.
+// same way, each at once, and no process waits for any: pullman-stat decides how long to wait, and
+// whether to ask again. Messages are the world's own, so only processes with the job's key are
+// heard.
 //
 // All of it is bounded: the questions that are remembered, the messages that are under way, and
 // what a question costs. Knows nothing of what is stuck.
@@ -53,6 +54,8 @@ class SideChannel {
   static constexpr std::size_t kMaxUnsent = 4096;
   // Processes that are told in one go.
   static constexpr std::size_t kMaxAtOnce = 1024;
+  // Processes that are connected to, to be asked, in one go: they are peers of the program then.
+  static constexpr unsigned kMaxCalls = 64;
   // Questions to a process that has not been heard since.
   static constexpr unsigned kMaxUnanswered = 8;
 
@@ -74,7 +77,7 @@ class SideChannel {
   void handle_answer(std::span<const std::byte> bytes);
   void handle_visitor(const telemetry::Door::Question& question);
   void pass_on(Question question, std::optional<PeerId> from);
-  void call_unconnected(Question& question, std::vector<PeerId>& to);
+  void call_unconnected(Question& question);
   Asked* find(std::uint64_t number);
   void remember(const Asked& asked);
   void answer(const Asked& asked, std::span<const std::byte> bytes);

@@ -45,6 +45,8 @@ constexpr std::size_t kCardBytes = 200;
 static_assert(kCardBytes <= Launcher::kMaxValueBytes);
 // Peers of rank 0 that are not of the world.
 constexpr std::size_t kOtherPeers = 16;
+// For the others' counters, if an exception ends the world: they may know nothing of it.
+constexpr std::chrono::nanoseconds kPatienceAfterError = std::chrono::seconds(5);
 // The least memory for unexpected messages that a Config has for each peer.
 constexpr std::size_t kUnexpectedPerPeer = 4096;
 
@@ -169,6 +171,9 @@ struct World::State {
                     {.place = place,
                      .rows = Context::Service::rows(context, activity),
                      .duration = std::chrono::steady_clock::now() - begun,
+                     .patience = std::uncaught_exceptions() == 0
+                                     ? mail.patience()
+                                     : std::min(mail.patience(), kPatienceAfterError),
                      .target = target});
     } catch (const std::exception& error) {
       log().warn("there is no report of the job (PULLMAN_REPORT): {}", error.what());

@@ -1,8 +1,11 @@
 // A process of a job that stands still in a way that a test chooses, so that pullman-stat --job has
 // something to find. Driven by test_job.py; ends when its standard input does.
 //
-//   job-member RANK receive|send|barrier    that rank makes no call any more; the others wait for
-//   it job-member RANK go-on                   all go on job-member RANK end all end
+//   job-member RANK receive     that rank makes no call any more; the others wait for its message
+//   job-member RANK send        the same, for its receive
+//   job-member RANK barrier     the same, for its part of a barrier
+//   job-member RANK go-on       all go on
+//   job-member RANK end         all end
 #include <unistd.h>
 
 #include <array>

@@ -29,13 +29,13 @@ def folder(tmp_path, monkeypatch):
     return path
 
 
-def start_job(place, build, how, *, size=SIZE, sides=(0,), host="127.0.0.1", nics="lo", **environment):
+def start_job(place, build, how, *, size=SIZE, sides=(0,), host="127.0.0.1", port=PORT, nics="lo", **environment):
     """The members by rank, once all are connected to all."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "SLURM", "OMPI"))}
     members = [
         place.start(sides[rank % len(sides)], build / "test/kernel/job-member", CULPRIT, how, stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE, text=True,
-                    env={**inherited, "PULLMAN_NICS": nics, "PULLMAN_RENDEZVOUS": f"{host}:{PORT}",
+                    env={**inherited, "PULLMAN_NICS": nics, "PULLMAN_RENDEZVOUS": f"{host}:{port}",
                          "PULLMAN_RANK": str(rank), "PULLMAN_SIZE": str(size), "PULLMAN_PROGRESS": "thread",
                          **environment})
         for rank in range(size)]
@@ -51,8 +51,8 @@ def stat(place, build, *options, code=0):
     return done
 
 
-def find_stuck(place, build, *options):
-    return json.loads(stat(place, build, "--job", "--format", "json", "--patience", 2, *options).stdout)
+def find_stuck(place, build, *process):
+    return json.loads(stat(place, build, "--job", *process, "--format", "json", "--patience", 2).stdout)
 
 
 def until(condition, what, seconds=60):
@@ -63,12 +63,12 @@ def until(condition, what, seconds=60):
     return result
 
 
-def until_named(place, build, *options, waiting=None, **expected):
+def until_named(place, build, *process, waiting=None, **expected):
     """What is said, once one thing that is stuck is as expected."""
     last = []
 
     def named():
-        job = find_stuck(place, build, *options)
+        job = find_stuck(place, build, *process)
         last[:] = [job]
         for one in job["stuck"]:
             if all(one[key] == value for key, value in expected.items()) and waiting in (None, one["waiting"]):
@@ -164,6 +164,53 @@ def test_stat_says_so_where_there_is_no_job(place, build, folder):
     assert "no process of a World shows itself in" in done.stderr, done
 
 
+@case()
+def test_another_rank_is_asked_if_the_one_that_is_named_does_not_answer(place, build, folder):
+    members = start_job(place, build, "receive", PULLMAN_PROGRESS="calls")
+    job, _ = until_named(place, build, members[CULPRIT].pid, kind="silent", rank=CULPRIT)
+    assert [rank["rank"] for rank in job["ranks"]] == OTHERS, job
+
+
+@case()
+def test_a_stopped_process_is_said_to_be_in_spite_of_its_thread(place, build, folder):
+    members = start_job(place, build, "receive")
+    members[CULPRIT].send_signal(signal.SIGSTOP)
+    _, stuck = until_named(place, build, kind="silent", rank=CULPRIT, waiting=OTHERS)
+    members[CULPRIT].send_signal(signal.SIGCONT)
+    assert "and has a progress thread: it is stopped" in stuck["sentence"], stuck
+
+
+@case()
+def test_of_two_jobs_on_a_host_each_answers_for_itself(place, build, folder):
+    one = start_job(place, build, "go-on", size=3)
+    other = start_job(place, build, "receive", port=PORT + 10, PULLMAN_PROGRESS="calls")
+
+    def answers_of(member):
+        return {rank["process"] for rank in find_stuck(place, build, member.pid)["ranks"]}
+    until(lambda: answers_of(one[0]) == {member.pid for member in one}, "all of one job and no other")
+    # Both have a rank that does not answer, of which the counters say something: each of its own.
+    one[CULPRIT].send_signal(signal.SIGSTOP)
+    for members in one, other:
+        _, stuck = until_named(place, build, members[0].pid, kind="silent", rank=CULPRIT)
+        assert f"process {members[CULPRIT].pid} of this host" in stuck["sentence"], stuck
+    assert answers_of(other[0]) == {other[rank].pid for rank in OTHERS}
+
+
+@case()
+def test_the_door_is_for_its_user_only_and_what_a_killed_process_leaves_is_swept(place, build, folder):
+    members = start_job(place, build, "go-on", size=1)
+
+    def doors():
+        return [file for file in folder.iterdir() if file.suffix == ".job"]
+    door, = doors()
+    assert door.stat().st_mode & 0o777 == 0o600 and folder.stat().st_mode & 0o777 == 0o700
+    members[0].kill()
+    members[0].wait()
+    assert doors() == [door], "nobody has removed it"
+    start_job(place, build, "go-on", size=1, port=PORT + 10)
+    assert len(doors()) == 1 and doors() != [door]
+
+
 # --- PULLMAN_REPORT
 
 def rows_of(page):
@@ -179,11 +226,11 @@ def test_processes_of_mpirun_report_their_counters_on_one_page(place, build):
          build / "test/kernel/job-member", "0", "end"],
         env={**os.environ, "PULLMAN_REPORT": "1", "PULLMAN_NICS": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=60, check=False)
-    assert done.returncode == 0 and done.stderr.count("pullman report: 4 of 4 ranks, ") == 1, done
+    assert done.returncode == 0 and len(re.findall(r"Pullman \d+\.\d+\.\d+: 4 ranks, \d+\.\d s\n", done.stderr)) == 1, done
     rows = rows_of(done.stderr)
     least, _, _, most, _, total = map(int, rows["messages_sent"])
     assert 3 <= least <= most and 4 * least <= total <= 4 * most, done.stderr
-    assert "told no counters" not in done.stderr and not re.search(r" 0 +\d+ +0 +0 +\d+ +0$", done.stderr, re.M), done
+    assert "without" not in done.stderr and not re.search(r" 0 +\d+ +0 +0 +\d+ +0$", done.stderr, re.M), done
 
 
 @case()

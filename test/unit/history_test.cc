@@ -54,21 +54,21 @@ TEST_CASE("a peer is waited for since the reason was first seen, while nothing g
   CHECK(shown.rows.context.peers_waiting == 0);
 }
 
-TEST_CASE("a receive that names a peer waits since it was first seen, while no message comes") {
+TEST_CASE("receives that name a peer wait since they were first seen, while they are the same") {
   Shown shown;
-  const auto since = [&](std::uint64_t posted, std::uint64_t next, milliseconds later) {
+  const auto since = [&](std::uint64_t posted, std::uint64_t mark, milliseconds later) {
     shown.rows.peers.front().receives_posted = posted;
     shown.rows.peers.front().receives_since = 0;
-    shown.rows.peers.front().next_message = next;
+    shown.rows.peers.front().receives_mark = mark;
     return shown.collect(later).receives_since;
   };
-  CHECK(since(0, 5, milliseconds(0)) == 0);
+  CHECK(since(0, 0, milliseconds(0)) == 0);
   const std::uint64_t begin = since(1, 5, milliseconds(100));
   CHECK(begin == clock_count(shown.now));
-  CHECK(since(2, 5, milliseconds(100)) == begin);
-  const std::uint64_t next = since(2, 6, milliseconds(100));
+  CHECK(since(1, 5, milliseconds(100)) == begin);
+  const std::uint64_t next = since(1, 6, milliseconds(100));
   CHECK(next == clock_count(shown.now));
-  CHECK(since(0, 6, milliseconds(100)) == 0);
+  CHECK(since(0, 0, milliseconds(100)) == 0);
   const std::uint64_t again = since(1, 6, milliseconds(100));
   CHECK(again == clock_count(shown.now));
 }

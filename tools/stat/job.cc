@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -38,13 +40,19 @@ std::uint64_t process_of(const fs::path& door) {
   return owner ? static_cast<std::uint64_t>(owner->id) : 0;
 }
 
-// The doors of this host that may be asked.
+// The doors of this host that may be asked: all, or that of a process, and then those of others
+// that are of its job.
 std::vector<fs::path> doors_of(const Source& source) {
   std::vector<fs::path> doors = pullman::telemetry::doors_in(source.folder);
-  std::erase_if(doors, [&source](const fs::path& door) {
-    return !source.processes.empty() && std::find(source.processes.begin(), source.processes.end(),
-                                                  process_of(door)) == source.processes.end();
+  if (source.processes.empty()) return doors;
+  const std::uint64_t first = source.processes.front();
+  const std::string job = job_of(static_cast<pid_t>(first));
+  std::erase_if(doors, [first, &job](const fs::path& door) {
+    const std::uint64_t process = process_of(door);
+    return process != first && (job.empty() || job_of(static_cast<pid_t>(process)) != job);
   });
+  std::stable_partition(doors.begin(), doors.end(),
+                        [first](const fs::path& door) { return process_of(door) == first; });
   return doors;
 }
 
@@ -92,11 +100,14 @@ void converse(Conversation& with, steady_clock::time_point end) {
 }
 
 // Asks at one door after the other until a process answers, within a part of the patience each.
-std::optional<Job> ask_at_any(const std::vector<fs::path>& doors, milliseconds patience) {
+// `process` is the last one asked.
+std::optional<Job> ask_at_any(const std::vector<fs::path>& doors, milliseconds patience,
+                              std::uint64_t& process) {
   const auto end = steady_clock::now() + patience;
   const milliseconds share =
       doors.empty() ? patience : patience / static_cast<long>(doors.size() + 1);
   for (const fs::path& door : doors) {
+    process = process_of(door);
     try {
       Conversation with(door);
       if (!with.ask()) continue;
@@ -115,24 +126,34 @@ std::optional<Job> ask_at_any(const std::vector<fs::path>& doors, milliseconds p
   return std::nullopt;
 }
 
+// Its state stands behind its name, which is in brackets and may have others in it.
+bool is_stopped(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t end = all.rfind(") ");
+  if (end == std::string::npos || end + 2 >= all.size()) return false;
+  return all[end + 2] == 'T' || all[end + 2] == 't';
+}
+
 // What the counters of a process of this host say of one that does not answer.
 std::string hint_of(const Shown& shown, std::uint64_t at) {
   const auto& context = shown.snapshot.table("context");
   const bool has_thread =
       !context.rows.empty() && context.number(context.rows.front(), "progress_thread") != 0;
   const double ago = age(shown.snapshot.heartbeat, at);
+  std::string why = has_thread ? "its host is overloaded" : "its program makes no calls";
+  if (is_stopped(shown.snapshot.process.id)) why = "it is stopped (SIGSTOP, a debugger)";
   return fmt::format("process {} of this host {} for {:.1f} s, and has {} progress thread: {}",
                      shown.snapshot.process.id,
                      shown.snapshot.asleep ? "sleeps" : "has made no progress", ago,
-                     has_thread ? "a" : "no",
-                     has_thread ? "it is stopped, or its host is overloaded"
-                                : "its program makes no calls, or is stopped");
+                     has_thread ? "a" : "no", why);
 }
 
-void add_hints(const Source& source, Job& job) {
+void add_hints(const Source& source, std::uint64_t process_asked, Job& job) {
   std::vector<std::string> problems;
   const auto all = read_all({.folder = source.folder, .processes = {}}, problems);
   const std::uint64_t at = now();
+  const std::string its_job = job_of(static_cast<pid_t>(process_asked));
   std::set<std::uint64_t> answered;
   std::set<std::string> doors;
   for (const auto& [rank, summary] : job.answers) answered.insert(summary.process);
@@ -142,6 +163,7 @@ void add_hints(const Source& source, Job& job) {
   for (const Shown& shown : all) {
     const auto process = static_cast<std::uint64_t>(shown.snapshot.process.id);
     if (shown.rank.empty() || answered.contains(process)) continue;
+    if (job_of(shown.snapshot.process.id) != its_job) continue;
     if (!doors.contains(shown.snapshot.path.filename().string())) continue;  // it is of no world
     for (const unsigned rank : silent_ranks(job)) {
       if (std::to_string(rank) == shown.rank) job.hints[rank] = hint_of(shown, at);
@@ -296,9 +318,10 @@ void tell_of_others(const std::vector<fs::path>& doors, const Job& job) {
 
 int show_job(const JobOptions& options) {
   const std::vector<fs::path> doors = doors_of(options.source);
-  std::optional<Job> job = ask_at_any(doors, options.patience);
+  std::uint64_t asked = 0;
+  std::optional<Job> job = ask_at_any(doors, options.patience, asked);
   if (!job) return tell_of_nobody(options, doors);
-  add_hints(options.source, *job);
+  add_hints(options.source, asked, *job);
   const std::vector<Verdict> verdicts = find_stuck(*job);
   if (options.json) {
     print_json(*job, verdicts);

@@ -10,7 +10,7 @@
 namespace stat_program {
 
 struct JobOptions {
-  Source source;  // the folder, and the processes of this host that may be asked
+  Source source;  // the folder, and the process of this host to ask first; none: any
   std::chrono::milliseconds patience{5000};
   bool json = false;
 };

@@ -21,20 +21,41 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
+std::string environment_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Returns the variable's value; empty if it is not set.
+std::string value_in(const std::string& all, const std::string& variable) {
+  const std::string name = variable + '=';
+  std::size_t at = all.starts_with(name) ? 0 : all.find('\0' + name);
+  if (at == std::string::npos) return "";
+  at = all.find('=', at) + 1;
+  return all.substr(at, all.find('\0', at) - at);
+}
+
 // Launchers tell a process its rank in one of these; the first that is set counts.
 std::string rank_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
-  for (const std::string name : {"PULLMAN_RANK=", "PMIX_RANK=", "PMI_RANK=", "SLURM_PROCID="}) {
-    std::size_t at = all.starts_with(name) ? 0 : all.find('\0' + name);
-    if (at == std::string::npos) continue;
-    at = all.find('=', at) + 1;
-    return all.substr(at, all.find('\0', at) - at);
+  const std::string all = environment_of(process);
+  for (const char* const name : {"PULLMAN_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (std::string value = value_in(all, name); !value.empty()) return value;
   }
   return "";
 }
 
 }  // namespace
+
+std::string job_of(pid_t process) {
+  const std::string all = environment_of(process);
+  std::string job;
+  for (const char* const name :
+       {"PULLMAN_RENDEZVOUS", "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+    const std::string value = value_in(all, name);
+    if (!value.empty()) job += std::string(name) + '=' + value + ' ';
+  }
+  return job;
+}
 
 std::vector<Shown> read_all(const Source& source, std::vector<std::string>& problems) {
   std::vector<Shown> out;

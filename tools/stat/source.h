@@ -1,6 +1,8 @@
 // The contexts of this host that show their counters, and what the system says of their processes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,11 +20,15 @@ struct Shown {
 
 struct Source {
   std::filesystem::path folder;
-  std::vector<std::uint64_t> processes;  // only these; empty: all
+  std::vector<std::uint64_t> processes{};  // only these; empty: all
 };
 
 // Reads all contexts. What cannot be read is described in `problems`.
 std::vector<Shown> read_all(const Source& source, std::vector<std::string>& problems);
+
+// Returns what the processes of one job have in their environment, and no process of another; empty
+// if there is no such thing.
+std::string job_of(pid_t process);
 
 // Returns the time now as the snapshots count it (CLOCK_MONOTONIC, ns).
 std::uint64_t now();

@@ -29,7 +29,7 @@ using pullman::world::WaitedFor;
 // What goes on comes within less.
 constexpr Age kStuckAfter = std::chrono::seconds(1);
 
-double seconds(Age age) {
+double in_seconds(Age age) {
   return std::chrono::duration<double>(age).count();
 }
 
@@ -89,7 +89,7 @@ struct Waiting {
     if (ranks.empty()) return "no other rank waits for it";
     return fmt::format("{} {} for {}, for {:.1f} s", names_of(ranks),
                        ranks.size() == 1 ? "waits" : "wait", fmt::join(what, " and "),
-                       seconds(since));
+                       in_seconds(since));
   }
 };
 
@@ -134,11 +134,11 @@ std::optional<Verdict> judge_answering(unsigned rank, const Summary& summary,
     how =
         summary.program_ago
             ? fmt::format("its program has made no call for {:.1f} s (its progress thread answers)",
-                          seconds(*summary.program_ago))
+                          in_seconds(*summary.program_ago))
             : "its program has made no call yet (its progress thread answers)";
   } else if (summary.in_call && *summary.in_call >= kStuckAfter) {
     how = fmt::format("its program has been in one call for {:.1f} s, with {} receives posted",
-                      seconds(*summary.in_call), summary.receives_posted);
+                      in_seconds(*summary.in_call), summary.receives_posted);
   }
   out.sentence = fmt::format("{} is stuck: {}; {}", name_of(rank), how, waiting.sentence());
   return out;
@@ -180,7 +180,7 @@ std::optional<Verdict> find_cycle(const std::vector<Edge>& edges) {
                       name_of(edge.to), edge.what.substr(edge.what.starts_with("its ") ? 4 : 0));
     }
     out.sentence = fmt::format("{} wait for each other, for {:.1f} s: {}", names_of(path),
-                               seconds(since), names);
+                               in_seconds(since), names);
     return out;
   }
   return std::nullopt;
@@ -199,7 +199,7 @@ void add_rails(unsigned rank, const Summary& summary, std::vector<Verdict>& out)
     verdict.sentence =
         fmt::format("rail {} of {} to {} ({}) is {} for {:.1f} s: {}; {} packets lost",
                     verdict.rail, name_of(rank), to, printable(rail.remote), printable(rail.state),
-                    seconds(rail.since), printable(rail.reason), rail.lost);
+                    in_seconds(rail.since), printable(rail.reason), rail.lost);
   }
 }
 

@@ -83,15 +83,15 @@ class Matcher {
   Request* any_posted();
 
   std::size_t posted() const { return posted_count_; }
-  // Calls visit(source) for each posted receive that names one.
+  // Calls visit(source, order) for each posted receive that names a source; no two have an order.
   template <typename Visit>
   void for_each_source(Visit&& visit) const {
     if (posted_count_ == 0) return;
     for (const Posted& list : exact_) {
-      for (const Operation& receive : list) visit(receive.peer);
+      for (const Operation& receive : list) visit(receive.peer, receive.order);
     }
     for (const Operation& receive : wild_) {
-      if (receive.peer != kAnyPeer) visit(receive.peer);
+      if (receive.peer != kAnyPeer) visit(receive.peer, receive.order);
     }
   }
 

@@ -26,7 +26,7 @@ class MatcherTable {
   // The same without those of the last space, which is the library's own (pullman/world.h).
   std::size_t receives_of_program() const;
   bool any_receive_from(PeerId peer) const;
-  // Calls visit(source) for each posted receive that names one.
+  // Calls visit(source, order) for each posted receive that names a source.
   template <typename Visit>
   void for_each_source(Visit&& visit) const {
     for_each([&](const Matcher& matcher) { matcher.for_each_source(visit); });

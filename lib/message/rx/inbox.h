@@ -133,8 +133,6 @@ class Inbox {
   void fail(Status status);
 
   std::uint64_t charged() const { return allowance_.outstanding(); }
-  // Returns the id of the message that is matched next.
-  MessageId next_turn() const { return next_turn_; }
   std::size_t filling() const { return active_ == nullptr ? 0 : active_->filling(); }
   // Whether a message has begun and the peer still has to send some of it, or of an earlier one.
   bool expects_more() const { return active_ != nullptr && active_->expects_more(); }
