@@ -126,4 +126,19 @@ TEST_CASE("the environment says how packets are protected") {
   CHECK_THROWS_AS(Config::from_environment(), Error);
 }
 
+TEST_CASE("a trace has a file, a size, and a signal that a program can take") {
+  const Variable file("PULLMAN_TRACE", "/tmp/t.pcapng");
+  const Variable bytes("PULLMAN_TRACE_BYTES", "4096");
+  const Variable signal("PULLMAN_TRACE_SIGNAL", "USR2");
+  const Config config = Config::from_environment();
+  CHECK(config.trace == "/tmp/t.pcapng");
+  CHECK(config.trace_bytes == 4096);
+  CHECK(config.trace_signal == "USR2");
+  for (const char* other : {"KILL", "12", "usr2"}) {
+    Config wrong;
+    wrong.trace_signal = other;
+    CHECK_THAT(complaint(wrong), Catch::Contains("USR1"));
+  }
+}
+
 }  // namespace pullman
