@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+std::vector<std::byte> message_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -38,17 +38,17 @@ TEST_CASE("what a visitor asks is heard, and the answer is for that visitor") {
 
     Knocker one(path);
     Knocker other(path);
-    REQUIRE(one.ask(bytes_of("one?")));
+    REQUIRE(one.ask(message_of("one?")));
     auto question = next_of(door);
     REQUIRE(question);
-    CHECK(question->bytes == bytes_of("one?"));
-    REQUIRE(other.ask(bytes_of("other?")));
+    CHECK(question->bytes == message_of("one?"));
+    REQUIRE(other.ask(message_of("other?")));
     const auto second = next_of(door);
     REQUIRE(second);
     CHECK(second->visitor != question->visitor);
 
-    CHECK(door.answer(question->visitor, bytes_of("yes")));
-    CHECK(one.hear(milliseconds(0)) == bytes_of("yes"));
+    CHECK(door.answer(question->visitor, message_of("yes")));
+    CHECK(one.hear(milliseconds(0)) == message_of("yes"));
     CHECK_FALSE(other.hear(milliseconds(0)));
   }
   CHECK_FALSE(std::filesystem::exists(path));
@@ -71,7 +71,7 @@ TEST_CASE("a visitor that leaves makes room, and one too many is sent away") {
   visitors.pop_back();
   CHECK_FALSE(door.next());
   Knocker next(folder.path() / "some.job");
-  REQUIRE(next.ask(bytes_of("me?")));
+  REQUIRE(next.ask(message_of("me?")));
   CHECK(next_of(door));
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a visitor that does not read loses answers, and the door goes on") {
   const shm::SharedFolder folder;
   Door door(folder.path() / "some.job");
   Knocker deaf(folder.path() / "some.job");
-  REQUIRE(deaf.ask(bytes_of("?")));
+  REQUIRE(deaf.ask(message_of("?")));
   const auto question = next_of(door);
   REQUIRE(question);
   const std::vector<std::byte> answer(8000);
@@ -88,7 +88,7 @@ TEST_CASE("a visitor that does not read loses answers, and the door goes on") {
   CHECK(taken > 0);
   CHECK(taken < 10000);
   Knocker other(folder.path() / "some.job");
-  REQUIRE(other.ask(bytes_of("me?")));
+  REQUIRE(other.ask(message_of("me?")));
   CHECK(next_of(door));
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a path that is too long for a socket is a door, too") {
   std::filesystem::create_directory(deep);
   Door door(deep / "some.job");
   Knocker visitor(deep / "some.job");
-  REQUIRE(visitor.ask(bytes_of("?")));
+  REQUIRE(visitor.ask(message_of("?")));
   CHECK(next_of(door));
 }
 
