@@ -121,7 +121,8 @@ def stop_asleep(build, program):
 
 
 @case()
-def test_stat_tells_a_program_that_was_stopped_in_its_sleep_from_one_that_sleeps(place, build, folder):
+def test_stat_tells_a_program_that_was_stopped_in_its_sleep_from_one_that_sleeps(place, build, folder, monkeypatch):
+    monkeypatch.setenv("PULLMAN_SLEEP_AFTER_US", "500")
     server, client = start_stream(place, build)
     connected(build, server, client)
     client.send_signal(signal.SIGSTOP)
