@@ -19,6 +19,7 @@
 #include "context/gate.h"
 #include "context/identity.h"
 #include "context/nics.h"
+#include "context/open_relay.h"
 #include "context/progress_thread.h"
 #include "context/publisher.h"
 #include "context/security.h"
@@ -31,7 +32,6 @@
 #include "message/multi_request.h"
 #include "message/operation.h"
 #include "nic/distance.h"
-#include "relay/relay.h"
 #include "shm/pairs.h"
 
 namespace pullman {
@@ -44,31 +44,6 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
     ports.push_back(nic.data.get());
   }
   return ports;
-}
-
-// Makes the relay, and adds its ports to those that are open. Null: Config::relay is not set, or
-// there is no place for it. Its address is that of the first NIC that leads out of this host.
-std::unique_ptr<relay::Relay> open_relay(const Config& config, Nics& nics,
-                                         std::vector<engine::NicPorts>& opened) {
-  if (config.relay.empty()) return nullptr;
-  std::string why;
-  auto routes = relay::read_routes(config.relay, why);
-  if (!routes) throw Error(Status::kBadOption, why);
-  auto first = std::find_if(opened.begin(), opened.end(), [](const engine::NicPorts& nic) {
-    return !nic.device.loopback && !nic.device.stream;
-  });
-  if (first == opened.end()) first = opened.begin();
-  const nic::Address& own = first->command->address();
-  if (opened.size() == wire::kMaxNics || !nic::is_relayed(nic::relayed(own))) {
-    log().warn(
-        "there is no relay (PULLMAN_RELAY): it needs an IP address, and place beside {} NICs",
-        opened.size());
-    return nullptr;
-  }
-  auto relay = std::make_unique<relay::Relay>(std::move(*routes), config, own);
-  opened.push_back(relay->open(*first));
-  nics.add(opened.back());
-  return relay;
 }
 
 }  // namespace

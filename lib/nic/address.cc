@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <tuple>
 
 namespace pullman::nic {
 namespace {
@@ -186,6 +187,10 @@ bool same_port(const Address& a, const Address& b) {
   if (is_relayed(a) && is_relayed(b)) return same_port(unrelayed(a), unrelayed(b));
   if (a.kind != kInet6 || b.kind != kInet6) return a == b;
   return std::equal(a.bytes.begin(), a.bytes.begin() + kInet6Bytes + 2, b.bytes.begin());
+}
+
+bool AddressOrder::operator()(const Address& a, const Address& b) const {
+  return std::tie(a.kind, a.length, a.bytes) < std::tie(b.kind, b.length, b.bytes);
 }
 
 std::optional<Address> parse(std::string_view text, std::uint16_t default_port, std::string& why) {

@@ -36,6 +36,11 @@ bool same_host(const Address& a, const Address& b);
 // local to each host.
 bool same_port(const Address& a, const Address& b);
 
+// An order of addresses that means nothing, for maps.
+struct AddressOrder {
+  bool operator()(const Address& a, const Address& b) const;
+};
+
 // The address of a process that the relay reaches, made of the IP address of its command channel,
 // and back (wire.md 5.3). As text it is "relay:10.0.0.1:7100". Other addresses stay as they are.
 Address relayed(const Address& address);

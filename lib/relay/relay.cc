@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <new>
-#include <tuple>
 #include <utility>
 
 #include "base/log.h"
 #include "relay/forwarding.h"
 
 namespace pullman::relay {
-
-bool Relay::Before::operator()(const nic::Address& a, const nic::Address& b) const {
-  return std::tie(a.kind, a.length, a.bytes) < std::tie(b.kind, b.length, b.bytes);
-}
 
 Relay::Relay(std::vector<Route> routes, const Config& config, const nic::Address& own)
     : routes_(std::move(routes)),

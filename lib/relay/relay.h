@@ -81,9 +81,6 @@ class Relay {
     bool connected = false;
     Instant due;
   };
-  struct Before {
-    bool operator()(const nic::Address& a, const nic::Address& b) const;
-  };
 
   // Of receives that are posted, of messages under way, of processes called.
   static constexpr std::size_t kArrivals = 64;
@@ -121,7 +118,7 @@ class Relay {
   const Duration patience_;  // with a neighbour that takes nothing, if there is another
   std::vector<Hop> hops_;    // one for each route, or the same neighbour twice
   LearnedRoutes learned_;
-  std::map<nic::Address, Called, Before> called_;
+  std::map<nic::Address, Called, nic::AddressOrder> called_;
   std::unordered_map<std::uint64_t, Share> shares_;  // of neighbours with messages under way
 
   engine::Engine* engine_ = nullptr;

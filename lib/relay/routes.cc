@@ -6,7 +6,6 @@
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
 #include <boost/algorithm/string/trim.hpp>
-#include <tuple>
 
 namespace pullman::relay {
 namespace {
@@ -60,10 +59,6 @@ std::optional<std::vector<Route>> read_routes(std::string_view text, std::string
   std::stable_sort(routes.begin(), routes.end(),
                    [](const Route& a, const Route& b) { return bits_of(a) > bits_of(b); });
   return routes;
-}
-
-bool LearnedRoutes::Before::operator()(const nic::Address& a, const nic::Address& b) const {
-  return std::tie(a.kind, a.length, a.bytes) < std::tie(b.kind, b.length, b.bytes);
 }
 
 void LearnedRoutes::note(const nic::Address& origin, PeerId neighbour) {

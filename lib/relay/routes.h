@@ -37,9 +37,6 @@ class LearnedRoutes {
   std::size_t size() const { return known_.size(); }
 
  private:
-  struct Before {
-    bool operator()(const nic::Address& a, const nic::Address& b) const;
-  };
   struct Learned {
     PeerId neighbour;
     std::uint64_t heard = 0;  // counts packets
@@ -47,7 +44,7 @@ class LearnedRoutes {
 
   void forget_oldest();
 
-  std::map<nic::Address, Learned, Before> known_;
+  std::map<nic::Address, Learned, nic::AddressOrder> known_;
   std::uint64_t packets_ = 0;
 };
 
