@@ -89,6 +89,11 @@ struct __attribute__((visibility("default"))) Config {
   std::size_t trace_bytes = 8 << 20;
   // The signal that asks for the trace: "USR2" or the like. Empty: none.    PULLMAN_TRACE_SIGNAL
   std::string trace_signal;
+  // Says in the log, one line each, what will make this context slow or fail,
+  // and what to do: at its start what is known of NICs, buffers and limits, then
+  // what a check of each rail to the first eight peers finds. What is fine has a
+  // line, too (pullman(7)).                                               PULLMAN_SELF_TEST (0, 1)
+  bool self_test = false;
 
   // Messages of up to this many bytes may use the command channel. 0..1024. PULLMAN_TINY_BYTES
   std::size_t tiny_bytes = 768;

@@ -38,4 +38,10 @@ spdlog::logger& log() {
   return *logger;
 }
 
+void say(std::string_view text) {
+  spdlog::sinks::sink& out = *log().sinks().front();
+  if (out.level() > spdlog::level::warn) return;
+  out.log({log().name(), spdlog::level::info, {text.data(), text.size()}});
+}
+
 }  // namespace pullman

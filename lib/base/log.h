@@ -4,8 +4,13 @@
 
 #include <spdlog/logger.h>
 
+#include <string_view>
+
 namespace pullman {
 
 spdlog::logger& log();
+
+// Says what was asked for and is no warning: it is shown where warnings are, and not remembered.
+void say(std::string_view text);
 
 }  // namespace pullman

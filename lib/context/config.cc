@@ -83,6 +83,8 @@ constexpr Option kOptions[] = {
      set_number<&Config::shared_memory>, ""},
     {"trace_bytes", "PULLMAN_TRACE_BYTES", 4096, 1 << 30, get_number<&Config::trace_bytes>,
      set_number<&Config::trace_bytes>, " bytes"},
+    {"self_test", "PULLMAN_SELF_TEST", 0, 1, get_number<&Config::self_test>,
+     set_number<&Config::self_test>, ""},
     {"tiny_bytes", "PULLMAN_TINY_BYTES", 0, 1024, get_number<&Config::tiny_bytes>,
      set_number<&Config::tiny_bytes>, " bytes"},
     {"eager_bytes", "PULLMAN_EAGER_BYTES", 1024, 1 << 20, get_number<&Config::eager_bytes>,

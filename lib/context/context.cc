@@ -23,6 +23,7 @@
 #include "context/progress_thread.h"
 #include "context/publisher.h"
 #include "context/security.h"
+#include "context/self_test.h"
 #include "context/service.h"
 #include "context/sleeper.h"
 #include "context/tracer.h"
@@ -61,6 +62,7 @@ struct Context::State final : Attended {
         numa_node(opened.front().device.numa_node),
         sleeper(ports_of(opened), {nics.fd(), config.shared_memory ? pairs.descriptor() : -1}),
         waiting(config.sleep_after),
+        self_test(config.self_test ? std::make_unique<SelfTest>(config, opened) : nullptr),
         engine(config, std::move(opened), identity_of(secured, pairs), look()),
         publisher(config, driver) {
     if (relay != nullptr) relay->attach(looked_at, engine);
@@ -148,14 +150,16 @@ struct Context::State final : Attended {
 
   // Returns when a turn must be made, even if nothing comes until then.
   Instant next_deadline(Instant now) const {
-    const Instant due = std::min(engine_deadline(), nics.next_deadline());
+    Instant due = std::min(engine_deadline(), nics.next_deadline());
+    if (self_test) due = std::min(due, self_test->next_deadline(now));
     return tracer ? std::min(due, tracer->next_deadline(now)) : due;
   }
 
-  // Passes new NICs and changed addresses to the engine. The trace is tended as often, so that a
-  // turn need not ask whether there is one.
+  // Passes new NICs and changed addresses to the engine. The trace and the self-test are
+  // tended as often, so that a turn need not ask whether there is one.
   void tend_nics(Instant now) {
     if (tracer) tracer->tend(now, engine.failures());
+    if (self_test) self_test->tend(now, engine);
     while (auto change = next_change(now)) {
       if (change->from) {
         if (!engine.move_nic(now, *change->from, change->number)) return;
@@ -280,6 +284,7 @@ struct Context::State final : Attended {
   shm::SegmentPairs pairs;
   Sleeper sleeper;
   WaitPolicy waiting;
+  std::unique_ptr<SelfTest> self_test;  // null: not asked for
   engine::Engine engine;
   Publisher publisher;
   Attendance attendance;

@@ -44,6 +44,19 @@ bool Inspector::shares_memory(PeerId id) const {
   return peer != nullptr && peer->memory_rail() != nullptr;
 }
 
+std::vector<PeerId> Inspector::connected_peers(std::size_t most) const {
+  std::vector<PeerId> out;
+  resources_.peers.for_each([&](const Peer& peer) {
+    if (peer.phase == Phase::kConnected && out.size() < most) out.push_back(peer.id);
+  });
+  return out;
+}
+
+std::string Inspector::address_of(PeerId id) const {
+  const Peer* peer = resources_.peers.find(id);
+  return peer == nullptr ? "?" : nic::to_string(peer->command_address);
+}
+
 std::optional<LinkView> Inspector::link(PeerId id) const {
   const Peer* peer = resources_.peers.find(id);
   if (peer == nullptr) return std::nullopt;

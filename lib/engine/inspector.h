@@ -55,6 +55,9 @@ class Inspector {
   bool is_self(PeerId peer) const;
   // Returns whether packets to the peer leave through memory.
   bool shares_memory(PeerId peer) const;
+  // Returns the peers that are connected, `most` at most, and the address a peer was called at.
+  std::vector<PeerId> connected_peers(std::size_t most) const;
+  std::string address_of(PeerId peer) const;
   std::optional<LinkView> link(PeerId peer) const;
   // Returns all rails of a peer, rail 0 first; none if the peer is not known.
   std::vector<RailView> rails(Instant now, PeerId peer) const;

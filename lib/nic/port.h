@@ -43,6 +43,12 @@ struct Incoming {
   std::uint64_t buffer = 0;          // the driver's handle of the memory
 };
 
+// A buffer of a kernel socket, in the kernel's accounting; 0: the port has none.
+struct BufferGrant {
+  std::size_t granted = 0;
+  std::size_t wanted = 0;
+};
+
 struct PortLimits {
   std::size_t packet_bytes = 0;     // largest datagram payload this port sends and receives
   std::size_t receive_packets = 0;  // full-size packets it holds unread before it drops any
@@ -53,6 +59,8 @@ struct PortLimits {
   // longer turn of the loop would delay every ACK, and the peer would take it for a queue in the
   // network.
   std::size_t packets_per_turn = kBatchPackets;
+  BufferGrant receive_buffer{};
+  BufferGrant send_buffer{};
 };
 
 // How an address is reached from here, worse ones first. Where two ends differ the lesser counts.

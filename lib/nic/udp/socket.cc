@@ -82,11 +82,15 @@ Offloads offloads_of(const Socket& socket) {
   return {.segment = knows(UDP_SEGMENT), .coalesce = knows(UDP_GRO)};
 }
 
-void grow_send_buffer(const Socket& socket, std::size_t bytes) {
+std::size_t send_buffer_of(const Socket& socket) {
   int granted = 0;
   socklen_t length = sizeof granted;
   getsockopt(socket.fd(), SOL_SOCKET, SO_SNDBUF, &granted, &length);
-  if (static_cast<std::size_t>(granted) >= bytes) return;
+  return static_cast<std::size_t>(std::max(granted, 0));
+}
+
+void grow_send_buffer(const Socket& socket, std::size_t bytes) {
+  if (send_buffer_of(socket) >= bytes) return;
   // The kernel doubles the value.
   const int half = static_cast<int>(std::min<std::size_t>(bytes / 2, 1u << 30));
   if (!set(socket.fd(), SOL_SOCKET, SO_SNDBUFFORCE, half)) {

@@ -49,6 +49,9 @@ struct Offloads {
 // still refuse.
 Offloads offloads_of(const Socket& socket);
 
+// Returns the size of the send buffer, in the kernel's accounting.
+std::size_t send_buffer_of(const Socket& socket);
+
 // Makes room for packets that were sent and have not left the host, as far as the system grants it.
 void grow_send_buffer(const Socket& socket, std::size_t bytes);
 

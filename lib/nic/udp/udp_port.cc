@@ -62,6 +62,9 @@ UdpPort::UdpPort(Sockets sockets, const Device& device, const PortOptions& optio
       sender_(main_.socket.fd(), peers_, offloads_.segment),
       interface_(device, address_, options.link_events) {
   limits_.receive_packets = room_.packets;
+  limits_.receive_buffer = {.granted = room_.buffer_bytes, .wanted = room_.wanted_bytes};
+  limits_.send_buffer = {.granted = send_buffer_of(main_.socket),
+                         .wanted = options_.send_packets * charged_};
   line_[lines_++] = &main_;
   if (sockets.by_others.fd() >= 0) {
     receive_by_others(std::move(sockets.by_others));
