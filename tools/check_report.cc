@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "info/drawing.h"
+#include "info/job_picture.h"
 #include "nic/shared_subnet.h"
 #include "no_answer.h"
 #include "pullman/pullman.h"
@@ -186,6 +188,7 @@ int report_check(const CheckQuestion& question) {
     for (const auto& advice : map["advice"]) fmt::print("{}\n", advice.get<std::string>());
   }
   if (!question.map.empty()) write_map(question.map, map);
+  if (!question.svg.empty()) info::draw(info::job_picture({nlohmann::json(map)}), question.svg);
   context.close(question.patience);
   return map["fine"].get<bool>() ? 0 : 1;
 }

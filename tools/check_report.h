@@ -10,6 +10,7 @@ struct CheckQuestion {
   std::chrono::milliseconds patience{};  // for all of it
   bool json = false;
   std::string map;  // a file for the whole job's rails; empty: none
+  std::string svg;  // a file for a picture of them; empty: none
 };
 
 // Connects to all of them, checks all rails at a time, prints and leaves again; no message is sent.

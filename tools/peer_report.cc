@@ -66,7 +66,7 @@ void print(const std::vector<RailView>& rails, const std::string& why) {
 
 }  // namespace
 
-int report_peer(const PeerQuestion& question) {
+int report_peer(const PeerQuestion& question, std::vector<RailView>& seen) {
   pullman::Context context;
   const pullman::PeerId peer = context.connect(question.address);
   if (context.is_self(peer)) {
@@ -96,6 +96,7 @@ int report_peer(const PeerQuestion& question) {
   });
 
   const std::vector<RailView> rails = context.rails(peer);
+  seen = rails;
   const std::string why = context.explain_rails(peer);
   if (question.json) {
     Json out{{"peer", question.address}, {"pairing", why}, {"rails", Json::array()}};

@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
+
+#include "pullman/rails.h"
 
 struct PeerQuestion {
   std::string address;                   // HOST:PORT
@@ -10,6 +13,6 @@ struct PeerQuestion {
   bool json = false;
 };
 
-// Connects, looks, prints and leaves again; no message is sent. Returns the exit code: 0 if all
-// rails are up. Throws pullman::Error.
-int report_peer(const PeerQuestion& question);
+// Connects, looks, prints and leaves again; no message is sent. Returns the rails in `seen`, and
+// the exit code: 0 if all rails are up. Throws pullman::Error.
+int report_peer(const PeerQuestion& question, std::vector<pullman::RailView>& seen);

@@ -3,21 +3,21 @@
 //
 // Asks every driver, and chooses as a Context would that is made from the same environment.
 #include <fmt/format.h>
-#include <hwloc.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "check_report.h"
+#include "info/drawing.h"
+#include "info/host_picture.h"
+#include "info/inventory.h"
+#include "info/job_picture.h"
 #include "nic/drivers.h"
 #include "peer_report.h"
 #include "perf/key_options.h"
@@ -26,92 +26,9 @@
 namespace {
 
 using Json = nlohmann::ordered_json;
-using pullman::nic::Device;
-
-// A device and what became of it.
-struct Row {
-  Device device;
-  bool used = false;
-  std::string why_not;  // empty if it is used
-};
-
-struct Inventory {
-  std::vector<Row> rows;              // those used first
-  std::vector<std::string> problems;  // why no context could be made
-  std::map<int, std::string> cpus;    // of each NUMA node
-};
-
-struct FreeTopology {
-  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
-};
-
-std::string cpus_of(hwloc_const_cpuset_t set) {
-  char* text = nullptr;
-  if (hwloc_bitmap_list_asprintf(&text, set) < 0) return "?";
-  std::string out(text);
-  std::free(text);
-  return out;
-}
-
-std::map<int, std::string> cpus_of_numa_nodes() {
-  std::map<int, std::string> out;
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return out;
-  const std::unique_ptr<hwloc_topology, FreeTopology> topology(raw);
-  if (hwloc_topology_load(raw) != 0) return out;
-  hwloc_obj_t node = nullptr;
-  while ((node = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
-    out[static_cast<int>(node->os_index)] = cpus_of(node->cpuset);
-  }
-  return out;
-}
-
-void ask_driver(const std::string& name, const pullman::Config& config, Inventory& out) {
-  const bool wanted = name == config.driver;
-  const auto driver = pullman::nic::make_driver(name, config.provider);
-  std::vector<Device> devices = pullman::nic::devices_of(*driver);
-  for (Device& device : devices) {
-    if (!config.offloads && !device.offloads.empty())
-      device.offloads += " (off: PULLMAN_OFFLOADS=0)";
-  }
-  if (!wanted) {
-    for (Device& device : devices) {
-      out.rows.push_back({std::move(device), false,
-                          fmt::format("driver {} is used: PULLMAN_DRIVER={} would use {}",
-                                      config.driver, name, name)});
-    }
-    return;
-  }
-  pullman::nic::Choice choice =
-      pullman::nic::choose_devices(std::move(devices), config.nics,
-                                   {.nics = config.max_nics,
-                                    .addresses = pullman::nic::max_addresses(name),
-                                    .least_packet = pullman::Config::kLeastPacketBytes});
-  if (!choice.problem.empty()) out.problems.push_back(choice.problem);
-  out.problems.insert(out.problems.end(), choice.lacks.begin(), choice.lacks.end());
-  for (Device& device : choice.chosen) out.rows.push_back({std::move(device), true, ""});
-  for (auto& [device, reason] : choice.not_chosen) {
-    out.rows.push_back({std::move(device), false, std::move(reason)});
-  }
-}
-
-Inventory take_inventory(const pullman::Config& config) {
-  Inventory out;
-  out.cpus = cpus_of_numa_nodes();
-  std::vector<std::string> names = pullman::nic::driver_names();
-  if (std::find(names.begin(), names.end(), config.driver) == names.end()) {
-    names.push_back(config.driver);  // its error message knows the others
-  }
-  for (const std::string& name : names) {
-    try {
-      ask_driver(name, config, out);
-    } catch (const pullman::nic::NicError& error) {
-      out.problems.push_back(error.what());
-    }
-  }
-  std::stable_partition(out.rows.begin(), out.rows.end(), [](const Row& row) { return row.used; });
-  return out;
-}
+using info::Device;
+using info::Inventory;
+using info::Row;
 
 Json to_json(const Row& row, const Inventory& inventory) {
   const Device& device = row.device;
@@ -145,11 +62,6 @@ void print_json(const Inventory& inventory) {
   fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-std::string speed(std::uint32_t mbps) {
-  if (mbps == 0) return "?";
-  return mbps % 1000 == 0 ? fmt::format("{} Gb/s", mbps / 1000) : fmt::format("{} Mb/s", mbps);
-}
-
 std::string used(const Row& row) {
   if (!row.used) return "no: " + row.why_not;
   return row.device.nature.empty() ? "yes" : "yes: " + row.device.nature;
@@ -162,7 +74,7 @@ std::vector<std::string> cells(const Row& row) {
           device.provider,
           pullman::nic::host_string(device.address),
           fmt::format("{}", device.packet_bytes),
-          speed(device.mbps),
+          info::speed(device.mbps),
           device.offloads.empty() ? "-" : device.offloads,
           device.numa_node >= 0 ? fmt::format("{}", device.numa_node) : "-",
           used(row)};
@@ -193,11 +105,26 @@ void flush() {
   }
 }
 
-int run(const std::string& format) {
+pullman::Config config_here() {
   auto config = pullman::Config::from_environment();
   config.validate();
   config.driver = pullman::nic::driver_for(config.driver, config.provider);
-  const Inventory inventory = take_inventory(config);
+  return config;
+}
+
+void draw_host(const std::string& file, const info::PeerRails& to) {
+  const pullman::Config config = config_here();
+  info::draw(info::host_picture(info::take_inventory(config), config.driver, to), file);
+}
+
+void draw_job(const std::string& file, const std::vector<std::string>& maps) {
+  std::vector<nlohmann::json> all;
+  for (const std::string& map : maps) all.push_back(info::read_map(map));
+  info::draw(info::job_picture(all), file);
+}
+
+int run(const std::string& format) {
+  const Inventory inventory = info::take_inventory(config_here());
   if (format == "json") {
     print_json(inventory);
   } else {
@@ -231,6 +158,16 @@ int main(int argc, char** argv) {
   app.add_option("--map", check.map,
                  "FILE: what --check found, as JSON, with an entry for each peer")
       ->needs(checks);
+  std::string svg;
+  auto* picture = app.add_option("--svg", svg,
+                                 "FILE: a picture of NICs and NUMA nodes, with --peer also of the "
+                                 "rails; with --check or --maps a heat map. Needs Graphviz");
+  std::vector<std::string> maps;
+  app.add_option("--maps", maps,
+                 "FILE... that --map wrote on the hosts of a job: drawn as one heat map by --svg")
+      ->needs(picture)
+      ->excludes("--peer")
+      ->excludes("--check");
   perf::KeyOptions keys;
   keys.add_to(app);
   unsigned patience_ms = 2000;
@@ -248,11 +185,22 @@ int main(int argc, char** argv) {
     if (!asks && keys.given()) {
       throw std::runtime_error("--key and --security are for --peer and --check");
     }
-    if (!asks) return run(format);
+    if (!maps.empty()) {
+      draw_job(svg, maps);
+      return 0;
+    }
+    if (!asks) {
+      if (!svg.empty()) draw_host(svg, {});
+      return run(format);
+    }
     keys.apply();
     question.patience = check.patience = std::chrono::milliseconds(patience_ms);
     question.json = check.json = format == "json";
-    const int code = check.addresses.empty() ? report_peer(question) : report_check(check);
+    info::PeerRails seen{.peer = question.address, .rails = {}};
+    check.svg = svg;
+    const int code =
+        check.addresses.empty() ? report_peer(question, seen.rails) : report_check(check);
+    if (!svg.empty() && check.addresses.empty()) draw_host(svg, seen);
     flush();
     return code;
   } catch (const std::exception& error) {
