@@ -39,6 +39,8 @@ struct Run : Packet {
   std::size_t stride() const { return is_bulk ? kBulkBytes : kSmallBytes; }
   std::byte* head_at(std::uint32_t at) const { return bytes + at * stride(); }
   std::span<std::byte> head_of(std::uint32_t at) const { return {head_at(at), used}; }
+  // Returns the length of all its packets together.
+  std::size_t total_bytes() const { return (count - 1) * size() + used + last_bytes; }
   // Returns the length of the longest packet of those chunks, of which there is at least one.
   std::size_t longest_of(std::uint64_t which) const {
     const bool last_only = which >> (count - 1) == 1 && std::has_single_bit(which);

@@ -52,7 +52,7 @@ std::vector<nic::Port*> ports_of(const std::vector<engine::NicPorts>& nics) {
 struct Context::State final : Attended {
   explicit State(const Secured& secured)
       : config(secured.config),
-        tracer(config.trace.empty() ? nullptr : std::make_unique<Tracer>(config, looked_at)),
+        tracer(Tracer::make(config, looked_at)),
         gate(config.threads == Config::Threads::kMany ||
              config.progress == Config::Progress::kThread),
         nics(config),
@@ -336,6 +336,7 @@ telemetry::Rows Context::Service::rows(Context& context, Activity& activity) {
   activity = {.at = now,
               .call_begun = state.waiting_calls.begun(),
               .has_thread = state.thread.has_value(),
+              .is_closed = state.closed.has_value(),
               .attended_at = state.thread ? state.thread->attended_at() : now};
   return state.publisher.look(now, state.engine.collector());
 }
@@ -352,9 +353,11 @@ void Context::Service::attend(Context& context, CallbackRequest& what, int descr
   if (descriptor >= 0) state.sleeper.add(descriptor);
 }
 
-void Context::Service::end_attendance(Context& context) {
-  Gate::Hold held(context.state_->gate);
-  context.state_->attendance.end();
+void Context::Service::end_attendance(Context& context, int descriptor) {
+  State& state = *context.state_;
+  Gate::Hold held(state.gate);
+  state.attendance.end();
+  if (descriptor >= 0) state.sleeper.remove(descriptor);
 }
 
 std::string Context::address() const {

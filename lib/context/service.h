@@ -19,6 +19,7 @@ class [[gnu::visibility("hidden")]] Context::Service {
     // Since when a call of the program waits; nothing: none does.
     std::optional<Instant> call_begun;
     bool has_thread = false;  // Config::progress
+    bool is_closed = false;   // it makes no turns any more
     // When the program last made turns, if a thread makes them, too; min(): never.
     Instant attended_at{};
   };
@@ -31,8 +32,8 @@ class [[gnu::visibility("hidden")]] Context::Service {
   // Has the request's callback called behind turns: now and then while any are made, soon if the
   // descriptor is readable, and if the request becomes done. Not with -1, which is none.
   static void attend(Context & context, CallbackRequest & what, int descriptor);
-  // Ends that; the callback may just be running.
-  static void end_attendance(Context & context);
+  // Ends that, with the same descriptor; the callback may just be running.
+  static void end_attendance(Context & context, int descriptor);
 };
 
 }  // namespace pullman

@@ -54,6 +54,11 @@ void Sleeper::add(int descriptor) {
   if (all_ >= 0 && !watch(all_, descriptor)) close_abortively();
 }
 
+void Sleeper::remove(int descriptor) {
+  std::erase(others_, descriptor);
+  if (all_ >= 0) epoll_ctl(all_, EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
 // wait_fd() arms a port again; its descriptor is the same and still in the set.
 bool Sleeper::watch_again() {
   watching_ = all_ >= 0 && std::all_of(ports_.begin(), ports_.end(),

@@ -35,8 +35,9 @@ class Sleeper {
   void set_port(std::size_t place, nic::Port* port);
   void swap_ports(std::size_t one, std::size_t other) { std::swap(ports_[one], ports_[other]); }
 
-  // A further descriptor to wait on, from now on.
+  // A further descriptor to wait on, from now on or no more.
   void add(int descriptor);
+  void remove(int descriptor);
 
   // Counts a turn without sleeping. After many in a row the ports' descriptors are disarmed until
   // descriptor() is called again, which makes receiving packets cheaper.

@@ -100,8 +100,8 @@ void write_trace(const trace::Ring& ring, const fs::path& path, std::string_view
                          .snap_bytes = trace::Record::kSnapBytes});
     }
     write_packets(ring, behind_1970, out);
-    const bool written = std::fflush(file.get()) == 0 && std::ferror(file.get()) == 0;
-    if (!written || std::rename(unfinished.c_str(), path.c_str()) != 0) fail(path);
+    errno = out.finish_file();
+    if (errno != 0 || std::rename(unfinished.c_str(), path.c_str()) != 0) fail(path);
   } catch (...) {
     unlink(unfinished.c_str());
     throw;

@@ -17,15 +17,9 @@ constexpr int kSignals = 65;
 std::array<std::atomic<std::uint32_t>, kSignals> seen{};
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);  // else no handler may touch it
 std::mutex taking;
-std::array<std::size_t, kSignals> takers{};
 
 void note_signal(int number) {
   seen[static_cast<std::size_t>(number)].fetch_add(1, std::memory_order_relaxed);
-}
-
-bool is_fault(int number) {
-  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
-         number == SIGTRAP || number == SIGABRT || number == SIGKILL || number == SIGSTOP;
 }
 
 bool is_ours(const struct sigaction& action) {
@@ -36,11 +30,8 @@ bool is_ours(const struct sigaction& action) {
 
 int TraceSignal::number_of(std::string_view name) {
   if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (int number = 1; number < SIGRTMIN; ++number) {
-    const char* const known = sigabbrev_np(number);
-    if (known != nullptr && name == known) return is_fault(number) ? 0 : number;
-  }
-  return 0;
+  if (name == "USR1") return SIGUSR1;
+  return name == "USR2" ? SIGUSR2 : 0;
 }
 
 TraceSignal::TraceSignal(int number) : number_(number) {
@@ -63,16 +54,6 @@ TraceSignal::TraceSignal(int number) : number_(number) {
   ours.sa_flags = SA_RESTART;
   sigemptyset(&ours.sa_mask);
   sigaction(number_, &ours, nullptr);
-  ++takers[static_cast<std::size_t>(number_)];
-}
-
-TraceSignal::~TraceSignal() {
-  if (number_ == 0) return;
-  const std::lock_guard locked(taking);
-  if (--takers[static_cast<std::size_t>(number_)] != 0) return;
-  struct sigaction now {};
-  sigaction(number_, nullptr, &now);
-  if (is_ours(now)) signal(number_, SIG_IGN);
 }
 
 std::uint32_t TraceSignal::count() const {

@@ -9,17 +9,14 @@ namespace pullman {
 
 class TraceSignal {
  public:
-  // Returns the number of a signal called "USR1", "SIGUSR1" or the like, or 0 if it is none, or one
-  // that cannot be taken.
+  // Returns the number of a signal called "USR1", "SIGUSR2" or the like, or 0 if it is no other
+  // than those two: others mean something already.
   static int number_of(std::string_view name);
 
   // Takes the signal, unless the program has a handler for it: that stays, and is warned of. 0 is
-  // none.
+  // none. It is never given back: one that comes late ends no program, and what is exec'ed has the
+  // default again.
   explicit TraceSignal(int number);
-  // Behind the last one the signal is ignored: one that comes late ends no program.
-  ~TraceSignal();
-  TraceSignal(const TraceSignal&) = delete;
-  TraceSignal& operator=(const TraceSignal&) = delete;
 
   // Whether it was taken.
   bool watches() const { return number_ != 0; }

@@ -1,14 +1,13 @@
 #include "context/tracer.h"
 
 #include <fmt/format.h>
-#include <limits.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <exception>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/log.h"
 #include "context/clock.h"
 #include "nic/trace/traced_port.h"
@@ -18,9 +17,7 @@ namespace {
 
 TraceOwner next_owner() {
   static std::atomic<unsigned> contexts{0};  // that have had a trace
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
-  return {.host = host.data(), .process = getpid(), .context = ++contexts};
+  return {.host = host_name(), .process = getpid(), .context = ++contexts};
 }
 
 // Returns the time since 1970 at the origin of the steady clock.
@@ -29,11 +26,30 @@ Duration behind_1970() {
   return std::chrono::duration_cast<Duration>(wall) - read_clock().time_since_epoch();
 }
 
+// The program may go to another folder. Where that one cannot be found out the path stays as it is.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
+}
+
 }  // namespace
 
-// The path is made absolute, since the program may go to another folder.
+std::unique_ptr<Tracer> Tracer::make(const Config& config, const Instant& now) {
+  if (config.trace.empty() || config.trace == "0") return nullptr;
+  std::error_code error;
+  if (config.trace.ends_with('/') || std::filesystem::is_directory(config.trace, error)) {
+    throw Error(
+        Status::kBadOption,
+        fmt::format("trace is '{}', a folder: name a file in it, such as {} "
+                    "(PULLMAN_TRACE)",
+                    config.trace, (std::filesystem::path(config.trace) / "%h.%p.pcapng").string()));
+  }
+  return std::make_unique<Tracer>(config, now);
+}
+
 Tracer::Tracer(const Config& config, const Instant& now)
-    : wanted_(std::filesystem::absolute(config.trace).string()),
+    : wanted_(absolute(config.trace)),
       owner_(next_owner()),
       ring_(config.trace_bytes, now),
       signal_(TraceSignal::number_of(config.trace_signal)),

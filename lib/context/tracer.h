@@ -21,8 +21,11 @@ namespace pullman {
 
 class Tracer {
  public:
-  // `now` outlives it: the time of the turn that is being made. Warns if nothing can be written
-  // there.
+  // Null: Config::trace names no file. Throws Error(kBadOption) if it names a folder. `now`
+  // outlives the tracer: the time of the turn that is being made.
+  static std::unique_ptr<Tracer> make(const Config& config, const Instant& now);
+
+  // Warns if nothing can be written there.
   Tracer(const Config& config, const Instant& now);
 
   // Returns the ports, which record from now on.

@@ -193,7 +193,7 @@ void Link::handle_losses(std::size_t count) {
 void Link::count_after_timeout(std::size_t count) {
   auto at = lost_.rbegin();
   for (std::size_t i = 0; i < count; ++i, ++at) {
-    if (at->sent_at <= last_probe_) ++lost_after_timeout_;
+    if (at->sent_at < last_probe_) ++lost_after_timeout_;
   }
 }
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -107,23 +107,28 @@ class Gathering {
   std::map<unsigned, Mail::Clock::time_point> pending_;  // and since when they have ended
 };
 
+// What cannot be written where it should be is not lost.
 void show(const Page& page, const std::string& target) {
-  if (target == "1") {
-    fmt::print(stderr, "{}", to_table(page));
-    return;
+  if (target != "1") {
+    std::ofstream file(target, std::ios::trunc);
+    file << to_json(page);
+    file.close();
+    if (file) return;
+    log().warn("the report of the job cannot be written to {} (PULLMAN_REPORT), and follows here",
+               target);
   }
-  std::ofstream file(target, std::ios::trunc);
-  file << to_json(page);
-  if (file.flush()) return;
-  log().warn("the report of the job cannot be written to {}: {}", target,
-             std::generic_category().message(errno));
+  fmt::print(stderr, "{}", to_table(page));
 }
 
 }  // namespace
 
 std::string report_target() {
   const char* const told = std::getenv("PULLMAN_REPORT");
-  return told == nullptr || std::string(told) == "0" ? "" : told;
+  const std::string target = told == nullptr ? "" : told;
+  if (target.empty() || target == "0") return "";
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(target, error);
+  return target == "1" || error ? target : whole.string();
 }
 
 void report(Mail& mail, Roster& roster, const ReportOptions& options) {

@@ -12,8 +12,8 @@
 
 namespace pullman::world {
 
-// Returns where PULLMAN_REPORT has the page go: "1" is the standard error, anything else a file;
-// empty: there is no report.
+// Returns where PULLMAN_REPORT has the page go: "1" is the standard error, anything else a file, as
+// it is called from any folder; empty: there is no report.
 std::string report_target();
 
 struct ReportOptions {

@@ -1,12 +1,11 @@
 #include "world/side_channel.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/log.h"
 #include "context/service.h"
 #include "pullman/status.h"
@@ -24,12 +23,6 @@ static_assert(kMaxMessageBytes <= telemetry::kMaxDoorBytes);
 // One receive is for both: they differ in the lowest bit of their kind.
 constexpr Tag kEitherKind = Tag{1} << kKindShift | kAnyNumber;
 static_assert((static_cast<Tag>(Kind::kQuestion) ^ static_cast<Tag>(Kind::kAnswer)) == 1);
-
-std::string host_name() {
-  std::array<char, 65> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 }  // namespace
 
@@ -54,7 +47,7 @@ SideChannel::SideChannel(Context& context, Roster& roster, const CurrentCall& cu
 }
 
 SideChannel::~SideChannel() {
-  Context::Service::end_attendance(context_);
+  Context::Service::end_attendance(context_, door_ ? door_->descriptor() : -1);
   {
     const std::lock_guard locked(attending_);
     ended_ = true;
@@ -120,6 +113,7 @@ void SideChannel::handle_question(PeerId from, std::span<const std::byte> bytes)
 void SideChannel::handle_answer(std::span<const std::byte> bytes) {
   const auto told = decode_answer(bytes);
   if (!told || told->rank >= place_.size) return;
+  unanswered_.erase(told->rank);
   if (const Asked* asked = find(told->number)) answer(*asked, bytes);
 }
 
@@ -137,7 +131,8 @@ void SideChannel::handle_visitor(const telemetry::Door::Question& from) {
   pass_on(std::move(*question), std::nullopt);
 }
 
-// Those that get it are told which others do, and pass it on to the rest only.
+// Those that get it are told which others do, and pass it on to the rest only. One that has left a
+// question without an answer counts as asked no more: another may have a way to it that works.
 void SideChannel::pass_on(Question question, std::optional<PeerId> from) {
   question.asked.insert(place_.rank);
   question.asked.insert(question.rank);
@@ -145,8 +140,11 @@ void SideChannel::pass_on(Question question, std::optional<PeerId> from) {
   std::vector<PeerId> to;
   for (const auto& [rank, peer] : roster_.connected()) {
     if (to.size() == kMaxAtOnce || question.asked.contains(rank) || peer == from) continue;
-    question.asked.insert(rank);
-    if (++unanswered_[rank] <= kMaxUnanswered) to.push_back(peer);
+    unsigned& unanswered = unanswered_[rank];
+    if (unanswered == 0) question.asked.insert(rank);
+    if (unanswered == kMaxUnanswered) continue;
+    ++unanswered;
+    to.push_back(peer);
   }
   const Bytes bytes = encode(question);
   for (const PeerId peer : to) send(peer, Kind::kQuestion, bytes);
@@ -162,7 +160,9 @@ void SideChannel::call_unconnected(Question& question) {
   unsigned calls = 0;
   for (unsigned rank = 0; rank < addresses_.size() && calls < kMaxCalls; ++rank) {
     if (rank == place_.rank || question.asked.contains(rank) || connected.contains(rank)) continue;
-    if (++unanswered_[rank] > kMaxUnanswered) continue;
+    unsigned& unanswered = unanswered_[rank];
+    if (unanswered == kMaxUnanswered) continue;
+    ++unanswered;
     ++calls;
     try {
       send(context_.connect(addresses_[rank]), Kind::kQuestion, bytes);

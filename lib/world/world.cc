@@ -163,18 +163,24 @@ struct World::State {
   }
   // The last that all do together, if they are asked to. Nothing that goes wrong is thrown.
   void report() {
-    const std::string target = world::report_target();
-    if (target.empty() || meets_later) return;
+    if (report_target.empty() || meets_later) return;
     try {
       Context::Service::Activity activity;
+      const telemetry::Rows rows = Context::Service::rows(context, activity);
+      if (activity.is_closed) {
+        log().warn(
+            "this process is missing in the report of the job (PULLMAN_REPORT): the context of its "
+            "world was closed before the world ended");
+        return;
+      }
       world::report(mail, roster,
                     {.place = place,
-                     .rows = Context::Service::rows(context, activity),
+                     .rows = rows,
                      .duration = std::chrono::steady_clock::now() - begun,
                      .patience = std::uncaught_exceptions() == 0
                                      ? mail.patience()
                                      : std::min(mail.patience(), kPatienceAfterError),
-                     .target = target});
+                     .target = report_target});
     } catch (const std::exception& error) {
       log().warn("there is no report of the job (PULLMAN_REPORT): {}", error.what());
     }
@@ -201,9 +207,10 @@ struct World::State {
   world::Collectives collectives;
   world::SideChannel side_channel;
   const std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-  Key key;                   // of the id
-  bool is_created = false;   // here
-  bool meets_later = false;  // the others, which join
+  const std::string report_target = world::report_target();  // before the program goes elsewhere
+  Key key;                                                   // of the id
+  bool is_created = false;                                   // here
+  bool meets_later = false;                                  // the others, which join
 };
 
 World::World(std::unique_ptr<State> state) : state_(std::move(state)) {}

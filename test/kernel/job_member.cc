@@ -5,7 +5,9 @@
 //   job-member RANK send        the same, for its receive
 //   job-member RANK barrier     the same, for its part of a barrier
 //   job-member RANK go-on       all go on
+//   job-member RANK apart       the same, but no rank has talked to another
 //   job-member RANK end         all end
+//   job-member RANK close       the same, behind closing their contexts
 #include <unistd.h>
 
 #include <array>
@@ -67,13 +69,14 @@ void wait_for(pullman::World& world, unsigned rank, const std::string& how) {
 
 void run(unsigned culprit, const std::string& how) {
   pullman::WorldOptions options;
-  if (how != "end") options.patience = std::chrono::hours(1);
+  if (how != "end" && how != "close") options.patience = std::chrono::hours(1);
   pullman::World world = pullman::World::from_environment(options);
-  greet_all(world);
+  if (how != "apart") greet_all(world);
   std::puts("ready");
   std::fflush(stdout);
-  if (how == "end") return;
-  while (world.rank() == culprit && how != "go-on") sleep(1);
+  if (how == "close") world.context().close();
+  if (how == "end" || how == "close") return;
+  while (world.rank() == culprit && how != "go-on" && how != "apart") sleep(1);
   wait_for(world, culprit, how);
 }
 
@@ -82,8 +85,9 @@ void run(unsigned culprit, const std::string& how) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   try {
-    if (argv[2] != std::string("end")) end_with_input();
-    run(static_cast<unsigned>(std::atoi(argv[1])), argv[2]);
+    const std::string how = argv[2];
+    if (how != "end" && how != "close") end_with_input();
+    run(static_cast<unsigned>(std::atoi(argv[1])), how);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "job-member: %s\n", error.what());
     return 1;

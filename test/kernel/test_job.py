@@ -172,6 +172,16 @@ def test_another_rank_is_asked_if_the_one_that_is_named_does_not_answer(place, b
 
 
 @case()
+def test_ranks_that_nobody_is_connected_to_answer_however_often_they_are_asked(place, build, folder):
+    members = start_job(place, build, "apart")
+    members[0].send_signal(signal.SIGSTOP)
+    for _ in range(12):
+        job = find_stuck(place, build, members[1].pid)
+        assert job["silent"] == [0] and [rank["rank"] for rank in job["ranks"]] == [1, 2, 3], job
+    members[0].send_signal(signal.SIGCONT)
+
+
+@case()
 def test_a_stopped_process_is_said_to_be_in_spite_of_its_thread(place, build, folder):
     members = start_job(place, build, "receive")
     members[CULPRIT].send_signal(signal.SIGSTOP)
@@ -231,6 +241,30 @@ def test_processes_of_mpirun_report_their_counters_on_one_page(place, build):
     least, _, _, most, _, total = map(int, rows["messages_sent"])
     assert 3 <= least <= most and 4 * least <= total <= 4 * most, done.stderr
     assert "without" not in done.stderr and not re.search(r" 0 +\d+ +0 +0 +\d+ +0$", done.stderr, re.M), done
+
+
+def run_alone(place, build, how, report):
+    done = subprocess.run(
+        place.command(0, build / "test/kernel/job-member", "0", how), capture_output=True, text=True, timeout=60,
+        check=False, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PULLMAN_REPORT": str(report), "PULLMAN_NICS": "lo", "PULLMAN_RANK": "0",
+             "PULLMAN_SIZE": "1", "PULLMAN_RENDEZVOUS": f"127.0.0.1:{PORT}"})
+    assert done.returncode == 0, done
+    return done.stderr
+
+
+@case()
+def test_a_report_that_cannot_be_written_is_shown(place, build, tmp_path):
+    said = run_alone(place, build, "end", tmp_path / "nowhere/report.json")
+    assert "cannot be written" in said and "1 ranks" in said and "counter" in said, said
+
+
+@case()
+def test_a_process_whose_context_was_closed_says_that_it_is_missing_in_the_report(place, build, tmp_path):
+    began = time.monotonic()
+    said = run_alone(place, build, "close", "1")
+    assert "missing in the report" in said and "counter" not in said, said
+    assert time.monotonic() - began < 50, "its patience is a minute"
 
 
 @case()

@@ -58,6 +58,8 @@ TEST_CASE("a run has a number for each chunk and is one guest of the hotel") {
   CHECK(sender.hotel.guests() == 1);
   CHECK(sender.pool.in_use() == 44);
   for (PacketNumber n = kFirst; n < kFirst + 44; ++n) CHECK(sender.window.find_run(n) == run);
+  run->used = 30;
+  CHECK(run->total_bytes() == 43 * 130 + 37);
   CHECK(sender.window.find_run(kFirst + 44) == nullptr);
 
   sender.window.remove_chunks(*run, run->left);

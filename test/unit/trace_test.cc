@@ -10,6 +10,7 @@
 
 #include "context/trace_file.h"
 #include "context/trace_signal.h"
+#include "context/tracer.h"
 #include "list_port.h"
 #include "nic/trace/traced_port.h"
 #include "shared_folder.h"
@@ -252,10 +253,24 @@ TEST_CASE("the name of a trace tells processes, contexts and causes apart", "[tr
   CHECK(trace_path("/d/t", first, "") == "/d/t.17");
 }
 
-TEST_CASE("signals are taken by name, and faults are not", "[trace]") {
+TEST_CASE("a trace is no folder, and 0 is none", "[trace]") {
+  const shm::SharedFolder folder;
+  const Instant now{};
+  Config config;
+  config.trace = "0";
+  CHECK(Tracer::make(config, now) == nullptr);
+  config.trace = (folder.path() / "t").string();
+  CHECK(Tracer::make(config, now) != nullptr);
+  for (const std::string& wrong : {folder.path().string(), folder.path().string() + "/t/"}) {
+    config.trace = wrong;
+    CHECK_THROWS_WITH(Tracer::make(config, now), Catch::Matchers::Contains("name a file in it"));
+  }
+}
+
+TEST_CASE("signals that mean nothing else are taken by name", "[trace]") {
   CHECK(TraceSignal::number_of("USR2") == SIGUSR2);
   CHECK(TraceSignal::number_of("SIGUSR1") == SIGUSR1);
-  for (const char* name : {"", "SEGV", "KILL", "SIGSTOP", "usr1", "12"}) {
+  for (const char* name : {"", "SEGV", "KILL", "SIGSTOP", "TERM", "CHLD", "usr1", "12"}) {
     CHECK(TraceSignal::number_of(name) == 0);
   }
 }

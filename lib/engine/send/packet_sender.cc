@@ -52,7 +52,7 @@ void PacketSender::stamp(Instant now, Rail& rail, channel::Run& run) {
   const bool owed = rail.link.ack_need() != AckNeed::kNone;
   rail.link.stamp_run(now, rail.peer.theirs, credits_.credit(rail), run);
   if (owed) acks_.note_piggyback(rail);
-  note_sent(rail, run.count, run.count * run.size());
+  note_sent(rail, run.count, run.total_bytes());
 }
 
 }  // namespace pullman::engine

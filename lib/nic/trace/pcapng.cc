@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 namespace pullman::nic::trace {
@@ -148,6 +149,15 @@ void PcapngWriter::write(const PcapngStatistics& statistics) {
   finish();
 }
 
+int PcapngWriter::finish_file() {
+  if (std::fflush(out_) != 0) note_error();
+  return error_;
+}
+
+void PcapngWriter::note_error() {
+  if (error_ == 0) error_ = errno != 0 ? errno : EIO;
+}
+
 // Numbers are in the order of this host's bytes, as the magic says.
 void PcapngWriter::put16(std::uint16_t value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -198,7 +208,7 @@ void PcapngWriter::finish() {
   const auto length = static_cast<std::uint32_t>(block_.size() + sizeof(std::uint32_t));
   std::memcpy(block_.data() + sizeof length, &length, sizeof length);
   put32(length);
-  std::fwrite(block_.data(), 1, block_.size(), out_);
+  if (std::fwrite(block_.data(), 1, block_.size(), out_) != block_.size()) note_error();
 }
 
 }  // namespace pullman::nic::trace

@@ -45,12 +45,14 @@ struct PcapngStatistics {
 
 class PcapngWriter {
  public:
-  // Begins the file. `out` outlives it; whether writing has failed is asked of `out`.
+  // Begins the file. `out` outlives it.
   PcapngWriter(std::FILE* out, std::string_view application, std::string_view comment);
 
   void add_interface(const PcapngInterface& interface);
   void write(const PcapngPacket& packet);
   void write(const PcapngStatistics& statistics);
+  // Writes what is still in memory. Returns 0, or the errno of the first write that has failed.
+  int finish_file();
 
  private:
   void begin(std::uint32_t type);
@@ -62,8 +64,10 @@ class PcapngWriter {
   void put_option(std::uint16_t code, std::string_view text);
   void put_option64(std::uint16_t code, std::uint64_t value);
   void finish();
+  void note_error();
 
   std::FILE* const out_;
+  int error_ = 0;
   std::vector<std::uint8_t> families_;  // of the interfaces
   std::vector<std::byte> block_;        // the block being written
 };

@@ -6,11 +6,12 @@
 
 namespace pullman::nic::trace {
 
-// The memory is not initialised, so that a process which sends little does not touch all of it.
+// The records are not made before there are packets: a process that sends little does not touch
+// all of the memory.
 Ring::Ring(std::size_t bytes, const Instant& now)
     : now_(&now),
       capacity_(std::max<std::size_t>(bytes / sizeof(Record), 1)),
-      records_(new Record[capacity_]),
+      records_(std::allocator<Record>().allocate(capacity_), Free{capacity_}),
       next_(records_.get()),
       end_(records_.get() + capacity_) {}
 
@@ -27,7 +28,8 @@ std::optional<std::uint16_t> Ring::add_port(TracedPortInfo info) {
 void Ring::note_resolved(std::uint16_t port, Destination to, const Address& address) {
   const auto known = meanings_.find({port, to});
   if (known == meanings_.end()) {
-    if (meanings_.size() < kMaxDestinations) meanings_[{port, to}] = {{recorded(), address}};
+    if (meanings_.size() == kMaxDestinations) return;
+    meanings_.try_emplace({port, to}, std::vector<Meaning>{{recorded(), address}});
     return;
   }
   std::vector<Meaning>& meanings = known->second;

@@ -106,6 +106,10 @@ class Ring {
     std::uint64_t since = 0;
     Address address;
   };
+  struct Free {
+    std::size_t count;
+    void operator()(Record* records) const { std::allocator<Record>().deallocate(records, count); }
+  };
   static constexpr std::size_t kMaxMeanings = 8;           // of one destination
   static constexpr std::size_t kMaxDestinations = 65'536;  // later ones are not known
 
@@ -138,7 +142,7 @@ class Ring {
 
   const Instant* now_;
   std::size_t capacity_;
-  std::unique_ptr<Record[]> records_;
+  std::unique_ptr<Record[], Free> records_;
   Record* next_;  // the place of the next record
   Record* end_;   // behind the last place
   std::vector<TracedPortInfo> ports_;
