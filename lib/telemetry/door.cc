@@ -63,11 +63,14 @@ bool is_ours(int socket) {
          (other.uid == geteuid() || other.uid == 0);
 }
 
-bool watch(int all, int descriptor, std::uint32_t which) {
+constexpr std::uint32_t kListening = 0xFFFFFFFF;
+
+// Of visitors that come it is told once.
+bool watch(int all, int descriptor, std::uint32_t which, int how = EPOLL_CTL_ADD) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = which == kListening ? EPOLLIN | EPOLLET : EPOLLIN;
   event.data.u32 = which;
-  return epoll_ctl(all, EPOLL_CTL_ADD, descriptor, &event) == 0;
+  return epoll_ctl(all, how, descriptor, &event) == 0;
 }
 
 bool send_packet(int socket, std::span<const std::byte> bytes) {
@@ -88,8 +91,6 @@ std::optional<std::vector<std::byte>> receive_packet(int socket, bool& over) {
   bytes.resize(static_cast<std::size_t>(got));
   return bytes;
 }
-
-constexpr std::uint32_t kListening = 0xFFFFFFFF;
 
 }  // namespace
 
@@ -131,7 +132,7 @@ std::optional<Door::Question> Door::next() {
   for (int i = 0; i < ready; ++i) {
     const std::uint32_t which = events[static_cast<std::size_t>(i)].data.u32;
     if (which == kListening) {
-      let_in();
+      let_all_in();
     } else if (auto question = hear(seats_.at(which))) {
       return question;
     }
@@ -139,10 +140,20 @@ std::optional<Door::Question> Door::next() {
   return std::nullopt;
 }
 
+// Where none can be let in, since this process may open no more files, they wait until another one
+// comes, and nobody is woken for them again and again.
+void Door::let_all_in() {
+  for (std::size_t i = 0; i < 2 * kMaxVisitors; ++i) {
+    Descriptor socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    let_in(std::move(socket));
+  }
+  watch(watched_.get(), listening_.get(), kListening, EPOLL_CTL_MOD);  // tells of those left
+}
+
 // Those for whom there is no seat are sent away.
-void Door::let_in() {
-  Descriptor socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket || !is_ours(socket.get())) return;
+void Door::let_in(Descriptor socket) {
+  if (!is_ours(socket.get())) return;
   const auto seat =
       std::find_if(seats_.begin(), seats_.end(), [](const Seat& one) { return !one.socket; });
   const auto which = static_cast<std::uint32_t>(seat - seats_.begin());

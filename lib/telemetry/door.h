@@ -67,7 +67,8 @@ class Door {
     Visitor visitor = 0;
   };
 
-  void let_in();
+  void let_all_in();
+  void let_in(Descriptor socket);
   std::optional<Question> hear(Seat& seat);
 
   std::filesystem::path path_;

@@ -1,6 +1,8 @@
 // telemetry/door: other processes ask at it, and nobody waits for them.
 #include "telemetry/door.h"
 
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -72,6 +74,26 @@ TEST_CASE("a visitor that leaves makes room, and one too many is sent away") {
   CHECK_FALSE(door.next());
   Knocker next(folder.path() / "some.job");
   REQUIRE(next.ask(message_of("me?")));
+  CHECK(next_of(door));
+}
+
+TEST_CASE("a visitor that cannot be let in for want of descriptors wakes nobody again and again") {
+  const shm::SharedFolder folder;
+  Door door(folder.path() / "some.job");
+  Knocker visitor(folder.path() / "some.job");
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const bool heard = door.next().has_value();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_FALSE(heard);
+  pollfd watched{.fd = door.descriptor(), .events = POLLIN, .revents = 0};
+  CHECK(poll(&watched, 1, 0) == 0);
+
+  REQUIRE(visitor.ask(message_of("me?")));
+  Knocker next(folder.path() / "some.job");
+  CHECK_FALSE(door.next());
   CHECK(next_of(door));
 }
 
