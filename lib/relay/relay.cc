@@ -65,7 +65,7 @@ void Relay::post(Instant now, Arrival& arrival) {
                               .ignore = ~Tag{0},
                               .segments = whole,
                               .options = {.space = kSpace}};
-  engine_->matching().submit(now, any, arrival.request);
+  closed_ = engine_->matching().submit(now, any, arrival.request) == Status::kClosed;
 }
 
 std::size_t Relay::progress(Instant now) noexcept {
@@ -213,7 +213,8 @@ std::string Relay::next_hop(const nic::Address& relayed) const {
 
 // --- packets
 
-// A receive for which there is no memory is posted again in a later step.
+// A receive for which there is no memory is posted again in a later step. One that ends with its
+// peer in the middle of a message may say kClosed, too, while the engine goes on.
 void Relay::take_arrived(Instant now) {
   taken_.swap(arrived_);
   for (Arrival* const arrival : taken_) {
@@ -222,8 +223,6 @@ void Relay::take_arrived(Instant now) {
       handle(now, request.source(), std::span(arrival->bytes).first(request.length()));
     } else if (request.status() == Status::kTruncated) {
       ++stats().relay_dropped_malformed;
-    } else if (request.status() == Status::kClosed) {
-      closed_ = true;
     }
     unposted_.push_back(arrival);
   }

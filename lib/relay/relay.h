@@ -55,6 +55,14 @@ class Relay {
   // Returns the address of the next hop to a relayed address; empty if there is none now.
   std::string next_hop(const nic::Address& relayed) const;
 
+  // The number of receives that are posted while nothing has arrived.
+  static constexpr std::size_t kArrivals = 64;
+  // Returns whether nothing is under way to a neighbour or has arrived, and all is given back.
+  bool is_idle() const {
+    return shares_.empty() && sent_.size() == unused_.size() && arrived_.empty() &&
+           unposted_.empty();
+  }
+
  private:
   struct Hop {
     nic::Address via;
@@ -82,8 +90,7 @@ class Relay {
     Instant due;
   };
 
-  // Of receives that are posted, of messages under way, of processes called.
-  static constexpr std::size_t kArrivals = 64;
+  // Of messages under way, of processes called.
   static constexpr std::size_t kMaxSent = 1024;
   static constexpr std::size_t kMaxCalled = 256;
   // The pause before a hop that is gone is connected to again.

@@ -347,6 +347,43 @@ TEST_CASE("a neighbour that sends what is no relayed packet is counted, and noth
   CHECK(scene.stats(0).relay_received == 0);
 }
 
+TEST_CASE("a relay goes on after its program disconnects a neighbour in the middle of a packet") {
+  RelayScene scene({"on", ""}, {{0, 1}});
+  const auto first = scene.couple(1, 0);
+  const std::vector<std::byte> nonsense(8000, std::byte{0x5A});
+  SendOptions options;
+  options.space = relay::kSpace;
+  const std::span<const std::byte> whole[] = {nonsense};
+  const auto pass = [&](PeerId peer, Request& request) {
+    scene.engine(1).sending().submit(
+        scene.node(1).local_now(), {.peer = peer, .tag = 0, .segments = whole, .options = options},
+        request);
+    scene.node(1).touched();
+  };
+  int long_ones = 0;
+  scene.network().set_drop_rule([&](const Passing& passing) {
+    return passing.from.host == 1 && passing.bytes.size() > 500 && ++long_ones > 2;
+  });
+  Request request;
+  pass(first.there, request);
+  REQUIRE(scene.run_until([&] { return long_ones > 2; }));
+  scene.run_for(milliseconds(1));
+  scene.network().set_drop_rule(nullptr);
+
+  scene.engine(0).disconnect(scene.node(0).local_now(), first.back);
+  scene.node(0).touched();
+  REQUIRE(scene.run_until([&] { return request.done(); }));
+  const auto again = scene.couple(1, 0);
+  for (int i = 0; i < 200; ++i) {
+    pass(again.there, request);
+    REQUIRE(scene.run_until([&] { return request.done(); }));
+  }
+
+  const bool all = scene.run_until([&] { return scene.stats(0).relay_dropped_malformed == 200; });
+  INFO(scene.stats(0).relay_dropped_malformed);
+  CHECK(all);
+}
+
 TEST_CASE("an end that leaves delivers what the relay still carries") {
   RelayScene scene({default_by(1), "on", default_by(1)}, {{0, 1}, {1, 2}});
   scene.settle();
