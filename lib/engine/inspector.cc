@@ -132,6 +132,12 @@ Audit Inspector::audit() const {
     peer.for_each_rail([&](const Rail& rail) {
       audit.packets_in_flight += rail.link.in_flight();
       audit.packets_accounted += rail.link.in_flight() + rail.link.lost().size();
+      if (peer.rails == nullptr || !rail.nic->device().relayed || upkeep_of(rail).health.up() ||
+          rail.link.in_flight() == 0) {
+        return;
+      }
+      audit.relay_probes += rail.link.in_flight();
+      ++audit.relay_windows;
     });
     if (peer.rails != nullptr) audit.packets_accounted += peer.rails->evacuated.size();
     audit.packets_accounted += in_memory(peer) + peer.outbox.queued_packets() +

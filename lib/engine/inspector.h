@@ -24,6 +24,9 @@ struct Audit {
   std::size_t sends_pending = 0;       // requests in outboxes
   std::size_t receives_posted = 0;     // requests in the matcher or being filled
   std::size_t windows_in_use = 0;      // links that hold a window
+  // What probes a relayed rail that is down, which it stays if there is no other way to the peer.
+  std::size_t relay_probes = 0;        // packets in flight
+  std::size_t relay_windows = 0;       // windows of such rails
   std::uint64_t rails_blamed = 0;      // rails left because they were silent, since the start
   std::size_t peers_inconsistent = 0;  // peers whose state does not fit their phase; always 0
   // Both are 0 after a turn: the list of ready peers holds exactly the peers that can be served.

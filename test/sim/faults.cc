@@ -18,12 +18,19 @@ void Simulation::excuse(const Plan& plan) {
   const Duration limit = shortest_timeout() / 4;
   for (std::uint8_t a = 0; a < plan.hosts(); ++a) {
     for (std::uint8_t b = 0; b < a; ++b) {
-      if (cut_for(limit, a, b, false)) excuses_.add(a, b, AllowedFailures::kSilence);
-      if (cut_for(limit, a, b, true)) excuses_.add(a, b, AllowedFailures::kNoMeeting);
+      if (cut_for(limit, a, b, false)) excuse_silence(a, b);
+      if (cut_for(limit, a, b, true)) {
+        excuses_.add(a, b, AllowedFailures::kNoMeeting);
+        if (!plan.need_relay(a, b)) excuse_relayed();  // their hops may not meet
+      }
       const bool others = plan.nodes[a].nics() + plan.nodes[b].nics() > 2;
       const bool believed =
           plan.nodes[a].config.believe_addresses && plan.nodes[b].config.believe_addresses;
       if (others && plan.reach_across != nic::Reach::kNone && !believed) {
+        excuses_.add(a, b, AllowedFailures::kTwoNames);
+      }
+      // One that a router reaches may be called by the relay at one end only.
+      if (plan.relays && plan.reach_alike == nic::Reach::kRouted) {
         excuses_.add(a, b, AllowedFailures::kTwoNames);
       }
     }
@@ -33,10 +40,32 @@ void Simulation::excuse(const Plan& plan) {
       excuses_.add_all(a, AllowedFailures::kCrowded);
     if (plan.attacked()) excuses_.add_all(a, AllowedFailures::kAttack);
     if (plan.nodes[a].command.resolve_failure + plan.nodes[a].data.resolve_failure != 0) {
-      excuses_.add_all(a, AllowedFailures::kSilence);
+      excuse_silence_of(static_cast<std::uint8_t>(a));
     }
     for (std::size_t b = 0; b < plan.hosts(); ++b) {
-      if (plan.wires[a][b].loss > 150'000) excuses_.add(a, b, AllowedFailures::kSilence);
+      if (plan.wires[a][b].loss > 150'000) {
+        excuse_silence(static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b));
+      }
+    }
+  }
+}
+
+// Of two hosts between which others may relay.
+void Simulation::excuse_silence(std::uint8_t a, std::uint8_t b) {
+  excuses_.add(a, b, AllowedFailures::kSilence);
+  excuse_relayed();
+}
+
+// Of a host that may be a hop of others.
+void Simulation::excuse_silence_of(std::uint8_t host) {
+  excuses_.add_all(host, AllowedFailures::kSilence);
+  excuse_relayed();
+}
+
+void Simulation::excuse_relayed() {
+  for (std::uint8_t a = 0; a < plan_.hosts(); ++a) {
+    for (std::uint8_t b = 0; b < a; ++b) {
+      if (plan_.need_relay(a, b)) excuses_.add(a, b, AllowedFailures::kSilence);
     }
   }
 }
@@ -67,8 +96,8 @@ bool Simulation::step(Instant limit) {
   }
   for (std::size_t i = 0; i < closing_.size();) {
     Node& node = stage_.node(closing_[i].host);
-    if (node.engine().drained() || closing_[i].deadline <= stage_.now()) {
-      if (!node.engine().drained()) node.engine().close_abortively(node.local_now());
+    if (node.drained() || closing_[i].deadline <= stage_.now()) {
+      if (!node.drained()) node.engine().close_abortively(node.local_now());
       end_process(closing_[i].host, false);
       reboot(closing_[i].host);
       closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -100,17 +129,16 @@ void Simulation::happen(const Fault& happening) {
       excuses_.add_all(happening.host, AllowedFailures::kGoodbye);
       excuses_.add_all(happening.host, AllowedFailures::kRestart);
       programs_[happening.host]->stop();
-      node.engine().begin_close(node.local_now());
-      node.touched();
+      node.begin_close();
       closing_.push_back(
           {happening.host, stage_.now() + plan_.nodes[happening.host].config.close_timeout});
       return;
     case Fault::Kind::kStall:
-      if (silent) excuses_.add_all(happening.host, AllowedFailures::kSilence);
+      if (silent) excuse_silence_of(happening.host);
       node.stall_until(until);
       return;
     case Fault::Kind::kJump:
-      if (silent) excuses_.add_all(happening.host, AllowedFailures::kSilence);
+      if (silent) excuse_silence_of(happening.host);
       node.jump_clock(happening.duration);
       return;
     case Fault::Kind::kJoin:

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "base/keyed_random.h"
@@ -55,7 +56,8 @@ void print_keys(const Plan& plan) {
 }
 
 // Runs seeds that once failed: a line begins with the number, then says why. Those from before
-// there were rails failed with one rail, and those from before packets were protected without keys.
+// there were rails failed with one rail, those from before packets were protected without keys, and
+// those from before there was a relay without one.
 int run_kept(const std::string& path, bool one_rail) {
   std::ifstream file(path);
   std::uint64_t count = 0;
@@ -64,9 +66,14 @@ int run_kept(const std::string& path, bool one_rail) {
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), seed);
     if (error != std::errc()) continue;
     for (const bool keyless : {true, false}) {
-      if (!one_rail) run_one(seed, draw_plan(seed, {.keyless = keyless}));
-      run_one(seed, draw_plan(seed, {.one_rail = true, .keyless = keyless}));
+      DrawOptions draw{.one_rail = false, .keyless = keyless, .relays = Relays::kNever};
+      if (!one_rail) run_one(seed, draw_plan(seed, draw));
+      draw.one_rail = true;
+      run_one(seed, draw_plan(seed, draw));
     }
+    const Plan relayed =
+        draw_plan(seed, {.one_rail = false, .keyless = false, .relays = Relays::kAlways});
+    if (relayed.relays && !one_rail) run_one(seed, relayed);
     ++count;
   }
   fmt::print("{} seeds, 0 failed\n", count);
@@ -88,6 +95,10 @@ int main(int argc, char** argv) {
   auto* one = app.add_option("--seed", seed, "run this seed");
   app.add_flag("--one-rail", draw.one_rail, "the plans with one NIC in each host");
   app.add_flag("--keyless", draw.keyless, "the plans without keys");
+  const std::map<std::string, Relays> relays{
+      {"drawn", Relays::kDrawn}, {"never", Relays::kNever}, {"always", Relays::kAlways}};
+  app.add_option("--relays", draw.relays, "in plans where there is room: drawn, never or always")
+      ->transform(CLI::CheckedTransformer(relays));
   app.add_flag("--trace", traced, "with --seed: print every packet and call");
   std::string pcapng;
   app.add_option("--pcapng", pcapng, "with --seed: write what hosts send to this file");

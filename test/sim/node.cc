@@ -39,6 +39,15 @@ nic::Address Node::address() const {
   return address_of(first, plan_.command.address_kind, network_.generation(first));
 }
 
+std::optional<nic::Address> Node::address_to_call(const nic::Address& address) const {
+  return relay_ == nullptr ? address : relay_->address_to_call(address);
+}
+
+bool Node::has_no_receives() const {
+  const std::size_t posted = engine_->inspector().audit().receives_posted;
+  return relay_ == nullptr ? posted == 0 : relay_->is_idle() && posted == relay::Relay::kArrivals;
+}
+
 void Node::boot() {
   network_.mute(host_, false);
   ++incarnation_;
@@ -51,6 +60,7 @@ void Node::boot() {
     std::string why;
     relay_ = std::make_unique<relay::Relay>(*relay::read_routes(plan_.relay, why), plan_.config,
                                             nics.front().command->address());
+    relay_slot_ = nics.size();
     nics.push_back(relay_->open(nics.front()));
   }
   memory_.add_process(process());
@@ -62,7 +72,7 @@ void Node::boot() {
       local_now());
   if (relay_ != nullptr) relay_->attach(local_now(), *engine_);
   idle_turns_ = 0;
-  took_nothing_ = in_mid_turn_ = false;
+  took_nothing_ = in_mid_turn_ = closing_ = close_begun_ = false;
   touched();
 }
 
@@ -80,7 +90,8 @@ void Node::move(std::uint8_t nic) {
 }
 
 void Node::set_nic(std::uint8_t nic) {
-  engine_->set_nic(local_now(), nic, open(nic));
+  const bool behind_relay = relay_ != nullptr && nic >= relay_slot_;
+  engine_->set_nic(local_now(), behind_relay ? nic + 1u : nic, open(nic));
   touched();
 }
 
@@ -129,6 +140,21 @@ void Node::end(bool quietly) {
   own_wake_ = kNever;
 }
 
+void Node::begin_close() {
+  closing_ = true;
+  if (relay_ != nullptr) engine_->neighbours().disconnect_relayed(local_now());
+  go_on_closing();
+  touched();
+}
+
+// The relay sends nothing once the engine closes.
+void Node::go_on_closing() {
+  if (!closing_ || close_begun_) return;
+  if (relay_ != nullptr && engine_->neighbours().any_relayed()) return;
+  engine_->begin_close(local_now());
+  close_begun_ = true;
+}
+
 void Node::jump_clock(Duration by) {
   clock_offset_ += by;
   if (alive()) touched();
@@ -171,6 +197,7 @@ void Node::turn() {
       received += more;
     }
   }
+  go_on_closing();
   own_wake_ = was_interrupted ? network_.now() : kNever;
   touched();
   note_turn(received, network_.counters().sent - sent_before);

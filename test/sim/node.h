@@ -68,6 +68,10 @@ class Node {
   engine::Engine& engine() { return *engine_; }
   relay::Relay& relay() { return *relay_; }  // there must be one
   nic::Address address() const;              // of the first NIC
+  // Returns where to call that address, as Context::connect() does; nothing if nothing reaches it.
+  std::optional<nic::Address> address_to_call(const nic::Address& address) const;
+  // Returns whether the relay, if there is one, holds nothing, nor the engine receives but its own.
+  bool has_no_receives() const;
   std::uint64_t identity() const { return plan_.identity != 0 ? plan_.identity : 1u + host_; }
 
   // The number of NICs present, and their names in the engine.
@@ -83,6 +87,9 @@ class Node {
   // Ends the process. With `quietly` its last packets do not leave, as after kill -9. All its
   // requests end with kClosed.
   void end(bool quietly);
+  // Closes in good order, as Context::close() does: peers that only the relay reaches end first.
+  void begin_close();
+  bool drained() const { return close_begun_ && engine_->drained(); }
 
   // Restores all rails that are kept out, as an operator would (Config::sticky_rails).
   void restore_rails();
@@ -114,6 +121,7 @@ class Node {
  private:
   engine::NicPorts open(std::uint8_t nic);
   void set_nic(std::uint8_t nic);
+  void go_on_closing();
   Instant earliest_run(Instant at) const;
   void note_turn(std::size_t received, std::uint64_t sent);
   void share_processor(bool was_whole_turn);
@@ -132,6 +140,9 @@ class Node {
   std::unique_ptr<relay::Relay> relay_;  // null: none
   std::unique_ptr<engine::Engine> engine_;
   std::uint32_t incarnation_ = 0;
+  std::size_t relay_slot_ = 0;  // in the engine, which later NICs come behind
+  bool closing_ = false;
+  bool close_begun_ = false;  // of the engine
   Duration clock_offset_{0};
   Instant deadline_ = kNever;  // of the engine, in network time
   Instant own_wake_ = kNever;

@@ -355,6 +355,7 @@ const char* name(Fault::Kind kind) {
 Plan draw_plan(std::uint64_t seed, const DrawOptions& options) {
   Plan plan = draw_plan_of_one_rail(seed);
   if (!options.one_rail) draw_rails(seed, plan);
+  draw_relay(seed, options.relays, plan);
   if (!options.keyless) draw_protection(seed, plan);
   return plan;
 }
@@ -409,7 +410,7 @@ std::string describe(const Plan& plan) {
                         narrowing.tells ? ", and says so" : "");
   }
   if (plan.leaves_first) text += fmt::format("host {} leaves first\n", *plan.leaves_first);
-  return text + describe_rails(plan);
+  return text + describe_rails(plan) + describe_relay(plan);
 }
 
 }  // namespace pullman::sim

@@ -81,18 +81,28 @@ struct Plan {
   bool refuses = true;                                   // hosts answer for closed ports (ICMP)
   // At the end this host closes as soon as it has received the last messages of all others.
   std::optional<std::uint8_t> leaves_first;
+  bool relays = false;                                            // hosts have NodePlan::relay
+  std::array<std::array<bool, kMaxHosts>, kMaxHosts> unlinked{};  // no NIC of one reaches the other
+  std::vector<Partition> relayed_cuts;  // of links to which the relay is another way
+  std::uint64_t bad_heads = 0;          // in percent, how often programs send malformed ones
   Instant faults_end;
   std::uint64_t network_seed = 0;
 
   std::size_t hosts() const { return nodes.size(); }
   // Returns whether an attacker can forge packets that are taken for real ones.
   bool attacked() const { return noise.knows_proof && protection == wire::Protection::kOff; }
+  // Returns whether these two depend on a relay, always or for a time.
+  bool need_relay(std::uint8_t a, std::uint8_t b) const;
 };
+
+// Which plans have relays.
+enum class Relays : std::uint8_t { kDrawn, kNever, kAlways };
 
 // What of a seed's draws came later than the rest, and can be left out.
 struct DrawOptions {
-  bool one_rail = false;  // one NIC in each host
-  bool keyless = false;   // packets are not protected
+  bool one_rail = false;           // one NIC in each host
+  bool keyless = false;            // packets are not protected
+  Relays relays = Relays::kDrawn;  // always: where there is room for them
 };
 
 Plan draw_plan(std::uint64_t seed, const DrawOptions& options = {});
@@ -100,6 +110,10 @@ Plan draw_plan(std::uint64_t seed, const DrawOptions& options = {});
 // In plan_rails.cc.
 void draw_rails(std::uint64_t seed, Plan& plan);
 std::string describe_rails(const Plan& plan);
+
+// In plan_relay.cc.
+void draw_relay(std::uint64_t seed, Relays which, Plan& plan);
+std::string describe_relay(const Plan& plan);
 
 // Returns a line per host, wire and fault, for the head of a trace.
 std::string describe(const Plan& plan);

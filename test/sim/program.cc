@@ -17,7 +17,8 @@ constexpr std::ptrdiff_t kFinishingReceives = 4;
 
 }  // namespace
 
-Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed)
+Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t bad_heads,
+                 std::uint64_t seed)
     : shared_(shared),
       node_(node),
       plan_(plan),
@@ -25,7 +26,8 @@ Program::Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint6
       operations_left_(plan.operations),
       next_operation_(node.network_now()),
       work_({shared.ledger, shared.excuses, shared.ledger.findings(), shared.homes}, node,
-            seed ^ 0xACCE55) {
+            seed ^ 0xACCE55),
+      bad_heads_(node, bad_heads, seed ^ 0xBADEAD) {
   booted();
 }
 
@@ -34,6 +36,7 @@ void Program::run() {
   note_meetings();
   reap();
   work_.run();
+  bad_heads_.reap();
   if (stopped_) return;
   if (mode_ == Mode::kFinishing) {
     keep_receiving();
@@ -63,11 +66,21 @@ void Program::note_meetings() {
     if (known.host && node_.engine().inspector().peer_status(known.id) == Status::kRefused) {
       shared_.excuses.add(node_.host(), *known.host, AllowedFailures::kRefusal);
     }
-    if (known.met || node_.engine().inspector().peer_state(known.id) != PeerState::kConnected)
-      continue;
+    if (known.met || !has_met(known.id)) continue;
     known.met = true;
     shared_.ledger.met(node_.process(), known.id);
   }
+}
+
+// A link may be cut as soon as one end is connected: both are if the relay has been another way.
+bool Program::has_met(PeerId peer) const {
+  const engine::Inspector& inspector = node_.engine().inspector();
+  if (inspector.peer_state(peer) != PeerState::kConnected) return false;
+  if (!shared_.may_be_relayed) return true;
+  const auto rails = inspector.rails(node_.local_now(), peer);
+  return std::any_of(rails.begin(), rails.end(), [](const RailView& rail) {
+    return rail.nic == "relay" && rail.state == RailState::kUp;
+  });
 }
 
 std::vector<PeerId> Program::handles() const {
@@ -254,9 +267,10 @@ void Program::check_failure(Operation& operation) {
 void Program::ended() {
   reap();
   work_.ended();
-  if (!pending_.empty()) {
-    shared_.findings.report(fmt::format("host {}: {} requests are not done after abort()",
-                                        node_.host(), pending_.size()));
+  bad_heads_.reap();
+  if (const std::size_t left = pending_.size() + bad_heads_.pending(); left != 0) {
+    shared_.findings.report(
+        fmt::format("host {}: {} requests are not done after abort()", node_.host(), left));
   }
   known_.clear();
   posts_ = 0;

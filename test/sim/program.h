@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "message/multi_receive.h"
 #include "sim/allowed_failures.h"
+#include "sim/bad_heads.h"
 #include "sim/ledger.h"
 #include "sim/node.h"
 #include "sim/plan.h"
@@ -32,9 +33,11 @@ class Program {
     Trace& trace;
     std::vector<nic::Address> addresses;  // of all hosts
     Homes homes;
+    bool may_be_relayed = false;  // links are cut to which the relay is another way
   };
 
-  Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t seed);
+  Program(Shared& shared, Node& node, const ProgramPlan& plan, std::uint64_t bad_heads,
+          std::uint64_t seed);
 
   // The node has run: takes what is finished, and does the next operations if it is time.
   void run();
@@ -43,7 +46,7 @@ class Program {
   // Stops the random operations and receives whatever comes.
   void finish();
   std::size_t pending_sends() const;
-  std::size_t pending() const { return pending_.size() + work_.pending(); }
+  std::size_t pending() const { return pending_.size() + work_.pending() + bad_heads_.pending(); }
   // Another process begins.
   void booted() { work_.booted(); }
   // The peers it knows.
@@ -95,6 +98,7 @@ class Program {
 
   void accept();
   void note_meetings();
+  bool has_met(PeerId peer) const;
   void reap();
   void finished(Operation& operation);
   void finished_receive(Operation& operation);
@@ -143,6 +147,7 @@ class Program {
   std::vector<std::unique_ptr<Operation>> pending_;  // in the order begun
   std::vector<std::unique_ptr<Operation>> free_;
   RemoteWork work_;
+  BadHeads bad_heads_;
 };
 
 }  // namespace pullman::sim

@@ -18,6 +18,7 @@ bool is_gone(Status status) {
 }  // namespace
 
 void Program::operate() {
+  if (!known_.empty()) bad_heads_.meddle(known_[posts_ % known_.size()].id, shared_.addresses);
   const std::uint64_t receive_weight =
       plan_.late_receives ? plan_.receive_weight / 8 : plan_.receive_weight;
   std::uint64_t choice = random_.below(plan_.send_weight + receive_weight + plan_.connect_weight +
@@ -40,7 +41,14 @@ void Program::operate() {
 void Program::connect() {
   auto host = static_cast<std::uint8_t>(random_.below(shared_.addresses.size()));
   if (host == node_.host()) host = static_cast<std::uint8_t>((host + 1) % shared_.addresses.size());
-  const auto connected = node_.engine().connect(node_.local_now(), shared_.addresses[host]);
+  const auto to_call = node_.address_to_call(shared_.addresses[host]);
+  if (!to_call) {
+    if (node_.plan().relay != "on") {
+      shared_.findings.report(fmt::format("host {}: no way to host {}", node_.host(), host));
+    }
+    return;
+  }
+  const auto connected = node_.engine().connect(node_.local_now(), *to_call);
   note("connect to host {}: {}, peer {}.{}", host, name(connected.status), connected.peer.index,
        connected.peer.generation);
   if (connected.status != Status::kOk) {

@@ -24,13 +24,18 @@ struct Cut {
 };
 
 // Returns the times in which a wire between two NICs carried nothing in at least one direction.
-std::vector<Cut> cuts_between(const Plan& plan, Endpoint a, Endpoint b) {
+// `all`: also those in which the relay is another way.
+std::vector<Cut> cuts_between(const Plan& plan, Endpoint a, Endpoint b, bool all) {
   std::vector<Cut> cuts;
-  for (const Partition& partition : plan.partitions) {
-    if (partition.stops(a, b) || partition.stops(b, a)) {
-      cuts.push_back({partition.start, partition.end});
+  const auto add = [&](const std::vector<Partition>& partitions) {
+    for (const Partition& partition : partitions) {
+      if (partition.stops(a, b) || partition.stops(b, a)) {
+        cuts.push_back({partition.start, partition.end});
+      }
     }
-  }
+  };
+  add(plan.partitions);
+  if (all) add(plan.relayed_cuts);
   for (const NicTrouble& trouble : plan.nic_troubles) {
     const bool here = trouble.at.covers(a) || trouble.at.covers(b);
     if (here && trouble.kind != NicTrouble::Kind::kLiar) {
@@ -63,6 +68,7 @@ bool mirrors(const std::vector<RailView>& here, const std::vector<RailView>& the
 // Returns whether for that time no wire between two hosts, or not the one by which they call each
 // other, carried anything.
 bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home_only) const {
+  if (plan_.unlinked[a][b]) return false;  // what others do counts
   std::vector<std::vector<Cut>> wires;
   const std::size_t nics_a = home_only ? 1 : plan_.nodes[a].nics() - plan_.nodes[a].late;
   const std::size_t nics_b = home_only ? 1 : plan_.nodes[b].nics() - plan_.nodes[b].late;
@@ -72,7 +78,8 @@ bool Simulation::cut_for(Duration limit, std::size_t a, std::size_t b, bool home
       const nic::Reach reach = i == j ? plan_.reach_alike : plan_.reach_across;
       if (reach == nic::Reach::kNone) continue;
       wires.push_back(cuts_between(plan_, {static_cast<std::uint8_t>(a), Channel::kCommand, i},
-                                   {static_cast<std::uint8_t>(b), Channel::kCommand, j}));
+                                   {static_cast<std::uint8_t>(b), Channel::kCommand, j},
+                                   home_only));
       for (const Cut& cut : wires.back()) changes.insert(changes.end(), {cut.start, cut.end});
     }
   }
@@ -127,7 +134,7 @@ std::string Simulation::missing_rail(std::size_t a, const std::vector<RailView>&
   Node& there = stage_.node(b);
   const auto by_nics = std::count_if(rails_of_a.begin(), rails_of_a.end(),
                                      [](const RailView& rail) { return !rail.memory; });
-  if (by_nics == wire::kMaxRails) return "";
+  if (by_nics == wire::kMaxRails || plan_.unlinked[a][b]) return "";
   const auto idle = [&](const Node& node, const std::vector<RailView>& rails) {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < std::min(node.nics_by_now(), nics_told(node)); ++i) {
@@ -178,6 +185,8 @@ std::string Simulation::rail_not_up() {
     if (!missing.empty()) return missing;
     for (const RailView& rail : seen.rails) {
       if (rail.state == RailState::kUp) continue;
+      // Between neighbours there need be no other way than the direct one.
+      if (rail.nic == "relay" && !plan_.unlinked[seen.host][other->host]) continue;
       return fmt::format("rail {} of host {}, {} to {}: {}, {}", rail.number, seen.host, rail.local,
                          rail.remote, pullman::name(rail.state), pullman::name(rail.reason));
     }
@@ -188,7 +197,10 @@ std::string Simulation::rail_not_up() {
 // Returns whether nothing in the plan is a reason for a rail to go down.
 bool Simulation::blames_nobody() const {
   const bool quiet = plan_.partitions.empty() && plan_.narrowings.empty() &&
-                     plan_.ailments.empty() && plan_.nic_troubles.empty();
+                     plan_.ailments.empty() && plan_.nic_troubles.empty() &&
+                     plan_.relayed_cuts.empty();
+  // A relayed rail goes down when its hop dies, or if an origin misleads its own packets.
+  if (plan_.relays && (!plan_.happenings.empty() || plan_.bad_heads != 0)) return false;
   const Noise& noise = plan_.noise;
   if (!quiet || (noise.stray | noise.replay | noise.misroute | noise.forge | noise.hello) != 0) {
     return false;

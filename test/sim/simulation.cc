@@ -21,7 +21,7 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace, std::FILE* capture)
       capture_(capture, plan.hosts(), plan.nodes.front().command.address_kind),
       stage_(plan.hosts(), plan.network_seed),
       ledger_(plan.attacked() ? ignored_ : stage_.findings(), excuses_),
-      shared_{ledger_, excuses_, stage_.findings(), trace_, {}, {}},
+      shared_{ledger_, excuses_, stage_.findings(), trace_, {}, {}, !plan.relayed_cuts.empty()},
       waiting_(plan.happenings.rbegin(), plan.happenings.rend()) {
   Network& network = stage_.network();
   for (std::size_t from = 0; from < plan.hosts(); ++from) {
@@ -31,7 +31,15 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace, std::FILE* capture)
   for (const NicTrouble& trouble : plan.nic_troubles) network.trouble(trouble);
   network.ailments() = plan.ailments;
   network.set_reach(plan.reach_alike, plan.reach_across);
+  if (plan.relays) {
+    network.set_reach_rule([this](Endpoint from, Endpoint to) {
+      if (plan_.unlinked[from.host][to.host]) return nic::Reach::kNone;
+      return from.nic == to.nic ? plan_.reach_alike : plan_.reach_across;
+    });
+  }
   network.partitions() = plan.partitions;
+  network.partitions().insert(network.partitions().end(), plan.relayed_cuts.begin(),
+                              plan.relayed_cuts.end());
   network.narrowings() = plan.narrowings;
   network.noise() = plan.noise;
   network.set_refuses(plan.refuses);
@@ -48,8 +56,8 @@ Simulation::Simulation(const Plan& plan, std::FILE* trace, std::FILE* capture)
     Node& node = stage_.add(plan.nodes[host], random.next());
     node.boot();
     shared_.addresses.push_back(node.address());
-    programs_.push_back(
-        std::make_unique<Program>(shared_, node, plan.programs[host], random.next()));
+    programs_.push_back(std::make_unique<Program>(shared_, node, plan.programs[host],
+                                                  plan.bad_heads, random.next()));
     node.wake_at(stage_.now());
   }
   stage_.set_program([this](Node& node) { programs_[node.host()]->run(); });
@@ -165,7 +173,7 @@ void Simulation::settle() {
 bool Simulation::all_quiet() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     const engine::Audit audit = stage_.node(host).engine().inspector().audit();
-    if (audit.packets_taken != 0 || audit.unexpected_bytes != 0) return false;
+    if (audit.packets_taken != audit.relay_probes || audit.unexpected_bytes != 0) return false;
   }
   return true;
 }
@@ -173,9 +181,10 @@ bool Simulation::all_quiet() {
 bool Simulation::all_idle() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     const engine::Audit audit = stage_.node(host).engine().inspector().audit();
-    if (programs_[host]->pending() != 0 || audit.packets_in_flight != 0 ||
-        audit.packets_taken != 0 || audit.sends_pending != 0 || audit.receives_posted != 0 ||
-        audit.unexpected_bytes != 0 || audit.windows_in_use != 0) {
+    if (programs_[host]->pending() != 0 || audit.packets_in_flight != audit.relay_probes ||
+        audit.packets_taken != audit.relay_probes || audit.sends_pending != 0 ||
+        !stage_.node(host).has_no_receives() || audit.unexpected_bytes != 0 ||
+        audit.windows_in_use != audit.relay_windows) {
       return false;
     }
   }
@@ -183,7 +192,9 @@ bool Simulation::all_idle() {
 }
 
 // A run in which nothing was lost or overtaken must not have a single retransmission.
+// Not so with relays: a hop may drop, and what it sends again delays what lies behind.
 void Simulation::check_stats() {
+  if (plan_.relays) return;
   const Network& network = stage_.network();
   const NetworkCounters& counters = network.counters();
   if (counters.lost + counters.overflowed + counters.reordered + counters.damaged +
@@ -226,8 +237,8 @@ void Simulation::check_stats() {
 
 // A BYE is repeated for half a second. Returns whether the faults can stop all repetitions.
 bool Simulation::may_lose_good_byes() const {
-  bool may = !plan_.partitions.empty() || !plan_.nic_troubles.empty() || !plan_.ailments.empty() ||
-             !plan_.happenings.empty();
+  bool may = plan_.relays || !plan_.partitions.empty() || !plan_.nic_troubles.empty() ||
+             !plan_.ailments.empty() || !plan_.happenings.empty();
   for (const auto& wires : plan_.wires) {
     for (const WireFaults& wire : wires)
       may = may || wire.loss + wire.corrupt + wire.truncate > 20'000;
@@ -262,9 +273,8 @@ void Simulation::say_last_words() {
   run_until(std::chrono::seconds(2), [&] { return ledger_.deliveries() - before >= sent; });
   if (failed()) return;
   programs_[leaver]->stop();
-  node.engine().begin_close(node.local_now());
-  node.touched();
-  run_until(kSettleBound, [&] { return node.engine().drained(); });
+  node.begin_close();
+  run_until(kSettleBound, [&] { return node.drained(); });
   if (failed()) return;
   end_process(leaver, false);
   run_until(kSettleBound, [&] {
@@ -280,8 +290,7 @@ void Simulation::close() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
     if (!stage_.node(host).alive()) continue;
     programs_[host]->stop();
-    stage_.node(host).engine().begin_close(stage_.node(host).local_now());
-    stage_.node(host).touched();
+    stage_.node(host).begin_close();
   }
   const bool attacked = plan_.attacked();
   const Instant bound =
@@ -297,7 +306,7 @@ void Simulation::close() {
 
 bool Simulation::all_drained() {
   for (std::size_t host = 0; host < stage_.hosts(); ++host) {
-    if (stage_.node(host).alive() && !stage_.node(host).engine().drained()) return false;
+    if (stage_.node(host).alive() && !stage_.node(host).drained()) return false;
   }
   return true;
 }

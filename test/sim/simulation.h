@@ -59,6 +59,9 @@ class Simulation {
 
   // The faults of hosts (faults.cc).
   void excuse(const Plan& plan);
+  void excuse_silence(std::uint8_t a, std::uint8_t b);
+  void excuse_silence_of(std::uint8_t host);
+  void excuse_relayed();
   Duration shortest_timeout() const;
   bool step(Instant limit);
   void happen(const Fault& happening);
