@@ -86,7 +86,11 @@ int main(int argc, char** argv) {
   const std::string made = rotate ? path + ".new" : path;
   const int descriptor = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return fail(made, "made");
-  const bool written = write_all(descriptor, lines);
+  // Whose key it was keeps it.
+  struct stat old {};
+  const bool is_owners =
+      !rotate || (stat(path.c_str(), &old) == 0 && fchown(descriptor, old.st_uid, old.st_gid) == 0);
+  const bool written = is_owners && write_all(descriptor, lines);
   close(descriptor);
   if (!written || (rotate && std::rename(made.c_str(), path.c_str()) != 0)) {
     const int exit_code = fail(made, "written");

@@ -1,5 +1,6 @@
 // pullman-stat: what the contexts on this host do, by the counters that they show.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "stat/grid.h"
 #include "stat/job.h"
 #include "stat/live.h"
 #include "stat/report.h"
@@ -41,11 +43,25 @@ int print_tables(const Options& options) {
   const auto all = stat_program::read_all(options.source, problems);
   const std::uint64_t at = stat_program::now();
   for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
+  if (all.empty() && !options.source.processes.empty()) {
+    fmt::print(
+        stderr,
+        "none of the processes asked for shows its counters in {}: without --process all are "
+        "shown that do\n",
+        options.source.folder.string());
+    return 1;
+  }
   if (all.empty()) {
     fmt::print(stderr,
                "no context shows its counters in {}: none runs here, or PULLMAN_COUNTERS is 0 or "
                "names another folder (--folder)\n",
                options.source.folder.string());
+    return 1;
+  }
+  for (const std::string& wanted : options.tables) {
+    const auto names = stat_program::table_names(all);
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+    fmt::print(stderr, "there is no table '{}', but {}\n", wanted, fmt::join(names, ", "));
     return 1;
   }
   for (const auto& shown : all) {
@@ -82,11 +98,13 @@ bool write_prometheus(const Options& options) {
   const auto all = stat_program::read_all(options.source, problems);
   for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
   const std::string beside = options.prometheus + ".new";
+  std::remove(beside.c_str());  // it may be a link to a file of somebody else
   {
     std::ofstream file(beside, std::ios::trunc);
     file << stat_program::to_prometheus(all, stat_program::now());
     if (!file.flush()) {
       fmt::print(stderr, "{} cannot be written: {}\n", beside, std::strerror(errno));
+      std::remove(beside.c_str());
       return false;
     }
   }
@@ -141,7 +159,10 @@ int main(int argc, char** argv) {
                      "rail or program, and since when")
           ->expected(0, 1);
   app.add_option("--patience", options.patience_s, "With --job: wait for answers so long, s (5)")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(CLI::Range(0.1, 3600.0))
+      ->check([](const std::string& text) {
+        return text.find_first_of("nN") == std::string::npos ? std::string() : "is no number";
+      });
   CLI11_PARSE(app, argc, argv);
   options.job = job->count() != 0;
   options.source.folder =

@@ -264,6 +264,9 @@ void Config::validate() const {
     bad_option(fmt::format("trace_signal = '{}' is no signal that a program can take: USR1 or USR2",
                            trace_signal));
   }
+  if (!trace_signal.empty() && (trace.empty() || trace == "0")) {
+    bad_option("trace_signal asks for a trace, and there is none: name its file (PULLMAN_TRACE)");
+  }
   for (const std::string& nic : nics) {
     if (nic.empty() || nic == "!")
       bad_option("nics has an empty name: write names or addresses between commas");

@@ -45,7 +45,10 @@ std::size_t read_number(std::string_view text) {
   return value;
 }
 
-// A copy of the file in which nothing is half written.
+// A million peers with eight rails each have less.
+constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30;
+
+// A copy of what is used of the file, in which nothing is half written.
 std::vector<std::byte> stable_copy(const fs::path& path) {
   for (int i = 0; i < kTries; ++i) {
     const shm::MappedFile file(path, shm::MappedFile::Access::kRead);
@@ -55,7 +58,9 @@ std::vector<std::byte> stable_copy(const fs::path& path) {
     if (std::memcmp(header->magic, FileHeader::kMagic, sizeof header->magic) == 0) {
       std::atomic_thread_fence(std::memory_order_acquire);
       const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
-      std::vector<std::byte> copy(bytes.begin(), bytes.end());
+      const std::uint64_t used = std::min<std::uint64_t>(header->used_bytes, bytes.size());
+      if (used > kMaxBytes) throw SnapshotError("it is larger than any file of counters");
+      std::vector<std::byte> copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
       std::atomic_thread_fence(std::memory_order_acquire);
       const bool same = header->sequence.load(std::memory_order_relaxed) == before;
       if (same && before % 2 == 0) return copy;

@@ -80,6 +80,15 @@ def test_stat_shows_what_two_programs_do(place, build, folder):
         assert [peer["phase"] for peer in context["peer"]] == ["connected"], f"{context}"
         assert context["rail"][0]["rtt"] >= context["rail"][0]["rtt_least"] > 0, f"{context}"
     assert shown[client.pid]["rail"][0]["bytes_sent"] > 64 << 10, f"{shown}"
+    text = stat(build, "--once", "--table", "rail", "roll", code=1)
+    assert "no table 'roll', but context, " in text, text
+    text = stat(build, "--once", "--process", 1, code=1)
+    assert "none of the processes asked for" in text, text
+    for file in folder.iterdir():
+        if f".{server.pid}." in file.name:
+            os.truncate(file, 1 << 40)  # what is behind the rows does not count
+    text = stat(build, "--once", "--table", "rail", "peer", "--process", server.pid)
+    assert f"process {server.pid} (pullman-perf)" in text, text
     text = stat(build, "--once", "--table", "rail", "peer", "--process", client.pid)
     assert f"process {client.pid} (pullman-perf)" in text and "[rail]" in text and "[nic]" not in text, text
     assert re.search(r"^ +\d+ +\d+ +\d+ +lo ", text, re.M), text

@@ -139,6 +139,9 @@ TEST_CASE("a trace has a file, a size, and a signal that a program can take") {
     wrong.trace_signal = other;
     CHECK_THAT(complaint(wrong), Catch::Contains("USR1"));
   }
+  Config alone;
+  alone.trace_signal = "USR2";
+  CHECK_THAT(complaint(alone), Catch::Contains("PULLMAN_TRACE"));
 }
 
 }  // namespace pullman

@@ -224,7 +224,10 @@ std::string picture(std::vector<json> maps) {
 json read_map(const std::string& file) {
   std::ifstream in(file);
   if (!in) throw std::runtime_error(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
-  json map = json::parse(in, nullptr, false);
+  // What is nested deeper than any map is not taken, since it is copied and destroyed level by
+  // level.
+  const auto is_shallow = [](int depth, json::parse_event_t, const json&) { return depth < 16; };
+  json map = json::parse(in, is_shallow, false);
   if (map.is_discarded()) {
     throw std::runtime_error(fmt::format("{} is no map, as --map writes one", file));
   }

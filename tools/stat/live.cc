@@ -2,8 +2,11 @@
 
 #include <curses.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -17,7 +20,7 @@ namespace {
 constexpr int kEscape = 27;
 constexpr const char* kKeys =
     "q quit   tab, shift-tab another table   <, > sort by another column   r reverse   / filter   "
-    "up, down scroll   space pause";
+    "arrows, page up, down scroll   space pause";
 
 class Screen {
  public:
@@ -42,6 +45,12 @@ class Screen {
   SCREEN* screen_;
 };
 
+// A terminal that was closed is not read from, and never waited for.
+bool is_there(int terminal) {
+  pollfd watched{.fd = terminal, .events = POLLIN, .revents = 0};
+  return poll(&watched, 1, 0) >= 0 && (watched.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
+}
+
 void put(int line, const std::string& text, attr_t look = A_NORMAL) {
   if (line < 0 || line >= LINES) return;
   attrset(look);
@@ -58,16 +67,17 @@ class View {
   }
 
   void run() {
+    using std::chrono::steady_clock;
     read();
-    while (!quits_) {
+    auto due = steady_clock::now() + interval_;
+    while (!quits_ && is_there(STDIN_FILENO)) {
       draw();
-      timeout(static_cast<int>(interval_.count()));
-      const int key = getch();
-      if (key == ERR) {
-        if (!paused_) read();
-      } else {
-        handle(key);
-      }
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - steady_clock::now());
+      timeout(static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+      if (const int key = getch(); key != ERR) handle(key);
+      if (steady_clock::now() < due) continue;
+      if (!paused_) read();
+      due = steady_clock::now() + interval_;
     }
   }
 
@@ -77,8 +87,8 @@ class View {
     const std::uint64_t at = now();
     before_ = std::move(all_);
     all_ = read_all(source_, problems);
-    seconds_ = before_at_ == 0 ? 0 : age(before_at_, at);
-    before_at_ = at;
+    seconds_ = read_at_ == 0 ? 0 : age(read_at_, at);
+    read_at_ = at;
     problem_ = problems.empty() ? "" : problems.front();
   }
 
@@ -116,6 +126,24 @@ class View {
       case KEY_UP:
         if (first_ > 0) --first_;
         break;
+      case KEY_NPAGE:
+        first_ += page();
+        break;
+      case KEY_PPAGE:
+        first_ -= std::min(first_, page());
+        break;
+      case KEY_HOME:
+        first_ = 0;
+        break;
+      case KEY_END:
+        first_ = grid_.rows.size();
+        break;
+      case KEY_RIGHT:
+        if (left_out_ + 1 < grid_.names.size()) ++left_out_;
+        break;
+      case KEY_LEFT:
+        if (left_out_ > 0) --left_out_;
+        break;
       default:
         break;
     }
@@ -127,7 +155,10 @@ class View {
     question_.table = tables[(here + by) % tables.size()];
     question_.sort = 0;
     first_ = 0;
+    left_out_ = 0;
   }
+
+  static std::size_t page() { return static_cast<std::size_t>(std::max(LINES / 2, 1)); }
 
   void type(int key) {
     if (key == '\n' || key == KEY_ENTER) {
@@ -145,7 +176,8 @@ class View {
 
   void draw() {
     erase();
-    grid_ = make_grid(all_, before_, seconds_, question_, now());
+    grid_ = make_grid(all_, before_, seconds_, question_, read_at_);
+    first_ = std::min(first_, std::max<std::size_t>(grid_.rows.size(), 1) - 1);
     std::string head =
         fmt::format("pullman-stat: {} contexts in {}", all_.size(), source_.folder.string());
     if (paused_) head += "  [paused]";
@@ -157,7 +189,7 @@ class View {
     const int most = std::max(1, LINES / 3);
     for (const Shown& shown : all_) {
       if (line > most) break;
-      put(line++, summary(shown, now()));
+      put(line++, summary(shown, read_at_));
     }
     if (!problem_.empty()) put(line++, problem_, A_BOLD);
     draw_grid(line + 1);
@@ -173,7 +205,7 @@ class View {
       widths.push_back(width);
     }
     std::string names;
-    for (std::size_t k = 0; k < widths.size(); ++k) {
+    for (std::size_t k = left_out_; k < widths.size(); ++k) {
       const char* const mark = k != question_.sort ? "" : question_.descending ? "v" : "^";
       names += fmt::format("{:<{}} ", grid_.names[k] + mark, widths[k]);
     }
@@ -181,7 +213,7 @@ class View {
     put(line++, fmt::format("{:<{}}", names, std::max(COLS, 1)), A_REVERSE);
     for (std::size_t i = first_; i < grid_.rows.size() && line < LINES - 1; ++i) {
       std::string text;
-      for (std::size_t k = 0; k < widths.size(); ++k) {
+      for (std::size_t k = left_out_; k < widths.size(); ++k) {
         const GridCell& cell = grid_.rows[i][k];
         text += cell.is_number ? fmt::format("{:>{}} ", cell.text, widths[k])
                                : fmt::format("{:<{}} ", cell.text, widths[k]);
@@ -194,13 +226,14 @@ class View {
   const std::chrono::milliseconds interval_;
   std::vector<Shown> all_;
   std::vector<Shown> before_;
-  std::uint64_t before_at_ = 0;
+  std::uint64_t read_at_ = 0;
   double seconds_ = 0;
   std::string problem_;
   Grid grid_;
   GridQuestion question_;
-  std::size_t first_ = 0;
-  bool types_ = false;  // the filter is being typed
+  std::size_t first_ = 0;     // row that is shown
+  std::size_t left_out_ = 0;  // columns at the left
+  bool types_ = false;        // the filter is being typed
   bool paused_ = false;
   bool quits_ = false;
 };
