@@ -79,7 +79,7 @@ void Collectives::send(unsigned to, Kind kind, std::uint32_t call, Bytes letter)
 // ended its connection it may call again, which takes no time.
 Bytes Collectives::receive(unsigned from, Kind kind, std::uint32_t call) {
   constexpr std::chrono::milliseconds kGrace(500);
-  current_.wait_for(from);
+  const CurrentCall::Waiting waiting(current_, from);
   const auto end = mail_.deadline();
   auto gone_since = Mail::Clock::time_point::max();
   for (;;) {

@@ -36,12 +36,17 @@ class CurrentCall {
     CurrentCall& current_;
   };
 
-  // The call waits for that process from now on; kNoRank: for none any more.
-  void wait_for(unsigned rank) {
-    const std::lock_guard locked(changing_);
-    rank_ = rank;
-    since_ = Clock::now();
-  }
+  // The call waits for that process as long as this lives.
+  class Waiting {
+   public:
+    Waiting(CurrentCall& current, unsigned rank) : current_(current) { current_.wait_for(rank); }
+    ~Waiting() { current_.wait_for(kNoRank); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    CurrentCall& current_;
+  };
 
   std::optional<CollectiveCall> get() const {
     const std::lock_guard locked(changing_);
@@ -50,6 +55,12 @@ class CurrentCall {
   }
 
  private:
+  void wait_for(unsigned rank) {
+    const std::lock_guard locked(changing_);
+    rank_ = rank;
+    since_ = Clock::now();
+  }
+
   mutable std::mutex changing_;
   std::string name_;  // empty: it is in none
   unsigned rank_ = kNoRank;

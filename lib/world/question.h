@@ -24,7 +24,11 @@ inline constexpr unsigned kMaxAskedSize = 65536;
 // A set of ranks.
 class RankSet {
  public:
-  explicit RankSet(unsigned size = 0) : size_(size), bits_((size + 7) / 8) {}
+  explicit RankSet(unsigned size = 0) : size_(size), bits_(bytes_for(size)) {}
+
+  static constexpr std::size_t bytes_for(std::uint32_t size) {
+    return size / 8 + (size % 8 != 0 ? 1 : 0);
+  }
 
   unsigned size() const { return size_; }
   bool contains(unsigned rank) const {

@@ -8,6 +8,7 @@
 
 #include "telemetry/snapshot.h"
 #include "world/fields.h"
+#include "world/question.h"
 
 namespace pullman::world {
 namespace {
@@ -88,25 +89,44 @@ RailSummary read_rail(FieldReader& in) {
   return rail;
 }
 
+// Returns whether all ranks are ones of a world that may be asked.
+bool has_valid_ranks(const Summary& summary) {
+  const std::uint32_t size = summary.size;
+  const auto is_valid = [size](std::uint32_t rank) { return rank == kNoRank || rank < size; };
+  return size <= kMaxAskedSize && summary.rank < size &&
+         (!summary.collective || is_valid(summary.collective->rank)) &&
+         std::all_of(summary.waits.begin(), summary.waits.end(),
+                     [&](const WaitedFor& wait) { return is_valid(wait.rank); }) &&
+         std::all_of(summary.rails.begin(), summary.rails.end(),
+                     [&](const RailSummary& rail) { return is_valid(rail.rank); });
+}
+
 Age age(std::uint64_t then, Instant now) {
   const std::uint64_t at = telemetry::clock_count(now);
   return then == 0 || then > at ? Age(0) : Age(static_cast<std::int64_t>(at - then));
 }
 
+bool is_gone(const WaitedFor& wait) {
+  return wait.what.starts_with(kGone);
+}
+
 using PeerKey = std::pair<std::uint64_t, std::uint64_t>;
 
+// Those that have ended come last: there is no end to them where ranks leave, and what is waited
+// for must not be cut for them.
 void add_waits(const telemetry::Rows& rows, Instant now, const RankOf& rank_of, Summary& out,
                std::set<PeerKey>& waited_for) {
   for (const telemetry::PeerRow& peer : rows.peers) {
     const std::string_view reason = peer.waits_for.view();
-    const bool is_gone = peer.phase.view() == "gone";
-    if (reason.empty() && peer.receives_posted == 0 && !is_gone) continue;
+    const bool has_ended = peer.phase.view() == "gone";
+    if (reason.empty() && peer.receives_posted == 0 && !has_ended) continue;
     const WaitedFor wait{.rank = rank_of(peer.peer, peer.generation),
                          .address = std::string(peer.address.view()),
                          .heard = age(peer.heard_at, now)};
-    if (is_gone && wait.rank == kNoRank) continue;  // it has another connection, or was no process
+    // It has another connection, or was no process.
+    if (has_ended && wait.rank == kNoRank) continue;
     ++out.peers_waited_for;
-    if (is_gone) {
+    if (has_ended) {
       out.waits.push_back(wait);
       out.waits.back().what = fmt::format("{}{}", kGone, peer.why.view());
       out.waits.back().since = wait.heard;
@@ -123,12 +143,13 @@ void add_waits(const telemetry::Rows& rows, Instant now, const RankOf& rank_of, 
       out.waits.back().since = age(peer.receives_since, now);
     }
   }
-  std::stable_sort(out.waits.begin(), out.waits.end(),
-                   [](const WaitedFor& a, const WaitedFor& b) { return a.since > b.since; });
+  std::stable_sort(out.waits.begin(), out.waits.end(), [](const WaitedFor& a, const WaitedFor& b) {
+    return std::pair(is_gone(a), b.since) < std::pair(is_gone(b), a.since);
+  });
   if (out.waits.size() > kMaxWaits) out.waits.resize(kMaxWaits);
   for (const telemetry::PeerRow& peer : rows.peers) {
     const bool named = std::any_of(out.waits.begin(), out.waits.end(), [&](const WaitedFor& wait) {
-      return wait.address == peer.address.view() && wait.what != kWaitsForMessage;
+      return wait.address == peer.address.view() && wait.what != kWaitsForMessage && !is_gone(wait);
     });
     if (named) waited_for.emplace(peer.peer, peer.generation);
   }
@@ -226,7 +247,7 @@ std::optional<Summary> decode_summary(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < rails; ++i) out.rails.push_back(read_rail(in));
   out.warnings = in.long_number();
   out.warning = in.text(kWarningLetters);
-  if (!in.is_at_end() || has > kAll || out.rank >= out.size) return std::nullopt;
+  if (!in.is_at_end() || has > kAll || !has_valid_ranks(out)) return std::nullopt;
   return out;
 }
 

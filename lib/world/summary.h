@@ -67,11 +67,11 @@ struct Summary {
   std::string host{};
   bool has_thread = false;           // a thread makes progress while the program does not
   std::optional<Age> in_call{};      // a call of the program waits for so long
-  std::optional<Age> program_ago{};  // so long ago the program made progress; nothing: never
+  std::optional<Age> program_ago{};  // so long ago the program called; nothing: never
   std::optional<CollectiveCall> collective{};
   std::uint64_t receives_posted = 0;
   std::uint64_t peers_waited_for = 0;  // also those that are not named below
-  std::vector<WaitedFor> waits{};      // the longest
+  std::vector<WaitedFor> waits{};      // the longest; behind them those that have ended
   std::vector<RailSummary> rails{};
   std::uint64_t warnings = 0;
   std::string warning{};  // the last one

@@ -5,6 +5,7 @@
 
 #include "stat/verdict.h"
 #include "world/counters.h"
+#include "world/current_call.h"
 #include "world/question.h"
 #include "world/summary.h"
 
@@ -105,6 +106,36 @@ TEST_CASE("a summary that is cut, too long, of another version or of no rank is 
   CHECK_FALSE(world::decode_summary(encode(beyond)));
 }
 
+TEST_CASE("a summary of a world that is too large to be asked is refused") {
+  const auto size = GENERATE(world::kMaxAskedSize + 1, 0xF0000000U, 0xFFFFFFFFU);
+  Summary summary = full_summary();
+  summary.size = size;
+  CHECK_FALSE(world::decode_summary(encode(summary)));
+  summary.size = world::kMaxAskedSize;
+  CHECK(world::decode_summary(encode(summary)));
+}
+
+TEST_CASE("a summary in which anything is of a rank that the world has not is refused") {
+  Summary summary = full_summary();
+  std::uint32_t* const ranks[] = {&summary.collective->rank, &summary.waits.back().rank,
+                                  &summary.rails.back().rank};
+  for (std::uint32_t* const rank : ranks) {
+    const std::uint32_t valid = *rank;
+    *rank = summary.size;
+    CHECK_FALSE(world::decode_summary(encode(summary)));
+    *rank = kNoRank;
+    CHECK(world::decode_summary(encode(summary)));
+    *rank = valid;
+  }
+}
+
+TEST_CASE("a set of ranks has a bit for each, of as many as a number can say") {
+  CHECK(RankSet::bytes_for(0) == 0);
+  CHECK(RankSet::bytes_for(8) == 1);
+  CHECK(RankSet::bytes_for(9) == 2);
+  CHECK(RankSet::bytes_for(0xFFFFFFFF) == 0x20000000);
+}
+
 TEST_CASE("hostile bytes are read or refused, and what is read can be written") {
   std::mt19937 random(17);
   const Bytes whole = encode(full_summary());
@@ -171,6 +202,34 @@ TEST_CASE("rows become what a process waits for, the longest first, and rails th
   CHECK(summary.rails[1].rank == 11);
 }
 
+TEST_CASE("what is waited for is named before the many that have ended, however long ago") {
+  telemetry::Rows rows;
+  const Instant now{seconds(100)};
+  for (std::uint64_t peer = 0; peer < 2 * world::kMaxWaits; ++peer) {
+    rows.peers.push_back({.peer = peer,
+                          .address = {std::to_string(peer)},
+                          .phase = {"gone"},
+                          .why = {"peer closed"},
+                          .heard_at = telemetry::clock_count(now - seconds(90))});
+    rows.rails.push_back({.peer = peer, .state = {"up"}});
+  }
+  rows.peers.push_back({.peer = 40,
+                        .address = {"40"},
+                        .waits_for = {"ACKs"},
+                        .waits_since = telemetry::clock_count(now - seconds(2))});
+  rows.rails.push_back({.peer = 40, .state = {"up"}});
+  const auto rank_of = [](std::uint64_t index, std::uint64_t) {
+    return static_cast<std::uint32_t>(index);
+  };
+  Summary summary;
+  describe(rows, {.at = now, .call_begun = std::nullopt}, rank_of, summary);
+  REQUIRE(summary.waits.size() == world::kMaxWaits);
+  CHECK(summary.waits.front().rank == 40);
+  CHECK(summary.waits.back().what == "gone: peer closed");
+  REQUIRE(summary.rails.size() == 1);
+  CHECK(summary.rails.front().rank == 40);
+}
+
 TEST_CASE("in a job that goes on nothing is stuck") {
   Job job = job_of(4);
   add_wait(job, 0, 1, "ACKs", std::chrono::milliseconds(200));
@@ -229,6 +288,18 @@ TEST_CASE("ranks that wait for each other are named as such") {
   CHECK(stuck[0].by == StuckBy::kCycle);
   CHECK(stuck[0].waiting == std::vector<unsigned>{1, 2});
   CHECK(contains(stuck[0].sentence, "ranks 1 and 2 wait for each other, for 6.0 s"));
+}
+
+TEST_CASE("a call names a rank only while it waits for it") {
+  world::CurrentCall current;
+  CHECK_FALSE(current.get());
+  const world::CurrentCall::Noted noted(current, "barrier");
+  CHECK(current.get()->rank == kNoRank);
+  {
+    const world::CurrentCall::Waiting waiting(current, 4);
+    CHECK(current.get()->rank == 4);
+  }
+  CHECK(current.get()->rank == kNoRank);
 }
 
 TEST_CASE("a rail that is not up is named with its end, its state and since when") {
