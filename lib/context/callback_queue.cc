@@ -41,12 +41,16 @@ void CallbackQueue::call(Gate::Hold& held) {
   for (std::size_t left = due_.size(); left > 0 && !due_.empty(); --left) {
     auto state = due_.front().shared_from_this();
     due_.pop_front();
+    const bool is_own = &state->request == own_;
+    const std::uint64_t calls = gate_.calls();
     held.leave_for([&state] {
       // The request may be destroyed by its callback, which lives on until it returns. Then it ends
       // here, since what it has captured may call the context, too.
       const auto last = std::move(state);
       last->callback(last->request);
     });
+    // A callback of the program's is as good as a call.
+    gate_.set_calls(is_own ? calls : gate_.calls() + 1);
     if (gate_.is_inherited()) Gate::refuse();  // a child of fork() came back from there
   }
 }

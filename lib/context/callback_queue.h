@@ -46,6 +46,9 @@ class CallbackQueue {
   // Its callback will not be called. Takes the lock; does nothing in a child of fork().
   void remove(CallbackRequest::State& state);
 
+  // Is the library's own, so nothing that its callback calls is a call of the program; null: none.
+  void set_own(const CallbackRequest* own) { own_ = own; }
+
   // Calls, without the lock, those that are due now. What becomes due meanwhile is called next
   // time, since callbacks that begin anew might go on for ever. Does nothing in a callback.
   void call_due(Gate::Hold& held) {
@@ -57,6 +60,7 @@ class CallbackQueue {
   [[gnu::noinline]] void call(Gate::Hold& held);
 
   Gate& gate_;
+  const CallbackRequest* own_ = nullptr;
   boost::intrusive::list<CallbackRequest::State> due_;
 };
 

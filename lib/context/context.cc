@@ -350,6 +350,7 @@ void Context::Service::attend(Context& context, CallbackRequest& what, int descr
   State& state = *context.state_;
   Gate::Hold held(state.gate);
   state.attendance.begin(what);
+  state.callbacks.set_own(&what);
   if (descriptor >= 0) state.sleeper.add(descriptor);
 }
 
@@ -358,6 +359,7 @@ void Context::Service::end_attendance(Context& context, int descriptor) {
   Gate::Hold held(state.gate);
   state.attendance.end();
   if (descriptor >= 0) state.sleeper.remove(descriptor);
+  state.callbacks.set_own(nullptr);
 }
 
 std::string Context::address() const {

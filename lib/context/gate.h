@@ -75,6 +75,10 @@ class Gate {
 
     Gate* gate_;  // null: there is no lock
   };
+  // How often the program has called, under the lock. Who calls for the library takes that off.
+  std::uint64_t calls() const { return calls_; }
+  void set_calls(std::uint64_t calls) { calls_ = calls; }
+
   bool many() const { return (flags_ & kMany) != 0; }
   // Returns true in a child of the process that made it.
   bool is_inherited() const { return (flags_ & kInherited) != 0; }
@@ -89,6 +93,7 @@ class Gate {
     if (is_inherited()) [[unlikely]]
       refuse();
     mutex_.lock();
+    ++calls_;
   }
   // A call ends. Not inlined: contexts with a single thread do not need it.
   [[gnu::noinline]] void leave() {
@@ -100,6 +105,7 @@ class Gate {
   std::uint8_t flags_;
   ForkMark mark_{flags_, kInherited};
   AdaptiveMutex mutex_;
+  std::uint64_t calls_ = 0;
   Bell* bell_ = nullptr;  // of a thread that sleeps
 };
 

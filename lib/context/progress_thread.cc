@@ -67,6 +67,13 @@ bool ProgressThread::is_attended() {
   return has_moved || waits;
 }
 
+void ProgressThread::note_calls() {
+  gate_.set_calls(gate_.calls() - 1);  // ours
+  const std::uint64_t calls = gate_.calls();
+  if (calls == std::exchange(calls_seen_, calls)) return;
+  attended_at_.store(read_clock(), std::memory_order_relaxed);
+}
+
 void ProgressThread::nap() {
   const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(nap_).count()};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
@@ -76,6 +83,7 @@ void ProgressThread::nap() {
 void ProgressThread::sleep_beside_wait() {
   naps_beside_wait_ = 0;
   Gate::Hold held(gate_);
+  note_calls();
   if (waits_.load(std::memory_order_relaxed) == 0) return;
   held.leave_until_called(bell_, [this] {
     pollfd bell{.fd = bell_.descriptor(), .events = POLLIN, .revents = 0};
@@ -87,6 +95,7 @@ void ProgressThread::sleep_beside_wait() {
 void ProgressThread::tend() {
   nap_ = kFirstNap;
   Gate::Hold held(gate_);
+  note_calls();
   const int descriptor = context_.make_turn();
   context_.call_back(held);
   if (descriptor == Attended::kMoreToDo) return held.let_others_in();

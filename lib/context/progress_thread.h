@@ -52,7 +52,7 @@ class ProgressThread {
   void note_turn() {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  // When the program was last seen to make turns; min(): not since the thread runs.
+  // When the program was last seen to call, or was called back; min(): not since the thread runs.
   Instant attended_at() const { return attended_at_.load(std::memory_order_relaxed); }
   void begin_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
   void end_wait() { waits_.fetch_sub(1, std::memory_order_relaxed); }
@@ -60,6 +60,8 @@ class ProgressThread {
  private:
   void run();
   bool is_attended();
+  // Behind the lock that the thread has just taken: sees calls that make no turns.
+  void note_calls();
   void nap();
   void sleep_beside_wait();
   void tend();
@@ -72,6 +74,7 @@ class ProgressThread {
   std::atomic<bool> stops_ = false;
   std::atomic<Instant> attended_at_ = Instant::min();
   std::uint64_t turns_seen_ = 0;
+  std::uint64_t calls_seen_ = 0;
   unsigned naps_beside_wait_ = 0;     // in a row
   std::chrono::microseconds nap_{0};  // the next one
   std::mutex stopping_;

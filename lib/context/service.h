@@ -20,7 +20,7 @@ class [[gnu::visibility("hidden")]] Context::Service {
     std::optional<Instant> call_begun;
     bool has_thread = false;  // Config::progress
     bool is_closed = false;   // it makes no turns any more
-    // When the program last made turns, if a thread makes them, too; min(): never.
+    // When the program last called or was called back, if a thread makes turns; min(): never.
     Instant attended_at{};
   };
 

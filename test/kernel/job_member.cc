@@ -4,6 +4,9 @@
 //   job-member RANK receive     that rank makes no call any more; the others wait for its message
 //   job-member RANK send        the same, for its receive
 //   job-member RANK barrier     the same, for its part of a barrier
+//   job-member RANK calls       that rank waits for the next one, and makes calls, but no turns
+//   job-member RANK callbacks   that rank only calls in callbacks, which its progress thread makes
+//   job-member RANK posted      as receive; the others say when they have begun to wait
 //   job-member RANK go-on       all go on
 //   job-member RANK apart       the same, but no rank has talked to another
 //   job-member RANK end         all end
@@ -51,14 +54,50 @@ void greet_all(pullman::World& world) {
   world.barrier();
 }
 
+void say(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+}
+
+// Makes no turns.
+[[noreturn]] void call_only(pullman::World& world) {
+  pullman::Context& context = world.context();
+  const pullman::PeerId next = world.peer((world.rank() + 1) % world.size());
+  std::array<std::byte, 1> byte{};
+  pullman::CallbackRequest received(context, [](pullman::CallbackRequest&) {});
+  context.receive(next, kTag, 0, byte, received);
+  for (;;) {
+    static_cast<void>(context.stats());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// Has itself called back by what it sends to itself.
+[[noreturn]] void call_in_callbacks(pullman::World& world) {
+  pullman::Context& context = world.context();
+  const pullman::PeerId self = context.connect(context.address());
+  std::array<std::byte, 1> byte{};
+  pullman::CallbackRequest sent(context, [&](pullman::CallbackRequest&) {});
+  const auto send = [&] { context.send(self, kTag, byte, sent); };
+  pullman::CallbackRequest received(context, [&](pullman::CallbackRequest& done) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    context.receive(self, kTag, 0, byte, done);
+    if (sent.done()) send();
+  });
+  context.receive(self, kTag, 0, byte, received);
+  send();
+  for (;;) sleep(1);
+}
+
 void wait_for(pullman::World& world, unsigned rank, const std::string& how) {
   std::vector<std::byte> bytes(std::size_t{16} << 20);
   pullman::Request request;
   pullman::Context& context = world.context();
   if (how == "barrier") {
     world.barrier();
-  } else if (how == "receive") {
+  } else if (how == "receive" || how == "posted" || how == "calls" || how == "callbacks") {
     context.receive(world.peer(rank), kTag, 0, bytes, request);
+    if (how == "posted") say("posted");
     context.wait(request);
   } else if (how == "send") {
     context.send(world.peer(rank), kTag, bytes, request);
@@ -72,10 +111,11 @@ void run(unsigned culprit, const std::string& how) {
   if (how != "end" && how != "close") options.patience = std::chrono::hours(1);
   pullman::World world = pullman::World::from_environment(options);
   if (how != "apart") greet_all(world);
-  std::puts("ready");
-  std::fflush(stdout);
+  say("ready");
   if (how == "close") world.context().close();
   if (how == "end" || how == "close") return;
+  if (world.rank() == culprit && how == "calls") call_only(world);
+  if (world.rank() == culprit && how == "callbacks") call_in_callbacks(world);
   while (world.rank() == culprit && how != "go-on" && how != "apart") sleep(1);
   wait_for(world, culprit, how);
 }
