@@ -197,6 +197,39 @@ def test_a_rank_that_is_called_back_calls(place, build, folder):
 
 
 @case()
+def test_one_question_tells_what_is_stuck_where_nobody_has_looked_before(place, build, folder):
+    members = start_job(place, build, "posted", hidden=OTHERS)
+    for rank in OTHERS:
+        assert members[rank].stdout.readline() == "posted\n"
+    job = json.loads(stat(place, build, "--job", "--format", "json", "--patience", 30).stdout)
+    assert job["settled"] and [(one["rank"], one["waiting"]) for one in job["stuck"]] == [(CULPRIT, OTHERS)], job
+
+
+@case()
+def test_a_patience_too_short_to_know_is_said_to_be(place, build, folder):
+    start_job(place, build, "go-on", size=2)
+
+    def says_so():
+        return "whether anything stands still is not known yet" in stat(place, build, "--job", "--patience", 0.9,
+                                                                        code=None).stdout
+    until(says_so, "an answer, and no second one")
+
+
+@case()
+def test_many_that_do_not_answer_do_not_keep_the_one_that_does_from_being_heard(place, build, folder):
+    members = start_job(place, build, "go-on", size=11)
+    last = sorted(folder.glob("*.job"))[-1].name
+    stopped = [member for member in members if str(member.pid) not in re.findall(r"\d+", last)]
+    assert len(stopped) == 10, last
+    for member in stopped:
+        member.send_signal(signal.SIGSTOP)
+    job = json.loads(stat(place, build, "--job", "--format", "json", "--patience", 4).stdout)
+    for member in stopped:
+        member.send_signal(signal.SIGCONT)
+    assert job["size"] == 11 and len(job["silent"]) == 10, job
+
+
+@case()
 def test_a_stopped_process_is_said_to_be_in_spite_of_its_thread(place, build, folder):
     members = start_job(place, build, "receive")
     members[CULPRIT].send_signal(signal.SIGSTOP)

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "stat/inquiry.h"
 #include "stat/verdict.h"
+#include "stat/wait_graph.h"
 #include "world/counters.h"
 #include "world/current_call.h"
 #include "world/question.h"
@@ -257,7 +259,7 @@ TEST_CASE("a rank that does not answer is named, with what others and this host 
   job.answers.erase(3);
   job.answers[0].collective = {.name = "barrier", .rank = 2, .since = seconds(6)};
   job.hints[2] = "process 17 is stopped";
-  add_wait(job, 1, 3, "gone: peer closed", seconds(0));
+  add_wait(job, 1, 3, "gone: peer died", seconds(0));
   const auto stuck = find_stuck(job);
   REQUIRE(stuck.size() == 2);
   CHECK(stuck[0].by == StuckBy::kSilent);
@@ -265,7 +267,7 @@ TEST_CASE("a rank that does not answer is named, with what others and this host 
   CHECK(contains(stuck[0].sentence, "process 17 is stopped"));
   CHECK(contains(stuck[0].sentence, "rank 0 waits for its part of a barrier, for 6.0 s"));
   CHECK(stuck[1].by == StuckBy::kGone);
-  CHECK(contains(stuck[1].sentence, "gone: peer closed"));
+  CHECK(contains(stuck[1].sentence, "gone: peer died"));
 }
 
 TEST_CASE("who waits for a rank that waits for another is not the cause") {
@@ -288,6 +290,152 @@ TEST_CASE("ranks that wait for each other are named as such") {
   CHECK(stuck[0].by == StuckBy::kCycle);
   CHECK(stuck[0].waiting == std::vector<unsigned>{1, 2});
   CHECK(contains(stuck[0].sentence, "ranks 1 and 2 wait for each other, for 6.0 s"));
+}
+
+TEST_CASE("a rank that has ended as it should is stuck only if it is waited for") {
+  Job job = job_of(4);
+  job.answers.erase(3);
+  add_wait(job, 1, 3, "gone: peer closed", seconds(50));
+  add_wait(job, 0, 3, "gone: closed", seconds(50));  // it has ended its connection itself
+  CHECK(find_stuck(job).empty());
+  CHECK(ended_ranks(job) == std::vector<unsigned>{3});
+
+  add_wait(job, 2, 3, kWaitsForMessage, seconds(5));
+  const auto stuck = find_stuck(job);
+  REQUIRE(stuck.size() == 1);
+  CHECK(stuck[0].by == StuckBy::kGone);
+  CHECK(stuck[0].waiting == std::vector<unsigned>{2});
+}
+
+TEST_CASE("a rank that anybody says has died has not ended as it should") {
+  Job job = job_of(4);
+  job.answers.erase(3);
+  const bool is_first = GENERATE(true, false);
+  add_wait(job, is_first ? 0 : 1, 3, "gone: peer died", seconds(5));
+  add_wait(job, is_first ? 1 : 0, 3, "gone: peer closed", seconds(5));
+  const auto stuck = find_stuck(job);
+  REQUIRE(stuck.size() == 1);
+  CHECK(contains(stuck[0].sentence, "gone: peer died"));
+  CHECK(ended_ranks(job).empty());
+}
+
+TEST_CASE("a cycle is named beside what is stuck without anything to do with it") {
+  Job job = job_of(8);
+  add_wait(job, 1, 2, kWaitsForMessage, seconds(5));
+  add_wait(job, 2, 1, kWaitsForMessage, seconds(6));
+  add_wait(job, 3, 4, kWaitsForMessage, seconds(7));
+  add_wait(job, 4, 3, kWaitsForMessage, seconds(8));
+  add_wait(job, 6, 4, kWaitsForMessage, seconds(8));
+  job.answers.erase(5);
+  const bool is_dead = GENERATE(true, false);
+  add_wait(job, 0, 5, is_dead ? "gone: peer died" : "gone: peer closed", seconds(50));
+  const auto stuck = find_stuck(job);
+  REQUIRE(stuck.size() == (is_dead ? 3 : 2));
+  CHECK(stuck[0].by == StuckBy::kCycle);
+  CHECK(stuck[0].waiting == std::vector<unsigned>{1, 2});
+  CHECK(stuck[1].by == StuckBy::kCycle);
+  CHECK(stuck[1].waiting == std::vector<unsigned>{3, 4});
+  if (is_dead) CHECK(stuck[2].rank == 5);
+}
+
+TEST_CASE("a cycle of ranks that wait for a cause, too, is no cause") {
+  Job job = job_of(4);
+  add_wait(job, 0, 1, kWaitsForMessage, seconds(5));
+  add_wait(job, 1, 0, kWaitsForMessage, seconds(6));
+  add_wait(job, 1, 2, "ACKs", seconds(4));
+  const auto stuck = find_stuck(job);
+  REQUIRE(stuck.size() == 1);
+  CHECK(stuck[0].by == StuckBy::kCall);
+  CHECK(stuck[0].rank == 2);
+}
+
+TEST_CASE("in a job of 20000 ranks each wait is in two lists, and no rank looks at others'") {
+  constexpr unsigned kRanks = 20000;
+  Job job = job_of(kRanks);
+  for (unsigned rank = 0; rank < kRanks; ++rank) {
+    if (rank + 2 < kRanks) add_wait(job, rank, rank + 1, kWaitsForMessage, seconds(5));
+    if (rank != 7 && rank + 1 < kRanks) add_wait(job, rank, 7, "ACKs", seconds(9));
+  }
+  const WaitGraph graph(job);
+  std::size_t from = 0;
+  std::size_t to = 0;
+  bool are_theirs = true;
+  for (unsigned rank = 0; rank < kRanks; ++rank) {
+    from += graph.from(rank).size();
+    to += graph.to(rank).size();
+    for (const auto* edge : graph.from(rank)) are_theirs = are_theirs && edge->from == rank;
+    for (const auto* edge : graph.to(rank)) are_theirs = are_theirs && edge->to == rank;
+  }
+  CHECK(from == 2 * kRanks - 4);
+  CHECK(to == from);
+  CHECK(are_theirs);
+  CHECK(graph.to(7).size() == kRanks - 1);
+
+  const auto stuck = find_stuck(job);  // from 7 a chain comes back to 7
+  REQUIRE(stuck.size() == 1);
+  CHECK(stuck[0].by == StuckBy::kCycle);
+  CHECK(stuck[0].waiting == std::vector<unsigned>{7, 8});
+}
+
+TEST_CASE("a job is asked until all have answered, and once more if that tells of no wait") {
+  Inquiry inquiry;
+  Inquiry::Time now{};
+  const Job job = job_of(3);
+  const auto answer = [&](unsigned rank) { inquiry.note_answer(job.answers.at(rank), now); };
+  const auto first = inquiry.next_question(now);
+  REQUIRE(first);
+  CHECK(first->size() == 0);
+  CHECK_FALSE(inquiry.next_question(now));
+  answer(0);
+  answer(2);
+
+  now += seconds(1);
+  const auto repeated = inquiry.next_question(now);
+  REQUIRE(repeated);
+  CHECK(repeated->contains(0));
+  CHECK_FALSE(repeated->contains(1));
+  answer(1);
+  CHECK_FALSE(inquiry.is_over());
+  CHECK_FALSE(inquiry.is_settled());
+  CHECK_FALSE(inquiry.next_question(now));
+
+  now += seconds(2);
+  const auto second = inquiry.next_question(now);
+  REQUIRE(second);
+  CHECK_FALSE(second->contains(0));
+  for (const unsigned rank : {0, 1, 2}) {
+    CHECK_FALSE(inquiry.is_over());
+    answer(rank);
+  }
+  CHECK(inquiry.is_over());
+  CHECK(inquiry.is_settled());
+  CHECK_FALSE(inquiry.next_question(now + seconds(9)));
+}
+
+TEST_CASE("a job that tells at once who waits for whom is not asked again") {
+  Inquiry inquiry;
+  Job job = job_of(2);
+  add_wait(job, 0, 1, kWaitsForMessage, seconds(5));
+  const Inquiry::Time now{};
+  CHECK(inquiry.next_question(now));
+  for (const auto& [rank, summary] : job.answers) inquiry.note_answer(summary, now);
+  CHECK(inquiry.is_over());
+  CHECK_FALSE(inquiry.next_question(now + seconds(9)));
+}
+
+TEST_CASE("those that have not answered the second time keep it from being known") {
+  Inquiry inquiry;
+  Inquiry::Time now{};
+  const Job job = job_of(3);
+  for (const unsigned rank : {0, 1}) inquiry.note_answer(job.answers.at(rank), now);
+  now += seconds(2);
+  REQUIRE(inquiry.next_question(now));
+  inquiry.note_answer(job.answers.at(0), now);
+  CHECK_FALSE(inquiry.is_settled());
+  inquiry.note_answer(job.answers.at(1), now);
+  CHECK(inquiry.is_settled());
+  CHECK_FALSE(inquiry.is_over());
+  CHECK(silent_ranks(inquiry.job()) == std::vector<unsigned>{2});
 }
 
 TEST_CASE("a call names a rank only while it waits for it") {

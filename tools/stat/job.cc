@@ -6,13 +6,18 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "shm/owned_file.h"
+#include "stat/inquiry.h"
 #include "stat/report.h"
 #include "stat/verdict.h"
 #include "telemetry/door.h"
@@ -59,72 +64,85 @@ std::vector<fs::path> doors_of(const Source& source) {
 // What is heard at one door.
 class Conversation {
  public:
-  explicit Conversation(const fs::path& door) : knocker_(door) {}
+  // Throws shm::MemoryError if nobody is there.
+  explicit Conversation(const fs::path& door) : knocker_(door), process_(process_of(door)) {}
 
-  // Asks for those that have not answered.
-  bool ask() {
-    world::Question question{.rank = world::kNoRank, .asked = world::RankSet(job_.size)};
-    for (const auto& [rank, summary] : job_.answers) question.asked.insert(rank);
-    return knocker_.ask(encode(question));
+  void ask_if_due() {
+    auto asked = inquiry_.next_question(steady_clock::now());
+    if (!asked) return;
+    knocker_.ask(encode(world::Question{.rank = world::kNoRank, .asked = std::move(*asked)}));
   }
-  bool hear(milliseconds patience) {
+  void hear(milliseconds patience) {
     const auto bytes = knocker_.hear(patience);
     const auto answer = bytes ? world::decode_answer(*bytes) : std::nullopt;
     const auto summary = answer ? world::decode_summary(answer->summary) : std::nullopt;
-    if (!summary || summary->rank != answer->rank) return bytes.has_value();
-    if (job_.size == 0) job_.size = summary->size;
-    if (summary->size == job_.size) job_.answers.insert_or_assign(summary->rank, *summary);
-    return true;
+    if (!summary || summary->rank != answer->rank) return;
+    inquiry_.note_answer(*summary, steady_clock::now());
+  }
+  // Until all is known, or no more comes.
+  void go_on_until(steady_clock::time_point end) {
+    constexpr milliseconds kSlice(50);
+    while (!inquiry_.is_over() && !is_over() && steady_clock::now() < end) {
+      ask_if_due();
+      hear(kSlice);
+    }
   }
   bool is_over() const { return knocker_.is_over(); }
-  bool is_complete() const { return job_.size != 0 && job_.answers.size() == job_.size; }
-  Job& job() { return job_; }
+  Inquiry& inquiry() { return inquiry_; }
+  std::uint64_t process() const { return process_; }
 
  private:
   Knocker knocker_;
-  Job job_;
+  const std::uint64_t process_;
+  Inquiry inquiry_;
 };
 
-// Ranks that do not answer are asked again now and then: a message that went astray, or a process
-// that was just connected to.
-void converse(Conversation& with, steady_clock::time_point end) {
-  constexpr milliseconds kAgain(500);
-  constexpr milliseconds kSlice(50);
-  auto again = steady_clock::now() + kAgain;
-  while (!with.is_complete() && !with.is_over() && steady_clock::now() < end) {
-    with.hear(kSlice);
-    if (steady_clock::now() < again) continue;
-    with.ask();
-    again = steady_clock::now() + kAgain;
-  }
-}
+// Knocks at doors until a process answers at one. Each that is asked asks the whole job, so the
+// first has a moment for itself; but of those that do not answer there may be many, so each time
+// twice as many are asked, and all are heard until the end.
+class Doors {
+ public:
+  explicit Doors(const std::vector<fs::path>& doors) : left_(doors) {}
 
-// Asks at one door after the other until a process answers, within a part of the patience each.
-// `process` is the last one asked.
-std::optional<Job> ask_at_any(const std::vector<fs::path>& doors, milliseconds patience,
-                              std::uint64_t& process) {
-  const auto end = steady_clock::now() + patience;
-  const milliseconds share =
-      doors.empty() ? patience : patience / static_cast<long>(doors.size() + 1);
-  for (const fs::path& door : doors) {
-    process = process_of(door);
-    try {
-      Conversation with(door);
-      if (!with.ask()) continue;
-      const auto end_of_share =
-          std::min(end, steady_clock::now() + std::max(share, milliseconds(500)));
-      while (with.job().size == 0 && !with.is_over() && steady_clock::now() < end_of_share) {
-        with.hear(milliseconds(50));
+  // Returns the first that answers.
+  Conversation* find_until(steady_clock::time_point end) {
+    constexpr milliseconds kMoment(50);
+    constexpr milliseconds kNap(2);
+    auto more_at = steady_clock::now();
+    for (auto now = more_at; now < end; now = steady_clock::now()) {
+      if (now >= more_at || open_.empty()) {
+        knock_at_more();
+        more_at = now + kMoment;
       }
-      if (with.job().size == 0) continue;
-      converse(with, end);
-      return std::move(with.job());
-    } catch (const pullman::shm::MemoryError&) {
-      // It has just ended, or its program does not look at its door.
+      for (Conversation& one : open_) {
+        one.hear(milliseconds(0));
+        if (one.inquiry().has_begun()) return &one;
+      }
+      open_.remove_if([](const Conversation& one) { return one.is_over(); });
+      if (open_.empty() && left_.empty()) return nullptr;
+      std::this_thread::sleep_for(kNap);
     }
+    return nullptr;
   }
-  return std::nullopt;
-}
+
+ private:
+  void knock_at_more() {
+    const auto count = std::min(left_.size(), at_once_);
+    for (const fs::path& door : left_.first(count)) {
+      try {
+        open_.emplace_back(door).ask_if_due();
+      } catch (const pullman::shm::MemoryError&) {
+        // It has just ended, or its program does not look at its door.
+      }
+    }
+    left_ = left_.subspan(count);
+    at_once_ *= 2;
+  }
+
+  std::span<const fs::path> left_;  // nobody has knocked at them
+  std::size_t at_once_ = 1;
+  std::list<Conversation> open_;
+};
 
 // Its state stands behind its name, which is in brackets and may have others in it.
 bool is_stopped(pid_t process) {
@@ -229,11 +247,9 @@ Json json_of(const world::Summary& summary) {
   return out;
 }
 
-void print_json(const Job& job, const std::vector<Verdict>& verdicts) {
-  Json out{{"size", job.size},
-           {"silent", silent_ranks(job)},
-           {"stuck", Json::array()},
-           {"ranks", Json::array()}};
+void print_json(const Job& job, const std::vector<Verdict>& verdicts, bool is_settled) {
+  Json out{{"size", job.size},      {"silent", silent_ranks(job)}, {"ended", ended_ranks(job)},
+           {"settled", is_settled}, {"stuck", Json::array()},      {"ranks", Json::array()}};
   for (const Verdict& verdict : verdicts) out["stuck"].push_back(json_of(verdict));
   for (const auto& [rank, summary] : job.answers) out["ranks"].push_back(json_of(summary));
   fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -265,10 +281,20 @@ std::string waits_of(const world::Summary& summary) {
   return out.empty() ? "-" : out;
 }
 
-void print_table(const Job& job, const std::vector<Verdict>& verdicts) {
-  fmt::print("{} of {} ranks answer: {}\n", job.answers.size(), job.size,
-             verdicts.empty() ? "nothing has stood still for longer than 1 s" : "this is stuck");
+void print_table(const Job& job, const std::vector<Verdict>& verdicts, bool is_settled) {
+  const char* what = "this is stuck";
+  if (verdicts.empty()) {
+    what = is_settled ? "nothing has stood still for longer than 1 s"
+                      : "whether anything stands still is not known yet: it takes a --patience of "
+                        "some seconds";
+  }
+  fmt::print("{} of {} ranks answer: {}\n", job.answers.size(), job.size, what);
   for (const Verdict& verdict : verdicts) fmt::print("  {}\n", verdict.sentence);
+  if (const auto ended = ended_ranks(job); !ended.empty()) {
+    fmt::print("  {} closed {} connections\n",
+               world::names_of(ended) + (ended.size() == 1 ? " has" : " have"),
+               ended.size() == 1 ? "its" : "their");
+  }
   fmt::print("\n{:>6}  {:<20}{:>9}  {:<8}{:<20}{:>9}  waits for\n", "rank", "host", "process",
              "thread", "program", "warnings");
   for (const auto& [rank, summary] : job.answers) {
@@ -280,7 +306,7 @@ void print_table(const Job& job, const std::vector<Verdict>& verdicts) {
 
 // Nobody answers: what the counters of this host's processes show is all there is.
 int tell_of_nobody(const JobOptions& options, const std::vector<fs::path>& doors) {
-  if (options.json) print_json({}, {});
+  if (options.json) print_json({}, {}, false);
   if (doors.empty()) {
     fmt::print(stderr,
                "no process of a World shows itself in {}: none runs here, or PULLMAN_COUNTERS is 0 "
@@ -318,16 +344,20 @@ void tell_of_others(const std::vector<fs::path>& doors, const Job& job) {
 
 int show_job(const JobOptions& options) {
   const std::vector<fs::path> doors = doors_of(options.source);
-  std::uint64_t asked = 0;
-  std::optional<Job> job = ask_at_any(doors, options.patience, asked);
-  if (!job) return tell_of_nobody(options, doors);
-  add_hints(options.source, asked, *job);
-  const std::vector<Verdict> verdicts = find_stuck(*job);
+  const auto end = steady_clock::now() + options.patience;
+  Doors all(doors);
+  Conversation* const with = all.find_until(end);
+  if (with == nullptr) return tell_of_nobody(options, doors);
+  with->go_on_until(end);
+  Job& job = with->inquiry().job();
+  add_hints(options.source, with->process(), job);
+  const std::vector<Verdict> verdicts = find_stuck(job);
+  const bool is_settled = with->inquiry().is_settled();
   if (options.json) {
-    print_json(*job, verdicts);
+    print_json(job, verdicts, is_settled);
   } else {
-    print_table(*job, verdicts);
-    tell_of_others(doors, *job);
+    print_table(job, verdicts, is_settled);
+    tell_of_others(doors, job);
   }
   return 0;
 }

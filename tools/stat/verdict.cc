@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 
-#include "telemetry/rows.h"
+#include "pullman/status.h"
+#include "stat/wait_graph.h"
 #include "telemetry/snapshot.h"
 #include "world/names.h"
 
@@ -19,56 +21,14 @@ using pullman::telemetry::printable;
 using pullman::world::Age;
 using pullman::world::kGone;
 using pullman::world::kNoRank;
-using pullman::world::kWaitsForMessage;
 using pullman::world::name_of;
 using pullman::world::names_of;
 using pullman::world::RailSummary;
 using pullman::world::Summary;
 using pullman::world::WaitedFor;
 
-// What goes on comes within less.
-constexpr Age kStuckAfter = std::chrono::seconds(1);
-
 double in_seconds(Age age) {
   return std::chrono::duration<double>(age).count();
-}
-
-// One rank waits for another.
-struct Edge {
-  unsigned from = 0;
-  unsigned to = 0;
-  std::string what;
-  Age since{};
-};
-
-// The program makes no calls, and does not wait in one.
-bool hangs(const Summary& summary) {
-  return summary.has_thread && !summary.in_call &&
-         (!summary.program_ago || *summary.program_ago >= kStuckAfter);
-}
-
-// A program that does not call cannot receive: its receives are not what it waits for.
-bool counts(const Summary& summary, const WaitedFor& wait) {
-  if (wait.since < kStuckAfter || wait.rank == kNoRank || wait.what.starts_with(kGone))
-    return false;
-  return wait.what != kWaitsForMessage || !hangs(summary);
-}
-
-std::vector<Edge> edges_of(const Job& job) {
-  std::vector<Edge> out;
-  for (const auto& [rank, summary] : job.answers) {
-    if (const auto& call = summary.collective;
-        call && call->since >= kStuckAfter && call->rank < job.size && !hangs(summary)) {
-      out.push_back(
-          {rank, call->rank, fmt::format("its part of a {}", printable(call->name)), call->since});
-    }
-    for (const WaitedFor& wait : summary.waits) {
-      if (counts(summary, wait) && wait.rank < job.size && wait.rank != rank) {
-        out.push_back({rank, wait.rank, printable(wait.what), wait.since});
-      }
-    }
-  }
-  return out;
 }
 
 // Those who wait for a rank, for what, and since when.
@@ -77,12 +37,11 @@ struct Waiting {
   std::set<std::string> what;
   Age since{};
 
-  Waiting(const std::vector<Edge>& edges, unsigned rank) {
-    for (const Edge& edge : edges) {
-      if (edge.to != rank) continue;
-      if (ranks.empty() || ranks.back() != edge.from) ranks.push_back(edge.from);
-      what.insert(edge.what);
-      since = std::max(since, edge.since);
+  Waiting(const WaitGraph& graph, unsigned rank) {
+    for (const WaitGraph::Edge* const edge : graph.to(rank)) {
+      if (ranks.empty() || ranks.back() != edge->from) ranks.push_back(edge->from);
+      what.insert(edge->what);
+      since = std::max(since, edge->since);
     }
   }
   std::string sentence() const {
@@ -93,38 +52,61 @@ struct Waiting {
   }
 };
 
-std::optional<std::string> how_it_is_gone(const Job& job, unsigned rank) {
-  for (const auto& [other, summary] : job.answers) {
-    for (const WaitedFor& wait : summary.waits) {
-      if (wait.rank == rank && wait.what.starts_with(kGone)) {
-        return printable(wait.what.substr(kGone.size()));
+// How ranks have ended, by what others say.
+class Ends {
+ public:
+  explicit Ends(const Job& job) {
+    for (const auto& [rank, summary] : job.answers) {
+      for (const WaitedFor& wait : summary.waits) {
+        if (wait.rank == kNoRank || !wait.what.starts_with(kGone)) continue;
+        const std::string how = wait.what.substr(kGone.size());
+        // Who ends a connection says nothing of the other end.
+        if (how == name(pullman::Status::kClosed)) continue;
+        std::string& known = how_[wait.rank];
+        if (known.empty() || is_normal(known)) known = how;
       }
     }
   }
-  return std::nullopt;
-}
 
-Verdict judge_silent(const Job& job, unsigned rank, const std::vector<Edge>& edges) {
-  Waiting waiting(edges, rank);
+  // Returns nothing if nobody says that it has.
+  std::optional<std::string> how(unsigned rank) const {
+    const auto found = how_.find(rank);
+    return found == how_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // Returns whether it has said good-bye, as far as is known.
+  bool is_normal(unsigned rank) const {
+    const auto found = how_.find(rank);
+    return found != how_.end() && is_normal(found->second);
+  }
+
+ private:
+  static bool is_normal(const std::string& how) {
+    return how == name(pullman::Status::kPeerClosed);
+  }
+
+  std::map<unsigned, std::string> how_;
+};
+
+Verdict judge_silent(const Job& job, unsigned rank, const WaitGraph& graph, const Ends& ends) {
+  Waiting waiting(graph, rank);
   Verdict out{.rank = rank, .since = waiting.since, .waiting = waiting.ranks};
   const auto hint = job.hints.find(rank);
   std::string why = hint != job.hints.end()
                         ? hint->second
                         : "its program makes no calls and has no progress thread, or is stopped; "
                           "or it is gone, or no rank that answers is connected to it";
-  if (const auto gone = how_it_is_gone(job, rank)) {
+  if (const auto how = ends.how(rank)) {
     out.by = StuckBy::kGone;
-    why = "others say that it is gone: " + *gone;
+    why = "others say that it is gone: " + printable(*how);
   }
   out.sentence = fmt::format("{} does not answer ({}); {}", name_of(rank), why, waiting.sentence());
   return out;
 }
 
 std::optional<Verdict> judge_answering(unsigned rank, const Summary& summary,
-                                       const std::vector<Edge>& edges) {
-  Waiting waiting(edges, rank);
-  const bool waits_itself = std::any_of(edges.begin(), edges.end(),
-                                        [rank](const Edge& edge) { return edge.from == rank; });
+                                       const WaitGraph& graph) {
+  Waiting waiting(graph, rank);
+  const bool waits_itself = !graph.from(rank).empty();
   if (waiting.ranks.empty() || (waits_itself && !hangs(summary))) return std::nullopt;
   Verdict out{.by = StuckBy::kCall, .rank = rank, .since = waiting.since, .waiting = waiting.ranks};
   std::string how = "its program calls, and waits for no rank that is named";
@@ -144,46 +126,28 @@ std::optional<Verdict> judge_answering(unsigned rank, const Summary& summary,
   return out;
 }
 
-// From a rank along those that it waits for: who waits for somebody, and is no cause, leads to a
-// cause or to a cycle.
-std::optional<Verdict> find_cycle(const std::vector<Edge>& edges) {
-  std::map<unsigned, const Edge*> next;
-  for (const Edge& edge : edges) {
-    const Edge*& longest = next[edge.from];
-    if (longest == nullptr || edge.since > longest->since) longest = &edge;
+Verdict judge_cycle(const WaitGraph::Edges& cycle) {
+  Verdict out{.by = StuckBy::kCycle, .rank = cycle.front()->from, .since = Age::max()};
+  std::string names;
+  for (const WaitGraph::Edge* const edge : cycle) {
+    out.waiting.push_back(edge->from);
+    out.since = std::min(out.since, edge->since);  // for which all of them do
+    names +=
+        fmt::format("{}{} for {}'s {}", names.empty() ? "" : ", ", name_of(edge->from),
+                    name_of(edge->to), edge->what.substr(edge->what.starts_with("its ") ? 4 : 0));
   }
-  for (const auto& [start, first] : next) {
-    std::vector<unsigned> path;
-    for (unsigned at = start;;) {
-      const auto seen = std::find(path.begin(), path.end(), at);
-      if (seen != path.end()) {
-        path.erase(path.begin(), seen);
-        break;
-      }
-      path.push_back(at);
-      const auto edge = next.find(at);
-      if (edge == next.end()) {
-        path.clear();
-        break;
-      }
-      at = edge->second->to;
-    }
-    if (path.empty()) continue;
-    Age since = Age::max();  // for which all of them do
-    for (const unsigned rank : path) since = std::min(since, next.at(rank)->since);
-    Verdict out{.by = StuckBy::kCycle, .rank = path.front(), .since = since, .waiting = path};
-    std::string names;
-    for (const unsigned rank : path) {
-      const Edge& edge = *next.at(rank);
-      names +=
-          fmt::format("{}{} for {}'s {}", names.empty() ? "" : ", ", name_of(rank),
-                      name_of(edge.to), edge.what.substr(edge.what.starts_with("its ") ? 4 : 0));
-    }
-    out.sentence = fmt::format("{} wait for each other, for {:.1f} s: {}", names_of(path),
-                               in_seconds(since), names);
-    return out;
+  out.sentence = fmt::format("{} wait for each other, for {:.1f} s: {}", names_of(out.waiting),
+                             in_seconds(out.since), names);
+  return out;
+}
+
+// Who waits, and for none of those that are stuck already, waits for a cycle.
+void add_cycles(const WaitGraph& graph, std::vector<Verdict>& out) {
+  std::vector<unsigned> stuck;
+  for (const Verdict& verdict : out) stuck.push_back(verdict.rank);
+  for (const auto& cycle : graph.cycles_beside(graph.held_up_by(stuck))) {
+    out.push_back(judge_cycle(cycle));
   }
-  return std::nullopt;
 }
 
 void add_rails(unsigned rank, const Summary& summary, std::vector<Verdict>& out) {
@@ -213,16 +177,28 @@ std::vector<unsigned> silent_ranks(const Job& job) {
   return out;
 }
 
+std::vector<unsigned> ended_ranks(const Job& job) {
+  const Ends ends(job);
+  std::vector<unsigned> out;
+  for (const unsigned rank : silent_ranks(job)) {
+    if (ends.is_normal(rank)) out.push_back(rank);
+  }
+  return out;
+}
+
 std::vector<Verdict> find_stuck(const Job& job) {
-  const std::vector<Edge> edges = edges_of(job);
+  const WaitGraph graph(job);
+  const Ends ends(job);
   std::vector<Verdict> out;
-  for (const unsigned rank : silent_ranks(job)) out.push_back(judge_silent(job, rank, edges));
+  for (const unsigned rank : silent_ranks(job)) {
+    // Who has ended, and is missed by nobody, was done.
+    if (ends.is_normal(rank) && graph.to(rank).empty()) continue;
+    out.push_back(judge_silent(job, rank, graph, ends));
+  }
   for (const auto& [rank, summary] : job.answers) {
-    if (auto verdict = judge_answering(rank, summary, edges)) out.push_back(std::move(*verdict));
+    if (auto verdict = judge_answering(rank, summary, graph)) out.push_back(std::move(*verdict));
   }
-  if (out.empty()) {
-    if (auto cycle = find_cycle(edges)) out.push_back(std::move(*cycle));
-  }
+  add_cycles(graph, out);
   std::stable_sort(out.begin(), out.end(), [](const Verdict& a, const Verdict& b) {
     return a.waiting.empty() < b.waiting.empty();
   });

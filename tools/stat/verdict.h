@@ -21,7 +21,7 @@ struct Job {
 enum class StuckBy {
   kSilent,   // the rank does not answer
   kGone,     // others say that it has ended
-  kProgram,  // its program does not call; its thread answers
+  kProgram,  // its program neither calls nor is called back; its thread answers
   kCall,     // it answers, and is waited for, and waits for nobody that is named
   kCycle,    // ranks wait for each other
   kRail,     // a rail is not up
@@ -45,5 +45,7 @@ const char* name(StuckBy by);
 
 // Returns the ranks that do not answer.
 std::vector<unsigned> silent_ranks(const Job& job);
+// Returns those of them of which others say that they have closed their connections.
+std::vector<unsigned> ended_ranks(const Job& job);
 
 }  // namespace stat_program
