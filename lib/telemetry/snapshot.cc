@@ -45,22 +45,21 @@ std::size_t read_number(std::string_view text) {
   return value;
 }
 
-// A million peers with eight rails each have less.
-constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30;
+// A context writes at most 64 MiB (file.cc); a later version may write more.
+constexpr std::size_t kMaxFileBytes = 256 << 20;
 
-// A copy of what is used of the file, in which nothing is half written.
+// A copy of the file in which nothing is half written.
 std::vector<std::byte> stable_copy(const fs::path& path) {
   for (int i = 0; i < kTries; ++i) {
     const shm::MappedFile file(path, shm::MappedFile::Access::kRead);
     const std::span<const std::byte> bytes = file.bytes();
     if (bytes.size() < kLeastHeader) throw SnapshotError("it is shorter than its header");
+    if (bytes.size() > kMaxFileBytes) throw SnapshotError("it is larger than any file of counters");
     const auto* header = reinterpret_cast<const FileHeader*>(bytes.data());
     if (std::memcmp(header->magic, FileHeader::kMagic, sizeof header->magic) == 0) {
       std::atomic_thread_fence(std::memory_order_acquire);
       const std::uint64_t before = header->sequence.load(std::memory_order_acquire);
-      const std::uint64_t used = std::min<std::uint64_t>(header->used_bytes, bytes.size());
-      if (used > kMaxBytes) throw SnapshotError("it is larger than any file of counters");
-      std::vector<std::byte> copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
+      std::vector<std::byte> copy(bytes.begin(), bytes.end());
       std::atomic_thread_fence(std::memory_order_acquire);
       const bool same = header->sequence.load(std::memory_order_relaxed) == before;
       if (same && before % 2 == 0) return copy;
