@@ -5,6 +5,6 @@
 
 namespace pullman {
 
-inline constexpr std::string_view kLibraryVersion = "0.1.0";
+inline constexpr std::string_view kLibraryVersion = "0.2.0";
 
 }  // namespace pullman
